@@ -1,0 +1,1 @@
+//! The client: a state machine over bytes, and on tokio.

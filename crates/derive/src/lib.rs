@@ -1,0 +1,1 @@
+//! The derive macros State, Data and Message, and the attribute room.

@@ -1,0 +1,1 @@
+//! A room: its state, its players, its clock; deterministic.

@@ -1,0 +1,1 @@
+//! Shards, listeners, sessions and limits.

@@ -1,0 +1,1 @@
+//! Plain state, compared at sync: tracked collections, diffs, patches, snapshots.

@@ -1,0 +1,1 @@
+//! RFC 6455 as a state machine over byte slices.

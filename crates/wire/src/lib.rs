@@ -1,0 +1,1 @@
+//! Packets, framing and the messages of the Playfield protocol.
