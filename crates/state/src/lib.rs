@@ -1,1 +1,5 @@
-//! Plain state, compared at sync: tracked collections, diffs, patches, snapshots.
+//! Plain state, compared at sync.
+
+mod player_id;
+
+pub use player_id::PlayerId;
