@@ -63,7 +63,10 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
     let ident = &input.ident;
     let name = plain_name(ident);
     if data.variants.is_empty() {
-        return Err(syn::Error::new_spanned(input, "an enum without variants has no value that could travel"));
+        return Err(syn::Error::new_spanned(
+            input,
+            "an enum without variants has no value that could travel",
+        ));
     }
     let (mut schemas, mut encodes, mut decodes, mut to_jsons, mut from_jsons, mut units) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -76,14 +79,19 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
         let literal = shape.literal(&bindings);
         schemas.push(shape.schema(&rt, &variant_name));
         let encode = shape.encode(&rt, &bindings, false);
-        encodes.push(quote! { Self::#variant_ident #literal => { #rt::writer::put_varint(out, #number); #encode } });
+        encodes.push(
+            quote! { Self::#variant_ident #literal => { #rt::writer::put_varint(out, #number); #encode } },
+        );
         let decode = shape.decode(&rt, false);
-        decodes.push(quote! { #number => { #decode ::std::result::Result::Ok(Self::#variant_ident #literal) } });
+        decodes
+            .push(quote! { #number => { #decode ::std::result::Result::Ok(Self::#variant_ident #literal) } });
         let to_json = shape.to_json(&rt, &bindings);
         let from_json = shape.from_json(&rt, &quote!(Self::#variant_ident));
         if shape.fields.is_empty() {
             to_jsons.push(quote! { Self::#variant_ident #literal => #rt::write_text(out, #variant_name), });
-            units.push(quote! { #variant_name => return ::std::result::Result::Ok(Self::#variant_ident #literal), });
+            units.push(
+                quote! { #variant_name => return ::std::result::Result::Ok(Self::#variant_ident #literal), },
+            );
         } else {
             to_jsons.push(quote! { Self::#variant_ident #literal => {
                 out.push(b'{');

@@ -59,7 +59,9 @@ fn policy(field: &syn::Field) -> syn::Result<Policy> {
                 Policy::Hidden
             } else {
                 let named = meta.path.to_token_stream().to_string();
-                return Err(meta.error(format!("`{named}` is no policy: write #[sync(owner)] or #[sync(hidden)]")));
+                return Err(
+                    meta.error(format!("`{named}` is no policy: write #[sync(owner)] or #[sync(hidden)]"))
+                );
             };
             Ok(())
         })?;
@@ -72,7 +74,10 @@ pub(crate) fn refuse_generics(input: &DeriveInput) -> syn::Result<()> {
     if input.generics.params.is_empty() {
         return Ok(());
     }
-    Err(syn::Error::new_spanned(&input.generics, "a type with parameters has no one schema: write one type for each use"))
+    Err(syn::Error::new_spanned(
+        &input.generics,
+        "a type with parameters has no one schema: write one type for each use",
+    ))
 }
 
 /// `lhs || rhs || …`, `false` for none.

@@ -286,7 +286,9 @@ impl Data for () {
         let at = reader.offset();
         match reader.u8()? {
             0 => Ok(()),
-            other => Err(DecodeError::new(at, format!("a value without content is the byte 0, {other} came"))),
+            other => {
+                Err(DecodeError::new(at, format!("a value without content is the byte 0, {other} came")))
+            }
         }
     }
     fn to_json(&self, out: &mut Vec<u8>) {
@@ -327,7 +329,11 @@ impl<T: Data> Data for Option<T> {
 }
 
 /// Appends a JSON array.
-pub(crate) fn json_array<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, mut write: impl FnMut(T, &mut Vec<u8>)) {
+pub(crate) fn json_array<T>(
+    out: &mut Vec<u8>,
+    items: impl Iterator<Item = T>,
+    mut write: impl FnMut(T, &mut Vec<u8>),
+) {
     out.push(b'[');
     for (place, item) in items.enumerate() {
         if place > 0 {

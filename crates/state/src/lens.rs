@@ -56,7 +56,8 @@ impl Lens {
 
     /// Through an `owner` field: all of it, if this place is the viewer's.
     pub fn owner_field(self) -> Option<Self> {
-        (self.part != Part::Shared && self.owner == Some(self.viewer)).then_some(Self { part: Part::All, ..self })
+        (self.part != Part::Shared && self.owner == Some(self.viewer))
+            .then_some(Self { part: Part::All, ..self })
     }
 }
 

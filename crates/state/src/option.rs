@@ -30,7 +30,10 @@ impl<T: State> State for Option<T> {
     const HAS_OWNED: bool = T::HAS_OWNED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const NULLABLE: bool = {
-        assert!(!T::NULLABLE, "an Option in an Option can't be told apart in JSON: use one Option, or an enum");
+        assert!(
+            !T::NULLABLE,
+            "an Option in an Option can't be told apart in JSON: use one Option, or an enum"
+        );
         true
     };
 
@@ -115,9 +118,16 @@ impl<T: State> State for Option<T> {
             WHOLE => *self = Some(T::read_full(reader, part)?),
             PATCH => match self {
                 Some(value) => value.read_patch(reader, part)?,
-                None => return Err(DecodeError::new(at, "a change came for an option that holds nothing here")),
+                None => {
+                    return Err(DecodeError::new(at, "a change came for an option that holds nothing here"));
+                }
             },
-            other => return Err(DecodeError::new(at, format!("an option's patch begins with 0, 1 or 2, {other} came"))),
+            other => {
+                return Err(DecodeError::new(
+                    at,
+                    format!("an option's patch begins with 0, 1 or 2, {other} came"),
+                ));
+            }
         }
         Ok(())
     }

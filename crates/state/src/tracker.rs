@@ -117,7 +117,9 @@ impl<T: State> Tracker<T> {
     }
 
     fn shared(&mut self, format: Format, since: Option<u64>) -> &Shared {
-        let known = self.shared[..self.used].iter().position(|part| part.format == Some(format) && part.since == since);
+        let known = self.shared[..self.used]
+            .iter()
+            .position(|part| part.format == Some(format) && part.since == since);
         let place = known.unwrap_or_else(|| self.encode_shared(format, since));
         &self.shared[place]
     }

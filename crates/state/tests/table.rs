@@ -1,6 +1,8 @@
 //! One table with every construct, through the whole way from state to copy.
 
-use playfield_state::{Data, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view};
+use playfield_state::{
+    Data, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view,
+};
 
 #[derive(State, Default)]
 struct Table {
@@ -57,7 +59,8 @@ impl Bench {
     fn new() -> Self {
         let mut table = Table::default();
         let tracker = Tracker::new(&mut table, Tracking::On);
-        let mut bench = Self { table, tracker, packed: Default::default(), json: Default::default(), at: [0; 2] };
+        let mut bench =
+            Self { table, tracker, packed: Default::default(), json: Default::default(), at: [0; 2] };
         bench.snapshot();
         bench
     }
@@ -86,7 +89,9 @@ impl Bench {
             }
             let mut ops = Vec::new();
             if self.tracker.patch(viewer, since, Format::Json, &mut ops) {
-                self.json[place].patch(&ops).unwrap_or_else(|error| panic!("{error} in {}", String::from_utf8_lossy(&ops)));
+                self.json[place]
+                    .patch(&ops)
+                    .unwrap_or_else(|error| panic!("{error} in {}", String::from_utf8_lossy(&ops)));
             }
             self.at[place] = self.tracker.version();
         }

@@ -96,7 +96,9 @@ impl<S> ListShadow<S> {
     /// changes of shape are of one sync, whose indices, front to back, are those of the finished list.
     pub(super) fn way_in_json(&self, since: u64) -> Way<'_> {
         match self.way(since) {
-            Way::Ops(log, first) if first == log.len() || log[first].0 == log[log.len() - 1].0 => Way::Ops(log, first),
+            Way::Ops(log, first) if first == log.len() || log[first].0 == log[log.len() - 1].0 => {
+                Way::Ops(log, first)
+            }
             _ => Way::Whole,
         }
     }

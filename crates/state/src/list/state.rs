@@ -265,7 +265,9 @@ fn json_op<T: State>(shadow: &ListShadow<T::Shadow>, op: Op, lens: Lens, ops: &m
         Op::Insert { index, count } => {
             for index in index as usize..(index + count) as usize {
                 let lens = lens.of(shadow.elements[index].defined);
-                ops.element(index, |ops| ops.insert(|out| T::json_full(&shadow.elements[index].shadow, lens, out)));
+                ops.element(index, |ops| {
+                    ops.insert(|out| T::json_full(&shadow.elements[index].shadow, lens, out))
+                });
             }
         }
     }
@@ -282,7 +284,10 @@ fn next_index(reader: &mut Reader<'_>, next: &mut u64, length: usize) -> Result<
     }
     *next = next.saturating_add(distance);
     if *next > length as u64 {
-        return Err(DecodeError::new(at, format!("index {} is past the end of a list of {length}", *next - 1)));
+        return Err(DecodeError::new(
+            at,
+            format!("index {} is past the end of a list of {length}", *next - 1),
+        ));
     }
     Ok(Some((*next - 1) as usize))
 }
@@ -308,19 +313,28 @@ impl<T: State> List<T> {
                 break;
             }
             if op >= LIST_OPS_MAX {
-                return Err(DecodeError::new(at, format!("more than {LIST_OPS_MAX} changes of shape came for one list")));
+                return Err(DecodeError::new(
+                    at,
+                    format!("more than {LIST_OPS_MAX} changes of shape came for one list"),
+                ));
             }
             let (count, index) = (word / 2, reader.varint()?);
             let length = items.len() as u64;
             if word % 2 == 0 {
                 if count == 0 || index.saturating_add(count) > length {
-                    return Err(DecodeError::new(at, format!("{count} elements can't go from {index} of a list of {length}")));
+                    return Err(DecodeError::new(
+                        at,
+                        format!("{count} elements can't go from {index} of a list of {length}"),
+                    ));
                 }
                 items.drain(index as usize..(index + count) as usize);
             } else {
                 inserted = inserted.saturating_add(count);
                 if count == 0 || index > length || inserted > inserted_max {
-                    return Err(DecodeError::new(at, format!("{count} elements can't come at {index} of a list of {length}")));
+                    return Err(DecodeError::new(
+                        at,
+                        format!("{count} elements can't come at {index} of a list of {length}"),
+                    ));
                 }
                 let index = index as usize;
                 items.splice(index..index, (0..count).map(|_| None));
@@ -335,7 +349,8 @@ impl<T: State> List<T> {
         }
         let at = reader.offset();
         let whole: Option<Vec<T>> = items.into_iter().collect();
-        let whole = whole.ok_or_else(|| DecodeError::new(at, "an element that came to a list was not sent"))?;
+        let whole =
+            whole.ok_or_else(|| DecodeError::new(at, "an element that came to a list was not sent"))?;
         self.extend(whole);
         Ok(())
     }

@@ -142,7 +142,8 @@ impl<K: Key, V> Map<K, V> {
 
     /// Keeps the entries for which `keep` says so. Every entry counts as touched.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
-        let going: Vec<K> = self.iter_mut().filter_map(|(key, value)| (!keep(key, value)).then(|| key.clone())).collect();
+        let going: Vec<K> =
+            self.iter_mut().filter_map(|(key, value)| (!keep(key, value)).then(|| key.clone())).collect();
         for key in going {
             self.remove(&key);
         }
@@ -151,7 +152,8 @@ impl<K: Key, V> Map<K, V> {
     /// All entries, in the order of their keys.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> + ExactSizeIterator {
         self.index.values().map(|&place| {
-            let entry = self.entries[place as usize].as_ref().expect("the index names an entry that is there");
+            let entry =
+                self.entries[place as usize].as_ref().expect("the index names an entry that is there");
             (&entry.key, &entry.value)
         })
     }
@@ -210,7 +212,8 @@ impl<K: Key, V> Map<K, V> {
             }
             None => {
                 self.entries.push(Some(entry));
-                u32::try_from(self.entries.len() - 1).expect("a map of four billion entries does not fit in memory")
+                u32::try_from(self.entries.len() - 1)
+                    .expect("a map of four billion entries does not fit in memory")
             }
         };
         self.index.insert(key, place);

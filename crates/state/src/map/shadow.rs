@@ -75,7 +75,13 @@ impl<K: Ord + Clone, S> MapShadow<K, S> {
                     self.slots.len() < MAP_SLOTS_MAX,
                     "a synced map holds more than {MAP_SLOTS_MAX} entries: split it, or hide it from players with #[sync(hidden)]"
                 );
-                let slot = Slot { entry: None, defined: 0, stamps: Stamps::default(), newer: NOWHERE, older: NOWHERE };
+                let slot = Slot {
+                    entry: None,
+                    defined: 0,
+                    stamps: Stamps::default(),
+                    newer: NOWHERE,
+                    older: NOWHERE,
+                };
                 self.slots.push(slot);
                 let slot = (self.slots.len() - 1) as u32;
                 self.link_newest(slot);
@@ -132,9 +138,10 @@ impl<K: Ord + Clone, S> MapShadow<K, S> {
 
     /// All entries with their slots, in the order of slots.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u32, &K, &S)> {
-        self.slots.iter().enumerate().filter_map(|(slot, place)| {
-            place.entry.as_ref().map(|(key, shadow)| (slot as u32, key, shadow))
-        })
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, place)| place.entry.as_ref().map(|(key, shadow)| (slot as u32, key, shadow)))
     }
 
     /// Forgets the older half of the ends.

@@ -35,7 +35,10 @@ impl<K: Key, V: State> State for Map<K, V> {
 
     fn schema() -> Type {
         const {
-            assert!(!V::NULLABLE, "a Map can't hold Options: in JSON they could not be told from nothing. Leave the key out instead");
+            assert!(
+                !V::NULLABLE,
+                "a Map can't hold Options: in JSON they could not be told from nothing. Leave the key out instead"
+            );
         }
         Type::Map(Box::new(K::schema()), Box::new(V::schema()))
     }
@@ -123,7 +126,9 @@ impl<K: Key, V: State> State for Map<K, V> {
 
     fn write_owner_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         if !K::IS_PLAYER {
-            return lens.owner_field().is_some_and(|lens| shadow.stamps.after(lens) && Self::write_patch(shadow, lens, out));
+            return lens
+                .owner_field()
+                .is_some_and(|lens| shadow.stamps.after(lens) && Self::write_patch(shadow, lens, out));
         }
         match own_entry(shadow, lens) {
             Own::Nothing => false,
@@ -243,7 +248,10 @@ impl<K: Key, V: State> State for Map<K, V> {
         let at = reader.offset();
         let flags = reader.u8()?;
         if flags & !(REMOVED | DEFINED | CHANGED) != 0 {
-            return Err(DecodeError::new(at, format!("the flags of a map's patch are below 8, {flags} came")));
+            return Err(DecodeError::new(
+                at,
+                format!("the flags of a map's patch are below 8, {flags} came"),
+            ));
         }
         if flags & REMOVED != 0 {
             let mut slots = Slots::default();
@@ -268,7 +276,9 @@ impl<K: Key, V: State> State for Map<K, V> {
             while let Some(slot) = slots.next(reader)? {
                 let at = reader.offset();
                 let entry = self.entries.get_mut(slot as usize).and_then(Option::as_mut);
-                let entry = entry.ok_or_else(|| DecodeError::new(at, format!("a change came for slot {slot}, which is empty here")))?;
+                let entry = entry.ok_or_else(|| {
+                    DecodeError::new(at, format!("a change came for slot {slot}, which is empty here"))
+                })?;
                 entry.value.read_patch(reader, part)?;
             }
         }
@@ -292,16 +302,25 @@ impl<K: Key, V: State> State for Map<K, V> {
             }
             OWN_PATCH => self
                 .get_mut(&key)
-                .ok_or_else(|| DecodeError::new(at, "a change came for an entry of one's own that is not here"))?
+                .ok_or_else(|| {
+                    DecodeError::new(at, "a change came for an entry of one's own that is not here")
+                })?
                 .read_patch(reader, Part::All)?,
-            other => return Err(DecodeError::new(at, format!("an entry of one's own begins with 0, 1 or 2, {other} came"))),
+            other => {
+                return Err(DecodeError::new(
+                    at,
+                    format!("an entry of one's own begins with 0, 1 or 2, {other} came"),
+                ));
+            }
         }
         Ok(())
     }
 
     fn view(&self, sight: Sight) -> Value {
         Value::Object(
-            self.iter().map(|(key, value)| (key.name().into_owned(), value.view(sight.under(key.player())))).collect(),
+            self.iter()
+                .map(|(key, value)| (key.name().into_owned(), value.view(sight.under(key.player()))))
+                .collect(),
         )
     }
 
@@ -311,7 +330,8 @@ impl<K: Key, V: State> State for Map<K, V> {
         }
         let own = self.iter().filter(|(key, _)| key.player() == sight.viewer);
         Some(Value::Object(
-            own.map(|(key, value)| (key.name().into_owned(), value.view(sight.under(key.player())))).collect(),
+            own.map(|(key, value)| (key.name().into_owned(), value.view(sight.under(key.player()))))
+                .collect(),
         ))
     }
 }
@@ -320,7 +340,13 @@ impl<K: Key, V: State> State for Map<K, V> {
 
 impl<K: Key, V: State> Map<K, V> {
     /// Compares one entry; a new one is put on the list `fresh`.
-    fn diff_entry(&mut self, place: u32, shadow: &mut MapShadow<K, V::Shadow>, step: Step, fresh: &mut Vec<u32>) -> Changed {
+    fn diff_entry(
+        &mut self,
+        place: u32,
+        shadow: &mut MapShadow<K, V::Shadow>,
+        step: Step,
+        fresh: &mut Vec<u32>,
+    ) -> Changed {
         let Some(entry) = self.entries[place as usize].as_mut() else { return Changed::NO };
         entry.touched = false;
         if entry.slot == FRESH {
@@ -390,14 +416,22 @@ impl Slots {
         }
         self.next = self.next.saturating_add(distance);
         if self.next > MAP_SLOTS_MAX as u64 {
-            return Err(DecodeError::new(at, format!("slot {} is past the limit of {MAP_SLOTS_MAX}", self.next - 1)));
+            return Err(DecodeError::new(
+                at,
+                format!("slot {} is past the limit of {MAP_SLOTS_MAX}", self.next - 1),
+            ));
         }
         Ok(Some((self.next - 1) as u32))
     }
 }
 
 /// Writes a section of the slots that `write` says something of; nothing at all if it says nothing.
-fn section(found: &[u32], flag: u8, out: &mut Vec<u8>, mut write: impl FnMut(u32, &mut Slots, &mut Vec<u8>)) -> u8 {
+fn section(
+    found: &[u32],
+    flag: u8,
+    out: &mut Vec<u8>,
+    mut write: impl FnMut(u32, &mut Slots, &mut Vec<u8>),
+) -> u8 {
     let start = out.len();
     let mut slots = Slots::default();
     for &slot in found {
@@ -466,7 +500,11 @@ fn write_changed<K: Key, V: State>(
 }
 
 /// The change of the viewer's own entry, where no other entry can hold anything of the viewer's.
-fn write_own_change<K: Key, V: State>(shadow: &MapShadow<K, V::Shadow>, lens: Lens, out: &mut Vec<u8>) -> bool {
+fn write_own_change<K: Key, V: State>(
+    shadow: &MapShadow<K, V::Shadow>,
+    lens: Lens,
+    out: &mut Vec<u8>,
+) -> bool {
     match own_slot(shadow, lens) {
         Some((_, slot)) => {
             out.push(CHANGED);
