@@ -29,7 +29,7 @@ fn for_struct(input: &DeriveInput, of: &Fields) -> syn::Result<TokenStream> {
     let encode = shape.encode(&rt, &bindings, true);
     let decode = shape.decode(&rt, true);
     let to_json = shape.to_json(&rt, &bindings);
-    let from_json = shape.from_json(&rt, &quote!(Self));
+    let from_json = shape.read_json(&rt, &quote!(Self));
     let literal = shape.literal(&bindings);
     Ok(quote! {
         #[automatically_derived]
@@ -86,7 +86,7 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
         decodes
             .push(quote! { #number => { #decode ::std::result::Result::Ok(Self::#variant_ident #literal) } });
         let to_json = shape.to_json(&rt, &bindings);
-        let from_json = shape.from_json(&rt, &quote!(Self::#variant_ident));
+        let from_json = shape.read_json(&rt, &quote!(Self::#variant_ident));
         if shape.fields.is_empty() {
             to_jsons.push(quote! { Self::#variant_ident #literal => #rt::write_text(out, #variant_name), });
             units.push(
@@ -229,7 +229,7 @@ impl Shape {
     }
 
     /// An expression: a `Result` of `made` with the fields read from `value`.
-    fn from_json(&self, rt: &TokenStream, made: &TokenStream) -> TokenStream {
+    fn read_json(&self, rt: &TokenStream, made: &TokenStream) -> TokenStream {
         let bindings = self.bindings();
         let literal = self.literal(&bindings);
         if self.fields.is_empty() {

@@ -205,7 +205,6 @@ macro_rules! float {
             fn to_json(&self, out: &mut Vec<u8>) {
                 json::$json(out, *self);
             }
-            #[expect(clippy::cast_possible_truncation, reason = "the nearest f32 is what is meant")]
             fn from_json(value: &Value) -> Result<Self, DecodeError> {
                 json::as_f64(value).map(|value| value as $float).ok_or_else(|| unexpected("a number", value))
             }

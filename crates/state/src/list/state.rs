@@ -266,7 +266,7 @@ fn json_op<T: State>(shadow: &ListShadow<T::Shadow>, op: Op, lens: Lens, ops: &m
             for index in index as usize..(index + count) as usize {
                 let lens = lens.of(shadow.elements[index].defined);
                 ops.element(index, |ops| {
-                    ops.insert(|out| T::json_full(&shadow.elements[index].shadow, lens, out))
+                    ops.insert(|out| T::json_full(&shadow.elements[index].shadow, lens, out));
                 });
             }
         }

@@ -94,7 +94,7 @@ impl<K: Ord + Clone, S> MapShadow<K, S> {
         place.entry = Some((key, shadow));
         place.defined = now;
         place.stamps = stamps;
-        self.to_front(slot);
+        self.move_to_front(slot);
         slot
     }
 
@@ -105,7 +105,7 @@ impl<K: Ord + Clone, S> MapShadow<K, S> {
         let Some((key, _)) = place.entry.take() else { return };
         self.index.remove(&key);
         self.vacant.push(Reverse(slot));
-        self.to_front(slot);
+        self.move_to_front(slot);
         self.gone.insert(key, now);
         if self.gone.len() > GONE_MAX {
             self.forget();
@@ -115,7 +115,7 @@ impl<K: Ord + Clone, S> MapShadow<K, S> {
     /// Notes a change inside an entry.
     pub(super) fn changed(&mut self, slot: u32, changed: Changed, now: u64) {
         self.slots[slot as usize].stamps.note(changed, now);
-        self.to_front(slot);
+        self.move_to_front(slot);
     }
 
     /// The slots where something changed after `lens.since`, in order.
@@ -153,7 +153,7 @@ impl<K: Ord + Clone, S> MapShadow<K, S> {
         self.forgotten = self.forgotten.max(until);
     }
 
-    fn to_front(&mut self, slot: u32) {
+    fn move_to_front(&mut self, slot: u32) {
         if self.newest == slot {
             return;
         }
