@@ -1,1 +1,42 @@
-//! The derive macros State, Data and Message, and the attribute room.
+//! The derive macros `State`, `Data` and `Message`, and the attribute `room`.
+//!
+//! They are documented where they are used: in the crates `playfield_state` and `playfield_room`, and in the guide.
+
+mod data;
+mod fields;
+mod state;
+
+use proc_macro::TokenStream;
+use quote::quote;
+use syn::{DeriveInput, parse_macro_input};
+
+/// Makes a struct of plain fields something that can be kept in step. See `playfield_state::State`.
+///
+/// Fields may bear `#[sync(owner)]` or `#[sync(hidden)]`. An enum is kept in step as a whole value, and also derives `Data`,
+/// `Clone` and `PartialEq`.
+#[proc_macro_derive(State, attributes(sync))]
+pub fn derive_state(input: TokenStream) -> TokenStream {
+    finish(state::expand_state(&parse_macro_input!(input as DeriveInput)))
+}
+
+/// Makes a struct or an enum a value that travels whole. See `playfield_state::Data`.
+#[proc_macro_derive(Data)]
+pub fn derive_data(input: TokenStream) -> TokenStream {
+    finish(data::expand_data(&parse_macro_input!(input as DeriveInput)))
+}
+
+fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
+    expanded.unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// The module that generated code takes its names from. Inside Playfield itself the facade is not there to be named.
+pub(crate) fn rt() -> proc_macro2::TokenStream {
+    match std::env::var("CARGO_PKG_NAME").as_deref() {
+        Ok("playfield-state") => quote!(::playfield_state::__rt),
+        Ok(
+            "playfield-room" | "playfield-server" | "playfield-client" | "playfield-bench"
+            | "playfield-store" | "playfield-cluster",
+        ) => quote!(::playfield_room::__rt),
+        _ => quote!(::playfield::__rt),
+    }
+}

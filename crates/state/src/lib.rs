@@ -1,5 +1,54 @@
 //! Plain state, compared at sync.
+//!
+//! A [`State`] is a tree of plain data: structs, numbers, text, options, [`Map`]s and [`List`]s. The server keeps a second
+//! tree beside it, the *shadow*: what was last synced, each part stamped with the version at which it last changed.
+//!
+//! ```text
+//!  state ──diff──▶ shadow ──write──▶ patch (from any version) or snapshot ──read──▶ mirror
+//! ```
+//!
+//! [`Tracker`] is the server's end, [`Mirror`] and [`JsonMirror`] are the client's. Patches and snapshots are written from the
+//! shadow alone, so live players, slow readers and late joiners are all served by one mechanism.
 
+mod data;
+mod json_mirror;
+mod key;
+mod leaf;
+mod lens;
+mod list;
+mod map;
+mod mirror;
+mod ops;
+mod option;
 mod player_id;
+mod state;
+mod tracker;
 
+pub use data::Data;
+pub use json_mirror::JsonMirror;
+pub use key::Key;
+pub use lens::{Part, Tracking};
+pub use list::List;
+pub use map::{MAP_SLOTS_MAX, Map};
+pub use mirror::Mirror;
 pub use player_id::PlayerId;
+pub use playfield_derive::{Data, State};
+pub use playfield_wire::{DecodeError, Format};
+pub use state::{State, view};
+pub use tracker::Tracker;
+
+/// What generated code names. Not for people.
+#[doc(hidden)]
+pub mod __rt {
+    pub use crate::data::Data;
+    pub use crate::leaf::{Leaf, tree};
+    pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step};
+    pub use crate::ops::Ops;
+    pub use crate::state::State;
+    pub use playfield_wire::DecodeError;
+    pub use playfield_wire::json::write_text;
+    pub use playfield_wire::reader::Reader;
+    pub use playfield_wire::schema;
+    pub use playfield_wire::writer;
+    pub use serde_json::{Map as JsonMap, Value};
+}

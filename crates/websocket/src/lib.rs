@@ -1,1 +1,32 @@
-//! RFC 6455 as a state machine over byte slices.
+//! RFC 6455 as a state machine over byte slices, for servers and clients.
+//!
+//! Nothing here reads a socket, a clock or a random generator. Bytes that arrived go into a [`Decoder`], which
+//! unmasks them in place and hands out [`Item`]s; the `encode` functions append frames to a caller's buffer;
+//! [`handshake`] turns HTTP heads into upgrades on both sides. Keys and masks are the caller's to draw.
+//!
+//! ```
+//! use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};
+//!
+//! let mut wire = Vec::new();
+//! encode(&mut wire, Opcode::Text, b"hello", Some([1, 2, 3, 4])); // a client masks
+//!
+//! let mut server = Decoder::new(Role::Server, Limits::default());
+//! let decoded = server.decode(&mut wire)?;
+//! assert_eq!(decoded.item, Some(Item::Text("hello")));
+//! # Ok::<(), playfield_websocket::Error>(())
+//! ```
+
+mod close;
+mod decode;
+mod encode;
+mod error;
+mod frame;
+pub mod handshake;
+mod mask;
+mod message;
+
+pub use close::Close;
+pub use decode::{Decoded, Decoder, Item, Limits};
+pub use encode::{encode, encode_close, encode_fragment, encode_with};
+pub use error::Error;
+pub use frame::{Mask, Opcode, Role};

@@ -1,1 +1,31 @@
 //! Packets, framing and the messages of the Playfield protocol.
+//!
+//! Everything that a client and a node say to each other, as `docs/protocol.md` specifies it, over byte
+//! slices alone: no sockets, no clock. A message borrows from the bytes that it was decoded from; only JSON
+//! text with escapes in it, and base64, are copied.
+//!
+//! From the bytes up:
+//!
+//! - [`framing`] cuts a byte stream into messages;
+//! - [`client::ClientMessage`] and [`server::ServerMessage`] are those messages, in either [`Format`];
+//! - [`reader`] and [`writer`] hold the primitive types of the format `packed`, [`json`] those of `json`;
+//! - [`schema`] describes a room type's state and messages, and takes their fingerprint.
+
+pub mod client;
+mod code;
+mod error;
+mod format;
+pub mod framing;
+pub mod json;
+pub mod message;
+pub mod reader;
+pub mod schema;
+pub mod server;
+pub mod writer;
+
+pub use code::ErrorCode;
+pub use error::DecodeError;
+pub use format::Format;
+
+/// The version of the protocol that this crate speaks, as `hello` and `welcome` carry it.
+pub const PROTOCOL: u64 = 1;

@@ -1,0 +1,275 @@
+//! `#[derive(Data)]`: values that travel whole.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Data, DataEnum, DeriveInput, Fields};
+
+use crate::fields::{Field, Policy, fields, plain_name, refuse_generics};
+
+/// Implements `Data`. Packed, a struct is its fields in order (one zero byte if there are none), an enum is the varint position of
+/// its variant, then that variant's fields. In JSON, a struct is an object (a tuple an array, of one field just that field, of none
+/// `null`), an enum is its variant's name, or an object of that one member.
+pub(crate) fn expand_data(input: &DeriveInput) -> syn::Result<TokenStream> {
+    refuse_generics(input)?;
+    match &input.data {
+        Data::Struct(data) => for_struct(input, &data.fields),
+        Data::Enum(data) => for_enum(input, data),
+        Data::Union(_) => Err(syn::Error::new_spanned(input, "a union can't travel: use an enum")),
+    }
+}
+
+fn for_struct(input: &DeriveInput, of: &Fields) -> syn::Result<TokenStream> {
+    let rt = crate::rt();
+    let ident = &input.ident;
+    let name = plain_name(ident);
+    let shape = Shape::new(of)?;
+    let bindings = shape.bindings();
+    let pattern = shape.literal(&bindings);
+    let schema = shape.schema(&rt, &name);
+    let encode = shape.encode(&rt, &bindings, true);
+    let decode = shape.decode(&rt, true);
+    let to_json = shape.to_json(&rt, &bindings);
+    let from_json = shape.read_json(&rt, &quote!(Self));
+    let literal = shape.literal(&bindings);
+    Ok(quote! {
+        #[automatically_derived]
+        impl #rt::Data for #ident {
+            fn schema() -> #rt::schema::Type {
+                #rt::schema::Type::Struct(#schema)
+            }
+            #[inline]
+            fn encode(&self, out: &mut ::std::vec::Vec<u8>) {
+                let Self #pattern = self;
+                #encode
+            }
+            #[inline]
+            fn decode(reader: &mut #rt::Reader<'_>) -> ::std::result::Result<Self, #rt::DecodeError> {
+                #decode
+                ::std::result::Result::Ok(Self #literal)
+            }
+            fn to_json(&self, out: &mut ::std::vec::Vec<u8>) {
+                let Self #pattern = self;
+                #to_json
+            }
+            fn from_json(value: &#rt::Value) -> ::std::result::Result<Self, #rt::DecodeError> {
+                #from_json
+            }
+        }
+    })
+}
+
+fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
+    let rt = crate::rt();
+    let ident = &input.ident;
+    let name = plain_name(ident);
+    if data.variants.is_empty() {
+        return Err(syn::Error::new_spanned(
+            input,
+            "an enum without variants has no value that could travel",
+        ));
+    }
+    let (mut schemas, mut encodes, mut decodes, mut to_jsons, mut from_jsons, mut units) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (place, variant) in data.variants.iter().enumerate() {
+        let variant_ident = &variant.ident;
+        let variant_name = plain_name(variant_ident);
+        let number = place as u64;
+        let shape = Shape::new(&variant.fields)?;
+        let bindings = shape.bindings();
+        let literal = shape.literal(&bindings);
+        schemas.push(shape.schema(&rt, &variant_name));
+        let encode = shape.encode(&rt, &bindings, false);
+        encodes.push(
+            quote! { Self::#variant_ident #literal => { #rt::writer::put_varint(out, #number); #encode } },
+        );
+        let decode = shape.decode(&rt, false);
+        decodes
+            .push(quote! { #number => { #decode ::std::result::Result::Ok(Self::#variant_ident #literal) } });
+        let to_json = shape.to_json(&rt, &bindings);
+        let from_json = shape.read_json(&rt, &quote!(Self::#variant_ident));
+        if shape.fields.is_empty() {
+            to_jsons.push(quote! { Self::#variant_ident #literal => #rt::write_text(out, #variant_name), });
+            units.push(
+                quote! { #variant_name => return ::std::result::Result::Ok(Self::#variant_ident #literal), },
+            );
+        } else {
+            to_jsons.push(quote! { Self::#variant_ident #literal => {
+                out.push(b'{');
+                #rt::write_text(out, #variant_name);
+                out.push(b':');
+                #to_json
+                out.push(b'}');
+            } });
+            from_jsons.push(quote! { #variant_name => { #from_json } });
+        }
+    }
+    let unknown = format!("is no variant of {name}");
+    Ok(quote! {
+        #[automatically_derived]
+        impl #rt::Data for #ident {
+            fn schema() -> #rt::schema::Type {
+                #rt::schema::Type::Enum { name: #name.into(), variants: ::std::vec![#(#schemas),*] }
+            }
+            fn encode(&self, out: &mut ::std::vec::Vec<u8>) {
+                match self { #(#encodes)* }
+            }
+            fn decode(reader: &mut #rt::Reader<'_>) -> ::std::result::Result<Self, #rt::DecodeError> {
+                let at = reader.offset();
+                match reader.varint()? {
+                    #(#decodes)*
+                    other => ::std::result::Result::Err(#rt::DecodeError::new(at, ::std::format!("{other} {}", #unknown))),
+                }
+            }
+            fn to_json(&self, out: &mut ::std::vec::Vec<u8>) {
+                match self { #(#to_jsons)* }
+            }
+            fn from_json(value: &#rt::Value) -> ::std::result::Result<Self, #rt::DecodeError> {
+                if let ::std::option::Option::Some(variant) = value.as_str() {
+                    match variant {
+                        #(#units)*
+                        _ => {}
+                    }
+                }
+                if let ::std::option::Option::Some(members) = value.as_object()
+                    && members.len() == 1
+                    && let ::std::option::Option::Some((variant, value)) = members.iter().next()
+                {
+                    let _ = value;
+                    return match variant.as_str() {
+                        #(#from_jsons)*
+                        other => ::std::result::Result::Err(#rt::DecodeError::new(0, ::std::format!("{other:?} {}", #unknown))),
+                    };
+                }
+                ::std::result::Result::Err(#rt::DecodeError::new(0, ::std::format!("{value} {}", #unknown)))
+            }
+        }
+    })
+}
+
+/// The fields of a struct or of a variant.
+struct Shape {
+    fields: Vec<Field>,
+    named: bool,
+    unit: bool,
+}
+
+impl Shape {
+    fn new(of: &Fields) -> syn::Result<Self> {
+        let fields = fields(of)?;
+        if let Some(place) = fields.iter().position(|field| field.policy != Policy::Everyone) {
+            let field = of.iter().nth(place);
+            return Err(syn::Error::new_spanned(
+                field,
+                "a value that travels whole would carry this `owner` or `hidden` field to whoever gets it: \
+                 derive State alone, and send a type of its own in messages",
+            ));
+        }
+        Ok(Self { fields, named: matches!(of, Fields::Named(_)), unit: matches!(of, Fields::Unit) })
+    }
+
+    fn bindings(&self) -> Vec<proc_macro2::Ident> {
+        (0..self.fields.len()).map(|place| format_ident!("field_{place}")).collect()
+    }
+
+    /// `{ a: field_0 }`, `(field_0)` or nothing: a pattern and a literal alike.
+    fn literal(&self, bindings: &[proc_macro2::Ident]) -> TokenStream {
+        let members = self.fields.iter().map(|field| &field.member);
+        if self.unit {
+            quote!()
+        } else if self.named {
+            quote!({ #(#members: #bindings),* })
+        } else {
+            quote!((#(#bindings),*))
+        }
+    }
+
+    fn schema(&self, rt: &TokenStream, name: &str) -> TokenStream {
+        let fields = self.fields.iter().map(|field| {
+            let (name, of) = (&field.name, &field.of);
+            quote!(#rt::schema::Field {
+                name: #name.into(),
+                policy: #rt::schema::Policy::Everyone,
+                of: <#of as #rt::Data>::schema(),
+            })
+        });
+        quote!(#rt::schema::Struct { name: #name.into(), fields: ::std::vec![#(#fields),*] })
+    }
+
+    /// `pad`: a struct without fields is one zero byte.
+    fn encode(&self, rt: &TokenStream, bindings: &[proc_macro2::Ident], pad: bool) -> TokenStream {
+        if self.fields.is_empty() && pad {
+            return quote!(#rt::Data::encode(&(), out););
+        }
+        quote!(#(#rt::Data::encode(#bindings, out);)*)
+    }
+
+    fn decode(&self, rt: &TokenStream, pad: bool) -> TokenStream {
+        if self.fields.is_empty() && pad {
+            return quote!(<() as #rt::Data>::decode(reader)?;);
+        }
+        let bindings = self.bindings();
+        let types = self.fields.iter().map(|field| &field.of);
+        quote!(#(let #bindings = <#types as #rt::Data>::decode(reader)?;)*)
+    }
+
+    fn to_json(&self, rt: &TokenStream, bindings: &[proc_macro2::Ident]) -> TokenStream {
+        if self.fields.is_empty() {
+            return quote!(out.extend_from_slice(b"null"););
+        }
+        if !self.named && self.fields.len() == 1 {
+            return quote!(#(#rt::Data::to_json(#bindings, out);)*);
+        }
+        let (open, close) = if self.named { (b'{', b'}') } else { (b'[', b']') };
+        let members = self.fields.iter().zip(bindings).enumerate().map(|(place, (field, binding))| {
+            let comma = if place > 0 { "," } else { "" };
+            let lead = if self.named { format!("{comma}{:?}:", field.name) } else { comma.to_owned() };
+            quote!(out.extend_from_slice(#lead.as_bytes()); #rt::Data::to_json(#binding, out);)
+        });
+        quote!(out.push(#open); #(#members)* out.push(#close);)
+    }
+
+    /// An expression: a `Result` of `made` with the fields read from `value`.
+    fn read_json(&self, rt: &TokenStream, made: &TokenStream) -> TokenStream {
+        let bindings = self.bindings();
+        let literal = self.literal(&bindings);
+        if self.fields.is_empty() {
+            return quote! {
+                <() as #rt::Data>::from_json(value)?;
+                ::std::result::Result::Ok(#made #literal)
+            };
+        }
+        let types = self.fields.iter().map(|field| &field.of);
+        if !self.named && self.fields.len() == 1 {
+            return quote! {
+                #(let #bindings = <#types as #rt::Data>::from_json(value)?;)*
+                ::std::result::Result::Ok(#made #literal)
+            };
+        }
+        if self.named {
+            let names = self.fields.iter().map(|field| &field.name);
+            return quote! {
+                let ::std::option::Option::Some(members) = value.as_object() else {
+                    return ::std::result::Result::Err(#rt::DecodeError::new(0, ::std::format!("an object was expected, {value} came")));
+                };
+                #(
+                    // An absent member reads as null, which an option takes for None.
+                    let #bindings = <#types as #rt::Data>::from_json(members.get(#names).unwrap_or(&#rt::Value::Null))
+                        .map_err(|error| #rt::DecodeError::new(0, ::std::format!("member {:?}: {error}", #names)))?;
+                )*
+                ::std::result::Result::Ok(#made #literal)
+            };
+        }
+        let count = self.fields.len();
+        let places = 0..count;
+        quote! {
+            let elements = match value.as_array() {
+                ::std::option::Option::Some(elements) if elements.len() == #count => elements,
+                _ => return ::std::result::Result::Err(
+                    #rt::DecodeError::new(0, ::std::format!("an array of {} was expected, {value} came", #count)),
+                ),
+            };
+            #(let #bindings = <#types as #rt::Data>::from_json(&elements[#places])?;)*
+            ::std::result::Result::Ok(#made #literal)
+        }
+    }
+}

@@ -1,0 +1,497 @@
+//! `#[derive(State)]`: trees that are kept in step.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Data, DeriveInput, Ident};
+
+use crate::fields::{Field, Policy, any, fields, plain_name, refuse_generics};
+
+/// The most fields of one struct that players may see: a patch marks them in one 64-bit mask.
+const FIELDS_MAX: usize = 64;
+
+/// Implements `State`: for a struct field by field, for an enum as a whole value.
+pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
+    refuse_generics(input)?;
+    match &input.data {
+        Data::Struct(data) => for_struct(input, fields(&data.fields)?),
+        Data::Enum(_) => Ok(for_enum(&input.ident)),
+        Data::Union(_) => Err(syn::Error::new_spanned(input, "a union can't be kept in step: use an enum")),
+    }
+}
+
+fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> {
+    let tree = Tree::new(input, all)?;
+    let Tree { rt, ident, .. } = &tree;
+    let shadow_fields = tree.synced.iter().map(|synced| {
+        let (shadow, of) = (&synced.shadow, &synced.field.of);
+        quote!(#shadow: <#of as #rt::State>::Shadow)
+    });
+    let constants = tree.constants();
+    let schema = tree.schema();
+    let compare = tree.compare();
+    let write = tree.write();
+    let json = tree.json();
+    let read = tree.read();
+    let view = tree.view();
+    Ok(quote! {
+        const _: () = {
+            /// What was last synced.
+            pub struct Shadow {
+                stamps: #rt::Stamps,
+                #(#shadow_fields,)*
+            }
+
+            #[automatically_derived]
+            impl #rt::State for #ident {
+                type Shadow = Shadow;
+                #constants
+                #schema
+                #compare
+                #write
+                #json
+                #read
+                #view
+            }
+        };
+    })
+}
+
+struct Tree<'a> {
+    rt: TokenStream,
+    ident: &'a Ident,
+    all: Vec<Field>,
+    synced: Vec<Synced>,
+}
+
+/// A field that some player may see.
+struct Synced {
+    field: SyncedField,
+    shadow: Ident,
+    /// Its bit in a patch's mask.
+    bit: u64,
+}
+
+struct SyncedField {
+    member: TokenStream,
+    name: String,
+    of: syn::Type,
+    owner: bool,
+}
+
+impl<'a> Tree<'a> {
+    fn new(input: &'a DeriveInput, all: Vec<Field>) -> syn::Result<Self> {
+        let synced: Vec<Synced> = all
+            .iter()
+            .filter(|field| field.policy != Policy::Hidden)
+            .enumerate()
+            .map(|(place, field)| Synced {
+                field: SyncedField {
+                    member: field.member.clone(),
+                    name: field.name.clone(),
+                    of: field.of.clone(),
+                    owner: field.policy == Policy::Owner,
+                },
+                shadow: format_ident!("field_{place}"),
+                bit: 1_u64.checked_shl(place as u32).unwrap_or(0),
+            })
+            .collect();
+        if synced.len() > FIELDS_MAX {
+            let message = format!(
+                "{} has {} fields that players see, and at most {FIELDS_MAX} are possible: group some into a struct of their own",
+                input.ident,
+                synced.len()
+            );
+            return Err(syn::Error::new_spanned(&input.ident, message));
+        }
+        Ok(Self { rt: crate::rt(), ident: &input.ident, all, synced })
+    }
+
+    fn open(&self) -> impl Iterator<Item = &Synced> {
+        self.synced.iter().filter(|synced| !synced.field.owner)
+    }
+
+    fn owned(&self) -> impl Iterator<Item = &Synced> {
+        self.synced.iter().filter(|synced| synced.field.owner)
+    }
+
+    fn mask_bytes(&self) -> usize {
+        self.synced.len().div_ceil(8)
+    }
+
+    fn constants(&self) -> TokenStream {
+        let rt = &self.rt;
+        let needs_owner = any(self.synced.iter().map(|synced| {
+            let of = &synced.field.of;
+            let unowned = synced.field.owner.then(|| quote!(!<#of as #rt::State>::KEYED_BY_PLAYER ||));
+            quote!(#unowned <#of as #rt::State>::NEEDS_OWNER)
+        }));
+        let has_owned = any(self.synced.iter().map(|synced| {
+            let of = &synced.field.of;
+            if synced.field.owner { quote!(true) } else { quote!(<#of as #rt::State>::HAS_OWNED) }
+        }));
+        let nested_owners = any(self.synced.iter().map(|synced| {
+            let of = &synced.field.of;
+            let keyed = synced.field.owner.then(|| quote!(<#of as #rt::State>::KEYED_BY_PLAYER ||));
+            quote!(#keyed <#of as #rt::State>::NESTED_OWNERS)
+        }));
+        quote! {
+            const NEEDS_OWNER: bool = #needs_owner;
+            const HAS_OWNED: bool = #has_owned;
+            const NESTED_OWNERS: bool = #nested_owners;
+        }
+    }
+
+    fn schema(&self) -> TokenStream {
+        let rt = &self.rt;
+        let name = plain_name(self.ident);
+        let fields = self.all.iter().map(|field| {
+            let (name, of) = (&field.name, &field.of);
+            let policy = match field.policy {
+                Policy::Everyone => quote!(Everyone),
+                Policy::Owner => quote!(Owner),
+                Policy::Hidden => quote!(Hidden),
+            };
+            quote!(#rt::schema::Field {
+                name: #name.into(),
+                policy: #rt::schema::Policy::#policy,
+                of: <#of as #rt::State>::schema(),
+            })
+        });
+        quote! {
+            fn schema() -> #rt::schema::Type {
+                #rt::schema::Type::Struct(#rt::schema::Struct { name: #name.into(), fields: ::std::vec![#(#fields),*] })
+            }
+        }
+    }
+
+    fn compare(&self) -> TokenStream {
+        let rt = &self.rt;
+        let binds = self.synced.iter().map(|Synced { field, shadow, .. }| {
+            let SyncedField { member, of, .. } = field;
+            quote!(#shadow: <#of as #rt::State>::bind(&mut self.#member, now))
+        });
+        let diffs = self.synced.iter().map(|Synced { field, shadow, .. }| {
+            let SyncedField { member, of, owner, .. } = field;
+            let to_owner = owner.then(|| quote!(.to_owner()));
+            quote!(changed |= <#of as #rt::State>::diff(&mut self.#member, &mut shadow.#shadow, step)#to_owner;)
+        });
+        quote! {
+            fn bind(&mut self, now: u64) -> Shadow {
+                Shadow {
+                    stamps: #rt::Stamps::new(now, <Self as #rt::State>::HAS_OWNED),
+                    #(#binds,)*
+                }
+            }
+            #[inline]
+            fn diff(&mut self, shadow: &mut Shadow, step: #rt::Step) -> #rt::Changed {
+                let mut changed = #rt::Changed::NO;
+                #(#diffs)*
+                shadow.stamps.note(changed, step.now);
+                changed
+            }
+            #[inline]
+            fn stamps(shadow: &Shadow) -> #rt::Stamps {
+                shadow.stamps
+            }
+        }
+    }
+
+    fn write(&self) -> TokenStream {
+        let rt = &self.rt;
+        let mask_bytes = self.mask_bytes();
+        let fulls = self.open().map(|Synced { field, shadow, .. }| {
+            let of = &field.of;
+            quote!(<#of as #rt::State>::write_full(&shadow.#shadow, lens, out);)
+        });
+        // Every value takes a byte at least, so that counts can be checked against what is left.
+        let pad = self.open().next().is_none().then(|| quote!(out.push(0);));
+        let owner_writes: Vec<TokenStream> = self
+            .owned()
+            .map(|Synced { field, shadow, bit }| {
+                let of = &field.of;
+                quote! {
+                    let start = out.len();
+                    if <#of as #rt::State>::write_owner_patch(&shadow.#shadow, lens, out) {
+                        mask |= #bit;
+                    } else {
+                        out.truncate(start);
+                    }
+                }
+            })
+            .collect();
+        let put_mask =
+            quote!(out[mask_at..mask_at + #mask_bytes].copy_from_slice(&mask.to_le_bytes()[..#mask_bytes]););
+        let owner_full = (!owner_writes.is_empty()).then(|| {
+            quote! {
+                if lens.part == #rt::Part::All {
+                    let lens = #rt::Lens { since: 0, ..lens };
+                    let mask_at = out.len();
+                    out.extend_from_slice(&[0; #mask_bytes]);
+                    let mut mask = 0_u64;
+                    #(#owner_writes)*
+                    #put_mask
+                }
+            }
+        });
+        let open_writes = self.open().map(|Synced { field, shadow, bit }| {
+            let of = &field.of;
+            quote! {
+                if <#of as #rt::State>::stamps(&shadow.#shadow).after(lens) {
+                    let start = out.len();
+                    if <#of as #rt::State>::write_patch(&shadow.#shadow, lens, out) {
+                        mask |= #bit;
+                    } else {
+                        out.truncate(start);
+                    }
+                }
+            }
+        });
+        let owner_patch = (!owner_writes.is_empty()).then(|| {
+            quote! {
+                if lens.part != #rt::Part::Shared {
+                    #(#owner_writes)*
+                }
+            }
+        });
+        quote! {
+            fn write_full(shadow: &Shadow, lens: #rt::Lens, out: &mut ::std::vec::Vec<u8>) {
+                let _ = (shadow, lens);
+                #(#fulls)*
+                #pad
+                #owner_full
+            }
+            #[inline]
+            fn write_patch(shadow: &Shadow, lens: #rt::Lens, out: &mut ::std::vec::Vec<u8>) -> bool {
+                let _ = (shadow, lens);
+                let mask_at = out.len();
+                out.extend_from_slice(&[0; #mask_bytes]);
+                let mut mask = 0_u64;
+                #(#open_writes)*
+                #owner_patch
+                #put_mask
+                mask != 0
+            }
+        }
+    }
+
+    fn json(&self) -> TokenStream {
+        let rt = &self.rt;
+        let members = self.synced.iter().map(|Synced { field, shadow, .. }| {
+            let SyncedField { name, of, owner, .. } = field;
+            let value = if *owner {
+                quote!(<#of as #rt::State>::json_owner_full(&shadow.#shadow, lens, out))
+            } else {
+                quote!({ <#of as #rt::State>::json_full(&shadow.#shadow, lens, out); true })
+            };
+            quote! {
+                let start = out.len();
+                if comma {
+                    out.push(b',');
+                }
+                #rt::write_text(out, #name);
+                out.push(b':');
+                if #value {
+                    comma = true;
+                } else {
+                    out.truncate(start);
+                }
+            }
+        });
+        let patches = self.synced.iter().map(|Synced { field, shadow, .. }| {
+            let SyncedField { name, of, owner, .. } = field;
+            if *owner {
+                quote! {
+                    if lens.part != #rt::Part::Shared {
+                        ops.member(#name, |ops| <#of as #rt::State>::json_owner_patch(&shadow.#shadow, lens, ops));
+                    }
+                }
+            } else {
+                quote! {
+                    if <#of as #rt::State>::stamps(&shadow.#shadow).after(lens) {
+                        ops.member(#name, |ops| <#of as #rt::State>::json_patch(&shadow.#shadow, lens, ops));
+                    }
+                }
+            }
+        });
+        quote! {
+            fn json_full(shadow: &Shadow, lens: #rt::Lens, out: &mut ::std::vec::Vec<u8>) {
+                let lens = #rt::Lens { since: 0, ..lens };
+                let _ = (shadow, lens);
+                out.push(b'{');
+                let mut comma = false;
+                #(#members)*
+                let _ = comma;
+                out.push(b'}');
+            }
+            fn json_patch(shadow: &Shadow, lens: #rt::Lens, ops: &mut #rt::Ops<'_>) {
+                let _ = (shadow, lens, &ops);
+                #(#patches)*
+            }
+        }
+    }
+
+    fn read(&self) -> TokenStream {
+        let rt = &self.rt;
+        let mask_bytes = self.mask_bytes();
+        let known: u64 = self.synced.iter().fold(0, |mask, synced| mask | synced.bit);
+        let fields = self.all.iter().map(|field| {
+            let Field { member, of, policy, .. } = field;
+            match policy {
+                Policy::Everyone => quote!(#member: <#of as #rt::State>::read_full(reader, part)?),
+                Policy::Owner | Policy::Hidden => quote!(#member: ::std::default::Default::default()),
+            }
+        });
+        let pad = self.open().next().is_none().then(|| quote!(<() as #rt::Data>::decode(reader)?;));
+        let read_mask = quote! {
+            let at = reader.offset();
+            let mut bytes = [0_u8; 8];
+            bytes[..#mask_bytes].copy_from_slice(reader.take(#mask_bytes)?);
+            let mask = u64::from_le_bytes(bytes);
+            if mask & !#known != 0 {
+                return ::std::result::Result::Err(
+                    #rt::DecodeError::new(at, ::std::format!("the mask {mask:#x} marks fields that are not in the schema")),
+                );
+            }
+        };
+        let owner_reads: Vec<TokenStream> = self
+            .owned()
+            .map(|Synced { field, bit, .. }| {
+                let SyncedField { member, of, .. } = field;
+                quote! {
+                    if mask & #bit != 0 {
+                        <#of as #rt::State>::read_owner_patch(&mut this.#member, reader)?;
+                    }
+                }
+            })
+            .collect();
+        let owner_bits: u64 = self.owned().fold(0, |mask, synced| mask | synced.bit);
+        let owner_full = (!owner_reads.is_empty()).then(|| {
+            quote! {
+                if part == #rt::Part::All {
+                    #read_mask
+                    #(#owner_reads)*
+                }
+            }
+        });
+        let open_reads = self.open().map(|Synced { field, bit, .. }| {
+            let SyncedField { member, of, .. } = field;
+            quote! {
+                if mask & #bit != 0 {
+                    <#of as #rt::State>::read_patch(&mut this.#member, reader, part)?;
+                }
+            }
+        });
+        let owner_patch = (!owner_reads.is_empty()).then(|| {
+            quote! {
+                if part == #rt::Part::Shared && mask & #owner_bits != 0 {
+                    return ::std::result::Result::Err(
+                        #rt::DecodeError::new(at, "a field that is its owner's alone came in the part that all share"),
+                    );
+                }
+                #(#owner_reads)*
+            }
+        });
+        quote! {
+            fn read_full(reader: &mut #rt::Reader<'_>, part: #rt::Part) -> ::std::result::Result<Self, #rt::DecodeError> {
+                #[allow(unused_mut)]
+                let mut this = Self { #(#fields),* };
+                #pad
+                let _ = part;
+                #owner_full
+                ::std::result::Result::Ok(this)
+            }
+            fn read_patch(
+                &mut self,
+                reader: &mut #rt::Reader<'_>,
+                part: #rt::Part,
+            ) -> ::std::result::Result<(), #rt::DecodeError> {
+                let this = self;
+                let _ = (&this, part);
+                #read_mask
+                #(#open_reads)*
+                #owner_patch
+                ::std::result::Result::Ok(())
+            }
+        }
+    }
+
+    fn view(&self) -> TokenStream {
+        let rt = &self.rt;
+        let members = self.synced.iter().map(|Synced { field, .. }| {
+            let SyncedField { member, name, of, owner } = field;
+            if *owner {
+                quote! {
+                    if let ::std::option::Option::Some(value) = <#of as #rt::State>::owner_view(&self.#member, sight) {
+                        members.insert(#name.into(), value);
+                    }
+                }
+            } else {
+                quote!(members.insert(#name.into(), <#of as #rt::State>::view(&self.#member, sight));)
+            }
+        });
+        quote! {
+            fn view(&self, sight: #rt::Sight) -> #rt::Value {
+                let _ = sight;
+                #[allow(unused_mut)]
+                let mut members = #rt::JsonMap::new();
+                #(#members)*
+                #rt::Value::Object(members)
+            }
+        }
+    }
+}
+
+/// An enum is compared and sent whole; it derives `Data`, `Clone` and `PartialEq` as well.
+fn for_enum(ident: &Ident) -> TokenStream {
+    let rt = crate::rt();
+    quote! {
+        #[automatically_derived]
+        impl #rt::State for #ident {
+            type Shadow = #rt::Leaf<Self>;
+
+            const NEEDS_OWNER: bool = false;
+            const HAS_OWNED: bool = false;
+            const NESTED_OWNERS: bool = false;
+
+            fn schema() -> #rt::schema::Type {
+                <Self as #rt::Data>::schema()
+            }
+            fn bind(&mut self, now: u64) -> Self::Shadow {
+                #rt::Leaf::new(self, now)
+            }
+            fn diff(&mut self, shadow: &mut Self::Shadow, step: #rt::Step) -> #rt::Changed {
+                shadow.diff(self, step, |a, b| a == b)
+            }
+            fn stamps(shadow: &Self::Shadow) -> #rt::Stamps {
+                shadow.stamps()
+            }
+            fn write_full(shadow: &Self::Shadow, _: #rt::Lens, out: &mut ::std::vec::Vec<u8>) {
+                #rt::Data::encode(shadow.value(), out);
+            }
+            fn write_patch(shadow: &Self::Shadow, _: #rt::Lens, out: &mut ::std::vec::Vec<u8>) -> bool {
+                #rt::Data::encode(shadow.value(), out);
+                true
+            }
+            fn json_full(shadow: &Self::Shadow, _: #rt::Lens, out: &mut ::std::vec::Vec<u8>) {
+                #rt::Data::to_json(shadow.value(), out);
+            }
+            fn json_patch(shadow: &Self::Shadow, _: #rt::Lens, ops: &mut #rt::Ops<'_>) {
+                ops.set(|out| #rt::Data::to_json(shadow.value(), out));
+            }
+            fn read_full(reader: &mut #rt::Reader<'_>, _: #rt::Part) -> ::std::result::Result<Self, #rt::DecodeError> {
+                <Self as #rt::Data>::decode(reader)
+            }
+            fn read_patch(
+                &mut self,
+                reader: &mut #rt::Reader<'_>,
+                _: #rt::Part,
+            ) -> ::std::result::Result<(), #rt::DecodeError> {
+                *self = <Self as #rt::Data>::decode(reader)?;
+                ::std::result::Result::Ok(())
+            }
+            fn view(&self, _: #rt::Sight) -> #rt::Value {
+                #rt::tree(self)
+            }
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Whole values, encoded and decoded in each format.
+
+use std::collections::BTreeMap;
+
+use playfield_wire::reader::Reader;
+use playfield_wire::schema::Type;
+use playfield_wire::{DecodeError, Format, json, writer};
+use serde_json::Value;
+
+use crate::{Key, PlayerId};
+
+/// A value that travels whole: a message, a reply, options, a leaf of a state. Derive it: `#[derive(Data)]`.
+///
+/// In `packed` every value takes at least one byte (a struct without fields is one zero byte), so that a count of elements can
+/// be checked against the bytes that are left before anything is allocated.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't travel as a whole value",
+    note = "derive it: `#[derive(Data)]` (or `#[derive(Message)]` for a message of its own)"
+)]
+pub trait Data: Sized {
+    /// Its shape.
+    fn schema() -> Type;
+
+    /// Appends it in `packed`.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// Anything but what the schema says.
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
+
+    /// Appends it as JSON.
+    fn to_json(&self, out: &mut Vec<u8>);
+
+    /// Reads it from JSON.
+    ///
+    /// # Errors
+    /// Anything but what the schema says.
+    fn from_json(value: &Value) -> Result<Self, DecodeError>;
+
+    /// Appends it in the given format.
+    fn write(&self, format: Format, out: &mut Vec<u8>) {
+        match format {
+            Format::Packed => self.encode(out),
+            Format::Json => self.to_json(out),
+        }
+    }
+
+    /// Reads a whole payload; no byte may be left over. An empty JSON payload reads as `null`.
+    ///
+    /// # Errors
+    /// Anything but what the schema says.
+    fn read(format: Format, payload: &[u8]) -> Result<Self, DecodeError> {
+        match format {
+            Format::Packed => {
+                let mut reader = Reader::new(payload);
+                let value = Self::decode(&mut reader)?;
+                reader.finish()?;
+                Ok(value)
+            }
+            Format::Json => Self::from_json(&parse_json(payload)?),
+        }
+    }
+}
+
+/// Parses one JSON value; no bytes are none.
+pub(crate) fn parse_json(payload: &[u8]) -> Result<Value, DecodeError> {
+    if payload.is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_slice(payload).map_err(|error| DecodeError::new(error.column(), error.to_string()))
+}
+
+/// A JSON value that isn't what the schema says.
+pub(crate) fn unexpected(wanted: &'static str, got: &Value) -> DecodeError {
+    let mut shown = got.to_string();
+    if shown.len() > 40 {
+        let end = (0..=40).rev().find(|&at| shown.is_char_boundary(at)).unwrap_or(0);
+        shown.truncate(end);
+        shown.push('…');
+    }
+    DecodeError::new(0, format!("{wanted} was expected, {shown} came"))
+}
+
+macro_rules! unsigned {
+    ($($int:ty, $of:ident;)*) => {$(
+        impl Data for $int {
+            fn schema() -> Type {
+                Type::$of
+            }
+            #[inline]
+            fn encode(&self, out: &mut Vec<u8>) {
+                writer::put_varint(out, u64::from(*self));
+            }
+            #[inline]
+            fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                let at = reader.offset();
+                let value = reader.varint()?;
+                Self::try_from(value).map_err(|_| DecodeError::new(at, format!("{value} is past the range of {}", stringify!($int))))
+            }
+            fn to_json(&self, out: &mut Vec<u8>) {
+                json::write_u64(out, u64::from(*self));
+            }
+            fn from_json(value: &Value) -> Result<Self, DecodeError> {
+                json::as_u64(value)
+                    .and_then(|value| Self::try_from(value).ok())
+                    .ok_or_else(|| unexpected(concat!("a whole number in the range of ", stringify!($int)), value))
+            }
+        }
+    )*};
+}
+
+macro_rules! signed {
+    ($($int:ty, $of:ident;)*) => {$(
+        impl Data for $int {
+            fn schema() -> Type {
+                Type::$of
+            }
+            #[inline]
+            fn encode(&self, out: &mut Vec<u8>) {
+                writer::put_zigzag(out, i64::from(*self));
+            }
+            #[inline]
+            fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                let at = reader.offset();
+                let value = reader.zigzag()?;
+                Self::try_from(value).map_err(|_| DecodeError::new(at, format!("{value} is past the range of {}", stringify!($int))))
+            }
+            fn to_json(&self, out: &mut Vec<u8>) {
+                json::write_i64(out, i64::from(*self));
+            }
+            fn from_json(value: &Value) -> Result<Self, DecodeError> {
+                json::as_i64(value)
+                    .and_then(|value| Self::try_from(value).ok())
+                    .ok_or_else(|| unexpected(concat!("a whole number in the range of ", stringify!($int)), value))
+            }
+        }
+    )*};
+}
+
+unsigned! { u16, U16; u32, U32; u64, U64; }
+signed! { i16, I16; i32, I32; i64, I64; }
+
+impl Data for u8 {
+    fn schema() -> Type {
+        Type::U8
+    }
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(*self);
+    }
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.u8()
+    }
+    fn to_json(&self, out: &mut Vec<u8>) {
+        json::write_u64(out, u64::from(*self));
+    }
+    fn from_json(value: &Value) -> Result<Self, DecodeError> {
+        u16::from_json(value)
+            .ok()
+            .and_then(|wide| Self::try_from(wide).ok())
+            .ok_or_else(|| unexpected("a whole number from 0 to 255", value))
+    }
+}
+
+impl Data for i8 {
+    fn schema() -> Type {
+        Type::I8
+    }
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.cast_unsigned());
+    }
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(reader.u8()?.cast_signed())
+    }
+    fn to_json(&self, out: &mut Vec<u8>) {
+        json::write_i64(out, i64::from(*self));
+    }
+    fn from_json(value: &Value) -> Result<Self, DecodeError> {
+        i16::from_json(value)
+            .ok()
+            .and_then(|wide| Self::try_from(wide).ok())
+            .ok_or_else(|| unexpected("a whole number from -128 to 127", value))
+    }
+}
+
+macro_rules! float {
+    ($($float:ident, $of:ident, $put:ident, $json:ident;)*) => {$(
+        impl Data for $float {
+            fn schema() -> Type {
+                Type::$of
+            }
+            #[inline]
+            fn encode(&self, out: &mut Vec<u8>) {
+                writer::$put(out, *self);
+            }
+            #[inline]
+            fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                reader.$float()
+            }
+            fn to_json(&self, out: &mut Vec<u8>) {
+                json::$json(out, *self);
+            }
+            fn from_json(value: &Value) -> Result<Self, DecodeError> {
+                json::as_f64(value).map(|value| value as $float).ok_or_else(|| unexpected("a number", value))
+            }
+        }
+    )*};
+}
+
+float! { f32, F32, put_f32, write_f32; f64, F64, put_f64, write_f64; }
+
+impl Data for bool {
+    fn schema() -> Type {
+        Type::Bool
+    }
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        writer::put_bool(out, *self);
+    }
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.bool()
+    }
+    fn to_json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(if *self { b"true" } else { b"false" });
+    }
+    fn from_json(value: &Value) -> Result<Self, DecodeError> {
+        value.as_bool().ok_or_else(|| unexpected("true or false", value))
+    }
+}
+
+impl Data for String {
+    fn schema() -> Type {
+        Type::Text
+    }
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        writer::put_text(out, self);
+    }
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(reader.text()?.to_owned())
+    }
+    fn to_json(&self, out: &mut Vec<u8>) {
+        json::write_text(out, self);
+    }
+    fn from_json(value: &Value) -> Result<Self, DecodeError> {
+        value.as_str().map(str::to_owned).ok_or_else(|| unexpected("a text", value))
+    }
+}
+
+impl Data for PlayerId {
+    fn schema() -> Type {
+        Type::Player
+    }
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        u64::decode(reader).map(Self)
+    }
+    fn to_json(&self, out: &mut Vec<u8>) {
+        self.0.to_json(out);
+    }
+    fn from_json(value: &Value) -> Result<Self, DecodeError> {
+        u64::from_json(value).map(Self)
+    }
+}
+
+impl Data for () {
+    fn schema() -> Type {
+        Type::Unit
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(0);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let at = reader.offset();
+        match reader.u8()? {
+            0 => Ok(()),
+            other => {
+                Err(DecodeError::new(at, format!("a value without content is the byte 0, {other} came")))
+            }
+        }
+    }
+    fn to_json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"null");
+    }
+    fn from_json(value: &Value) -> Result<Self, DecodeError> {
+        match value {
+            Value::Null => Ok(()),
+            Value::Object(members) if members.is_empty() => Ok(()),
+            other => Err(unexpected("null", other)),
+        }
+    }
+}
+
+/// In JSON, `null` or the value; so an option in an option can't be told apart there, and comes back as `None`.
+impl<T: Data> Data for Option<T> {
+    fn schema() -> Type {
+        Type::Option(Box::new(T::schema()))
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        writer::put_bool(out, self.is_some());
+        if let Some(value) = self {
+            value.encode(out);
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.bool()?.then(|| T::decode(reader)).transpose()
+    }
+    fn to_json(&self, out: &mut Vec<u8>) {
+        match self {
+            Some(value) => value.to_json(out),
+            None => out.extend_from_slice(b"null"),
+        }
+    }
+    fn from_json(value: &Value) -> Result<Self, DecodeError> {
+        if value.is_null() { Ok(None) } else { T::from_json(value).map(Some) }
+    }
+}
+
+/// Appends a JSON array.
+pub(crate) fn json_array<T>(
+    out: &mut Vec<u8>,
+    items: impl Iterator<Item = T>,
+    mut write: impl FnMut(T, &mut Vec<u8>),
+) {
+    out.push(b'[');
+    for (place, item) in items.enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        write(item, out);
+    }
+    out.push(b']');
+}
+
+impl<T: Data> Data for Vec<T> {
+    fn schema() -> Type {
+        Type::List(Box::new(T::schema()))
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        writer::put_varint(out, self.len() as u64);
+        for item in self {
+            item.encode(out);
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        // Not reserved: the count is at most the bytes that are left, but an element may be far larger than one byte.
+        let count = reader.count()?;
+        (0..count).map(|_| T::decode(reader)).collect()
+    }
+    fn to_json(&self, out: &mut Vec<u8>) {
+        json_array(out, self.iter(), T::to_json);
+    }
+    fn from_json(value: &Value) -> Result<Self, DecodeError> {
+        value.as_array().ok_or_else(|| unexpected("an array", value))?.iter().map(T::from_json).collect()
+    }
+}
+
+impl<K: Key, V: Data> Data for BTreeMap<K, V> {
+    fn schema() -> Type {
+        Type::Map(Box::new(K::schema()), Box::new(V::schema()))
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        writer::put_varint(out, self.len() as u64);
+        for (key, value) in self {
+            key.encode(out);
+            value.encode(out);
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let count = reader.count()?;
+        let mut map = Self::new();
+        for _ in 0..count {
+            let at = reader.offset();
+            let key = K::decode(reader)?;
+            if map.insert(key, V::decode(reader)?).is_some() {
+                return Err(DecodeError::new(at, "a key came twice in one map"));
+            }
+        }
+        Ok(map)
+    }
+    fn to_json(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        for (place, (key, value)) in self.iter().enumerate() {
+            if place > 0 {
+                out.push(b',');
+            }
+            json::write_text(out, &key.name());
+            out.push(b':');
+            value.to_json(out);
+        }
+        out.push(b'}');
+    }
+    fn from_json(value: &Value) -> Result<Self, DecodeError> {
+        let members = value.as_object().ok_or_else(|| unexpected("an object", value))?;
+        members.iter().map(|(name, value)| Ok((K::parse(name)?, V::from_json(value)?))).collect()
+    }
+}

@@ -1,0 +1,96 @@
+//! The client's end, untyped, in JSON.
+
+use playfield_wire::DecodeError;
+use serde_json::Value;
+
+use crate::data::{parse_json, unexpected};
+
+/// A client's copy of a room's state as a JSON tree, kept in step by bodies in `json`.
+#[derive(Clone, Debug, Default)]
+pub struct JsonMirror {
+    state: Value,
+}
+
+impl JsonMirror {
+    /// A copy of nothing yet: `null`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The copy.
+    pub fn state(&self) -> &Value {
+        &self.state
+    }
+
+    /// Replaces the copy by a snapshot.
+    ///
+    /// # Errors
+    /// A body that isn't JSON; the copy is as before.
+    pub fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+        self.state = parse_json(body)?;
+        Ok(())
+    }
+
+    /// Applies a list of operations. That they begin at the copy's version is the caller's to see to.
+    ///
+    /// # Errors
+    /// A body that isn't a list of operations, or doesn't fit this copy, which may then be half changed.
+    pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+        match parse_json(body)? {
+            Value::Array(ops) => ops.into_iter().try_for_each(|op| self.apply(op)),
+            other => Err(unexpected("a list of operations", &other)),
+        }
+    }
+
+    fn apply(&mut self, op: Value) -> Result<(), DecodeError> {
+        let Value::Array(op) = op else { return Err(unexpected("an operation", &op)) };
+        let mut parts = op.into_iter();
+        let path = match parts.next() {
+            Some(Value::Array(path)) => path,
+            other => return Err(unexpected("a path", &other.unwrap_or_default())),
+        };
+        let (value, insert) = (parts.next(), parts.next());
+        let Some((last, above)) = path.split_last() else {
+            return Err(unexpected("a path of at least one step", &Value::Array(path)));
+        };
+        let mut at = &mut self.state;
+        for step in above {
+            at = match (at, step) {
+                (Value::Object(members), Value::String(name)) => members.get_mut(name),
+                (Value::Array(elements), Value::Number(index)) => elements.get_mut(place(index)),
+                _ => None,
+            }
+            .ok_or_else(|| unexpected("a path into this copy", &Value::Array(path.clone())))?;
+        }
+        let done = match (at, last, value, insert) {
+            (Value::Object(members), Value::String(name), Some(value), None) => {
+                members.insert(name.clone(), value);
+                true
+            }
+            // Something that came and went since this copy's version may be named, and is not here.
+            (Value::Object(members), Value::String(name), None, None) => {
+                members.remove(name);
+                true
+            }
+            (Value::Array(elements), Value::Number(index), Some(value), None) => {
+                elements.get_mut(place(index)).map(|element| *element = value).is_some()
+            }
+            (Value::Array(elements), Value::Number(index), None, None) if place(index) < elements.len() => {
+                elements.remove(place(index));
+                true
+            }
+            (Value::Array(elements), Value::Number(index), Some(value), Some(Value::String(word)))
+                if word == "insert" && place(index) <= elements.len() =>
+            {
+                elements.insert(place(index), value);
+                true
+            }
+            _ => false,
+        };
+        if done { Ok(()) } else { Err(unexpected("an operation that fits this copy", &Value::Array(path))) }
+    }
+}
+
+fn place(index: &serde_json::Number) -> usize {
+    index.as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,130 @@
+//! Values that are compared and sent whole.
+
+use playfield_wire::DecodeError;
+use playfield_wire::reader::Reader;
+use playfield_wire::schema::Type;
+use serde_json::Value;
+
+use crate::data::{Data, parse_json};
+use crate::lens::{Changed, Lens, Sight, Stamps, Step};
+use crate::ops::Ops;
+use crate::{Part, PlayerId, State};
+
+/// The shadow of a value that is compared and sent whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf<T> {
+    value: T,
+    stamp: u64,
+}
+
+impl<T: Data + Clone> Leaf<T> {
+    /// As it is, now.
+    #[inline]
+    pub fn new(value: &T, now: u64) -> Self {
+        Self { value: value.clone(), stamp: now }
+    }
+
+    /// Takes the value over if it differs.
+    #[inline]
+    pub fn diff(&mut self, value: &T, step: Step, same: impl FnOnce(&T, &T) -> bool) -> Changed {
+        if same(&self.value, value) {
+            return Changed::NO;
+        }
+        self.value.clone_from(value);
+        self.stamp = step.now;
+        Changed { shared: true, owned: false }
+    }
+
+    /// When it last changed.
+    #[inline]
+    pub fn stamps(&self) -> Stamps {
+        Stamps { shared: self.stamp, owned: 0 }
+    }
+
+    /// What was last synced.
+    #[inline]
+    pub fn value(&self) -> &T {
+        &self.value
+    }
+}
+
+/// The JSON of a value, as a tree.
+pub fn tree(value: &impl Data) -> Value {
+    let mut text = Vec::new();
+    value.to_json(&mut text);
+    // What `to_json` writes is JSON; the alternative keeps a broken impl visible instead of panicking.
+    parse_json(&text).unwrap_or_else(|error| Value::String(error.to_string()))
+}
+
+/// Makes a type a leaf: it is compared by the given function, and sent whole.
+macro_rules! leaf {
+    ($($type:ty, $nullable:expr, $same:expr;)*) => {$(
+        impl State for $type {
+            type Shadow = Leaf<Self>;
+
+            const NEEDS_OWNER: bool = false;
+            const HAS_OWNED: bool = false;
+            const NESTED_OWNERS: bool = false;
+            const NULLABLE: bool = $nullable;
+
+            fn schema() -> Type {
+                <Self as Data>::schema()
+            }
+            #[inline]
+            fn bind(&mut self, now: u64) -> Leaf<Self> {
+                Leaf::new(self, now)
+            }
+            #[inline]
+            fn diff(&mut self, shadow: &mut Leaf<Self>, step: Step) -> Changed {
+                shadow.diff(self, step, $same)
+            }
+            #[inline]
+            fn stamps(shadow: &Leaf<Self>) -> Stamps {
+                shadow.stamps()
+            }
+            #[inline]
+            fn write_full(shadow: &Leaf<Self>, _: Lens, out: &mut Vec<u8>) {
+                shadow.value().encode(out);
+            }
+            #[inline]
+            fn write_patch(shadow: &Leaf<Self>, _: Lens, out: &mut Vec<u8>) -> bool {
+                shadow.value().encode(out);
+                true
+            }
+            fn json_full(shadow: &Leaf<Self>, _: Lens, out: &mut Vec<u8>) {
+                shadow.value().to_json(out);
+            }
+            fn json_patch(shadow: &Leaf<Self>, _: Lens, ops: &mut Ops<'_>) {
+                ops.set(|out| shadow.value().to_json(out));
+            }
+            #[inline]
+            fn read_full(reader: &mut Reader<'_>, _: Part) -> Result<Self, DecodeError> {
+                Self::decode(reader)
+            }
+            #[inline]
+            fn read_patch(&mut self, reader: &mut Reader<'_>, _: Part) -> Result<(), DecodeError> {
+                *self = Self::decode(reader)?;
+                Ok(())
+            }
+            fn view(&self, _: Sight) -> Value {
+                tree(self)
+            }
+        }
+    )*};
+}
+
+leaf! {
+    bool, false, |a, b| a == b;
+    u8, false, |a, b| a == b;
+    u16, false, |a, b| a == b;
+    u32, false, |a, b| a == b;
+    u64, false, |a, b| a == b;
+    i8, false, |a, b| a == b;
+    i16, false, |a, b| a == b;
+    i32, false, |a, b| a == b;
+    i64, false, |a, b| a == b;
+    f32, false, |a, b| a.to_bits() == b.to_bits();
+    f64, false, |a, b| a.to_bits() == b.to_bits();
+    String, false, |a, b| a == b;
+    PlayerId, false, |a, b| a == b;
+}

@@ -1,0 +1,181 @@
+//! Who is looking, at which part, since when.
+
+use crate::PlayerId;
+
+/// The parts of which a body is made. See `docs/state.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// What everyone sees.
+    Shared,
+    /// What the viewer alone sees, reached through what everyone sees.
+    Owned,
+    /// Both, inside something that the viewer alone sees.
+    All,
+}
+
+/// How a shadow is looked at while a body is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Lens {
+    /// Which part is written.
+    pub part: Part,
+    /// For whom; of no meaning in [`Part::Shared`].
+    pub viewer: PlayerId,
+    /// Whose this place in the tree is: the nearest enclosing key of a map keyed by player.
+    pub owner: Option<PlayerId>,
+    /// Only what changed after this version; 0 = everything.
+    pub since: u64,
+}
+
+impl Lens {
+    /// The part that all players share.
+    pub fn shared(since: u64) -> Self {
+        Self { part: Part::Shared, viewer: PlayerId(0), owner: None, since }
+    }
+
+    /// What `viewer` alone sees.
+    pub fn owned(viewer: PlayerId, since: u64) -> Self {
+        Self { part: Part::Owned, viewer, owner: None, since }
+    }
+
+    /// All that `viewer` sees.
+    pub fn all(viewer: PlayerId, since: u64) -> Self {
+        Self { part: Part::All, viewer, owner: None, since }
+    }
+
+    /// The same, for something that came into being at version `defined`: whoever looks from before knows nothing of it.
+    #[must_use]
+    pub fn of(self, defined: u64) -> Self {
+        if defined > self.since { Self { since: 0, ..self } } else { self }
+    }
+
+    /// The same, one level down, where `owner` is the key if the map is keyed by player.
+    #[must_use]
+    pub fn under(self, owner: Option<PlayerId>) -> Self {
+        if owner.is_some() { Self { owner, ..self } } else { self }
+    }
+
+    /// Through an `owner` field: all of it, if this place is the viewer's.
+    pub fn owner_field(self) -> Option<Self> {
+        (self.part != Part::Shared && self.owner == Some(self.viewer))
+            .then_some(Self { part: Part::All, ..self })
+    }
+}
+
+/// When something last changed, by who sees it. Version 0 = never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// The last change that everyone sees.
+    pub shared: u64,
+    /// The last change that some owner alone sees.
+    pub owned: u64,
+}
+
+impl Stamps {
+    /// Everything new at `now`.
+    pub fn new(now: u64, has_owned: bool) -> Self {
+        Self { shared: now, owned: if has_owned { now } else { 0 } }
+    }
+
+    /// Whether there may be something to say to this lens.
+    #[inline]
+    pub fn after(self, lens: Lens) -> bool {
+        let newest = match lens.part {
+            Part::Shared => self.shared,
+            Part::Owned => self.owned,
+            Part::All => self.shared.max(self.owned),
+        };
+        newest > lens.since
+    }
+
+    /// Notes a change.
+    #[inline]
+    pub fn note(&mut self, changed: Changed, now: u64) {
+        if changed.shared {
+            self.shared = now;
+        }
+        if changed.owned {
+            self.owned = now;
+        }
+    }
+}
+
+/// What a comparison found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Something that everyone sees.
+    pub shared: bool,
+    /// Something that an owner alone sees.
+    pub owned: bool,
+}
+
+impl Changed {
+    /// Nothing.
+    pub const NO: Self = Self { shared: false, owned: false };
+
+    /// Everything, as when something appears or goes.
+    pub fn whole(has_owned: bool) -> Self {
+        Self { shared: true, owned: has_owned }
+    }
+
+    /// Anything at all.
+    #[inline]
+    pub fn any(self) -> bool {
+        self.shared || self.owned
+    }
+
+    /// Seen through an `owner` field, every change is the owner's alone.
+    #[inline]
+    #[must_use]
+    pub fn to_owner(self) -> Self {
+        Self { shared: false, owned: self.any() }
+    }
+}
+
+impl std::ops::BitOrAssign for Changed {
+    #[inline]
+    fn bitor_assign(&mut self, other: Self) {
+        self.shared |= other.shared;
+        self.owned |= other.owned;
+    }
+}
+
+/// Whether collections are compared only where they were touched, or everywhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tracking {
+    /// Only what was borrowed mutably since the last sync. The result is the same; the cost follows the change.
+    #[default]
+    On,
+    /// Everything, every time: the check on the above.
+    Off,
+}
+
+/// One comparison of the whole tree.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// The version that this sync makes.
+    pub now: u64,
+    /// Where to look.
+    pub tracking: Tracking,
+}
+
+/// How the live state is looked at when a view is made of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight {
+    /// Who looks; `None` sees what everyone sees.
+    pub viewer: Option<PlayerId>,
+    /// Whose this place in the tree is.
+    pub owner: Option<PlayerId>,
+}
+
+impl Sight {
+    /// Whether the viewer owns this place.
+    pub fn owns(self) -> bool {
+        self.viewer.is_some() && self.viewer == self.owner
+    }
+
+    /// One level down; see [`Lens::under`].
+    #[must_use]
+    pub fn under(self, owner: Option<PlayerId>) -> Self {
+        if owner.is_some() { Self { owner, ..self } } else { self }
+    }
+}

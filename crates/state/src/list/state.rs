@@ -1,0 +1,357 @@
+//! Lists in step.
+//!
+//! Packed, a list's patch is a byte that says how: whole (a count, then the elements), or changes of shape (each a varint, twice
+//! the count plus 0 for a removal or 1 for an insertion, and an index; ended by 0), then the elements that changed or came.
+
+use playfield_wire::reader::Reader;
+use playfield_wire::schema::Type;
+use playfield_wire::{DecodeError, writer};
+use serde_json::Value;
+
+use super::align::{Align, align};
+use super::shadow::{Element, LIST_OPS_MAX, ListShadow, Op, Way};
+use super::{FRESH, Item, List};
+use crate::data::json_array;
+use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
+use crate::map::new_token;
+use crate::ops::Ops;
+use crate::{Part, State};
+
+const WHOLE: u8 = 0;
+const ELEMENTS: u8 = 1;
+const SHAPE_AND_ELEMENTS: u8 = 2;
+
+impl<T: State> State for List<T> {
+    type Shadow = ListShadow<T::Shadow>;
+
+    const NEEDS_OWNER: bool = T::NEEDS_OWNER;
+    const HAS_OWNED: bool = T::HAS_OWNED;
+    const NESTED_OWNERS: bool = T::NESTED_OWNERS;
+
+    fn schema() -> Type {
+        Type::List(Box::new(T::schema()))
+    }
+
+    fn bind(&mut self, now: u64) -> Self::Shadow {
+        let stamps = Stamps::new(now, T::HAS_OWNED);
+        let elements = self.items.iter_mut().map(|item| element(item, now)).collect();
+        let shadow = ListShadow::new(new_token(), elements, stamps, now);
+        self.in_step(shadow.token);
+        shadow
+    }
+
+    fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
+        let another = self.token != shadow.token;
+        if another {
+            // Another list stands where the shadow's stood: elements are paired by position.
+            shadow.token = new_token();
+            let known = shadow.elements.len();
+            for (place, item) in self.items.iter_mut().enumerate() {
+                item.place = if place < known { place as u32 } else { FRESH };
+            }
+        } else if step.tracking == Tracking::On && !self.touched && !self.shape {
+            return Changed::NO;
+        }
+        let everything = another || step.tracking == Tracking::Off;
+        let changed = if another || self.shape {
+            self.diff_shape(shadow, step, everything)
+        } else {
+            self.diff_elements(shadow, step, everything)
+        };
+        self.in_step(shadow.token);
+        shadow.stamps.note(changed, step.now);
+        changed
+    }
+
+    fn stamps(shadow: &Self::Shadow) -> Stamps {
+        shadow.stamps
+    }
+
+    fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+        writer::put_varint(out, shadow.elements.len() as u64);
+        for element in &shadow.elements {
+            T::write_full(&element.shadow, lens, out);
+        }
+    }
+
+    fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        let way = shadow.way(lens.since);
+        let inside = ListShadow::<T::Shadow>::lens(&way, lens);
+        if lens.part == Part::Owned {
+            out.push(ELEMENTS);
+            return write_elements::<T>(shadow, inside, out);
+        }
+        match way {
+            Way::Whole => {
+                out.push(WHOLE);
+                Self::write_full(shadow, inside, out);
+            }
+            Way::Ops(log, first) if first == log.len() => {
+                out.push(ELEMENTS);
+                write_elements::<T>(shadow, inside, out);
+            }
+            Way::Ops(log, first) => {
+                out.push(SHAPE_AND_ELEMENTS);
+                for (_, op) in log.range(first..) {
+                    write_op(*op, out);
+                }
+                out.push(0);
+                write_elements::<T>(shadow, inside, out);
+            }
+        }
+        true
+    }
+
+    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+        json_array(out, shadow.elements.iter(), |element, out| T::json_full(&element.shadow, lens, out));
+    }
+
+    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+        let way = shadow.way_in_json(lens.since);
+        let inside = ListShadow::<T::Shadow>::lens(&way, lens);
+        if lens.part != Part::Owned {
+            match way {
+                Way::Whole => return ops.set(|out| Self::json_full(shadow, inside, out)),
+                Way::Ops(log, first) => {
+                    for (_, op) in log.range(first..) {
+                        json_op::<T>(shadow, *op, inside, ops);
+                    }
+                }
+            }
+        }
+        for (index, element) in shadow.elements.iter().enumerate() {
+            let inserted = element.defined > lens.since && lens.part != Part::Owned;
+            let lens = inside.of(element.defined);
+            if !inserted && element.stamps.after(lens) {
+                ops.element(index, |ops| T::json_patch(&element.shadow, lens, ops));
+            }
+        }
+    }
+
+    fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
+        let count = reader.count()?;
+        let mut list = Self::new();
+        for _ in 0..count {
+            list.push(T::read_full(reader, part)?);
+        }
+        Ok(list)
+    }
+
+    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        let at = reader.offset();
+        match reader.u8()? {
+            WHOLE => {
+                *self = Self::read_full(reader, part)?;
+                Ok(())
+            }
+            ELEMENTS => self.read_elements(reader, part),
+            SHAPE_AND_ELEMENTS => self.read_shape(reader, part),
+            other => Err(DecodeError::new(at, format!("a list's patch begins with 0, 1 or 2, {other} came"))),
+        }
+    }
+
+    fn view(&self, sight: Sight) -> Value {
+        Value::Array(self.iter().map(|value| value.view(sight)).collect())
+    }
+}
+
+// The server compares.
+
+fn element<T: State>(item: &mut Item<T>, now: u64) -> Element<T::Shadow> {
+    Element { shadow: item.value.bind(now), defined: now, stamps: Stamps::new(now, T::HAS_OWNED) }
+}
+
+fn compare<T: State>(item: &mut Item<T>, element: &mut Element<T::Shadow>, step: Step) -> Changed {
+    let changed = item.value.diff(&mut element.shadow, step);
+    element.stamps.note(changed, step.now);
+    changed
+}
+
+impl<T: State> List<T> {
+    fn diff_elements(&mut self, shadow: &mut ListShadow<T::Shadow>, step: Step, everything: bool) -> Changed {
+        let mut changed = Changed::NO;
+        for (item, element) in self.items.iter_mut().zip(&mut shadow.elements) {
+            if std::mem::take(&mut item.touched) || everything {
+                changed |= compare(item, element, step);
+            }
+        }
+        changed
+    }
+
+    fn diff_shape(&mut self, shadow: &mut ListShadow<T::Shadow>, step: Step, everything: bool) -> Changed {
+        let mut changed = Changed::NO;
+        let steps = align(shadow.elements.len(), self.items.iter().map(|item| item.place));
+        let mut old = std::mem::take(&mut shadow.elements).into_iter().enumerate();
+        let mut items = self.items.iter_mut();
+        for align in &steps {
+            match align {
+                Align::Pair => {
+                    let (Some((place, mut last)), Some(item)) = (old.next(), items.next()) else { continue };
+                    let moved = item.place as usize != place;
+                    if moved || item.touched || everything {
+                        changed |= compare(item, &mut last, step);
+                    }
+                    shadow.elements.push(last);
+                }
+                Align::Remove => {
+                    old.next();
+                }
+                Align::Insert => shadow.elements.extend(items.next().map(|item| element(item, step.now))),
+            }
+        }
+        if steps.iter().any(|align| *align != Align::Pair) {
+            changed |= Changed::whole(T::HAS_OWNED);
+            shadow.log(&steps, step.now);
+        }
+        changed
+    }
+
+    fn in_step(&mut self, token: u64) {
+        let places = self.shape || self.token != token;
+        self.token = token;
+        self.touched = false;
+        self.shape = false;
+        if places {
+            for (place, item) in self.items.iter_mut().enumerate() {
+                item.place = place as u32;
+                item.touched = false;
+            }
+        }
+    }
+}
+
+// The server writes.
+
+fn write_op(op: Op, out: &mut Vec<u8>) {
+    let (count, kind, index) = match op {
+        Op::Remove { index, count } => (count, 0, index),
+        Op::Insert { index, count } => (count, 1, index),
+    };
+    writer::put_varint(out, u64::from(count) * 2 + kind);
+    writer::put_varint(out, u64::from(index));
+}
+
+/// Writes the elements that came (whole) or changed, each after its distance from the one before (the first: from −1); then 0.
+fn write_elements<T: State>(shadow: &ListShadow<T::Shadow>, lens: Lens, out: &mut Vec<u8>) -> bool {
+    let mut next = 0;
+    let mut any = false;
+    for (index, element) in shadow.elements.iter().enumerate() {
+        let inside = lens.of(element.defined);
+        if !element.stamps.after(inside) {
+            continue;
+        }
+        let start = out.len();
+        writer::put_varint(out, (index + 1 - next) as u64);
+        if lens.part != Part::Owned && element.defined > lens.since {
+            T::write_full(&element.shadow, inside, out);
+        } else if !T::write_patch(&element.shadow, inside, out) {
+            out.truncate(start);
+            continue;
+        }
+        next = index + 1;
+        any = true;
+    }
+    out.push(0);
+    any
+}
+
+fn json_op<T: State>(shadow: &ListShadow<T::Shadow>, op: Op, lens: Lens, ops: &mut Ops<'_>) {
+    match op {
+        Op::Remove { index, count } => {
+            for _ in 0..count {
+                ops.element(index as usize, Ops::remove);
+            }
+        }
+        Op::Insert { index, count } => {
+            for index in index as usize..(index + count) as usize {
+                let lens = lens.of(shadow.elements[index].defined);
+                ops.element(index, |ops| {
+                    ops.insert(|out| T::json_full(&shadow.elements[index].shadow, lens, out));
+                });
+            }
+        }
+    }
+}
+
+// The client reads.
+
+/// Reads the index that follows the last one.
+fn next_index(reader: &mut Reader<'_>, next: &mut u64, length: usize) -> Result<Option<usize>, DecodeError> {
+    let at = reader.offset();
+    let distance = reader.varint()?;
+    if distance == 0 {
+        return Ok(None);
+    }
+    *next = next.saturating_add(distance);
+    if *next > length as u64 {
+        return Err(DecodeError::new(
+            at,
+            format!("index {} is past the end of a list of {length}", *next - 1),
+        ));
+    }
+    Ok(Some((*next - 1) as usize))
+}
+
+impl<T: State> List<T> {
+    fn read_elements(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        let mut next = 0;
+        while let Some(index) = next_index(reader, &mut next, self.items.len())? {
+            self.items[index].value.read_patch(reader, part)?;
+        }
+        Ok(())
+    }
+
+    fn read_shape(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        let mut items: Vec<Option<T>> = self.items.drain(..).map(|item| Some(item.value)).collect();
+        // An insertion is followed by its element, or was taken back by a removal; the server sends no more of them than this.
+        let inserted_max = (items.len() + reader.remaining()) as u64;
+        let mut inserted = 0_u64;
+        for op in 0.. {
+            let at = reader.offset();
+            let word = reader.varint()?;
+            if word == 0 {
+                break;
+            }
+            if op >= LIST_OPS_MAX {
+                return Err(DecodeError::new(
+                    at,
+                    format!("more than {LIST_OPS_MAX} changes of shape came for one list"),
+                ));
+            }
+            let (count, index) = (word / 2, reader.varint()?);
+            let length = items.len() as u64;
+            if word % 2 == 0 {
+                if count == 0 || index.saturating_add(count) > length {
+                    return Err(DecodeError::new(
+                        at,
+                        format!("{count} elements can't go from {index} of a list of {length}"),
+                    ));
+                }
+                items.drain(index as usize..(index + count) as usize);
+            } else {
+                inserted = inserted.saturating_add(count);
+                if count == 0 || index > length || inserted > inserted_max {
+                    return Err(DecodeError::new(
+                        at,
+                        format!("{count} elements can't come at {index} of a list of {length}"),
+                    ));
+                }
+                let index = index as usize;
+                items.splice(index..index, (0..count).map(|_| None));
+            }
+        }
+        let mut next = 0;
+        while let Some(index) = next_index(reader, &mut next, items.len())? {
+            match &mut items[index] {
+                Some(value) => value.read_patch(reader, part)?,
+                none => *none = Some(T::read_full(reader, part)?),
+            }
+        }
+        let at = reader.offset();
+        let whole: Option<Vec<T>> = items.into_iter().collect();
+        let whole =
+            whole.ok_or_else(|| DecodeError::new(at, "an element that came to a list was not sent"))?;
+        self.extend(whole);
+        Ok(())
+    }
+}

@@ -1,0 +1,279 @@
+//! A map that knows which of its entries were touched.
+
+mod shadow;
+mod state;
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Key;
+
+/// The most entries that a synced map may hold at once; past it the sync fails, which closes the room.
+pub const MAP_SLOTS_MAX: usize = 1 << 20;
+
+/// A map from players, texts or integers to state, iterated in the order of its keys on every machine.
+///
+/// It notes which entries were borrowed mutably, so that a sync compares only those. A borrow that changes nothing sends nothing.
+pub struct Map<K, V> {
+    index: BTreeMap<K, u32>,
+    entries: Vec<Option<Entry<K, V>>>,
+    free: Vec<u32>,
+    track: Track<K>,
+}
+
+struct Entry<K, V> {
+    key: K,
+    value: V,
+    /// Its slot in the shadow; [`FRESH`] until the first sync that sees it.
+    slot: u32,
+    touched: bool,
+}
+
+/// Not in the shadow yet.
+const FRESH: u32 = u32::MAX;
+
+/// What happened since the last sync with the shadow of the same token. A map that was never synced (a hidden one, say)
+/// records nothing.
+struct Track<K> {
+    /// Which shadow this map is in step with; 0 = none.
+    token: u64,
+    touched: Vec<u32>,
+    /// Too many touches to be worth noting one by one.
+    all: bool,
+    /// The slots of entries that went.
+    removed: BTreeMap<K, u32>,
+}
+
+/// A number that no other pair of map or list and shadow has in this process. It is never part of any output.
+pub(crate) fn new_token() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl<K: Key, V> Map<K, V> {
+    /// An empty map.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Whether the key has a value.
+    pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.index.contains_key(key)
+    }
+
+    /// The value of a key.
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        let place = *self.index.get(key)?;
+        self.entries[place as usize].as_ref().map(|entry| &entry.value)
+    }
+
+    /// The value of a key, to change it.
+    #[inline]
+    pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        let place = *self.index.get(key)?;
+        self.touch(place)
+    }
+
+    /// Puts a value under a key, and returns the one that was there.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        if let Some(old) = self.get_mut(&key) {
+            return Some(std::mem::replace(old, value));
+        }
+        self.add(key, value);
+        None
+    }
+
+    /// The value of a key, put there if there is none.
+    pub fn entry_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        let place = match self.index.get(&key) {
+            Some(&place) => place,
+            None => self.add(key, make()),
+        };
+        self.touch(place).expect("the index names an entry that is there")
+    }
+
+    /// The value of a key, the default one put there if there is none.
+    pub fn entry(&mut self, key: K) -> &mut V
+    where
+        V: Default,
+    {
+        self.entry_or_insert_with(key, V::default)
+    }
+
+    /// Takes a value out.
+    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        let place = self.index.remove(key)?;
+        let entry = self.entries[place as usize].take()?;
+        self.free.push(place);
+        if entry.slot != FRESH && self.track.token != 0 {
+            self.track.removed.insert(entry.key, entry.slot);
+        }
+        Some(entry.value)
+    }
+
+    /// Takes all values out.
+    pub fn clear(&mut self) {
+        self.retain(|_, _| false);
+    }
+
+    /// Keeps the entries for which `keep` says so. Every entry counts as touched.
+    pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
+        let going: Vec<K> =
+            self.iter_mut().filter_map(|(key, value)| (!keep(key, value)).then(|| key.clone())).collect();
+        for key in going {
+            self.remove(&key);
+        }
+    }
+
+    /// All entries, in the order of their keys.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> + ExactSizeIterator {
+        self.index.values().map(|&place| {
+            let entry =
+                self.entries[place as usize].as_ref().expect("the index names an entry that is there");
+            (&entry.key, &entry.value)
+        })
+    }
+
+    /// All keys, in order.
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &K> + ExactSizeIterator {
+        self.index.keys()
+    }
+
+    /// All values, in the order of their keys.
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &V> + ExactSizeIterator {
+        self.iter().map(|(_, value)| value)
+    }
+
+    /// All entries, in the order of their keys, to change them. Every entry counts as touched.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.track.all |= self.track.token != 0;
+        // Entries are handed out in the order of keys from a table in another order: each is taken out of a list of loans once.
+        let mut loans: Vec<Option<(&K, &mut V)>> = self
+            .entries
+            .iter_mut()
+            .map(|entry| {
+                entry.as_mut().map(|entry| {
+                    entry.touched = true;
+                    (&entry.key, &mut entry.value)
+                })
+            })
+            .collect();
+        self.index.values().filter_map(move |&place| loans[place as usize].take())
+    }
+
+    /// All values, in the order of their keys, to change them. Every entry counts as touched.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.iter_mut().map(|(_, value)| value)
+    }
+
+    #[inline]
+    fn touch(&mut self, place: u32) -> Option<&mut V> {
+        let entry = self.entries[place as usize].as_mut()?;
+        if !entry.touched && self.track.token != 0 {
+            entry.touched = true;
+            self.track.touched.push(place);
+        }
+        Some(&mut entry.value)
+    }
+
+    fn add(&mut self, key: K, value: V) -> u32 {
+        // A key that went and comes back since the last sync is the same entry: what did not change is not sent.
+        let slot = self.track.removed.remove(&key).unwrap_or(FRESH);
+        let synced = self.track.token != 0;
+        let entry = Entry { key: key.clone(), value, slot, touched: synced };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.entries[place as usize] = Some(entry);
+                place
+            }
+            None => {
+                self.entries.push(Some(entry));
+                u32::try_from(self.entries.len() - 1)
+                    .expect("a map of four billion entries does not fit in memory")
+            }
+        };
+        self.index.insert(key, place);
+        if synced {
+            self.track.touched.push(place);
+            if self.track.touched.len() > 2 * self.entries.len() + 64 {
+                self.track.touched.clear();
+                self.track.all = true;
+            }
+        }
+        place
+    }
+}
+
+impl<K> Default for Track<K> {
+    fn default() -> Self {
+        Self { token: 0, touched: Vec::new(), all: false, removed: BTreeMap::new() }
+    }
+}
+
+impl<K, V> Default for Map<K, V> {
+    fn default() -> Self {
+        Self { index: BTreeMap::new(), entries: Vec::new(), free: Vec::new(), track: Track::default() }
+    }
+}
+
+/// A clone is a map of its own: it is in step with no shadow.
+impl<K: Key, V: Clone> Clone for Map<K, V> {
+    fn clone(&self) -> Self {
+        self.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+}
+
+impl<K: Key, V> FromIterator<(K, V)> for Map<K, V> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let mut map = Self::default();
+        map.extend(entries);
+        map
+    }
+}
+
+impl<K: Key, V> Extend<(K, V)> for Map<K, V> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        for (key, value) in entries {
+            self.insert(key, value);
+        }
+    }
+}
+
+impl<K: Key, V: PartialEq> PartialEq for Map<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl<K: Key, V: fmt::Debug> fmt::Debug for Map<K, V>
+where
+    K: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}

@@ -1,0 +1,177 @@
+//! What was last synced of a map: a table of slots, and the order in which they last changed.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use super::MAP_SLOTS_MAX;
+use crate::lens::{Changed, Lens, Stamps};
+
+/// The shadow of a map.
+///
+/// An entry has a slot, a small number that stands for its key in patches. Slots are given at a sync, in the order of keys and
+/// lowest first, so they depend on nothing that happened between syncs. A slot that is vacated keeps the version of its end until
+/// it is used again: so no list of tombstones is needed, and a patch can begin at any version.
+#[derive(Debug)]
+pub struct MapShadow<K, S> {
+    pub(super) token: u64,
+    pub(super) stamps: Stamps,
+    pub(super) index: BTreeMap<K, u32>,
+    slots: Vec<Slot<K, S>>,
+    vacant: BinaryHeap<Reverse<u32>>,
+    /// The slot that changed last, from which `older` leads through all others.
+    newest: u32,
+    /// Keys that went, and when, for what names keys and not slots: JSON, and an owner's own entry. Bounded by [`GONE_MAX`].
+    pub(super) gone: BTreeMap<K, u64>,
+    /// The latest version of an end that was forgotten from `gone`.
+    pub(super) forgotten: u64,
+}
+
+/// The most ends that a map remembers by key. To one who looks from before a forgotten end, JSON sends the map whole, and an
+/// owner without an entry is told of its end once more.
+const GONE_MAX: usize = 4_096;
+
+/// A place for one entry.
+#[derive(Debug)]
+pub(super) struct Slot<K, S> {
+    pub(super) entry: Option<(K, S)>,
+    /// When the entry came, or went.
+    pub(super) defined: u64,
+    pub(super) stamps: Stamps,
+    newer: u32,
+    older: u32,
+}
+
+/// No slot.
+const NOWHERE: u32 = u32::MAX;
+
+impl<K: Ord + Clone, S> MapShadow<K, S> {
+    pub(super) fn new(token: u64, stamps: Stamps) -> Self {
+        Self {
+            token,
+            stamps,
+            index: BTreeMap::new(),
+            slots: Vec::new(),
+            vacant: BinaryHeap::new(),
+            newest: NOWHERE,
+            gone: BTreeMap::new(),
+            forgotten: 0,
+        }
+    }
+
+    pub(super) fn slot(&self, slot: u32) -> &Slot<K, S> {
+        &self.slots[slot as usize]
+    }
+
+    pub(super) fn shadow_mut(&mut self, slot: u32) -> Option<&mut S> {
+        self.slots[slot as usize].entry.as_mut().map(|(_, shadow)| shadow)
+    }
+
+    /// Gives a new entry the lowest free slot.
+    pub(super) fn define(&mut self, key: K, shadow: S, stamps: Stamps, now: u64) -> u32 {
+        let slot = match self.vacant.pop() {
+            Some(Reverse(slot)) => slot,
+            None => {
+                assert!(
+                    self.slots.len() < MAP_SLOTS_MAX,
+                    "a synced map holds more than {MAP_SLOTS_MAX} entries: split it, or hide it from players with #[sync(hidden)]"
+                );
+                let slot = Slot {
+                    entry: None,
+                    defined: 0,
+                    stamps: Stamps::default(),
+                    newer: NOWHERE,
+                    older: NOWHERE,
+                };
+                self.slots.push(slot);
+                let slot = (self.slots.len() - 1) as u32;
+                self.link_newest(slot);
+                slot
+            }
+        };
+        self.gone.remove(&key);
+        self.index.insert(key.clone(), slot);
+        let place = &mut self.slots[slot as usize];
+        place.entry = Some((key, shadow));
+        place.defined = now;
+        place.stamps = stamps;
+        self.move_to_front(slot);
+        slot
+    }
+
+    /// Empties a slot.
+    pub(super) fn vacate(&mut self, slot: u32, now: u64) {
+        let place = &mut self.slots[slot as usize];
+        place.defined = now;
+        let Some((key, _)) = place.entry.take() else { return };
+        self.index.remove(&key);
+        self.vacant.push(Reverse(slot));
+        self.move_to_front(slot);
+        self.gone.insert(key, now);
+        if self.gone.len() > GONE_MAX {
+            self.forget();
+        }
+    }
+
+    /// Notes a change inside an entry.
+    pub(super) fn changed(&mut self, slot: u32, changed: Changed, now: u64) {
+        self.slots[slot as usize].stamps.note(changed, now);
+        self.move_to_front(slot);
+    }
+
+    /// The slots where something changed after `lens.since`, in order.
+    pub(super) fn changed_slots(&self, lens: Lens) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut slot = self.newest;
+        while let Some(place) = self.slots.get(slot as usize) {
+            let newest = place.defined.max(place.stamps.shared).max(place.stamps.owned);
+            if newest <= lens.since {
+                break;
+            }
+            found.push(slot);
+            slot = place.older;
+        }
+        // The newest come last changed first, and within one sync slots are visited in rising order: turned round, most is sorted.
+        found.reverse();
+        found.sort_unstable();
+        found
+    }
+
+    /// All entries with their slots, in the order of slots.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u32, &K, &S)> {
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, place)| place.entry.as_ref().map(|(key, shadow)| (slot as u32, key, shadow)))
+    }
+
+    /// Forgets the older half of the ends.
+    fn forget(&mut self) {
+        let mut ends: Vec<u64> = self.gone.values().copied().collect();
+        ends.sort_unstable();
+        let until = ends[ends.len() / 2];
+        self.gone.retain(|_, end| *end > until);
+        self.forgotten = self.forgotten.max(until);
+    }
+
+    fn move_to_front(&mut self, slot: u32) {
+        if self.newest == slot {
+            return;
+        }
+        let Slot { newer, older, .. } = self.slots[slot as usize];
+        self.slots[newer as usize].older = older;
+        if older != NOWHERE {
+            self.slots[older as usize].newer = newer;
+        }
+        self.link_newest(slot);
+    }
+
+    fn link_newest(&mut self, slot: u32) {
+        let second = self.newest;
+        self.slots[slot as usize].newer = NOWHERE;
+        self.slots[slot as usize].older = second;
+        if second != NOWHERE {
+            self.slots[second as usize].newer = slot;
+        }
+        self.newest = slot;
+    }
+}

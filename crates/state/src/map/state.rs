@@ -1,0 +1,601 @@
+//! Maps in step.
+//!
+//! Packed, a map's patch is a byte of flags and up to three sections, each a list of slots that ends with 0. A slot is written as
+//! its distance from the one before it in the section (the first: from −1), so it is never 0.
+
+use std::collections::BTreeMap;
+
+use playfield_wire::reader::Reader;
+use playfield_wire::schema::Type;
+use playfield_wire::{DecodeError, json, writer};
+use serde_json::Value;
+
+use super::shadow::MapShadow;
+use super::{Entry, FRESH, MAP_SLOTS_MAX, Map, new_token};
+use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
+use crate::ops::Ops;
+use crate::{Key, Part, State};
+
+const REMOVED: u8 = 1;
+const DEFINED: u8 = 2;
+const CHANGED: u8 = 4;
+
+/// What an owner's own entry came to, in a map of which each player sees their own.
+const OWN_GONE: u8 = 0;
+const OWN_WHOLE: u8 = 1;
+const OWN_PATCH: u8 = 2;
+
+impl<K: Key, V: State> State for Map<K, V> {
+    type Shadow = MapShadow<K, V::Shadow>;
+
+    const NEEDS_OWNER: bool = V::NEEDS_OWNER && !K::IS_PLAYER;
+    const HAS_OWNED: bool = V::HAS_OWNED;
+    const NESTED_OWNERS: bool = V::NESTED_OWNERS || (K::IS_PLAYER && V::HAS_OWNED);
+    const KEYED_BY_PLAYER: bool = K::IS_PLAYER;
+
+    fn schema() -> Type {
+        const {
+            assert!(
+                !V::NULLABLE,
+                "a Map can't hold Options: in JSON they could not be told from nothing. Leave the key out instead"
+            );
+        }
+        Type::Map(Box::new(K::schema()), Box::new(V::schema()))
+    }
+
+    fn bind(&mut self, now: u64) -> Self::Shadow {
+        let mut shadow = MapShadow::new(new_token(), Stamps::new(now, V::HAS_OWNED));
+        let places: Vec<u32> = self.index.values().copied().collect();
+        self.define_fresh(places, &mut shadow, now);
+        self.in_step(shadow.token);
+        shadow
+    }
+
+    fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
+        if self.track.token != shadow.token {
+            self.rebind(shadow);
+        } else if step.tracking == Tracking::On
+            && !self.track.all
+            && self.track.touched.is_empty()
+            && self.track.removed.is_empty()
+        {
+            return Changed::NO;
+        }
+        let mut changed = Changed::NO;
+        for (_, slot) in std::mem::take(&mut self.track.removed) {
+            shadow.vacate(slot, step.now);
+            changed |= Changed::whole(V::HAS_OWNED);
+        }
+        let mut fresh = Vec::new();
+        if self.track.all || step.tracking == Tracking::Off {
+            for place in 0..self.entries.len() {
+                changed |= self.diff_entry(place as u32, shadow, step, &mut fresh);
+            }
+            self.track.touched.clear();
+        } else {
+            let mut touched = std::mem::take(&mut self.track.touched);
+            for place in touched.drain(..) {
+                if self.entries[place as usize].as_ref().is_some_and(|entry| entry.touched) {
+                    changed |= self.diff_entry(place, shadow, step, &mut fresh);
+                }
+            }
+            self.track.touched = touched; // its memory serves again
+        }
+        if !fresh.is_empty() {
+            let entries = &self.entries;
+            let key = |place: &u32| entries[*place as usize].as_ref().map(|entry| &entry.key);
+            fresh.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+            self.define_fresh(fresh, shadow, step.now);
+            changed |= Changed::whole(V::HAS_OWNED);
+        }
+        self.track.all = false;
+        shadow.stamps.note(changed, step.now);
+        changed
+    }
+
+    fn stamps(shadow: &Self::Shadow) -> Stamps {
+        shadow.stamps
+    }
+
+    fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+        let mut slots = Slots::default();
+        for (slot, key, value) in shadow.entries() {
+            slots.put(slot, out);
+            key.encode(out);
+            V::write_full(value, lens.under(key.player()), out);
+        }
+        out.push(0);
+    }
+
+    fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        if lens.part == Part::Owned && K::IS_PLAYER && !V::NESTED_OWNERS {
+            return write_own_change::<K, V>(shadow, lens, out);
+        }
+        let found = shadow.changed_slots(lens);
+        let flags_at = out.len();
+        out.push(0);
+        let mut flags = 0;
+        if lens.part != Part::Owned {
+            flags |= write_removed(shadow, lens, &found, out);
+            flags |= write_defined::<K, V>(shadow, lens, &found, out);
+        }
+        flags |= write_changed::<K, V>(shadow, lens, &found, out);
+        out[flags_at] = flags;
+        flags != 0
+    }
+
+    fn write_owner_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        if !K::IS_PLAYER {
+            return lens
+                .owner_field()
+                .is_some_and(|lens| shadow.stamps.after(lens) && Self::write_patch(shadow, lens, out));
+        }
+        match own_entry(shadow, lens) {
+            Own::Nothing => false,
+            Own::Gone(key) => {
+                out.push(OWN_GONE);
+                key.encode(out);
+                true
+            }
+            Own::Whole(key, value, lens) => {
+                out.push(OWN_WHOLE);
+                key.encode(out);
+                V::write_full(value, lens, out);
+                true
+            }
+            Own::Patch(key, value, lens) => {
+                let start = out.len();
+                out.push(OWN_PATCH);
+                key.encode(out);
+                let any = V::write_patch(value, lens, out);
+                if !any {
+                    out.truncate(start);
+                }
+                any
+            }
+        }
+    }
+
+    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+        out.push(b'{');
+        for (place, (key, &slot)) in shadow.index.iter().enumerate() {
+            if place > 0 {
+                out.push(b',');
+            }
+            json_member(key, out);
+            if let Some((key, value)) = &shadow.slot(slot).entry {
+                V::json_full(value, lens.under(key.player()), out);
+            }
+        }
+        out.push(b'}');
+    }
+
+    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+        if (1..shadow.forgotten).contains(&lens.since) {
+            // Which keys went is no longer known: the map is sent whole.
+            let lens = Lens { since: 0, ..lens };
+            if lens.part != Part::Owned {
+                ops.set(|out| Self::json_full(shadow, lens, out));
+                return;
+            }
+            return Self::json_patch(shadow, lens, ops);
+        }
+        let found = shadow.changed_slots(lens);
+        if lens.part != Part::Owned {
+            json_removed(shadow, lens, ops);
+        }
+        for &slot in &found {
+            let place = shadow.slot(slot);
+            let Some((key, value)) = &place.entry else { continue };
+            let under = lens.under(key.player()).of(place.defined);
+            if lens.part != Part::Owned && place.defined > lens.since {
+                ops.member(&key.name(), |ops| ops.set(|out| V::json_full(value, under, out)));
+            } else if place.stamps.after(under) {
+                ops.member(&key.name(), |ops| V::json_patch(value, under, ops));
+            }
+        }
+    }
+
+    fn json_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+        if !K::IS_PLAYER {
+            if let Some(lens) = lens.owner_field()
+                && shadow.stamps.after(lens)
+            {
+                Self::json_patch(shadow, lens, ops);
+            }
+            return;
+        }
+        match own_entry(shadow, lens) {
+            Own::Nothing => {}
+            Own::Gone(key) => ops.member(&key.name(), Ops::remove),
+            Own::Whole(key, value, lens) => {
+                ops.member(&key.name(), |ops| ops.set(|out| V::json_full(value, lens, out)));
+            }
+            Own::Patch(key, value, lens) => ops.member(&key.name(), |ops| V::json_patch(value, lens, ops)),
+        }
+    }
+
+    fn json_owner_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        if !K::IS_PLAYER {
+            let Some(lens) = lens.owner_field() else { return false };
+            Self::json_full(shadow, lens, out);
+            return true;
+        }
+        out.push(b'{');
+        if lens.part != Part::Shared
+            && let Own::Whole(key, value, lens) = own_entry(shadow, Lens { since: 0, ..lens })
+        {
+            json_member(key, out);
+            V::json_full(value, lens, out);
+        }
+        out.push(b'}');
+        true
+    }
+
+    fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
+        let mut map = Self::default();
+        let mut slots = Slots::default();
+        while let Some(slot) = slots.next(reader)? {
+            let at = reader.offset();
+            if map.place(reader, slot, part)?.is_some() {
+                return Err(DecodeError::new(at, TWO_SLOTS));
+            }
+        }
+        Ok(map)
+    }
+
+    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        let at = reader.offset();
+        let flags = reader.u8()?;
+        if flags & !(REMOVED | DEFINED | CHANGED) != 0 {
+            return Err(DecodeError::new(
+                at,
+                format!("the flags of a map's patch are below 8, {flags} came"),
+            ));
+        }
+        if flags & REMOVED != 0 {
+            let mut slots = Slots::default();
+            while let Some(slot) = slots.next(reader)? {
+                // One who looks from before knows nothing of an entry that came and went since.
+                self.displace(slot);
+            }
+        }
+        if flags & DEFINED != 0 {
+            let mut slots = Slots::default();
+            // A key that moved to a lower slot still stands in the old one until that is displaced in its turn.
+            let mut left = Vec::new();
+            while let Some(slot) = slots.next(reader)? {
+                left.extend(self.place(reader, slot, part)?);
+            }
+            if left.iter().any(|&slot| !self.stands(slot)) {
+                return Err(DecodeError::new(at, TWO_SLOTS));
+            }
+        }
+        if flags & CHANGED != 0 {
+            let mut slots = Slots::default();
+            while let Some(slot) = slots.next(reader)? {
+                let at = reader.offset();
+                let entry = self.entries.get_mut(slot as usize).and_then(Option::as_mut);
+                let entry = entry.ok_or_else(|| {
+                    DecodeError::new(at, format!("a change came for slot {slot}, which is empty here"))
+                })?;
+                entry.value.read_patch(reader, part)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        if !K::IS_PLAYER {
+            return self.read_patch(reader, Part::All);
+        }
+        let at = reader.offset();
+        let what = reader.u8()?;
+        let key = K::decode(reader)?;
+        match what {
+            OWN_GONE => {
+                self.remove(&key);
+            }
+            OWN_WHOLE => {
+                let value = V::read_full(reader, Part::All)?;
+                self.insert(key, value);
+            }
+            OWN_PATCH => self
+                .get_mut(&key)
+                .ok_or_else(|| {
+                    DecodeError::new(at, "a change came for an entry of one's own that is not here")
+                })?
+                .read_patch(reader, Part::All)?,
+            other => {
+                return Err(DecodeError::new(
+                    at,
+                    format!("an entry of one's own begins with 0, 1 or 2, {other} came"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn view(&self, sight: Sight) -> Value {
+        Value::Object(
+            self.iter()
+                .map(|(key, value)| (key.name().into_owned(), value.view(sight.under(key.player()))))
+                .collect(),
+        )
+    }
+
+    fn owner_view(&self, sight: Sight) -> Option<Value> {
+        if !K::IS_PLAYER {
+            return sight.owns().then(|| self.view(sight));
+        }
+        let own = self.iter().filter(|(key, _)| key.player() == sight.viewer);
+        Some(Value::Object(
+            own.map(|(key, value)| (key.name().into_owned(), value.view(sight.under(key.player()))))
+                .collect(),
+        ))
+    }
+}
+
+// The server compares.
+
+impl<K: Key, V: State> Map<K, V> {
+    /// Compares one entry; a new one is put on the list `fresh`.
+    fn diff_entry(
+        &mut self,
+        place: u32,
+        shadow: &mut MapShadow<K, V::Shadow>,
+        step: Step,
+        fresh: &mut Vec<u32>,
+    ) -> Changed {
+        let Some(entry) = self.entries[place as usize].as_mut() else { return Changed::NO };
+        entry.touched = false;
+        if entry.slot == FRESH {
+            fresh.push(place);
+            return Changed::NO;
+        }
+        let Some(last) = shadow.shadow_mut(entry.slot) else { return Changed::NO };
+        let changed = entry.value.diff(last, step);
+        if changed.any() {
+            shadow.changed(entry.slot, changed, step.now);
+        }
+        changed
+    }
+
+    fn define_fresh(&mut self, places: Vec<u32>, shadow: &mut MapShadow<K, V::Shadow>, now: u64) {
+        for place in places {
+            let Some(entry) = self.entries[place as usize].as_mut() else { continue };
+            let value = entry.value.bind(now);
+            entry.slot = shadow.define(entry.key.clone(), value, Stamps::new(now, V::HAS_OWNED), now);
+            entry.touched = false;
+        }
+    }
+
+    /// Another map stands where the shadow's stood: entries are paired by their keys, and all are compared.
+    fn rebind(&mut self, shadow: &mut MapShadow<K, V::Shadow>) {
+        let token = new_token();
+        shadow.token = token;
+        self.in_step(token);
+        self.track.all = true;
+        for entry in self.entries.iter_mut().flatten() {
+            entry.slot = shadow.index.get(&entry.key).copied().unwrap_or(FRESH);
+        }
+        let gone = shadow.index.iter().filter(|(key, _)| !self.index.contains_key(key));
+        self.track.removed = gone.map(|(key, &slot)| (key.clone(), slot)).collect();
+    }
+
+    fn in_step(&mut self, token: u64) {
+        self.track.token = token;
+        self.track.touched.clear();
+        self.track.removed = BTreeMap::new();
+        self.track.all = false;
+    }
+}
+
+// The server writes.
+
+/// Where a section of slots stands.
+#[derive(Default)]
+struct Slots {
+    /// One more than the last slot.
+    next: u64,
+}
+
+impl Slots {
+    #[inline]
+    fn put(&mut self, slot: u32, out: &mut Vec<u8>) {
+        writer::put_varint(out, u64::from(slot) + 1 - self.next);
+        self.next = u64::from(slot) + 1;
+    }
+
+    #[inline]
+    fn next(&mut self, reader: &mut Reader<'_>) -> Result<Option<u32>, DecodeError> {
+        let at = reader.offset();
+        let distance = reader.varint()?;
+        if distance == 0 {
+            return Ok(None);
+        }
+        self.next = self.next.saturating_add(distance);
+        if self.next > MAP_SLOTS_MAX as u64 {
+            return Err(DecodeError::new(
+                at,
+                format!("slot {} is past the limit of {MAP_SLOTS_MAX}", self.next - 1),
+            ));
+        }
+        Ok(Some((self.next - 1) as u32))
+    }
+}
+
+/// Writes a section of the slots that `write` says something of; nothing at all if it says nothing.
+fn section(
+    found: &[u32],
+    flag: u8,
+    out: &mut Vec<u8>,
+    mut write: impl FnMut(u32, &mut Slots, &mut Vec<u8>),
+) -> u8 {
+    let start = out.len();
+    let mut slots = Slots::default();
+    for &slot in found {
+        write(slot, &mut slots, out);
+    }
+    if out.len() == start {
+        return 0;
+    }
+    out.push(0);
+    flag
+}
+
+fn write_removed<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens, found: &[u32], out: &mut Vec<u8>) -> u8 {
+    if lens.since == 0 {
+        return 0; // one who begins with nothing has nothing to lose
+    }
+    section(found, REMOVED, out, |slot, slots, out| {
+        let place = shadow.slot(slot);
+        if place.entry.is_none() && place.defined > lens.since {
+            slots.put(slot, out);
+        }
+    })
+}
+
+fn write_defined<K: Key, V: State>(
+    shadow: &MapShadow<K, V::Shadow>,
+    lens: Lens,
+    found: &[u32],
+    out: &mut Vec<u8>,
+) -> u8 {
+    section(found, DEFINED, out, |slot, slots, out| {
+        let place = shadow.slot(slot);
+        if place.defined > lens.since
+            && let Some((key, value)) = &place.entry
+        {
+            slots.put(slot, out);
+            key.encode(out);
+            V::write_full(value, lens.under(key.player()), out);
+        }
+    })
+}
+
+fn write_changed<K: Key, V: State>(
+    shadow: &MapShadow<K, V::Shadow>,
+    lens: Lens,
+    found: &[u32],
+    out: &mut Vec<u8>,
+) -> u8 {
+    section(found, CHANGED, out, |slot, slots, out| {
+        let place = shadow.slot(slot);
+        let Some((key, value)) = &place.entry else { return };
+        if place.defined > lens.since && lens.part != Part::Owned {
+            return; // sent whole
+        }
+        let under = lens.under(key.player()).of(place.defined);
+        if !place.stamps.after(under) {
+            return;
+        }
+        let (start, before) = (out.len(), slots.next);
+        slots.put(slot, out);
+        if !V::write_patch(value, under, out) {
+            out.truncate(start);
+            slots.next = before;
+        }
+    })
+}
+
+/// The change of the viewer's own entry, where no other entry can hold anything of the viewer's.
+fn write_own_change<K: Key, V: State>(
+    shadow: &MapShadow<K, V::Shadow>,
+    lens: Lens,
+    out: &mut Vec<u8>,
+) -> bool {
+    match own_slot(shadow, lens) {
+        Some((_, slot)) => {
+            out.push(CHANGED);
+            write_changed::<K, V>(shadow, lens, &[slot], out) != 0
+        }
+        None => false,
+    }
+}
+
+/// What the viewer's own entry came to, in a map of which each player sees their own.
+enum Own<'a, K, S> {
+    Nothing,
+    Gone(K),
+    Whole(&'a K, &'a S, Lens),
+    Patch(&'a K, &'a S, Lens),
+}
+
+fn own_entry<'a, K: Key, S>(shadow: &'a MapShadow<K, S>, lens: Lens) -> Own<'a, K, S> {
+    if lens.part == Part::Shared || shadow.stamps.shared.max(shadow.stamps.owned) <= lens.since {
+        return Own::Nothing;
+    }
+    let lens = Lens { part: Part::All, owner: Some(lens.viewer), ..lens };
+    if let Some((_, slot)) = own_slot(shadow, lens) {
+        let place = shadow.slot(slot);
+        let Some((key, value)) = &place.entry else { return Own::Nothing };
+        return if place.defined > lens.since {
+            Own::Whole(key, value, lens)
+        } else if place.stamps.after(lens) {
+            Own::Patch(key, value, lens)
+        } else {
+            Own::Nothing
+        };
+    }
+    let Some(key) = K::of_player(lens.viewer) else { return Own::Nothing };
+    let end = shadow.gone.get(&key).copied().unwrap_or(shadow.forgotten);
+    if lens.since > 0 && end > lens.since { Own::Gone(key) } else { Own::Nothing }
+}
+
+fn own_slot<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens) -> Option<(K, u32)> {
+    let key = K::of_player(lens.viewer)?;
+    let slot = *shadow.index.get(&key)?;
+    Some((key, slot))
+}
+
+fn json_member<K: Key>(key: &K, out: &mut Vec<u8>) {
+    json::write_text(out, &key.name());
+    out.push(b':');
+}
+
+/// Removes what went after `lens.since`, unless it came back.
+fn json_removed<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens, ops: &mut Ops<'_>) {
+    if lens.since == 0 {
+        return;
+    }
+    for (key, &end) in &shadow.gone {
+        if end > lens.since {
+            ops.member(&key.name(), Ops::remove);
+        }
+    }
+}
+
+// The client reads.
+
+impl<K: Key, V: State> Map<K, V> {
+    /// Reads a whole entry into a slot; what was there goes. Returns the other slot in which its key stood.
+    fn place(&mut self, reader: &mut Reader<'_>, slot: u32, part: Part) -> Result<Option<u32>, DecodeError> {
+        let key = K::decode(reader)?;
+        let value = V::read_full(reader, part)?;
+        self.displace(slot);
+        if self.entries.len() <= slot as usize {
+            self.entries.resize_with(slot as usize + 1, || None);
+        }
+        self.entries[slot as usize] = Some(Entry { key: key.clone(), value, slot, touched: false });
+        Ok(self.index.insert(key, slot))
+    }
+
+    fn displace(&mut self, slot: u32) {
+        if let Some(entry) = self.entries.get_mut(slot as usize).and_then(Option::take)
+            && self.index.get(&entry.key) == Some(&slot)
+        {
+            self.index.remove(&entry.key);
+        }
+    }
+
+    /// Whether the slot is empty, or is the one that its key is found by.
+    fn stands(&self, slot: u32) -> bool {
+        match &self.entries[slot as usize] {
+            Some(entry) => self.index.get(&entry.key) == Some(&slot),
+            None => true,
+        }
+    }
+}
+
+const TWO_SLOTS: &str = "one key stands in two slots of a map";

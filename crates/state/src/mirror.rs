@@ -1,0 +1,63 @@
+//! The client's end, typed.
+
+use playfield_wire::DecodeError;
+use playfield_wire::reader::Reader;
+
+use crate::{Part, State};
+
+/// A client's copy of a room's state, kept in step by bodies in `packed`.
+///
+/// What the player may not see is at its default.
+#[derive(Debug)]
+pub struct Mirror<T> {
+    state: T,
+}
+
+impl<T: State + Default> Mirror<T> {
+    /// A copy of nothing yet.
+    pub fn new() -> Self {
+        Self { state: T::default() }
+    }
+
+    /// The copy.
+    pub fn state(&self) -> &T {
+        &self.state
+    }
+
+    /// Replaces the copy by a snapshot.
+    ///
+    /// # Errors
+    /// A body that isn't one of this state's; the copy is as before.
+    pub fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+        let mut reader = Reader::new(body);
+        let mut state = T::read_full(&mut reader, Part::Shared)?;
+        read_own(&mut state, reader)?;
+        self.state = state;
+        Ok(())
+    }
+
+    /// Takes the copy to the patch's version. That the patch begins at the copy's version is the caller's to see to.
+    ///
+    /// # Errors
+    /// A body that isn't one of this state's, or doesn't fit this copy. The copy may then be half changed, and is to be thrown
+    /// away: only a snapshot mends it.
+    pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+        let mut reader = Reader::new(body);
+        self.state.read_patch(&mut reader, Part::Shared)?;
+        read_own(&mut self.state, reader)
+    }
+}
+
+impl<T: State + Default> Default for Mirror<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The second part of a body is there if bytes are left.
+fn read_own<T: State>(state: &mut T, mut reader: Reader<'_>) -> Result<(), DecodeError> {
+    if !reader.is_empty() {
+        state.read_patch(&mut reader, Part::Owned)?;
+    }
+    reader.finish()
+}

@@ -1,0 +1,138 @@
+//! Something or nothing.
+
+use playfield_wire::reader::Reader;
+use playfield_wire::schema::Type;
+use playfield_wire::{DecodeError, writer};
+use serde_json::Value;
+
+use crate::lens::{Changed, Lens, Sight, Stamps, Step};
+use crate::ops::Ops;
+use crate::{Part, State};
+
+/// The shadow of an option.
+#[derive(Debug)]
+pub struct OptionShadow<S> {
+    some: Option<S>,
+    /// When the present value, or the absence, came to be.
+    defined: u64,
+    stamps: Stamps,
+}
+
+const NONE: u8 = 0;
+const WHOLE: u8 = 1;
+const PATCH: u8 = 2;
+
+/// In JSON `null` or the value, so what is inside must not be `null` itself.
+impl<T: State> State for Option<T> {
+    type Shadow = OptionShadow<T::Shadow>;
+
+    const NEEDS_OWNER: bool = T::NEEDS_OWNER;
+    const HAS_OWNED: bool = T::HAS_OWNED;
+    const NESTED_OWNERS: bool = T::NESTED_OWNERS;
+    const NULLABLE: bool = {
+        assert!(
+            !T::NULLABLE,
+            "an Option in an Option can't be told apart in JSON: use one Option, or an enum"
+        );
+        true
+    };
+
+    fn schema() -> Type {
+        Type::Option(Box::new(T::schema()))
+    }
+
+    fn bind(&mut self, now: u64) -> Self::Shadow {
+        let some = self.as_mut().map(|value| value.bind(now));
+        OptionShadow { some, defined: now, stamps: Stamps::new(now, T::HAS_OWNED) }
+    }
+
+    fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
+        let changed = match (self, &mut shadow.some) {
+            (Some(value), Some(some)) => value.diff(some, step),
+            (None, None) => Changed::NO,
+            (value, some) => {
+                *some = value.as_mut().map(|value| value.bind(step.now));
+                shadow.defined = step.now;
+                Changed::whole(T::HAS_OWNED)
+            }
+        };
+        shadow.stamps.note(changed, step.now);
+        changed
+    }
+
+    fn stamps(shadow: &Self::Shadow) -> Stamps {
+        shadow.stamps
+    }
+
+    fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+        writer::put_bool(out, shadow.some.is_some());
+        if let Some(some) = &shadow.some {
+            T::write_full(some, lens, out);
+        }
+    }
+
+    fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        let Some(some) = &shadow.some else {
+            // Seen as owned, an absence says nothing: the shared part has said it.
+            out.push(NONE);
+            return lens.part != Part::Owned;
+        };
+        if lens.part != Part::Owned && shadow.defined > lens.since {
+            out.push(WHOLE);
+            T::write_full(some, lens.of(shadow.defined), out);
+            return true;
+        }
+        out.push(PATCH);
+        let lens = lens.of(shadow.defined);
+        T::stamps(some).after(lens) && T::write_patch(some, lens, out)
+    }
+
+    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+        match &shadow.some {
+            Some(some) => T::json_full(some, lens, out),
+            None => out.extend_from_slice(b"null"),
+        }
+    }
+
+    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+        match &shadow.some {
+            Some(some) if lens.part == Part::Owned || shadow.defined <= lens.since => {
+                let lens = lens.of(shadow.defined);
+                if T::stamps(some).after(lens) {
+                    T::json_patch(some, lens, ops);
+                }
+            }
+            None if lens.part == Part::Owned => {}
+            _ => ops.set(|out| Self::json_full(shadow, lens.of(shadow.defined), out)),
+        }
+    }
+
+    fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
+        reader.bool()?.then(|| T::read_full(reader, part)).transpose()
+    }
+
+    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        let at = reader.offset();
+        match reader.u8()? {
+            NONE => *self = None,
+            WHOLE => *self = Some(T::read_full(reader, part)?),
+            PATCH => match self {
+                Some(value) => value.read_patch(reader, part)?,
+                None => {
+                    return Err(DecodeError::new(at, "a change came for an option that holds nothing here"));
+                }
+            },
+            other => {
+                return Err(DecodeError::new(
+                    at,
+                    format!("an option's patch begins with 0, 1 or 2, {other} came"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn view(&self, sight: Sight) -> Value {
+        self.as_ref().map_or(Value::Null, |value| value.view(sight))
+    }
+}

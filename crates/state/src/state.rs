@@ -1,0 +1,123 @@
+//! The trait of everything that can be kept in step.
+
+use playfield_wire::DecodeError;
+use playfield_wire::reader::Reader;
+use playfield_wire::schema::Type;
+use serde_json::Value;
+
+use crate::lens::{Changed, Lens, Sight, Stamps, Step};
+use crate::ops::Ops;
+use crate::{Part, PlayerId};
+
+/// A tree of plain data that can be kept in step. Derive it: `#[derive(State)]`.
+///
+/// Fields may say who sees them: `#[sync(owner)]` (the player whose entry this is: the key of the nearest enclosing map keyed by
+/// player, or, on such a map itself, each player their own entry) and `#[sync(hidden)]` (never leaves the server).
+///
+/// The methods are for generated code and for the collections; an application calls none of them. They come in three groups: the
+/// server compares (`bind`, `diff`), the server writes from the shadow alone (`write_*`, `json_*`), the client reads (`read_*`).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be kept in step",
+    note = "derive it: `#[derive(State)]`; collections are `playfield::Map` and `playfield::List`, an enum is `#[derive(State, Data, Clone, PartialEq)]`"
+)]
+pub trait State: Sized {
+    /// What was last synced, stamped with versions.
+    type Shadow;
+
+    /// There is an `owner` field in it whose owner an enclosing map keyed by player has to tell.
+    const NEEDS_OWNER: bool;
+    /// There is something in it that only an owner sees.
+    const HAS_OWNED: bool;
+    /// There is a map keyed by player in it that holds something owned, so that owners differ further down.
+    const NESTED_OWNERS: bool;
+    /// In JSON, `null` is one of its values.
+    const NULLABLE: bool = false;
+    /// It is a map keyed by player: as an `owner` field, each player sees their own entry.
+    const KEYED_BY_PLAYER: bool = false;
+
+    /// Its shape.
+    fn schema() -> Type;
+
+    /// Makes a shadow of it as it is, everything stamped `now`.
+    fn bind(&mut self, now: u64) -> Self::Shadow;
+
+    /// Brings the shadow up to date, and stamps what changed.
+    fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed;
+
+    /// When it last changed.
+    fn stamps(shadow: &Self::Shadow) -> Stamps;
+
+    /// Appends the whole of it (packed), of [`Part::Shared`] or [`Part::All`].
+    fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>);
+
+    /// Appends what changed after `lens.since` (packed). The caller has looked at [`stamps`](Self::stamps). Says whether there
+    /// was anything; if not, the caller truncates what was appended.
+    fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
+
+    /// The same through an `owner` field; appends nothing where there is nothing.
+    fn write_owner_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        match lens.owner_field() {
+            Some(lens) if Self::stamps(shadow).after(lens) => Self::write_patch(shadow, lens, out),
+            _ => false,
+        }
+    }
+
+    /// Appends the whole of it as JSON, for [`Part::All`] or [`Part::Shared`].
+    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>);
+
+    /// Adds the operations that bring a JSON copy up to date.
+    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>);
+
+    /// The same through an `owner` field.
+    fn json_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+        if let Some(lens) = lens.owner_field()
+            && Self::stamps(shadow).after(lens)
+        {
+            Self::json_patch(shadow, lens, ops);
+        }
+    }
+
+    /// Appends the JSON of an `owner` field; `null` members are written for what the viewer may not see.
+    ///
+    /// Says whether the member is there at all.
+    fn json_owner_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        let Some(lens) = lens.owner_field() else { return false };
+        Self::json_full(shadow, lens, out);
+        true
+    }
+
+    /// Reads what [`write_full`](Self::write_full) wrote.
+    ///
+    /// # Errors
+    /// Anything but what the schema says.
+    fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError>;
+
+    /// Applies what [`write_patch`](Self::write_patch) wrote.
+    ///
+    /// # Errors
+    /// Anything but what the schema says, or what this copy can't have: it is then unusable.
+    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError>;
+
+    /// Applies what [`write_owner_patch`](Self::write_owner_patch) wrote.
+    ///
+    /// # Errors
+    /// As [`read_patch`](Self::read_patch).
+    fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        self.read_patch(reader, Part::All)
+    }
+
+    /// The live state as `sight` sees it, in the form of its JSON.
+    fn view(&self, sight: Sight) -> Value;
+
+    /// The same through an `owner` field; `None` where there is nothing to see.
+    fn owner_view(&self, sight: Sight) -> Option<Value> {
+        sight.owns().then(|| self.view(sight))
+    }
+}
+
+/// The live state as `viewer` may see it (`None`: what everyone sees), in the form of its JSON.
+///
+/// It goes another way than patches do, and so is the measure that copies are held to.
+pub fn view<T: State>(state: &T, viewer: Option<PlayerId>) -> Value {
+    state.view(Sight { viewer, owner: None })
+}

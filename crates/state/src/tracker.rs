@@ -1,0 +1,153 @@
+//! The server's end: what was last synced, and the bodies made from it.
+
+use playfield_wire::Format;
+
+use crate::lens::{Lens, Step, Tracking};
+use crate::ops::Ops;
+use crate::{PlayerId, State};
+
+/// Keeps what was last synced of one state, and writes patches and snapshots from it.
+///
+/// A body has a part that all players share, encoded once for each version that players are at, and a part for one player alone.
+pub struct Tracker<T: State> {
+    shadow: T::Shadow,
+    version: u64,
+    tracking: Tracking,
+    shared: Vec<Shared>,
+    /// How many of `shared` are of the current version; the others' memory serves again.
+    used: usize,
+}
+
+/// A shared part, kept until the next sync.
+#[derive(Default)]
+struct Shared {
+    format: Option<Format>,
+    /// `None`: of a snapshot.
+    since: Option<u64>,
+    bytes: Vec<u8>,
+    any: bool,
+}
+
+impl<T: State> Tracker<T> {
+    /// Begins with the state as it is, at version 1.
+    pub fn new(state: &mut T, tracking: Tracking) -> Self {
+        Self { shadow: state.bind(1), version: 1, tracking, shared: Vec::new(), used: 0 }
+    }
+
+    /// The version of the last sync.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Compares the state with what was last synced; what differs bears the next version.
+    pub fn sync(&mut self, state: &mut T) {
+        self.version += 1;
+        self.used = 0;
+        state.diff(&mut self.shadow, Step { now: self.version, tracking: self.tracking });
+    }
+
+    /// Appends the body that takes `viewer`'s copy from version `since` (at least 1) to now. Says whether there is anything to
+    /// send; if not, nothing is appended.
+    pub fn patch(&mut self, viewer: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool {
+        let stamps = T::stamps(&self.shadow);
+        let own = T::HAS_OWNED && stamps.after(Lens::owned(viewer, since));
+        if !own && stamps.shared <= since {
+            return false;
+        }
+        let start = body.len();
+        let shared = self.shared(format, Some(since));
+        let any = shared.any;
+        match format {
+            Format::Packed => {
+                body.extend_from_slice(&shared.bytes);
+                let any_own = own && self.own_packed(viewer, since, body);
+                if !any && !any_own {
+                    body.truncate(start);
+                    return false;
+                }
+            }
+            Format::Json => {
+                body.push(b'[');
+                body.extend_from_slice(&shared.bytes);
+                let any_own = own && self.own_json(viewer, since, any, body);
+                if !any && !any_own {
+                    body.truncate(start);
+                    return false;
+                }
+                body.push(b']');
+            }
+        }
+        true
+    }
+
+    /// Appends all that `viewer` sees.
+    pub fn snapshot(&mut self, viewer: PlayerId, format: Format, body: &mut Vec<u8>) {
+        match format {
+            Format::Packed => {
+                body.extend_from_slice(&self.shared(format, None).bytes);
+                if T::HAS_OWNED {
+                    self.own_packed(viewer, 0, body);
+                }
+            }
+            Format::Json => T::json_full(&self.shadow, Lens::all(viewer, 0), body),
+        }
+    }
+
+    fn own_packed(&self, viewer: PlayerId, since: u64, body: &mut Vec<u8>) -> bool {
+        let start = body.len();
+        let any = T::write_patch(&self.shadow, Lens::owned(viewer, since), body);
+        if !any {
+            body.truncate(start);
+        }
+        any
+    }
+
+    fn own_json(&self, viewer: PlayerId, since: u64, comma: bool, body: &mut Vec<u8>) -> bool {
+        let start = body.len();
+        if comma {
+            body.push(b',');
+        }
+        let mut ops = Ops::new(body);
+        T::json_patch(&self.shadow, Lens::owned(viewer, since), &mut ops);
+        let any = ops.any();
+        if !any {
+            body.truncate(start);
+        }
+        any
+    }
+
+    fn shared(&mut self, format: Format, since: Option<u64>) -> &Shared {
+        let known = self.shared[..self.used]
+            .iter()
+            .position(|part| part.format == Some(format) && part.since == since);
+        let place = known.unwrap_or_else(|| self.encode_shared(format, since));
+        &self.shared[place]
+    }
+
+    fn encode_shared(&mut self, format: Format, since: Option<u64>) -> usize {
+        let place = self.used;
+        if place == self.shared.len() {
+            self.shared.push(Shared::default());
+        }
+        let part = &mut self.shared[place];
+        part.format = Some(format);
+        part.since = since;
+        part.bytes.clear();
+        let lens = Lens::shared(since.unwrap_or(0));
+        part.any = match (format, since) {
+            (Format::Packed, None) => {
+                T::write_full(&self.shadow, lens, &mut part.bytes);
+                true
+            }
+            // A root's patch is written even where it says that nothing changed: the owner's part follows it.
+            (Format::Packed, Some(_)) => T::write_patch(&self.shadow, lens, &mut part.bytes),
+            (Format::Json, _) => {
+                let mut ops = Ops::new(&mut part.bytes);
+                T::json_patch(&self.shadow, lens, &mut ops);
+                ops.any()
+            }
+        };
+        self.used += 1;
+        place
+    }
+}

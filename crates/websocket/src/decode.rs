@@ -1,0 +1,216 @@
+//! From bytes that arrived to messages.
+
+use crate::{
+    Close, Error, Opcode, Role,
+    frame::{Length, Start},
+    mask,
+    message::{Message, Text},
+};
+
+/// What a peer may ask of a [`Decoder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest message in bytes, all its fragments together; 1 MiB unless told otherwise. A longer one is
+    /// refused from its header, before any of it is kept.
+    pub message_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { message_bytes_max: 1 << 20 }
+    }
+}
+
+/// Something whole that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// A text message.
+    Text(&'a str),
+    /// A binary message.
+    Binary(&'a [u8]),
+    /// A ping, to be answered with a pong of the same payload (5.5.2).
+    Ping(&'a [u8]),
+    /// A pong; one that no ping asked for is allowed (5.5.3).
+    Pong(&'a [u8]),
+    /// The peer closes. Unless a Close was already sent, answer with one, usually of the same code.
+    Close(Option<Close<'a>>),
+}
+
+/// What one call of [`Decoder::decode`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decoded<'a> {
+    /// How many bytes at the input's front are done with.
+    pub consumed: usize,
+    /// What they completed. `None` with bytes consumed is a fragment that is not the last; `None` with none
+    /// consumed means that more bytes are needed.
+    pub item: Option<Item<'a>>,
+}
+
+/// The reading half of a connection: checks every rule of RFC 6455 on frames that arrive, and puts fragments
+/// together.
+///
+/// A decoder owns a buffer only while a fragmented message is in progress; the buffer of one that was completed
+/// is released by the next call of [`decode`](Self::decode), even with empty input. After a Close frame or an error, whatever
+/// else arrives is consumed and ignored.
+#[derive(Debug)]
+pub struct Decoder {
+    /// Fragments so far; after the last one, the message that was handed out.
+    message: Option<Box<Message>>,
+    message_bytes_max: usize,
+    role: Role,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// `message` was completed and handed out by the last call.
+    HandedOut,
+    /// A Close frame or an error was met.
+    Stopped,
+}
+
+impl Decoder {
+    /// A decoder for our `role` on a connection whose handshake is done.
+    pub fn new(role: Role, limits: Limits) -> Self {
+        Self { message: None, message_bytes_max: limits.message_bytes_max, role, phase: Phase::Open }
+    }
+
+    /// Reads the frame at the front of `input`, unmasking it in place.
+    ///
+    /// Nothing is changed until the frame is whole: when more bytes are needed, keep the input and call again
+    /// with more behind it. Otherwise drop [`Decoded::consumed`] bytes and call again with the rest.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that the frame breaks, as soon as enough of its header is there to tell.
+    pub fn decode<'a>(&'a mut self, input: &'a mut [u8]) -> Result<Decoded<'a>, Error> {
+        match self.phase {
+            Phase::Open => {}
+            Phase::HandedOut => {
+                self.message = None;
+                self.phase = Phase::Open;
+            }
+            Phase::Stopped => return Ok(Decoded { consumed: input.len(), item: None }),
+        }
+        let header = self.header(input);
+        let Some(header) = self.stop_on_error(header)? else {
+            return Ok(Decoded { consumed: 0, item: None });
+        };
+        let consumed = header.frame_bytes;
+        let Some(frame) = input.get_mut(..consumed) else {
+            return Ok(Decoded { consumed: 0, item: None });
+        };
+
+        let key = header.length.mask(frame);
+        let payload = &mut frame[header.length.header_bytes..];
+        if let Some(key) = key {
+            mask::apply(payload, key);
+        }
+        let Start { fin, opcode } = header.start;
+        if fin && opcode != Opcode::Continuation {
+            let item = self.stop_on_error(whole(opcode, payload))?;
+            if matches!(item, Item::Close(_)) {
+                self.stop();
+            }
+            return Ok(Decoded { consumed, item: Some(item) });
+        }
+        let pushed = self.push_fragment(opcode, payload, fin);
+        self.stop_on_error(pushed)?;
+        let item = if fin {
+            self.phase = Phase::HandedOut;
+            self.message.as_deref().map(Message::item)
+        } else {
+            None
+        };
+        Ok(Decoded { consumed, item })
+    }
+
+    /// How many bytes the frame at the front of `input` takes, header included, once that is known. With it a
+    /// caller can size a buffer for the rest; it is bounded by [`Limits::message_bytes_max`] and 14 bytes of header.
+    ///
+    /// # Errors
+    ///
+    /// What [`decode`](Self::decode) would refuse in the header.
+    pub fn frame_bytes(&self, input: &[u8]) -> Result<Option<usize>, Error> {
+        match self.phase {
+            Phase::Open | Phase::HandedOut => Ok(self.header(input)?.map(|header| header.frame_bytes)),
+            Phase::Stopped => Ok(None),
+        }
+    }
+
+    /// Reads and checks the header at the front; `None` while its length is incomplete.
+    fn header(&self, input: &[u8]) -> Result<Option<Header>, Error> {
+        let Some(&first) = input.first() else { return Ok(None) };
+        let start = Start::parse(first)?;
+        let in_progress = match self.phase {
+            Phase::Open => self.message.as_deref(),
+            Phase::HandedOut | Phase::Stopped => None,
+        };
+        match (start.opcode, in_progress) {
+            (Opcode::Continuation, None) => return Err(Error::ContinuationUnexpected),
+            (opcode @ (Opcode::Text | Opcode::Binary), Some(_)) => {
+                return Err(Error::ContinuationExpected { opcode });
+            }
+            (Opcode::Continuation, Some(_))
+            | (Opcode::Text | Opcode::Binary, None)
+            | (Opcode::Close | Opcode::Ping | Opcode::Pong, _) => {}
+        }
+        let Some(length) = Length::parse(self.role, start.opcode, input)? else { return Ok(None) };
+
+        // A control frame is no part of a message; its own rule bounds it.
+        let before = if start.opcode.is_control() { 0 } else { in_progress.map_or(0, Message::bytes) };
+        let bytes_max = if start.opcode.is_control() { usize::MAX } else { self.message_bytes_max };
+        let bytes = length.payload_bytes.saturating_add(before as u64);
+        let too_large = Error::MessageTooLarge { bytes, bytes_max };
+        if bytes > bytes_max as u64 {
+            return Err(too_large);
+        }
+        let frame_bytes = usize::try_from(length.payload_bytes)
+            .ok()
+            .and_then(|payload_bytes| payload_bytes.checked_add(length.header_bytes))
+            .ok_or(too_large)?;
+        Ok(Some(Header { start, length, frame_bytes }))
+    }
+
+    fn push_fragment(&mut self, opcode: Opcode, payload: &[u8], fin: bool) -> Result<(), Error> {
+        let fresh = || match opcode {
+            Opcode::Text => Message::Text(Text::default()),
+            // A continuation's message is already there, and a control frame is no fragment.
+            Opcode::Binary | Opcode::Continuation | Opcode::Close | Opcode::Ping | Opcode::Pong => {
+                Message::Binary(Vec::new())
+            }
+        };
+        self.message.get_or_insert_with(|| Box::new(fresh())).push(payload, fin)
+    }
+
+    fn stop_on_error<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if result.is_err() {
+            self.stop();
+        }
+        result
+    }
+
+    fn stop(&mut self) {
+        self.message = None;
+        self.phase = Phase::Stopped;
+    }
+}
+
+/// A checked header.
+struct Header {
+    start: Start,
+    length: Length,
+    frame_bytes: usize,
+}
+
+/// The item that one final frame makes alone.
+fn whole(opcode: Opcode, payload: &[u8]) -> Result<Item<'_>, Error> {
+    Ok(match opcode {
+        Opcode::Text => Item::Text(std::str::from_utf8(payload).map_err(|_| Error::InvalidText)?),
+        Opcode::Binary | Opcode::Continuation => Item::Binary(payload),
+        Opcode::Close => Item::Close(Close::parse(payload)?),
+        Opcode::Ping => Item::Ping(payload),
+        Opcode::Pong => Item::Pong(payload),
+    })
+}

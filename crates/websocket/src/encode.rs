@@ -1,0 +1,140 @@
+//! From messages to bytes to send.
+
+use crate::{Mask, Opcode, close, frame::SHORT_BYTES_MAX, mask};
+
+/// The longest length that is written in two bytes.
+const MEDIUM_BYTES_MAX: usize = u16::MAX as usize;
+
+/// Appends one final frame to `out`: a whole message, or a control frame, whose payload is cut to the 125 bytes
+/// that RFC 6455 (5.5) allows it.
+pub fn encode(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], mask: Mask) {
+    encode_fragment(out, opcode, true, payload, mask);
+}
+
+/// Appends one fragment of a message to `out` (RFC 6455, 5.4): the first is `Text` or `Binary`, all others are
+/// `Continuation`, and only the last has `fin`. Control frames are always final, whatever `fin` says.
+pub fn encode_fragment(out: &mut Vec<u8>, opcode: Opcode, fin: bool, payload: &[u8], mask: Mask) {
+    let payload = &payload[..payload.len().min(payload_bytes_max(opcode))];
+    let header = Header::new(opcode, fin, payload.len(), mask);
+    out.reserve(header.as_slice().len() + payload.len());
+    out.extend_from_slice(header.as_slice());
+    let start = out.len();
+    out.extend_from_slice(payload);
+    if let Some(key) = mask {
+        mask::apply(&mut out[start..], key);
+    }
+}
+
+/// Appends one final frame whose payload `write` appends straight to `out`, so that it is never copied from
+/// a buffer of its own. The payload of a control frame is cut to 125 bytes. If `write` panics, `out` is left as it was.
+///
+/// # Panics
+///
+/// If `write` shortens `out` instead of appending to it.
+pub fn encode_with<R>(
+    out: &mut Vec<u8>,
+    opcode: Opcode,
+    mask: Mask,
+    write: impl FnOnce(&mut Vec<u8>) -> R,
+) -> R {
+    let frame_start = out.len();
+    // Most payloads are shorter than 64 KiB, so the gap is that of a two-byte length; others are moved.
+    let gap = Header::new(opcode, true, MEDIUM_BYTES_MAX, mask).as_slice().len();
+    let mut frame = Unfinished { out, start: frame_start, finished: false };
+    let out = &mut *frame.out;
+    out.resize(frame_start + gap, 0);
+    let result = write(out);
+
+    let payload_start = frame_start + gap;
+    assert!(out.len() >= payload_start, "the writer of a frame's payload may only append to the buffer");
+    out.truncate(payload_start.saturating_add(payload_bytes_max(opcode)));
+    if let Some(key) = mask {
+        mask::apply(&mut out[payload_start..], key);
+    }
+    let end = out.len();
+    let header = Header::new(opcode, true, end - payload_start, mask);
+    let header = header.as_slice();
+    if header.len() > gap {
+        out.resize(end + header.len() - gap, 0);
+    }
+    if header.len() != gap {
+        out.copy_within(payload_start..end, frame_start + header.len());
+        out.truncate(frame_start + header.len() + end - payload_start);
+    }
+    out[frame_start..frame_start + header.len()].copy_from_slice(header);
+    frame.finished = true;
+    result
+}
+
+/// Appends a Close frame to `out` (RFC 6455, 5.5.1). The reason is cut to 123 bytes at a character's boundary.
+/// A code that may not be sent, such as 1005, "no code was given", writes a Close without code and reason.
+pub fn encode_close(out: &mut Vec<u8>, code: u16, reason: &str, mask: Mask) {
+    let mut payload = [0; SHORT_BYTES_MAX];
+    let mut bytes = 0;
+    if close::may_be_sent(code) {
+        let (code_bytes, reason_bytes) = payload.split_at_mut(2);
+        code_bytes.copy_from_slice(&code.to_be_bytes());
+        let mut end = reason.len().min(reason_bytes.len());
+        while !reason.is_char_boundary(end) {
+            end -= 1;
+        }
+        reason_bytes[..end].copy_from_slice(&reason.as_bytes()[..end]);
+        bytes = 2 + end;
+    }
+    encode(out, Opcode::Close, &payload[..bytes], mask);
+}
+
+fn payload_bytes_max(opcode: Opcode) -> usize {
+    if opcode.is_control() { SHORT_BYTES_MAX } else { usize::MAX }
+}
+
+/// Takes an unfinished frame off the buffer when its writer panics: half a frame would garble all that follows.
+struct Unfinished<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+    finished: bool,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.out.truncate(self.start);
+        }
+    }
+}
+
+/// An encoded header: at most two bytes, eight of length, four of masking key.
+struct Header {
+    bytes: [u8; 14],
+    used: usize,
+}
+
+impl Header {
+    fn new(opcode: Opcode, fin: bool, payload_bytes: usize, mask: Mask) -> Self {
+        let mut header = Self { bytes: [0; 14], used: 0 };
+        let fin = if fin || opcode.is_control() { 0x80 } else { 0 };
+        let masked = if mask.is_some() { 0x80 } else { 0 };
+        if payload_bytes <= SHORT_BYTES_MAX {
+            header.push(&[fin | opcode.bits(), masked | payload_bytes as u8]);
+        } else if payload_bytes <= MEDIUM_BYTES_MAX {
+            header.push(&[fin | opcode.bits(), masked | 126]);
+            header.push(&(payload_bytes as u16).to_be_bytes());
+        } else {
+            header.push(&[fin | opcode.bits(), masked | 127]);
+            header.push(&(payload_bytes as u64).to_be_bytes());
+        }
+        if let Some(key) = mask {
+            header.push(&key);
+        }
+        header
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes[self.used..self.used + bytes.len()].copy_from_slice(bytes);
+        self.used += bytes.len();
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+}

@@ -1,0 +1,159 @@
+//! A client asks for an upgrade and checks the answer.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use httparse::Header;
+
+use super::{
+    HandshakeError, HeadLimits,
+    error::excerpt,
+    head::{accept_value, check_line_ends, has_token, single, token, values},
+};
+
+/// A client's side of one handshake: the request to send, and what the response must be.
+#[derive(Clone, Debug)]
+pub struct ClientHandshake {
+    request: Vec<u8>,
+    accept: String,
+    subprotocols: Vec<String>,
+}
+
+/// What stands at the front of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Response<'a> {
+    /// The start of a response: keep the input and call again with more behind it.
+    Partial,
+    /// The connection is a WebSocket now.
+    Complete {
+        /// How many bytes at the input's front the response takes; frames follow.
+        head_bytes: usize,
+        /// The subprotocol that the server selected, one of those offered.
+        subprotocol: Option<&'a str>,
+    },
+}
+
+/// Headers that the handshake writes or that would change what the request is.
+const OWN_HEADERS: [&str; 6] =
+    ["Host", "Upgrade", "Connection", "Content-Length", "Transfer-Encoding", "Expect"];
+
+impl ClientHandshake {
+    /// Makes the request (RFC 6455, 4.1) for `target`, a path with or without a query, on `host`, a name or address
+    /// with the port unless it is the scheme's own. `key` is drawn at random for each connection. `headers` are
+    /// added, such as `Origin` or `Authorization`; `subprotocols` are offered, the best first.
+    ///
+    /// # Errors
+    ///
+    /// [`HandshakeError::Invalid`] for whatever cannot stand where it is to stand: line ends and other control
+    /// characters, subprotocols and header names that are no tokens or are repeated, headers that are the handshake's own.
+    pub fn new(
+        host: &str,
+        target: &str,
+        key: [u8; 16],
+        headers: &[(&str, &str)],
+        subprotocols: &[&str],
+    ) -> Result<Self, HandshakeError> {
+        let is_visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+        if host.is_empty() || !is_visible(host) {
+            return Err(HandshakeError::invalid("the host", host.as_bytes()));
+        }
+        // A fragment is the client's own business and never sent (RFC 6455, 3).
+        if !target.starts_with('/') || target.contains('#') || !is_visible(target) {
+            return Err(HandshakeError::invalid("the target", target.as_bytes()));
+        }
+        for (name, value) in headers {
+            check_header(name, value)?;
+        }
+        for (index, name) in subprotocols.iter().enumerate() {
+            if token(name.as_bytes()).is_none() || subprotocols[..index].contains(name) {
+                return Err(HandshakeError::invalid("a subprotocol", name.as_bytes()));
+            }
+        }
+
+        let key = STANDARD.encode(key);
+        let mut request = format!(
+            "GET {target} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n"
+        );
+        if !subprotocols.is_empty() {
+            request += &format!("Sec-WebSocket-Protocol: {}\r\n", subprotocols.join(", "));
+        }
+        for (name, value) in headers {
+            request += &format!("{name}: {value}\r\n");
+        }
+        request += "\r\n";
+        Ok(Self {
+            request: request.into_bytes(),
+            accept: accept_value(&key),
+            subprotocols: subprotocols.iter().map(|&name| name.to_owned()).collect(),
+        })
+    }
+
+    /// The bytes to send.
+    pub fn request(&self) -> &[u8] {
+        &self.request
+    }
+
+    /// Reads the response head at the front of `input` and checks it as RFC 6455, 4.1 demands.
+    ///
+    /// # Errors
+    ///
+    /// [`HandshakeError::Refused`] with the server's status if it is not 101, otherwise what is wrong with
+    /// the response. Either way the connection has to be closed.
+    pub fn parse_response<'a>(
+        &self,
+        input: &'a [u8],
+        limits: &HeadLimits,
+    ) -> Result<Response<'a>, HandshakeError> {
+        let mut headers = limits.headers();
+        let mut response = httparse::Response::new(&mut headers);
+        let parsed = response.parse(limits.cut(input)).map_err(|error| limits.malformed(error))?;
+        let httparse::Status::Complete(head_bytes) = parsed else {
+            limits.check_partial(input)?;
+            return Ok(Response::Partial);
+        };
+        check_line_ends(&input[..head_bytes])?;
+        match (response.code, response.version) {
+            (Some(101), Some(1)) => {}
+            (Some(101), _) => return Err(HandshakeError::HttpTooOld),
+            (status, _) => return Err(HandshakeError::Refused { status: status.unwrap_or_default() }),
+        }
+        let subprotocol = self.check_headers(response.headers)?;
+        Ok(Response::Complete { head_bytes, subprotocol })
+    }
+
+    /// Checks a 101's headers and finds the subprotocol.
+    fn check_headers<'a>(&self, headers: &[Header<'a>]) -> Result<Option<&'a str>, HandshakeError> {
+        let upgrade = single(headers, "Upgrade")?.ok_or(HandshakeError::Missing { header: "Upgrade" })?;
+        if !upgrade.eq_ignore_ascii_case(b"websocket") {
+            return Err(HandshakeError::invalid("Upgrade", upgrade));
+        }
+        if !has_token(headers, "Connection", "Upgrade") {
+            return Err(HandshakeError::Missing { header: "Connection: Upgrade" });
+        }
+        let accept = single(headers, "Sec-WebSocket-Accept")?
+            .ok_or(HandshakeError::Missing { header: "Sec-WebSocket-Accept" })?;
+        if accept != self.accept.as_bytes() {
+            return Err(HandshakeError::AcceptMismatch);
+        }
+        if let Some(value) = values(headers, "Sec-WebSocket-Extensions").find(|value| !value.is_empty()) {
+            return Err(HandshakeError::ExtensionNotOffered { value: excerpt(value) });
+        }
+        let Some(value) = single(headers, "Sec-WebSocket-Protocol")? else { return Ok(None) };
+        match std::str::from_utf8(value) {
+            Ok(name) if self.subprotocols.iter().any(|offered| offered == name) => Ok(Some(name)),
+            _ => Err(HandshakeError::SubprotocolNotOffered { value: excerpt(value) }),
+        }
+    }
+}
+
+fn check_header(name: &str, value: &str) -> Result<(), HandshakeError> {
+    let is_own = OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name))
+        || name.get(..14).is_some_and(|start| start.eq_ignore_ascii_case("Sec-WebSocket-"));
+    if is_own || token(name.as_bytes()).is_none() {
+        return Err(HandshakeError::invalid("the name of a header", name.as_bytes()));
+    }
+    let is_control = |byte: u8| byte.is_ascii_control() && byte != b'\t';
+    if value.bytes().any(is_control) {
+        return Err(HandshakeError::invalid("the value of a header", value.as_bytes()));
+    }
+    Ok(())
+}

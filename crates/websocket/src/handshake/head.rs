@@ -1,0 +1,134 @@
+//! What request and response heads have in common.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use httparse::Header;
+use sha1::{Digest as _, Sha1};
+
+use super::HandshakeError;
+
+/// What a peer may send before the handshake is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// The longest head in bytes, the empty line that ends it included; 8 KiB unless told otherwise.
+    pub head_bytes_max: usize,
+    /// The most headers in a head; 64 unless told otherwise.
+    pub headers_max: usize,
+}
+
+impl Default for HeadLimits {
+    fn default() -> Self {
+        Self { head_bytes_max: 8 << 10, headers_max: 64 }
+    }
+}
+
+impl HeadLimits {
+    /// The part of the input in which a head has to end.
+    pub(super) fn cut<'a>(&self, input: &'a [u8]) -> &'a [u8] {
+        &input[..input.len().min(self.head_bytes_max)]
+    }
+
+    /// Room for as many headers as are allowed.
+    pub(super) fn headers<'a>(&self) -> Vec<Header<'a>> {
+        vec![httparse::EMPTY_HEADER; self.headers_max]
+    }
+
+    /// What it means that no head ends in the input: more may come, or it is over the limit.
+    pub(super) fn check_partial(&self, input: &[u8]) -> Result<(), HandshakeError> {
+        if input.len() < self.head_bytes_max {
+            Ok(())
+        } else {
+            Err(HandshakeError::HeadTooLarge { bytes_max: self.head_bytes_max })
+        }
+    }
+
+    pub(super) fn malformed(&self, error: httparse::Error) -> HandshakeError {
+        let what = match error {
+            httparse::Error::TooManyHeaders => {
+                return HandshakeError::TooManyHeaders { headers_max: self.headers_max };
+            }
+            httparse::Error::HeaderName => "a header's name",
+            httparse::Error::HeaderValue => "a header's value",
+            httparse::Error::NewLine => "a line's end",
+            httparse::Error::Status => "the status",
+            httparse::Error::Token => "the first line",
+            httparse::Error::Version => "the HTTP version",
+        };
+        HandshakeError::Malformed { what }
+    }
+}
+
+/// Refuses line feeds without a carriage return. The parser would take them for line ends; a proxy in front of
+/// us may not, and what is one header to it would be two to us.
+pub(super) fn check_line_ends(head: &[u8]) -> Result<(), HandshakeError> {
+    let mut before = 0;
+    for &byte in head {
+        if byte == b'\n' && before != b'\r' {
+            return Err(HandshakeError::Malformed { what: "a line ends in a line feed alone" });
+        }
+        before = byte;
+    }
+    Ok(())
+}
+
+/// All values of a header, in order.
+pub(super) fn values<'h, 'a>(
+    headers: &'h [Header<'a>],
+    name: &'h str,
+) -> impl Iterator<Item = &'a [u8]> + 'h {
+    headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
+}
+
+/// The value of a header that may not be repeated.
+pub(super) fn single<'a>(
+    headers: &[Header<'a>],
+    header: &'static str,
+) -> Result<Option<&'a [u8]>, HandshakeError> {
+    let mut values = values(headers, header);
+    let value = values.next();
+    if values.next().is_some() {
+        return Err(HandshakeError::Repeated { header });
+    }
+    Ok(value)
+}
+
+/// The elements of a header that is a comma-separated list, over all its lines (RFC 9110, 5.6.1).
+pub(super) fn elements<'h, 'a>(
+    headers: &'h [Header<'a>],
+    name: &'h str,
+) -> impl Iterator<Item = &'a [u8]> + 'h {
+    values(headers, name)
+        .flat_map(|value| value.split(|&byte| byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|element| !element.is_empty())
+}
+
+/// Whether a comma-separated list holds a token, in whatever case.
+pub(super) fn has_token(headers: &[Header<'_>], name: &str, token: &str) -> bool {
+    elements(headers, name).any(|element| element.eq_ignore_ascii_case(token.as_bytes()))
+}
+
+/// Reads a token (RFC 9110, 5.6.2), which is what names of headers and subprotocols are.
+pub(super) fn token(bytes: &[u8]) -> Option<&str> {
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    if bytes.is_empty() || !bytes.iter().all(is_token) {
+        return None;
+    }
+    std::str::from_utf8(bytes).ok()
+}
+
+/// The `Sec-WebSocket-Accept` that answers a `Sec-WebSocket-Key` (RFC 6455, 4.2.2).
+pub(super) fn accept_value(key: &str) -> String {
+    const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+    let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
+    STANDARD.encode(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_accept_value_of_the_rfc() {
+        assert_eq!(accept_value("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+}

@@ -1,0 +1,159 @@
+//! A server reads a request.
+
+use base64::{
+    Engine as _,
+    alphabet::STANDARD,
+    engine::{GeneralPurpose, GeneralPurposeConfig},
+};
+use httparse::Header;
+
+use super::{
+    HandshakeError, HeadLimits,
+    error::excerpt,
+    head::{check_line_ends, elements, has_token, single, token, values},
+};
+
+/// What stands at the front of the input.
+#[derive(Debug)]
+pub enum Head<'a> {
+    /// The start of a request: keep the input and call again with more behind it.
+    Partial,
+    /// A whole request head.
+    Complete(Request<'a>),
+}
+
+/// An HTTP request's head.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The method, such as `GET`.
+    pub method: &'a str,
+    /// The request target as it was sent: path and query.
+    pub target: &'a str,
+    /// How many bytes at the input's front the head takes. What follows belongs to the connection: frames after
+    /// an upgrade.
+    pub head_bytes: usize,
+    /// What a WebSocket request asks for, checked; `None` if this is a request of plain HTTP.
+    pub upgrade: Option<Upgrade<'a>>,
+    headers: Vec<Header<'a>>,
+}
+
+impl<'a> Request<'a> {
+    /// The value of a header, whose name is taken in any case: the first, if it is repeated. `None` also if it is not UTF-8.
+    /// `Host`, and `Origin` of a WebSocket request, are known not to be repeated.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        values(&self.headers, name).next().and_then(|value| std::str::from_utf8(value).ok())
+    }
+}
+
+/// A WebSocket request that holds to RFC 6455, 4.2.1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upgrade<'a> {
+    key: &'a str,
+    subprotocols: Vec<&'a str>,
+}
+
+impl<'a> Upgrade<'a> {
+    /// The subprotocols that the client offers, the one it likes best first.
+    pub fn subprotocols(&self) -> &[&'a str] {
+        &self.subprotocols
+    }
+
+    pub(super) fn key(&self) -> &'a str {
+        self.key
+    }
+}
+
+/// Reads the request head at the front of `input`.
+///
+/// A request whose `Upgrade` names `websocket` is checked as RFC 6455, 4.2.1 demands, and one that falls short is an
+/// error; any other is a request of plain HTTP, with [`Request::upgrade`] `None`.
+///
+/// # Errors
+///
+/// What is wrong with the head, with the [status](HandshakeError::status) to [reject](super::reject) it with.
+pub fn parse_request<'a>(input: &'a [u8], limits: &HeadLimits) -> Result<Head<'a>, HandshakeError> {
+    let mut headers = limits.headers();
+    let mut request = httparse::Request::new(&mut headers);
+    let parsed = request.parse(limits.cut(input)).map_err(|error| limits.malformed(error))?;
+    let httparse::Status::Complete(head_bytes) = parsed else {
+        limits.check_partial(input)?;
+        return Ok(Head::Partial);
+    };
+    check_line_ends(&input[..head_bytes])?;
+    let (Some(method), Some(target), Some(minor_version)) = (request.method, request.path, request.version)
+    else {
+        return Err(HandshakeError::Malformed { what: "the first line" });
+    };
+    let headers_used = request.headers.len();
+    headers.truncate(headers_used);
+
+    check_host(&headers, minor_version)?;
+    let upgrade = if has_token(&headers, "Upgrade", "websocket") {
+        Some(check_upgrade(method, minor_version, &headers)?)
+    } else {
+        None
+    };
+    Ok(Head::Complete(Request { method, target, head_bytes, upgrade, headers }))
+}
+
+/// RFC 9112, 3.2: one `Host`, which only HTTP/1.0 may leave out.
+fn check_host(headers: &[Header<'_>], minor_version: u8) -> Result<(), HandshakeError> {
+    match single(headers, "Host")? {
+        None if minor_version >= 1 => Err(HandshakeError::Missing { header: "Host" }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn check_upgrade<'a>(
+    method: &str,
+    minor_version: u8,
+    headers: &[Header<'a>],
+) -> Result<Upgrade<'a>, HandshakeError> {
+    // The version first: a client of another one may differ in all the rest, and has to learn which to use.
+    match single(headers, "Sec-WebSocket-Version")? {
+        Some(b"13") => {}
+        version => {
+            return Err(HandshakeError::UnsupportedVersion { value: excerpt(version.unwrap_or_default()) });
+        }
+    }
+    if method != "GET" {
+        return Err(HandshakeError::invalid("the method of a WebSocket request", method.as_bytes()));
+    }
+    if minor_version < 1 {
+        return Err(HandshakeError::HttpTooOld);
+    }
+    if !has_token(headers, "Connection", "Upgrade") {
+        return Err(HandshakeError::Missing { header: "Connection: Upgrade" });
+    }
+    if single(headers, "Host")?.is_none_or(<[u8]>::is_empty) {
+        return Err(HandshakeError::Missing { header: "Host" });
+    }
+    single(headers, "Origin")?;
+    check_no_body(headers)?;
+    let key = single(headers, "Sec-WebSocket-Key")?
+        .ok_or(HandshakeError::Missing { header: "Sec-WebSocket-Key" })
+        .and_then(check_key)?;
+    let subprotocols = elements(headers, "Sec-WebSocket-Protocol")
+        .map(|name| token(name).ok_or_else(|| HandshakeError::invalid("Sec-WebSocket-Protocol", name)))
+        .collect::<Result<_, _>>()?;
+    Ok(Upgrade { key, subprotocols })
+}
+
+fn check_no_body(headers: &[Header<'_>]) -> Result<(), HandshakeError> {
+    let length_is_zero = single(headers, "Content-Length")?.is_none_or(|length| length == b"0");
+    let has_coding = values(headers, "Transfer-Encoding").next().is_some();
+    if length_is_zero && !has_coding { Ok(()) } else { Err(HandshakeError::Body) }
+}
+
+/// Checks that a key is sixteen bytes in base64. Bits beyond the last byte may be set, as some clients draw the
+/// key as text.
+fn check_key(key: &[u8]) -> Result<&str, HandshakeError> {
+    const BASE64: GeneralPurpose =
+        GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+    let mut bytes = [0; 18]; // what 24 characters of base64 may need before their padding is known
+    let decoded = if key.len() == 24 { BASE64.decode_slice(key, &mut bytes).ok() } else { None };
+    match (decoded, std::str::from_utf8(key)) {
+        (Some(16), Ok(key)) => Ok(key),
+        _ => Err(HandshakeError::invalid("Sec-WebSocket-Key", key)),
+    }
+}

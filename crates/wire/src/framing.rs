@@ -1,0 +1,144 @@
+//! Native framing: how a byte stream is cut into messages.
+//!
+//! After the [`PREAMBLE`] each side sends frames: a `u32`, little endian, the number of bytes that follow,
+//! then that many bytes, which are one message.
+
+use std::fmt;
+
+/// What a client sends first to speak native framing.
+pub const PREAMBLE: [u8; 4] = *b"PF1\n";
+
+/// The bytes of a frame before its message.
+pub const HEADER_BYTES: usize = 4;
+
+/// Cuts frames off a byte stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Framing {
+    /// The longest message that is taken.
+    pub message_bytes_max: usize,
+}
+
+/// A frame at the beginning of some input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The message.
+    pub body: &'a [u8],
+    /// How much of the input the frame took, header included.
+    pub consumed: usize,
+}
+
+/// A frame that the protocol forbids. The stream can't be trusted after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameError {
+    /// A frame of no bytes.
+    Empty,
+    /// A frame past the limit.
+    TooLarge {
+        /// The length in the header.
+        announced: u32,
+        /// The longest message that is taken.
+        message_bytes_max: usize,
+    },
+}
+
+impl Framing {
+    /// The frame at the beginning of `input`, or `None` if more bytes are needed.
+    ///
+    /// # Errors
+    /// As [`frame_bytes`](Self::frame_bytes).
+    #[inline]
+    pub fn decode<'a>(&self, input: &'a [u8]) -> Result<Option<Frame<'a>>, FrameError> {
+        let Some(consumed) = self.frame_bytes(input)? else { return Ok(None) };
+        Ok(input.get(HEADER_BYTES..consumed).map(|body| Frame { body, consumed }))
+    }
+
+    /// How long the frame at the beginning of `input` is, header included, or `None` while the header is
+    /// incomplete. It tells a reader how much to make room for, and refuses a length before its body comes.
+    ///
+    /// # Errors
+    /// If the header announces no bytes, or more than the limit.
+    #[inline]
+    pub fn frame_bytes(&self, input: &[u8]) -> Result<Option<usize>, FrameError> {
+        let Some(header) = input.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+        let announced = u32::from_le_bytes(*header);
+        let message_bytes_max = self.message_bytes_max;
+        match usize::try_from(announced) {
+            Ok(0) => Err(FrameError::Empty),
+            Ok(length) if length <= message_bytes_max => Ok(length.checked_add(HEADER_BYTES)),
+            _ => Err(FrameError::TooLarge { announced, message_bytes_max }),
+        }
+    }
+}
+
+/// Appends `body` as one frame.
+///
+/// # Panics
+/// As [`write_frame_with`].
+pub fn write_frame(out: &mut Vec<u8>, body: &[u8]) {
+    write_frame_with(out, |out| out.extend_from_slice(body));
+}
+
+/// Appends what `body` appends as one frame; its length is filled in afterwards.
+///
+/// # Panics
+/// If `body` appends nothing, or 4 GiB and more: no message is like that.
+#[inline]
+pub fn write_frame_with(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    let body_start = start + HEADER_BYTES;
+    out.extend_from_slice(&[0; HEADER_BYTES]);
+    body(out);
+    let length = out.len() - body_start;
+    assert!(length > 0, "a message has at least one byte");
+    let length = u32::try_from(length).expect("a message is shorter than 4 GiB");
+    out[start..body_start].copy_from_slice(&length.to_le_bytes());
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("a frame announced no bytes; every message has at least one"),
+            Self::TooLarge { announced, message_bytes_max } => {
+                write!(f, "a frame announced {announced} bytes, the limit is {message_bytes_max}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for FrameError {}
+
+#[cfg(test)]
+mod tests {
+    use super::{Frame, FrameError, Framing, write_frame, write_frame_with};
+
+    const FRAMING: Framing = Framing { message_bytes_max: 5 };
+
+    #[test]
+    fn a_frame_is_its_length_and_its_message() {
+        let mut out = b"before".to_vec();
+        write_frame(&mut out, b"abc");
+        assert_eq!(&out, b"before\x03\0\0\0abc");
+        write_frame_with(&mut out, |out| out.push(b'd'));
+        assert_eq!(FRAMING.decode(&out[6..]), Ok(Some(Frame { body: b"abc", consumed: 7 })));
+        assert_eq!(FRAMING.decode(&out[13..]), Ok(Some(Frame { body: b"d", consumed: 5 })));
+    }
+
+    #[test]
+    fn a_partial_frame_is_awaited() {
+        let whole = b"\x05\0\0\0abcde";
+        for cut in 0..whole.len() {
+            assert_eq!(FRAMING.decode(&whole[..cut]), Ok(None));
+            assert_eq!(FRAMING.frame_bytes(&whole[..cut]), Ok((cut >= 4).then_some(9)));
+        }
+        assert!(FRAMING.decode(whole).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_bad_length_is_refused_before_its_body_comes() {
+        assert_eq!(FRAMING.decode(&[0; 4]), Err(FrameError::Empty));
+        for announced in [6, 0x8000_0000, u32::MAX] {
+            let error = FrameError::TooLarge { announced, message_bytes_max: 5 };
+            assert_eq!(FRAMING.decode(&announced.to_le_bytes()), Err(error));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The primitive types of the format `json`: each `write_` appends to `out`, each `as_` reads a value.
+
+pub(crate) mod input;
+pub(crate) mod output;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+/// The largest integer that every JSON reader takes as it is, 2^53 − 1. Past it, on either side, integers are
+/// written as decimal strings.
+pub const INTEGER_MAX: u64 = (1 << 53) - 1;
+
+/// A text, quoted and escaped.
+pub fn write_text(out: &mut Vec<u8>, value: &str) {
+    serde_json::to_writer(out, value).expect("a Vec takes all that is written to it");
+}
+
+/// An unsigned integer, as a string past [`INTEGER_MAX`].
+pub fn write_u64(out: &mut Vec<u8>, value: u64) {
+    write_integer(out, value, false);
+}
+
+/// A signed integer, as a string past [`INTEGER_MAX`] on either side.
+pub fn write_i64(out: &mut Vec<u8>, value: i64) {
+    write_integer(out, value.unsigned_abs(), value < 0);
+}
+
+fn write_integer(out: &mut Vec<u8>, magnitude: u64, negative: bool) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    let mut left = magnitude;
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    let quoted = magnitude > INTEGER_MAX;
+    if quoted {
+        out.push(b'"');
+    }
+    if negative {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[start..]);
+    if quoted {
+        out.push(b'"');
+    }
+}
+
+/// A float, in the shortest form that reads back as the same; NaN and infinities as strings.
+pub fn write_f64(out: &mut Vec<u8>, value: f64) {
+    match not_finite(value) {
+        Some(name) => out.extend_from_slice(name),
+        None => write_finite(out, &value),
+    }
+}
+
+/// A float, in the shortest form that reads back as the same; NaN and infinities as strings.
+pub fn write_f32(out: &mut Vec<u8>, value: f32) {
+    if let Some(name) = not_finite(f64::from(value)) {
+        return out.extend_from_slice(name);
+    }
+    let start = out.len();
+    write_finite(out, &value);
+    // A reader may well parse to 64 bits and then round to 32. Now and then (7.038531e-26 is known for it) that
+    // takes the shortest form to the neighbour; then write all the digits of the 64-bit value.
+    let read_back: Option<f64> = serde_json::from_slice(&out[start..]).ok();
+    if read_back.is_none_or(|wide| (wide as f32).to_bits() != value.to_bits()) {
+        out.truncate(start);
+        write_finite(out, &f64::from(value));
+    }
+}
+
+fn not_finite(value: f64) -> Option<&'static [u8]> {
+    if value.is_nan() {
+        Some(b"\"NaN\"")
+    } else if value.is_infinite() {
+        Some(if value > 0.0 { b"\"Infinity\"" } else { b"\"-Infinity\"" })
+    } else {
+        None
+    }
+}
+
+fn write_finite<T: serde::Serialize>(out: &mut Vec<u8>, value: &T) {
+    serde_json::to_writer(&mut *out, value).expect("a Vec takes all that is written to it");
+    if out.ends_with(b".0") {
+        out.truncate(out.len() - 2);
+    }
+}
+
+/// Bytes, as a string in base64 (RFC 4648 section 4, with padding).
+pub fn write_base64(out: &mut Vec<u8>, value: &[u8]) {
+    out.push(b'"');
+    let start = out.len();
+    // Four characters for every three bytes begun.
+    out.resize(start + value.len().div_ceil(3) * 4, 0);
+    STANDARD.encode_slice(value, &mut out[start..]).expect("the room was made to measure");
+    out.push(b'"');
+}
+
+/// An unsigned integer, from a number or a decimal string.
+#[must_use]
+pub fn as_u64(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => parse_u64(text),
+        _ => None,
+    }
+}
+
+/// A signed integer, from a number or a decimal string.
+#[must_use]
+pub fn as_i64(value: &Value) -> Option<i64> {
+    match value {
+        Value::Number(number) => number.as_i64(),
+        Value::String(text) => parse_i64(text),
+        _ => None,
+    }
+}
+
+/// A float, from a number or from `NaN`, `Infinity` or `-Infinity`.
+#[must_use]
+pub fn as_f64(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => match text.as_str() {
+            "NaN" => Some(f64::NAN),
+            "Infinity" => Some(f64::INFINITY),
+            "-Infinity" => Some(f64::NEG_INFINITY),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Bytes, from a string in base64.
+#[must_use]
+pub fn as_bytes(value: &Value) -> Option<Vec<u8>> {
+    parse_base64(value.as_str()?)
+}
+
+pub(crate) fn parse_base64(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).ok()
+}
+
+/// An integer as JSON writes numbers: no sign but a minus, no zeros in front.
+pub(crate) fn parse_u64(text: &str) -> Option<u64> {
+    let canonical = text == "0" || text.starts_with(|first: char| matches!(first, '1'..='9'));
+    if canonical { text.parse().ok() } else { None }
+}
+
+fn parse_i64(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let canonical = digits == "0" || digits.starts_with(|first: char| matches!(first, '1'..='9'));
+    if canonical { text.parse().ok() } else { None }
+}

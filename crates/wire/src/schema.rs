@@ -1,0 +1,264 @@
+//! The shape of a room type's state, messages and events, and its fingerprint.
+//!
+//! Two builds whose fingerprints are equal understand each other. It is taken over a text that names all that
+//! shows on the wire and nothing else:
+//!
+//! ```text
+//! state {
+//!   round u32
+//!   owner hands map<player, list<{
+//!     suit u8
+//!   }>>
+//! }
+//! message draw {
+//! } -> option<u8>
+//! event dealt {
+//!   count u32
+//! }
+//! ```
+//!
+//! Fields come in their declared order, which is their order in `packed`. Hidden fields, which never leave the
+//! server, are left out; so are the names of structs and enums, which are for people and for generated code.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+/// The shape of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// True or false.
+    Bool,
+    /// An unsigned integer of 8 bits.
+    U8,
+    /// An unsigned integer of 16 bits.
+    U16,
+    /// An unsigned integer of 32 bits.
+    U32,
+    /// An unsigned integer of 64 bits.
+    U64,
+    /// A signed integer of 8 bits.
+    I8,
+    /// A signed integer of 16 bits.
+    I16,
+    /// A signed integer of 32 bits.
+    I32,
+    /// A signed integer of 64 bits.
+    I64,
+    /// A float of 32 bits.
+    F32,
+    /// A float of 64 bits.
+    F64,
+    /// A text in UTF-8.
+    Text,
+    /// A byte string.
+    Bytes,
+    /// A player's number.
+    Player,
+    /// Nothing at all.
+    Unit,
+    /// A value or none.
+    Option(Box<Type>),
+    /// Values in an order.
+    List(Box<Type>),
+    /// Values by key: the key's type, then the value's.
+    Map(Box<Type>, Box<Type>),
+    /// Named fields.
+    Struct(Struct),
+    /// One of several variants.
+    Enum(Enum),
+}
+
+/// A type with named fields, or a variant of an [`Enum`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Struct {
+    /// The type's name, or the variant's.
+    pub name: Cow<'static, str>,
+    /// Its fields, in their order.
+    pub fields: Vec<Field>,
+}
+
+/// A type with several variants, each of which has fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enum {
+    /// The type's name.
+    pub name: Cow<'static, str>,
+    /// Its variants, in their order.
+    pub variants: Vec<Struct>,
+}
+
+/// A field of a [`Struct`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The field's name.
+    pub name: Cow<'static, str>,
+    /// Who sees it.
+    pub policy: Policy,
+    /// The shape of its value.
+    pub of: Type,
+}
+
+/// Who sees a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Every player.
+    #[default]
+    Everyone,
+    /// The player it belongs to.
+    Owner,
+    /// No player: it never leaves the server.
+    Hidden,
+}
+
+/// All that passes between a room type and its clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomSchema {
+    /// The room's state.
+    pub state: Type,
+    /// What clients may say, in the declared order.
+    pub messages: Vec<MessageSchema>,
+    /// What the room may say, in the declared order.
+    pub events: Vec<EventSchema>,
+}
+
+/// A message that clients send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageSchema {
+    /// The name by which it is called in `json`.
+    pub name: Cow<'static, str>,
+    /// The message.
+    pub of: Type,
+    /// Its reply.
+    pub reply: Type,
+}
+
+/// An event that a room raises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSchema {
+    /// The name by which it is called in `json`.
+    pub name: Cow<'static, str>,
+    /// The event.
+    pub of: Type,
+}
+
+/// The fingerprint of a schema: FNV-1a with 64 bits over its [canonical text](RoomSchema::canonical_text).
+#[must_use]
+pub fn fingerprint(schema: &RoomSchema) -> u64 {
+    fnv1a_64(schema.canonical_text().as_bytes())
+}
+
+/// FNV-1a with 64 bits, as its authors publish it (offset basis 14695981039346656037, prime 1099511628211).
+fn fnv1a_64(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+impl RoomSchema {
+    /// The text that the fingerprint is taken over, with one line for each field so that two can be compared.
+    #[must_use]
+    pub fn canonical_text(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text).expect("a String takes all that is written to it");
+        text
+    }
+
+    fn write(&self, out: &mut String) -> fmt::Result {
+        out.write_str("state ")?;
+        write_type(out, &self.state, 0)?;
+        for message in &self.messages {
+            write!(out, "\nmessage {} ", Name(&message.name))?;
+            write_type(out, &message.of, 0)?;
+            out.write_str(" -> ")?;
+            write_type(out, &message.reply, 0)?;
+        }
+        for event in &self.events {
+            write!(out, "\nevent {} ", Name(&event.name))?;
+            write_type(out, &event.of, 0)?;
+        }
+        out.write_char('\n')
+    }
+}
+
+fn write_type(out: &mut String, of: &Type, depth: usize) -> fmt::Result {
+    let word = match of {
+        Type::Bool => "bool",
+        Type::U8 => "u8",
+        Type::U16 => "u16",
+        Type::U32 => "u32",
+        Type::U64 => "u64",
+        Type::I8 => "i8",
+        Type::I16 => "i16",
+        Type::I32 => "i32",
+        Type::I64 => "i64",
+        Type::F32 => "f32",
+        Type::F64 => "f64",
+        Type::Text => "text",
+        Type::Bytes => "bytes",
+        Type::Player => "player",
+        Type::Unit => "unit",
+        Type::Option(inner) => return write_generic(out, "option", &[inner], depth),
+        Type::List(inner) => return write_generic(out, "list", &[inner], depth),
+        Type::Map(key, value) => return write_generic(out, "map", &[key, value], depth),
+        Type::Struct(inner) => return write_fields(out, inner, depth),
+        Type::Enum(inner) => return write_variants(out, inner, depth),
+    };
+    out.write_str(word)
+}
+
+fn write_generic(out: &mut String, word: &str, of: &[&Type], depth: usize) -> fmt::Result {
+    write!(out, "{word}<")?;
+    for (index, inner) in of.iter().enumerate() {
+        if index > 0 {
+            out.write_str(", ")?;
+        }
+        write_type(out, inner, depth)?;
+    }
+    out.write_char('>')
+}
+
+fn write_fields(out: &mut String, of: &Struct, depth: usize) -> fmt::Result {
+    out.write_str("{\n")?;
+    for field in &of.fields {
+        let policy = match field.policy {
+            Policy::Everyone => "",
+            Policy::Owner => "owner ",
+            Policy::Hidden => continue,
+        };
+        indent(out, depth + 1)?;
+        write!(out, "{policy}{} ", Name(&field.name))?;
+        write_type(out, &field.of, depth + 1)?;
+        out.write_char('\n')?;
+    }
+    indent(out, depth)?;
+    out.write_char('}')
+}
+
+fn write_variants(out: &mut String, of: &Enum, depth: usize) -> fmt::Result {
+    out.write_str("one of {\n")?;
+    for variant in &of.variants {
+        indent(out, depth + 1)?;
+        write!(out, "{} ", Name(&variant.name))?;
+        write_fields(out, variant, depth + 1)?;
+        out.write_char('\n')?;
+    }
+    indent(out, depth)?;
+    out.write_char('}')
+}
+
+fn indent(out: &mut String, depth: usize) -> fmt::Result {
+    (0..depth).try_for_each(|_| out.write_str("  "))
+}
+
+/// A name: bare if it is a plain word, otherwise quoted, so that no name can pass for structure.
+struct Name<'a>(&'a str);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if !self.0.is_empty() && self.0.bytes().all(plain) {
+            f.write_str(self.0)
+        } else {
+            write!(f, "{:?}", self.0)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Server messages from JSON.
+
+use super::{RoomInfo, ServerMessage};
+use crate::json::input::{Member, Members};
+use crate::message::MessageRef;
+use crate::{DecodeError, ErrorCode};
+
+pub(super) fn decode(body: &[u8]) -> Result<ServerMessage<'_>, DecodeError> {
+    let members = Members::of_message(body)?;
+    let name = members.message_type()?;
+    Ok(match &*name {
+        "welcome" => ServerMessage::Welcome {
+            protocol: members.u64(Member::Protocol)?,
+            session: members.u64(Member::Session)?,
+            resume: members.bytes(Member::Resume)?.into(),
+            heartbeat_ms: members.u32(Member::HeartbeatMs)?,
+            max_message_bytes: members.u32(Member::MaxMessageBytes)?,
+        },
+        "joined" => ServerMessage::Joined {
+            request: members.u32(Member::Request)?,
+            room: members.u32(Member::Room)?,
+            id: members.text(Member::Id)?,
+            room_type: members.text(Member::RoomType)?,
+            player: members.u64(Member::Player)?,
+            epoch: members.u64(Member::Epoch)?,
+            tick_hz: members.u32(Member::TickHz)?,
+            sync_hz: members.u32(Member::SyncHz)?,
+            fingerprint: members.u64(Member::Fingerprint)?,
+        },
+        "listed" => ServerMessage::Listed {
+            request: members.u32(Member::Request)?,
+            rooms: members.list(Member::Rooms, room_info)?,
+        },
+        "left" => ServerMessage::Left {
+            request: members.optional_u32(Member::Request)?,
+            room: members.u32(Member::Room)?,
+            code: code(&members)?,
+            text: members.text(Member::Text)?,
+        },
+        "reply" => ServerMessage::Reply {
+            request: members.u32(Member::Request)?,
+            payload: members.raw(Member::Payload),
+        },
+        "event" => ServerMessage::Event {
+            room: members.u32(Member::Room)?,
+            sequence: members.u64(Member::Sequence)?,
+            version: members.u64(Member::Version)?,
+            message: MessageRef::Name(members.text(Member::Message)?),
+            payload: members.raw(Member::Payload),
+        },
+        "snapshot" => ServerMessage::Snapshot {
+            room: members.u32(Member::Room)?,
+            epoch: members.u64(Member::Epoch)?,
+            version: members.u64(Member::Version)?,
+            body: members.raw(Member::State),
+        },
+        "patch" => patch(&members)?,
+        "ping" => ServerMessage::Ping { nonce: members.u64(Member::Nonce)? },
+        "pong" => ServerMessage::Pong { nonce: members.u64(Member::Nonce)? },
+        "error" => ServerMessage::Error {
+            request: members.optional_u32(Member::Request)?,
+            room: members.optional_u32(Member::Room)?,
+            code: code(&members)?,
+            text: members.text(Member::Text)?,
+        },
+        "goodbye" => ServerMessage::Goodbye { code: code(&members)?, text: members.text(Member::Text)? },
+        unknown => return Err(members.unknown_type(unknown)),
+    })
+}
+
+fn patch<'a>(members: &Members<'a>) -> Result<ServerMessage<'a>, DecodeError> {
+    let base = members.u64(Member::Base)?;
+    let version = members.u64(Member::Version)?;
+    if version < base {
+        return Err(members.refuse(Member::Version, &format!("no less than the base, {base}")));
+    }
+    Ok(ServerMessage::Patch {
+        room: members.u32(Member::Room)?,
+        base,
+        version,
+        body: members.raw(Member::Ops),
+    })
+}
+
+/// A code of the node by its name, a room's own by its number.
+fn code(members: &Members<'_>) -> Result<ErrorCode, DecodeError> {
+    let code = match members.optional_text(Member::Code) {
+        Ok(Some(name)) => ErrorCode::from_name(&name),
+        Ok(None) => return members.text(Member::Code).map(|_| ErrorCode::Internal),
+        Err(_) => members.u32(Member::Code).ok().and_then(room_code),
+    };
+    code.ok_or_else(|| members.refuse(Member::Code, "the name of a code, or a number from 1000 to 65535"))
+}
+
+fn room_code(number: u32) -> Option<ErrorCode> {
+    let number = u16::try_from(number).ok()?;
+    ErrorCode::from_number(number).filter(|code| matches!(code, ErrorCode::Room(_)))
+}
+
+fn room_info<'a>(members: &Members<'a>) -> Result<RoomInfo<'a>, DecodeError> {
+    Ok(RoomInfo {
+        id: members.text(Member::Id)?,
+        room_type: members.text(Member::RoomType)?,
+        players: members.u32(Member::Players)?,
+        capacity: members.u32(Member::Capacity)?,
+        locked: members.bool(Member::Locked)?,
+        metadata: members.optional_pairs(Member::Metadata)?,
+    })
+}

@@ -1,0 +1,106 @@
+//! Server messages to JSON.
+
+use super::{ServerMessage, write_event, write_patch, write_reply, write_snapshot};
+use crate::json::output::Object;
+use crate::{ErrorCode, Format};
+
+pub(super) fn encode(message: &ServerMessage<'_>, out: &mut Vec<u8>) {
+    match message {
+        ServerMessage::Welcome { protocol, session, resume, heartbeat_ms, max_message_bytes } => {
+            let mut object = Object::message(out, "welcome");
+            object.integer("protocol", *protocol);
+            object.integer("session", *session);
+            object.bytes("resume", resume);
+            object.integer("heartbeat_ms", *heartbeat_ms);
+            object.integer("max_message_bytes", *max_message_bytes);
+            object.end();
+        }
+        ServerMessage::Joined {
+            request,
+            room,
+            id,
+            room_type,
+            player,
+            epoch,
+            tick_hz,
+            sync_hz,
+            fingerprint,
+        } => {
+            let mut object = Object::message(out, "joined");
+            object.integer("request", *request);
+            object.integer("room", *room);
+            object.text("id", id);
+            object.text("room_type", room_type);
+            object.integer("player", *player);
+            object.integer("epoch", *epoch);
+            object.integer("tick_hz", *tick_hz);
+            object.integer("sync_hz", *sync_hz);
+            object.integer("fingerprint", *fingerprint);
+            object.end();
+        }
+        ServerMessage::Listed { request, rooms } => {
+            let mut object = Object::message(out, "listed");
+            object.integer("request", *request);
+            object.list("rooms", rooms, |object, room| {
+                object.text("id", &room.id);
+                object.text("room_type", &room.room_type);
+                object.integer("players", room.players);
+                object.integer("capacity", room.capacity);
+                object.bool("locked", room.locked);
+                object.pairs("metadata", &room.metadata);
+            });
+            object.end();
+        }
+        ServerMessage::Left { request, room, code, text } => {
+            let mut object = Object::message(out, "left");
+            object.optional_integer("request", *request);
+            object.integer("room", *room);
+            write_code(&mut object, *code);
+            object.text("text", text);
+            object.end();
+        }
+        ServerMessage::Reply { request, payload } => write_reply(Format::Json, out, *request, payload),
+        ServerMessage::Event { room, sequence, version, message, payload } => {
+            let (index, name) = message.parts(Format::Json);
+            write_event(Format::Json, out, *room, *sequence, *version, index, name, payload);
+        }
+        ServerMessage::Snapshot { room, epoch, version, body } => {
+            write_snapshot(Format::Json, out, *room, *epoch, *version, |out| out.extend_from_slice(body));
+        }
+        ServerMessage::Patch { room, base, version, body } => {
+            write_patch(Format::Json, out, *room, *base, *version, |out| out.extend_from_slice(body));
+        }
+        ServerMessage::Ping { nonce } => {
+            let mut object = Object::message(out, "ping");
+            object.integer("nonce", *nonce);
+            object.end();
+        }
+        ServerMessage::Pong { nonce } => {
+            let mut object = Object::message(out, "pong");
+            object.integer("nonce", *nonce);
+            object.end();
+        }
+        ServerMessage::Error { request, room, code, text } => {
+            let mut object = Object::message(out, "error");
+            object.optional_integer("request", *request);
+            object.optional_integer("room", *room);
+            write_code(&mut object, *code);
+            object.text("text", text);
+            object.end();
+        }
+        ServerMessage::Goodbye { code, text } => {
+            let mut object = Object::message(out, "goodbye");
+            write_code(&mut object, *code);
+            object.text("text", text);
+            object.end();
+        }
+    }
+}
+
+/// The name of a node's code, the number of a room's.
+fn write_code(object: &mut Object<'_>, code: ErrorCode) {
+    match code {
+        ErrorCode::Room(number) => object.integer("code", number),
+        code => object.text("code", &code.name()),
+    }
+}
