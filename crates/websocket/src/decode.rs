@@ -214,3 +214,30 @@ fn whole(opcode: Opcode, payload: &[u8]) -> Result<Item<'_>, Error> {
         Opcode::Pong => Item::Pong(payload),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_owned_only_while_a_message_is_in_progress() {
+        let mut decoder = Decoder::new(Role::Client, Limits::default());
+        assert!(decoder.decode(&mut b"\x81\x01a".to_vec()).unwrap().item.is_some());
+        assert!(decoder.message.is_none(), "a message in one frame needs none");
+        decoder.decode(&mut b"\x01\x01a".to_vec()).unwrap();
+        assert!(decoder.message.is_some(), "a fragment is kept");
+        decoder.decode(&mut b"\x80\x01b".to_vec()).unwrap();
+        decoder.decode(&mut []).unwrap();
+        assert!(decoder.message.is_none(), "the next call releases it, even with nothing to read");
+    }
+
+    #[test]
+    fn a_decoder_that_stopped_owns_no_buffer() {
+        for end in [&b"\x88\x00"[..], b"\xFF", b"\x80\x01\xFF"] {
+            let mut decoder = Decoder::new(Role::Client, Limits::default());
+            decoder.decode(&mut b"\x01\x01a".to_vec()).unwrap();
+            let _ = decoder.decode(&mut end.to_vec());
+            assert!(decoder.message.is_none(), "{end:x?}");
+        }
+    }
+}
