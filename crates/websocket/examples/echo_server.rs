@@ -1,7 +1,7 @@
 //! Sends every message back, over blocking sockets with a thread for each connection.
 //!
-//! Run with a port: `cargo run -p playfield-websocket --example echo_server -- 9001`. Without one, or with 0, the
-//! system picks. The address is printed.
+//! Run with a port: `cargo run -p playfield-websocket --example echo_server -- 9001`. Without one, or with 0,
+//! the system picks. The address is printed.
 
 use std::{
     env,

@@ -49,9 +49,9 @@ pub struct Decoded<'a> {
 /// The reading half of a connection: checks every rule of RFC 6455 on frames that arrive, and puts fragments
 /// together.
 ///
-/// A decoder owns a buffer only while a fragmented message is in progress; the buffer of one that was completed
-/// is released by the next call of [`decode`](Self::decode), even with empty input. After a Close frame or an error, whatever
-/// else arrives is consumed and ignored.
+/// A decoder owns a buffer only while a fragmented message is in progress; the buffer of one that was
+/// completed is released by the next call of [`decode`](Self::decode), even with empty input. After a Close
+/// frame or an error, whatever else arrives is consumed and ignored.
 #[derive(Debug)]
 pub struct Decoder {
     /// Fragments so far; after the last one, the message that was handed out.
@@ -127,7 +127,8 @@ impl Decoder {
     }
 
     /// How many bytes the frame at the front of `input` takes, header included, once that is known. With it a
-    /// caller can size a buffer for the rest; it is bounded by [`Limits::message_bytes_max`] and 14 bytes of header.
+    /// caller can size a buffer for the rest; it is bounded by [`Limits::message_bytes_max`] and 14 bytes of
+    /// header.
     ///
     /// # Errors
     ///

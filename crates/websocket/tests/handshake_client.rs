@@ -237,7 +237,11 @@ proptest! {
 
     #[test]
     fn whatever_a_client_may_ask_for_is_one_request_to_a_server(
-        host in "\\PC{0,8}", target in "/\\PC{0,8}", name in "[ -~]{1,6}", value in "\\PC{0,8}", subprotocol in "[ -~]{1,6}",
+        host in "\\PC{0,8}",
+        target in "/\\PC{0,8}",
+        name in "[ -~]{1,6}",
+        value in "\\PC{0,8}",
+        subprotocol in "[ -~]{1,6}",
         key in any::<[u8; 16]>(),
     ) {
         let made = ClientHandshake::new(&host, &target, key, &[(&name, &value)], &[&subprotocol]);

@@ -63,8 +63,8 @@ fn close() -> impl Strategy<Value = Option<Owned>> {
     option::of(option::of((code, "\\PC{0,20}")).prop_map(Owned::Close))
 }
 
-/// Writes everything with masks from `keys` in turn, and returns the bytes with the items in the order in which they
-/// become whole.
+/// Writes everything with masks from `keys` in turn, and returns the bytes with the items in the order in
+/// which they become whole.
 fn write(all: &[Sent], close: Option<&Owned>, mut next_mask: impl FnMut() -> Mask) -> (Vec<u8>, Vec<Owned>) {
     let mut wire = Vec::new();
     let mut items = Vec::new();
