@@ -1,1 +1,3 @@
 //! The client: a state machine over bytes, and on tokio.
+
+pub mod core;
