@@ -123,8 +123,15 @@ pub struct RoomEvent<'a> {
 /// Why a request came to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure<'a> {
-    /// The node or the room said no, or the room ended before it answered.
+    /// The node or the room said no.
     Refused {
+        /// Why.
+        code: ErrorCode,
+        /// Why, for people.
+        text: Cow<'a, str>,
+    },
+    /// The room was over for this client before it answered.
+    Left {
         /// Why.
         code: ErrorCode,
         /// Why, for people.
@@ -187,6 +194,7 @@ impl Failure<'_> {
             Self::Refused { code, text } => {
                 Failure::Refused { code: *code, text: Cow::Owned(text.to_string()) }
             }
+            Self::Left { code, text } => Failure::Left { code: *code, text: Cow::Owned(text.to_string()) },
             Self::Closed => Failure::Closed,
         }
     }

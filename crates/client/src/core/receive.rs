@@ -175,7 +175,7 @@ impl Session {
             return Err(ClientError::WrongAnswer { request, answer: "a left" });
         }
         for request in self.requests.give_up_room(room) {
-            handler.failed(request, &Failure::Refused { code, text: Cow::Borrowed(text) });
+            handler.failed(request, &Failure::Left { code, text: Cow::Borrowed(text) });
         }
         handler.left(room, request, code, text);
         Ok(())
