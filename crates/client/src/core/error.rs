@@ -34,7 +34,7 @@ pub enum ClientError {
         /// What came.
         message: &'static str,
     },
-    /// An answer names a request that was never made.
+    /// An answer names a request that was never made, or was granted before.
     UnknownRequest {
         /// The number in the answer.
         request: u32,

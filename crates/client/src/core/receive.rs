@@ -33,11 +33,14 @@ impl Session {
                 Ok(())
             }
             ServerMessage::Snapshot { room, epoch, version, body } => {
-                self.rooms.snapshot(room, epoch, version)?;
-                if let Err(error) = handler.snapshot(room, version, body) {
-                    // Asking again would bring the same, so whether to is left to the handler.
-                    self.stand_still(room);
-                    handler.out_of_step(room, &OutOfStep::Snapshot(error));
+                let copy = self.rooms.snapshot(room, epoch, version)?;
+                match handler.snapshot(room, version, body) {
+                    Ok(()) => copy.is_at(version),
+                    Err(error) => {
+                        // Asking again would bring the same, so whether to is left to the handler.
+                        copy.in_step = false;
+                        handler.out_of_step(room, &OutOfStep::Snapshot(error));
+                    }
                 }
                 Ok(())
             }
@@ -67,9 +70,8 @@ impl Session {
                 self.joined(request, &joined, handler)
             }
             ServerMessage::Listed { request, rooms } => {
-                match self.requests.answered(request)? {
-                    Some(Asked::List) => handler.listed(request, &rooms),
-                    _ => return Err(ClientError::WrongAnswer { request, answer: "a list" }),
+                if self.requests.answered(request, "a list", |asked| asked == Asked::List)? {
+                    handler.listed(request, &rooms);
                 }
                 Ok(())
             }
@@ -80,7 +82,7 @@ impl Session {
                 match request {
                     None => handler.error(room, code, &text),
                     Some(request) => {
-                        if self.requests.answered(request)?.is_some() {
+                        if self.requests.answered(request, "an error", |_| true)? {
                             handler.failed(request, &Failure::Refused { code, text });
                         }
                     }
@@ -109,25 +111,21 @@ impl Session {
         body: &[u8],
         handler: &mut H,
     ) -> Result<(), ClientError> {
-        let why = match self.rooms.patch(room, base, version)? {
+        let why = match self.rooms.patch(room, base)? {
             Verdict::Skip => return Ok(()),
-            Verdict::Apply => match handler.patch(room, version, body) {
-                Ok(()) => return Ok(()),
+            Verdict::OutOfStep { version } => OutOfStep::Base { base, version },
+            Verdict::Apply(copy) => match handler.patch(room, version, body) {
+                Ok(()) => {
+                    copy.is_at(version);
+                    return Ok(());
+                }
                 Err(error) => OutOfStep::Patch(error),
             },
-            Verdict::OutOfStep { version } => OutOfStep::Base { base, version },
         };
-        self.stand_still(room);
         // A client that is leaving needs no snapshot.
-        let _ = self.tell(&ClientMessage::Resync { room });
+        let _ = self.resync(room);
         handler.out_of_step(room, &why);
         Ok(())
-    }
-
-    /// Nothing is applied to the room's copy until the next snapshot.
-    fn stand_still(&mut self, room: u32) {
-        let known = self.rooms.out_of_step(room);
-        debug_assert!(known.is_ok(), "its message was for a room that is known");
     }
 
     #[inline]
@@ -137,11 +135,9 @@ impl Session {
         payload: &[u8],
         handler: &mut H,
     ) -> Result<(), ClientError> {
-        match self.requests.answered(request)? {
-            Some(Asked::Message { .. }) => handler.reply(request, payload),
-            // It was given up on when its room ended.
-            None => {}
-            Some(_) => return Err(ClientError::WrongAnswer { request, answer: "a reply" }),
+        // One that was given up on when its room ended is answered to nobody.
+        if self.requests.answered(request, "a reply", |asked| matches!(asked, Asked::Message { .. }))? {
+            handler.reply(request, payload);
         }
         Ok(())
     }
@@ -152,12 +148,13 @@ impl Session {
         joined: &Joined<'_>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
-        if self.requests.answered(request)? != Some(Asked::Join) {
-            return Err(ClientError::WrongAnswer { request, answer: "a room" });
-        }
         self.rooms.joined(joined.room, joined.epoch)?;
-        handler.joined(request, joined);
-        Ok(())
+        if self.requests.answered(request, "a room", |asked| asked == Asked::Join)? {
+            handler.joined(request, joined);
+            return Ok(());
+        }
+        // No request to enter a room is ever given up on: it was answered before.
+        Err(ClientError::UnknownRequest { request })
     }
 
     fn left<H: Handler>(
@@ -169,10 +166,8 @@ impl Session {
         handler: &mut H,
     ) -> Result<(), ClientError> {
         self.rooms.left(room)?;
-        if let Some(request) = request
-            && self.requests.answered(request)? != Some(Asked::Leave { room })
-        {
-            return Err(ClientError::WrongAnswer { request, answer: "a left" });
+        if let Some(request) = request {
+            self.requests.answered(request, "a left", |asked| asked == Asked::Leave { room })?;
         }
         for request in self.requests.give_up_room(room) {
             handler.failed(request, &Failure::Left { code, text: Cow::Borrowed(text) });

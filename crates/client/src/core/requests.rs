@@ -1,5 +1,7 @@
 //! Requests that wait for their answers.
 
+use std::collections::hash_map::Entry;
+
 use super::numbers::NumberMap;
 use super::{ClientError, CommandError};
 
@@ -49,11 +51,23 @@ impl Requests {
         self.step();
     }
 
-    /// What the request asked that is being answered, which then waits no longer. `None` if it was given up on.
-    pub(super) fn answered(&mut self, request: u32) -> Result<Option<Asked>, ClientError> {
-        let asked = self.waiting.remove(&request);
-        let made = asked.is_some() || self.wrapped || (1..self.next).contains(&request);
-        if made { Ok(asked) } else { Err(ClientError::UnknownRequest { request }) }
+    /// The request is answered by something that fits what it asked, and waits no longer. `false` if it was given up on.
+    #[inline]
+    pub(super) fn answered(
+        &mut self,
+        request: u32,
+        answer: &'static str,
+        fits: impl FnOnce(Asked) -> bool,
+    ) -> Result<bool, ClientError> {
+        match self.waiting.entry(request) {
+            Entry::Occupied(asked) if fits(*asked.get()) => {
+                asked.remove();
+                Ok(true)
+            }
+            Entry::Occupied(_) => Err(ClientError::WrongAnswer { request, answer }),
+            Entry::Vacant(_) if self.wrapped || (1..self.next).contains(&request) => Ok(false),
+            Entry::Vacant(_) => Err(ClientError::UnknownRequest { request }),
+        }
     }
 
     /// Gives up on what was asked of a room, in the order in which it was asked.
@@ -87,6 +101,11 @@ mod tests {
     use super::{Asked, Requests};
     use crate::core::{ClientError, CommandError};
 
+    /// Answers a request by whatever fits it.
+    fn answered(requests: &mut Requests, request: u32) -> Result<bool, ClientError> {
+        requests.answered(request, "an answer", |_| true)
+    }
+
     fn ask(requests: &mut Requests, asked: Asked) -> u32 {
         let request = requests.reserve().unwrap();
         requests.sent(request, asked);
@@ -100,8 +119,8 @@ mod tests {
         requests.next = u32::MAX;
         assert_eq!(ask(&mut requests, Asked::Join), u32::MAX);
         assert_eq!(ask(&mut requests, Asked::List), 2);
-        assert_eq!(requests.answered(1), Ok(Some(Asked::List)));
-        assert_eq!(requests.answered(1), Ok(None), "an old number is no breach");
+        assert_eq!(answered(&mut requests, 1), Ok(true));
+        assert_eq!(answered(&mut requests, 1), Ok(false), "an old number is no breach");
         assert_eq!(requests.give_up_all(), [u32::MAX, 2], "in the order asked");
     }
 
@@ -111,7 +130,7 @@ mod tests {
         ask(&mut requests, Asked::List);
         ask(&mut requests, Asked::List);
         assert_eq!(requests.reserve(), Err(CommandError::Busy { waiting: 2 }));
-        assert_eq!(requests.answered(2), Ok(Some(Asked::List)));
+        assert_eq!(answered(&mut requests, 2), Ok(true));
         assert_eq!(requests.reserve(), Ok(3));
     }
 
@@ -120,8 +139,17 @@ mod tests {
         let mut requests = Requests::new(2);
         ask(&mut requests, Asked::List);
         for request in [0, 2, u32::MAX] {
-            assert_eq!(requests.answered(request), Err(ClientError::UnknownRequest { request }));
+            assert_eq!(answered(&mut requests, request), Err(ClientError::UnknownRequest { request }));
         }
+    }
+
+    #[test]
+    fn a_request_that_is_answered_wrongly_still_waits() {
+        let mut requests = Requests::new(2);
+        let request = ask(&mut requests, Asked::List);
+        let refused = requests.answered(request, "a reply", |asked| asked == Asked::Join);
+        assert_eq!(refused, Err(ClientError::WrongAnswer { request, answer: "a reply" }));
+        assert_eq!(requests.give_up_all(), [request]);
     }
 
     #[test]
@@ -132,7 +160,7 @@ mod tests {
         let leave = ask(&mut requests, Asked::Leave { room: 1 });
         let second = ask(&mut requests, Asked::Message { room: 1 });
         assert_eq!(requests.give_up_room(1), [first, second]);
-        assert_eq!(requests.answered(first), Ok(None), "an answer that crossed");
-        assert_eq!(requests.answered(leave), Ok(Some(Asked::Leave { room: 1 })));
+        assert_eq!(answered(&mut requests, first), Ok(false), "an answer that crossed");
+        assert_eq!(answered(&mut requests, leave), Ok(true));
     }
 }

@@ -15,11 +15,20 @@ pub(super) struct RoomCopy {
     pub(super) in_step: bool,
 }
 
+impl RoomCopy {
+    /// A snapshot or a patch was applied.
+    #[inline]
+    pub(super) fn is_at(&mut self, version: u64) {
+        self.version = version;
+        self.in_step = true;
+    }
+}
+
 /// What to do with a patch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It begins where the copy is.
-    Apply,
+#[derive(Debug)]
+pub(super) enum Verdict<'a> {
+    /// It begins where this copy is.
+    Apply(&'a mut RoomCopy),
     /// The copy waits for a snapshot.
     Skip,
     /// It begins elsewhere than at the copy's version.
@@ -52,10 +61,11 @@ impl Rooms {
         self.copies.get(&room).ok_or(CommandError::NotJoined { room })
     }
 
-    /// The copy waits for a snapshot from now on. Whether it wasn't waiting for one already.
-    pub(super) fn out_of_step(&mut self, room: u32) -> Result<bool, CommandError> {
+    /// The copy waits for a snapshot from now on.
+    pub(super) fn out_of_step(&mut self, room: u32) -> Result<(), CommandError> {
         let copy = self.copies.get_mut(&room).ok_or(CommandError::NotJoined { room })?;
-        Ok(std::mem::replace(&mut copy.in_step, false))
+        copy.in_step = false;
+        Ok(())
     }
 
     pub(super) fn event(&mut self, room: u32, got: u64) -> Result<(), ClientError> {
@@ -68,8 +78,13 @@ impl Rooms {
         Ok(())
     }
 
-    /// The copy is at the snapshot's version from now on.
-    pub(super) fn snapshot(&mut self, room: u32, epoch: u64, version: u64) -> Result<(), ClientError> {
+    /// The copy that the snapshot is for.
+    pub(super) fn snapshot(
+        &mut self,
+        room: u32,
+        epoch: u64,
+        version: u64,
+    ) -> Result<&mut RoomCopy, ClientError> {
         let copy = self.get_mut(room, "a snapshot")?;
         if epoch != copy.epoch {
             return Err(ClientError::WrongEpoch { room, joined: copy.epoch, got: epoch });
@@ -77,24 +92,17 @@ impl Rooms {
         if version < copy.version {
             return Err(ClientError::VersionWentBack { room, version: copy.version, got: version });
         }
-        copy.version = version;
-        copy.in_step = true;
-        Ok(())
+        Ok(copy)
     }
 
-    /// If the verdict is to apply, the copy is at the patch's version from now on.
     #[inline]
-    pub(super) fn patch(&mut self, room: u32, base: u64, version: u64) -> Result<Verdict, ClientError> {
+    pub(super) fn patch(&mut self, room: u32, base: u64) -> Result<Verdict<'_>, ClientError> {
         let copy = self.get_mut(room, "a patch")?;
-        if !copy.in_step {
-            return Ok(Verdict::Skip);
-        }
-        if base != copy.version {
-            copy.in_step = false;
-            return Ok(Verdict::OutOfStep { version: copy.version });
-        }
-        copy.version = version;
-        Ok(Verdict::Apply)
+        Ok(match copy.version {
+            _ if !copy.in_step => Verdict::Skip,
+            version if version != base => Verdict::OutOfStep { version },
+            _ => Verdict::Apply(copy),
+        })
     }
 
     fn get_mut(&mut self, room: u32, message: &'static str) -> Result<&mut RoomCopy, ClientError> {

@@ -121,7 +121,6 @@ impl Session {
     }
 
     pub(super) fn resync(&mut self, room: u32) -> Result<(), CommandError> {
-        self.check_open()?;
         self.rooms.out_of_step(room)?;
         self.tell(&ClientMessage::Resync { room })
     }
