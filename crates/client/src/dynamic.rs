@@ -40,7 +40,7 @@ impl Connection {
     /// The room is left again, should it be entered.
     pub async fn join_dynamic(&self, id: &str) -> Result<Room<Dynamic>, Error> {
         self.check_json()?;
-        self.enter(Door::Join { id: id.to_owned() }).await
+        self.enter(Door::Join { id: id.to_owned() }, None).await
     }
 
     /// Creates a room and enters it. A private one is neither listed nor entered by `join_or_create`. Without options it
@@ -58,7 +58,8 @@ impl Connection {
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
         self.check_json()?;
-        self.enter(Door::Create { room_type: room_type.to_owned(), private, options: to_text(options) }).await
+        self.enter(Door::Create { room_type: room_type.to_owned(), private, options: to_text(options) }, None)
+            .await
     }
 
     /// Enters any room of a type that has a place, or a new one with these options.
@@ -74,7 +75,8 @@ impl Connection {
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
         self.check_json()?;
-        self.enter(Door::JoinOrCreate { room_type: room_type.to_owned(), options: to_text(options) }).await
+        self.enter(Door::JoinOrCreate { room_type: room_type.to_owned(), options: to_text(options) }, None)
+            .await
     }
 
     fn check_json(&self) -> Result<(), Error> {

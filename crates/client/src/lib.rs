@@ -23,6 +23,8 @@ mod dynamic;
 #[cfg(feature = "tokio")]
 mod error;
 mod mirror;
+#[cfg(feature = "tokio")]
+mod typed;
 
 #[cfg(feature = "tokio")]
 pub use connection::{Connect, Connection, Kind, Room, RoomEvent, StateRef, connect};

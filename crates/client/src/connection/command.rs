@@ -18,7 +18,7 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 
 /// Something to do for a handle.
 pub(super) enum Command {
-    Enter { door: Door, sink: Arc<dyn Sink>, answer: Answer<Entered> },
+    Enter { door: Door, fingerprint: Option<u64>, sink: Arc<dyn Sink>, answer: Answer<Entered> },
     Leave { room: u32, answer: Answer<()> },
     List { query: Query, answer: Answer<Vec<RoomInfo<'static>>> },
     Request { room: u32, index: u32, name: Cow<'static, str>, payload: Vec<u8>, answer: Answer<Vec<u8>> },

@@ -128,3 +128,96 @@ impl<M: Mirror> SharedCopy<M> {
 fn bytes_of(body: &[u8]) -> usize {
     mem::size_of::<Body>() + body.len()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Body, SharedCopy, WAITING_BYTES_MAX};
+    use crate::Mirror;
+    use playfield_wire::DecodeError;
+    use std::mem;
+
+    /// Keeps the lengths of the bodies it was given; an empty one is an error.
+    #[derive(Debug, Default)]
+    struct Lengths(Vec<usize>);
+
+    impl Mirror for Lengths {
+        type State = Vec<usize>;
+
+        fn state(&self) -> &Vec<usize> {
+            &self.0
+        }
+
+        fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+            self.0.clear();
+            self.patch(body)
+        }
+
+        fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+            self.0.push(body.len());
+            if body.is_empty() { Err(DecodeError::new(0, "empty")) } else { Ok(()) }
+        }
+    }
+
+    fn copy() -> SharedCopy<Lengths> {
+        let mut copy = SharedCopy::new(Lengths::default());
+        copy.snapshot(1, b"1").unwrap();
+        copy
+    }
+
+    #[test]
+    fn what_waits_is_applied_in_order_when_nobody_looks_any_more() {
+        let mut copy = copy();
+        let look = copy.look();
+        copy.patch(2, b"22").unwrap();
+        copy.patch(3, b"333").unwrap();
+        copy.settle().unwrap();
+        assert_eq!((&look.0, copy.version(), copy.changes()), (&vec![1], 1, 1));
+        drop(look);
+        copy.patch(4, b"4444").unwrap();
+        assert_eq!((&copy.look().0, copy.version(), copy.changes()), (&vec![1, 2, 3, 4], 4, 4));
+    }
+
+    #[test]
+    fn a_snapshot_takes_the_place_of_what_waits() {
+        let mut copy = copy();
+        let look = copy.look();
+        copy.patch(2, b"22").unwrap();
+        copy.snapshot(7, b"777").unwrap();
+        drop(look);
+        copy.settle().unwrap();
+        assert_eq!((&copy.look().0, copy.version()), (&vec![3], 7));
+    }
+
+    #[test]
+    fn past_the_limit_nothing_waits_and_a_snapshot_is_needed() {
+        let mut copy = copy();
+        let look = copy.look();
+        let most = vec![0; WAITING_BYTES_MAX - 2 * mem::size_of::<Body>()];
+        copy.patch(2, &most).unwrap();
+        copy.patch(3, b"").unwrap();
+        assert!(copy.patch(4, b"").is_err());
+        drop(look);
+        copy.settle().unwrap();
+        assert_eq!((&copy.look().0, copy.version()), (&vec![1], 1));
+        copy.snapshot(4, b"44").unwrap();
+        assert_eq!(copy.version(), 4);
+    }
+
+    #[test]
+    fn after_a_patch_that_failed_only_a_snapshot_is_taken() {
+        let mut copy = copy();
+        assert!(copy.patch(2, b"").is_err());
+        assert!(copy.patch(3, b"333").is_err());
+        copy.snapshot(4, b"4444").unwrap();
+        copy.patch(5, b"55555").unwrap();
+        assert_eq!(copy.look().0, [4, 5]);
+
+        let look = copy.look();
+        copy.patch(6, b"").unwrap();
+        copy.patch(7, b"7").unwrap();
+        drop(look);
+        assert!(copy.settle().is_err());
+        assert!(copy.patch(8, b"8").is_err());
+        assert_eq!(copy.version(), 5);
+    }
+}

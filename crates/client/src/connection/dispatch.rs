@@ -35,7 +35,7 @@ pub(super) struct Dispatch {
 
 /// Who waits for the answer to a request.
 pub(super) enum Waiting {
-    Enter { sink: Arc<dyn Sink>, answer: Answer<Entered> },
+    Enter { fingerprint: Option<u64>, sink: Arc<dyn Sink>, answer: Answer<Entered> },
     Leave(Answer<()>),
     List(Answer<Vec<RoomInfo<'static>>>),
     Reply(Answer<Vec<u8>>),
@@ -77,9 +77,19 @@ impl Handler for Dispatch {
     }
 
     fn joined(&mut self, request: u32, joined: &Joined<'_>) {
-        if let Some(Waiting::Enter { sink, answer }) = self.waiting.remove(&request) {
+        let Some(Waiting::Enter { fingerprint, sink, answer }) = self.waiting.remove(&request) else {
+            return;
+        };
+        if fingerprint.is_none_or(|fingerprint| fingerprint == joined.fingerprint) {
             let entering = Some((joined.to_static(), answer));
             self.rooms.insert(joined.room, Inside { sink, entering });
+        } else {
+            let text = format!(
+                "the node's rooms of type {:?} are of another build than this client's",
+                joined.room_type
+            );
+            let _ = answer.send(Err(Error::refused(ErrorCode::SchemaMismatch, text)));
+            self.forsaken.push(joined.room);
         }
     }
 

@@ -75,11 +75,15 @@ impl Connection {
         self.line.until_closed().await;
     }
 
-    /// Enters a room, and waits for its first snapshot.
-    pub(crate) async fn enter<R: Kind>(&self, door: Door) -> Result<Room<R>, Error> {
+    /// Enters a room, and waits for its first snapshot. With a fingerprint, only if the room has the same.
+    pub(crate) async fn enter<R: Kind>(
+        &self,
+        door: Door,
+        fingerprint: Option<u64>,
+    ) -> Result<Room<R>, Error> {
         let shared = Arc::new(Shared::new(R::Mirror::default(), self.events_max));
         let sink = Arc::clone(&shared);
-        let entered = self.line.ask(|answer| Command::Enter { door, sink, answer }).await?;
+        let entered = self.line.ask(|answer| Command::Enter { door, fingerprint, sink, answer }).await?;
         Ok(Room::new(self.line.clone(), shared, entered))
     }
 }

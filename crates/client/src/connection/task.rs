@@ -50,6 +50,7 @@ impl Task {
         let mut input = vec![0; INPUT_BYTES];
         let mut output = Vec::new();
         let mut written = 0;
+        let mut hung_up = false;
         loop {
             if written == output.len() {
                 output.clear();
@@ -57,6 +58,11 @@ impl Task {
                 self.client.take_output(&mut output);
             }
             let to_write = output.len() - written;
+            if to_write == 0 && self.farewell_ends.is_some() && !hung_up {
+                // A node that reads the end closes its own, goodbye or not.
+                hung_up = true;
+                let _ = writer.shutdown().await;
+            }
             let finished = self.client.is_finished();
             if finished && to_write == 0 || self.is_farewell_over() {
                 break;
@@ -92,8 +98,6 @@ impl Task {
             }
         }
         self.client.ended(&mut self.dispatch);
-        // The node may have closed its end already.
-        let _ = writer.shutdown().await;
     }
 
     fn is_farewell_over(&self) -> bool {
@@ -148,8 +152,10 @@ impl Task {
         let (client, dispatch) = (&mut self.client, &mut self.dispatch);
         // Whoever asked may have stopped waiting for the answer.
         match command {
-            Command::Enter { door, sink, answer } => match enter(client, &door) {
-                Ok(request) => drop(dispatch.waiting.insert(request, Waiting::Enter { sink, answer })),
+            Command::Enter { door, fingerprint, sink, answer } => match enter(client, &door) {
+                Ok(request) => {
+                    dispatch.waiting.insert(request, Waiting::Enter { fingerprint, sink, answer });
+                }
                 Err(error) => drop(answer.send(Err(error.into()))),
             },
             Command::Leave { room, answer } => match client.leave(room) {

@@ -39,7 +39,7 @@ impl Requests {
         if self.waiting.len() >= self.waiting_max {
             return Err(CommandError::Busy { waiting: self.waiting.len() });
         }
-        while self.waiting.contains_key(&self.next) {
+        while self.wrapped && self.waiting.contains_key(&self.next) {
             self.step();
         }
         Ok(self.next)
@@ -118,6 +118,7 @@ mod tests {
         assert_eq!(ask(&mut requests, Asked::List), 1);
         requests.next = u32::MAX;
         assert_eq!(ask(&mut requests, Asked::Join), u32::MAX);
+        assert!(requests.wrapped);
         assert_eq!(ask(&mut requests, Asked::List), 2);
         assert_eq!(answered(&mut requests, 1), Ok(true));
         assert_eq!(answered(&mut requests, 1), Ok(false), "an old number is no breach");

@@ -1,5 +1,7 @@
 //! A node of one connection, over a real socket, that says what a test tells it to.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
 use std::collections::VecDeque;
 
 use playfield_client::{Connect, Connection, Error, connect};
