@@ -18,6 +18,9 @@ const INPUT_BYTES: usize = 64 << 10;
 /// No command is taken while as much waits to be sent.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
+/// Nothing is read while as much waits to be sent: a node that does not read what answers it is not to fill our memory.
+const ANSWERS_BYTES_MAX: usize = 4 * OUTPUT_BYTES_MAX;
+
 /// How many commands are carried out before the socket is looked at again.
 const COMMANDS_MAX: usize = 256;
 
@@ -67,11 +70,12 @@ impl Task {
             if finished && to_write == 0 || self.is_farewell_over() {
                 break;
             }
-            let takes_commands =
-                self.farewell_ends.is_none() && to_write + self.client.output_bytes() < OUTPUT_BYTES_MAX;
+            let unsent = to_write + self.client.output_bytes();
+            let reads = !finished && unsent < ANSWERS_BYTES_MAX;
+            let takes_commands = self.farewell_ends.is_none() && unsent < OUTPUT_BYTES_MAX;
             let due_at = self.due_at();
             let next = tokio::select! {
-                read = reader.read(&mut input), if !finished => Next::Read(read),
+                read = reader.read(&mut input), if reads => Next::Read(read),
                 written = writer.write(&output[written..]), if to_write > 0 => Next::Written(written),
                 command = self.commands.recv(), if takes_commands => Next::Command(command),
                 Some(signal) = self.signals.recv() => Next::Signal(signal),

@@ -44,9 +44,14 @@ pub(super) enum Due {
 impl Pulse {
     /// The clock never goes back here, whatever the caller's does.
     pub(super) fn advance(&mut self, now: Duration) -> Due {
+        let slept = now.saturating_sub(self.now) > self.heartbeat;
         self.now = self.now.max(now);
         if self.heartbeat.is_zero() {
             return Due::Nothing;
+        }
+        if slept {
+            // What the node has said meanwhile may not have been read yet: it is asked anew.
+            self.probed_at = None;
         }
         let silence = self.now - self.heard_at;
         match self.probed_at {
@@ -191,6 +196,16 @@ mod tests {
         assert_eq!(pulse.advance(ms(60_499)), Due::Nothing);
         pulse.heard();
         assert_eq!(pulse.due_at(), Some(ms(60_500)));
+
+        // Also if it had asked before it slept.
+        assert_eq!(pulse.advance(ms(60_500)), Due::Ping);
+        pulse.probe();
+        pulse.sent();
+        assert_eq!(pulse.advance(ms(90_000)), Due::Ping);
+        pulse.probe();
+        pulse.sent();
+        assert_eq!(pulse.advance(ms(90_999)), Due::Ping);
+        assert!(matches!(pulse.advance(ms(91_000)), Due::Silent { .. }));
     }
 
     #[test]

@@ -49,6 +49,7 @@ impl Server {
         let connecting = set(connect(&format!("{scheme}://{address}")).name("Ann").format(format));
         let meet = async {
             let (stream, _) = listener.accept().await.unwrap();
+            stream.set_nodelay(true).unwrap();
             let mut server = Self { stream, node: Node::new(format, web_socket), heard: VecDeque::new() };
             assert_eq!(server.hear().await, Said::Hello { name: "Ann".to_owned() });
             greet(&mut server).await;
