@@ -4,11 +4,29 @@
 //! The rest, behind the feature `tokio` (on by default), drives it over a socket:
 //!
 //! ```no_run
-//! # async fn example() -> Result<(), playfield_client::Error> {
-//! let connection = playfield_client::connect("tcp://127.0.0.1:7350").name("Ann").await?;
-//! for room in connection.list(None, &[], 0).await? {
-//!     println!("{}: {} of {} players", room.id, room.players, room.capacity);
+//! # use playfield_room::{Context, Handle, Message, Player, Result, Room, room};
+//! # use playfield_state::State;
+//! #[derive(State, Default)]
+//! struct Counter {
+//!     value: i64,
 //! }
+//!
+//! #[derive(Message)]
+//! #[reply(i64)]
+//! struct Add(i64);
+//!
+//! # #[room(messages(Add))]
+//! # impl Room for Counter {}
+//! # impl Handle<Add> for Counter {
+//! #     fn handle(&mut self, Add(step): Add, _: &Player, _: &mut Context<Self>) -> Result<i64> { Ok(step) }
+//! # }
+//! # async fn example() -> std::result::Result<(), playfield_client::Error> {
+//! // `Counter` is the type of room that the node was built with.
+//! let connection = playfield_client::connect("tcp://127.0.0.1:7350").name("Ann").await?;
+//! let counter = connection.join_or_create::<Counter>("counter", &()).await?;
+//! println!("{} of {}", counter.request(Add(2)).await?, counter.state().value);
+//! counter.changed().await?;
+//! counter.leave().await?;
 //! connection.close().await;
 //! # Ok(())
 //! # }
