@@ -137,9 +137,11 @@ fn one_session_is_in_several_rooms_wherever_they_are() {
         });
         ann.version = 0;
         let done = |message: &ServerMessage<'_>| matches!(message, ServerMessage::Reply { request: of, .. } if *of == request);
+        eprintln!("ask {number} request {request}");
         // Patches of several rooms come by turns here: only the reply is looked for.
         loop {
             let bytes = ann.next().unwrap();
+            eprintln!("{:?}", ServerMessage::decode(Format::Packed, &bytes));
             if done(&ServerMessage::decode(Format::Packed, &bytes).unwrap()) {
                 break;
             }
