@@ -41,7 +41,11 @@ impl Authenticator for Guests {
     fn authenticate(&self, Credentials { name, .. }: Credentials<'_>) -> Result<Identity> {
         let name = name.trim();
         if name.len() > self.name_bytes_max {
-            let text = format!("a name has at most name_bytes_max = {} bytes, this one has {}", self.name_bytes_max, name.len());
+            let text = format!(
+                "a name has at most name_bytes_max = {} bytes, this one has {}",
+                self.name_bytes_max,
+                name.len()
+            );
             return Err(Error::new(ErrorCode::Limit, text));
         }
         if name.chars().any(char::is_control) {
@@ -56,7 +60,9 @@ mod tests {
     use super::*;
 
     fn name(name: &str) -> Result<String> {
-        Guests { name_bytes_max: 8 }.authenticate(Credentials { name, token: b"" }).map(|identity| identity.name)
+        Guests { name_bytes_max: 8 }
+            .authenticate(Credentials { name, token: b"" })
+            .map(|identity| identity.name)
     }
 
     #[test]

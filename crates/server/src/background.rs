@@ -37,7 +37,11 @@ pub(crate) struct Keeper {
 }
 
 impl Threads {
-    pub(crate) fn start(mailboxes: Arc<Mailboxes>, threads: usize, queue_max: usize) -> std::io::Result<(Self, Keeper)> {
+    pub(crate) fn start(
+        mailboxes: Arc<Mailboxes>,
+        threads: usize,
+        queue_max: usize,
+    ) -> std::io::Result<(Self, Keeper)> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -66,9 +70,10 @@ impl Background for Threads {
 
     fn compute(&self, from: RoomAddress, task: u64, job: Job) -> Result<()> {
         self.queue.try_send((from, task, job)).map_err(|error| match error {
-            TrySendError::Full(_) => {
-                Error::new(ErrorCode::Busy, format!("compute_queue_max = {} computations wait", self.queue_max))
-            }
+            TrySendError::Full(_) => Error::new(
+                ErrorCode::Busy,
+                format!("compute_queue_max = {} computations wait", self.queue_max),
+            ),
             TrySendError::Disconnected(_) => Error::new(ErrorCode::Internal, "the node is ending"),
         })
     }

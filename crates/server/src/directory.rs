@@ -73,7 +73,12 @@ impl Directory {
     ///
     /// # Errors
     /// `limit` when a new room would be one too many.
-    pub(crate) fn match_or_place(&self, room_type: &str, capacity: u32, id: impl FnOnce() -> String) -> Result<Place> {
+    pub(crate) fn match_or_place(
+        &self,
+        room_type: &str,
+        capacity: u32,
+        id: impl FnOnce() -> String,
+    ) -> Result<Place> {
         let mut inside = self.lock();
         let Inside { rooms, by_type, .. } = &mut *inside;
         for id in by_type.get(room_type).into_iter().flat_map(BTreeMap::values) {
@@ -124,15 +129,28 @@ impl Directory {
     }
 
     /// Rooms that may be listed, oldest first.
-    pub(crate) fn list(&self, room_type: Option<&str>, filter: &[(&str, &str)], limit: usize) -> Vec<Listing> {
+    pub(crate) fn list(
+        &self,
+        room_type: Option<&str>,
+        filter: &[(&str, &str)],
+        limit: usize,
+    ) -> Vec<Listing> {
         let inside = self.lock();
-        let types = inside.by_type.iter().filter(|(name, _)| room_type.is_none_or(|wanted| wanted == name.as_str()));
-        let rooms = types.flat_map(|(_, rooms)| rooms.values()).filter_map(|id| Some((id, inside.rooms.get(id)?)));
-        let fits = |facts: &Facts| filter.iter().all(|(key, value)| facts.metadata.get(*key).is_some_and(|found| found == value));
+        let types =
+            inside.by_type.iter().filter(|(name, _)| room_type.is_none_or(|wanted| wanted == name.as_str()));
+        let rooms =
+            types.flat_map(|(_, rooms)| rooms.values()).filter_map(|id| Some((id, inside.rooms.get(id)?)));
+        let fits = |facts: &Facts| {
+            filter.iter().all(|(key, value)| facts.metadata.get(*key).is_some_and(|found| found == value))
+        };
         rooms
             .filter(|(_, entry)| !entry.facts.private && !entry.unborn && fits(&entry.facts))
             .take(limit)
-            .map(|(id, entry)| Listing { id: id.clone(), room_type: entry.room_type.clone(), facts: entry.facts.clone() })
+            .map(|(id, entry)| Listing {
+                id: id.clone(),
+                room_type: entry.room_type.clone(),
+                facts: entry.facts.clone(),
+            })
             .collect()
     }
 
@@ -149,9 +167,19 @@ impl Entry {
 }
 
 impl Inside {
-    fn place(&mut self, id: String, room_type: &str, facts: Facts, unborn: bool, rooms_max: usize) -> Result<Place> {
+    fn place(
+        &mut self,
+        id: String,
+        room_type: &str,
+        facts: Facts,
+        unborn: bool,
+        rooms_max: usize,
+    ) -> Result<Place> {
         if self.rooms.len() >= rooms_max {
-            return Err(Error::new(ErrorCode::Limit, format!("the node holds rooms_max = {rooms_max} rooms")));
+            return Err(Error::new(
+                ErrorCode::Limit,
+                format!("the node holds rooms_max = {rooms_max} rooms"),
+            ));
         }
         let shard = (0..self.load.len()).min_by_key(|&shard| self.load[shard]).unwrap_or(0);
         self.load[shard] += 1;
@@ -203,7 +231,8 @@ mod tests {
         directory.publish("locked", &Facts { locked: true, ..facts(1, 2) });
         directory.place("table", 2, false, "unborn".into()).unwrap();
         assert_eq!(directory.match_or_place("table", 2, || "new".into()).unwrap().id, "new");
-        let listed: Vec<String> = directory.list(Some("table"), &[], 10).into_iter().map(|room| room.id).collect();
+        let listed: Vec<String> =
+            directory.list(Some("table"), &[], 10).into_iter().map(|room| room.id).collect();
         assert_eq!(listed, ["locked", "new"]);
         assert!(directory.find("private").is_ok());
         assert_eq!(directory.find("gone").unwrap_err().code(), ErrorCode::RoomNotFound);

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 
+use crate::mailbox::Mailboxes;
 use crate::shard::{Action, Shard, ShardMail};
 use crate::slab::Key;
 use crate::stats::Published;
 use crate::sys::Spread;
 use crate::watchdog::Watchdog;
-use crate::mailbox::Mailboxes;
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
@@ -197,7 +197,9 @@ impl EventLoop {
                     return;
                 }
                 // The one that was to be accepted is gone; the next may be there.
-                Err(error) if error.kind() == ErrorKind::ConnectionAborted || error.kind() == ErrorKind::Interrupted => {}
+                Err(error)
+                    if error.kind() == ErrorKind::ConnectionAborted
+                        || error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     // Most likely there are too many open files. The listener says again when someone else comes.
                     log::warn!("shard {} can't accept a connection: {error}", self.index);
@@ -222,7 +224,9 @@ impl EventLoop {
 
     fn adopt(&mut self, key: Key, mut stream: TcpStream) {
         let place = key.index();
-        if let Err(error) = self.poll.registry().register(&mut stream, Token(place), Interest::READABLE | Interest::WRITABLE) {
+        if let Err(error) =
+            self.poll.registry().register(&mut stream, Token(place), Interest::READABLE | Interest::WRITABLE)
+        {
             log::warn!("shard {} can't watch a connection: {error}", self.index);
             self.shard.closed(key);
             return;
@@ -313,7 +317,9 @@ impl EventLoop {
 
     /// One write of all that the connection is owed.
     fn write(&mut self, key: Key) {
-        let Some(socket) = self.sockets.get_mut(key.index()).and_then(Option::as_mut).filter(|socket| socket.key == key) else {
+        let Some(socket) =
+            self.sockets.get_mut(key.index()).and_then(Option::as_mut).filter(|socket| socket.key == key)
+        else {
             return;
         };
         let bytes = self.shard.unsent(key);
@@ -344,7 +350,9 @@ impl EventLoop {
             for action in actions {
                 match action {
                     Action::ShutDown(key) => {
-                        if let Some(Some(socket)) = self.sockets.get(key.index()).filter(|socket| is(socket, key)) {
+                        if let Some(Some(socket)) =
+                            self.sockets.get(key.index()).filter(|socket| is(socket, key))
+                        {
                             // An error means that it is closed already, which its end will say.
                             let _ = socket.stream.shutdown(Shutdown::Write);
                         }

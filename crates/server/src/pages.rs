@@ -21,8 +21,14 @@ impl Pages {
         let path = target.split(['?', '#']).next().unwrap_or(target);
         let (status, content_type, body) = match (method, self.0.get(path)) {
             ("GET" | "HEAD", Some(page)) => ("200 OK", page.content_type.as_str(), page.body.as_slice()),
-            ("GET" | "HEAD", None) => ("404 Not Found", "text/plain; charset=utf-8", b"There is no such page.\n".as_slice()),
-            _ => ("405 Method Not Allowed", "text/plain; charset=utf-8", b"Pages are read with GET.\n".as_slice()),
+            ("GET" | "HEAD", None) => {
+                ("404 Not Found", "text/plain; charset=utf-8", b"There is no such page.\n".as_slice())
+            }
+            _ => (
+                "405 Method Not Allowed",
+                "text/plain; charset=utf-8",
+                b"Pages are read with GET.\n".as_slice(),
+            ),
         };
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nCache-Control: no-cache\r\n\
@@ -51,7 +57,10 @@ mod tests {
 
     #[test]
     fn a_page_is_served_whatever_its_query() {
-        assert!(response("GET", "/?x=1").starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n"));
+        assert!(
+            response("GET", "/?x=1")
+                .starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n")
+        );
         assert!(response("GET", "/").ends_with("\r\n\r\n<p>hi"));
         assert!(response("HEAD", "/").ends_with("\r\n\r\n"));
     }

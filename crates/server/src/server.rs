@@ -64,11 +64,13 @@ impl Server {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let shards = if config.shards == 0 { cores } else { config.shards };
         let computers = if config.compute_threads == 0 { (cores - 1).max(1) } else { config.compute_threads };
-        let (listeners, spread) = sys::listen(config.listen, shards)
-            .map_err(|error| io::Error::new(error.kind(), format!("can't listen on {}: {error}", config.listen)))?;
+        let (listeners, spread) = sys::listen(config.listen, shards).map_err(|error| {
+            io::Error::new(error.kind(), format!("can't listen on {}: {error}", config.listen))
+        })?;
         let address = listeners[0].local_addr()?;
         let mailboxes = Arc::new(Mailboxes::new(shards, config.mailbox_max));
-        let (background, keeper) = Threads::start(Arc::clone(&mailboxes), computers, config.compute_queue_max)?;
+        let (background, keeper) =
+            Threads::start(Arc::clone(&mailboxes), computers, config.compute_queue_max)?;
         let watchdog = Watchdog::new(shards);
         let limit = Duration::from_millis(config.watchdog_ms);
         let pins = config.pin_cores.clone();
@@ -77,19 +79,27 @@ impl Server {
             directory: Directory::new(shards, config.rooms_max),
             mailboxes: Arc::clone(&mailboxes),
             background: Box::new(background),
-            authenticator: authenticator.unwrap_or_else(|| Box::new(Guests { name_bytes_max: config.name_bytes_max })),
+            authenticator: authenticator
+                .unwrap_or_else(|| Box::new(Guests { name_bytes_max: config.name_bytes_max })),
             pages,
             config,
         });
-        let mut running =
-            Running { address, mailboxes, published: Vec::new(), watchdog, threads: Vec::new(), keeper: Some(keeper) };
+        let mut running = Running {
+            address,
+            mailboxes,
+            published: Vec::new(),
+            watchdog,
+            threads: Vec::new(),
+            keeper: Some(keeper),
+        };
         let mut listeners = listeners.into_iter();
         for index in 0..shards {
             let pin = (!pins.is_empty()).then(|| pins[index % pins.len()]);
             running.start_shard(index, listeners.next(), &spread, &node, pin)?;
         }
         let watchdog = Arc::clone(&running.watchdog);
-        let watch = thread::Builder::new().name("playfield-watchdog".into()).spawn(move || watchdog.watch(limit))?;
+        let watch =
+            thread::Builder::new().name("playfield-watchdog".into()).spawn(move || watchdog.watch(limit))?;
         running.threads.push(watch);
         Ok(running)
     }

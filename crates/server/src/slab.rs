@@ -50,7 +50,8 @@ impl<T> Slab<T> {
             place.entry = Some(entry);
             return Key { index, generation: place.generation };
         }
-        let index = u32::try_from(self.places.len()).expect("a table of four billion entries does not fit in memory");
+        let index =
+            u32::try_from(self.places.len()).expect("a table of four billion entries does not fit in memory");
         self.places.push(Place { generation: 0, entry: Some(entry) });
         Key { index, generation: 0 }
     }
@@ -81,6 +82,10 @@ impl<T> Slab<T> {
         self.places.iter().enumerate().filter_map(|(index, place)| {
             place.entry.as_ref().map(|_| Key { index: index as u32, generation: place.generation })
         })
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().filter_map(|place| place.entry.as_ref())
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut T)> {

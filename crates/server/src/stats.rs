@@ -62,19 +62,49 @@ impl ShardStats {
         let Self { connections, sessions, rooms, messages_in, bytes_in, bytes_out, .. } = self;
         let Self { patches, conflated, events, ticks, ticks_skipped, late_us_max, .. } = self;
         [
-            connections, sessions, rooms, messages_in, bytes_in, bytes_out, patches, conflated, events, ticks,
-            ticks_skipped, late_us_max,
+            connections,
+            sessions,
+            rooms,
+            messages_in,
+            bytes_in,
+            bytes_out,
+            patches,
+            conflated,
+            events,
+            ticks,
+            ticks_skipped,
+            late_us_max,
         ]
     }
 
     fn from_array(of: [u64; FIELDS]) -> Self {
         let [
-            connections, sessions, rooms, messages_in, bytes_in, bytes_out, patches, conflated, events, ticks,
-            ticks_skipped, late_us_max,
+            connections,
+            sessions,
+            rooms,
+            messages_in,
+            bytes_in,
+            bytes_out,
+            patches,
+            conflated,
+            events,
+            ticks,
+            ticks_skipped,
+            late_us_max,
         ] = of;
         Self {
-            connections, sessions, rooms, messages_in, bytes_in, bytes_out, patches, conflated, events, ticks,
-            ticks_skipped, late_us_max,
+            connections,
+            sessions,
+            rooms,
+            messages_in,
+            bytes_in,
+            bytes_out,
+            patches,
+            conflated,
+            events,
+            ticks,
+            ticks_skipped,
+            late_us_max,
         }
     }
 }

@@ -25,7 +25,10 @@ fn a_player_joins_acts_and_leaves_over_each_transport_in_each_format() {
         assert!(ann.count() > 0);
         let (request, room) = (ann.request_number(), ann.room);
         ann.say(&ClientMessage::Leave { request, room });
-        ann.expect(|message| matches!(message, ServerMessage::Left { request: Some(_), code: ErrorCode::Left, .. }).then_some(()));
+        ann.expect(|message| {
+            matches!(message, ServerMessage::Left { request: Some(_), code: ErrorCode::Left, .. })
+                .then_some(())
+        });
         ann.say(&ClientMessage::Goodbye);
         assert_eq!(ann.ending(), (None, Some(ErrorCode::Left)));
     }
@@ -88,7 +91,12 @@ fn a_connection_that_moves_takes_its_unread_bytes_along() {
     for round in 0..8 {
         let mut ann = Client::guest(&server, &format!("a{round}"));
         // The join and all that follows come in one segment, before the room is known to be elsewhere.
-        let mut bytes = ann.encoded(&ClientMessage::Create { request: 1, room_type: "table".into(), private: false, options: &[] });
+        let mut bytes = ann.encoded(&ClientMessage::Create {
+            request: 1,
+            room_type: "table".into(),
+            private: false,
+            options: &[],
+        });
         for request in 2..50 {
             bytes.extend(ann.encoded(&ClientMessage::Request {
                 room: 1,
@@ -115,12 +123,18 @@ fn a_connection_that_moves_takes_its_unread_bytes_along() {
 #[test]
 fn one_session_is_in_several_rooms_wherever_they_are() {
     let server = server(|_| {});
-    let mut others: Vec<Client> = (0..4).map(|number| Client::guest(&server, &format!("o{number}"))).collect();
+    let mut others: Vec<Client> =
+        (0..4).map(|number| Client::guest(&server, &format!("o{number}"))).collect();
     let mut ann = Client::guest(&server, "Ann");
     let mut rooms = Vec::new();
     for other in &mut others {
         let request = other.request_number();
-        other.say(&ClientMessage::Create { request, room_type: "table".into(), private: false, options: &[] });
+        other.say(&ClientMessage::Create {
+            request,
+            room_type: "table".into(),
+            private: false,
+            options: &[],
+        });
         other.joined(request).unwrap();
         ann.join(&other.room_id).unwrap();
         rooms.push((ann.room, ann.player));
@@ -137,11 +151,9 @@ fn one_session_is_in_several_rooms_wherever_they_are() {
         });
         ann.version = 0;
         let done = |message: &ServerMessage<'_>| matches!(message, ServerMessage::Reply { request: of, .. } if *of == request);
-        eprintln!("ask {number} request {request}");
         // Patches of several rooms come by turns here: only the reply is looked for.
         loop {
             let bytes = ann.next().unwrap();
-            eprintln!("{:?}", ServerMessage::decode(Format::Packed, &bytes));
             if done(&ServerMessage::decode(Format::Packed, &bytes).unwrap()) {
                 break;
             }
@@ -203,7 +215,9 @@ fn rooms_are_listed_by_type_and_metadata_unless_they_are_private() {
         let filter = filter.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         bob.say(&ClientMessage::List { request, room_type: Some("table".into()), filter, limit: 0 });
         bob.expect(|message| match message {
-            ServerMessage::Listed { rooms, .. } => Some(rooms.iter().map(|room| (room.id.to_string(), room.players)).collect::<Vec<_>>()),
+            ServerMessage::Listed { rooms, .. } => {
+                Some(rooms.iter().map(|room| (room.id.to_string(), room.players)).collect::<Vec<_>>())
+            }
             _ => None,
         })
     };

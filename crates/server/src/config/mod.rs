@@ -119,7 +119,8 @@ impl Config {
             toml::Value::String(text) => self.set(name, text),
             toml::Value::Integer(number) => self.set(name, &number.to_string()),
             toml::Value::Array(items) if items.iter().all(toml::Value::is_integer) => {
-                let items: Vec<String> = items.iter().filter_map(toml::Value::as_integer).map(|item| item.to_string()).collect();
+                let items: Vec<String> =
+                    items.iter().filter_map(toml::Value::as_integer).map(|item| item.to_string()).collect();
                 self.set(name, &items.join(","))
             }
             other => Err(ConfigError {
@@ -144,10 +145,17 @@ impl Config {
     ///
     /// # Errors
     /// As [`from_env`](Self::from_env).
-    pub fn read_env(&mut self, variables: impl IntoIterator<Item = (String, String)>) -> Result<(), ConfigError> {
+    pub fn read_env(
+        &mut self,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(), ConfigError> {
         for (variable, value) in variables {
-            if let Some(name) = variable.strip_prefix("PLAYFIELD_").filter(|name| *name != "CONFIG" && !name.starts_with("LAW_")) {
-                self.set(&name.to_lowercase(), &value).map_err(|error| ConfigError { name: variable.clone(), ..error })?;
+            if let Some(name) = variable
+                .strip_prefix("PLAYFIELD_")
+                .filter(|name| *name != "CONFIG" && !name.starts_with("LAW_"))
+            {
+                self.set(&name.to_lowercase(), &value)
+                    .map_err(|error| ConfigError { name: variable.clone(), ..error })?;
             }
         }
         Ok(())
@@ -184,7 +192,11 @@ mod tests {
             if let Some((min, max)) = setting.range() {
                 config.set(setting.name, &max.to_string()).unwrap();
                 config.set(setting.name, &min.to_string()).unwrap();
-                assert!(config.set(setting.name, &(u128::from(max) + 1).to_string()).is_err(), "{}", setting.name);
+                assert!(
+                    config.set(setting.name, &(u128::from(max) + 1).to_string()).is_err(),
+                    "{}",
+                    setting.name
+                );
                 if min > 0 {
                     assert!(config.set(setting.name, &(min - 1).to_string()).is_err(), "{}", setting.name);
                 }
@@ -205,7 +217,12 @@ mod tests {
     #[test]
     fn a_file_and_the_environment_set_the_same_things() {
         let file = Config::from_toml("shards = 3\nlisten = \"127.0.0.1:9\"\npin_cores = [0, 2]\n").unwrap();
-        let variables = [("PLAYFIELD_SHARDS", "3"), ("PLAYFIELD_LISTEN", "127.0.0.1:9"), ("PLAYFIELD_PIN_CORES", "0,2"), ("HOME", "/")];
+        let variables = [
+            ("PLAYFIELD_SHARDS", "3"),
+            ("PLAYFIELD_LISTEN", "127.0.0.1:9"),
+            ("PLAYFIELD_PIN_CORES", "0,2"),
+            ("HOME", "/"),
+        ];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(Config::from_env(variables).unwrap(), file);
         assert_eq!(file.pin_cores, [0, 2]);

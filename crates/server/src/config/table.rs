@@ -38,9 +38,17 @@ macro_rules! number {
 }
 
 static SETTINGS: [Setting; 20] = [
-    Setting { name: "listen", help: "address and port that clients connect to; port 0 = any free one", kind: Kind::Address },
+    Setting {
+        name: "listen",
+        help: "address and port that clients connect to; port 0 = any free one",
+        kind: Kind::Address,
+    },
     number!(shards: usize, 0..=1_024, "threads that hold connections and run rooms; 0 = one for each core"),
-    Setting { name: "pin_cores", help: "cores that shards are pinned to, in turn, as 0,2; empty = none", kind: Kind::Cores },
+    Setting {
+        name: "pin_cores",
+        help: "cores that shards are pinned to, in turn, as 0,2; empty = none",
+        kind: Kind::Cores,
+    },
     number!(max_message_bytes: usize, 64..=64 << 20, "the longest message from a client"),
     number!(http_head_bytes_max: usize, 512..=1 << 20, "the longest HTTP request head"),
     number!(hello_timeout_ms: u64, 10..=600_000, "a client says hello within this time"),
@@ -87,14 +95,16 @@ impl Setting {
     pub(super) fn apply(&self, config: &mut Config, value: &str) -> Result<(), String> {
         match self.kind {
             Kind::Number { min, max, put, .. } => {
-                let number: u64 = value.parse().map_err(|_| format!("not a whole number; it is from {min} to {max}"))?;
+                let number: u64 =
+                    value.parse().map_err(|_| format!("not a whole number; it is from {min} to {max}"))?;
                 if !(min..=max).contains(&number) {
                     return Err(format!("out of range; it is from {min} to {max}"));
                 }
                 put(config, number);
             }
             Kind::Address => {
-                config.listen = value.parse().map_err(|_| "not an address with a port, as 127.0.0.1:7350".to_owned())?;
+                config.listen =
+                    value.parse().map_err(|_| "not an address with a port, as 127.0.0.1:7350".to_owned())?;
             }
             Kind::Cores => {
                 let cores = value.split(',').map(str::trim).filter(|core| !core.is_empty());

@@ -98,7 +98,9 @@ impl Connection {
                 let opcode = if format == Format::Json { Opcode::Text } else { Opcode::Binary };
                 encode_with(&mut self.outbox, opcode, None, write);
             }
-            Transport::Native | Transport::Unknown | Transport::Http => framing::write_frame_with(&mut self.outbox, write),
+            Transport::Native | Transport::Unknown | Transport::Http => {
+                framing::write_frame_with(&mut self.outbox, write)
+            }
         }
     }
 
@@ -127,7 +129,10 @@ impl Connection {
 
     /// Whether what comes is to be handled now.
     pub(super) fn takes_input(&self, high: usize) -> bool {
-        self.is_open() && self.moving.is_none() && self.waits_for.is_none() && (self.unsent() <= high || !self.blocked)
+        self.is_open()
+            && self.moving.is_none()
+            && self.waits_for.is_none()
+            && (self.unsent() <= high || !self.blocked)
     }
 }
 
@@ -138,7 +143,9 @@ impl Net {
 
     /// Puts one message to a connection, and sees to it that it is written this turn.
     pub(super) fn put(&mut self, key: Key, format: Format, write: impl FnOnce(&mut Vec<u8>)) {
-        let Some(connection) = self.connections.get_mut(key).filter(|connection| connection.is_open()) else { return };
+        let Some(connection) = self.connections.get_mut(key).filter(|connection| connection.is_open()) else {
+            return;
+        };
         self.pool.equip(connection);
         connection.put(format, write);
         Self::mark_dirty(&mut self.dirty, connection, key);
@@ -186,7 +193,10 @@ impl Net {
     pub(super) fn goodbye(&mut self, key: Key, format: Format, code: ErrorCode, text: &str) {
         let goodbye = ServerMessage::Goodbye { code, text: text.into() };
         self.put(key, format, |out| goodbye.encode(format, out));
-        let websocket = self.connections.get(key).is_some_and(|connection| matches!(connection.transport, Transport::WebSocket(_)));
+        let websocket = self
+            .connections
+            .get(key)
+            .is_some_and(|connection| matches!(connection.transport, Transport::WebSocket(_)));
         if websocket {
             let close = close_code(code);
             self.put_raw(key, |out| encode_close(out, close, &code.name(), None));
@@ -197,7 +207,9 @@ impl Net {
     /// Closes a connection when it has taken what it is owed.
     pub(super) fn finish(&mut self, key: Key) {
         let deadline = self.now + LINGER;
-        let Some(connection) = self.connections.get_mut(key).filter(|connection| connection.is_open()) else { return };
+        let Some(connection) = self.connections.get_mut(key).filter(|connection| connection.is_open()) else {
+            return;
+        };
         connection.end = End::Flushing(deadline);
         connection.input = Vec::new();
         connection.moving = None;
@@ -232,7 +244,8 @@ impl super::Shard {
         self.net.stats.bytes_out += count as u64;
         connection.dirty = false;
         connection.written += count;
-        let was_blocked = std::mem::replace(&mut connection.blocked, connection.written < connection.outbox.len());
+        let was_blocked =
+            std::mem::replace(&mut connection.blocked, connection.written < connection.outbox.len());
         if connection.blocked {
             // What was written is dropped when it is more than what waits, so that a slow reader's outbox stays small.
             if connection.written > connection.outbox.len() / 2 {
@@ -253,7 +266,8 @@ impl super::Shard {
     pub(crate) fn takes_input(&self, key: Key) -> bool {
         let connection = self.net.connections.get(key);
         connection.is_some_and(|connection| {
-            connection.takes_input(self.node.config.outbox_high_bytes) || matches!(connection.end, End::Lingering(_) | End::Flushing(_))
+            connection.takes_input(self.node.config.outbox_high_bytes)
+                || matches!(connection.end, End::Lingering(_) | End::Flushing(_))
         })
     }
 }
@@ -282,7 +296,10 @@ impl Pool {
 fn close_code(code: ErrorCode) -> u16 {
     match code {
         ErrorCode::ShuttingDown => 1001,
-        ErrorCode::BadMessage | ErrorCode::WrongFormat | ErrorCode::HelloExpected | ErrorCode::UnsupportedProtocol => 1002,
+        ErrorCode::BadMessage
+        | ErrorCode::WrongFormat
+        | ErrorCode::HelloExpected
+        | ErrorCode::UnsupportedProtocol => 1002,
         ErrorCode::TooLarge => 1009,
         ErrorCode::Internal => 1011,
         ErrorCode::Left => 1000,

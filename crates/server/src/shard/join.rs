@@ -144,11 +144,6 @@ impl Shard {
     /// Joins a room of this shard, from a connection of this shard.
     fn join_here(&mut self, key: Key, job: JoinJob) {
         let Some(session) = self.net.session(key) else { return self.give_up(&job) };
-        if session.seats.iter().any(|seat| seat.room_id == job.id) {
-            self.give_up(&job);
-            let error = Error::new(ErrorCode::AlreadyJoined, "you are in that room");
-            return self.refuse(key, Some(job.request), None, &error);
-        }
         session.last_number += 1;
         let newcomer = Newcomer {
             home: Home::Here(key),
@@ -158,12 +153,12 @@ impl Shard {
             schemas: session.schemas.clone(),
         };
         let number = newcomer.number;
-        let (request, room_id) = (job.request, job.id.clone());
+        let request = job.request;
         match self.admit(newcomer, job) {
             Ok((room, member, player)) => {
                 if let Some(session) = self.net.session(key) {
                     let address = RoomAddress { shard: self.index, room };
-                    session.seats.push(Seat { number, room_id, address, member, player });
+                    session.seats.push(Seat { number, address, member, player });
                 }
             }
             Err(error) => self.refuse(key, Some(request), None, &error),
@@ -171,8 +166,16 @@ impl Shard {
     }
 
     /// Lets someone into a room of this shard, which is made if it is not there.
-    pub(super) fn admit(&mut self, newcomer: Newcomer, job: JoinJob) -> Result<(Key, u64, playfield_room::PlayerId)> {
+    pub(super) fn admit(
+        &mut self,
+        newcomer: Newcomer,
+        job: JoinJob,
+    ) -> Result<(Key, u64, playfield_room::PlayerId)> {
         let admitted = self.try_admit(newcomer, &job);
+        // The seat that is taken is known before the promise of it ends: so nobody is sent here in between.
+        if let Ok((room, ..)) = admitted {
+            self.publish(room);
+        }
         self.give_up(&job);
         admitted
     }
@@ -184,16 +187,28 @@ impl Shard {
         }
     }
 
-    fn try_admit(&mut self, newcomer: Newcomer, job: &JoinJob) -> Result<(Key, u64, playfield_room::PlayerId)> {
+    fn try_admit(
+        &mut self,
+        newcomer: Newcomer,
+        job: &JoinJob,
+    ) -> Result<(Key, u64, playfield_room::PlayerId)> {
         let room = match (self.by_id.get(&job.id), &job.birth) {
             (Some(room), _) => *room,
             (None, Some(birth)) => self.create(&job.id, birth)?,
             (None, None) => return Err(Error::new(ErrorCode::RoomNotFound, "the room has ended")),
         };
         let now = self.now;
-        let slot = self.rooms.get_mut(room).ok_or_else(|| Error::new(ErrorCode::RoomNotFound, "the room has ended"))?;
+        let slot = self
+            .rooms
+            .get_mut(room)
+            .ok_or_else(|| Error::new(ErrorCode::RoomNotFound, "the room has ended"))?;
         let Newcomer { home, number, format, identity, schemas } = newcomer;
-        if let Some((_, built)) = schemas.iter().find(|(name, built)| *name == slot.of.name && *built != slot.of.fingerprint) {
+        if slot.members.values().any(|member| member.home == home) {
+            return Err(Error::new(ErrorCode::AlreadyJoined, "you are in that room"));
+        }
+        if let Some((_, built)) =
+            schemas.iter().find(|(name, built)| *name == slot.of.name && *built != slot.of.fingerprint)
+        {
             let text = format!(
                 "the client was built with another schema of {:?} (fingerprint {built:x}; this node has {:x})",
                 slot.of.name, slot.of.fingerprint
@@ -230,10 +245,12 @@ impl Shard {
 
     fn create(&mut self, id: &str, birth: &Conception) -> Result<Key> {
         let of = self.node.types.get(&birth.room_type).cloned();
-        let of = of.ok_or_else(|| Error::new(ErrorCode::UnknownRoomType, "this node has no rooms of that type"))?;
+        let of =
+            of.ok_or_else(|| Error::new(ErrorCode::UnknownRoomType, "this node has no rooms of that type"))?;
         let Conception { private, options, format, .. } = birth;
         let seed = u64::from_le_bytes(entropy());
-        let made = (of.create)(Birth { id: id.to_owned(), seed, private: *private, options, format: *format });
+        let made =
+            (of.create)(Birth { id: id.to_owned(), seed, private: *private, options, format: *format });
         match made {
             Ok(room) => Ok(self.house(id.to_owned(), of, room)),
             Err(error) => {
@@ -255,8 +272,8 @@ impl Shard {
         session.unanswered.remove(&request);
         match result {
             Ok(seat) => {
-                let NewSeat { number, room_id, address, member, player } = *seat;
-                session.seats.push(Seat { number, room_id, address, member, player });
+                let NewSeat { number, address, member, player } = *seat;
+                session.seats.push(Seat { number, address, member, player });
             }
             Err(error) => self.refuse(key, Some(request), None, &error),
         }
@@ -267,7 +284,6 @@ impl Shard {
 #[derive(Debug)]
 pub(crate) struct NewSeat {
     pub(super) number: u32,
-    pub(super) room_id: String,
     pub(super) address: RoomAddress,
     pub(super) member: u64,
     pub(super) player: playfield_room::PlayerId,
@@ -292,7 +308,11 @@ impl super::Net {
 }
 
 /// Says that a join is done.
-pub(super) fn joined<'a>(request: u32, member: &Member, slot: &'a super::rooms::RoomSlot) -> ServerMessage<'a> {
+pub(super) fn joined<'a>(
+    request: u32,
+    member: &Member,
+    slot: &'a super::rooms::RoomSlot,
+) -> ServerMessage<'a> {
     ServerMessage::Joined {
         request,
         room: member.number,

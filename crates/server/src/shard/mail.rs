@@ -5,11 +5,11 @@ use playfield_room::{Mail, Result};
 use playfield_wire::Format;
 use playfield_wire::message::MessageRef;
 
+use super::Shard;
 use super::connection::Connection;
 use super::join::{JoinJob, NewSeat};
 use super::outlet::Kind;
 use super::rooms::Home;
-use super::Shard;
 use crate::auth::Identity;
 use crate::slab::Key;
 
@@ -97,21 +97,25 @@ impl Shard {
             ShardMail::Accepted(_) | ShardMail::Arrival(..) => {}
             ShardMail::Join { newcomer, job } => {
                 let Home::Elsewhere { shard, connection } = newcomer.home else { return };
-                let (number, request, room_id) = (newcomer.number, job.request, job.id.clone());
+                let (number, request) = (newcomer.number, job.request);
                 let index = self.index;
                 let result = self.admit(newcomer, job).map(|(room, member, player)| {
-                    Box::new(NewSeat { number, room_id, address: RoomAddress { shard: index, room }, member, player })
+                    Box::new(NewSeat { number, address: RoomAddress { shard: index, room }, member, player })
                 });
                 self.net.letters[shard].push(ShardMail::Joined { connection, request, result });
             }
-            ShardMail::Joined { connection, request, result } => self.joined_elsewhere(connection, request, result),
+            ShardMail::Joined { connection, request, result } => {
+                self.joined_elsewhere(connection, request, result)
+            }
             ShardMail::Leave { room, member } => self.member_left(room, member),
             ShardMail::Message { room, member, message, payload, request } => {
                 self.message_from_elsewhere(room, member, &message.as_ref(), &payload, request);
             }
             ShardMail::Resync { room, member } => self.begin_again(room, member),
             ShardMail::Drained { room, member } => self.credit(room, member),
-            ShardMail::Deliver { connection, kind, bytes, from } => self.deliver(connection, kind, &bytes, from),
+            ShardMail::Deliver { connection, kind, bytes, from } => {
+                self.deliver(connection, kind, &bytes, from)
+            }
             ShardMail::Removed { connection, number } => {
                 if let Some(session) = self.net.session(connection) {
                     session.seats.retain(|seat| seat.number != number);

@@ -56,7 +56,9 @@ impl Outlet for RoomOutlet<'_> {
         if let Some(member) = self.members.get_mut(Key::from_bits(link.0)) {
             let format = member.format;
             let kind = Kind::Reply(request);
-            self.net.to_member(member, (self.address, link.0), kind, |out| write_reply(format, out, request, payload));
+            self.net.to_member(member, (self.address, link.0), kind, |out| {
+                write_reply(format, out, request, payload)
+            });
         }
     }
 
@@ -100,7 +102,9 @@ impl Outlet for RoomOutlet<'_> {
             Stage::Joining { request, .. } => {
                 ServerMessage::Error { request: Some(request), room: None, code, text: text.into() }
             }
-            Stage::Live => ServerMessage::Left { request: None, room: member.number, code, text: text.into() },
+            Stage::Live => {
+                ServerMessage::Left { request: None, room: member.number, code, text: text.into() }
+            }
         };
         self.net.to_member(&member, (self.address, link.0), Kind::Notice, |out| message.encode(format, out));
         self.net.unseat(&member);
@@ -155,7 +159,9 @@ impl Net {
 
     /// Puts a message to a connection of this shard. An event that would overflow the outbox closes the connection instead.
     pub(super) fn hand_over(&mut self, key: Key, kind: Kind, write: impl FnOnce(&mut Vec<u8>)) {
-        let Some(connection) = self.connections.get_mut(key).filter(|connection| connection.is_open()) else { return };
+        let Some(connection) = self.connections.get_mut(key).filter(|connection| connection.is_open()) else {
+            return;
+        };
         self.pool.equip(connection);
         let mark = connection.mark();
         let format = connection.format();

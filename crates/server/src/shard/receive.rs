@@ -38,7 +38,10 @@ impl Shard {
     pub(crate) fn received(&mut self, key: Key, bytes: &mut [u8]) {
         self.net.stats.bytes_in += bytes.len() as u64;
         let now = self.now;
-        let Some(connection) = self.net.connections.get_mut(key).filter(|connection| connection.is_open()) else { return };
+        let Some(connection) = self.net.connections.get_mut(key).filter(|connection| connection.is_open())
+        else {
+            return;
+        };
         connection.heard = now;
         if connection.input.is_empty() {
             let taken = self.handle_input(key, bytes);
@@ -55,7 +58,9 @@ impl Shard {
         let mut input = std::mem::take(&mut connection.input);
         let taken = self.handle_input(key, &mut input);
         if taken == 0 {
-            if let Some(connection) = self.net.connections.get_mut(key).filter(|connection| connection.is_open()) {
+            if let Some(connection) =
+                self.net.connections.get_mut(key).filter(|connection| connection.is_open())
+            {
                 connection.input = input;
             }
         } else {
@@ -75,7 +80,9 @@ impl Shard {
     /// What came before the end is handled first.
     fn end_if_hung_up(&mut self, key: Key) {
         let high = self.node.config.outbox_high_bytes;
-        let Some(connection) = self.net.connections.get(key).filter(|connection| connection.hung_up) else { return };
+        let Some(connection) = self.net.connections.get(key).filter(|connection| connection.hung_up) else {
+            return;
+        };
         if !connection.is_open() {
             if connection.unsent() == 0 {
                 self.net.actions.push(Action::Close(key));
@@ -101,7 +108,8 @@ impl Shard {
     }
 
     fn keep(&mut self, key: Key, rest: &[u8]) {
-        if let Some(connection) = self.net.connections.get_mut(key).filter(|connection| connection.is_open()) {
+        if let Some(connection) = self.net.connections.get_mut(key).filter(|connection| connection.is_open())
+        {
             connection.input = rest.to_vec();
         }
     }
@@ -131,7 +139,9 @@ impl Shard {
                 let limits = Limits { message_bytes_max: 0 };
                 let mut lent = std::mem::replace(decoder, Decoder::new(Role::Server, limits));
                 let step = self.websocket(key, &mut lent, input);
-                if let Some(Connection { transport: Transport::WebSocket(decoder), .. }) = self.net.connections.get_mut(key) {
+                if let Some(Connection { transport: Transport::WebSocket(decoder), .. }) =
+                    self.net.connections.get_mut(key)
+                {
                     *decoder = lent;
                 }
                 step
@@ -167,7 +177,8 @@ impl Shard {
     }
 
     fn http(&mut self, key: Key, input: &[u8]) -> Step {
-        let limits = HeadLimits { head_bytes_max: self.node.config.http_head_bytes_max, ..HeadLimits::default() };
+        let limits =
+            HeadLimits { head_bytes_max: self.node.config.http_head_bytes_max, ..HeadLimits::default() };
         match handshake::parse_request(input, &limits) {
             Ok(Head::Partial) => Step::Wait,
             Ok(Head::Complete(request)) => {
@@ -230,8 +241,12 @@ impl Shard {
         };
         let taken = decoded.consumed;
         match decoded.item {
-            Some(Item::Text(text)) if !self.handle_bytes(key, text.as_bytes(), Some(Format::Json)) => return Step::Wait,
-            Some(Item::Binary(bytes)) if !self.handle_bytes(key, bytes, Some(Format::Packed)) => return Step::Wait,
+            Some(Item::Text(text)) if !self.handle_bytes(key, text.as_bytes(), Some(Format::Json)) => {
+                return Step::Wait;
+            }
+            Some(Item::Binary(bytes)) if !self.handle_bytes(key, bytes, Some(Format::Packed)) => {
+                return Step::Wait;
+            }
             Some(Item::Ping(payload)) => self.net.put_control(key, Opcode::Pong, payload),
             Some(Item::Close(close)) => {
                 // The closing handshake (RFC 6455, 5.5.1): the code is echoed.

@@ -149,15 +149,23 @@ impl Shard {
         if slot.room.is_closed() {
             return self.bury(room);
         }
-        if *slot.room.facts() != slot.published {
-            slot.published.clone_from(slot.room.facts());
-            self.node.directory.publish(&slot.id, &slot.published);
-        }
+        self.publish(room);
+        let Some(slot) = self.rooms.get_mut(room) else { return };
         if let Some(next) = slot.next_due()
             && slot.scheduled.is_none_or(|scheduled| next < scheduled)
         {
             slot.scheduled = Some(next);
             self.schedule.set(next, room);
+        }
+    }
+
+    /// Tells the directory what others may know of a room, if that changed.
+    pub(super) fn publish(&mut self, room: Key) {
+        if let Some(slot) = self.rooms.get_mut(room)
+            && *slot.room.facts() != slot.published
+        {
+            slot.published.clone_from(slot.room.facts());
+            self.node.directory.publish(&slot.id, &slot.published);
         }
     }
 
@@ -172,7 +180,9 @@ impl Shard {
     pub(super) fn run_due(&mut self, scheduled: Duration, room: Key) {
         let now = self.now;
         let most = self.node.config.catch_up_ticks_max;
-        let Some(slot) = self.rooms.get_mut(room).filter(|slot| slot.scheduled == Some(scheduled)) else { return };
+        let Some(slot) = self.rooms.get_mut(room).filter(|slot| slot.scheduled == Some(scheduled)) else {
+            return;
+        };
         slot.scheduled = None;
         let late = now.saturating_sub(scheduled).as_micros() as u64;
         self.net.stats.late_us_max = self.net.stats.late_us_max.max(late);
@@ -224,7 +234,11 @@ impl Shard {
         payload: &[u8],
         request: Option<u32>,
     ) {
-        let player = self.rooms.get(room).and_then(|slot| slot.members.get(Key::from_bits(member))).map(|member| member.player);
+        let player = self
+            .rooms
+            .get(room)
+            .and_then(|slot| slot.members.get(Key::from_bits(member)))
+            .map(|member| member.player);
         if let Some(player) = player {
             self.message(room, player, message, payload, request);
         }
@@ -283,7 +297,8 @@ impl Shard {
         }
         let connections: Vec<Key> = self.net.connections.keys().collect();
         for key in connections {
-            let said_hello = self.net.connections.get(key).is_some_and(|connection| connection.session.is_some());
+            let said_hello =
+                self.net.connections.get(key).is_some_and(|connection| connection.session.is_some());
             if said_hello {
                 let format = self.net.connections.get(key).map_or(Format::Packed, super::Connection::format);
                 self.net.goodbye(key, format, ErrorCode::ShuttingDown, "the server is shutting down");

@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn rooms_are_spread_over_the_period() {
-        let mut starts: Vec<u64> = (0..50).map(|nth| Beat::new(ms(0), 20, nth).unwrap().start.as_micros() as u64).collect();
+        let mut starts: Vec<u64> =
+            (0..50).map(|nth| Beat::new(ms(0), 20, nth).unwrap().start.as_micros() as u64).collect();
         starts.sort_unstable();
         let widest = starts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
         assert!(widest < 3 * 50_000 / 50, "{widest}");

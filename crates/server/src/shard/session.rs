@@ -32,7 +32,6 @@ pub(crate) struct Session {
 pub(super) struct Seat {
     /// By which messages name the room.
     pub(super) number: u32,
-    pub(super) room_id: String,
     pub(super) address: RoomAddress,
     /// The member in that room.
     pub(super) member: u64,
@@ -57,7 +56,10 @@ impl Shard {
         };
         let format = session.format;
         if kind.is_some_and(|kind| kind != format) {
-            let text = format!("this connection speaks {}, and a WebSocket message of the other kind came", format.name());
+            let text = format!(
+                "this connection speaks {}, and a WebSocket message of the other kind came",
+                format.name()
+            );
             self.net.fail(key, ErrorCode::WrongFormat, &text);
             return true;
         }
@@ -74,14 +76,25 @@ impl Shard {
         let plain = kind.unwrap_or(if bytes.first() == Some(&b'{') { Format::Json } else { Format::Packed });
         let (format, hello) = match ClientMessage::decode_first(bytes) {
             Ok((format, ClientMessage::Hello(hello))) => (format, hello),
-            Ok(_) => return self.net.fail_in(key, plain, ErrorCode::HelloExpected, "the first message is hello"),
+            Ok(_) => {
+                return self.net.fail_in(key, plain, ErrorCode::HelloExpected, "the first message is hello");
+            }
             Err(error) => {
-                let code = if error.unspoken_format().is_some() { ErrorCode::WrongFormat } else { ErrorCode::BadMessage };
+                let code = if error.unspoken_format().is_some() {
+                    ErrorCode::WrongFormat
+                } else {
+                    ErrorCode::BadMessage
+                };
                 return self.net.fail_in(key, plain, code, &error.to_string());
             }
         };
         if kind.is_some_and(|kind| kind != plain_form(bytes)) {
-            return self.net.fail_in(key, plain, ErrorCode::WrongFormat, "JSON comes as text, anything else as binary");
+            return self.net.fail_in(
+                key,
+                plain,
+                ErrorCode::WrongFormat,
+                "JSON comes as text, anything else as binary",
+            );
         }
         if hello.protocol != PROTOCOL {
             let text = format!("this node speaks version {PROTOCOL} of the protocol, not {}", hello.protocol);
@@ -95,7 +108,8 @@ impl Shard {
     }
 
     fn begin_session(&mut self, key: Key, format: Format, identity: Identity, hello: &Hello<'_>) {
-        let schemas = hello.schemas.iter().map(|schema| (schema.room_type.to_string(), schema.fingerprint)).collect();
+        let schemas =
+            hello.schemas.iter().map(|schema| (schema.room_type.to_string(), schema.fingerprint)).collect();
         let session = Session {
             identity,
             format,
@@ -125,11 +139,15 @@ impl Shard {
 
     fn handle(&mut self, key: Key, message: ClientMessage<'_>) -> bool {
         match message {
-            ClientMessage::Send { room, message, payload } => return self.to_room(key, room, message, payload, None),
+            ClientMessage::Send { room, message, payload } => {
+                return self.to_room(key, room, message, payload, None);
+            }
             ClientMessage::Request { room, request, message, payload } => {
                 return self.to_room(key, room, message, payload, Some(request));
             }
-            ClientMessage::Hello(_) => self.net.fail(key, ErrorCode::HelloExpected, "hello comes once, and first"),
+            ClientMessage::Hello(_) => {
+                self.net.fail(key, ErrorCode::HelloExpected, "hello comes once, and first")
+            }
             ClientMessage::Join { request, room } => self.wish(key, request, Wish::Join { id: &room }),
             ClientMessage::Create { request, room_type, private, options } => {
                 self.wish(key, request, Wish::Create { room_type: &room_type, private, options });
@@ -138,7 +156,8 @@ impl Shard {
                 self.wish(key, request, Wish::JoinOrCreate { room_type: &room_type, options });
             }
             ClientMessage::List { request, room_type, filter, limit } => {
-                let filter: Vec<(&str, &str)> = filter.iter().map(|(key, value)| (&**key, &**value)).collect();
+                let filter: Vec<(&str, &str)> =
+                    filter.iter().map(|(key, value)| (&**key, &**value)).collect();
                 self.list(key, request, room_type.as_deref(), &filter, limit);
             }
             ClientMessage::Leave { request, room } => self.leave(key, request, room),
@@ -155,8 +174,17 @@ impl Shard {
     }
 
     /// A user's message, for a room.
-    fn to_room(&mut self, key: Key, number: u32, message: MessageRef<'_>, payload: &[u8], request: Option<u32>) -> bool {
-        let Some(session) = self.net.connections.get(key).and_then(|connection| connection.session.as_deref()) else {
+    fn to_room(
+        &mut self,
+        key: Key,
+        number: u32,
+        message: MessageRef<'_>,
+        payload: &[u8],
+        request: Option<u32>,
+    ) -> bool {
+        let Some(session) =
+            self.net.connections.get(key).and_then(|connection| connection.session.as_deref())
+        else {
             return true;
         };
         if let Some(request) = request
@@ -166,7 +194,8 @@ impl Shard {
             return true;
         }
         let Some(seat) = session.seat(number) else {
-            let error = Error::new(ErrorCode::NotJoined, format!("you are in no room with the number {number}"));
+            let error =
+                Error::new(ErrorCode::NotJoined, format!("you are in no room with the number {number}"));
             self.refuse(key, request, Some(number), &error);
             return true;
         };
@@ -185,7 +214,13 @@ impl Shard {
         }
         let message = Named::of(&message);
         let payload = payload.to_vec();
-        self.net.letters[address.shard].push(ShardMail::Message { room: address.room, member, message, payload, request });
+        self.net.letters[address.shard].push(ShardMail::Message {
+            room: address.room,
+            member,
+            message,
+            payload,
+            request,
+        });
         true
     }
 
@@ -215,7 +250,12 @@ impl Shard {
                 players: listing.facts.players,
                 capacity: listing.facts.capacity,
                 locked: listing.facts.locked,
-                metadata: listing.facts.metadata.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect(),
+                metadata: listing
+                    .facts
+                    .metadata
+                    .iter()
+                    .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+                    .collect(),
             })
             .collect();
         self.net.say(key, &ServerMessage::Listed { request, rooms });
@@ -224,18 +264,23 @@ impl Shard {
     fn leave(&mut self, key: Key, request: u32, number: u32) {
         let Some(session) = self.net.session(key) else { return };
         let Some(place) = session.seats.iter().position(|seat| seat.number == number) else {
-            let error = Error::new(ErrorCode::NotJoined, format!("you are in no room with the number {number}"));
+            let error =
+                Error::new(ErrorCode::NotJoined, format!("you are in no room with the number {number}"));
             return self.refuse(key, Some(request), Some(number), &error);
         };
         let seat = session.seats.remove(place);
         self.vacate(&seat);
         let text = "you left".into();
-        self.net.say(key, &ServerMessage::Left { request: Some(request), room: number, code: ErrorCode::Left, text });
+        self.net.say(
+            key,
+            &ServerMessage::Left { request: Some(request), room: number, code: ErrorCode::Left, text },
+        );
     }
 
     fn resync(&mut self, key: Key, number: u32) {
         let Some(seat) = self.net.session(key).and_then(|session| session.seat(number)) else {
-            let error = Error::new(ErrorCode::NotJoined, format!("you are in no room with the number {number}"));
+            let error =
+                Error::new(ErrorCode::NotJoined, format!("you are in no room with the number {number}"));
             return self.refuse(key, None, Some(number), &error);
         };
         let (address, member) = (seat.address, seat.member);
@@ -274,7 +319,11 @@ impl Shard {
             self.net.letters[address.shard].push(ShardMail::Drained { room: address.room, member });
         }
         let here = self.index;
-        let seats = connection.session.iter().flat_map(|session| &session.seats).filter(|seat| seat.address.shard == here);
+        let seats = connection
+            .session
+            .iter()
+            .flat_map(|session| &session.seats)
+            .filter(|seat| seat.address.shard == here);
         let late: Vec<(Key, u64)> = seats.map(|seat| (seat.address.room, seat.member)).collect();
         for (room, member) in late {
             self.catch_up(room, member);
@@ -297,7 +346,10 @@ impl super::Net {
 }
 
 pub(super) fn duplicate(request: u32) -> Error {
-    Error::new(ErrorCode::DuplicateRequest, format!("the request {request} is still unanswered; use another number"))
+    Error::new(
+        ErrorCode::DuplicateRequest,
+        format!("the request {request} is still unanswered; use another number"),
+    )
 }
 
 /// The form that bytes have: text or not.

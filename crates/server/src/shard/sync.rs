@@ -43,7 +43,9 @@ impl Shard {
 
     /// The shard of a member's connection takes the next patch.
     pub(super) fn credit(&mut self, room: Key, member: u64) {
-        if let Some(member) = self.rooms.get_mut(room).and_then(|slot| slot.members.get_mut(Key::from_bits(member))) {
+        if let Some(member) =
+            self.rooms.get_mut(room).and_then(|slot| slot.members.get_mut(Key::from_bits(member)))
+        {
             member.in_flight = false;
         }
         self.catch_up(room, member);
@@ -62,9 +64,10 @@ impl Shard {
     }
 
     fn touch_if_failed(&mut self, room: Key) {
-        let failed = self.rooms.get(room).is_some_and(|slot| {
-            slot.room.wake_at().is_some_and(|wake| slot.born + wake <= self.now)
-        });
+        let failed = self
+            .rooms
+            .get(room)
+            .is_some_and(|slot| slot.room.wake_at().is_some_and(|wake| slot.born + wake <= self.now));
         if failed {
             self.touch(room);
         }
@@ -93,7 +96,9 @@ impl Net {
         }
         let epoch = slot.epoch;
         self.to_member(member, from, Kind::State, |out| {
-            write_snapshot(format, out, number, epoch, version, |body| slot.room.snapshot(player, format, body));
+            write_snapshot(format, out, number, epoch, version, |body| {
+                slot.room.snapshot(player, format, body)
+            });
         });
         self.stats.patches += 1;
         member.sent = version;
@@ -120,7 +125,9 @@ impl Net {
         let room = &mut slot.room;
         let mut any = false;
         let mut write = |out: &mut Vec<u8>| {
-            write_patch(format, out, number, sent, version, |body| any = room.patch(player, equals, format, body));
+            write_patch(format, out, number, sent, version, |body| {
+                any = room.patch(player, equals, format, body)
+            });
         };
         match member.home {
             Home::Here(key) => {
@@ -138,7 +145,12 @@ impl Net {
                 let mut bytes = Vec::new();
                 write(&mut bytes);
                 if any {
-                    self.letters[shard].push(ShardMail::Deliver { connection, kind: Kind::State, bytes, from });
+                    self.letters[shard].push(ShardMail::Deliver {
+                        connection,
+                        kind: Kind::State,
+                        bytes,
+                        from,
+                    });
                     member.in_flight = true;
                 }
             }

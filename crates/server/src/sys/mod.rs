@@ -24,7 +24,10 @@ pub(crate) enum Spread {
 const BACKLOG: i32 = 4_096;
 
 /// A listening socket that does not block.
-fn listener(address: std::net::SocketAddr, share_port: impl FnOnce(&socket2::Socket) -> std::io::Result<()>) -> std::io::Result<std::net::TcpListener> {
+fn listener(
+    address: std::net::SocketAddr,
+    share_port: impl FnOnce(&socket2::Socket) -> std::io::Result<()>,
+) -> std::io::Result<std::net::TcpListener> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, Some(socket2::Protocol::TCP))?;
     socket.set_reuse_address(true)?;

@@ -5,7 +5,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use playfield_room::{Answer, AskId, Context, Handle, Message, On, Player, PlayerId, Result, Room, RoomType, room};
+use playfield_room::{
+    Answer, AskId, Context, Handle, Message, On, Player, PlayerId, Result, Room, RoomType, room,
+};
 use playfield_server::{Config, Running, Server};
 use playfield_state::{Data, List, Map, Mirror, State};
 use playfield_websocket::handshake::{ClientHandshake, HeadLimits};
@@ -50,7 +52,16 @@ pub struct Double {
     pub of: u32,
 }
 
-#[room(messages(Count, Do), events(Noise), notes(Double), asks(Double), tick_hz = 50, sync_hz = 50, capacity = 3, empty_ms = 60000)]
+#[room(
+    messages(Count, Do),
+    events(Noise),
+    notes(Double),
+    asks(Double),
+    tick_hz = 50,
+    sync_hz = 50,
+    capacity = 3,
+    empty_ms = 60000
+)]
 impl Room for Table {
     type Options = Setup;
 
@@ -124,7 +135,11 @@ impl Answer<Double> for Table {
 pub fn server(configure: impl FnOnce(&mut Config)) -> Running {
     let mut config = Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)), shards: 2, ..Config::default() };
     configure(&mut config);
-    Server::new(config).room_type(RoomType::of::<Table>("table")).page("/", "text/html", "<p>hi").start().unwrap()
+    Server::new(config)
+        .room_type(RoomType::of::<Table>("table"))
+        .page("/", "text/html", "<p>hi")
+        .start()
+        .unwrap()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -347,7 +362,9 @@ impl Client {
         });
         let (room, id, player) = joined?;
         (self.room, self.room_id, self.player) = (room, id, player);
-        self.expect(|message| matches!(message, ServerMessage::Snapshot { room: of, .. } if *of == room).then_some(()));
+        self.expect(|message| {
+            matches!(message, ServerMessage::Snapshot { room: of, .. } if *of == room).then_some(())
+        });
         Ok(())
     }
 
@@ -360,7 +377,9 @@ impl Client {
         self.say_bytes(&body);
         let format = self.format;
         self.expect(|message| match message {
-            ServerMessage::Reply { request: of, payload } if *of == request => Some(Ok(M::Reply::read(format, payload).unwrap())),
+            ServerMessage::Reply { request: of, payload } if *of == request => {
+                Some(Ok(M::Reply::read(format, payload).unwrap()))
+            }
             ServerMessage::Error { request: Some(of), code, text, .. } if *of == request => {
                 Some(Err((*code, text.to_string())))
             }
