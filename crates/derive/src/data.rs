@@ -108,7 +108,7 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
         #[automatically_derived]
         impl #rt::Data for #ident {
             fn schema() -> #rt::schema::Type {
-                #rt::schema::Type::Enum { name: #name.into(), variants: ::std::vec![#(#schemas),*] }
+                #rt::schema::Type::Enum(#rt::schema::Enum { name: #name.into(), variants: ::std::vec![#(#schemas),*] })
             }
             fn encode(&self, out: &mut ::std::vec::Vec<u8>) {
                 match self { #(#encodes)* }
