@@ -1,5 +1,6 @@
 //! Processor time, and where a thread runs.
 
+use std::io;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -7,6 +8,25 @@ use rustix::time::{ClockId, clock_gettime};
 /// The processor time of this thread so far. A call takes a third of a microsecond on a virtual machine: read it around batches.
 pub(crate) fn thread_cpu() -> Duration {
     read(ClockId::ThreadCPUTime)
+}
+
+/// The processor time of this process so far, all its threads together.
+pub(crate) fn process_cpu() -> Duration {
+    read(ClockId::ProcessCPUTime)
+}
+
+/// Binds this thread, and those that it starts from now on, to one core, where there is more than one.
+pub(crate) fn pin(core: usize) -> io::Result<()> {
+    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() <= core) {
+        return Ok(());
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let mut cores = rustix::thread::CpuSet::new();
+        cores.set(core);
+        rustix::thread::sched_setaffinity(None, &cores)?;
+    }
+    Ok(())
 }
 
 fn read(clock: ClockId) -> Duration {

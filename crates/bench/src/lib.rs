@@ -7,12 +7,12 @@
 //! through the same steps without the engine; `verified` says that as much was compared as was counted. To prove the check, a
 //! hidden flag damages one message on its way.
 
-extern crate playfield_room as playfield_state;
-
 mod child;
 mod clock;
+mod limits;
 mod machine;
 mod record;
+pub mod rooms;
 mod stats;
 pub mod sync;
 mod table;

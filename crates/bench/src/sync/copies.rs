@@ -141,7 +141,10 @@ impl<'a, W: Workload> Expected<'a, W> {
 
     fn compare(&self, copy: &PlayerCopy<W::State>) -> Result<(), String> {
         let same = match (&copy.state, &self.shared) {
-            (CopyState::Packed(mirror), _) => self.workload.matches(mirror.state(), self.model, copy.viewer),
+            (CopyState::Packed(mirror), _) => {
+                self.workload.matches_shared(mirror.state(), self.model)
+                    && self.workload.matches_own(mirror.state(), self.model, copy.viewer)
+            }
             (CopyState::Json(mirror), Some(shared)) => self.matches_json(mirror.state(), shared, copy.viewer),
             (CopyState::Json(_), None) => false,
         };

@@ -27,6 +27,12 @@ pub struct Table {
     players: Map<PlayerId, Seat>,
     #[sync(owner)]
     hands: Map<PlayerId, Hand>,
+    /// How many players a room waits for before its clock begins to run.
+    #[sync(hidden)]
+    pub(crate) size: u64,
+    /// How many inputs a room has handled.
+    #[sync(hidden)]
+    pub(crate) inputs: u64,
 }
 
 #[derive(State, Default)]
@@ -90,6 +96,31 @@ impl Colyseus {
     }
 }
 
+impl Table {
+    /// The steps so far.
+    pub fn round(&self) -> i32 {
+        self.round
+    }
+
+    /// How many players there are.
+    pub fn players(&self) -> usize {
+        self.players.len()
+    }
+
+    /// Gives a player, the one at `place`, a position and a hand.
+    pub fn seat(&mut self, id: PlayerId, place: usize, cards: i32) {
+        let (pos_x, pos_y) = start(place);
+        self.players.insert(id, Seat { pos_x, pos_y, health: 100, name: name(place) });
+        let cards = new_hand(place, cards).map(|(id, suit, rank)| Card { id, suit, rank }).collect();
+        self.hands.insert(id, Hand { cards });
+    }
+
+    /// Lets go of what everyone sees.
+    pub fn keep_own(&mut self) {
+        self.players = Map::new();
+    }
+}
+
 impl Workload for Colyseus {
     type State = Table;
     type Model = Model;
@@ -101,10 +132,7 @@ impl Workload for Colyseus {
     fn state(&self) -> Table {
         let mut table = Table::default();
         for (place, id) in self.ids().enumerate() {
-            let (pos_x, pos_y) = start(place);
-            table.players.insert(id, Seat { pos_x, pos_y, health: 100, name: name(place) });
-            let cards = cards(place, self.cards).map(|(id, suit, rank)| Card { id, suit, rank }).collect();
-            table.hands.insert(id, Hand { cards });
+            table.seat(id, place, self.cards);
         }
         table
     }
@@ -114,7 +142,7 @@ impl Workload for Colyseus {
         for (place, id) in self.ids().enumerate() {
             let (pos_x, pos_y) = start(place);
             model.players.insert(id, ModelSeat { pos_x, pos_y, health: 100, name: name(place) });
-            let cards = cards(place, self.cards).map(|(id, suit, rank)| ModelCard { id, suit, rank });
+            let cards = new_hand(place, self.cards).map(|(id, suit, rank)| ModelCard { id, suit, rank });
             model.hands.insert(id, cards.collect());
         }
         model
@@ -158,7 +186,7 @@ impl Workload for Colyseus {
         }
     }
 
-    fn matches(&self, copy: &Table, model: &Model, viewer: PlayerId) -> bool {
+    fn matches_shared(&self, copy: &Table, model: &Model) -> bool {
         copy.round == model.round
             && same_map(&copy.players, &model.players, |seat, model| {
                 seat.pos_x.to_bits() == model.pos_x.to_bits()
@@ -166,12 +194,15 @@ impl Workload for Colyseus {
                     && seat.health == model.health
                     && seat.name == model.name
             })
-            && same_own(&copy.hands, &model.hands, viewer, |hand, model| {
-                hand.cards
-                    .iter()
-                    .map(|card| (card.id, card.suit, card.rank))
-                    .eq(model.iter().map(|card| (card.id, card.suit, card.rank)))
-            })
+    }
+
+    fn matches_own(&self, copy: &Table, model: &Model, viewer: PlayerId) -> bool {
+        same_own(&copy.hands, &model.hands, viewer, |hand, model| {
+            hand.cards
+                .iter()
+                .map(|card| (card.id, card.suit, card.rank))
+                .eq(model.iter().map(|card| (card.id, card.suit, card.rank)))
+        })
     }
 
     fn shared_json(&self, model: &Model) -> serde_json::Map<String, Value> {
@@ -211,7 +242,7 @@ fn name(place: usize) -> String {
 }
 
 /// A new hand: number, suit and rank of each card.
-fn cards(place: usize, count: i32) -> impl Iterator<Item = (i32, i32, i32)> {
+fn new_hand(place: usize, count: i32) -> impl Iterator<Item = (i32, i32, i32)> {
     (0..count).map(move |card| (place as i32 * count + card, card % 4, card % 13))
 }
 

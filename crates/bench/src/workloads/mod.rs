@@ -34,8 +34,11 @@ pub trait Workload {
     /// One step of the model.
     fn step_model(&self, model: &mut Self::Model, iteration: u64);
 
-    /// Whether a player's copy is all that this player may see of the model, and nothing else.
-    fn matches(&self, copy: &Self::State, model: &Self::Model, viewer: PlayerId) -> bool;
+    /// Whether a copy holds what everyone sees of the model.
+    fn matches_shared(&self, copy: &Self::State, model: &Self::Model) -> bool;
+
+    /// Whether a copy holds what the viewer alone sees of the model, and nothing of anyone else's.
+    fn matches_own(&self, copy: &Self::State, model: &Self::Model, viewer: PlayerId) -> bool;
 
     /// What everyone sees of the model, as the members of a JSON copy.
     fn shared_json(&self, model: &Self::Model) -> serde_json::Map<String, Value>;

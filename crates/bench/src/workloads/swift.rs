@@ -171,19 +171,22 @@ impl Workload for Swift {
         }
     }
 
-    fn matches(&self, copy: &Table, model: &Model, viewer: PlayerId) -> bool {
+    fn matches_shared(&self, copy: &Table, model: &Model) -> bool {
         copy.round == model.round
             && same_map(&copy.players, &model.players, |seat, model| {
                 seat.hp == model.hp && seat.hp_max == model.hp_max && seat.name == model.name
             })
-            && same_own(&copy.hands, &model.hands, viewer, |hand, model| {
-                hand.owner == model.owner
-                    && hand
-                        .cards
-                        .iter()
-                        .map(|card| (card.id, card.suit, card.rank))
-                        .eq(model.cards.iter().map(|card| (card.id, card.suit, card.rank)))
-            })
+    }
+
+    fn matches_own(&self, copy: &Table, model: &Model, viewer: PlayerId) -> bool {
+        same_own(&copy.hands, &model.hands, viewer, |hand, model| {
+            hand.owner == model.owner
+                && hand
+                    .cards
+                    .iter()
+                    .map(|card| (card.id, card.suit, card.rank))
+                    .eq(model.cards.iter().map(|card| (card.id, card.suit, card.rank)))
+        })
     }
 
     fn shared_json(&self, model: &Model) -> serde_json::Map<String, Value> {
