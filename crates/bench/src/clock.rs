@@ -15,6 +15,17 @@ pub(crate) fn process_cpu() -> Duration {
     read(ClockId::ProcessCPUTime)
 }
 
+/// How long threads of this process so far could have run while something else did: another process on the core, most often. Known on
+/// Linux alone.
+pub(crate) fn delayed() -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let nanoseconds = threads.filter_map(|thread| {
+        let times = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        times.split_whitespace().nth(1)?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(nanoseconds.sum())
+}
+
 /// Binds this thread, and those that it starts from now on, to one core, where there is more than one.
 pub(crate) fn pin(core: usize) -> io::Result<()> {
     if std::thread::available_parallelism().is_ok_and(|cores| cores.get() <= core) {

@@ -43,6 +43,7 @@ pub(super) fn host(connections: usize, bytes: usize, hz: u32) -> io::Result<()> 
     report(port)
 }
 
+#[expect(clippy::disallowed_methods, reason = "waiting for the next slice is this thread's work")]
 fn send(streams: &[TcpStream], bytes: usize, hz: u32) {
     let payload = vec![b'x'; bytes];
     let slice = Duration::from_secs(1) / (hz * SLICES);

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::clock::process_cpu;
+use crate::clock::{delayed, process_cpu};
 use crate::machine::proc_value;
 
 /// A server in a process of its own.
@@ -23,6 +23,8 @@ pub(super) struct Stats {
     pub(super) at: Instant,
     /// Processor time since it began.
     pub(super) cpu: Duration,
+    /// Time that it could have run while something else did.
+    pub(super) delayed: Duration,
     /// Resident memory.
     pub(super) rss_kb: u64,
 }
@@ -48,8 +50,13 @@ impl Hosted {
     /// Asks for the figures.
     pub(super) fn stats(&mut self) -> io::Result<Stats> {
         self.input.write_all(b"\n")?;
-        let [cpu_ns, rss_kb] = self.line()?;
-        Ok(Stats { at: Instant::now(), cpu: Duration::from_nanos(cpu_ns), rss_kb })
+        let [cpu_ns, delayed_ns, rss_kb] = self.line()?;
+        Ok(Stats {
+            at: Instant::now(),
+            cpu: Duration::from_nanos(cpu_ns),
+            delayed: Duration::from_nanos(delayed_ns),
+            rss_kb,
+        })
     }
 
     fn line<const N: usize>(&mut self) -> io::Result<[u64; N]> {
@@ -80,7 +87,7 @@ pub(super) fn report(port: u16) -> io::Result<()> {
         let rss_kb = proc_value("/proc/self/status", "VmRSS")
             .and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok())
             .unwrap_or(0);
-        writeln!(out, "{} {rss_kb}", process_cpu().as_nanos())?;
+        writeln!(out, "{} {} {rss_kb}", process_cpu().as_nanos(), delayed().as_nanos())?;
         out.flush()?;
     }
     Ok(())

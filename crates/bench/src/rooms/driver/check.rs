@@ -56,7 +56,7 @@ enum Copy {
     /// Whole, until everyone is there.
     Joining(Box<Table>),
     /// Only what the viewer alone sees; the rest is the room's.
-    Seated(Table),
+    Seated(Box<Table>),
     /// A message did not check: nothing that builds upon it does.
     Broken,
 }
@@ -220,7 +220,7 @@ impl ClientCheck {
         room.compare(&copy, self.version)?;
         room.compare_own(&copy, self.version, self.viewer)?;
         copy.keep_own();
-        self.copy = Copy::Seated(*copy);
+        self.copy = Copy::Seated(copy);
         Ok(Taken::Compared)
     }
 }

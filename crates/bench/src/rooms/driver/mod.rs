@@ -17,7 +17,7 @@ use self::socket::{Cutter, Piece, Socket, put_pong};
 use self::window::Window;
 use super::case::Case;
 use super::hosted::Hosted;
-use crate::clock::{pin, process_cpu};
+use crate::clock::{delayed, pin, process_cpu};
 use crate::limits::raise_descriptors;
 
 /// How many connections are on their way at once: below any server's backlog.
@@ -50,6 +50,9 @@ pub(super) struct Outcome {
     /// The server's share of one core.
     pub(super) server_core: f64,
     pub(super) driver_core: f64,
+    /// The share of time that the server could have run while something else did.
+    pub(super) server_delayed: f64,
+    pub(super) driver_delayed: f64,
     pub(super) rss_mb: f64,
     pub(super) inputs_sent: u64,
     /// How many of them the rooms say they handled.
@@ -161,7 +164,7 @@ impl<'a> Driver<'a> {
         let mut events = Events::with_capacity(1024);
         let mut pacer = if self.peer == Peer::Playfield { Pacer::new(self.case) } else { Pacer::silent() };
         self.turns(&mut events, &mut pacer, self.case.warm_up)?;
-        let (server_before, driver_before) = (server.stats()?, process_cpu());
+        let (server_before, driver_before) = (server.stats()?, (process_cpu(), delayed()));
         self.turns(&mut events, &mut pacer, CALM)?;
 
         let seconds = Duration::from_secs(self.case.seconds.into());
@@ -171,7 +174,7 @@ impl<'a> Driver<'a> {
         self.window.close();
         let seconds = begin.elapsed().as_secs_f64();
 
-        let (driver_after, server_after) = (process_cpu(), server.stats()?);
+        let (driver_after, server_after) = ((process_cpu(), delayed()), server.stats()?);
         let elapsed = (server_after.at - server_before.at).as_secs_f64();
         let share = |spent: Duration| spent.as_secs_f64() / elapsed;
         let inputs_handled = self.inputs_handled(&mut events, pacer.inputs())?;
@@ -185,7 +188,9 @@ impl<'a> Driver<'a> {
             interval_ms_p50: intervals.percentile(50.0),
             interval_ms_p99: intervals.percentile(99.0),
             server_core: share(server_after.cpu - server_before.cpu),
-            driver_core: share(driver_after - driver_before),
+            driver_core: share(driver_after.0 - driver_before.0),
+            server_delayed: share(server_after.delayed.saturating_sub(server_before.delayed)),
+            driver_delayed: share(driver_after.1.saturating_sub(driver_before.1)),
             rss_mb: server_after.rss_kb as f64 / 1024.0,
             inputs_sent: pacer.inputs(),
             inputs_handled,
