@@ -305,7 +305,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
                 out.post(&from, Mail::Answered { ask, reply });
             }
             Mail::Done { task, note } if open && self.desk.tasks.remove(&task).is_some() => {
-                self.note_or_log(&note, out)
+                self.note_or_log(&note, out);
             }
             Mail::Lost { task } if open => {
                 if let Some(name) = self.desk.tasks.remove(&task) {
