@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
-use playfield_bench::sync::{self, CARDS_MAX, Case, PLAYERS_MAX, SEQUENCES};
+use playfield_bench::sync::{self, CARDS_MAX, Case, PLAYERS_MAX};
 use playfield_state::{Format, Tracking};
 
 use crate::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 
 const HELP: &str = "\
-Usage: playfield bench SUITE [OPTIONS]
+Usage: playfield bench [SUITE] [OPTIONS]
 
+Without a suite: all of them, as they stand (`--json` may be given).
 Each case runs in a process of its own. What is counted is decoded and compared; exit status 1 if not all was equal.
 
 ";
@@ -26,6 +27,8 @@ const ROOMS_HELP: &str = "
 rooms: what a core carries of rooms with 30 players and more, at 20 patches a second; the server on one core, all clients on
 another; and, in the same run, the floor: the same writes and nothing else.
 ";
+
+const ALL: &[Opt] = &[Opt { name: "json", value: "", help: "JSON objects instead of tables" }];
 
 const SYNC: &[Opt] = &[
     Opt { name: "workload", value: "NAME", help: "swift (default) or colyseus" },
@@ -74,22 +77,35 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
         Some(Value(suite)) => match &*suite.to_string_lossy() {
             "sync" => run_sync(parser, out),
             "rooms" => run_rooms(parser, out),
-            other => Err(Usage(format!("there is no suite {other:?}: sync, rooms")).into()),
+            other => Err(Usage(format!("there is no suite {other:?}; there are sync, rooms")).into()),
         },
-        None => Err(Usage("bench needs a suite: sync, rooms".into()).into()),
         Some(Short('h') | Long("help")) => Ok(out.write_all(help().as_bytes())?),
-        Some(other) => Err(unknown(&other, &[])),
+        Some(Long("json")) => run_all(parser, true, out),
+        Some(other) => Err(unknown(&other, ALL)),
+        None => run_all(parser, false, out),
     }
 }
 
+/// Every suite, as it stands.
+fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    if let Some(other) = parser.next()? {
+        return Err(unknown(&other, ALL));
+    }
+    let mut sync = sync::Options::new();
+    sync.json = json;
+    let mut rooms = rooms::Options::new();
+    rooms.json = json;
+    // Both run, whatever comes of the first.
+    let verified = [sync::run(&sync, out)?, rooms::run(&rooms, out)?];
+    done(verified == [true, true])
+}
+
+fn done(verified: bool) -> Result<(), Failure> {
+    if verified { Ok(()) } else { Err(Failure::Unverified) }
+}
+
 fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut options = sync::Options {
-        case: None,
-        json: false,
-        sequences: SEQUENCES,
-        corrupt_one: false,
-        in_process: false,
-    };
+    let mut options = sync::Options::new();
     let mut case = Case::default();
     let mut chosen = false;
     while let Some(argument) = parser.next()? {
@@ -119,7 +135,7 @@ fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
     if chosen || options.in_process {
         options.case = Some(case);
     }
-    if sync::run(&options, out)? { Ok(()) } else { Err(Failure::Unverified) }
+    done(sync::run(&options, out)?)
 }
 
 fn run_rooms(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
@@ -146,5 +162,5 @@ fn run_rooms(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fai
             other => return Err(unknown(&other, ROOMS)),
         }
     }
-    if rooms::run(&options, out)? { Ok(()) } else { Err(Failure::Unverified) }
+    done(rooms::run(&options, out)?)
 }

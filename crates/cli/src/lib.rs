@@ -4,27 +4,32 @@
 
 mod bench;
 mod options;
+mod reports;
+mod serve;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use options::{Failure, Usage};
+use playfield_server::{Config, Server};
+
+use options::{Failure, Usage, unknown};
 
 const HELP: &str = "\
 Usage: playfield [COMMAND] [OPTIONS]
 
 Commands:
-  bench SUITE   measure, and check what was measured: sync
-  help          this text; `help bench` says more
+  serve         serve this programme's rooms; so it does without a command
+  bench SUITE   measure, and check what was measured: sync, rooms
+  help          this text; `help COMMAND` says more
 
 `COMMAND --help` says more of each.
 ";
 
-/// Runs the command that this process was given.
-pub fn main() -> ExitCode {
+/// Runs the command that this process was given. `make` makes the server, when it is to serve.
+pub fn main(make: impl FnOnce(Config) -> Server) -> ExitCode {
     let mut out = io::stdout().lock();
-    match run(std::env::args_os().skip(1), &mut out) {
+    match run(std::env::args_os().skip(1).collect(), make, &mut out) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Usage(Usage(what))) => {
             eprintln!("{what}\nTry `help`.");
@@ -41,25 +46,43 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: impl Iterator<Item = OsString>, out: &mut dyn Write) -> Result<(), Failure> {
-    use lexopt::Arg::{Long, Short, Value};
-    let mut parser = lexopt::Parser::from_args(arguments);
-    match parser.next()? {
-        Some(Value(command)) => match &*command.to_string_lossy() {
-            "bench" => bench::run(&mut parser, out),
-            "help" => help(&mut parser, out),
-            other => Err(Usage(format!("there is no command {other:?}: bench, help")).into()),
-        },
-        None | Some(Short('h') | Long("help")) => Ok(out.write_all(HELP.as_bytes())?),
-        Some(other) => Err(options::unknown(&other, &[])),
+fn run(
+    mut arguments: Vec<OsString>,
+    make: impl FnOnce(Config) -> Server,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let first = arguments.first().map(|argument| argument.to_string_lossy().into_owned());
+    let command = match first.as_deref() {
+        Some("-h" | "--help") => "help".to_owned(),
+        // Options without a command are the server's.
+        Some(option) if option.starts_with('-') => "serve".to_owned(),
+        None => "serve".to_owned(),
+        Some(command) => {
+            arguments.remove(0);
+            command.to_owned()
+        }
+    };
+    let parser = &mut lexopt::Parser::from_args(arguments);
+    match command.as_str() {
+        "serve" => serve::run(parser, make, out),
+        "bench" => bench::run(parser, out),
+        "help" => help(parser, out),
+        other => Err(Usage(format!("there is no command {other:?}; there are serve, bench, help")).into()),
     }
 }
 
 fn help(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    use lexopt::Arg::{Long, Short, Value};
     let text = match parser.next()? {
-        None => HELP.to_owned(),
-        Some(lexopt::Arg::Value(topic)) if topic == "bench" => bench::help(),
-        Some(other) => return Err(Usage(format!("there is no help on {other:?}: bench")).into()),
+        None | Some(Short('h') | Long("help")) => HELP.to_owned(),
+        Some(Value(topic)) => match &*topic.to_string_lossy() {
+            "serve" => serve::help(),
+            "bench" => bench::help(),
+            other => {
+                return Err(Usage(format!("there is no help on {other:?}; there is on serve, bench")).into());
+            }
+        },
+        Some(other) => return Err(unknown(&other, &[])),
     };
     Ok(out.write_all(text.as_bytes())?)
 }

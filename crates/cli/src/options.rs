@@ -42,6 +42,12 @@ pub(crate) fn describe(options: &[Opt]) -> String {
 
 /// An argument that the command does not know.
 pub(crate) fn unknown(argument: &lexopt::Arg<'_>, options: &[Opt]) -> Failure {
+    let people = options.iter().filter(|option| !option.help.is_empty());
+    unknown_among(argument, people.map(|option| option.name.to_owned()))
+}
+
+/// An argument that the command does not know, which takes these options.
+pub(crate) fn unknown_among(argument: &lexopt::Arg<'_>, names: impl Iterator<Item = String>) -> Failure {
     let shown = match argument {
         lexopt::Arg::Short(letter) => format!("-{letter}"),
         lexopt::Arg::Long(name) => format!("--{name}"),
@@ -49,12 +55,7 @@ pub(crate) fn unknown(argument: &lexopt::Arg<'_>, options: &[Opt]) -> Failure {
             return Usage(format!("{value:?} is one argument too many")).into();
         }
     };
-    let known: Vec<String> = options
-        .iter()
-        .filter(|option| !option.help.is_empty())
-        .map(|option| format!("--{}", option.name))
-        .chain(["--help".into()])
-        .collect();
+    let known: Vec<String> = names.chain(["help".into()]).map(|name| format!("--{name}")).collect();
     Usage(format!("there is no option {shown}; there are {}", known.join(", "))).into()
 }
 

@@ -28,7 +28,20 @@ pub struct Options {
 }
 
 /// How often the sequence is restarted unless told otherwise.
-pub const SEQUENCES: u32 = 200;
+const SEQUENCES: u32 = 200;
+
+impl Options {
+    /// All standard cases.
+    pub fn new() -> Self {
+        Self { case: None, json: false, sequences: SEQUENCES, corrupt_one: false, in_process: false }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 const COLUMNS: &[Column] = &[
     ("workload", "workload"),
