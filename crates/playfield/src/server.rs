@@ -40,7 +40,11 @@ struct Page {
 impl Server {
     /// A server without rooms. It serves the browser's client at `/playfield.js`.
     pub fn new() -> Self {
-        Self { types: Vec::new(), pages: Vec::new() }.page("/playfield.js", "text/javascript; charset=utf-8", BROWSER_CLIENT)
+        Self { types: Vec::new(), pages: Vec::new() }.page(
+            "/playfield.js",
+            "text/javascript; charset=utf-8",
+            BROWSER_CLIENT,
+        )
     }
 
     /// Adds a room type, which clients ask for by `name`.
@@ -74,8 +78,13 @@ impl Server {
     }
 
     fn build(self, config: Config) -> playfield_server::Server {
-        let server = self.types.into_iter().fold(playfield_server::Server::new(config), |server, of| server.room_type(of));
-        self.pages.into_iter().fold(server, |server, page| server.page(&page.path, &page.content_type, page.body))
+        let server = self
+            .types
+            .into_iter()
+            .fold(playfield_server::Server::new(config), |server, of| server.room_type(of));
+        self.pages
+            .into_iter()
+            .fold(server, |server, page| server.page(&page.path, &page.content_type, page.body))
     }
 }
 

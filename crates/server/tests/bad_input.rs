@@ -58,7 +58,11 @@ fn garbage_instead_of_a_protocol_is_a_bad_preamble() {
 #[test]
 fn what_is_no_http_request_is_refused_as_one() {
     let server = server(|_| {});
-    for request in ["GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", "GET \r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\n\r\n"] {
+    for request in [
+        "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        "GET \r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\n\r\n",
+    ] {
         let mut stream = connect(&server);
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -107,7 +111,11 @@ fn a_conversation_begins_with_one_hello() {
 fn other_versions_and_formats_are_refused() {
     let server = server(|_| {});
     assert_eq!(raw(&server, &framed(&[0x01, 2])), Some(ErrorCode::UnsupportedProtocol));
-    assert_eq!(raw(&server, &framed(&[0x01, 1, 1, 0, 0, 0, 0])), Some(ErrorCode::WrongFormat), "msgpack is reserved");
+    assert_eq!(
+        raw(&server, &framed(&[0x01, 1, 1, 0, 0, 0, 0])),
+        Some(ErrorCode::WrongFormat),
+        "msgpack is reserved"
+    );
     let mut ann = Client::hello(&server, Transport::WebSocket, Format::Packed, "Ann");
     ann.format = Format::Json;
     ann.say_bytes(b"{\"type\":\"ping\",\"nonce\":1}");
@@ -119,12 +127,21 @@ fn other_versions_and_formats_are_refused() {
 fn truncated_unknown_and_trailing_messages_end_the_connection() {
     let server = server(|_| {});
     let mut bystander = Bystander::new(&server);
-    for message in [&[0x07, 1][..], &[0xEE], &[0x0B, 1, 1], &[0x02, 1, 5, b'a'], &[0x03, 1, 0, 7], &[0x02, 1, 1, 0xFF]] {
+    for message in
+        [&[0x07, 1][..], &[0xEE], &[0x0B, 1, 1], &[0x02, 1, 5, b'a'], &[0x03, 1, 0, 7], &[0x02, 1, 1, 0xFF]]
+    {
         let mut ann = Client::guest(&server, "Ann");
         ann.say_bytes(message);
         assert_eq!(ann.ending(), (Some(ErrorCode::BadMessage), Some(ErrorCode::BadMessage)), "{message:?}");
     }
-    for message in ["{", "{}", "[]", "{\"type\":\"nonsense\"}", "{\"type\":\"ping\"}", "{\"type\":\"ping\",\"nonce\":-1}"] {
+    for message in [
+        "{",
+        "{}",
+        "[]",
+        "{\"type\":\"nonsense\"}",
+        "{\"type\":\"ping\"}",
+        "{\"type\":\"ping\",\"nonce\":-1}",
+    ] {
         let mut ann = Client::hello(&server, Transport::WebSocket, Format::Json, "Ann");
         ann.say_bytes(message.as_bytes());
         assert_eq!(ann.ending().0, Some(ErrorCode::BadMessage), "{message}");
@@ -197,7 +214,9 @@ fn messages_for_a_room_not_joined_are_answered_and_change_nothing() {
     assert_eq!(room, Some(7));
     for message in [ClientMessage::Leave { request: 90, room: 7 }, ClientMessage::Resync { room: 7 }] {
         ann.say(&message);
-        ann.expect(|message| matches!(message, ServerMessage::Error { code: ErrorCode::NotJoined, .. }).then_some(()));
+        ann.expect(|message| {
+            matches!(message, ServerMessage::Error { code: ErrorCode::NotJoined, .. }).then_some(())
+        });
     }
     ann.join_or_create().unwrap();
     ann.count();
@@ -207,9 +226,18 @@ fn messages_for_a_room_not_joined_are_answered_and_change_nothing() {
 fn unknown_messages_and_bad_payloads_are_answered() {
     let server = server(|_| {});
     let mut ann = Client::seated(&server, "Ann");
-    for (index, payload, code) in [(9, &[0][..], ErrorCode::UnknownMessage), (1, &[0xFF], ErrorCode::BadPayload), (0, &[0, 0], ErrorCode::BadPayload)] {
+    for (index, payload, code) in [
+        (9, &[0][..], ErrorCode::UnknownMessage),
+        (1, &[0xFF], ErrorCode::BadPayload),
+        (0, &[0, 0], ErrorCode::BadPayload),
+    ] {
         let request = ann.request_number();
-        ann.say(&ClientMessage::Request { room: ann.room, request, message: MessageRef::Index(index), payload });
+        ann.say(&ClientMessage::Request {
+            room: ann.room,
+            request,
+            message: MessageRef::Index(index),
+            payload,
+        });
         let refused = ann.expect(|message| match message {
             ServerMessage::Error { request: Some(of), code, .. } if *of == request => Some(*code),
             _ => None,
@@ -383,7 +411,11 @@ fn every_cut_of_a_conversation_is_the_same_conversation() {
         let mut ann = Client::open(&server, transport, Format::Packed);
         let hello = Hello::new(Format::Packed);
         let mut bytes = ann.encoded(&ClientMessage::Hello(hello));
-        bytes.extend(ann.encoded(&ClientMessage::JoinOrCreate { request: 1, room_type: "table".into(), options: &[] }));
+        bytes.extend(ann.encoded(&ClientMessage::JoinOrCreate {
+            request: 1,
+            room_type: "table".into(),
+            options: &[],
+        }));
         bytes.extend(ann.encoded(&ClientMessage::Ping { nonce: 77 }));
         for byte in bytes {
             ann.stream.write_all(&[byte]).unwrap();
