@@ -104,7 +104,7 @@ impl Connection {
                 encode_with(&mut self.outbox, opcode, None, write);
             }
             Transport::Native | Transport::Unknown | Transport::Http => {
-                framing::write_frame_with(&mut self.outbox, write)
+                framing::write_frame_with(&mut self.outbox, write);
             }
         }
     }
