@@ -441,7 +441,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// An enum is compared and sent whole; it derives `Data`, `Clone` and `PartialEq` as well.
+/// An enum is compared and sent whole; it derives `Data` and `Clone` as well.
 fn for_enum(ident: &Ident) -> TokenStream {
     let rt = crate::rt();
     quote! {
@@ -460,7 +460,7 @@ fn for_enum(ident: &Ident) -> TokenStream {
                 #rt::Leaf::new(self, now)
             }
             fn diff(&mut self, shadow: &mut Self::Shadow, step: #rt::Step) -> #rt::Changed {
-                shadow.diff(self, step, |a, b| a == b)
+                shadow.diff(self, step)
             }
             fn stamps(shadow: &Self::Shadow) -> #rt::Stamps {
                 shadow.stamps()

@@ -18,7 +18,7 @@ use crate::{Part, PlayerId};
 /// server compares (`bind`, `diff`), the server writes from the shadow alone (`write_*`, `json_*`), the client reads (`read_*`).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be kept in step",
-    note = "derive it: `#[derive(State)]`; collections are `playfield::Map` and `playfield::List`, an enum is `#[derive(State, Data, Clone, PartialEq)]`"
+    note = "derive it: `#[derive(State)]`; collections are `playfield::Map` and `playfield::List`, an enum is `#[derive(State, Data, Clone)]`"
 )]
 pub trait State: Sized {
     /// What was last synced, stamped with versions.
