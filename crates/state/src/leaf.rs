@@ -6,7 +6,7 @@ use playfield_wire::schema::Type;
 use serde_json::Value;
 
 use crate::data::{Data, parse_json};
-use crate::lens::{Changed, Lens, Sight, Stamps, Step};
+use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::{Part, PlayerId, State};
 
@@ -76,6 +76,10 @@ macro_rules! leaf {
             #[inline]
             fn diff(&mut self, shadow: &mut Leaf<Self>, step: Step) -> Changed {
                 shadow.diff(self, step)
+            }
+            #[inline]
+            fn same_shared(&self, shadow: &Leaf<Self>, _: Tracking) -> bool {
+                shadow.value().same(self)
             }
             #[inline]
             fn stamps(shadow: &Leaf<Self>) -> Stamps {

@@ -14,6 +14,7 @@ use super::shadow::MapShadow;
 use super::{Entry, FRESH, MAP_SLOTS_MAX, Map, new_token};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
+use crate::state::{json_owner_field, write_owner_field};
 use crate::{Key, Part, State};
 
 const REMOVED: u8 = 1;
@@ -93,6 +94,23 @@ impl<K: Key, V: State> State for Map<K, V> {
         changed
     }
 
+    fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
+        let in_step = self.track.token == shadow.token && tracking == Tracking::On && !self.track.all;
+        if in_step && self.track.touched.is_empty() && self.track.removed.is_empty() {
+            return true;
+        }
+        self.index.len() == shadow.index.len()
+            && self.index.iter().zip(&shadow.index).all(|((key, &place), (known, &slot))| {
+                key == known
+                    && match (&self.entries[place as usize], &shadow.slot(slot).entry) {
+                        (Some(entry), Some((_, last))) => {
+                            (in_step && !entry.touched) || entry.value.same_shared(last, tracking)
+                        }
+                        _ => false,
+                    }
+            })
+    }
+
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
     }
@@ -126,9 +144,7 @@ impl<K: Key, V: State> State for Map<K, V> {
 
     fn write_owner_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         if !K::IS_PLAYER {
-            return lens
-                .owner_field()
-                .is_some_and(|lens| shadow.stamps.after(lens) && Self::write_patch(shadow, lens, out));
+            return write_owner_field::<Self>(shadow, lens, out);
         }
         match own_entry(shadow, lens) {
             Own::Nothing => false,
@@ -198,12 +214,7 @@ impl<K: Key, V: State> State for Map<K, V> {
 
     fn json_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
         if !K::IS_PLAYER {
-            if let Some(lens) = lens.owner_field()
-                && shadow.stamps.after(lens)
-            {
-                Self::json_patch(shadow, lens, ops);
-            }
-            return;
+            return json_owner_field::<Self>(shadow, lens, ops);
         }
         match own_entry(shadow, lens) {
             Own::Nothing => {}

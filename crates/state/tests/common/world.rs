@@ -61,6 +61,44 @@ model!(World {
     open units,
 });
 
+impl World {
+    /// Changes something, and what has the most policies in it most often.
+    pub(crate) fn change(&mut self, dice: &mut Dice) {
+        match dice.pick(12) {
+            0..=3 => self.players.mutate(dice),
+            4 => self.hands.mutate(dice),
+            5 => self.units.mutate(dice),
+            6 => self.backs.mutate(dice),
+            // Values change places across collections.
+            7 if dice.once_in(3) => {
+                let (mut one, two) = (std::mem::take(self.players.entry(PlayerId(1))), PlayerId(2));
+                match dice.pick(5) {
+                    0 => std::mem::swap(&mut one.items, &mut self.players.entry(two).items),
+                    1 => std::mem::swap(&mut one.slots, &mut self.players.entry(two).slots),
+                    2 => std::mem::swap(&mut one.boxes, &mut self.players.entry(two).boxes),
+                    3 => std::mem::swap(&mut one.notes, &mut self.log),
+                    _ => {
+                        if let Some(held) = &mut one.held
+                            && let Some(slot) = one.slots.get_mut(0)
+                        {
+                            std::mem::swap(held, slot);
+                        }
+                    }
+                }
+                self.players.insert(PlayerId(1), one);
+            }
+            _ => self.mutate(dice),
+        }
+    }
+
+    /// A world in which something has happened.
+    pub(crate) fn changed(times: u64) -> Self {
+        let mut world = Self::default();
+        (0..times).for_each(|seed| world.change(&mut Dice::new(seed)));
+        world
+    }
+}
+
 /// Compared and sent whole.
 #[derive(State, Data, Default, Clone, PartialEq, Debug)]
 pub(crate) enum Weather {
