@@ -308,42 +308,14 @@ impl<T: State> List<T> {
     }
 
     fn read_shape(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        let ops = read_ops(reader, self.items.len())?;
         let mut items: Vec<Option<T>> = self.items.drain(..).map(|item| Some(item.value)).collect();
-        // An insertion is followed by its element, or was taken back by a removal; the server sends no more of them than this.
-        let inserted_max = (items.len() + reader.remaining()) as u64;
-        let mut inserted = 0_u64;
-        for op in 0.. {
-            let at = reader.offset();
-            let word = reader.varint()?;
-            if word == 0 {
-                break;
-            }
-            if op >= LIST_OPS_MAX {
-                return Err(DecodeError::new(
-                    at,
-                    format!("more than {LIST_OPS_MAX} changes of shape came for one list"),
-                ));
-            }
-            let (count, index) = (word / 2, reader.varint()?);
-            let length = items.len() as u64;
-            if word % 2 == 0 {
-                if count == 0 || index.saturating_add(count) > length {
-                    return Err(DecodeError::new(
-                        at,
-                        format!("{count} elements can't go from {index} of a list of {length}"),
-                    ));
+        for op in ops {
+            match op {
+                Op::Remove { index, count } => drop(items.drain(index as usize..(index + count) as usize)),
+                Op::Insert { index, count } => {
+                    drop(items.splice(index as usize..index as usize, (0..count).map(|_| None)));
                 }
-                items.drain(index as usize..(index + count) as usize);
-            } else {
-                inserted = inserted.saturating_add(count);
-                if count == 0 || index > length || inserted > inserted_max {
-                    return Err(DecodeError::new(
-                        at,
-                        format!("{count} elements can't come at {index} of a list of {length}"),
-                    ));
-                }
-                let index = index as usize;
-                items.splice(index..index, (0..count).map(|_| None));
             }
         }
         let mut next = 0;
@@ -360,4 +332,57 @@ impl<T: State> List<T> {
         self.extend(whole);
         Ok(())
     }
+}
+
+/// Reads the changes of shape of a list of this length, and sees that they fit it before any is made.
+fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>, DecodeError> {
+    let begin = reader.offset();
+    // No more came than are left now, and of those each stood here before or is sent.
+    let inserted_max = (length + reader.remaining()) as u64;
+    let mut length = length as u64;
+    let mut inserted = 0_u64;
+    let mut ops = Vec::new();
+    loop {
+        let at = reader.offset();
+        let word = reader.varint()?;
+        if word == 0 {
+            break;
+        }
+        if ops.len() == LIST_OPS_MAX {
+            return Err(DecodeError::new(
+                at,
+                format!("more than {LIST_OPS_MAX} changes of shape came for one list"),
+            ));
+        }
+        let (count, index) = (word / 2, reader.varint()?);
+        let fits = match word % 2 {
+            0 => index.saturating_add(count) <= length,
+            _ => index <= length && count <= inserted_max - inserted,
+        };
+        let (Ok(count32), Ok(index32), true) =
+            (u32::try_from(count), u32::try_from(index), fits && count > 0)
+        else {
+            let verb = if word % 2 == 0 { "go from" } else { "come at" };
+            return Err(DecodeError::new(
+                at,
+                format!("{count} elements can't {verb} {index} of a list of {length}"),
+            ));
+        };
+        if word % 2 == 0 {
+            length -= count;
+            ops.push(Op::Remove { index: index32, count: count32 });
+        } else {
+            length += count;
+            inserted += count;
+            ops.push(Op::Insert { index: index32, count: count32 });
+        }
+    }
+    // A list to which more came than are left is sent whole; so the work is in proportion to the list.
+    if inserted > length {
+        return Err(DecodeError::new(
+            begin,
+            format!("{inserted} elements came to a list, of which {length} are left"),
+        ));
+    }
+    Ok(ops)
 }
