@@ -35,6 +35,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
@@ -44,12 +45,15 @@ use playfield_wire::message::MessageRef;
 
 use crate::core::RoomCore;
 use crate::{
-    Accepts, AnyRoom, Birth, Emits, Entrant, Error, EventHeader, Facts, Job, Link, Mail, Message, Outlet,
-    Result, Room, Task,
+    Accepts, AnyRoom, AskId, Asks, Birth, Emits, Entrant, Error, EventHeader, Facts, Job, Link, Mail,
+    Message, Note, Notes, Outlet, Result, Room, Task,
 };
 
 /// The id of a simulated room.
 pub const ROOM_ID: &str = "sim";
+
+/// The id of the room that [`Sim::tell`] and [`Sim::ask`] speak for.
+pub const OTHER_ROOM_ID: &str = "other";
 
 /// A room, its simulated players, and the time.
 pub struct Sim<R: Room + Default> {
@@ -146,13 +150,30 @@ impl<R: Room + Default> Sim<R> {
     /// # Errors
     /// As [`join`](Self::join).
     pub fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
+        self.enter(name, None, format)
+    }
+
+    /// Seats a player whom the authenticator knows.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn join_as(&mut self, name: &str, user: &str) -> Result<PlayerId> {
+        self.enter(name, Some(user.into()), Format::Packed)
+    }
+
+    fn enter(&mut self, name: &str, user: Option<String>, format: Format) -> Result<PlayerId> {
         self.links += 1;
         let link = Link(self.links);
         if format == Format::Json {
             self.out.json.push(link);
         }
-        let entrant = Entrant { link, format, name: name.into(), user: None };
-        let player = self.core.join(self.now, entrant, &mut self.out)?;
+        let entrant = Entrant { link, format, name: name.into(), user };
+        let joined = self.core.join(self.now, entrant, &mut self.out);
+        self.gone();
+        if joined.is_err() {
+            self.out.events.retain(|event| event.link != link);
+        }
+        let player = joined?;
         let copies =
             Copies { link, packed: Mirror::new(), json: JsonMirror::new(), version: 0, stalled: false };
         self.players.insert(player, copies);
@@ -164,6 +185,7 @@ impl<R: Room + Default> Sim<R> {
     pub fn leave(&mut self, player: PlayerId) {
         self.players.remove(&player);
         self.core.leave(self.now, player, &mut self.out);
+        self.gone();
     }
 
     /// A player asks, and is answered.
@@ -319,20 +341,39 @@ impl<R: Room + Default> Sim<R> {
             .collect()
     }
 
+    /// The numbers of the background work that has not ended, oldest first.
+    pub fn background(&self) -> Vec<u64> {
+        let Record { tasks, jobs, .. } = &self.out;
+        let mut numbers: Vec<u64> =
+            tasks.iter().map(|(task, _)| *task).chain(jobs.iter().map(|(task, _)| *task)).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Ends background work with `note`, without running it: for work that would need the outside world.
+    ///
+    /// # Panics
+    /// If no such work is under way.
+    pub fn finish<M: Message>(&mut self, task: u64, note: &M)
+    where
+        R: Notes<M>,
+    {
+        assert!(self.background().contains(&task), "no background work {task} is under way");
+        self.out.tasks.retain(|(number, _)| *number != task);
+        self.out.jobs.retain(|(number, _)| *number != task);
+        self.mail(Mail::Done { task, note: Note::of(note) });
+    }
+
     /// Runs the computations that wait, and lets the waiting work go as far as it can. Says how many ended.
     pub fn run_background(&mut self) -> usize {
         let mut ended = Vec::new();
         for (task, job) in std::mem::take(&mut self.out.jobs) {
-            ended.push(
-                std::panic::catch_unwind(std::panic::AssertUnwindSafe(job))
-                    .map_or(Mail::Lost { task }, |note| Mail::Done { task, note }),
-            );
+            let done = catch_unwind(AssertUnwindSafe(job));
+            ended.push(done.map_or(Mail::Lost { task }, |note| Mail::Done { task, note }));
         }
         for (task, mut work) in std::mem::take(&mut self.out.tasks) {
-            let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                work.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()))
-            }));
-            match polled {
+            let poll = || work.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()));
+            match catch_unwind(AssertUnwindSafe(poll)) {
                 Ok(Poll::Ready(note)) => ended.push(Mail::Done { task, note }),
                 Ok(Poll::Pending) => self.out.tasks.push((task, work)),
                 Err(_) => ended.push(Mail::Lost { task }),
@@ -343,6 +384,50 @@ impl<R: Room + Default> Sim<R> {
             self.mail(mail);
         }
         count
+    }
+
+    /// Another room tells this one something.
+    pub fn tell<M: Message>(&mut self, note: &M)
+    where
+        R: Notes<M>,
+    {
+        self.mail(Mail::Told { from: OTHER_ROOM_ID.into(), note: Note::of(note) });
+    }
+
+    /// Another room asks this one, and is answered.
+    ///
+    /// # Errors
+    /// The room's refusal, `room_failed` if it panicked, or `room_not_found` if it has ended.
+    pub fn ask<M: Message>(&mut self, note: &M) -> Result<M::Reply>
+    where
+        R: Notes<M>,
+    {
+        self.requests += 1;
+        let number = u64::from(self.requests);
+        self.mail(Mail::Asked { from: OTHER_ROOM_ID.into(), ask: number, note: Note::of(note) });
+        let mine = |(to, mail): &(String, Mail)| {
+            to == OTHER_ROOM_ID && matches!(mail, Mail::Answered { ask, .. } if *ask == number)
+        };
+        let place = self.out.posts.iter().rposition(mine).expect("a request is always answered");
+        match self.out.posts.remove(place).1 {
+            Mail::Answered { reply: Ok(reply), .. } => M::Reply::read(Format::Packed, &reply)
+                .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string())),
+            Mail::Answered { reply: Err(error), .. } => Err(error),
+            _ => unreachable!("it was looked for as an answer"),
+        }
+    }
+
+    /// Answers a request that this room sent to another.
+    pub fn answer<M: Message>(&mut self, ask: AskId, reply: Result<M::Reply>)
+    where
+        R: Asks<M>,
+    {
+        let reply = reply.map(|reply| {
+            let mut payload = Vec::new();
+            reply.encode(&mut payload);
+            payload
+        });
+        self.mail(Mail::Answered { ask: ask.0, reply });
     }
 
     /// Gives the room mail, as its host would.
