@@ -82,6 +82,11 @@ impl<R: Room> RoomCore<R> {
         self.live.as_ref().map(|live| &live.state)
     }
 
+    /// Its code panicked where there was no outlet; it ends at the next call.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
     /// Sets the time, and does what had to wait for an outlet. `false` if the room has ended.
     fn begin(&mut self, at: Duration, out: &mut dyn Outlet) -> bool {
         self.desk.now = self.desk.now.max(at);
@@ -346,7 +351,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
 
     fn wake_at(&self) -> Option<Duration> {
         self.live.as_ref()?;
-        if self.failure.is_some() || !self.nursery.is_empty() {
+        if self.has_failed() || !self.nursery.is_empty() {
             return Some(self.desk.now);
         }
         self.desk.timers.next_due().into_iter().chain(self.empty_until()).min()

@@ -34,20 +34,21 @@
 //! assert_eq!(sim.copy(ann).value, 2);
 //! ```
 
+mod copies;
+mod elsewhere;
+mod record;
+
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
-use playfield_state::{Data, Format, JsonMirror, Mirror, PlayerId, Tracking, view};
+use playfield_state::{Data, Format, JsonMirror, Mirror, PlayerId, Tracking};
 use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
 
+use self::copies::Copies;
+use self::record::{Record, SentEvent};
 use crate::core::RoomCore;
-use crate::{
-    Accepts, AnyRoom, AskId, Asks, Birth, Emits, Entrant, Error, EventHeader, Facts, Job, Link, Mail,
-    Message, Note, Notes, Outlet, Result, Room, Task,
-};
+use crate::{Accepts, AnyRoom, Birth, Emits, Entrant, Error, Facts, Link, Message, Result, Room};
 
 /// The id of a simulated room.
 pub const ROOM_ID: &str = "sim";
@@ -65,15 +66,6 @@ pub struct Sim<R: Room + Default> {
     out: Record,
     links: u64,
     requests: u32,
-}
-
-/// What one player has.
-struct Copies<R> {
-    link: Link,
-    packed: Mirror<R>,
-    json: JsonMirror,
-    version: u64,
-    stalled: bool,
 }
 
 impl<R: Room + Default> Sim<R> {
@@ -294,6 +286,10 @@ impl<R: Room + Default> Sim<R> {
                 copies.follow(player, &mut self.core);
             }
         }
+        if self.core.has_failed() {
+            self.core.wake(self.now, &mut self.out);
+            self.gone();
+        }
     }
 
     /// From here on this player's connection takes nothing.
@@ -341,106 +337,6 @@ impl<R: Room + Default> Sim<R> {
             .collect()
     }
 
-    /// The numbers of the background work that has not ended, oldest first.
-    pub fn background(&self) -> Vec<u64> {
-        let Record { tasks, jobs, .. } = &self.out;
-        let mut numbers: Vec<u64> =
-            tasks.iter().map(|(task, _)| *task).chain(jobs.iter().map(|(task, _)| *task)).collect();
-        numbers.sort_unstable();
-        numbers
-    }
-
-    /// Ends background work with `note`, without running it: for work that would need the outside world.
-    ///
-    /// # Panics
-    /// If no such work is under way.
-    pub fn finish<M: Message>(&mut self, task: u64, note: &M)
-    where
-        R: Notes<M>,
-    {
-        assert!(self.background().contains(&task), "no background work {task} is under way");
-        self.out.tasks.retain(|(number, _)| *number != task);
-        self.out.jobs.retain(|(number, _)| *number != task);
-        self.mail(Mail::Done { task, note: Note::of(note) });
-    }
-
-    /// Runs the computations that wait, and lets the waiting work go as far as it can. Says how many ended.
-    pub fn run_background(&mut self) -> usize {
-        let mut ended = Vec::new();
-        for (task, job) in std::mem::take(&mut self.out.jobs) {
-            let done = catch_unwind(AssertUnwindSafe(job));
-            ended.push(done.map_or(Mail::Lost { task }, |note| Mail::Done { task, note }));
-        }
-        for (task, mut work) in std::mem::take(&mut self.out.tasks) {
-            let poll = || work.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()));
-            match catch_unwind(AssertUnwindSafe(poll)) {
-                Ok(Poll::Ready(note)) => ended.push(Mail::Done { task, note }),
-                Ok(Poll::Pending) => self.out.tasks.push((task, work)),
-                Err(_) => ended.push(Mail::Lost { task }),
-            }
-        }
-        let count = ended.len();
-        for mail in ended {
-            self.mail(mail);
-        }
-        count
-    }
-
-    /// Another room tells this one something.
-    pub fn tell<M: Message>(&mut self, note: &M)
-    where
-        R: Notes<M>,
-    {
-        self.mail(Mail::Told { from: OTHER_ROOM_ID.into(), note: Note::of(note) });
-    }
-
-    /// Another room asks this one, and is answered.
-    ///
-    /// # Errors
-    /// The room's refusal, `room_failed` if it panicked, or `room_not_found` if it has ended.
-    pub fn ask<M: Message>(&mut self, note: &M) -> Result<M::Reply>
-    where
-        R: Notes<M>,
-    {
-        self.requests += 1;
-        let number = u64::from(self.requests);
-        self.mail(Mail::Asked { from: OTHER_ROOM_ID.into(), ask: number, note: Note::of(note) });
-        let mine = |(to, mail): &(String, Mail)| {
-            to == OTHER_ROOM_ID && matches!(mail, Mail::Answered { ask, .. } if *ask == number)
-        };
-        let place = self.out.posts.iter().rposition(mine).expect("a request is always answered");
-        match self.out.posts.remove(place).1 {
-            Mail::Answered { reply: Ok(reply), .. } => M::Reply::read(Format::Packed, &reply)
-                .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string())),
-            Mail::Answered { reply: Err(error), .. } => Err(error),
-            _ => unreachable!("it was looked for as an answer"),
-        }
-    }
-
-    /// Answers a request that this room sent to another.
-    pub fn answer<M: Message>(&mut self, ask: AskId, reply: Result<M::Reply>)
-    where
-        R: Asks<M>,
-    {
-        let reply = reply.map(|reply| {
-            let mut payload = Vec::new();
-            reply.encode(&mut payload);
-            payload
-        });
-        self.mail(Mail::Answered { ask: ask.0, reply });
-    }
-
-    /// Gives the room mail, as its host would.
-    pub fn mail(&mut self, mail: Mail) {
-        self.core.mail(self.now, mail, &mut self.out);
-        self.gone();
-    }
-
-    /// What the room sent to other rooms since it was last asked for.
-    pub fn posted(&mut self) -> Vec<(String, Mail)> {
-        std::mem::take(&mut self.out.posts)
-    }
-
     /// Why a player is not here any more.
     pub fn why_gone(&self, player: PlayerId) -> Option<&Error> {
         self.out.gone.get(&player)
@@ -484,98 +380,5 @@ impl<R: Room + Default> Sim<R> {
 
     fn copies_mut(&mut self, player: PlayerId) -> &mut Copies<R> {
         self.players.get_mut(&player).expect("no such player")
-    }
-}
-
-impl<R: Room + Default> Copies<R> {
-    /// Takes the copies to the room's version, and checks them.
-    fn follow(&mut self, player: PlayerId, core: &mut RoomCore<R>) {
-        let mut body = Vec::new();
-        if self.version == 0 {
-            core.snapshot(player, Format::Packed, &mut body);
-            self.packed.snapshot(&body).expect("a snapshot fits");
-            body.clear();
-            core.snapshot(player, Format::Json, &mut body);
-            self.json.snapshot(&body).expect("a snapshot fits");
-        } else {
-            if core.patch(player, self.version, Format::Packed, &mut body) {
-                self.packed.patch(&body).expect("a patch fits");
-            }
-            body.clear();
-            if core.patch(player, self.version, Format::Json, &mut body) {
-                self.json.patch(&body).expect("a patch fits");
-            }
-        }
-        self.version = core.version();
-        let Some(state) = core.state() else { return };
-        let seen = view(state, Some(player));
-        assert_eq!(
-            view(self.packed.state(), Some(player)),
-            seen,
-            "player {player}'s packed copy is not what they may see"
-        );
-        assert_eq!(*self.json.state(), seen, "player {player}'s JSON copy is not what they may see");
-    }
-}
-
-/// What the room gave out.
-#[derive(Default)]
-struct Record {
-    answers: BTreeMap<u32, (Format, Result<Vec<u8>>)>,
-    errors: Vec<(Link, Error)>,
-    events: Vec<SentEvent>,
-    removed: Vec<(Link, Error)>,
-    gone: BTreeMap<PlayerId, Error>,
-    tasks: Vec<(u64, Task)>,
-    jobs: Vec<(u64, Job)>,
-    posts: Vec<(String, Mail)>,
-    json: Vec<Link>,
-}
-
-struct SentEvent {
-    link: Link,
-    index: u32,
-    payload: Vec<u8>,
-}
-
-impl Record {
-    fn format_of(&self, link: Link) -> Format {
-        if self.json.contains(&link) { Format::Json } else { Format::Packed }
-    }
-}
-
-impl Outlet for Record {
-    fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
-        self.answers.insert(request, (self.format_of(link), Ok(payload.to_vec())));
-    }
-
-    fn error(&mut self, link: Link, request: Option<u32>, error: &Error) {
-        match request {
-            Some(request) => {
-                self.answers.insert(request, (self.format_of(link), Err(error.clone())));
-            }
-            None => self.errors.push((link, error.clone())),
-        }
-    }
-
-    fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
-        self.events.push(SentEvent { link, index: event.index, payload: payload.to_vec() });
-    }
-
-    fn removed(&mut self, link: Link, why: &Error) {
-        self.removed.push((link, why.clone()));
-    }
-
-    fn spawn(&mut self, task: u64, work: Task) {
-        self.tasks.push((task, work));
-    }
-
-    fn compute(&mut self, task: u64, job: Job) -> Result<()> {
-        self.jobs.push((task, job));
-        Ok(())
-    }
-
-    fn post(&mut self, to: &str, mail: Mail) {
-        self.posts.push((to.to_owned(), mail));
     }
 }
