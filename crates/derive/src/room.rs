@@ -1,9 +1,10 @@
 //! `#[room(…)]`: what a room type declares, and how messages find their handlers.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
 use syn::{Ident, ImplItem, ItemImpl, LitInt, Path, Token, parenthesized};
 
 /// What stands in the attribute's brackets.
@@ -97,12 +98,15 @@ fn number(
 /// Completes the `impl Room`, and writes what was declared.
 pub(crate) fn expand_room(arguments: &Arguments, mut item: ItemImpl) -> syn::Result<TokenStream> {
     let rt = crate::rt();
-    if !item
-        .trait_
-        .as_ref()
-        .is_some_and(|(_, path, _)| path.segments.last().is_some_and(|last| last.ident == "Room"))
-    {
+    let of_room = item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last());
+    if of_room.is_none_or(|last| last.ident != "Room") {
         return Err(syn::Error::new_spanned(&item.self_ty, "#[room(…)] stands before `impl Room for …`"));
+    }
+    if !item.generics.params.is_empty() {
+        return Err(syn::Error::new_spanned(
+            &item.generics,
+            "a room type has no parameters: what its clients see must be known when they are built",
+        ));
     }
     let defined = |name: &str| {
         item.items.iter().any(|item| match item {
@@ -127,11 +131,34 @@ pub(crate) fn expand_room(arguments: &Arguments, mut item: ItemImpl) -> syn::Res
     let room = &item.self_ty;
     let declared = declared(&rt, room, arguments);
     let markers = markers(&rt, room, arguments);
+    let checks = checks(&rt, room, arguments);
     Ok(quote! {
         #item
         #declared
         #markers
+        #checks
     })
+}
+
+/// What only the compiler can see: that no two names are equal, whatever the types are called here, and that all that is owned has
+/// an owner.
+fn checks(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {
+    let Arguments { messages, events, notes, asks, .. } = arguments;
+    let distinct = [messages, events, notes, asks].into_iter().flat_map(|list| {
+        list.iter().enumerate().skip(1).map(move |(place, path)| {
+            let before = &list[..place];
+            quote_spanned! { path.span() =>
+                const _: () = #rt::new_name(<#path as #rt::Message>::NAME, &[#(<#before as #rt::Message>::NAME),*]);
+            }
+        })
+    });
+    let owned = quote_spanned! { room.span() =>
+        const _: () = ::std::assert!(
+            !<#room as #rt::State>::NEEDS_OWNER,
+            "a field with #[sync(owner)] has no owner: it must be a map keyed by PlayerId, or stand inside an entry of one"
+        );
+    };
+    quote!(#(#distinct)* #owned)
 }
 
 fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {

@@ -49,6 +49,15 @@ pub(crate) enum Effect {
     Close(String),
 }
 
+impl Effect {
+    pub(crate) fn into_close(self) -> Option<String> {
+        match self {
+            Self::Kick(..) => None,
+            Self::Close(text) => Some(text),
+        }
+    }
+}
+
 impl Desk {
     pub(crate) fn new(id: String, seed: u64, facts: Facts) -> Self {
         Self {
@@ -117,7 +126,7 @@ impl<'a, R> Context<'a, R> {
         self.seats.get(&id)
     }
 
-    /// Sends an event to all players.
+    /// Sends an event to all players. While the room is created there are none: the event is dropped.
     pub fn emit<E: Message>(&mut self, event: &E)
     where
         R: Emits<E>,
@@ -176,12 +185,12 @@ impl<'a, R> Context<'a, R> {
         self.desk.timers.cancel(timer)
     }
 
-    /// Takes a player out, after this callback, with a text for that player.
+    /// Takes a player out, after this callback, with a text for that player. Whoever is just joining is not let in then.
     pub fn kick(&mut self, player: PlayerId, text: impl Into<String>) {
         self.desk.effects.push(Effect::Kick(player, text.into()));
     }
 
-    /// Ends the room, after this callback, with a text for all players.
+    /// Ends the room, after this callback, with a text for all players. While it is created, that refuses the creation.
     pub fn close(&mut self, text: impl Into<String>) {
         self.desk.effects.push(Effect::Close(text.into()));
     }
@@ -229,7 +238,7 @@ impl<'a, R> Context<'a, R> {
     /// Sends a message to another room, which takes it by [`On`](crate::On). If that room is gone, nothing happens.
     pub fn tell<M: Message>(&mut self, room_id: &str, message: &M) {
         let from = self.desk.id.clone();
-        self.out.post(room_id, Mail::Told { from, note: note(message) });
+        self.out.post(room_id, Mail::Told { from, note: Note::of(message) });
     }
 
     /// Sends a request to another room. The answer, or that there is none, comes to [`Answer`](crate::Answer).
@@ -240,7 +249,7 @@ impl<'a, R> Context<'a, R> {
         let ask = self.desk.number();
         self.desk.asks.insert(ask, M::NAME);
         let from = self.desk.id.clone();
-        self.out.post(room_id, Mail::Asked { from, ask, note: note(message) });
+        self.out.post(room_id, Mail::Asked { from, ask, note: Note::of(message) });
         AskId(ask)
     }
 
@@ -253,7 +262,7 @@ impl<'a, R> Context<'a, R> {
     {
         let task = self.desk.number();
         self.desk.tasks.insert(task, M::NAME);
-        self.out.spawn(task, Box::pin(async move { note(&work.await) }));
+        self.out.spawn(task, Box::pin(async move { Note::of(&work.await) }));
     }
 
     /// Queues work that computes, on a bounded pool of threads. What it ends with comes to the room by [`On`](crate::On).
@@ -265,7 +274,7 @@ impl<'a, R> Context<'a, R> {
         R: Notes<M>,
     {
         let task = self.desk.number();
-        self.out.compute(task, Box::new(move || note(&work())))?;
+        self.out.compute(task, Box::new(move || Note::of(&work())))?;
         self.desk.tasks.insert(task, M::NAME);
         Ok(())
     }
@@ -304,14 +313,8 @@ impl<'a, R> Context<'a, R> {
         );
         // Never due in the wake that set it: a room that sets timers without wait can't hold up the shard.
         let at = self.desk.now.saturating_add(wait.max(Duration::from_nanos(1)));
-        self.desk.timers.set(at, every, note(message))
+        self.desk.timers.set(at, every, Note::of(message))
     }
-}
-
-fn note<M: Message>(message: &M) -> Note {
-    let mut payload = Vec::new();
-    message.encode(&mut payload);
-    Note { name: M::NAME.to_owned(), payload }
 }
 
 fn limit(text: String) -> Error {

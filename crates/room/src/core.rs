@@ -23,6 +23,9 @@ pub(crate) struct RoomCore<R: Room> {
     empty_since: Option<Duration>,
     /// What `create` sent before there was anyone to send it.
     nursery: Nursery,
+    /// Who is about to be let in, and why it came to nothing. That answers the join, so nothing else is told to the link.
+    joining: Option<PlayerId>,
+    turned_away: Option<Error>,
     /// A panic where there was no outlet to tell the players by; they are told at the next call.
     failure: Option<String>,
     reply: Vec<u8>,
@@ -41,17 +44,23 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
-        let options = options::<R>(birth.format, birth.options)?;
-        let facts = Facts { capacity: R::SETTINGS.capacity, private: birth.private, ..Facts::default() };
-        let mut desk = Desk::new(birth.id, birth.seed, facts);
-        let (seats, mut nursery) = (Seats::new(), Nursery::default());
-        let made = catch_unwind(AssertUnwindSafe(|| {
+        let Birth { id, seed, private, options, format } = birth;
+        let facts = Facts { capacity: R::SETTINGS.capacity, private, ..Facts::default() };
+        let mut desk = Desk::new(id, seed, facts);
+        let seats = Seats::new();
+        // Defaults, decoders and destructors are the room's code as much as `create` is.
+        let made = guard(|| {
+            let options = read_options::<R>(format, options)?;
+            let mut nursery = Nursery::default();
             let mut state = R::create(options, &mut Context::new(&seats, &mut desk, &mut nursery))?;
+            if let Some(text) = desk.effects.drain(..).find_map(Effect::into_close) {
+                return Err(Error::new(ErrorCode::Refused, text));
+            }
             let tracker = Tracker::new(&mut state, tracking);
-            Ok(Live { state, tracker })
-        }));
-        let live = made.unwrap_or_else(|panic| {
-            log::error!("room {} panicked while it was created: {}", desk.id, panic_text(&*panic));
+            Ok((Live { state, tracker }, nursery))
+        });
+        let (live, nursery) = made.unwrap_or_else(|panic| {
+            log::error!("room {} panicked while it was created: {panic}", desk.id);
             Err(Error::new(ErrorCode::Internal, "the room could not be created"))
         })?;
         Ok(Self {
@@ -61,6 +70,8 @@ impl<R: Room> RoomCore<R> {
             next_player: 1,
             empty_since: Some(Duration::ZERO),
             nursery,
+            joining: None,
+            turned_away: None,
             failure: None,
             reply: Vec::new(),
         })
@@ -69,6 +80,11 @@ impl<R: Room> RoomCore<R> {
     /// The state, while the room is open.
     pub(crate) fn state(&self) -> Option<&R> {
         self.live.as_ref().map(|live| &live.state)
+    }
+
+    /// Its code panicked where there was no outlet; it ends at the next call.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.is_some()
     }
 
     /// Sets the time, and does what had to wait for an outlet. `false` if the room has ended.
@@ -92,10 +108,10 @@ impl<R: Room> RoomCore<R> {
     ) -> Option<T> {
         let Live { state, .. } = self.live.as_mut()?;
         let (seats, desk) = (&self.seats, &mut self.desk);
-        match catch_unwind(AssertUnwindSafe(|| code(state, seats, &mut Context::new(seats, desk, out)))) {
+        match guard(|| code(state, seats, &mut Context::new(seats, desk, out))) {
             Ok(done) => Some(done),
             Err(panic) => {
-                self.fail(&panic_text(&*panic), out);
+                self.fail(&panic, out);
                 None
             }
         }
@@ -108,7 +124,7 @@ impl<R: Room> RoomCore<R> {
                 match effect {
                     Effect::Kick(player, text) => {
                         if let Some(player) = self.unseat(player) {
-                            out.removed(player.link, &Error::new(ErrorCode::Kicked, text));
+                            self.dismiss(&player, &Error::new(ErrorCode::Kicked, text), out);
                             self.act(out, |room, _, cx| room.leave(&player, cx));
                         }
                     }
@@ -120,15 +136,33 @@ impl<R: Room> RoomCore<R> {
 
     /// Ends the room: every player is told, the state goes.
     fn end(&mut self, why: &Error, out: &mut dyn Outlet) {
-        let Some(live) = self.live.take() else { return };
+        if self.live.is_none() {
+            return;
+        }
         for player in std::mem::take(&mut self.seats).into_values() {
-            out.removed(player.link, why);
+            self.dismiss(&player, why, out);
         }
         self.desk.facts.players = 0;
         self.desk.effects.clear();
-        // A destructor is the room's code, too.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(live))) {
-            log::error!("room {} panicked while it was dropped: {}", self.desk.id, panic_text(&*panic));
+        self.discard();
+    }
+
+    /// Tells a player who has no seat any more.
+    fn dismiss(&mut self, player: &Player, why: &Error, out: &mut dyn Outlet) {
+        if self.joining == Some(player.id) {
+            self.turned_away = Some(why.clone());
+        } else {
+            out.removed(player.link, why);
+        }
+    }
+
+    /// Drops all that is the user's: a destructor is the room's code, too.
+    fn discard(&mut self) {
+        let Self { live, nursery, .. } = self;
+        for panic in [guard(|| drop(live.take())), guard(|| drop(std::mem::take(nursery)))] {
+            if let Err(panic) = panic {
+                log::error!("room {} panicked while it was dropped: {panic}", self.desk.id);
+            }
         }
     }
 
@@ -174,14 +208,11 @@ impl<R: Room> RoomCore<R> {
         let Some(Live { tracker, .. }) = self.live.as_mut().filter(|_| self.failure.is_none()) else {
             return false;
         };
-        match catch_unwind(AssertUnwindSafe(|| write(tracker, body))) {
-            Ok(any) => any,
-            Err(panic) => {
-                body.truncate(start);
-                self.failure = Some(panic_text(&*panic));
-                false
-            }
-        }
+        guard(|| write(tracker, body)).unwrap_or_else(|panic| {
+            body.truncate(start);
+            self.failure = Some(panic);
+            false
+        })
     }
 
     fn empty_until(&self) -> Option<Duration> {
@@ -225,35 +256,25 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             ));
         }
         let id = PlayerId(self.next_player);
+        // Used up even if the room refuses: nothing that its code kept under this number may fall to the next player.
+        self.next_player += 1;
         let Entrant { link, format, name, user } = entrant;
         self.seats.insert(id, Player { id, name, user, link, format });
         self.desk.facts.players += 1;
         let was_empty = self.empty_since.take();
+        self.joining = Some(id);
         let joined = self.act(out, |room, seats, cx| match seats.get(&id) {
             Some(player) => room.join(player, cx),
             None => Ok(()),
         });
-        match joined {
-            Some(Ok(())) => {
-                self.next_player += 1;
-                self.settle(out);
-                if self.seats.contains_key(&id) {
-                    Ok(id)
-                } else {
-                    Err(Error::new(
-                        ErrorCode::Refused,
-                        "the room ended, or took its leave of you, as you joined",
-                    ))
-                }
-            }
-            Some(Err(error)) => {
-                self.unseat(id);
-                self.empty_since = self.empty_since.and(was_empty);
-                self.settle(out);
-                Err(error)
-            }
-            None => Err(Error::new(ErrorCode::RoomFailed, "the room failed as you joined")),
+        if let Some(Err(error)) = joined {
+            self.unseat(id);
+            self.empty_since = self.empty_since.and(was_empty);
+            self.turned_away = Some(error);
         }
+        self.settle(out);
+        self.joining = None;
+        self.turned_away.take().map_or(Ok(id), Err)
     }
 
     fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn Outlet) {
@@ -277,19 +298,16 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if !self.begin(at, out) {
             return;
         }
-        let Some(&Player { link, format, .. }) = self.seats.get(&player) else { return };
-        let mut reply = std::mem::take(&mut self.reply);
+        let Self { live: Some(Live { state, .. }), seats, desk, reply, .. } = self else { return };
+        let Some(player) = seats.get(&player) else { return };
         reply.clear();
-        let done = self.act(out, |room, seats, cx| {
-            let player = seats.get(&player).ok_or_else(|| Error::from("no such player"))?;
-            R::dispatch(room, message, Call { player, payload, format, reply: &mut reply }, cx)
-        });
-        match (done, request) {
-            (Some(Ok(())), Some(request)) => out.reply(link, request, &reply),
-            (Some(Err(error)), request) => out.error(link, request, &error),
-            (Some(Ok(())), None) | (None, _) => {}
+        let call = Call { player, payload, format: player.format, reply };
+        match (guard(|| R::dispatch(state, message, call, &mut Context::new(seats, desk, out))), request) {
+            (Ok(Ok(())), Some(request)) => out.reply(player.link, request, reply),
+            (Ok(Ok(())), None) => {}
+            (Ok(Err(error)), request) => out.error(player.link, request, &error),
+            (Err(panic), _) => self.fail(&panic, out),
         }
-        self.reply = reply;
         self.settle(out);
     }
 
@@ -332,10 +350,10 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 
     fn wake_at(&self) -> Option<Duration> {
-        if self.failure.is_some() || !self.nursery.is_empty() {
+        self.live.as_ref()?;
+        if self.has_failed() || !self.nursery.is_empty() {
             return Some(self.desk.now);
         }
-        self.live.as_ref()?;
         self.desk.timers.next_due().into_iter().chain(self.empty_until()).min()
     }
 
@@ -364,9 +382,9 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         }
         self.desk.wants_sync = false;
         let Some(Live { state, tracker }) = self.live.as_mut() else { return };
-        match catch_unwind(AssertUnwindSafe(|| tracker.sync(state))) {
+        match guard(|| tracker.sync(state)) {
             Ok(()) => self.desk.version = tracker.version(),
-            Err(panic) => self.fail(&panic_text(&*panic), out),
+            Err(panic) => self.fail(&panic, out),
         }
     }
 
@@ -387,7 +405,14 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 }
 
-fn options<R: Room>(format: Format, options: &[u8]) -> Result<R::Options> {
+impl<R: Room> Drop for RoomCore<R> {
+    /// For a host that drops a room which has not ended.
+    fn drop(&mut self) {
+        self.discard();
+    }
+}
+
+fn read_options<R: Room>(format: Format, options: &[u8]) -> Result<R::Options> {
     if options.is_empty() {
         return Ok(R::Options::default());
     }
@@ -395,7 +420,13 @@ fn options<R: Room>(format: Format, options: &[u8]) -> Result<R::Options> {
         .map_err(|error| Error::new(ErrorCode::BadPayload, format!("the options of the room: {error}")))
 }
 
+/// Runs a room's code. If it panics, the error is what the panic said.
+fn guard<T>(code: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| panic_text(&*panic))
+}
+
 /// What a panic said.
+#[cold]
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));

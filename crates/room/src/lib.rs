@@ -34,7 +34,7 @@ pub use timers::{TIMER_PERIOD_MIN, TimerId};
 /// What generated code names. Not for people.
 #[doc(hidden)]
 pub mod __rt {
-    pub use crate::message::{Call, Declared, answered, call, take, unknown};
+    pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};
     pub use crate::{Accepts, AskId, Asks, Context, Emits, Message, Notes, Result, Room, Settings};
     pub use playfield_state::__rt::*;
     pub use playfield_wire::message::MessageRef;

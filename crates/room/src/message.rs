@@ -112,6 +112,10 @@ pub struct Settings {
 }
 
 /// What the attribute `room` writes. Not for people.
+#[diagnostic::on_unimplemented(
+    message = "the room `{Self}` declares nothing",
+    note = "write `#[room()]` before `impl Room for {Self}`"
+)]
 pub trait Declared: Sized {
     /// From the attribute.
     const SETTINGS: Settings;
@@ -199,6 +203,26 @@ pub fn unknown(message: &MessageRef<'_>) -> Error {
         MessageRef::Name(name) => format!("{:?}", name.chars().take(64).collect::<String>()).into(),
     };
     Error::new(ErrorCode::UnknownMessage, format!("this room declares no message {named}"))
+}
+
+/// Evaluated while the room is compiled: two of one name could not be told apart.
+pub const fn new_name(name: &str, before: &[&str]) {
+    let mut place = 0;
+    while place < before.len() {
+        assert!(
+            !same(name.as_bytes(), before[place].as_bytes()),
+            "two messages of one room bear this name: rename one type"
+        );
+        place += 1;
+    }
+}
+
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut place = 0;
+    while place < a.len() && place < b.len() && a[place] == b[place] {
+        place += 1;
+    }
+    place == a.len() && place == b.len()
 }
 
 fn read<M: Message>(format: Format, payload: &[u8]) -> Result<M> {

@@ -211,7 +211,7 @@ fn a_join_may_be_refused_and_takes_no_seat() {
     assert_eq!(sim.join("Mallory").unwrap_err(), Error::from("not you"));
     assert_eq!(sim.facts().players, 0);
     let ann = sim.join("Ann").unwrap();
-    assert_eq!(ann, PlayerId(1));
+    assert_eq!(ann, PlayerId(2), "what the room kept for the refused can't fall to another");
 }
 
 #[test]

@@ -34,22 +34,27 @@
 //! assert_eq!(sim.copy(ann).value, 2);
 //! ```
 
+mod copies;
+mod elsewhere;
+mod record;
+
 use std::collections::BTreeMap;
-use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
-use playfield_state::{Data, Format, JsonMirror, Mirror, PlayerId, Tracking, view};
+use playfield_state::{Data, Format, JsonMirror, Mirror, PlayerId, Tracking};
 use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
 
+use self::copies::Copies;
+use self::record::{Record, SentEvent};
 use crate::core::RoomCore;
-use crate::{
-    Accepts, AnyRoom, Birth, Emits, Entrant, Error, EventHeader, Facts, Job, Link, Mail, Message, Outlet,
-    Result, Room, Task,
-};
+use crate::{Accepts, AnyRoom, Birth, Emits, Entrant, Error, Facts, Link, Message, Result, Room};
 
 /// The id of a simulated room.
 pub const ROOM_ID: &str = "sim";
+
+/// The id of the room that [`Sim::tell`] and [`Sim::ask`] speak for.
+pub const OTHER_ROOM_ID: &str = "other";
 
 /// A room, its simulated players, and the time.
 pub struct Sim<R: Room + Default> {
@@ -61,15 +66,6 @@ pub struct Sim<R: Room + Default> {
     out: Record,
     links: u64,
     requests: u32,
-}
-
-/// What one player has.
-struct Copies<R> {
-    link: Link,
-    packed: Mirror<R>,
-    json: JsonMirror,
-    version: u64,
-    stalled: bool,
 }
 
 impl<R: Room + Default> Sim<R> {
@@ -146,13 +142,30 @@ impl<R: Room + Default> Sim<R> {
     /// # Errors
     /// As [`join`](Self::join).
     pub fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
+        self.enter(name, None, format)
+    }
+
+    /// Seats a player whom the authenticator knows.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn join_as(&mut self, name: &str, user: &str) -> Result<PlayerId> {
+        self.enter(name, Some(user.into()), Format::Packed)
+    }
+
+    fn enter(&mut self, name: &str, user: Option<String>, format: Format) -> Result<PlayerId> {
         self.links += 1;
         let link = Link(self.links);
         if format == Format::Json {
             self.out.json.push(link);
         }
-        let entrant = Entrant { link, format, name: name.into(), user: None };
-        let player = self.core.join(self.now, entrant, &mut self.out)?;
+        let entrant = Entrant { link, format, name: name.into(), user };
+        let joined = self.core.join(self.now, entrant, &mut self.out);
+        self.gone();
+        if joined.is_err() {
+            self.out.events.retain(|event| event.link != link);
+        }
+        let player = joined?;
         let copies =
             Copies { link, packed: Mirror::new(), json: JsonMirror::new(), version: 0, stalled: false };
         self.players.insert(player, copies);
@@ -164,6 +177,7 @@ impl<R: Room + Default> Sim<R> {
     pub fn leave(&mut self, player: PlayerId) {
         self.players.remove(&player);
         self.core.leave(self.now, player, &mut self.out);
+        self.gone();
     }
 
     /// A player asks, and is answered.
@@ -272,6 +286,10 @@ impl<R: Room + Default> Sim<R> {
                 copies.follow(player, &mut self.core);
             }
         }
+        if self.core.has_failed() {
+            self.core.wake(self.now, &mut self.out);
+            self.gone();
+        }
     }
 
     /// From here on this player's connection takes nothing.
@@ -319,43 +337,6 @@ impl<R: Room + Default> Sim<R> {
             .collect()
     }
 
-    /// Runs the computations that wait, and lets the waiting work go as far as it can. Says how many ended.
-    pub fn run_background(&mut self) -> usize {
-        let mut ended = Vec::new();
-        for (task, job) in std::mem::take(&mut self.out.jobs) {
-            ended.push(
-                std::panic::catch_unwind(std::panic::AssertUnwindSafe(job))
-                    .map_or(Mail::Lost { task }, |note| Mail::Done { task, note }),
-            );
-        }
-        for (task, mut work) in std::mem::take(&mut self.out.tasks) {
-            let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                work.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()))
-            }));
-            match polled {
-                Ok(Poll::Ready(note)) => ended.push(Mail::Done { task, note }),
-                Ok(Poll::Pending) => self.out.tasks.push((task, work)),
-                Err(_) => ended.push(Mail::Lost { task }),
-            }
-        }
-        let count = ended.len();
-        for mail in ended {
-            self.mail(mail);
-        }
-        count
-    }
-
-    /// Gives the room mail, as its host would.
-    pub fn mail(&mut self, mail: Mail) {
-        self.core.mail(self.now, mail, &mut self.out);
-        self.gone();
-    }
-
-    /// What the room sent to other rooms since it was last asked for.
-    pub fn posted(&mut self) -> Vec<(String, Mail)> {
-        std::mem::take(&mut self.out.posts)
-    }
-
     /// Why a player is not here any more.
     pub fn why_gone(&self, player: PlayerId) -> Option<&Error> {
         self.out.gone.get(&player)
@@ -399,98 +380,5 @@ impl<R: Room + Default> Sim<R> {
 
     fn copies_mut(&mut self, player: PlayerId) -> &mut Copies<R> {
         self.players.get_mut(&player).expect("no such player")
-    }
-}
-
-impl<R: Room + Default> Copies<R> {
-    /// Takes the copies to the room's version, and checks them.
-    fn follow(&mut self, player: PlayerId, core: &mut RoomCore<R>) {
-        let mut body = Vec::new();
-        if self.version == 0 {
-            core.snapshot(player, Format::Packed, &mut body);
-            self.packed.snapshot(&body).expect("a snapshot fits");
-            body.clear();
-            core.snapshot(player, Format::Json, &mut body);
-            self.json.snapshot(&body).expect("a snapshot fits");
-        } else {
-            if core.patch(player, self.version, Format::Packed, &mut body) {
-                self.packed.patch(&body).expect("a patch fits");
-            }
-            body.clear();
-            if core.patch(player, self.version, Format::Json, &mut body) {
-                self.json.patch(&body).expect("a patch fits");
-            }
-        }
-        self.version = core.version();
-        let Some(state) = core.state() else { return };
-        let seen = view(state, Some(player));
-        assert_eq!(
-            view(self.packed.state(), Some(player)),
-            seen,
-            "player {player}'s packed copy is not what they may see"
-        );
-        assert_eq!(*self.json.state(), seen, "player {player}'s JSON copy is not what they may see");
-    }
-}
-
-/// What the room gave out.
-#[derive(Default)]
-struct Record {
-    answers: BTreeMap<u32, (Format, Result<Vec<u8>>)>,
-    errors: Vec<(Link, Error)>,
-    events: Vec<SentEvent>,
-    removed: Vec<(Link, Error)>,
-    gone: BTreeMap<PlayerId, Error>,
-    tasks: Vec<(u64, Task)>,
-    jobs: Vec<(u64, Job)>,
-    posts: Vec<(String, Mail)>,
-    json: Vec<Link>,
-}
-
-struct SentEvent {
-    link: Link,
-    index: u32,
-    payload: Vec<u8>,
-}
-
-impl Record {
-    fn format_of(&self, link: Link) -> Format {
-        if self.json.contains(&link) { Format::Json } else { Format::Packed }
-    }
-}
-
-impl Outlet for Record {
-    fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
-        self.answers.insert(request, (self.format_of(link), Ok(payload.to_vec())));
-    }
-
-    fn error(&mut self, link: Link, request: Option<u32>, error: &Error) {
-        match request {
-            Some(request) => {
-                self.answers.insert(request, (self.format_of(link), Err(error.clone())));
-            }
-            None => self.errors.push((link, error.clone())),
-        }
-    }
-
-    fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
-        self.events.push(SentEvent { link, index: event.index, payload: payload.to_vec() });
-    }
-
-    fn removed(&mut self, link: Link, why: &Error) {
-        self.removed.push((link, why.clone()));
-    }
-
-    fn spawn(&mut self, task: u64, work: Task) {
-        self.tasks.push((task, work));
-    }
-
-    fn compute(&mut self, task: u64, job: Job) -> Result<()> {
-        self.jobs.push((task, job));
-        Ok(())
-    }
-
-    fn post(&mut self, to: &str, mail: Mail) {
-        self.posts.push((to.to_owned(), mail));
     }
 }
