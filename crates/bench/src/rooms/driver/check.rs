@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use playfield_state::{Part, PlayerId, State};
+use playfield_state::{Format, Part, PlayerId, State, Tracker, Tracking};
 use playfield_wire::reader::Reader;
 
 use crate::workloads::Workload;
@@ -114,9 +114,12 @@ impl RoomCheck {
             return Ok(lead.copy);
         }
         let round = self.round(version)?;
-        let mut copy = self.models.workload.state();
-        (0..round.unsigned_abs()).for_each(|round| self.models.workload.step(&mut copy, round.into()));
-        Ok(copy)
+        let mut state = self.models.workload.state();
+        (0..round.unsigned_abs()).for_each(|round| self.models.workload.step(&mut state, round.into()));
+        // It is read as a client reads it: a copy knows more than its values, namely the slots that stand for its keys.
+        let mut body = Vec::new();
+        Tracker::new(&mut state, Tracking::On).snapshot(PlayerId(0), Format::Packed, &mut body);
+        Table::read_full(&mut Reader::new(&body), Part::Shared).map_err(|error| error.to_string())
     }
 
     /// Holds a copy's shared part against the model, and notes which round its version came to.
