@@ -114,12 +114,14 @@ impl RoomCheck {
             return Ok(lead.copy);
         }
         let round = self.round(version)?;
-        let mut state = self.models.workload.state();
-        (0..round.unsigned_abs()).for_each(|round| self.models.workload.step(&mut state, round.into()));
-        // It is read as a client reads it: a copy knows more than its values, namely the slots that stand for its keys.
-        let mut body = Vec::new();
-        Tracker::new(&mut state, Tracking::On).snapshot(PlayerId(0), Format::Packed, &mut body);
-        Table::read_full(&mut Reader::new(&body), Part::Shared).map_err(|error| error.to_string())
+        let workload = &self.models.workload;
+        let mut state = workload.state();
+        (0..round.unsigned_abs()).for_each(|round| workload.step(&mut state, round.into()));
+        // By way of a snapshot, as a client comes by its copy: it says by which number a patch will name each player. Numbers are given
+        // in the order of players, who came in that order, and of whom none has left.
+        let mut snapshot = Vec::new();
+        Tracker::new(&mut state, Tracking::On).snapshot(PlayerId(0), Format::Packed, &mut snapshot);
+        Table::read_full(&mut Reader::new(&snapshot), Part::Shared).map_err(|error| error.to_string())
     }
 
     /// Holds a copy's shared part against the model, and notes which round its version came to.
