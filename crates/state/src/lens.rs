@@ -24,22 +24,18 @@ pub struct Lens {
     pub owner: Option<PlayerId>,
     /// Only what changed after this version; 0 = everything.
     pub since: u64,
+    /// That version is so long ago that what went by then is not remembered by its key.
+    pub stale: bool,
 }
 
+/// How many versions back a key that went is remembered, where one player alone is told of it. It must not be a number of keys: then
+/// it would tell that player how many others went.
+pub(crate) const GONE_VERSIONS: u64 = 1 << 14;
+
 impl Lens {
-    /// The part that all players share.
-    pub fn shared(since: u64) -> Self {
-        Self { part: Part::Shared, viewer: PlayerId(0), owner: None, since }
-    }
-
-    /// What `viewer` alone sees.
-    pub fn owned(viewer: PlayerId, since: u64) -> Self {
-        Self { part: Part::Owned, viewer, owner: None, since }
-    }
-
-    /// All that `viewer` sees.
-    pub fn all(viewer: PlayerId, since: u64) -> Self {
-        Self { part: Part::All, viewer, owner: None, since }
+    /// What everyone sees (`viewer` is of no meaning then), what `viewer` alone sees, or both; as of version `now`.
+    pub fn new(part: Part, viewer: PlayerId, since: u64, now: u64) -> Self {
+        Self { part, viewer, owner: None, since, stale: since.saturating_add(GONE_VERSIONS) < now }
     }
 
     /// The same, for something that came into being at version `defined`: whoever looks from before knows nothing of it.
@@ -52,6 +48,12 @@ impl Lens {
     #[must_use]
     pub fn under(self, owner: Option<PlayerId>) -> Self {
         if owner.is_some() { Self { owner, ..self } } else { self }
+    }
+
+    /// Whether every place is looked at that may have been an entry of the viewer's, since what others did there must not decide it.
+    #[inline]
+    pub fn recalls_all(self) -> bool {
+        self.stale && self.part != Part::Shared
     }
 
     /// Through an `owner` field: all of it, if this place is the viewer's.
@@ -84,7 +86,7 @@ impl Stamps {
             Part::Owned => self.owned,
             Part::All => self.shared.max(self.owned),
         };
-        newest > lens.since
+        newest > lens.since || (lens.recalls_all() && self.owned > 0)
     }
 
     /// Notes a change.

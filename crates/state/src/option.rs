@@ -26,16 +26,16 @@ const PATCH: u8 = 2;
 impl<T: State> State for Option<T> {
     type Shadow = OptionShadow<T::Shadow>;
 
-    const NEEDS_OWNER: bool = T::NEEDS_OWNER;
-    const HAS_OWNED: bool = T::HAS_OWNED;
-    const NESTED_OWNERS: bool = T::NESTED_OWNERS;
-    const NULLABLE: bool = {
+    const NEEDS_OWNER: bool = {
         assert!(
             !T::NULLABLE,
             "an Option in an Option can't be told apart in JSON: use one Option, or an enum"
         );
-        true
+        T::NEEDS_OWNER
     };
+    const HAS_OWNED: bool = T::HAS_OWNED;
+    const NESTED_OWNERS: bool = T::NESTED_OWNERS;
+    const NULLABLE: bool = true;
 
     fn schema() -> Type {
         Type::Option(Box::new(T::schema()))
@@ -90,9 +90,9 @@ impl<T: State> State for Option<T> {
             T::write_full(some, lens.of(shadow.defined), out);
             return true;
         }
+        // Where nothing changed, this is still a patch: one that changes nothing.
         out.push(PATCH);
-        let lens = lens.of(shadow.defined);
-        T::stamps(some).after(lens) && T::write_patch(some, lens, out)
+        T::write_patch(some, lens.of(shadow.defined), out)
     }
 
     fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {

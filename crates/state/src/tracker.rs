@@ -4,7 +4,7 @@ use playfield_wire::Format;
 
 use crate::lens::{Lens, Step, Tracking};
 use crate::ops::Ops;
-use crate::{PlayerId, State};
+use crate::{Part, PlayerId, State};
 
 /// Keeps what was last synced of one state, and writes patches and snapshots from it.
 ///
@@ -31,6 +31,12 @@ struct Shared {
 impl<T: State> Tracker<T> {
     /// Begins with the state as it is, at version 1.
     pub fn new(state: &mut T, tracking: Tracking) -> Self {
+        const {
+            assert!(
+                !T::NEEDS_OWNER,
+                "this state has an `owner` field that is nobody's: put it into the entries of a map keyed by player, or on such a map"
+            );
+        }
         Self { shadow: state.bind(1), version: 1, tracking, shared: Vec::new(), used: 0 }
     }
 
@@ -50,7 +56,7 @@ impl<T: State> Tracker<T> {
     /// send; if not, nothing is appended.
     pub fn patch(&mut self, viewer: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool {
         let stamps = T::stamps(&self.shadow);
-        let own = T::HAS_OWNED && stamps.after(Lens::owned(viewer, since));
+        let own = T::HAS_OWNED && stamps.after(self.lens(Part::Owned, viewer, since));
         if !own && stamps.shared <= since {
             return false;
         }
@@ -89,13 +95,17 @@ impl<T: State> Tracker<T> {
                     self.own_packed(viewer, 0, body);
                 }
             }
-            Format::Json => T::json_full(&self.shadow, Lens::all(viewer, 0), body),
+            Format::Json => T::json_full(&self.shadow, self.lens(Part::All, viewer, 0), body),
         }
+    }
+
+    fn lens(&self, part: Part, viewer: PlayerId, since: u64) -> Lens {
+        Lens::new(part, viewer, since, self.version)
     }
 
     fn own_packed(&self, viewer: PlayerId, since: u64, body: &mut Vec<u8>) -> bool {
         let start = body.len();
-        let any = T::write_patch(&self.shadow, Lens::owned(viewer, since), body);
+        let any = T::write_patch(&self.shadow, self.lens(Part::Owned, viewer, since), body);
         if !any {
             body.truncate(start);
         }
@@ -108,7 +118,7 @@ impl<T: State> Tracker<T> {
             body.push(b',');
         }
         let mut ops = Ops::new(body);
-        T::json_patch(&self.shadow, Lens::owned(viewer, since), &mut ops);
+        T::json_patch(&self.shadow, self.lens(Part::Owned, viewer, since), &mut ops);
         let any = ops.any();
         if !any {
             body.truncate(start);
@@ -133,7 +143,7 @@ impl<T: State> Tracker<T> {
         part.format = Some(format);
         part.since = since;
         part.bytes.clear();
-        let lens = Lens::shared(since.unwrap_or(0));
+        let lens = Lens::new(Part::Shared, PlayerId(0), since.unwrap_or(0), self.version);
         part.any = match (format, since) {
             (Format::Packed, None) => {
                 T::write_full(&self.shadow, lens, &mut part.bytes);

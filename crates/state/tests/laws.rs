@@ -24,7 +24,12 @@ enum Step {
     Scramble(u64),
     /// Syncs; the seed says who reads and who is slow.
     Sync(u64),
+    /// Syncs until it is long ago that anything happened.
+    Wait,
 }
+
+/// More than the versions for which a map remembers by name which keys went.
+const LONG: usize = (1 << 14) + 10;
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
@@ -123,6 +128,7 @@ fn copies_equal_the_filtered_state(start: u64, steps: &[Step], tracking: Trackin
                     client.read(&world, &mut tracker, &mut dice);
                 }
             }
+            Step::Wait => (0..LONG).for_each(|_| tracker.sync(&mut world)),
         }
     }
 }
@@ -175,10 +181,19 @@ fn nothing_leaks(start: u64, steps: &[Step], viewer: PlayerId, on: [bool; 2]) {
                 }
                 let now = trackers[0].version();
                 let mut dice = Dice::new(*seed);
-                for since in [now - 1, 1 + dice.pick(now as usize) as u64] {
+                for since in [
+                    now - 1,
+                    1 + dice.pick(now as usize) as u64,
+                    1 + dice.pick(20).min(now as usize - 1) as u64,
+                ] {
                     let [a, b] = &mut trackers;
                     let (a, b) = (bodies(a, viewer, since), bodies(b, viewer, since));
                     assert!(a == b, "from {since} to {now}\none:\n{}\nother:\n{}", shown(&a), shown(&b));
+                }
+            }
+            Step::Wait => {
+                for (tracker, world) in trackers.iter_mut().zip(&mut worlds) {
+                    (0..LONG).for_each(|_| tracker.sync(world));
                 }
             }
         }
@@ -209,6 +224,7 @@ fn tracking_shows_in_no_byte(start: u64, steps: &[Step]) {
                     assert!(a == b, "from {since} to {now}\non:\n{}\noff:\n{}", shown(&a), shown(&b));
                 }
             }
+            Step::Wait => {}
         }
     }
 }
@@ -229,5 +245,29 @@ proptest! {
     #[test]
     fn law_two_tracking_shows_in_no_byte(start in 0..80_u64, steps in steps()) {
         tracking_shows_in_no_byte(start, &steps);
+    }
+}
+
+/// Steps with a long absence in them.
+fn with_a_long_wait(mut steps: Vec<Step>, place: usize) -> Vec<Step> {
+    steps.insert(place % (steps.len() + 1), Step::Wait);
+    steps
+}
+
+proptest! {
+    #![proptest_config(config(10))]
+
+    #[test]
+    fn law_one_holds_after_a_long_absence(
+        start in 0..80_u64, steps in steps(), place in any::<usize>(), on in any::<bool>()
+    ) {
+        copies_equal_the_filtered_state(start, &with_a_long_wait(steps, place), tracking(on));
+    }
+
+    #[test]
+    fn law_two_holds_after_a_long_absence(
+        start in 0..80_u64, steps in steps(), place in any::<usize>(), viewer in 0..3_usize, on in any::<[bool; 2]>()
+    ) {
+        nothing_leaks(start, &with_a_long_wait(steps, place), PLAYERS[viewer], on);
     }
 }

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::MAP_SLOTS_MAX;
-use crate::lens::{Changed, Lens, Stamps};
+use crate::Key;
+use crate::lens::{Changed, GONE_VERSIONS, Lens, Stamps};
 
 /// The shadow of a map.
 ///
@@ -20,14 +21,15 @@ pub struct MapShadow<K, S> {
     vacant: BinaryHeap<Reverse<u32>>,
     /// The slot that changed last, from which `older` leads through all others.
     newest: u32,
-    /// Keys that went, and when, for what names keys and not slots: JSON, and an owner's own entry. Bounded by [`GONE_MAX`].
+    /// Keys that went, and when, for what names keys and not slots: JSON, and an owner's own entry.
     pub(super) gone: BTreeMap<K, u64>,
-    /// The latest version of an end that was forgotten from `gone`.
-    pub(super) forgotten: u64,
+    /// How many they may become before some are forgotten.
+    gone_max: usize,
+    /// The latest version of an end that was forgotten from `gone`, but for those forgotten for their age.
+    forgotten: u64,
 }
 
-/// The most ends that a map remembers by key. To one who looks from before a forgotten end, JSON sends the map whole, and an
-/// owner without an entry is told of its end once more.
+/// The most ends that a map remembers by key, unless it is keyed by player: then it is the ends of the last [`GONE_VERSIONS`].
 const GONE_MAX: usize = 4_096;
 
 /// A place for one entry.
@@ -44,7 +46,7 @@ pub(super) struct Slot<K, S> {
 /// No slot.
 const NOWHERE: u32 = u32::MAX;
 
-impl<K: Ord + Clone, S> MapShadow<K, S> {
+impl<K: Key, S> MapShadow<K, S> {
     pub(super) fn new(token: u64, stamps: Stamps) -> Self {
         Self {
             token,
@@ -54,6 +56,7 @@ impl<K: Ord + Clone, S> MapShadow<K, S> {
             vacant: BinaryHeap::new(),
             newest: NOWHERE,
             gone: BTreeMap::new(),
+            gone_max: GONE_MAX,
             forgotten: 0,
         }
     }
@@ -107,8 +110,8 @@ impl<K: Ord + Clone, S> MapShadow<K, S> {
         self.vacant.push(Reverse(slot));
         self.move_to_front(slot);
         self.gone.insert(key, now);
-        if self.gone.len() > GONE_MAX {
-            self.forget();
+        if self.gone.len() > self.gone_max {
+            self.forget(now);
         }
     }
 
@@ -124,7 +127,7 @@ impl<K: Ord + Clone, S> MapShadow<K, S> {
         let mut slot = self.newest;
         while let Some(place) = self.slots.get(slot as usize) {
             let newest = place.defined.max(place.stamps.shared).max(place.stamps.owned);
-            if newest <= lens.since {
+            if newest <= lens.since && !lens.recalls_all() {
                 break;
             }
             found.push(slot);
@@ -144,13 +147,24 @@ impl<K: Ord + Clone, S> MapShadow<K, S> {
             .filter_map(|(slot, place)| place.entry.as_ref().map(|(key, shadow)| (slot as u32, key, shadow)))
     }
 
-    /// Forgets the older half of the ends.
-    fn forget(&mut self) {
-        let mut ends: Vec<u64> = self.gone.values().copied().collect();
-        ends.sort_unstable();
-        let until = ends[ends.len() / 2];
+    /// Whether keys may have gone since, of which no more is known.
+    pub(super) fn forgets(&self, lens: Lens) -> bool {
+        if K::IS_PLAYER { lens.stale } else { lens.since < self.forgotten }
+    }
+
+    fn forget(&mut self, now: u64) {
+        let until = if K::IS_PLAYER {
+            now.saturating_sub(GONE_VERSIONS)
+        } else {
+            // The older half.
+            let mut ends: Vec<u64> = self.gone.values().copied().collect();
+            ends.sort_unstable();
+            self.forgotten = ends[ends.len() / 2];
+            self.forgotten
+        };
         self.gone.retain(|_, end| *end > until);
-        self.forgotten = self.forgotten.max(until);
+        // Not looked through again before as many more went.
+        self.gone_max = GONE_MAX.max(2 * self.gone.len());
     }
 
     fn move_to_front(&mut self, slot: u32) {

@@ -18,18 +18,18 @@ use crate::{Key, Part, State};
 impl<K: Key, V: State> State for Map<K, V> {
     type Shadow = MapShadow<K, V::Shadow>;
 
-    const NEEDS_OWNER: bool = V::NEEDS_OWNER && !K::IS_PLAYER;
+    const NEEDS_OWNER: bool = {
+        assert!(
+            !V::NULLABLE,
+            "a Map can't hold Options: in JSON they could not be told from nothing. Leave the key out instead"
+        );
+        V::NEEDS_OWNER && !K::IS_PLAYER
+    };
     const HAS_OWNED: bool = V::HAS_OWNED;
     const NESTED_OWNERS: bool = V::NESTED_OWNERS || (K::IS_PLAYER && V::HAS_OWNED);
     const KEYED_BY_PLAYER: bool = K::IS_PLAYER;
 
     fn schema() -> Type {
-        const {
-            assert!(
-                !V::NULLABLE,
-                "a Map can't hold Options: in JSON they could not be told from nothing. Leave the key out instead"
-            );
-        }
         Type::Map(Box::new(K::schema()), Box::new(V::schema()))
     }
 
@@ -176,7 +176,7 @@ impl<K: Key, V: State> State for Map<K, V> {
     }
 
     fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
-        if (1..shadow.forgotten).contains(&lens.since) {
+        if lens.since > 0 && shadow.forgets(lens) {
             // Which keys went is no longer known: the map is sent whole.
             let lens = Lens { since: 0, ..lens };
             if lens.part != Part::Owned {
@@ -419,7 +419,8 @@ enum Own<'a, K, S> {
 }
 
 fn own_entry<'a, K: Key, S>(shadow: &'a MapShadow<K, S>, lens: Lens) -> Own<'a, K, S> {
-    if lens.part == Part::Shared || shadow.stamps.shared.max(shadow.stamps.owned) <= lens.since {
+    let newest = shadow.stamps.shared.max(shadow.stamps.owned);
+    if lens.part == Part::Shared || (newest <= lens.since && !lens.stale) {
         return Own::Nothing;
     }
     let lens = Lens { part: Part::All, owner: Some(lens.viewer), ..lens };
@@ -435,8 +436,9 @@ fn own_entry<'a, K: Key, S>(shadow: &'a MapShadow<K, S>, lens: Lens) -> Own<'a, 
         };
     }
     let Some(key) = K::of_player(lens.viewer) else { return Own::Nothing };
-    let end = shadow.gone.get(&key).copied().unwrap_or(shadow.forgotten);
-    if lens.since > 0 && end > lens.since { Own::Gone(key) } else { Own::Nothing }
+    // One who looks from too long ago is told so whether or not there was an entry: what is kept here may depend on others.
+    let gone = lens.stale || shadow.gone.get(&key).is_some_and(|end| *end > lens.since);
+    if lens.since > 0 && gone { Own::Gone(key) } else { Own::Nothing }
 }
 
 fn own_slot<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens) -> Option<(K, u32)> {

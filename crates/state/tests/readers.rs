@@ -1,0 +1,208 @@
+//! Whatever bytes come, a copy reads them or says what is wrong; it never panics.
+
+mod common;
+
+use common::Dice;
+use common::world::World;
+use playfield_state::{Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, view};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+const VIEWER: PlayerId = PlayerId(1);
+
+/// Bodies that one player was sent: a snapshot, and a patch that goes on from it.
+struct Bodies {
+    snapshot: Vec<u8>,
+    patch: Vec<u8>,
+}
+
+impl Bodies {
+    fn of(seed: u64, format: Format) -> Self {
+        let mut world = World::changed(60 + seed % 60);
+        let mut tracker = Tracker::new(&mut world, Tracking::On);
+        let mut snapshot = Vec::new();
+        tracker.snapshot(VIEWER, format, &mut snapshot);
+        let mut dice = Dice::new(seed);
+        for _ in 0..3 {
+            (0..5).for_each(|_| world.change(&mut dice));
+            tracker.sync(&mut world);
+        }
+        let mut patch = Vec::new();
+        tracker.patch(VIEWER, 1, format, &mut patch);
+        Self { snapshot, patch }
+    }
+}
+
+/// Reads both bodies, as far as they can be read, and looks at the copy.
+fn read(format: Format, snapshot: &[u8], patch: &[u8]) {
+    match format {
+        Format::Packed => {
+            let mut mirror = Mirror::<World>::new();
+            if mirror.snapshot(snapshot).is_ok() && mirror.patch(patch).is_ok() {
+                view(mirror.state(), Some(VIEWER));
+            }
+        }
+        Format::Json => {
+            let mut mirror = JsonMirror::new();
+            if mirror.snapshot(snapshot).is_ok() && mirror.patch(patch).is_ok() {
+                drop(mirror.state().to_string());
+            }
+        }
+    }
+}
+
+/// One change to the bytes.
+#[derive(Clone, Debug)]
+enum Damage {
+    Cut(usize),
+    Flip(usize, u8),
+    Set(usize, u8),
+    Insert(usize, u8),
+    Remove(usize),
+    Copy(usize, usize, u8),
+}
+
+fn damage() -> impl Strategy<Value = Vec<Damage>> {
+    let at = any::<usize>;
+    let byte = prop_oneof![any::<u8>(), Just(0), Just(1), Just(0xff), Just(0x7f)];
+    let one = prop_oneof![
+        1 => at().prop_map(Damage::Cut),
+        4 => (at(), any::<u8>()).prop_map(|(at, bits)| Damage::Flip(at, bits)),
+        4 => (at(), byte.clone()).prop_map(|(at, byte)| Damage::Set(at, byte)),
+        2 => (at(), byte).prop_map(|(at, byte)| Damage::Insert(at, byte)),
+        2 => at().prop_map(Damage::Remove),
+        1 => (at(), at(), any::<u8>()).prop_map(|(from, to, count)| Damage::Copy(from, to, count)),
+    ];
+    proptest::collection::vec(one, 1..6)
+}
+
+fn damaged(body: &[u8], damage: &[Damage]) -> Vec<u8> {
+    let mut body = body.to_vec();
+    for one in damage {
+        let length = body.len();
+        if length == 0 {
+            break;
+        }
+        match *one {
+            Damage::Cut(at) => body.truncate(at % length),
+            Damage::Flip(at, bits) => body[at % length] ^= bits,
+            Damage::Set(at, byte) => body[at % length] = byte,
+            Damage::Insert(at, byte) => body.insert(at % length, byte),
+            Damage::Remove(at) => drop(body.remove(at % length)),
+            Damage::Copy(from, to, count) => {
+                let from = from % length;
+                let piece = body[from..(from + usize::from(count)).min(length)].to_vec();
+                body.splice(to % length..to % length, piece);
+            }
+        }
+    }
+    body
+}
+
+fn formats() -> impl Strategy<Value = Format> {
+    prop_oneof![Just(Format::Packed), Just(Format::Json)]
+}
+
+fn config() -> Config {
+    let cases = std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400);
+    Config { cases, failure_persistence: None, ..Config::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn damaged_bodies_are_read_or_refused(
+        seed in 0..64_u64, format in formats(), many in proptest::collection::vec((any::<bool>(), damage()), 16)
+    ) {
+        let bodies = Bodies::of(seed, format);
+        for (first, damage) in many {
+            if first {
+                read(format, &damaged(&bodies.snapshot, &damage), &bodies.patch);
+            } else {
+                read(format, &bodies.snapshot, &damaged(&bodies.patch, &damage));
+            }
+        }
+    }
+
+    #[test]
+    fn random_bodies_are_read_or_refused(
+        seed in 0..64_u64, format in formats(), body in proptest::collection::vec(any::<u8>(), 0..200)
+    ) {
+        let bodies = Bodies::of(seed, format);
+        read(format, &body, &body);
+        read(format, &bodies.snapshot, &body);
+    }
+
+    #[test]
+    fn random_operations_are_applied_or_refused(ops in proptest::collection::vec(operation(), 0..8)) {
+        let bodies = Bodies::of(7, Format::Json);
+        read(Format::Json, &bodies.snapshot, format!("[{}]", ops.join(",")).as_bytes());
+    }
+}
+
+/// An operation out of the words that real ones are made of.
+fn operation() -> impl Strategy<Value = String> {
+    let step = prop_oneof![
+        Just("\"players\""),
+        Just("\"1\""),
+        Just("\"items\""),
+        Just("\"slots\""),
+        Just("\"log\""),
+        Just("\"nested\""),
+        Just("0"),
+        Just("1"),
+        Just("9"),
+        Just("-1"),
+        Just("0.5"),
+        Just("18446744073709551615"),
+        Just("null"),
+        Just("[]"),
+    ];
+    let path = proptest::collection::vec(step, 0..5).prop_map(|steps| format!("[{}]", steps.join(",")));
+    let value = prop_oneof![Just(""), Just(",1"), Just(",{}"), Just(",[[]]"), Just(",null")];
+    let word =
+        prop_oneof![4 => Just(""), 3 => Just(",\"insert\""), 1 => Just(",\"remove\""), 1 => Just(",1")];
+    (path, value, word).prop_map(|(path, value, word)| format!("[{path}{value}{word}]"))
+}
+
+#[test]
+fn every_beginning_of_a_body_is_read_or_refused() {
+    for seed in 0..4 {
+        for format in [Format::Packed, Format::Json] {
+            let Bodies { snapshot, patch } = Bodies::of(seed, format);
+            for end in 0..snapshot.len() {
+                read(format, &snapshot[..end], &[]);
+            }
+            for end in 0..patch.len() {
+                read(format, &snapshot, &patch[..end]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_refused_snapshot_leaves_the_copy_as_it_was() {
+    let Bodies { snapshot, .. } = Bodies::of(3, Format::Packed);
+    let mut mirror = Mirror::<World>::new();
+    mirror.snapshot(&snapshot).unwrap();
+    let before = format!("{:?}", mirror.state());
+    assert!(mirror.snapshot(&snapshot[..snapshot.len() / 2]).is_err());
+    assert_eq!(format!("{:?}", mirror.state()), before);
+    let mut longer = snapshot.clone();
+    longer.extend([0; 40]);
+    assert!(mirror.snapshot(&longer).is_err());
+    assert_eq!(format!("{:?}", mirror.state()), before);
+}
+
+#[test]
+fn a_copy_in_json_can_t_be_nested_without_end() {
+    let mut mirror = JsonMirror::new();
+    mirror.snapshot(b"{}").unwrap();
+    let deepest = |steps: usize| format!("[[[{}],{{}}]]", vec!["\"a\""; steps].join(","));
+    for steps in 1..=128 {
+        mirror.patch(deepest(steps).as_bytes()).unwrap();
+    }
+    let error = mirror.patch(deepest(129).as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("a path of 1 to 128 steps was expected"), "{error}");
+}
