@@ -15,6 +15,8 @@ use crate::{Error, EventHeader, Facts, Mail, Note, Outlet, Player, Result};
 
 /// The most timers of one room; past it, setting one panics, which closes the room.
 pub const TIMERS_MAX: usize = 65_536;
+/// The most background work and unanswered requests of one room; past it, starting more panics, which closes the room.
+pub const PENDING_MAX: usize = 65_536;
 /// The most entries of a room's metadata.
 pub const METADATA_MAX: usize = 16;
 /// The longest key or value of a room's metadata, bytes.
@@ -77,9 +79,20 @@ impl Desk {
         }
     }
 
-    fn number(&mut self) -> u64 {
+    /// A number under which something comes back.
+    fn number(&mut self) -> Result<u64> {
+        if self.tasks.len() + self.asks.len() >= PENDING_MAX {
+            return Err(limit(format!(
+                "a room waits for at most {PENDING_MAX} pieces of background work and answers"
+            )));
+        }
         self.next_number += 1;
-        self.next_number
+        Ok(self.next_number)
+    }
+
+    /// The same where there is no error to return: the room is closed.
+    fn number_or_panic(&mut self) -> u64 {
+        self.number().unwrap_or_else(|error| panic!("{}", error.text()))
     }
 }
 
@@ -225,7 +238,7 @@ impl<'a, R> Context<'a, R> {
 
     /// Sends a request to another room. The answer, or that there is none, comes to [`Answer`](crate::Answer).
     pub fn ask<M: AskOf<R>>(&mut self, room_id: &str, message: &M) -> AskId {
-        let ask = self.desk.number();
+        let ask = self.desk.number_or_panic();
         self.desk.asks.insert(ask, M::NAME);
         let from = self.desk.id.clone();
         self.out.post(room_id, Mail::Asked { from, ask, note: Note::of(message) });
@@ -236,7 +249,7 @@ impl<'a, R> Context<'a, R> {
     ///
     /// A panic in it closes the room. It goes on if the room ends, and what it ends with is dropped.
     pub fn spawn<M: NoteOf<R>>(&mut self, work: impl Future<Output = M> + Send + 'static) {
-        let task = self.desk.number();
+        let task = self.desk.number_or_panic();
         self.desk.tasks.insert(task, M::NAME);
         self.out.spawn(task, Box::pin(async move { Note::of(&work.await) }));
     }
@@ -244,9 +257,9 @@ impl<'a, R> Context<'a, R> {
     /// Queues work that computes, on a bounded pool of threads. What it ends with comes to the room by [`On`](crate::On).
     ///
     /// # Errors
-    /// `busy` when the pool's queue is full.
+    /// `busy` when the pool's queue is full, `limit` past [`PENDING_MAX`].
     pub fn compute<M: NoteOf<R>>(&mut self, work: impl FnOnce() -> M + Send + 'static) -> Result<()> {
-        let task = self.desk.number();
+        let task = self.desk.number()?;
         self.out.compute(task, Box::new(move || Note::of(&work())))?;
         self.desk.tasks.insert(task, M::NAME);
         Ok(())

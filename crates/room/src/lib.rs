@@ -21,7 +21,7 @@ pub mod sim;
 mod timers;
 
 pub use any_room::{AnyRoom, Entrant, Facts, Mail, Note};
-pub use context::{Context, METADATA_BYTES_MAX, METADATA_MAX, TIMERS_MAX};
+pub use context::{Context, METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use error::{Error, Result};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Message, MessageOf, NoteOf, Notes, On,

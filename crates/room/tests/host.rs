@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use playfield_room::{
     Answer, AskId, Context, Error, Handle, Link, METADATA_BYTES_MAX, METADATA_MAX, Mail, Message, Note, On,
-    Player, PlayerId, Result, Room, TIMERS_MAX, room,
+    PENDING_MAX, Player, PlayerId, Result, Room, TIMERS_MAX, room,
 };
 use playfield_state::{Data, DecodeError, Format, List, State};
 use playfield_wire::ErrorCode;
@@ -39,6 +39,7 @@ enum Do {
     Kick(Vec<PlayerId>),
     KickAndClose(PlayerId),
     Compute,
+    WorkUpTo(u32),
     Beat,
     After(u32),
     TimersUpTo(u32),
@@ -139,6 +140,7 @@ impl Handle<Do> for Hall {
                 cx.kick(player.id(), "too late");
             }
             Do::Compute => cx.compute(|| Rang(1))?,
+            Do::WorkUpTo(count) => (0..count).for_each(|_| cx.spawn(std::future::pending::<Rang>())),
             Do::Beat => drop(cx.every(Duration::from_millis(100), Rang(0))),
             Do::After(ms) => drop(cx.after(Duration::from_millis(ms.into()), Rang(ms))),
             Do::TimersUpTo(count) => {
@@ -431,6 +433,18 @@ fn one_timer_too_many_closes_the_room() {
     send(&mut host, 1, &Do::TimersUpTo(TIMERS_MAX as u32));
     assert!(!host.room.is_closed());
     send(&mut host, 1, &Do::TimersUpTo(1));
+    assert_eq!(host.removed(), [(1, ErrorCode::RoomFailed)]);
+}
+
+#[test]
+fn one_piece_of_background_work_too_many_is_refused_or_closes_the_room() {
+    let mut host = hall_of(1);
+    send(&mut host, 1, &Do::WorkUpTo(PENDING_MAX as u32));
+    host.out.take();
+    request(&mut host, 1, &Do::Compute);
+    let [Output::Error { error, .. }] = &host.out.take()[..] else { panic!("one error") };
+    assert_eq!(error.code(), ErrorCode::Limit);
+    send(&mut host, 1, &Do::WorkUpTo(1));
     assert_eq!(host.removed(), [(1, ErrorCode::RoomFailed)]);
 }
 
