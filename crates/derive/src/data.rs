@@ -31,6 +31,9 @@ fn for_struct(input: &DeriveInput, of: &Fields) -> syn::Result<TokenStream> {
     let to_json = shape.to_json(&rt, &bindings);
     let from_json = shape.read_json(&rt, &quote!(Self));
     let literal = shape.literal(&bindings);
+    let others = shape.other_bindings();
+    let other_pattern = shape.literal(&others);
+    let same = shape.same(&rt, &bindings, &others);
     Ok(quote! {
         #[automatically_derived]
         impl #rt::Data for #ident {
@@ -51,6 +54,10 @@ fn for_struct(input: &DeriveInput, of: &Fields) -> syn::Result<TokenStream> {
                 let Self #pattern = self;
                 #to_json
             }
+            fn same(&self, other: &Self) -> bool {
+                let (Self #pattern, Self #other_pattern) = (self, other);
+                #same
+            }
             fn from_json(value: &#rt::Value) -> ::std::result::Result<Self, #rt::DecodeError> {
                 #from_json
             }
@@ -68,8 +75,8 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
             "an enum without variants has no value that could travel",
         ));
     }
-    let (mut schemas, mut encodes, mut decodes, mut to_jsons, mut from_jsons, mut units) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut schemas, mut encodes, mut decodes, mut to_jsons, mut from_jsons, mut units, mut sames) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (place, variant) in data.variants.iter().enumerate() {
         let variant_ident = &variant.ident;
         let variant_name = plain_name(variant_ident);
@@ -85,6 +92,12 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
         let decode = shape.decode(&rt, false);
         decodes
             .push(quote! { #number => { #decode ::std::result::Result::Ok(Self::#variant_ident #literal) } });
+        let others = shape.other_bindings();
+        let other_literal = shape.literal(&others);
+        let same = shape.same(&rt, &bindings, &others);
+        sames.push(
+            quote! { (Self::#variant_ident #literal, Self::#variant_ident #other_literal) => { #same } },
+        );
         let to_json = shape.to_json(&rt, &bindings);
         let from_json = shape.read_json(&rt, &quote!(Self::#variant_ident));
         if shape.fields.is_empty() {
@@ -122,6 +135,13 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
             }
             fn to_json(&self, out: &mut ::std::vec::Vec<u8>) {
                 match self { #(#to_jsons)* }
+            }
+            fn same(&self, other: &Self) -> bool {
+                #[allow(unreachable_patterns)] // of an enum with one variant, all pairs are named
+                match (self, other) {
+                    #(#sames)*
+                    _ => false,
+                }
             }
             fn from_json(value: &#rt::Value) -> ::std::result::Result<Self, #rt::DecodeError> {
                 if let ::std::option::Option::Some(variant) = value.as_str() {
@@ -171,6 +191,10 @@ impl Shape {
         (0..self.fields.len()).map(|place| format_ident!("field_{place}")).collect()
     }
 
+    fn other_bindings(&self) -> Vec<proc_macro2::Ident> {
+        (0..self.fields.len()).map(|place| format_ident!("other_{place}")).collect()
+    }
+
     /// `{ a: field_0 }`, `(field_0)` or nothing: a pattern and a literal alike.
     fn literal(&self, bindings: &[proc_macro2::Ident]) -> TokenStream {
         let members = self.fields.iter().map(|field| &field.member);
@@ -193,6 +217,18 @@ impl Shape {
             })
         });
         quote!(#rt::schema::Struct { name: #name.into(), fields: ::std::vec![#(#fields),*] })
+    }
+
+    fn same(
+        &self,
+        rt: &TokenStream,
+        bindings: &[proc_macro2::Ident],
+        others: &[proc_macro2::Ident],
+    ) -> TokenStream {
+        if self.fields.is_empty() {
+            return quote!(true);
+        }
+        quote!(#(#rt::Data::same(#bindings, #others))&&*)
     }
 
     /// `pad`: a struct without fields is one zero byte.

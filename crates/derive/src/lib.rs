@@ -14,8 +14,8 @@ use syn::{DeriveInput, parse_macro_input};
 
 /// Makes a struct of plain fields something that can be kept in step. See `playfield_state::State`.
 ///
-/// Fields may bear `#[sync(owner)]` or `#[sync(hidden)]`. An enum is kept in step as a whole value, and also derives `Data`,
-/// `Clone` and `PartialEq`.
+/// Fields may bear `#[sync(owner)]` or `#[sync(hidden)]`. An enum is kept in step as a whole value, and also derives `Data`
+/// and `Clone`.
 #[proc_macro_derive(State, attributes(sync))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
     finish(state::expand_state(&parse_macro_input!(input as DeriveInput)))

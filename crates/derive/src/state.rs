@@ -166,6 +166,10 @@ impl<'a> Tree<'a> {
 
     fn compare(&self) -> TokenStream {
         let rt = &self.rt;
+        let same = self.open().map(|Synced { field, shadow, .. }| {
+            let SyncedField { member, of, .. } = field;
+            quote!(&& <#of as #rt::State>::same_shared(&self.#member, &shadow.#shadow, tracking))
+        });
         let binds = self.synced.iter().map(|Synced { field, shadow, .. }| {
             let SyncedField { member, of, .. } = field;
             quote!(#shadow: <#of as #rt::State>::bind(&mut self.#member, now))
@@ -188,6 +192,10 @@ impl<'a> Tree<'a> {
                 #(#diffs)*
                 shadow.stamps.note(changed, step.now);
                 changed
+            }
+            fn same_shared(&self, shadow: &Shadow, tracking: #rt::Tracking) -> bool {
+                let _ = (shadow, tracking);
+                true #(#same)*
             }
             #[inline]
             fn stamps(shadow: &Shadow) -> #rt::Stamps {
@@ -441,7 +449,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// An enum is compared and sent whole; it derives `Data`, `Clone` and `PartialEq` as well.
+/// An enum is compared and sent whole; it derives `Data` and `Clone` as well.
 fn for_enum(ident: &Ident) -> TokenStream {
     let rt = crate::rt();
     quote! {
@@ -460,7 +468,10 @@ fn for_enum(ident: &Ident) -> TokenStream {
                 #rt::Leaf::new(self, now)
             }
             fn diff(&mut self, shadow: &mut Self::Shadow, step: #rt::Step) -> #rt::Changed {
-                shadow.diff(self, step, |a, b| a == b)
+                shadow.diff(self, step)
+            }
+            fn same_shared(&self, shadow: &Self::Shadow, _: #rt::Tracking) -> bool {
+                #rt::Data::same(shadow.value(), self)
             }
             fn stamps(shadow: &Self::Shadow) -> #rt::Stamps {
                 shadow.stamps()

@@ -39,13 +39,6 @@ enum Mine {
     InEncode,
 }
 
-impl PartialEq for Mine {
-    fn eq(&self, other: &Self) -> bool {
-        assert!(!matches!(self, Self::InDiff) && !matches!(other, Self::InDiff), "a mine in the comparison");
-        matches!((self, other), (Self::Safe, Self::Safe) | (Self::InEncode, Self::InEncode))
-    }
-}
-
 impl Data for Mine {
     fn schema() -> Type {
         Type::Bool
@@ -63,6 +56,13 @@ impl Data for Mine {
     }
     fn from_json(value: &serde_json::Value) -> Result<Self, DecodeError> {
         bool::from_json(value).map(|_| Self::Safe)
+    }
+    fn same(&self, other: &Self) -> bool {
+        assert!(
+            !matches!(self, Self::InDiff) && !matches!(other, Self::InDiff),
+            "a mine in the comparison"
+        );
+        matches!((self, other), (Self::Safe, Self::Safe) | (Self::InEncode, Self::InEncode))
     }
 }
 

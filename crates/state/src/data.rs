@@ -39,6 +39,14 @@ pub trait Data: Sized {
     /// Anything but what the schema says.
     fn from_json(value: &Value) -> Result<Self, DecodeError>;
 
+    /// Whether both travel as the same bytes. That is not `==`: a NaN is the same as itself, and `-0.0` is not `0.0`.
+    fn same(&self, other: &Self) -> bool {
+        let (mut one, mut two) = (Vec::new(), Vec::new());
+        self.encode(&mut one);
+        other.encode(&mut two);
+        one == two
+    }
+
     /// Appends it in the given format.
     fn write(&self, format: Format, out: &mut Vec<u8>) {
         match format {
@@ -102,6 +110,10 @@ macro_rules! unsigned {
             fn to_json(&self, out: &mut Vec<u8>) {
                 json::write_u64(out, u64::from(*self));
             }
+            #[inline]
+            fn same(&self, other: &Self) -> bool {
+                self == other
+            }
             fn from_json(value: &Value) -> Result<Self, DecodeError> {
                 json::as_u64(value)
                     .and_then(|value| Self::try_from(value).ok())
@@ -130,6 +142,10 @@ macro_rules! signed {
             fn to_json(&self, out: &mut Vec<u8>) {
                 json::write_i64(out, i64::from(*self));
             }
+            #[inline]
+            fn same(&self, other: &Self) -> bool {
+                self == other
+            }
             fn from_json(value: &Value) -> Result<Self, DecodeError> {
                 json::as_i64(value)
                     .and_then(|value| Self::try_from(value).ok())
@@ -157,6 +173,10 @@ impl Data for u8 {
     fn to_json(&self, out: &mut Vec<u8>) {
         json::write_u64(out, u64::from(*self));
     }
+    #[inline]
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         u16::from_json(value)
             .ok()
@@ -179,6 +199,10 @@ impl Data for i8 {
     }
     fn to_json(&self, out: &mut Vec<u8>) {
         json::write_i64(out, i64::from(*self));
+    }
+    #[inline]
+    fn same(&self, other: &Self) -> bool {
+        self == other
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         i16::from_json(value)
@@ -205,6 +229,10 @@ macro_rules! float {
             fn to_json(&self, out: &mut Vec<u8>) {
                 json::$json(out, *self);
             }
+            #[inline]
+            fn same(&self, other: &Self) -> bool {
+                self.to_bits() == other.to_bits()
+            }
             fn from_json(value: &Value) -> Result<Self, DecodeError> {
                 json::as_f64(value).map(|value| value as $float).ok_or_else(|| unexpected("a number", value))
             }
@@ -229,6 +257,10 @@ impl Data for bool {
     fn to_json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(if *self { b"true" } else { b"false" });
     }
+    #[inline]
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         value.as_bool().ok_or_else(|| unexpected("true or false", value))
     }
@@ -249,6 +281,10 @@ impl Data for String {
     fn to_json(&self, out: &mut Vec<u8>) {
         json::write_text(out, self);
     }
+    #[inline]
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         value.as_str().map(str::to_owned).ok_or_else(|| unexpected("a text", value))
     }
@@ -268,6 +304,10 @@ impl Data for PlayerId {
     }
     fn to_json(&self, out: &mut Vec<u8>) {
         self.0.to_json(out);
+    }
+    #[inline]
+    fn same(&self, other: &Self) -> bool {
+        self == other
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         u64::from_json(value).map(Self)
@@ -292,6 +332,10 @@ impl Data for () {
     }
     fn to_json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"null");
+    }
+    #[inline]
+    fn same(&self, other: &Self) -> bool {
+        self == other
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         match value {
@@ -320,6 +364,13 @@ impl<T: Data> Data for Option<T> {
         match self {
             Some(value) => value.to_json(out),
             None => out.extend_from_slice(b"null"),
+        }
+    }
+    fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Some(one), Some(two)) => one.same(two),
+            (None, None) => true,
+            _ => false,
         }
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
@@ -361,6 +412,9 @@ impl<T: Data> Data for Vec<T> {
     fn to_json(&self, out: &mut Vec<u8>) {
         json_array(out, self.iter(), T::to_json);
     }
+    fn same(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().zip(other).all(|(one, two)| one.same(two))
+    }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         value.as_array().ok_or_else(|| unexpected("an array", value))?.iter().map(T::from_json).collect()
     }
@@ -400,6 +454,10 @@ impl<K: Key, V: Data> Data for BTreeMap<K, V> {
             value.to_json(out);
         }
         out.push(b'}');
+    }
+    fn same(&self, other: &Self) -> bool {
+        self.len() == other.len()
+            && self.iter().zip(other).all(|((key, one), (other, two))| key == other && one.same(two))
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         let members = value.as_object().ok_or_else(|| unexpected("an object", value))?;

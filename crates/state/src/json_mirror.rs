@@ -5,6 +5,10 @@ use serde_json::Value;
 
 use crate::data::{parse_json, unexpected};
 
+/// The most steps of a path. A copy can't be nested deeper than this and what the JSON parser allows in one value: a deeper tree could
+/// not be dropped without overflowing the stack.
+const PATH_STEPS_MAX: usize = 128;
+
 /// A client's copy of a room's state as a JSON tree, kept in step by bodies in `json`.
 #[derive(Clone, Debug, Default)]
 pub struct JsonMirror {
@@ -50,8 +54,8 @@ impl JsonMirror {
             other => return Err(unexpected("a path", &other.unwrap_or_default())),
         };
         let (value, insert) = (parts.next(), parts.next());
-        let Some((last, above)) = path.split_last() else {
-            return Err(unexpected("a path of at least one step", &Value::Array(path)));
+        let (1..=PATH_STEPS_MAX, Some((last, above))) = (path.len(), path.split_last()) else {
+            return Err(unexpected("a path of 1 to 128 steps", &Value::Array(path)));
         };
         let mut at = &mut self.state;
         for step in above {

@@ -6,7 +6,7 @@ use playfield_wire::schema::Type;
 use serde_json::Value;
 
 use crate::data::{Data, parse_json};
-use crate::lens::{Changed, Lens, Sight, Stamps, Step};
+use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::{Part, PlayerId, State};
 
@@ -26,8 +26,8 @@ impl<T: Data + Clone> Leaf<T> {
 
     /// Takes the value over if it differs.
     #[inline]
-    pub fn diff(&mut self, value: &T, step: Step, same: impl FnOnce(&T, &T) -> bool) -> Changed {
-        if same(&self.value, value) {
+    pub fn diff(&mut self, value: &T, step: Step) -> Changed {
+        if self.value.same(value) {
             return Changed::NO;
         }
         self.value.clone_from(value);
@@ -56,16 +56,15 @@ pub fn tree(value: &impl Data) -> Value {
     parse_json(&text).unwrap_or_else(|error| Value::String(error.to_string()))
 }
 
-/// Makes a type a leaf: it is compared by the given function, and sent whole.
+/// Makes a type a leaf: it is compared and sent whole.
 macro_rules! leaf {
-    ($($type:ty, $nullable:expr, $same:expr;)*) => {$(
+    ($($type:ty)*) => {$(
         impl State for $type {
             type Shadow = Leaf<Self>;
 
             const NEEDS_OWNER: bool = false;
             const HAS_OWNED: bool = false;
             const NESTED_OWNERS: bool = false;
-            const NULLABLE: bool = $nullable;
 
             fn schema() -> Type {
                 <Self as Data>::schema()
@@ -76,7 +75,11 @@ macro_rules! leaf {
             }
             #[inline]
             fn diff(&mut self, shadow: &mut Leaf<Self>, step: Step) -> Changed {
-                shadow.diff(self, step, $same)
+                shadow.diff(self, step)
+            }
+            #[inline]
+            fn same_shared(&self, shadow: &Leaf<Self>, _: Tracking) -> bool {
+                shadow.value().same(self)
             }
             #[inline]
             fn stamps(shadow: &Leaf<Self>) -> Stamps {
@@ -113,18 +116,4 @@ macro_rules! leaf {
     )*};
 }
 
-leaf! {
-    bool, false, |a, b| a == b;
-    u8, false, |a, b| a == b;
-    u16, false, |a, b| a == b;
-    u32, false, |a, b| a == b;
-    u64, false, |a, b| a == b;
-    i8, false, |a, b| a == b;
-    i16, false, |a, b| a == b;
-    i32, false, |a, b| a == b;
-    i64, false, |a, b| a == b;
-    f32, false, |a, b| a.to_bits() == b.to_bits();
-    f64, false, |a, b| a.to_bits() == b.to_bits();
-    String, false, |a, b| a == b;
-    PlayerId, false, |a, b| a == b;
-}
+leaf! { bool u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 String PlayerId }

@@ -42,7 +42,7 @@ pub use tracker::Tracker;
 pub mod __rt {
     pub use crate::data::Data;
     pub use crate::leaf::{Leaf, tree};
-    pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step};
+    pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step, Tracking};
     pub use crate::ops::Ops;
     pub use crate::state::State;
     pub use playfield_wire::DecodeError;

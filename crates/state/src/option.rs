@@ -5,7 +5,7 @@ use playfield_wire::schema::Type;
 use playfield_wire::{DecodeError, writer};
 use serde_json::Value;
 
-use crate::lens::{Changed, Lens, Sight, Stamps, Step};
+use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::{Part, State};
 
@@ -58,6 +58,14 @@ impl<T: State> State for Option<T> {
         };
         shadow.stamps.note(changed, step.now);
         changed
+    }
+
+    fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
+        match (self, &shadow.some) {
+            (Some(value), Some(some)) => value.same_shared(some, tracking),
+            (None, None) => true,
+            _ => false,
+        }
     }
 
     fn stamps(shadow: &Self::Shadow) -> Stamps {

@@ -5,7 +5,7 @@ use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
 use serde_json::Value;
 
-use crate::lens::{Changed, Lens, Sight, Stamps, Step};
+use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::{Part, PlayerId};
 
@@ -15,10 +15,10 @@ use crate::{Part, PlayerId};
 /// player, or, on such a map itself, each player their own entry) and `#[sync(hidden)]` (never leaves the server).
 ///
 /// The methods are for generated code and for the collections; an application calls none of them. They come in three groups: the
-/// server compares (`bind`, `diff`), the server writes from the shadow alone (`write_*`, `json_*`), the client reads (`read_*`).
+/// server compares (`bind`, `diff`, `same_shared`), the server writes from the shadow alone (`write_*`, `json_*`), the client reads (`read_*`).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be kept in step",
-    note = "derive it: `#[derive(State)]`; collections are `playfield::Map` and `playfield::List`, an enum is `#[derive(State, Data, Clone, PartialEq)]`"
+    note = "derive it: `#[derive(State)]`; collections are `playfield::Map` and `playfield::List`, an enum is `#[derive(State, Data, Clone)]`"
 )]
 pub trait State: Sized {
     /// What was last synced, stamped with versions.
@@ -44,6 +44,9 @@ pub trait State: Sized {
     /// Brings the shadow up to date, and stamps what changed.
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed;
 
+    /// Whether what everyone sees of it is as last synced.
+    fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool;
+
     /// When it last changed.
     fn stamps(shadow: &Self::Shadow) -> Stamps;
 
@@ -56,10 +59,7 @@ pub trait State: Sized {
 
     /// The same through an `owner` field; appends nothing where there is nothing.
     fn write_owner_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
-        match lens.owner_field() {
-            Some(lens) if Self::stamps(shadow).after(lens) => Self::write_patch(shadow, lens, out),
-            _ => false,
-        }
+        write_owner_field::<Self>(shadow, lens, out)
     }
 
     /// Appends the whole of it as JSON, for [`Part::All`] or [`Part::Shared`].
@@ -70,16 +70,10 @@ pub trait State: Sized {
 
     /// The same through an `owner` field.
     fn json_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
-        if let Some(lens) = lens.owner_field()
-            && Self::stamps(shadow).after(lens)
-        {
-            Self::json_patch(shadow, lens, ops);
-        }
+        json_owner_field::<Self>(shadow, lens, ops);
     }
 
-    /// Appends the JSON of an `owner` field; `null` members are written for what the viewer may not see.
-    ///
-    /// Says whether the member is there at all.
+    /// Appends the JSON of an `owner` field. Says whether the member is there at all: it is not, for who may not see it.
     fn json_owner_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         let Some(lens) = lens.owner_field() else { return false };
         Self::json_full(shadow, lens, out);
@@ -112,6 +106,24 @@ pub trait State: Sized {
     /// The same through an `owner` field; `None` where there is nothing to see.
     fn owner_view(&self, sight: Sight) -> Option<Value> {
         sight.owns().then(|| self.view(sight))
+    }
+}
+
+/// An `owner` field, but for maps keyed by player: all of it, to its owner.
+pub(crate) fn write_owner_field<T: State>(shadow: &T::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+    match lens.owner_field() {
+        Some(lens) if T::stamps(shadow).after(lens) => T::write_patch(shadow, lens, out),
+        _ => false,
+    }
+}
+
+/// The same in JSON.
+pub(crate) fn json_owner_field<T: State>(shadow: &T::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+    match lens.owner_field() {
+        // The copy's object came without this member: there is nothing yet to change inside it.
+        Some(lens) if lens.since == 0 => ops.set(|out| T::json_full(shadow, lens, out)),
+        Some(lens) if T::stamps(shadow).after(lens) => T::json_patch(shadow, lens, ops),
+        _ => {}
     }
 }
 

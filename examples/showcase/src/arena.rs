@@ -83,7 +83,8 @@ impl Room for Arena {
             ship.x = (ship.x + SPEED * ship.angle.cos()).rem_euclid(SIZE);
             ship.y = (ship.y + SPEED * ship.angle.sin()).rem_euclid(SIZE);
             let near = |spark: &Spark| (spark.x - ship.x).hypot(spark.y - ship.y) < REACH;
-            let found: Vec<u32> = self.sparks.iter().filter(|(_, spark)| near(spark)).map(|(number, _)| *number).collect();
+            let found: Vec<u32> =
+                self.sparks.iter().filter(|(_, spark)| near(spark)).map(|(number, _)| *number).collect();
             for number in found {
                 ship.score += 1;
                 self.sparks.insert(number, somewhere(cx));

@@ -36,7 +36,7 @@ pub async fn play(url: String) {
 /// Flies towards the nearest spark.
 async fn pilot(url: &str, number: usize) -> Result<(), Error> {
     let client = client::connect(url).name(&format!("bot {number}")).await?;
-    let mut room = client.join_or_create::<Arena>("arena", &()).await?;
+    let room = client.join_or_create::<Arena>("arena", &()).await?;
     let mut wander = number as f32;
     let mut ticks = tokio::time::interval(Duration::from_millis(150));
     loop {
@@ -57,14 +57,15 @@ async fn pilot(url: &str, number: usize) -> Result<(), Error> {
 /// Plays the highest card at hand, after some thought.
 async fn card_player(url: &str, name: &str) -> Result<(), Error> {
     let client = client::connect(url).name(name).await?;
-    let mut room = client.join_or_create::<Table>("table", &()).await?;
+    let room = client.join_or_create::<Table>("table", &()).await?;
     let think = Duration::from_millis(900 + 350 * name.len() as u64);
     loop {
         tokio::time::sleep(think).await;
         let place = {
             let state = room.state();
             let me = room.player();
-            let hand = state.hands.get(&me).filter(|hand| !state.open.contains_key(&me) && hand.cards.len() == HAND);
+            let hand =
+                state.hands.get(&me).filter(|hand| !state.open.contains_key(&me) && hand.cards.len() == HAND);
             hand.and_then(|hand| (0..HAND).max_by_key(|&place| hand.cards[place].rank))
         };
         if let Some(place) = place {
@@ -79,7 +80,7 @@ async fn card_player(url: &str, name: &str) -> Result<(), Error> {
 /// Counts.
 async fn clerk(url: &str) -> Result<(), Error> {
     let client = client::connect(url).name("the clerk").await?;
-    let mut room = client.join_or_create::<Counter>("counter", &()).await?;
+    let room = client.join_or_create::<Counter>("counter", &()).await?;
     let mut beats = tokio::time::interval(Duration::from_secs(2));
     loop {
         beats.tick().await;

@@ -109,7 +109,8 @@ impl Handle<Play> for Table {
 impl On<Hurry> for Table {
     fn on(&mut self, Hurry { round }: Hurry, cx: &mut Context<Self>) -> Result<()> {
         if round == self.round {
-            let late: Vec<PlayerId> = self.players.keys().filter(|id| !self.open.contains_key(id)).copied().collect();
+            let late: Vec<PlayerId> =
+                self.players.keys().filter(|id| !self.open.contains_key(id)).copied().collect();
             for id in late {
                 self.play(id, 0, cx)?;
             }

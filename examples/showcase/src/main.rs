@@ -23,7 +23,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     println!("Playfield is running. Open http://{address}/ in a browser; Ctrl-C ends it.");
     tokio::signal::ctrl_c().await?;
     println!("Saying goodbye.");
-    bots.abort();
-    running.shutdown();
+    // The bots hear it like everyone else, which takes this thread: so the wait for the end takes another.
+    tokio::task::spawn_blocking(|| running.shutdown()).await?;
+    bots.await?;
     Ok(())
 }

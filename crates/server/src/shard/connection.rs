@@ -59,11 +59,16 @@ pub(super) enum Transport {
     WebSocket(Decoder),
 }
 
-/// Outboxes that are empty serve again.
+/// Outboxes that are empty serve again, the one that was used last first: it is still in the processor's cache.
 #[derive(Default)]
-pub(super) struct Pool(Vec<Vec<u8>>);
+pub(super) struct Pool {
+    buffers: Vec<Vec<u8>>,
+    /// Of all of them together.
+    bytes: usize,
+}
 
-const POOL_MAX: usize = 256;
+/// What a pool holds at most; enough for all that a shard sends in a turn that was late.
+const POOL_BYTES_MAX: usize = 8 << 20;
 const POOLED_BYTES_MAX: usize = 64 << 10;
 
 impl Connection {
@@ -99,7 +104,7 @@ impl Connection {
                 encode_with(&mut self.outbox, opcode, None, write);
             }
             Transport::Native | Transport::Unknown | Transport::Http => {
-                framing::write_frame_with(&mut self.outbox, write)
+                framing::write_frame_with(&mut self.outbox, write);
             }
         }
     }
@@ -276,8 +281,9 @@ impl Pool {
     /// Gives a connection a buffer to write into, if it has none.
     pub(super) fn equip(&mut self, connection: &mut Connection) {
         if connection.outbox.capacity() == 0
-            && let Some(buffer) = self.0.pop()
+            && let Some(buffer) = self.buffers.pop()
         {
+            self.bytes -= buffer.capacity();
             connection.outbox = buffer;
         }
     }
@@ -286,8 +292,10 @@ impl Pool {
     fn strip(&mut self, connection: &mut Connection) {
         let mut buffer = std::mem::take(&mut connection.outbox);
         buffer.clear();
-        if self.0.len() < POOL_MAX && (1..=POOLED_BYTES_MAX).contains(&buffer.capacity()) {
-            self.0.push(buffer);
+        let bytes = buffer.capacity();
+        if (1..=POOLED_BYTES_MAX).contains(&bytes) && self.bytes + bytes <= POOL_BYTES_MAX {
+            self.bytes += bytes;
+            self.buffers.push(buffer);
         }
     }
 }

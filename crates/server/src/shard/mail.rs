@@ -105,7 +105,7 @@ impl Shard {
                 self.net.letters[shard].push(ShardMail::Joined { connection, request, result });
             }
             ShardMail::Joined { connection, request, result } => {
-                self.joined_elsewhere(connection, request, result)
+                self.joined_elsewhere(connection, request, result);
             }
             ShardMail::Leave { room, member } => self.member_left(room, member),
             ShardMail::Message { room, member, message, payload, request } => {
@@ -114,7 +114,7 @@ impl Shard {
             ShardMail::Resync { room, member } => self.begin_again(room, member),
             ShardMail::Drained { room, member } => self.credit(room, member),
             ShardMail::Deliver { connection, kind, bytes, from } => {
-                self.deliver(connection, kind, &bytes, from)
+                self.deliver(connection, kind, &bytes, from);
             }
             ShardMail::Removed { connection, number } => {
                 if let Some(session) = self.net.session(connection) {

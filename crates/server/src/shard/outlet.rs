@@ -46,7 +46,7 @@ impl<'a> RoomOutlet<'a> {
         let key = Key::from_bits(link.0);
         if let Some(member) = self.members.get_mut(key) {
             let format = member.format;
-            self.net.to_member(member, (self.address, link.0), kind, |out| message.encode(format, out));
+            self.net.send_to(member, (self.address, link.0), kind, |out| message.encode(format, out));
         }
     }
 }
@@ -56,8 +56,8 @@ impl Outlet for RoomOutlet<'_> {
         if let Some(member) = self.members.get_mut(Key::from_bits(link.0)) {
             let format = member.format;
             let kind = Kind::Reply(request);
-            self.net.to_member(member, (self.address, link.0), kind, |out| {
-                write_reply(format, out, request, payload)
+            self.net.send_to(member, (self.address, link.0), kind, |out| {
+                write_reply(format, out, request, payload);
             });
         }
     }
@@ -90,7 +90,7 @@ impl Outlet for RoomOutlet<'_> {
             }
             return;
         }
-        self.net.to_member(member, (self.address, link.0), Kind::Event, write);
+        self.net.send_to(member, (self.address, link.0), Kind::Event, write);
     }
 
     fn removed(&mut self, link: Link, why: &Error) {
@@ -106,7 +106,7 @@ impl Outlet for RoomOutlet<'_> {
                 ServerMessage::Left { request: None, room: member.number, code, text: text.into() }
             }
         };
-        self.net.to_member(&member, (self.address, link.0), Kind::Notice, |out| message.encode(format, out));
+        self.net.send_to(&member, (self.address, link.0), Kind::Notice, |out| message.encode(format, out));
         self.net.unseat(&member);
     }
 
@@ -140,7 +140,7 @@ impl Outlet for RoomOutlet<'_> {
 
 impl Net {
     /// Sends a message to a member, wherever the connection is.
-    pub(super) fn to_member(
+    pub(super) fn send_to(
         &mut self,
         member: &Member,
         from: (RoomAddress, u64),

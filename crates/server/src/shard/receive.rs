@@ -221,7 +221,7 @@ impl Shard {
             Err(error) => {
                 let code = match error {
                     FrameError::TooLarge { .. } => ErrorCode::TooLarge,
-                    _ => ErrorCode::BadMessage,
+                    FrameError::Empty => ErrorCode::BadMessage,
                 };
                 self.net.fail(key, code, &error.to_string());
                 Step::Wait

@@ -140,13 +140,13 @@ impl Shard {
     fn handle(&mut self, key: Key, message: ClientMessage<'_>) -> bool {
         match message {
             ClientMessage::Send { room, message, payload } => {
-                return self.to_room(key, room, message, payload, None);
+                return self.forward(key, room, message, payload, None);
             }
             ClientMessage::Request { room, request, message, payload } => {
-                return self.to_room(key, room, message, payload, Some(request));
+                return self.forward(key, room, message, payload, Some(request));
             }
             ClientMessage::Hello(_) => {
-                self.net.fail(key, ErrorCode::HelloExpected, "hello comes once, and first")
+                self.net.fail(key, ErrorCode::HelloExpected, "hello comes once, and first");
             }
             ClientMessage::Join { request, room } => self.wish(key, request, Wish::Join { id: &room }),
             ClientMessage::Create { request, room_type, private, options } => {
@@ -174,7 +174,7 @@ impl Shard {
     }
 
     /// A user's message, for a room.
-    fn to_room(
+    fn forward(
         &mut self,
         key: Key,
         number: u32,

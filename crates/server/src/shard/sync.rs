@@ -92,12 +92,12 @@ impl Net {
         let stage = std::mem::replace(&mut member.stage, Stage::Live);
         if let Stage::Joining { request, .. } = &stage {
             let joined = join::joined(*request, member, slot);
-            self.to_member(member, from, Kind::Notice, |out| joined.encode(format, out));
+            self.send_to(member, from, Kind::Notice, |out| joined.encode(format, out));
         }
         let epoch = slot.epoch;
-        self.to_member(member, from, Kind::State, |out| {
+        self.send_to(member, from, Kind::State, |out| {
             write_snapshot(format, out, number, epoch, version, |body| {
-                slot.room.snapshot(player, format, body)
+                slot.room.snapshot(player, format, body);
             });
         });
         self.stats.patches += 1;
@@ -107,7 +107,7 @@ impl Net {
         if let Stage::Joining { events, .. } = stage {
             // What was raised before the member was told that it is in.
             for event in events {
-                self.to_member(member, from, Kind::Event, |out| out.extend_from_slice(&event));
+                self.send_to(member, from, Kind::Event, |out| out.extend_from_slice(&event));
             }
         }
     }
@@ -126,7 +126,7 @@ impl Net {
         let mut any = false;
         let mut write = |out: &mut Vec<u8>| {
             write_patch(format, out, number, sent, version, |body| {
-                any = room.patch(player, equals, format, body)
+                any = room.patch(player, equals, format, body);
             });
         };
         match member.home {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::align::Align;
+use super::align::Run;
 use crate::lens::{Lens, Stamps};
 
 /// The shadow of a list.
@@ -58,17 +58,14 @@ impl<S> ListShadow<S> {
     }
 
     /// Notes what a sync did to the shape.
-    pub(super) fn log(&mut self, steps: &[Align], now: u64) {
+    pub(super) fn log(&mut self, runs: &[Run], now: u64) {
         let mut index = 0;
-        let mut at = 0;
-        while at < steps.len() {
-            let step = steps[at];
-            let count = steps[at..].iter().take_while(|other| **other == step).count() as u32;
-            at += count as usize;
-            match step {
-                Align::Pair => index += count,
-                Align::Remove => self.log.push_back((now, Op::Remove { index, count })),
-                Align::Insert => {
+        for run in runs {
+            match *run {
+                Run::Pair(count) => index += count as u32,
+                Run::Remove(count) => self.log.push_back((now, Op::Remove { index, count: count as u32 })),
+                Run::Insert(count) => {
+                    let count = count as u32;
                     self.log.push_back((now, Op::Insert { index, count }));
                     index += count;
                 }

@@ -8,9 +8,9 @@ use playfield_wire::schema::Type;
 use playfield_wire::{DecodeError, writer};
 use serde_json::Value;
 
-use super::align::{Align, align};
+use super::align::{Run, align};
 use super::shadow::{Element, LIST_OPS_MAX, ListShadow, Op, Way};
-use super::{FRESH, Item, List};
+use super::{Item, List};
 use crate::data::json_array;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::map::new_token;
@@ -43,24 +43,25 @@ impl<T: State> State for List<T> {
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
         let another = self.token != shadow.token;
         if another {
-            // Another list stands where the shadow's stood: elements are paired by position.
-            shadow.token = new_token();
-            let known = shadow.elements.len();
-            for (place, item) in self.items.iter_mut().enumerate() {
-                item.place = if place < known { place as u32 } else { FRESH };
-            }
+            shadow.token = new_token(); // another list stands where the shadow's stood
         } else if step.tracking == Tracking::On && !self.touched && !self.shape {
             return Changed::NO;
         }
-        let everything = another || step.tracking == Tracking::Off;
-        let changed = if another || self.shape {
-            self.diff_shape(shadow, step, everything)
-        } else {
-            self.diff_elements(shadow, step, everything)
-        };
+        let changed = self.diff_elements(shadow, step, another || step.tracking == Tracking::Off);
         self.in_step(shadow.token);
         shadow.stamps.note(changed, step.now);
         changed
+    }
+
+    fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
+        let in_step = self.token == shadow.token && tracking == Tracking::On && !self.shape;
+        if in_step && !self.touched {
+            return true;
+        }
+        self.len() == shadow.elements.len()
+            && self.items.iter().zip(&shadow.elements).all(|(item, element)| {
+                (in_step && !item.touched) || item.value.same_shared(&element.shadow, tracking)
+            })
     }
 
     fn stamps(shadow: &Self::Shadow) -> Stamps {
@@ -158,6 +159,7 @@ impl<T: State> State for List<T> {
 // The server compares.
 
 fn element<T: State>(item: &mut Item<T>, now: u64) -> Element<T::Shadow> {
+    item.touched = false;
     Element { shadow: item.value.bind(now), defined: now, stamps: Stamps::new(now, T::HAS_OWNED) }
 }
 
@@ -168,40 +170,45 @@ fn compare<T: State>(item: &mut Item<T>, element: &mut Element<T::Shadow>, step:
 }
 
 impl<T: State> List<T> {
+    /// Pairs the elements with what was last synced and compares them: all, or those that were touched or moved.
     fn diff_elements(&mut self, shadow: &mut ListShadow<T::Shadow>, step: Step, everything: bool) -> Changed {
+        let known =
+            |item: &Item<T>, place: usize| !everything && !item.touched && item.place as usize == place;
+        let runs = align(shadow.elements.len(), self.items.len(), |old, new| {
+            let item = &self.items[new];
+            known(item, old) || item.value.same_shared(&shadow.elements[old].shadow, step.tracking)
+        });
         let mut changed = Changed::NO;
-        for (item, element) in self.items.iter_mut().zip(&mut shadow.elements) {
-            if std::mem::take(&mut item.touched) || everything {
-                changed |= compare(item, element, step);
-            }
-        }
-        changed
-    }
-
-    fn diff_shape(&mut self, shadow: &mut ListShadow<T::Shadow>, step: Step, everything: bool) -> Changed {
-        let mut changed = Changed::NO;
-        let steps = align(shadow.elements.len(), self.items.iter().map(|item| item.place));
-        let mut old = std::mem::take(&mut shadow.elements).into_iter().enumerate();
-        let mut items = self.items.iter_mut();
-        for align in &steps {
-            match align {
-                Align::Pair => {
-                    let (Some((place, mut last)), Some(item)) = (old.next(), items.next()) else { continue };
-                    let moved = item.place as usize != place;
-                    if moved || item.touched || everything {
-                        changed |= compare(item, &mut last, step);
+        let (mut old, mut at) = (0, 0);
+        let all = [Run::Pair(self.items.len())];
+        for run in runs.as_deref().unwrap_or(&all) {
+            match *run {
+                Run::Pair(count) => {
+                    for (item, element) in
+                        self.items[at..at + count].iter_mut().zip(&mut shadow.elements[at..])
+                    {
+                        if !known(item, old) {
+                            item.touched = false;
+                            changed |= compare(item, element, step);
+                        }
+                        old += 1;
                     }
-                    shadow.elements.push(last);
+                    at += count;
                 }
-                Align::Remove => {
-                    old.next();
+                Run::Remove(count) => {
+                    shadow.elements.drain(at..at + count);
+                    old += count;
                 }
-                Align::Insert => shadow.elements.extend(items.next().map(|item| element(item, step.now))),
+                Run::Insert(count) => {
+                    let came = self.items[at..at + count].iter_mut().map(|item| element(item, step.now));
+                    shadow.elements.splice(at..at, came);
+                    at += count;
+                }
             }
         }
-        if steps.iter().any(|align| *align != Align::Pair) {
+        if let Some(runs) = runs {
             changed |= Changed::whole(T::HAS_OWNED);
-            shadow.log(&steps, step.now);
+            shadow.log(&runs, step.now);
         }
         changed
     }
@@ -214,7 +221,6 @@ impl<T: State> List<T> {
         if places {
             for (place, item) in self.items.iter_mut().enumerate() {
                 item.place = place as u32;
-                item.touched = false;
             }
         }
     }
@@ -302,42 +308,14 @@ impl<T: State> List<T> {
     }
 
     fn read_shape(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        let ops = read_ops(reader, self.items.len())?;
         let mut items: Vec<Option<T>> = self.items.drain(..).map(|item| Some(item.value)).collect();
-        // An insertion is followed by its element, or was taken back by a removal; the server sends no more of them than this.
-        let inserted_max = (items.len() + reader.remaining()) as u64;
-        let mut inserted = 0_u64;
-        for op in 0.. {
-            let at = reader.offset();
-            let word = reader.varint()?;
-            if word == 0 {
-                break;
-            }
-            if op >= LIST_OPS_MAX {
-                return Err(DecodeError::new(
-                    at,
-                    format!("more than {LIST_OPS_MAX} changes of shape came for one list"),
-                ));
-            }
-            let (count, index) = (word / 2, reader.varint()?);
-            let length = items.len() as u64;
-            if word % 2 == 0 {
-                if count == 0 || index.saturating_add(count) > length {
-                    return Err(DecodeError::new(
-                        at,
-                        format!("{count} elements can't go from {index} of a list of {length}"),
-                    ));
+        for op in ops {
+            match op {
+                Op::Remove { index, count } => drop(items.drain(index as usize..(index + count) as usize)),
+                Op::Insert { index, count } => {
+                    drop(items.splice(index as usize..index as usize, (0..count).map(|_| None)));
                 }
-                items.drain(index as usize..(index + count) as usize);
-            } else {
-                inserted = inserted.saturating_add(count);
-                if count == 0 || index > length || inserted > inserted_max {
-                    return Err(DecodeError::new(
-                        at,
-                        format!("{count} elements can't come at {index} of a list of {length}"),
-                    ));
-                }
-                let index = index as usize;
-                items.splice(index..index, (0..count).map(|_| None));
             }
         }
         let mut next = 0;
@@ -354,4 +332,57 @@ impl<T: State> List<T> {
         self.extend(whole);
         Ok(())
     }
+}
+
+/// Reads the changes of shape of a list of this length, and sees that they fit it before any is made.
+fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>, DecodeError> {
+    let begin = reader.offset();
+    // No more came than are left now, and of those each stood here before or is sent.
+    let inserted_max = (length + reader.remaining()) as u64;
+    let mut length = length as u64;
+    let mut inserted = 0_u64;
+    let mut ops = Vec::new();
+    loop {
+        let at = reader.offset();
+        let word = reader.varint()?;
+        if word == 0 {
+            break;
+        }
+        if ops.len() == LIST_OPS_MAX {
+            return Err(DecodeError::new(
+                at,
+                format!("more than {LIST_OPS_MAX} changes of shape came for one list"),
+            ));
+        }
+        let (count, index) = (word / 2, reader.varint()?);
+        let fits = match word % 2 {
+            0 => index.saturating_add(count) <= length,
+            _ => index <= length && count <= inserted_max - inserted,
+        };
+        let (Ok(count32), Ok(index32), true) =
+            (u32::try_from(count), u32::try_from(index), fits && count > 0)
+        else {
+            let verb = if word % 2 == 0 { "go from" } else { "come at" };
+            return Err(DecodeError::new(
+                at,
+                format!("{count} elements can't {verb} {index} of a list of {length}"),
+            ));
+        };
+        if word % 2 == 0 {
+            length -= count;
+            ops.push(Op::Remove { index: index32, count: count32 });
+        } else {
+            length += count;
+            inserted += count;
+            ops.push(Op::Insert { index: index32, count: count32 });
+        }
+    }
+    // A list to which more came than are left is sent whole; so the work is in proportion to the list.
+    if inserted > length {
+        return Err(DecodeError::new(
+            begin,
+            format!("{inserted} elements came to a list, of which {length} are left"),
+        ));
+    }
+    Ok(ops)
 }

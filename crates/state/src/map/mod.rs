@@ -1,7 +1,9 @@
 //! A map that knows which of its entries were touched.
 
+mod read;
 mod shadow;
 mod state;
+mod wire;
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -20,13 +22,15 @@ pub struct Map<K, V> {
     index: BTreeMap<K, u32>,
     entries: Vec<Option<Entry<K, V>>>,
     free: Vec<u32>,
+    /// In a client's copy, the places of slots that don't stand in the place of their number.
+    far: BTreeMap<u32, u32>,
     track: Track<K>,
 }
 
 struct Entry<K, V> {
     key: K,
     value: V,
-    /// Its slot in the shadow; [`FRESH`] until the first sync that sees it.
+    /// Its slot in the shadow, [`FRESH`] until the first sync that sees it; in a client's copy, its slot there.
     slot: u32,
     touched: bool,
 }
@@ -236,7 +240,13 @@ impl<K> Default for Track<K> {
 
 impl<K, V> Default for Map<K, V> {
     fn default() -> Self {
-        Self { index: BTreeMap::new(), entries: Vec::new(), free: Vec::new(), track: Track::default() }
+        Self {
+            index: BTreeMap::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            far: BTreeMap::new(),
+            track: Track::default(),
+        }
     }
 }
 

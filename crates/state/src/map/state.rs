@@ -1,29 +1,19 @@
-//! Maps in step.
-//!
-//! Packed, a map's patch is a byte of flags and up to three sections, each a list of slots that ends with 0. A slot is written as
-//! its distance from the one before it in the section (the first: from −1), so it is never 0.
+//! Maps in step: the server compares and writes.
 
 use std::collections::BTreeMap;
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
-use playfield_wire::{DecodeError, json, writer};
+use playfield_wire::{DecodeError, json};
 use serde_json::Value;
 
 use super::shadow::MapShadow;
-use super::{Entry, FRESH, MAP_SLOTS_MAX, Map, new_token};
+use super::wire::{CHANGED, DEFINED, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, Slots};
+use super::{FRESH, Map, new_token};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
+use crate::state::{json_owner_field, write_owner_field};
 use crate::{Key, Part, State};
-
-const REMOVED: u8 = 1;
-const DEFINED: u8 = 2;
-const CHANGED: u8 = 4;
-
-/// What an owner's own entry came to, in a map of which each player sees their own.
-const OWN_GONE: u8 = 0;
-const OWN_WHOLE: u8 = 1;
-const OWN_PATCH: u8 = 2;
 
 impl<K: Key, V: State> State for Map<K, V> {
     type Shadow = MapShadow<K, V::Shadow>;
@@ -93,6 +83,23 @@ impl<K: Key, V: State> State for Map<K, V> {
         changed
     }
 
+    fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
+        let in_step = self.track.token == shadow.token && tracking == Tracking::On && !self.track.all;
+        if in_step && self.track.touched.is_empty() && self.track.removed.is_empty() {
+            return true;
+        }
+        self.index.len() == shadow.index.len()
+            && self.index.iter().zip(&shadow.index).all(|((key, &place), (known, &slot))| {
+                key == known
+                    && match (&self.entries[place as usize], &shadow.slot(slot).entry) {
+                        (Some(entry), Some((_, last))) => {
+                            (in_step && !entry.touched) || entry.value.same_shared(last, tracking)
+                        }
+                        _ => false,
+                    }
+            })
+    }
+
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
     }
@@ -126,9 +133,7 @@ impl<K: Key, V: State> State for Map<K, V> {
 
     fn write_owner_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         if !K::IS_PLAYER {
-            return lens
-                .owner_field()
-                .is_some_and(|lens| shadow.stamps.after(lens) && Self::write_patch(shadow, lens, out));
+            return write_owner_field::<Self>(shadow, lens, out);
         }
         match own_entry(shadow, lens) {
             Own::Nothing => false,
@@ -198,12 +203,7 @@ impl<K: Key, V: State> State for Map<K, V> {
 
     fn json_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
         if !K::IS_PLAYER {
-            if let Some(lens) = lens.owner_field()
-                && shadow.stamps.after(lens)
-            {
-                Self::json_patch(shadow, lens, ops);
-            }
-            return;
+            return json_owner_field::<Self>(shadow, lens, ops);
         }
         match own_entry(shadow, lens) {
             Own::Nothing => {}
@@ -233,87 +233,15 @@ impl<K: Key, V: State> State for Map<K, V> {
     }
 
     fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
-        let mut map = Self::default();
-        let mut slots = Slots::default();
-        while let Some(slot) = slots.next(reader)? {
-            let at = reader.offset();
-            if map.place(reader, slot, part)?.is_some() {
-                return Err(DecodeError::new(at, TWO_SLOTS));
-            }
-        }
-        Ok(map)
+        Self::read_entries(reader, part)
     }
 
     fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
-        let at = reader.offset();
-        let flags = reader.u8()?;
-        if flags & !(REMOVED | DEFINED | CHANGED) != 0 {
-            return Err(DecodeError::new(
-                at,
-                format!("the flags of a map's patch are below 8, {flags} came"),
-            ));
-        }
-        if flags & REMOVED != 0 {
-            let mut slots = Slots::default();
-            while let Some(slot) = slots.next(reader)? {
-                // One who looks from before knows nothing of an entry that came and went since.
-                self.displace(slot);
-            }
-        }
-        if flags & DEFINED != 0 {
-            let mut slots = Slots::default();
-            // A key that moved to a lower slot still stands in the old one until that is displaced in its turn.
-            let mut left = Vec::new();
-            while let Some(slot) = slots.next(reader)? {
-                left.extend(self.place(reader, slot, part)?);
-            }
-            if left.iter().any(|&slot| !self.stands(slot)) {
-                return Err(DecodeError::new(at, TWO_SLOTS));
-            }
-        }
-        if flags & CHANGED != 0 {
-            let mut slots = Slots::default();
-            while let Some(slot) = slots.next(reader)? {
-                let at = reader.offset();
-                let entry = self.entries.get_mut(slot as usize).and_then(Option::as_mut);
-                let entry = entry.ok_or_else(|| {
-                    DecodeError::new(at, format!("a change came for slot {slot}, which is empty here"))
-                })?;
-                entry.value.read_patch(reader, part)?;
-            }
-        }
-        Ok(())
+        self.read_changes(reader, part)
     }
 
     fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        if !K::IS_PLAYER {
-            return self.read_patch(reader, Part::All);
-        }
-        let at = reader.offset();
-        let what = reader.u8()?;
-        let key = K::decode(reader)?;
-        match what {
-            OWN_GONE => {
-                self.remove(&key);
-            }
-            OWN_WHOLE => {
-                let value = V::read_full(reader, Part::All)?;
-                self.insert(key, value);
-            }
-            OWN_PATCH => self
-                .get_mut(&key)
-                .ok_or_else(|| {
-                    DecodeError::new(at, "a change came for an entry of one's own that is not here")
-                })?
-                .read_patch(reader, Part::All)?,
-            other => {
-                return Err(DecodeError::new(
-                    at,
-                    format!("an entry of one's own begins with 0, 1 or 2, {other} came"),
-                ));
-            }
-        }
-        Ok(())
+        if K::IS_PLAYER { self.read_own(reader) } else { self.read_patch(reader, Part::All) }
     }
 
     fn view(&self, sight: Sight) -> Value {
@@ -392,38 +320,6 @@ impl<K: Key, V: State> Map<K, V> {
 }
 
 // The server writes.
-
-/// Where a section of slots stands.
-#[derive(Default)]
-struct Slots {
-    /// One more than the last slot.
-    next: u64,
-}
-
-impl Slots {
-    #[inline]
-    fn put(&mut self, slot: u32, out: &mut Vec<u8>) {
-        writer::put_varint(out, u64::from(slot) + 1 - self.next);
-        self.next = u64::from(slot) + 1;
-    }
-
-    #[inline]
-    fn next(&mut self, reader: &mut Reader<'_>) -> Result<Option<u32>, DecodeError> {
-        let at = reader.offset();
-        let distance = reader.varint()?;
-        if distance == 0 {
-            return Ok(None);
-        }
-        self.next = self.next.saturating_add(distance);
-        if self.next > MAP_SLOTS_MAX as u64 {
-            return Err(DecodeError::new(
-                at,
-                format!("slot {} is past the limit of {MAP_SLOTS_MAX}", self.next - 1),
-            ));
-        }
-        Ok(Some((self.next - 1) as u32))
-    }
-}
 
 /// Writes a section of the slots that `write` says something of; nothing at all if it says nothing.
 fn section(
@@ -565,37 +461,3 @@ fn json_removed<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens, ops: &mut Ops<'
         }
     }
 }
-
-// The client reads.
-
-impl<K: Key, V: State> Map<K, V> {
-    /// Reads a whole entry into a slot; what was there goes. Returns the other slot in which its key stood.
-    fn place(&mut self, reader: &mut Reader<'_>, slot: u32, part: Part) -> Result<Option<u32>, DecodeError> {
-        let key = K::decode(reader)?;
-        let value = V::read_full(reader, part)?;
-        self.displace(slot);
-        if self.entries.len() <= slot as usize {
-            self.entries.resize_with(slot as usize + 1, || None);
-        }
-        self.entries[slot as usize] = Some(Entry { key: key.clone(), value, slot, touched: false });
-        Ok(self.index.insert(key, slot))
-    }
-
-    fn displace(&mut self, slot: u32) {
-        if let Some(entry) = self.entries.get_mut(slot as usize).and_then(Option::take)
-            && self.index.get(&entry.key) == Some(&slot)
-        {
-            self.index.remove(&entry.key);
-        }
-    }
-
-    /// Whether the slot is empty, or is the one that its key is found by.
-    fn stands(&self, slot: u32) -> bool {
-        match &self.entries[slot as usize] {
-            Some(entry) => self.index.get(&entry.key) == Some(&slot),
-            None => true,
-        }
-    }
-}
-
-const TWO_SLOTS: &str = "one key stands in two slots of a map";

@@ -1,0 +1,166 @@
+//! Maps in step: the client reads.
+
+use playfield_wire::DecodeError;
+use playfield_wire::reader::Reader;
+
+use super::wire::{CHANGED, DEFINED, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, Slots};
+use super::{Entry, Map};
+use crate::{Key, Part, State};
+
+impl<K: Key, V: State> Map<K, V> {
+    /// A whole map.
+    pub(super) fn read_entries(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
+        let mut map = Self::default();
+        let mut slots = Slots::default();
+        while let Some(slot) = slots.next(reader)? {
+            let at = reader.offset();
+            if map.read_entry(reader, slot, part)?.is_some() {
+                return Err(DecodeError::new(at, TWO_SLOTS));
+            }
+        }
+        Ok(map)
+    }
+
+    /// A patch of a map.
+    pub(super) fn read_changes(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        let at = reader.offset();
+        let flags = reader.u8()?;
+        if flags & !(REMOVED | DEFINED | CHANGED) != 0 {
+            return Err(DecodeError::new(
+                at,
+                format!("the flags of a map's patch are below 8, {flags} came"),
+            ));
+        }
+        if flags & REMOVED != 0 {
+            let mut slots = Slots::default();
+            while let Some(slot) = slots.next(reader)? {
+                // One who looks from before knows nothing of an entry that came and went since.
+                self.displace(slot);
+            }
+        }
+        if flags & DEFINED != 0 {
+            let mut slots = Slots::default();
+            // A key that moved to a lower slot still stands in the old one until that is displaced in its turn.
+            let mut left = Vec::new();
+            while let Some(slot) = slots.next(reader)? {
+                left.extend(self.read_entry(reader, slot, part)?);
+            }
+            if left.iter().any(|&slot| !self.stands(slot)) {
+                return Err(DecodeError::new(at, TWO_SLOTS));
+            }
+        }
+        if flags & CHANGED != 0 {
+            let mut slots = Slots::default();
+            while let Some(slot) = slots.next(reader)? {
+                let at = reader.offset();
+                let entry = self.place_of(slot).and_then(|place| self.entries[place as usize].as_mut());
+                let entry = entry.ok_or_else(|| {
+                    DecodeError::new(at, format!("a change came for slot {slot}, which is empty here"))
+                })?;
+                entry.value.read_patch(reader, part)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A patch of one's own entry, which names the key and no slot.
+    pub(super) fn read_own(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let at = reader.offset();
+        let what = reader.u8()?;
+        let key = K::decode(reader)?;
+        match what {
+            OWN_GONE => {
+                self.remove(&key);
+            }
+            OWN_WHOLE => {
+                let value = V::read_full(reader, Part::All)?;
+                self.insert(key, value);
+            }
+            OWN_PATCH => self
+                .get_mut(&key)
+                .ok_or_else(|| {
+                    DecodeError::new(at, "a change came for an entry of one's own that is not here")
+                })?
+                .read_patch(reader, Part::All)?,
+            other => {
+                return Err(DecodeError::new(
+                    at,
+                    format!("an entry of one's own begins with 0, 1 or 2, {other} came"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a whole entry into a slot; what was there goes. Returns the other slot in which its key stood.
+    fn read_entry(
+        &mut self,
+        reader: &mut Reader<'_>,
+        slot: u32,
+        part: Part,
+    ) -> Result<Option<u32>, DecodeError> {
+        let key = K::decode(reader)?;
+        let value = V::read_full(reader, part)?;
+        self.displace(slot);
+        let place = self.room_for(slot);
+        self.entries[place as usize] = Some(Entry { key: key.clone(), value, slot, touched: false });
+        let other = self.index.insert(key, place);
+        Ok(other.and_then(|place| self.entries[place as usize].as_ref()).map(|entry| entry.slot))
+    }
+
+    /// Where the entry of a slot stands: in the place of that number, or else `far` knows.
+    fn place_of(&self, slot: u32) -> Option<u32> {
+        match self.entries.get(slot as usize) {
+            Some(Some(entry)) if entry.slot == slot => Some(slot),
+            _ => self.far.get(&slot).copied(),
+        }
+    }
+
+    /// A free place for a slot that is empty. A slot that lies far beyond the number of entries has its place elsewhere, so that the
+    /// table stays in proportion to what arrived.
+    fn room_for(&mut self, slot: u32) -> u32 {
+        let wanted = slot as usize;
+        if wanted >= self.entries.len() && wanted <= 2 * self.index.len() {
+            self.entries.resize_with(wanted + 1, || None);
+        }
+        if self.entries.get(wanted).is_some_and(Option::is_none) {
+            return slot;
+        }
+        let freed = loop {
+            match self.free.pop() {
+                Some(place) if self.entries[place as usize].is_some() => {}
+                other => break other,
+            }
+        };
+        let place = freed.unwrap_or(self.entries.len() as u32);
+        if freed.is_none() {
+            self.entries.push(None);
+        }
+        self.far.insert(slot, place);
+        place
+    }
+
+    fn displace(&mut self, slot: u32) {
+        let Some(place) = self.place_of(slot) else { return };
+        if place != slot {
+            self.far.remove(&slot);
+            self.free.push(place);
+        }
+        if let Some(entry) = self.entries[place as usize].take()
+            && self.index.get(&entry.key) == Some(&place)
+        {
+            self.index.remove(&entry.key);
+        }
+    }
+
+    /// Whether the slot is empty, or is the one that its key is found by.
+    fn stands(&self, slot: u32) -> bool {
+        let Some(place) = self.place_of(slot) else { return true };
+        match &self.entries[place as usize] {
+            Some(entry) => self.index.get(&entry.key) == Some(&place),
+            None => true,
+        }
+    }
+}
+
+const TWO_SLOTS: &str = "one key stands in two slots of a map";

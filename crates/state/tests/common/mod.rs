@@ -1,0 +1,147 @@
+//! A model of state for the laws: values that can be changed at random, changed only where a player can't see it, and cut down to
+//! what a player may see.
+//!
+//! The cutting is written here once more, from the policies as the documentation states them, and shares nothing with the crate.
+
+// Each test binary takes what it needs of this.
+#![allow(dead_code)]
+
+mod leaves;
+mod list;
+mod map;
+pub(crate) mod world;
+
+use playfield_state::PlayerId;
+
+/// Numbers that follow from a seed, so that a failing case can be shrunk and run again.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// SplitMix64, by Steele, Lea and Flood.
+    pub(crate) fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// One of the first `count` numbers.
+    pub(crate) fn pick(&mut self, count: usize) -> usize {
+        (self.roll() % count as u64) as usize
+    }
+
+    /// True once in `times`.
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
+        self.pick(times) == 0
+    }
+}
+
+/// Who looks, and whose the place is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Eye {
+    pub(crate) viewer: PlayerId,
+    pub(crate) owner: Option<PlayerId>,
+}
+
+impl Eye {
+    pub(crate) fn of(viewer: PlayerId) -> Self {
+        Self { viewer, owner: None }
+    }
+
+    pub(crate) fn owns(self) -> bool {
+        self.owner == Some(self.viewer)
+    }
+
+    pub(crate) fn under(self, player: Option<PlayerId>) -> Self {
+        Self { owner: player.or(self.owner), ..self }
+    }
+}
+
+/// A piece of state.
+pub(crate) trait Model: Clone + Default {
+    /// Changes something. What is changed depends on the dice and on what every viewer sees, on nothing hidden.
+    fn mutate(&mut self, dice: &mut Dice);
+
+    /// Touches it, and changes only what `eye` may not see.
+    fn scramble(&mut self, dice: &mut Dice, eye: Eye);
+
+    /// What `eye` may see; the rest is at its default.
+    fn redact(&self, eye: Eye) -> Self;
+
+    /// Equal to the bit.
+    fn equals(&self, other: &Self) -> bool;
+
+    /// Something of it that everyone sees, to sort by.
+    fn weight(&self) -> u64 {
+        0
+    }
+
+    fn random(dice: &mut Dice) -> Self {
+        let mut value = Self::default();
+        for _ in 0..dice.pick(4) {
+            value.mutate(dice);
+        }
+        value
+    }
+}
+
+/// A map of which each player sees their own entry.
+pub(crate) trait OwnModel: Model {
+    fn scramble_own(&mut self, dice: &mut Dice, eye: Eye);
+    fn redact_own(&self, eye: Eye) -> Self;
+}
+
+/// Says who sees the fields of a struct: `open`, `owner`, `own` (an `owner` map keyed by player) or `hidden`.
+#[macro_export]
+macro_rules! model {
+    ($name:ident { $($policy:ident $field:ident,)* }) => {
+        impl $crate::common::Model for $name {
+            fn mutate(&mut self, dice: &mut $crate::common::Dice) {
+                let mut fields = [$(stringify!($field)),*].len();
+                fields = dice.pick(fields);
+                $(
+                    if fields == 0 {
+                        return self.$field.mutate(dice);
+                    }
+                    fields = fields.wrapping_sub(1);
+                )*
+                let _ = fields;
+            }
+            fn scramble(&mut self, dice: &mut $crate::common::Dice, eye: $crate::common::Eye) {
+                $(if dice.once_in(2) {
+                    $crate::model!(scramble $policy, self.$field, dice, eye);
+                })*
+            }
+            fn redact(&self, eye: $crate::common::Eye) -> Self {
+                Self { $($field: $crate::model!(redact $policy, self.$field, eye),)* }
+            }
+            fn equals(&self, other: &Self) -> bool {
+                true $(&& self.$field.equals(&other.$field))*
+            }
+            fn weight(&self) -> u64 {
+                0 $(+ $crate::model!(weight $policy, self.$field))*
+            }
+        }
+    };
+    (scramble open, $field:expr, $dice:expr, $eye:expr) => { $field.scramble($dice, $eye) };
+    (scramble owner, $field:expr, $dice:expr, $eye:expr) => {
+        if $eye.owns() { $field.scramble($dice, $eye) } else { $field.mutate($dice) }
+    };
+    (scramble own, $field:expr, $dice:expr, $eye:expr) => {
+        $crate::common::OwnModel::scramble_own(&mut $field, $dice, $eye)
+    };
+    (scramble hidden, $field:expr, $dice:expr, $eye:expr) => { $field.mutate($dice) };
+    (redact open, $field:expr, $eye:expr) => { $field.redact($eye) };
+    (redact owner, $field:expr, $eye:expr) => {
+        if $eye.owns() { $field.redact($eye) } else { Default::default() }
+    };
+    (redact own, $field:expr, $eye:expr) => { $crate::common::OwnModel::redact_own(&$field, $eye) };
+    (redact hidden, $field:expr, $eye:expr) => { Default::default() };
+    (weight open, $field:expr) => { $field.weight() };
+    (weight $policy:ident, $field:expr) => { 0 };
+}

@@ -1,0 +1,233 @@
+//! The two laws of state in step.
+//!
+//! 1. After every sync, each client's copy equals the server's state, cut down to what that client may see.
+//! 2. Two histories that differ only in what a player may not see send that player identical bytes.
+//!
+//! `PLAYFIELD_LAW_CASES` sets the number of cases of each law, for a longer run.
+
+mod common;
+
+use common::world::World;
+use common::{Dice, Eye, Model};
+use playfield_state::{Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, view};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+/// Players 1 to 3 look on; player 4 has entries and no client.
+const PLAYERS: [PlayerId; 3] = [PlayerId(1), PlayerId(2), PlayerId(3)];
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Changes the state, as the seed says.
+    Mutate(u64),
+    /// Changes what is not seen, as the seed says.
+    Scramble(u64),
+    /// Syncs; the seed says who reads and who is slow.
+    Sync(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => any::<u64>().prop_map(Step::Mutate),
+        2 => any::<u64>().prop_map(Step::Scramble),
+        3 => any::<u64>().prop_map(Step::Sync),
+    ];
+    proptest::collection::vec(step, 1..120)
+}
+
+fn config(cases: u32) -> Config {
+    let cases =
+        std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(cases);
+    Config { cases, failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() }
+}
+
+fn tracking(on: bool) -> Tracking {
+    if on { Tracking::On } else { Tracking::Off }
+}
+
+/// One player's copies.
+struct Client {
+    player: PlayerId,
+    packed: Option<(Mirror<World>, u64)>,
+    json: Option<(JsonMirror, u64)>,
+}
+
+impl Client {
+    /// Brings the copies to now, or some of them, and checks those.
+    fn read(&mut self, world: &World, tracker: &mut Tracker<World>, dice: &mut Dice) {
+        let now = tracker.version();
+        let mut body = Vec::new();
+        if dice.once_in(12) {
+            self.packed = None;
+            self.json = None;
+        }
+        match &mut self.packed {
+            None => {
+                let mut mirror = Mirror::new();
+                tracker.snapshot(self.player, Format::Packed, &mut body);
+                mirror.snapshot(&body).unwrap();
+                self.packed = Some((mirror, now));
+            }
+            Some((mirror, at)) if !dice.once_in(3) => {
+                if tracker.patch(self.player, *at, Format::Packed, &mut body) {
+                    mirror.patch(&body).unwrap_or_else(|error| panic!("{error} in {body:02x?}"));
+                    *at = now;
+                } else if dice.once_in(2) {
+                    *at = now; // equal already: the base may stay, or be now
+                }
+            }
+            Some(_) => return,
+        }
+        let mirror = self.packed.as_ref().unwrap().0.state();
+        let eye = Eye::of(self.player);
+        assert_eq!(view(mirror, Some(self.player)), view(world, Some(self.player)), "packed, {eye:?}");
+        let seen = world.redact(eye);
+        assert!(mirror.equals(&seen), "packed, {eye:?}\ncopy {mirror:?}\nseen {seen:?}");
+        body.clear();
+        match &mut self.json {
+            None => {
+                let mut mirror = JsonMirror::new();
+                tracker.snapshot(self.player, Format::Json, &mut body);
+                mirror.snapshot(&body).unwrap();
+                self.json = Some((mirror, now));
+            }
+            Some((mirror, at)) if !dice.once_in(3) => {
+                if tracker.patch(self.player, *at, Format::Json, &mut body) {
+                    mirror
+                        .patch(&body)
+                        .unwrap_or_else(|error| panic!("{error} in {}", String::from_utf8_lossy(&body)));
+                    *at = now;
+                } else if dice.once_in(2) {
+                    *at = now;
+                }
+            }
+            Some(_) => return,
+        }
+        let mirror = self.json.as_ref().unwrap().0.state();
+        assert_eq!(*mirror, view(world, Some(self.player)), "json, {eye:?}");
+    }
+}
+
+fn copies_equal_the_filtered_state(start: u64, steps: &[Step], tracking: Tracking) {
+    let mut world = World::changed(start);
+    let mut tracker = Tracker::new(&mut world, tracking);
+    let mut clients = PLAYERS.map(|player| Client { player, packed: None, json: None });
+    for step in steps {
+        match step {
+            Step::Mutate(seed) => world.change(&mut Dice::new(*seed)),
+            Step::Scramble(seed) => world.scramble(&mut Dice::new(*seed), Eye::of(PLAYERS[0])),
+            Step::Sync(seed) => {
+                tracker.sync(&mut world);
+                let mut dice = Dice::new(*seed);
+                for client in &mut clients {
+                    client.read(&world, &mut tracker, &mut dice);
+                }
+            }
+        }
+    }
+}
+
+/// The bodies that one player is owed in one history.
+fn bodies(tracker: &mut Tracker<World>, viewer: PlayerId, since: u64) -> [Option<Vec<u8>>; 4] {
+    let mut patch = |format| {
+        let mut body = Vec::new();
+        tracker.patch(viewer, since, format, &mut body).then_some(body)
+    };
+    let [packed, json] = [Format::Packed, Format::Json].map(&mut patch);
+    let [whole, whole_json] = [Format::Packed, Format::Json].map(|format| {
+        let mut body = Vec::new();
+        tracker.snapshot(viewer, format, &mut body);
+        Some(body)
+    });
+    [packed, json, whole, whole_json]
+}
+
+fn shown(bodies: &[Option<Vec<u8>>; 4]) -> String {
+    let [packed, json, whole, whole_json] = bodies;
+    let text =
+        |body: &Option<Vec<u8>>| body.as_deref().map(|body| String::from_utf8_lossy(body).into_owned());
+    format!("{packed:02x?}\n{:?}\n{whole:02x?}\n{:?}", text(json), text(whole_json))
+}
+
+fn nothing_leaks(start: u64, steps: &[Step], viewer: PlayerId, on: [bool; 2]) {
+    let eye = Eye::of(viewer);
+    let mut worlds = [World::changed(start), World::changed(start)];
+    worlds[1].scramble(&mut Dice::new(7), eye);
+    let [a, b] = &mut worlds;
+    let mut trackers = [Tracker::new(a, tracking(on[0])), Tracker::new(b, tracking(on[1]))];
+    for step in steps {
+        match step {
+            Step::Mutate(seed) => worlds.iter_mut().for_each(|world| world.change(&mut Dice::new(*seed))),
+            Step::Scramble(seed) => worlds[*seed as usize % 2].scramble(&mut Dice::new(*seed), eye),
+            Step::Sync(seed) => {
+                let [a, b] = &mut worlds;
+                if !a.redact(eye).equals(&b.redact(eye)) {
+                    // A value moved from where the viewer can't see it to where they can: let it be the same one.
+                    *b = a.clone();
+                    b.scramble(&mut Dice::new(*seed), eye);
+                    assert!(
+                        a.redact(eye).equals(&b.redact(eye)),
+                        "the model scrambles only what is not seen"
+                    );
+                }
+                for (tracker, world) in trackers.iter_mut().zip(&mut worlds) {
+                    tracker.sync(world);
+                }
+                let now = trackers[0].version();
+                let mut dice = Dice::new(*seed);
+                for since in [now - 1, 1 + dice.pick(now as usize) as u64] {
+                    let [a, b] = &mut trackers;
+                    let (a, b) = (bodies(a, viewer, since), bodies(b, viewer, since));
+                    assert!(a == b, "from {since} to {now}\none:\n{}\nother:\n{}", shown(&a), shown(&b));
+                }
+            }
+        }
+    }
+}
+
+fn tracking_shows_in_no_byte(start: u64, steps: &[Step]) {
+    let mut worlds = [World::changed(start), World::changed(start)];
+    let [a, b] = &mut worlds;
+    let mut trackers = [Tracker::new(a, Tracking::On), Tracker::new(b, Tracking::Off)];
+    for step in steps {
+        match step {
+            Step::Mutate(seed) => worlds.iter_mut().for_each(|world| world.change(&mut Dice::new(*seed))),
+            Step::Scramble(seed) => {
+                worlds
+                    .iter_mut()
+                    .for_each(|world| world.scramble(&mut Dice::new(*seed), Eye::of(PLAYERS[1])));
+            }
+            Step::Sync(seed) => {
+                for (tracker, world) in trackers.iter_mut().zip(&mut worlds) {
+                    tracker.sync(world);
+                }
+                let now = trackers[0].version();
+                for viewer in PLAYERS {
+                    let since = 1 + Dice::new(*seed).pick(now as usize) as u64;
+                    let [a, b] = &mut trackers;
+                    let (a, b) = (bodies(a, viewer, since), bodies(b, viewer, since));
+                    assert!(a == b, "from {since} to {now}\non:\n{}\noff:\n{}", shown(&a), shown(&b));
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(200))]
+
+    #[test]
+    fn law_one_copies_equal_the_filtered_state(start in 0..80_u64, steps in steps(), on in any::<bool>()) {
+        copies_equal_the_filtered_state(start, &steps, tracking(on));
+    }
+
+    #[test]
+    fn law_two_nothing_leaks(start in 0..80_u64, steps in steps(), viewer in 0..3_usize, on in any::<[bool; 2]>()) {
+        nothing_leaks(start, &steps, PLAYERS[viewer], on);
+    }
+
+    #[test]
+    fn law_two_tracking_shows_in_no_byte(start in 0..80_u64, steps in steps()) {
+        tracking_shows_in_no_byte(start, &steps);
+    }
+}
