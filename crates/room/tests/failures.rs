@@ -58,10 +58,7 @@ impl Data for Mine {
         bool::from_json(value).map(|_| Self::Safe)
     }
     fn same(&self, other: &Self) -> bool {
-        assert!(
-            !matches!(self, Self::InDiff) && !matches!(other, Self::InDiff),
-            "a mine in the comparison"
-        );
+        assert!(!matches!(self, Self::InDiff) && !matches!(other, Self::InDiff), "a mine in the comparison");
         matches!((self, other), (Self::Safe, Self::Safe) | (Self::InEncode, Self::InEncode))
     }
 }
