@@ -1,6 +1,6 @@
 //! `#[room(…)]`: what a room type declares, and how messages find their handlers.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{format_ident, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
@@ -147,6 +147,7 @@ fn checks(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStr
     let distinct = [messages, events, notes, asks].into_iter().flat_map(|list| {
         list.iter().enumerate().skip(1).map(move |(place, path)| {
             let before = &list[..place];
+            let rt = at(rt, path.span());
             quote_spanned! { path.span() =>
                 const _: () = #rt::new_name(<#path as #rt::Message>::NAME, &[#(<#before as #rt::Message>::NAME),*]);
             }
@@ -166,6 +167,9 @@ fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenS
     let settings = settings(rt, arguments);
     let numbers: Vec<u32> = (0..messages.len() as u32).collect();
     let constants: Vec<Ident> = (0..messages.len()).map(|place| format_ident!("MESSAGE_{place}")).collect();
+    let calls = functions(rt, "call", messages);
+    let takes = functions(rt, "take", notes);
+    let answers = functions(rt, "answered", asks);
     let note_constants: Vec<Ident> = (0..notes.len()).map(|place| format_ident!("NOTE_{place}")).collect();
     let ask_constants: Vec<Ident> = (0..asks.len()).map(|place| format_ident!("ASK_{place}")).collect();
     quote! {
@@ -202,7 +206,7 @@ fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenS
                     },
                 };
                 match index {
-                    #(#numbers => #rt::call::<Self, #messages>(self, call, cx),)*
+                    #(#numbers => #calls(self, call, cx),)*
                     _ => ::std::result::Result::Err(#rt::unknown(message)),
                 }
             }
@@ -217,7 +221,7 @@ fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenS
                 #(const #note_constants: &str = <#notes as #rt::Message>::NAME;)*
                 let _ = (&payload, &reply, &cx);
                 match name {
-                    #(#note_constants => #rt::take::<Self, #notes>(self, payload, reply, cx),)*
+                    #(#note_constants => #takes(self, payload, reply, cx),)*
                     _ => ::std::result::Result::Err(#rt::unknown(&#rt::MessageRef::Name(name.into()))),
                 }
             }
@@ -232,12 +236,30 @@ fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenS
                 #(const #ask_constants: &str = <#asks as #rt::Message>::NAME;)*
                 let _ = (ask, &reply, &cx);
                 match name {
-                    #(#ask_constants => #rt::answered::<Self, #asks>(self, ask, reply, cx),)*
+                    #(#ask_constants => #answers(self, ask, reply, cx),)*
                     _ => {}
                 }
             }
         }
     }
+}
+
+/// The function that serves each of these, written where the message is declared: an error in it is shown there.
+fn functions(rt: &TokenStream, name: &str, of: &[Path]) -> Vec<TokenStream> {
+    let function = |path: &Path| {
+        let (rt, name) = (at(rt, path.span()), Ident::new(name, path.span()));
+        quote_spanned!(path.span() => #rt::#name::<Self, #path>)
+    };
+    of.iter().map(function).collect()
+}
+
+/// The same tokens, standing at `span`.
+fn at(tokens: &TokenStream, span: Span) -> TokenStream {
+    let stand = |mut token: TokenTree| {
+        token.set_span(span);
+        token
+    };
+    tokens.clone().into_iter().map(stand).collect()
 }
 
 fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {

@@ -8,13 +8,15 @@ use std::time::Duration;
 use playfield_state::{Format, PlayerId};
 use playfield_wire::ErrorCode;
 
-use crate::message::{AskId, Asks, Emits, Message, Notes};
+use crate::message::{AskId, AskOf, EventOf, Message, NoteOf};
 use crate::random::Random;
 use crate::timers::{TIMER_PERIOD_MIN, TimerId, Timers};
 use crate::{Error, EventHeader, Facts, Mail, Note, Outlet, Player, Result};
 
 /// The most timers of one room; past it, setting one panics, which closes the room.
 pub const TIMERS_MAX: usize = 65_536;
+/// The most background work and unanswered requests of one room; past it, starting more panics, which closes the room.
+pub const PENDING_MAX: usize = 65_536;
 /// The most entries of a room's metadata.
 pub const METADATA_MAX: usize = 16;
 /// The longest key or value of a room's metadata, bytes.
@@ -77,9 +79,20 @@ impl Desk {
         }
     }
 
-    fn number(&mut self) -> u64 {
+    /// A number under which something comes back.
+    fn number(&mut self) -> Result<u64> {
+        if self.tasks.len() + self.asks.len() >= PENDING_MAX {
+            return Err(limit(format!(
+                "a room waits for at most {PENDING_MAX} pieces of background work and answers"
+            )));
+        }
         self.next_number += 1;
-        self.next_number
+        Ok(self.next_number)
+    }
+
+    /// The same where there is no error to return: the room is closed.
+    fn number_or_panic(&mut self) -> u64 {
+        self.number().unwrap_or_else(|error| panic!("{}", error.text()))
     }
 }
 
@@ -127,26 +140,17 @@ impl<'a, R> Context<'a, R> {
     }
 
     /// Sends an event to all players. While the room is created there are none: the event is dropped.
-    pub fn emit<E: Message>(&mut self, event: &E)
-    where
-        R: Emits<E>,
-    {
+    pub fn emit<E: EventOf<R>>(&mut self, event: &E) {
         self.emit_each(event, |_| true);
     }
 
     /// Sends an event to one player; to nobody if that player is not here.
-    pub fn emit_to<E: Message>(&mut self, player: PlayerId, event: &E)
-    where
-        R: Emits<E>,
-    {
+    pub fn emit_to<E: EventOf<R>>(&mut self, player: PlayerId, event: &E) {
         self.emit_some([player], event);
     }
 
     /// Sends an event to some players, in the order given.
-    pub fn emit_some<E: Message>(&mut self, players: impl IntoIterator<Item = PlayerId>, event: &E)
-    where
-        R: Emits<E>,
-    {
+    pub fn emit_some<E: EventOf<R>>(&mut self, players: impl IntoIterator<Item = PlayerId>, event: &E) {
         let mut encoded = [false; 2];
         for id in players {
             if let Some(player) = self.seats.get(&id) {
@@ -156,26 +160,17 @@ impl<'a, R> Context<'a, R> {
     }
 
     /// Sends an event to all players but one.
-    pub fn emit_except<E: Message>(&mut self, player: PlayerId, event: &E)
-    where
-        R: Emits<E>,
-    {
+    pub fn emit_except<E: EventOf<R>>(&mut self, player: PlayerId, event: &E) {
         self.emit_each(event, |id| id != player);
     }
 
     /// Gives the room this message, once, after a while.
-    pub fn after<M: Message>(&mut self, wait: Duration, note: M) -> TimerId
-    where
-        R: Notes<M>,
-    {
+    pub fn after<M: NoteOf<R>>(&mut self, wait: Duration, note: M) -> TimerId {
         self.set_timer(wait, None, &note)
     }
 
     /// Gives the room this message again and again, a period apart (at least a millisecond). Beats that a late server missed are left out.
-    pub fn every<M: Message>(&mut self, period: Duration, note: M) -> TimerId
-    where
-        R: Notes<M>,
-    {
+    pub fn every<M: NoteOf<R>>(&mut self, period: Duration, note: M) -> TimerId {
         let period = period.max(TIMER_PERIOD_MIN);
         self.set_timer(period, Some(period), &note)
     }
@@ -242,11 +237,8 @@ impl<'a, R> Context<'a, R> {
     }
 
     /// Sends a request to another room. The answer, or that there is none, comes to [`Answer`](crate::Answer).
-    pub fn ask<M: Message>(&mut self, room_id: &str, message: &M) -> AskId
-    where
-        R: Asks<M>,
-    {
-        let ask = self.desk.number();
+    pub fn ask<M: AskOf<R>>(&mut self, room_id: &str, message: &M) -> AskId {
+        let ask = self.desk.number_or_panic();
         self.desk.asks.insert(ask, M::NAME);
         let from = self.desk.id.clone();
         self.out.post(room_id, Mail::Asked { from, ask, note: Note::of(message) });
@@ -256,11 +248,8 @@ impl<'a, R> Context<'a, R> {
     /// Starts work that waits: for a database, a web service, a file. What it ends with comes to the room by [`On`](crate::On).
     ///
     /// A panic in it closes the room. It goes on if the room ends, and what it ends with is dropped.
-    pub fn spawn<M: Message>(&mut self, work: impl Future<Output = M> + Send + 'static)
-    where
-        R: Notes<M>,
-    {
-        let task = self.desk.number();
+    pub fn spawn<M: NoteOf<R>>(&mut self, work: impl Future<Output = M> + Send + 'static) {
+        let task = self.desk.number_or_panic();
         self.desk.tasks.insert(task, M::NAME);
         self.out.spawn(task, Box::pin(async move { Note::of(&work.await) }));
     }
@@ -268,31 +257,22 @@ impl<'a, R> Context<'a, R> {
     /// Queues work that computes, on a bounded pool of threads. What it ends with comes to the room by [`On`](crate::On).
     ///
     /// # Errors
-    /// `busy` when the pool's queue is full.
-    pub fn compute<M: Message>(&mut self, work: impl FnOnce() -> M + Send + 'static) -> Result<()>
-    where
-        R: Notes<M>,
-    {
-        let task = self.desk.number();
+    /// `busy` when the pool's queue is full, `limit` past [`PENDING_MAX`].
+    pub fn compute<M: NoteOf<R>>(&mut self, work: impl FnOnce() -> M + Send + 'static) -> Result<()> {
+        let task = self.desk.number()?;
         self.out.compute(task, Box::new(move || Note::of(&work())))?;
         self.desk.tasks.insert(task, M::NAME);
         Ok(())
     }
 
-    fn emit_each<E: Message>(&mut self, event: &E, to: impl Fn(PlayerId) -> bool)
-    where
-        R: Emits<E>,
-    {
+    fn emit_each<E: EventOf<R>>(&mut self, event: &E, to: impl Fn(PlayerId) -> bool) {
         let mut encoded = [false; 2];
         for player in self.seats.values().filter(|player| to(player.id)) {
             self.emit_one(event, player, &mut encoded);
         }
     }
 
-    fn emit_one<E: Message>(&mut self, event: &E, player: &Player, encoded: &mut [bool; 2])
-    where
-        R: Emits<E>,
-    {
+    fn emit_one<E: EventOf<R>>(&mut self, event: &E, player: &Player, encoded: &mut [bool; 2]) {
         let place = match player.format {
             Format::Packed => 0,
             Format::Json => 1,
@@ -302,7 +282,7 @@ impl<'a, R> Context<'a, R> {
             payload.clear();
             event.write(player.format, payload);
         }
-        let header = EventHeader { index: R::INDEX, name: E::NAME, version: self.desk.version };
+        let header = EventHeader { index: E::INDEX, name: E::NAME, version: self.desk.version };
         self.out.event(player.link, header, payload);
     }
 

@@ -9,6 +9,8 @@ mod context;
 mod core;
 mod error;
 mod message;
+#[cfg(doctest)]
+mod misuse;
 mod nursery;
 mod outlet;
 mod player;
@@ -19,9 +21,12 @@ pub mod sim;
 mod timers;
 
 pub use any_room::{AnyRoom, Entrant, Facts, Mail, Note};
-pub use context::{Context, METADATA_BYTES_MAX, METADATA_MAX, TIMERS_MAX};
+pub use context::{Context, METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use error::{Error, Result};
-pub use message::{Accepts, Answer, AskId, Asks, Emits, Handle, Message, Notes, On, Settings};
+pub use message::{
+    Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Message, MessageOf, NoteOf, Notes, On,
+    Settings,
+};
 pub use outlet::{EventHeader, Job, Link, Outlet, Task};
 pub use player::Player;
 pub use playfield_derive::{Message, room};

@@ -98,6 +98,36 @@ pub trait Notes<M: Message> {}
 )]
 pub trait Asks<M: Message> {}
 
+/// [`Accepts`], seen from the message: what is sent is looked at first, so that the compiler can say what is missing.
+pub trait MessageOf<R>: Message {
+    /// Its position in the declaration.
+    const INDEX: u32;
+}
+
+/// [`Emits`], seen from the event.
+pub trait EventOf<R>: Message {
+    /// Its position in the declaration.
+    const INDEX: u32;
+}
+
+/// [`Notes`], seen from the message.
+pub trait NoteOf<R>: Message {}
+
+/// [`Asks`], seen from the request.
+pub trait AskOf<R>: Message {}
+
+impl<M: Message, R: Accepts<M>> MessageOf<R> for M {
+    const INDEX: u32 = <R as Accepts<M>>::INDEX;
+}
+
+impl<E: Message, R: Emits<E>> EventOf<R> for E {
+    const INDEX: u32 = <R as Emits<E>>::INDEX;
+}
+
+impl<M: Message, R: Notes<M>> NoteOf<R> for M {}
+
+impl<M: Message, R: Asks<M>> AskOf<R> for M {}
+
 /// What `#[room(…)]` says of a room type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {

@@ -85,6 +85,15 @@ impl<T> Shuffle for [T] {
     }
 }
 
+impl<T, const N: usize> Shuffle for [T; N] {
+    fn count(&self) -> usize {
+        N
+    }
+    fn exchange(&mut self, a: usize, b: usize) {
+        self.swap(a, b);
+    }
+}
+
 impl<T> Shuffle for Vec<T> {
     fn count(&self) -> usize {
         self.len()
@@ -115,6 +124,21 @@ mod tests {
         };
         assert_eq!(numbers(1), numbers(1));
         assert_ne!(numbers(1), numbers(2));
+    }
+
+    #[test]
+    fn every_order_is_as_likely_as_any_other() {
+        let (mut random, mut seen) = (Random::new(9), std::collections::BTreeMap::<_, u32>::new());
+        for _ in 0..6_000 {
+            let (mut array, mut list) = ([0, 1, 2], List::from_iter([0, 1, 2]));
+            random.shuffle(&mut array);
+            random.shuffle(&mut list);
+            *seen.entry(array).or_default() += 1;
+            *seen.entry([list[0], list[1], list[2]]).or_default() += 1;
+        }
+        assert_eq!(seen.len(), 6);
+        // 2,000 are expected of each, with a standard deviation of 41.
+        assert!(seen.values().all(|count| (1_800..2_200).contains(count)), "{seen:?}");
     }
 
     #[test]

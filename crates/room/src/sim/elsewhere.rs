@@ -8,7 +8,7 @@ use playfield_wire::ErrorCode;
 
 use super::record::Record;
 use super::{OTHER_ROOM_ID, Sim};
-use crate::{AnyRoom, AskId, Asks, Error, Mail, Message, Note, Notes, Result, Room};
+use crate::{AnyRoom, AskId, AskOf, Error, Mail, Note, NoteOf, Result, Room};
 
 impl<R: Room + Default> Sim<R> {
     /// The numbers of the background work that has not ended, oldest first.
@@ -24,10 +24,7 @@ impl<R: Room + Default> Sim<R> {
     ///
     /// # Panics
     /// If no such work is under way.
-    pub fn finish<M: Message>(&mut self, task: u64, note: &M)
-    where
-        R: Notes<M>,
-    {
+    pub fn finish<M: NoteOf<R>>(&mut self, task: u64, note: &M) {
         assert!(self.background().contains(&task), "no background work {task} is under way");
         self.out.tasks.retain(|(number, _)| *number != task);
         self.out.jobs.retain(|(number, _)| *number != task);
@@ -57,10 +54,7 @@ impl<R: Room + Default> Sim<R> {
     }
 
     /// Another room tells this one something.
-    pub fn tell<M: Message>(&mut self, note: &M)
-    where
-        R: Notes<M>,
-    {
+    pub fn tell<M: NoteOf<R>>(&mut self, note: &M) {
         self.mail(Mail::Told { from: OTHER_ROOM_ID.into(), note: Note::of(note) });
     }
 
@@ -68,10 +62,7 @@ impl<R: Room + Default> Sim<R> {
     ///
     /// # Errors
     /// The room's refusal, `room_failed` if it panicked, or `room_not_found` if it has ended.
-    pub fn ask<M: Message>(&mut self, note: &M) -> Result<M::Reply>
-    where
-        R: Notes<M>,
-    {
+    pub fn ask<M: NoteOf<R>>(&mut self, note: &M) -> Result<M::Reply> {
         self.requests += 1;
         let number = u64::from(self.requests);
         self.mail(Mail::Asked { from: OTHER_ROOM_ID.into(), ask: number, note: Note::of(note) });
@@ -88,10 +79,7 @@ impl<R: Room + Default> Sim<R> {
     }
 
     /// Answers a request that this room sent to another.
-    pub fn answer<M: Message>(&mut self, ask: AskId, reply: Result<M::Reply>)
-    where
-        R: Asks<M>,
-    {
+    pub fn answer<M: AskOf<R>>(&mut self, ask: AskId, reply: Result<M::Reply>) {
         let reply = reply.map(|reply| {
             let mut payload = Vec::new();
             reply.encode(&mut payload);

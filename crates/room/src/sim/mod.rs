@@ -48,7 +48,7 @@ use playfield_wire::message::MessageRef;
 use self::copies::Copies;
 use self::record::{Record, SentEvent};
 use crate::core::RoomCore;
-use crate::{Accepts, AnyRoom, Birth, Emits, Entrant, Error, Facts, Link, Message, Result, Room};
+use crate::{AnyRoom, Birth, Entrant, Error, EventOf, Facts, Link, MessageOf, Result, Room};
 
 /// The id of a simulated room.
 pub const ROOM_ID: &str = "sim";
@@ -184,10 +184,7 @@ impl<R: Room + Default> Sim<R> {
     ///
     /// # Errors
     /// The room's refusal, or `room_failed` if it panicked.
-    pub fn request<M: Message>(&mut self, player: PlayerId, message: M) -> Result<M::Reply>
-    where
-        R: Accepts<M>,
-    {
+    pub fn request<M: MessageOf<R>>(&mut self, player: PlayerId, message: M) -> Result<M::Reply> {
         self.requests += 1;
         let request = self.requests;
         self.message(player, &message, Some(request));
@@ -205,10 +202,7 @@ impl<R: Room + Default> Sim<R> {
     ///
     /// # Errors
     /// The room's refusal, or `room_failed` if it panicked.
-    pub fn send<M: Message>(&mut self, player: PlayerId, message: M) -> Result<()>
-    where
-        R: Accepts<M>,
-    {
+    pub fn send<M: MessageOf<R>>(&mut self, player: PlayerId, message: M) -> Result<()> {
         self.message(player, &message, None);
         let link = self.players.get(&player).map(|copies| copies.link);
         match self.out.errors.pop() {
@@ -320,14 +314,11 @@ impl<R: Room + Default> Sim<R> {
     ///
     /// # Panics
     /// If there is no such player, or an event can't be decoded.
-    pub fn events<E: Message>(&mut self, player: PlayerId) -> Vec<E>
-    where
-        R: Emits<E>,
-    {
+    pub fn events<E: EventOf<R>>(&mut self, player: PlayerId) -> Vec<E> {
         let link = self.copies_mut(player).link;
         let (mine, others) = std::mem::take(&mut self.out.events)
             .into_iter()
-            .partition(|event| event.link == link && event.index == R::INDEX);
+            .partition(|event| event.link == link && event.index == E::INDEX);
         self.out.events = others;
         let mine: Vec<SentEvent> = mine;
         mine.iter()
@@ -337,21 +328,23 @@ impl<R: Room + Default> Sim<R> {
             .collect()
     }
 
-    /// Why a player is not here any more.
+    /// Whether a player sits in the room.
+    pub fn is_here(&self, player: PlayerId) -> bool {
+        self.players.contains_key(&player)
+    }
+
+    /// Why the room took a player out.
     pub fn why_gone(&self, player: PlayerId) -> Option<&Error> {
         self.out.gone.get(&player)
     }
 
-    fn message<M: Message>(&mut self, player: PlayerId, message: &M, request: Option<u32>)
-    where
-        R: Accepts<M>,
-    {
+    fn message<M: MessageOf<R>>(&mut self, player: PlayerId, message: &M, request: Option<u32>) {
         let format =
             self.players.get(&player).map_or(Format::Packed, |copies| self.out.format_of(copies.link));
         let mut payload = Vec::new();
         message.write(format, &mut payload);
         let reference = match format {
-            Format::Packed => MessageRef::Index(<R as Accepts<M>>::INDEX),
+            Format::Packed => MessageRef::Index(M::INDEX),
             Format::Json => MessageRef::Name(M::NAME.into()),
         };
         self.core.message(self.now, player, &reference, &payload, request, &mut self.out);
