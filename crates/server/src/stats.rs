@@ -1,6 +1,6 @@
 //! What a node counts.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 /// What one shard counted. Shards publish it at the end of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,88 +43,39 @@ pub struct Stats {
 impl Stats {
     /// All shards together (`late_us_max`: the greatest).
     pub fn total(&self) -> ShardStats {
-        self.shards.iter().fold(ShardStats::default(), |sum, shard| {
-            let (sum, shard) = (sum.to_array(), shard.to_array());
-            let mut total = [0; FIELDS];
-            for (place, total) in total.iter_mut().enumerate() {
-                *total = if place == LATE { sum[place].max(shard[place]) } else { sum[place] + shard[place] };
-            }
-            ShardStats::from_array(total)
-        })
+        self.shards.iter().fold(ShardStats::default(), |total, shard| total.plus(*shard))
     }
 }
 
-const FIELDS: usize = 12;
-const LATE: usize = 11;
-
 impl ShardStats {
-    fn to_array(self) -> [u64; FIELDS] {
-        let Self { connections, sessions, rooms, messages_in, bytes_in, bytes_out, .. } = self;
-        let Self { patches, conflated, events, ticks, ticks_skipped, late_us_max, .. } = self;
-        [
-            connections,
-            sessions,
-            rooms,
-            messages_in,
-            bytes_in,
-            bytes_out,
-            patches,
-            conflated,
-            events,
-            ticks,
-            ticks_skipped,
-            late_us_max,
-        ]
-    }
-
-    fn from_array(of: [u64; FIELDS]) -> Self {
-        let [
-            connections,
-            sessions,
-            rooms,
-            messages_in,
-            bytes_in,
-            bytes_out,
-            patches,
-            conflated,
-            events,
-            ticks,
-            ticks_skipped,
-            late_us_max,
-        ] = of;
+    fn plus(self, other: Self) -> Self {
         Self {
-            connections,
-            sessions,
-            rooms,
-            messages_in,
-            bytes_in,
-            bytes_out,
-            patches,
-            conflated,
-            events,
-            ticks,
-            ticks_skipped,
-            late_us_max,
+            connections: self.connections + other.connections,
+            sessions: self.sessions + other.sessions,
+            rooms: self.rooms + other.rooms,
+            messages_in: self.messages_in + other.messages_in,
+            bytes_in: self.bytes_in + other.bytes_in,
+            bytes_out: self.bytes_out + other.bytes_out,
+            patches: self.patches + other.patches,
+            conflated: self.conflated + other.conflated,
+            events: self.events + other.events,
+            ticks: self.ticks + other.ticks,
+            ticks_skipped: self.ticks_skipped + other.ticks_skipped,
+            late_us_max: self.late_us_max.max(other.late_us_max),
         }
     }
 }
 
-/// Where a shard publishes what it counted.
+/// Where a shard publishes what it counted, once a turn. Nobody else holds the lock for longer than it takes to copy it.
 #[derive(Debug, Default)]
-pub(crate) struct Published([AtomicU64; FIELDS]);
+pub(crate) struct Published(Mutex<ShardStats>);
 
 impl Published {
     pub(crate) fn publish(&self, stats: ShardStats) {
-        for (cell, value) in self.0.iter().zip(stats.to_array()) {
-            cell.store(value, Relaxed);
-        }
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stats;
     }
 
     pub(crate) fn read(&self) -> ShardStats {
-        let mut values = [0; FIELDS];
-        for (value, cell) in values.iter_mut().zip(&self.0) {
-            *value = cell.load(Relaxed);
-        }
-        ShardStats::from_array(values)
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
