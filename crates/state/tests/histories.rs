@@ -175,6 +175,39 @@ fn what_is_the_owners_comes_with_an_entry_that_is_new() {
 }
 
 #[derive(State, Default)]
+struct Market {
+    stalls: Map<PlayerId, Stall>,
+}
+
+#[derive(State, Default)]
+struct Stall {
+    #[sync(owner)]
+    goods: List<Good>,
+}
+
+#[derive(State, Default)]
+struct Good {
+    price: u8,
+    #[sync(owner)]
+    bids: Map<PlayerId, u8>,
+}
+
+#[test]
+fn what_others_own_inside_what_is_mine_does_not_show() {
+    let mut market = Market::default();
+    market.stalls.entry(ANN).goods.push(Good { price: 1, bids: Map::new() });
+    let mut tracker = Tracker::new(&mut market, Tracking::On);
+    let mut bob = Copies::of(&market, &mut tracker, BOB);
+    market.stalls.entry(ANN).goods[0].bids.insert(BOB, 3);
+    tracker.sync(&mut market);
+    for format in [Format::Packed, Format::Json] {
+        assert_eq!(patch(&mut tracker, ANN, 1, format), None);
+    }
+    // Bob's bid is his, but it lies in what Ann alone sees.
+    bob.read(&market, &mut tracker);
+}
+
+#[derive(State, Default)]
 struct Sky {
     weather: Weather,
     temperature: f64,
