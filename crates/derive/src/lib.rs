@@ -4,6 +4,8 @@
 
 mod data;
 mod fields;
+mod message;
+mod room;
 mod state;
 
 use proc_macro::TokenStream;
@@ -23,6 +25,19 @@ pub fn derive_state(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Data)]
 pub fn derive_data(input: TokenStream) -> TokenStream {
     finish(data::expand_data(&parse_macro_input!(input as DeriveInput)))
+}
+
+/// Makes a struct or an enum a message. See `playfield_room::Message`.
+#[proc_macro_derive(Message, attributes(reply))]
+pub fn derive_message(input: TokenStream) -> TokenStream {
+    finish(message::expand_message(&parse_macro_input!(input as DeriveInput)))
+}
+
+/// Declares a room type. See `playfield_room::Room`.
+#[proc_macro_attribute]
+pub fn room(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let arguments = parse_macro_input!(arguments as room::Arguments);
+    finish(room::expand_room(&arguments, parse_macro_input!(item as syn::ItemImpl)))
 }
 
 fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {

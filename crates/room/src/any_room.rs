@@ -7,7 +7,7 @@ use playfield_state::PlayerId;
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format};
 
-use crate::{Error, Link, Outlet};
+use crate::{Error, Link, Message, Outlet};
 
 /// Someone who asks to be let in.
 #[derive(Clone, Debug)]
@@ -86,6 +86,15 @@ pub struct Note {
     pub payload: Vec<u8>,
 }
 
+impl Note {
+    /// A message in that form.
+    pub fn of<M: Message>(message: &M) -> Self {
+        let mut payload = Vec::new();
+        message.encode(&mut payload);
+        Self { name: M::NAME.to_owned(), payload }
+    }
+}
+
 /// A room as its host drives it: inputs with the time they came at, and encoded state out.
 ///
 /// Times are `at`: how long the room has existed. They never go back. No call panics on account of user code: a
@@ -109,7 +118,8 @@ pub trait AnyRoom: Send {
     /// Seats a player, if there is room and the room's code agrees.
     ///
     /// # Errors
-    /// `room_full`, `room_locked`, or the room's own refusal. Events for the link that were raised meanwhile are to be dropped then.
+    /// `room_full`, `room_locked`, `room_failed`, or the room's own refusal. The error is all that is owed to the link then:
+    /// [`Outlet::removed`] is not called for it, and events for it that were raised meanwhile are to be dropped.
     fn join(&mut self, at: Duration, entrant: Entrant, out: &mut dyn Outlet) -> Result<PlayerId, Error>;
 
     /// A player went, by choice or because the session ended. Nothing more is sent to the link.

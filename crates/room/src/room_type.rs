@@ -1,8 +1,11 @@
 //! A kind of room that a node can create, whatever its state.
 
-use playfield_wire::Format;
+use playfield_state::{Format, State};
+use playfield_wire::schema::{RoomSchema, fingerprint};
 
-use crate::{AnyRoom, Error};
+use crate::core::RoomCore;
+use crate::message::Declared;
+use crate::{AnyRoom, Error, Room};
 
 /// What a new room is given.
 #[derive(Clone, Debug)]
@@ -20,7 +23,7 @@ pub struct Birth<'a> {
 }
 
 /// A kind of room: its name, its schema's fingerprint, and how to make one.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RoomType {
     /// The name clients ask for.
     pub name: String,
@@ -30,4 +33,23 @@ pub struct RoomType {
     pub capacity: u32,
     /// Makes a room. `bad_payload` when the options can't be decoded; otherwise the room's own refusal.
     pub create: fn(Birth<'_>) -> Result<Box<dyn AnyRoom>, Error>,
+}
+
+impl RoomType {
+    /// Rooms of type `R`, under a name.
+    pub fn of<R: Room>(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            fingerprint: fingerprint(&schema::<R>()),
+            capacity: R::SETTINGS.capacity,
+            create: RoomCore::<R>::create,
+        }
+    }
+}
+
+/// The schema of a room type: its state, messages and events.
+pub fn schema<R: Room>() -> RoomSchema {
+    let mut schema = RoomSchema { state: <R as State>::schema(), messages: Vec::new(), events: Vec::new() };
+    <R as Declared>::declare(&mut schema);
+    schema
 }

@@ -49,9 +49,9 @@ pub struct Decoded<'a> {
 /// The reading half of a connection: checks every rule of RFC 6455 on frames that arrive, and puts fragments
 /// together.
 ///
-/// A decoder owns a buffer only while a fragmented message is in progress; the buffer of one that was completed
-/// is released by the next call of [`decode`](Self::decode), even with empty input. After a Close frame or an error, whatever
-/// else arrives is consumed and ignored.
+/// A decoder owns a buffer only while a fragmented message is in progress; the buffer of one that was
+/// completed is released by the next call of [`decode`](Self::decode), even with empty input. After a Close
+/// frame or an error, whatever else arrives is consumed and ignored.
 #[derive(Debug)]
 pub struct Decoder {
     /// Fragments so far; after the last one, the message that was handed out.
@@ -127,7 +127,8 @@ impl Decoder {
     }
 
     /// How many bytes the frame at the front of `input` takes, header included, once that is known. With it a
-    /// caller can size a buffer for the rest; it is bounded by [`Limits::message_bytes_max`] and 14 bytes of header.
+    /// caller can size a buffer for the rest; it is bounded by [`Limits::message_bytes_max`] and 14 bytes of
+    /// header.
     ///
     /// # Errors
     ///
@@ -213,4 +214,31 @@ fn whole(opcode: Opcode, payload: &[u8]) -> Result<Item<'_>, Error> {
         Opcode::Ping => Item::Ping(payload),
         Opcode::Pong => Item::Pong(payload),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_owned_only_while_a_message_is_in_progress() {
+        let mut decoder = Decoder::new(Role::Client, Limits::default());
+        assert!(decoder.decode(&mut b"\x81\x01a".to_vec()).unwrap().item.is_some());
+        assert!(decoder.message.is_none(), "a message in one frame needs none");
+        decoder.decode(&mut b"\x01\x01a".to_vec()).unwrap();
+        assert!(decoder.message.is_some(), "a fragment is kept");
+        decoder.decode(&mut b"\x80\x01b".to_vec()).unwrap();
+        decoder.decode(&mut []).unwrap();
+        assert!(decoder.message.is_none(), "the next call releases it, even with nothing to read");
+    }
+
+    #[test]
+    fn a_decoder_that_stopped_owns_no_buffer() {
+        for end in [&b"\x88\x00"[..], b"\xFF", b"\x80\x01\xFF"] {
+            let mut decoder = Decoder::new(Role::Client, Limits::default());
+            decoder.decode(&mut b"\x01\x01a".to_vec()).unwrap();
+            let _ = decoder.decode(&mut end.to_vec());
+            assert!(decoder.message.is_none(), "{end:x?}");
+        }
+    }
 }

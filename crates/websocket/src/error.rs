@@ -68,8 +68,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// The code to close the connection with (RFC 6455, 7.4.1): 1002 for a broken protocol, 1007 for text that
-    /// is not UTF-8, 1009 for a message that is too large.
+    /// The code to close the connection with (RFC 6455, 7.4.1): 1002 for a broken protocol, 1007 for text
+    /// that is not UTF-8, 1009 for a message that is too large.
     pub fn close_code(&self) -> u16 {
         match self {
             Self::InvalidText | Self::InvalidCloseReason => 1007,

@@ -116,8 +116,8 @@ pub(crate) struct Length {
 }
 
 impl Length {
-    /// Reads from a frame's second byte on; `None` while the length is incomplete. The masking key need not have
-    /// arrived yet, so that a bad or too large length is refused as soon as it is known.
+    /// Reads from a frame's second byte on; `None` while the length is incomplete. The masking key need not
+    /// have arrived yet, so that a bad or too large length is refused as soon as it is known.
     pub(crate) fn parse(role: Role, opcode: Opcode, frame: &[u8]) -> Result<Option<Self>, Error> {
         let Some(&byte) = frame.get(1) else { return Ok(None) };
         let masked = byte & 0x80 != 0;

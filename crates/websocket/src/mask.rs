@@ -1,7 +1,7 @@
 //! Masking (RFC 6455, 5.3): each byte is XORed with the key's byte at its place modulo four.
 
-/// Masks or unmasks a whole payload in place. Works on eight bytes at a time, in a loop that the compiler turns
-/// into vector instructions.
+/// Masks or unmasks a whole payload in place. Works on eight bytes at a time, in a loop that the compiler
+/// turns into vector instructions.
 pub(crate) fn apply(payload: &mut [u8], key: [u8; 4]) {
     let [a, b, c, d] = key;
     let word = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);

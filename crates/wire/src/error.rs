@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     VarintOverflow,
     PastU32 { value: u64 },
     NotUtf8,
-    UnknownKind { kind: u8 },
+    Unknown { kind: u8 },
     UnknownType { name: Box<str> },
     UnspokenFormat { number: u8 },
     Other(Cow<'static, str>),
@@ -55,7 +55,7 @@ impl DecodeError {
     /// Whether the message is of a kind (in JSON, a `type`) that the protocol doesn't have.
     #[must_use]
     pub fn is_unknown_kind(&self) -> bool {
-        matches!(self.kind, Kind::UnknownKind { .. } | Kind::UnknownType { .. })
+        matches!(self.kind, Kind::Unknown { .. } | Kind::UnknownType { .. })
     }
 
     /// The number of the format that a `hello` asked for in vain. It is answered by
@@ -84,7 +84,7 @@ impl fmt::Display for DecodeError {
             Kind::VarintOverflow => f.write_str("a varint is past 64 bits"),
             Kind::PastU32 { value } => write!(f, "the number {value} is past {}", u32::MAX),
             Kind::NotUtf8 => f.write_str("a text is not UTF-8"),
-            Kind::UnknownKind { kind } => write!(f, "no message has the kind {kind:#04x}"),
+            Kind::Unknown { kind } => write!(f, "no message has the kind {kind:#04x}"),
             Kind::UnknownType { name } => write!(f, "no message has the type {name:?}"),
             Kind::UnspokenFormat { number } => write!(f, "the format {number} is not spoken here"),
             Kind::Other(what) => f.write_str(what),

@@ -306,7 +306,7 @@ mod tests {
             "at byte 1: the end was expected, 2 bytes remain"
         );
         assert_eq!(reader.rest(), [2, 3]);
-        assert_eq!(reader.rest(), []);
+        assert!(reader.rest().is_empty());
         assert_eq!(reader.finish(), Ok(()));
     }
 }

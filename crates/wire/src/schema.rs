@@ -262,3 +262,91 @@ impl fmt::Display for Name<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(name: &'static str, policy: Policy, of: Type) -> Field {
+        Field { name: name.into(), policy, of }
+    }
+
+    fn structure(name: &'static str, fields: Vec<Field>) -> Struct {
+        Struct { name: name.into(), fields }
+    }
+
+    fn table() -> RoomSchema {
+        let card = Type::Struct(structure("Card", vec![field("rank", Policy::Everyone, Type::U8)]));
+        let phase = Enum {
+            name: "Phase".into(),
+            variants: vec![
+                structure("waiting", vec![]),
+                structure("playing", vec![field("turn", Policy::Everyone, Type::Player)]),
+            ],
+        };
+        let hands = Type::Map(Box::new(Type::Player), Box::new(Type::List(Box::new(card.clone()))));
+        let state = vec![
+            field("phase", Policy::Everyone, Type::Enum(phase)),
+            field("hands", Policy::Owner, hands),
+            field("deck", Policy::Hidden, Type::List(Box::new(card.clone()))),
+        ];
+        RoomSchema {
+            state: Type::Struct(structure("Table", state)),
+            messages: vec![MessageSchema {
+                name: "draw".into(),
+                of: Type::Unit,
+                reply: Type::Option(Box::new(card)),
+            }],
+            events: vec![EventSchema { name: "all done".into(), of: Type::Text }],
+        }
+    }
+
+    const TABLE: &str = r#"state {
+  phase one of {
+    waiting {
+    }
+    playing {
+      turn player
+    }
+  }
+  owner hands map<player, list<{
+    rank u8
+  }>>
+}
+message draw unit -> option<{
+  rank u8
+}>
+event "all done" text
+"#;
+
+    #[test]
+    fn the_canonical_text_shows_what_is_on_the_wire() {
+        assert_eq!(table().canonical_text(), TABLE);
+    }
+
+    #[test]
+    fn the_fingerprint_is_fnv_1a_of_the_text() {
+        // Test vectors of the function's authors.
+        assert_eq!(fnv1a_64(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a_64(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a_64(b"foobar"), 0x8594_4171_f739_67e8);
+        assert_eq!(fingerprint(&table()), fnv1a_64(TABLE.as_bytes()));
+    }
+
+    #[test]
+    fn hidden_fields_and_type_names_do_not_count_and_all_else_does() {
+        let print = fingerprint(&table());
+        let changed = |change: fn(&mut Struct)| {
+            let mut schema = table();
+            let Type::Struct(state) = &mut schema.state else { unreachable!("the state is a struct") };
+            change(state);
+            fingerprint(&schema)
+        };
+        assert_eq!(changed(|state| state.name = "Board".into()), print);
+        assert_eq!(changed(|state| drop(state.fields.pop())), print);
+        assert_ne!(changed(|state| state.fields[1].policy = Policy::Everyone), print);
+        assert_ne!(changed(|state| state.fields[1].name = "cards".into()), print);
+        assert_ne!(changed(|state| state.fields[1].of = Type::Unit), print);
+        assert_ne!(changed(|state| state.fields.swap(0, 1)), print);
+    }
+}

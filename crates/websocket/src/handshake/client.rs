@@ -36,14 +36,15 @@ const OWN_HEADERS: [&str; 6] =
     ["Host", "Upgrade", "Connection", "Content-Length", "Transfer-Encoding", "Expect"];
 
 impl ClientHandshake {
-    /// Makes the request (RFC 6455, 4.1) for `target`, a path with or without a query, on `host`, a name or address
-    /// with the port unless it is the scheme's own. `key` is drawn at random for each connection. `headers` are
-    /// added, such as `Origin` or `Authorization`; `subprotocols` are offered, the best first.
+    /// Makes the request (RFC 6455, 4.1) for `target`, a path with or without a query, on `host`, a name or
+    /// address with the port unless it is the scheme's own. `key` is drawn at random for each connection.
+    /// `headers` are added, such as `Origin` or `Authorization`; `subprotocols` are offered, the best first.
     ///
     /// # Errors
     ///
-    /// [`HandshakeError::Invalid`] for whatever cannot stand where it is to stand: line ends and other control
-    /// characters, subprotocols and header names that are no tokens or are repeated, headers that are the handshake's own.
+    /// [`HandshakeError::Invalid`] for whatever cannot stand where it is to stand: line ends and other
+    /// control characters, names that are no tokens, a subprotocol offered twice, a header that is the
+    /// handshake's own.
     pub fn new(
         host: &str,
         target: &str,

@@ -57,8 +57,8 @@ impl HeadLimits {
     }
 }
 
-/// Refuses line feeds without a carriage return. The parser would take them for line ends; a proxy in front of
-/// us may not, and what is one header to it would be two to us.
+/// Refuses line feeds without a carriage return. The parser would take them for line ends; a proxy in front
+/// of us may not, and what is one header to it would be two to us.
 pub(super) fn check_line_ends(head: &[u8]) -> Result<(), HandshakeError> {
     let mut before = 0;
     for &byte in head {

@@ -29,8 +29,8 @@ pub struct Request<'a> {
     pub method: &'a str,
     /// The request target as it was sent: path and query.
     pub target: &'a str,
-    /// How many bytes at the input's front the head takes. What follows belongs to the connection: frames after
-    /// an upgrade.
+    /// How many bytes at the input's front the head takes. What follows belongs to the connection: frames
+    /// after an upgrade.
     pub head_bytes: usize,
     /// What a WebSocket request asks for, checked; `None` if this is a request of plain HTTP.
     pub upgrade: Option<Upgrade<'a>>,
@@ -38,8 +38,8 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The value of a header, whose name is taken in any case: the first, if it is repeated. `None` also if it is not UTF-8.
-    /// `Host`, and `Origin` of a WebSocket request, are known not to be repeated.
+    /// The value of a header, whose name is taken in any case: the first, if it is repeated. `None` also if
+    /// it is not UTF-8. `Host`, and `Origin` of a WebSocket request, are known not to be repeated.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         values(&self.headers, name).next().and_then(|value| std::str::from_utf8(value).ok())
     }
@@ -65,8 +65,8 @@ impl<'a> Upgrade<'a> {
 
 /// Reads the request head at the front of `input`.
 ///
-/// A request whose `Upgrade` names `websocket` is checked as RFC 6455, 4.2.1 demands, and one that falls short is an
-/// error; any other is a request of plain HTTP, with [`Request::upgrade`] `None`.
+/// A request whose `Upgrade` names `websocket` is checked as RFC 6455, 4.2.1 demands, and one that falls
+/// short is an error; any other is a request of plain HTTP, with [`Request::upgrade`] `None`.
 ///
 /// # Errors
 ///
@@ -145,15 +145,14 @@ fn check_no_body(headers: &[Header<'_>]) -> Result<(), HandshakeError> {
     if length_is_zero && !has_coding { Ok(()) } else { Err(HandshakeError::Body) }
 }
 
-/// Checks that a key is sixteen bytes in base64. Bits beyond the last byte may be set, as some clients draw the
-/// key as text.
+/// Checks that a key is sixteen bytes in base64. Bits beyond the last byte may be set, as some clients draw
+/// the key as text.
 fn check_key(key: &[u8]) -> Result<&str, HandshakeError> {
     const BASE64: GeneralPurpose =
         GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
-    let mut bytes = [0; 18]; // what 24 characters of base64 may need before their padding is known
-    let decoded = if key.len() == 24 { BASE64.decode_slice(key, &mut bytes).ok() } else { None };
-    match (decoded, std::str::from_utf8(key)) {
-        (Some(16), Ok(key)) => Ok(key),
+    let mut bytes = [0; 18]; // what 24 characters may need before their padding is known; more do not fit
+    match (BASE64.decode_slice(key, &mut bytes), std::str::from_utf8(key)) {
+        (Ok(16), Ok(key)) => Ok(key),
         _ => Err(HandshakeError::invalid("Sec-WebSocket-Key", key)),
     }
 }

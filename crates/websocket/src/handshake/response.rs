@@ -2,8 +2,8 @@
 
 use super::{HandshakeError, Upgrade, error::excerpt, head::accept_value};
 
-/// Appends the response that turns the connection into a WebSocket (RFC 6455, 4.2.2), with one of the subprotocols
-/// that the client [offers](Upgrade::subprotocols) or with none. Frames may follow at once.
+/// Appends the response that turns the connection into a WebSocket (RFC 6455, 4.2.2), with one of the
+/// subprotocols that the client [offers](Upgrade::subprotocols) or with none. Frames may follow at once.
 ///
 /// # Errors
 ///
@@ -18,7 +18,8 @@ pub fn accept(
         return Err(HandshakeError::SubprotocolNotOffered { value: excerpt(name.as_bytes()) });
     }
     out.extend_from_slice(
-        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+          Sec-WebSocket-Accept: ",
     );
     out.extend_from_slice(accept_value(upgrade.key()).as_bytes());
     out.extend_from_slice(b"\r\n");
@@ -32,7 +33,8 @@ pub fn accept(
 }
 
 /// Appends a response that refuses the request, with `reason` as its text, after which the connection has to
-/// be closed. A status that is no error (not 400 to 599) is written as 500. With 426 goes the version to use, 13.
+/// be closed. A status that is no error (not 400 to 599) is written as 500. With 426 goes the version to use,
+/// 13.
 pub fn reject(out: &mut Vec<u8>, status: u16, reason: &str) {
     let status = if (400..600).contains(&status) { status } else { 500 };
     let upgrade = if status == 426 {

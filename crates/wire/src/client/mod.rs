@@ -114,7 +114,7 @@ pub enum ClientMessage<'a> {
 
 /// The first message on a connection.
 ///
-/// One with another [`protocol`](Self::protocol) than [`PROTOCOL`](crate::PROTOCOL) is read only so far, since the
+/// One with another [`protocol`](Self::protocol) than [`PROTOCOL`] is read only so far, since the
 /// rest is that protocol's own: its other fields are as if they were absent. The server checks and refuses it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hello<'a> {

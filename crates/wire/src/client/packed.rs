@@ -24,8 +24,14 @@ const PONG: u8 = 0x0c;
 const GOODBYE: u8 = 0x0d;
 
 pub(super) fn decode(body: &[u8]) -> Result<ClientMessage<'_>, DecodeError> {
-    let reader = &mut Reader::new(body);
-    let message = match reader.u8()? {
+    let mut reader = Reader::new(body);
+    let message = message(&mut reader)?;
+    reader.finish()?;
+    Ok(message)
+}
+
+fn message<'a>(reader: &mut Reader<'a>) -> Result<ClientMessage<'a>, DecodeError> {
+    Ok(match reader.u8()? {
         HELLO => ClientMessage::Hello(hello(reader)?),
         JOIN => ClientMessage::Join { request: reader.varint_u32()?, room: reader.text()?.into() },
         CREATE => ClientMessage::Create {
@@ -61,10 +67,8 @@ pub(super) fn decode(body: &[u8]) -> Result<ClientMessage<'_>, DecodeError> {
         PING => ClientMessage::Ping { nonce: reader.varint()? },
         PONG => ClientMessage::Pong { nonce: reader.varint()? },
         GOODBYE => ClientMessage::Goodbye,
-        kind => return Err(DecodeError::of(0, Kind::UnknownKind { kind })),
-    };
-    reader.clone().finish()?;
-    Ok(message)
+        kind => return Err(DecodeError::of(0, Kind::Unknown { kind })),
+    })
 }
 
 fn hello<'a>(reader: &mut Reader<'a>) -> Result<Hello<'a>, DecodeError> {

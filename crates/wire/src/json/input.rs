@@ -141,11 +141,10 @@ impl<'a> Members<'a> {
         self.values[member as usize].map(RawValue::get).filter(|raw| *raw != "null")
     }
 
-    fn required<T>(&self, member: Member, value: Option<T>) -> Result<T, DecodeError> {
-        value.ok_or_else(|| {
-            let offset = self.message.offset_of(self.object);
-            DecodeError::new(offset, format!("the member {:?} is missing", member.name()))
-        })
+    /// The error for a member that is absent or `null` and may not be.
+    pub(crate) fn missing(&self, member: Member) -> DecodeError {
+        let offset = self.message.offset_of(self.object);
+        DecodeError::new(offset, format!("the member {:?} is missing", member.name()))
     }
 
     /// Any JSON value, as its text; empty if it is absent or `null`.
@@ -154,13 +153,11 @@ impl<'a> Members<'a> {
     }
 
     pub(crate) fn u64(&self, member: Member) -> Result<u64, DecodeError> {
-        let value = self.optional_u64(member)?;
-        self.required(member, value)
+        self.optional_u64(member)?.ok_or_else(|| self.missing(member))
     }
 
     pub(crate) fn u32(&self, member: Member) -> Result<u32, DecodeError> {
-        let value = self.optional_u32(member)?;
-        self.required(member, value)
+        self.optional_u32(member)?.ok_or_else(|| self.missing(member))
     }
 
     pub(crate) fn optional_u64(&self, member: Member) -> Result<Option<u64>, DecodeError> {
@@ -181,8 +178,7 @@ impl<'a> Members<'a> {
     }
 
     pub(crate) fn bool(&self, member: Member) -> Result<bool, DecodeError> {
-        let value = self.optional_bool(member)?;
-        self.required(member, value)
+        self.optional_bool(member)?.ok_or_else(|| self.missing(member))
     }
 
     pub(crate) fn optional_bool(&self, member: Member) -> Result<Option<bool>, DecodeError> {
@@ -195,8 +191,7 @@ impl<'a> Members<'a> {
     }
 
     pub(crate) fn text(&self, member: Member) -> Result<Cow<'a, str>, DecodeError> {
-        let value = self.optional_text(member)?;
-        self.required(member, value)
+        self.optional_text(member)?.ok_or_else(|| self.missing(member))
     }
 
     pub(crate) fn optional_text(&self, member: Member) -> Result<Option<Cow<'a, str>>, DecodeError> {
@@ -208,8 +203,7 @@ impl<'a> Members<'a> {
     }
 
     pub(crate) fn bytes(&self, member: Member) -> Result<Vec<u8>, DecodeError> {
-        let value = self.optional_bytes(member)?;
-        self.required(member, value)
+        self.optional_bytes(member)?.ok_or_else(|| self.missing(member))
     }
 
     pub(crate) fn optional_bytes(&self, member: Member) -> Result<Option<Vec<u8>>, DecodeError> {
@@ -236,8 +230,10 @@ impl<'a> Members<'a> {
         member: Member,
         read: impl Fn(&Members<'a>) -> Result<T, DecodeError>,
     ) -> Result<Vec<T>, DecodeError> {
-        let value = self.value(member).map(|_| self.optional_list(member, read)).transpose()?;
-        self.required(member, value)
+        match self.value(member) {
+            Some(_) => self.optional_list(member, read),
+            None => Err(self.missing(member)),
+        }
     }
 
     /// A list of objects; no elements if it is absent.

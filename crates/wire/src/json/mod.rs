@@ -158,3 +158,108 @@ fn parse_i64(text: &str) -> Option<i64> {
     let canonical = digits == "0" || digits.starts_with(|first: char| matches!(first, '1'..='9'));
     if canonical { text.parse().ok() } else { None }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn integers_past_2_to_the_53_are_strings() {
+        let cases = [
+            (0, "0"),
+            (1_234_567_890, "1234567890"),
+            (INTEGER_MAX, "9007199254740991"),
+            (INTEGER_MAX + 1, "\"9007199254740992\""),
+            (u64::MAX, "\"18446744073709551615\""),
+        ];
+        for (value, text) in cases {
+            assert_eq!(written(|out| write_u64(out, value)), text);
+            assert_eq!(as_u64(&serde_json::from_str(text).unwrap()), Some(value));
+        }
+        let cases = [
+            (-1, "-1"),
+            (-INTEGER_MAX.cast_signed(), "-9007199254740991"),
+            (-INTEGER_MAX.cast_signed() - 1, "\"-9007199254740992\""),
+            (i64::MIN, "\"-9223372036854775808\""),
+            (i64::MAX, "\"9223372036854775807\""),
+        ];
+        for (value, text) in cases {
+            assert_eq!(written(|out| write_i64(out, value)), text);
+            assert_eq!(as_i64(&serde_json::from_str(text).unwrap()), Some(value));
+        }
+    }
+
+    #[test]
+    fn either_form_of_an_integer_is_read_and_nothing_else() {
+        assert_eq!(as_u64(&json!(u64::MAX)), Some(u64::MAX));
+        assert_eq!(as_u64(&json!("7")), Some(7));
+        assert_eq!(as_i64(&json!("-7")), Some(-7));
+        for bad in ["", "-", "+7", "07", "-07", "7.0", " 7", "7 ", "0x7", "18446744073709551616"] {
+            assert_eq!(as_u64(&json!(bad)), None, "{bad:?}");
+            assert_eq!(as_i64(&json!(bad)), None, "{bad:?}");
+        }
+        for bad in [json!(-1), json!(1.5), json!(null), json!(true), json!([1])] {
+            assert_eq!(as_u64(&bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn floats_take_their_shortest_form() {
+        let cases = [
+            (1.0, "1"),
+            (-0.0, "-0"),
+            (0.1, "0.1"),
+            (1e300, "1e+300"),
+            (f64::MIN_POSITIVE, "2.2250738585072014e-308"),
+            (f64::INFINITY, "\"Infinity\""),
+            (f64::NEG_INFINITY, "\"-Infinity\""),
+            (f64::NAN, "\"NaN\""),
+        ];
+        for (value, text) in cases {
+            assert_eq!(written(|out| write_f64(out, value)), text);
+            let back = as_f64(&serde_json::from_str(text).unwrap()).unwrap();
+            assert_eq!(back.to_bits(), value.to_bits(), "{text}");
+        }
+        assert_eq!(written(|out| write_f32(out, 0.1)), "0.1");
+        assert_eq!(written(|out| write_f32(out, f32::NEG_INFINITY)), "\"-Infinity\"");
+        for bad in [json!("nan"), json!("1"), json!("+Infinity"), json!(null)] {
+            assert_eq!(as_f64(&bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_f32_survives_a_reader_of_64_bits() {
+        // The first is the value whose shortest form, 7.038531e-26, rounds twice to its neighbour.
+        for bits in [0x15ae_43fd, 1, 0x007f_ffff, 0x7f7f_ffff, 0x8000_0000] {
+            let value = f32::from_bits(bits);
+            let text = written(|out| write_f32(out, value));
+            let back: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!((as_f64(&back).unwrap() as f32).to_bits(), bits, "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_base64_with_padding() {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
+            assert_eq!(written(|out| write_base64(out, bytes.as_bytes())), format!("{text:?}"));
+            assert_eq!(as_bytes(&json!(text)).as_deref(), Some(bytes.as_bytes()));
+        }
+        for bad in [json!("Zg"), json!("Zg=="[..3]), json!("Zh=="), json!("Z g=="), json!("_-=="), json!(1)] {
+            assert_eq!(as_bytes(&bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn texts_are_escaped() {
+        assert_eq!(written(|out| write_text(out, "a\"\\\n\u{1}é")), r#""a\"\\\n\u0001é""#);
+    }
+}

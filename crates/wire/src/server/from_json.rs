@@ -86,7 +86,7 @@ fn patch<'a>(members: &Members<'a>) -> Result<ServerMessage<'a>, DecodeError> {
 fn code(members: &Members<'_>) -> Result<ErrorCode, DecodeError> {
     let code = match members.optional_text(Member::Code) {
         Ok(Some(name)) => ErrorCode::from_name(&name),
-        Ok(None) => return members.text(Member::Code).map(|_| ErrorCode::Internal),
+        Ok(None) => return Err(members.missing(Member::Code)),
         Err(_) => members.u32(Member::Code).ok().and_then(room_code),
     };
     code.ok_or_else(|| members.refuse(Member::Code, "the name of a code, or a number from 1000 to 65535"))

@@ -21,8 +21,14 @@ const ERROR: u8 = 0x4b;
 const GOODBYE: u8 = 0x4c;
 
 pub(super) fn decode(body: &[u8]) -> Result<ServerMessage<'_>, DecodeError> {
-    let reader = &mut Reader::new(body);
-    let message = match reader.u8()? {
+    let mut reader = Reader::new(body);
+    let message = message(&mut reader)?;
+    reader.finish()?;
+    Ok(message)
+}
+
+fn message<'a>(reader: &mut Reader<'a>) -> Result<ServerMessage<'a>, DecodeError> {
+    Ok(match reader.u8()? {
         WELCOME => ServerMessage::Welcome {
             protocol: reader.varint()?,
             session: reader.varint()?,
@@ -87,10 +93,8 @@ pub(super) fn decode(body: &[u8]) -> Result<ServerMessage<'_>, DecodeError> {
             text: reader.text()?.into(),
         },
         GOODBYE => ServerMessage::Goodbye { code: code(reader)?, text: reader.text()?.into() },
-        kind => return Err(DecodeError::of(0, Kind::UnknownKind { kind })),
-    };
-    reader.clone().finish()?;
-    Ok(message)
+        kind => return Err(DecodeError::of(0, Kind::Unknown { kind })),
+    })
 }
 
 fn optional_varint_u32(reader: &mut Reader<'_>) -> Result<Option<u32>, DecodeError> {

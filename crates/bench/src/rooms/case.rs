@@ -1,0 +1,97 @@
+//! The size of a run, and the commands of its processes.
+
+use std::time::Duration;
+
+use super::driver::Peer;
+use super::table::{HZ, workload};
+use super::{Role, Transport};
+use crate::Record;
+use crate::workloads::colyseus::Colyseus;
+
+/// One size.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// How many rooms.
+    pub rooms: u32,
+    /// How many players in each, from 1 to [`PLAYERS_MAX`](super::PLAYERS_MAX).
+    pub players: u64,
+    /// How long is measured, in seconds.
+    pub seconds: u32,
+    /// How long it runs before that.
+    pub warm_up: Duration,
+    /// How often each client sends an input, per second; 0 = never.
+    pub inputs_hz: u32,
+    /// What carries the messages.
+    pub transport: Transport,
+    /// Patches and ticks per second.
+    pub hz: u32,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            rooms: 100,
+            players: 30,
+            seconds: 10,
+            warm_up: Duration::from_secs(3),
+            inputs_hz: 0,
+            transport: Transport::WebSocket,
+            hz: HZ,
+        }
+    }
+}
+
+impl Case {
+    /// How many clients there are in all rooms.
+    pub fn clients(&self) -> usize {
+        self.rooms as usize * self.players as usize
+    }
+
+    pub(super) fn workload(&self) -> Colyseus {
+        workload(self.players)
+    }
+
+    /// The command of a process with a role in this case.
+    pub(super) fn arguments(&self, role: Role) -> Vec<String> {
+        ["bench", "rooms"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain([
+                format!("--role={}", role.name()),
+                format!("--rooms={}", self.rooms),
+                format!("--players={}", self.players),
+                format!("--seconds={}", self.seconds),
+                format!("--warm-up-ms={}", self.warm_up.as_millis()),
+                format!("--inputs-hz={}", self.inputs_hz),
+                format!("--transport={}", self.transport.name()),
+            ])
+            .collect()
+    }
+
+    /// The command of the server's process.
+    pub(super) fn server_arguments(&self, peer: Peer) -> Vec<String> {
+        match peer {
+            Peer::Playfield => self.arguments(Role::Server),
+            Peer::Floor { bytes } => self.floor_arguments(Role::FloorServer, bytes),
+        }
+    }
+
+    /// The command of a process with a role at the floor.
+    pub(super) fn floor_arguments(&self, role: Role, bytes: usize) -> Vec<String> {
+        let mut arguments = self.arguments(role);
+        arguments.push(format!("--bytes={bytes}"));
+        arguments
+    }
+
+    /// Begins the record.
+    pub(super) fn record(&self) -> Record {
+        Record::new()
+            .with("suite", "rooms")
+            .with("workload", "colyseus")
+            .with("transport", self.transport.name())
+            .with("players", self.players)
+            .with("hz_nominal", self.hz)
+            .with("inputs_hz", self.inputs_hz)
+            .with("seconds", self.seconds)
+    }
+}

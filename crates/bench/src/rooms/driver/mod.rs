@@ -1,0 +1,373 @@
+//! The clients: all of them, in one process on one core, reading, checking and noting when.
+
+mod check;
+mod client;
+mod pacer;
+mod socket;
+mod window;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Interest, Poll, Token};
+
+use self::client::{Client, Entry, Room};
+use self::pacer::Pacer;
+use self::socket::{Cutter, Piece, Socket, put_pong};
+use self::window::Window;
+use super::case::Case;
+use super::hosted::Hosted;
+use crate::clock::{delayed, pin, process_cpu};
+use crate::limits::raise_descriptors;
+
+/// How many connections are on their way at once: below any server's backlog.
+const CONNECTING_MAX: usize = 128;
+
+/// How long nobody may come further before the run is given up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Longer than what a client is owed in many periods.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Between the reading of the server's clock and the beginning of the measurement, so that the pause which the reading made in this
+/// loop is over.
+const CALM: Duration = Duration::from_millis(200);
+
+/// How often, and at what distance, rooms are asked how many inputs they handled, before those that are missing count as lost.
+const COUNTS: u32 = 20;
+const COUNT_EVERY: Duration = Duration::from_millis(100);
+
+/// What a run came to.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) clients: usize,
+    pub(super) seconds: f64,
+    pub(super) messages: u64,
+    pub(super) bytes: u64,
+    pub(super) compared: u64,
+    pub(super) interval_ms_p50: f64,
+    pub(super) interval_ms_p99: f64,
+    /// The server's share of one core.
+    pub(super) server_core: f64,
+    pub(super) driver_core: f64,
+    /// The share of time that the server could have run while something else did.
+    pub(super) server_delayed: f64,
+    pub(super) driver_delayed: f64,
+    pub(super) rss_mb: f64,
+    pub(super) inputs_sent: u64,
+    /// How many of them the rooms say they handled.
+    pub(super) inputs_handled: u64,
+    /// Connections that ended, or were refused, before their time.
+    pub(super) lost: u64,
+    pub(super) failure: Option<String>,
+}
+
+/// What is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    /// A Playfield server.
+    Playfield,
+    /// The floor, which sends this many bytes at a time.
+    Floor { bytes: usize },
+}
+
+struct Driver<'a> {
+    case: &'a Case,
+    peer: Peer,
+    poll: Poll,
+    clients: Vec<Client>,
+    rooms: Vec<Room>,
+    window: Window,
+    /// Clients that are not yet as far as the server's answer.
+    connecting: usize,
+    /// Clients that are all the way in.
+    ready: usize,
+    lost: u64,
+    corrupt_one: bool,
+    buffer: Vec<u8>,
+    out: Vec<u8>,
+}
+
+/// Runs a case against a server, which it starts.
+pub(super) fn run(case: &Case, peer: Peer, corrupt_one: bool) -> io::Result<Outcome> {
+    pin(super::DRIVER_CORE)?;
+    raise_descriptors();
+    let mut server = Hosted::start(&case.server_arguments(peer))?;
+    let mut driver = Driver::new(case, peer, corrupt_one)?;
+    driver.fill(&server)?;
+    driver.measure(&mut server)
+}
+
+impl<'a> Driver<'a> {
+    fn new(case: &'a Case, peer: Peer, corrupt_one: bool) -> io::Result<Self> {
+        let workload = case.workload();
+        Ok(Self {
+            case,
+            peer,
+            poll: Poll::new()?,
+            clients: Vec::with_capacity(case.clients()),
+            rooms: (0..case.rooms).map(|_| Room::new(&workload)).collect(),
+            window: Window::default(),
+            connecting: 0,
+            ready: 0,
+            lost: 0,
+            corrupt_one,
+            buffer: vec![0; BUFFER_BYTES],
+            out: Vec::new(),
+        })
+    }
+
+    /// Connects everyone, and waits until every room is full and every client's copy complete.
+    fn fill(&mut self, server: &Hosted) -> io::Result<()> {
+        let all = self.case.clients();
+        let mut progress = (0, Instant::now());
+        let mut events = Events::with_capacity(1024);
+        while self.ready < all {
+            while self.connecting < CONNECTING_MAX && self.clients.len() < all {
+                self.connect(server)?;
+            }
+            self.turn(&mut events, Duration::from_millis(50))?;
+            if let (Some(failure), true) = (&self.window.failure, self.lost > 0) {
+                return Err(io::Error::other(format!("a client was lost before all were in: {failure}")));
+            }
+            let now = (self.clients.len() + self.ready, Instant::now());
+            if now.0 > progress.0 {
+                progress = now;
+            } else if now.1 - progress.1 > PATIENCE {
+                let why = format!("{} of {all} clients are in, and nobody comes further", self.ready);
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, server: &Hosted) -> io::Result<()> {
+        let number = self.clients.len();
+        let mut socket = Socket::connect(server.address, number)?;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut socket.stream, Token(number), interest)?;
+        let mut client = Client::new(socket, number / self.case.players as usize);
+        if self.peer == Peer::Playfield {
+            let (cutter, opening) = Cutter::open(self.case.transport, server.address, number)?;
+            client.cutter = Some(cutter);
+            client.socket.write(&opening)?;
+            if matches!(client.cutter, Some(Cutter::Native(_))) {
+                client.socket.write(&client::hello(self.case.transport))?;
+            }
+        }
+        self.clients.push(client);
+        self.connecting += 1;
+        Ok(())
+    }
+
+    fn measure(mut self, server: &mut Hosted) -> io::Result<Outcome> {
+        let mut events = Events::with_capacity(1024);
+        let mut pacer = if self.peer == Peer::Playfield { Pacer::new(self.case) } else { Pacer::silent() };
+        self.turns(&mut events, &mut pacer, self.case.warm_up)?;
+        let (server_before, driver_before) = (server.stats()?, (process_cpu(), delayed()));
+        self.turns(&mut events, &mut pacer, CALM)?;
+
+        let seconds = Duration::from_secs(self.case.seconds.into());
+        self.window.open(self.case.clients() * (self.case.hz * (self.case.seconds + 1)) as usize);
+        let begin = Instant::now();
+        self.turns(&mut events, &mut pacer, seconds)?;
+        self.window.close();
+        let seconds = begin.elapsed().as_secs_f64();
+
+        let (driver_after, server_after) = ((process_cpu(), delayed()), server.stats()?);
+        let elapsed = (server_after.at - server_before.at).as_secs_f64();
+        let share = |spent: Duration| spent.as_secs_f64() / elapsed;
+        let inputs_handled = self.inputs_handled(&mut events, pacer.inputs())?;
+        let intervals = self.window.intervals_ms();
+        Ok(Outcome {
+            clients: self.clients.len(),
+            seconds,
+            messages: self.window.messages,
+            bytes: self.window.bytes,
+            compared: self.window.compared,
+            interval_ms_p50: intervals.percentile(50.0),
+            interval_ms_p99: intervals.percentile(99.0),
+            server_core: share(server_after.cpu - server_before.cpu),
+            driver_core: share(driver_after.0 - driver_before.0),
+            server_delayed: share(server_after.delayed.saturating_sub(server_before.delayed)),
+            driver_delayed: share(driver_after.1.saturating_sub(driver_before.1)),
+            rss_mb: server_after.rss_kb as f64 / 1024.0,
+            inputs_sent: pacer.inputs(),
+            inputs_handled,
+            lost: self.lost,
+            failure: self.window.failure,
+        })
+    }
+
+    /// Asks the rooms how many inputs they handled, until it is as many as were sent or no more come.
+    fn inputs_handled(&mut self, events: &mut Events, sent: u64) -> io::Result<u64> {
+        let mut handled = 0;
+        for _ in 0..COUNTS {
+            if handled == sent {
+                break;
+            }
+            for room in 0..self.rooms.len() {
+                let first = room * self.case.players as usize;
+                self.out.clear();
+                client::count_inputs(self.case.transport, self.clients[first].number, &mut self.out);
+                self.write(first);
+            }
+            self.turns(events, &mut Pacer::silent(), COUNT_EVERY)?;
+            handled = self.rooms.iter().map(|room| room.inputs).sum();
+        }
+        Ok(handled)
+    }
+
+    /// Reads, checks and says what is due, for a time.
+    fn turns(&mut self, events: &mut Events, pacer: &mut Pacer, time: Duration) -> io::Result<()> {
+        let end = Instant::now() + time;
+        loop {
+            let now = Instant::now();
+            if now >= end {
+                return Ok(());
+            }
+            while let Some(number) = pacer.due(now, self.clients.len()) {
+                self.out.clear();
+                pacer.put(self.case.transport, self.clients[number].number, &mut self.out);
+                self.write(number);
+            }
+            self.turn(events, pacer.pause().min(end - now))?;
+        }
+    }
+
+    /// One round of the loop: whoever has something to read is read.
+    fn turn(&mut self, events: &mut Events, timeout: Duration) -> io::Result<()> {
+        match self.poll.poll(events, Some(timeout)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            result => result?,
+        }
+        // What was ready came before now; when this loop gets round to it is its own affair and no one's delay.
+        let now = Instant::now();
+        for event in events.iter() {
+            let number = event.token().0;
+            if self.clients[number].lost {
+                continue;
+            }
+            if let Err(what) = self.ready(number, event.is_writable(), now) {
+                self.lose(number, what);
+            }
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, number: usize, writable: bool, now: Instant) -> Result<(), String> {
+        let client = &mut self.clients[number];
+        if writable {
+            client.socket.flush().map_err(|error| error.to_string())?;
+            if let Peer::Floor { .. } = self.peer
+                && !client.counted
+                && client.socket.stream.peer_addr().is_ok()
+            {
+                client.counted = true;
+                self.ready += 1;
+                self.connecting -= 1;
+            }
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let result = self.read(number, &mut buffer, now);
+        self.buffer = buffer;
+        result
+    }
+
+    fn read(&mut self, number: usize, buffer: &mut [u8], now: Instant) -> Result<(), String> {
+        loop {
+            let client = &mut self.clients[number];
+            let read = client.socket.read(buffer).map_err(|error| error.to_string())?;
+            let (filled, more) = read.ok_or("the server ended the connection")?;
+            if filled > 0 {
+                self.take(number, &mut buffer[..filled], now)?;
+            }
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes what was received by one client.
+    fn take(&mut self, number: usize, received: &mut [u8], now: Instant) -> Result<(), String> {
+        if let Peer::Floor { bytes } = self.peer {
+            let messages = (received.len() / bytes) as u64;
+            self.window.arrived(messages, received.len(), &mut self.clients[number].last, now);
+            return Ok(());
+        }
+        // Taken out, since a message may be the cutter's own while it is handled.
+        let mut cutter = self.clients[number].cutter.take().ok_or("the client is not open")?;
+        let mut at = 0;
+        self.out.clear();
+        while at < received.len() {
+            let Some((length, piece)) = cutter.cut(&mut received[at..])? else { break };
+            at += length;
+            match piece {
+                Piece::Message(message) => self.message(number, message, now)?,
+                Piece::Opened => self.out.extend(client::hello(self.case.transport)),
+                Piece::Ping(payload) => put_pong(&mut self.out, payload),
+                Piece::Other => {}
+                Piece::Closed => return Err("the server closed the connection".into()),
+            }
+        }
+        let client = &mut self.clients[number];
+        client.cutter = Some(cutter);
+        client.socket.keep(&received[at..]);
+        if !self.out.is_empty() {
+            self.write(number);
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, number: usize, message: &[u8], now: Instant) -> Result<(), String> {
+        let damaged;
+        let mut message = message;
+        if self.corrupt_one && self.window.is_open() && client::is_patch(message) {
+            self.corrupt_one = false;
+            let mut bytes = message.to_vec();
+            bytes[message.len() / 2] ^= 1;
+            damaged = bytes;
+            message = &damaged;
+        }
+        let client = &mut self.clients[number];
+        let room = &mut self.rooms[client.room];
+        let was_seated = client.is_seated();
+        let entry = client.take(room, message, self.case.transport, &mut self.window, &mut self.out, now)?;
+        if !was_seated && client.is_seated() {
+            self.ready += 1;
+        }
+        match entry {
+            Entry::None => {}
+            Entry::Welcomed => {
+                self.connecting -= 1;
+                self.rooms[self.clients[number].room].enter(number, self.case, &mut self.out);
+            }
+            Entry::Created => {
+                let room = self.clients[number].room;
+                for waiting in self.rooms[room].take_waiting() {
+                    let mut out = Vec::new();
+                    self.rooms[room].enter(waiting, self.case, &mut out);
+                    self.clients[waiting].socket.write(&out).map_err(|error| error.to_string())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is in `out` to a client's socket.
+    fn write(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        if client.lost {
+            return;
+        }
+        if let Err(error) = client.socket.write(&self.out) {
+            self.lose(number, error.to_string());
+        }
+    }
+
+    fn lose(&mut self, number: usize, what: String) {
+        self.clients[number].lost = true;
+        self.lost += 1;
+        self.window.fail(format!("client {number}: {what}"));
+    }
+}

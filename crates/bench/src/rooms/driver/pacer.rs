@@ -1,0 +1,72 @@
+//! What clients say by themselves, spread evenly over time: inputs, or, where there are none, signs of life.
+
+use std::time::{Duration, Instant};
+
+use playfield_state::{Data, Format};
+use playfield_wire::client::{ClientMessage, write_send};
+
+use super::client::put;
+use super::socket::put_message;
+use crate::rooms::Transport;
+use crate::rooms::case::Case;
+use crate::rooms::table::Steer;
+
+/// How often a client without inputs is heard: well within any server's patience.
+const PING_EVERY: Duration = Duration::from_secs(5);
+
+/// Sends on a schedule, one client after the other.
+pub(super) struct Pacer {
+    begin: Instant,
+    /// Between one client and the next.
+    gap: Duration,
+    sent: u64,
+    inputs: bool,
+    silent: bool,
+}
+
+impl Pacer {
+    /// Begins now, for all clients of a case.
+    pub(super) fn new(case: &Case) -> Self {
+        let clients = case.clients().max(1) as u32;
+        let inputs = case.inputs_hz > 0;
+        let period = if inputs { Duration::from_secs(1) / case.inputs_hz } else { PING_EVERY };
+        Self { begin: Instant::now(), gap: period / clients, sent: 0, inputs, silent: false }
+    }
+
+    /// Nobody says anything.
+    pub(super) fn silent() -> Self {
+        Self { begin: Instant::now(), gap: Duration::ZERO, sent: 0, inputs: false, silent: true }
+    }
+
+    /// The next client whose turn has come.
+    pub(super) fn due(&mut self, now: Instant, clients: usize) -> Option<usize> {
+        let elapsed = now.duration_since(self.begin).as_nanos();
+        if self.silent || elapsed < u128::from(self.sent) * self.gap.as_nanos() {
+            return None;
+        }
+        self.sent += 1;
+        Some(((self.sent - 1) % clients as u64) as usize)
+    }
+
+    /// How long the loop may wait for something to read.
+    pub(super) fn pause(&self) -> Duration {
+        if self.silent { Duration::from_millis(50) } else { self.gap.max(Duration::from_millis(1)) }
+    }
+
+    /// How many inputs were sent.
+    pub(super) fn inputs(&self) -> u64 {
+        if self.inputs { self.sent } else { 0 }
+    }
+
+    /// Appends what a client says, whose room has this number in its session.
+    pub(super) fn put(&self, transport: Transport, room: u32, out: &mut Vec<u8>) {
+        if !self.inputs {
+            return put(transport, out, &ClientMessage::Ping { nonce: self.sent });
+        }
+        let mut payload = Vec::new();
+        Steer { x: (self.sent % 7) as f32, y: 0.5 }.encode(&mut payload);
+        let mut message = Vec::new();
+        write_send(Format::Packed, &mut message, room, 0, "Steer", &payload);
+        put_message(transport, out, &message);
+    }
+}

@@ -1,0 +1,185 @@
+//! One client's socket, and how messages are cut out of what it receives.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+
+use mio::net::TcpStream;
+use playfield_websocket::handshake::{ClientHandshake, HeadLimits, Response};
+use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};
+use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
+use socket2::{Domain, Protocol, Type};
+
+use crate::rooms::Transport;
+
+/// How many connections one source address makes: well below the number of its ephemeral ports.
+const CONNECTIONS_A_SOURCE: usize = 12_000;
+
+/// The longest message that is taken.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
+/// Any key will do for a mask: nobody but this programme's own server reads it.
+const MASK: [u8; 4] = [0x5a, 0xc3, 0x17, 0x88];
+
+/// A connection to the server.
+pub(super) struct Socket {
+    pub(super) stream: TcpStream,
+    /// The beginning of a message whose end is not here yet.
+    partial: Vec<u8>,
+    /// What the socket would not take.
+    unsent: Vec<u8>,
+}
+
+/// How what is received is cut into messages.
+pub(super) enum Cutter {
+    /// The answer to the request to speak WebSocket comes first.
+    Handshake(Box<ClientHandshake>),
+    WebSocket(Decoder),
+    Native(Framing),
+}
+
+/// A piece of what was received.
+pub(super) enum Piece<'a> {
+    /// The connection can be spoken on.
+    Opened,
+    Message(&'a [u8]),
+    /// To be answered with the same content.
+    Ping(&'a [u8]),
+    /// Nothing that matters here.
+    Other,
+    Closed,
+}
+
+impl Socket {
+    /// Begins the connection numbered `number`.
+    pub(super) fn connect(to: SocketAddr, number: usize) -> io::Result<Self> {
+        let socket = socket2::Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        let source = number / CONNECTIONS_A_SOURCE;
+        if source > 0 {
+            let address = Ipv4Addr::from_bits(Ipv4Addr::LOCALHOST.to_bits() + source as u32);
+            socket.bind(&SocketAddr::from((address, 0)).into())?;
+        }
+        match socket.connect(&to.into()) {
+            Err(error) if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {
+                Err(error)
+            }
+            _ => Ok(Self {
+                stream: TcpStream::from_std(socket.into()),
+                partial: Vec::new(),
+                unsent: Vec::new(),
+            }),
+        }
+    }
+
+    /// Reads into `buffer`, behind what was left over. Gives how much of the buffer is filled, and whether there may be more;
+    /// `None` at the end of the stream.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<(usize, bool)>> {
+        let kept = self.partial.len();
+        buffer[..kept].copy_from_slice(&self.partial);
+        match self.stream.read(&mut buffer[kept..]) {
+            Ok(0) => Ok(None),
+            Ok(read) => {
+                self.partial.clear();
+                // A read that the buffer was not too short for has emptied the socket; an event tells when there is more.
+                Ok(Some((kept + read, kept + read == buffer.len())))
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Some((0, false))),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Some((0, true))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps the beginning of a message until the rest comes.
+    pub(super) fn keep(&mut self, rest: &[u8]) {
+        self.partial.extend_from_slice(rest);
+        if self.partial.is_empty() {
+            self.partial = Vec::new();
+        }
+    }
+
+    /// Writes, now or when the socket takes more.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.unsent.extend_from_slice(bytes);
+        self.flush()
+    }
+
+    /// Writes what is left.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent) {
+                Ok(written) => drop(self.unsent.drain(..written)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cutter {
+    /// A new connection's, and the first bytes to write.
+    pub(super) fn open(transport: Transport, to: SocketAddr, number: usize) -> io::Result<(Self, Vec<u8>)> {
+        match transport {
+            Transport::Tcp => {
+                Ok((Self::Native(Framing { message_bytes_max: MESSAGE_BYTES_MAX }), PREAMBLE.to_vec()))
+            }
+            Transport::WebSocket => {
+                let key = (number as u128).to_le_bytes();
+                let handshake =
+                    ClientHandshake::new(&to.to_string(), "/", key, &[], &[]).map_err(io::Error::other)?;
+                let request = handshake.request().to_vec();
+                Ok((Self::Handshake(Box::new(handshake)), request))
+            }
+        }
+    }
+
+    /// Cuts one piece off the front of `input`, and gives how much it took; `None` until more has come.
+    pub(super) fn cut<'a>(&'a mut self, input: &'a mut [u8]) -> Result<Option<(usize, Piece<'a>)>, String> {
+        match self {
+            Self::Handshake(handshake) => {
+                let answer = handshake.parse_response(input, &HeadLimits::default());
+                match answer.map_err(|error| error.to_string())? {
+                    Response::Partial => Ok(None),
+                    Response::Complete { head_bytes, .. } => {
+                        *self = Self::WebSocket(Decoder::new(
+                            Role::Client,
+                            Limits { message_bytes_max: MESSAGE_BYTES_MAX },
+                        ));
+                        Ok(Some((head_bytes, Piece::Opened)))
+                    }
+                }
+            }
+            Self::WebSocket(decoder) => {
+                let decoded = decoder.decode(input).map_err(|error| error.to_string())?;
+                let piece = match decoded.item {
+                    Some(Item::Binary(message)) => Piece::Message(message),
+                    Some(Item::Ping(payload)) => Piece::Ping(payload),
+                    Some(Item::Close(_)) => Piece::Closed,
+                    Some(Item::Text(_) | Item::Pong(_)) => Piece::Other,
+                    None if decoded.consumed == 0 => return Ok(None),
+                    None => Piece::Other,
+                };
+                Ok(Some((decoded.consumed, piece)))
+            }
+            Self::Native(framing) => {
+                let frame = framing.decode(input).map_err(|error| error.to_string())?;
+                Ok(frame.map(|frame| (frame.consumed, Piece::Message(frame.body))))
+            }
+        }
+    }
+}
+
+/// Appends one message as the transport carries it.
+pub(super) fn put_message(transport: Transport, out: &mut Vec<u8>, message: &[u8]) {
+    match transport {
+        Transport::WebSocket => encode(out, Opcode::Binary, message, Some(MASK)),
+        Transport::Tcp => write_frame(out, message),
+    }
+}
+
+/// Appends the answer to a WebSocket ping.
+pub(super) fn put_pong(out: &mut Vec<u8>, payload: &[u8]) {
+    encode(out, Opcode::Pong, payload, Some(MASK));
+}

@@ -1,0 +1,23 @@
+//! The server's process: the real server with its default settings, but on one core, one shard and a free port.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use playfield_room::RoomType;
+use playfield_server::{Config, Server};
+
+use super::hosted::report;
+use super::table::ROOM_TYPE;
+use crate::clock::pin;
+use crate::limits::raise_descriptors;
+use crate::workloads::colyseus::Table;
+
+/// Serves until the input ends.
+pub(super) fn host() -> io::Result<()> {
+    pin(super::SERVER_CORE)?;
+    raise_descriptors();
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let config = Config { listen, shards: 1, ..Config::default() };
+    let running = Server::new(config).room_type(RoomType::of::<Table>(ROOM_TYPE)).start()?;
+    report(running.local_addr().port())
+}

@@ -1,0 +1,162 @@
+//! The cases of `bench sync`.
+
+use std::str::FromStr;
+
+use playfield_state::{Format, Tracking};
+
+use crate::Record;
+
+/// The most players of a case.
+pub const PLAYERS_MAX: u64 = 10_000;
+
+/// The most cards in a hand.
+pub const CARDS_MAX: u32 = 1_000;
+
+/// One workload of one size.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The workload.
+    pub which: Which,
+    /// How many players, from 1 to [`PLAYERS_MAX`].
+    pub players: u64,
+    /// How many cards each holds, from 1 to [`CARDS_MAX`].
+    pub cards: u32,
+    /// Whether every player's public state changes.
+    pub scenario: Scenario,
+    /// The fraction of hands in which a card changes, from 0 to 1; at least one hand always does.
+    pub hands: f64,
+    /// The format of all messages.
+    pub format: Format,
+    /// Whether only what was touched is compared.
+    pub tracking: Tracking,
+}
+
+/// Whose workload it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// [`Swift`](crate::workloads::swift::Swift).
+    Swift,
+    /// [`Colyseus`](crate::workloads::colyseus::Colyseus).
+    Colyseus,
+}
+
+/// What changes in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scenario {
+    /// The round and some hands.
+    A,
+    /// Every player's public state too.
+    B,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            which: Which::Swift,
+            players: 30,
+            cards: 10,
+            scenario: Scenario::B,
+            hands: 0.2,
+            format: Format::Packed,
+            tracking: Tracking::On,
+        }
+    }
+}
+
+impl Case {
+    /// The command that runs this case in the process it is given to.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        ["bench", "sync", "--in-process"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain([
+                format!("--workload={}", self.which.name()),
+                format!("--players={}", self.players),
+                format!("--cards={}", self.cards),
+                format!("--scenario={}", self.scenario.name()),
+                format!("--hands={}", self.hands),
+                format!("--format={}", self.format),
+                format!("--tracking={}", tracking_name(self.tracking)),
+            ])
+            .collect()
+    }
+
+    /// Begins the case's record.
+    pub(super) fn record(&self) -> Record {
+        Record::new()
+            .with("suite", "sync")
+            .with("workload", self.which.name())
+            .with("scenario", self.scenario.name())
+            .with("players", self.players)
+            .with("cards", self.cards)
+            .with("hands", self.hands)
+            .with("format", self.format.name())
+            .with("tracking", tracking_name(self.tracking))
+    }
+}
+
+/// The table of figures that others have published for these workloads, and each choice turned once.
+pub(super) fn standard() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (which, sizes) in [(Which::Swift, &[4, 10, 20, 30, 50][..]), (Which::Colyseus, &[30, 50])] {
+        for scenario in [Scenario::A, Scenario::B] {
+            for hands in [0.05, 0.2, 0.8] {
+                for &players in sizes {
+                    cases.push(Case { which, players, scenario, hands, ..Case::default() });
+                }
+            }
+        }
+    }
+    for scenario in [Scenario::A, Scenario::B] {
+        cases.push(Case { scenario, tracking: Tracking::Off, ..Case::default() });
+        cases.push(Case { scenario, format: Format::Json, ..Case::default() });
+    }
+    cases
+}
+
+impl Which {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Swift => "swift",
+            Self::Colyseus => "colyseus",
+        }
+    }
+}
+
+impl FromStr for Which {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        [Self::Swift, Self::Colyseus]
+            .into_iter()
+            .find(|which| which.name() == name)
+            .ok_or_else(|| format!("there is no workload {name:?}: swift or colyseus"))
+    }
+}
+
+impl Scenario {
+    fn name(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::B => "B",
+        }
+    }
+}
+
+impl FromStr for Scenario {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        [Self::A, Self::B]
+            .into_iter()
+            .find(|scenario| scenario.name() == name)
+            .ok_or_else(|| format!("there is no scenario {name:?}: A or B"))
+    }
+}
+
+fn tracking_name(tracking: Tracking) -> &'static str {
+    match tracking {
+        Tracking::On => "on",
+        Tracking::Off => "off",
+    }
+}

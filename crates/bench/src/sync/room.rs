@@ -1,0 +1,146 @@
+//! The server's end: a room that is synced, and what it sent.
+
+use playfield_state::{Format, PlayerId, Tracker, Tracking};
+use playfield_wire::server::{write_patch, write_snapshot};
+
+use crate::workloads::Workload;
+
+/// The number of the room in its players' sessions.
+pub(super) const ROOM: u32 = 1;
+
+/// The epoch of the room.
+pub(super) const EPOCH: u64 = 1;
+
+/// A workload's state in step with all its players.
+pub(super) struct Room<'a, W: Workload> {
+    workload: &'a W,
+    pub(super) state: W::State,
+    tracker: Tracker<W::State>,
+    format: Format,
+    /// Each player, and the version last sent there.
+    players: Vec<(PlayerId, u64)>,
+    transport: Transport,
+    pub(super) sent: Sent,
+}
+
+/// Takes messages as a socket would: each whole and in one piece. It counts them, and keeps them until the next sync.
+#[derive(Default)]
+struct Transport {
+    bytes: Vec<u8>,
+    /// For each message, the player and where it ends.
+    ends: Vec<(usize, usize)>,
+}
+
+/// All that a room sent, in order.
+#[derive(Default)]
+pub(super) struct Sent {
+    bytes: Vec<u8>,
+    /// For each turn and each message in it, the player's place and where it ends.
+    turns: Vec<Vec<(usize, usize)>>,
+}
+
+impl<'a, W: Workload> Room<'a, W> {
+    /// A room before its first step, whose players have been sent their snapshots.
+    pub(super) fn new(workload: &'a W, format: Format, tracking: Tracking) -> Self {
+        let mut state = workload.state();
+        let tracker = Tracker::new(&mut state, tracking);
+        let players = workload.players().into_iter().map(|id| (id, tracker.version())).collect();
+        let mut room = Self {
+            workload,
+            state,
+            tracker,
+            format,
+            players,
+            transport: Transport::default(),
+            sent: Sent::default(),
+        };
+        room.snapshots();
+        room.keep();
+        room
+    }
+
+    /// One step of the workload.
+    pub(super) fn step(&mut self, iteration: u64) {
+        self.workload.step(&mut self.state, iteration);
+    }
+
+    /// One sync: finds what changed, and hands every player's message to the transport. This is what is timed.
+    #[inline(never)]
+    pub(super) fn sync(&mut self) {
+        self.tracker.sync(&mut self.state);
+        let version = self.tracker.version();
+        for (place, (id, base)) in self.players.iter_mut().enumerate() {
+            let start = self.transport.bytes.len();
+            let mut any = false;
+            write_patch(self.format, &mut self.transport.bytes, ROOM, *base, version, |out| {
+                any = self.tracker.patch(*id, *base, self.format, out);
+            });
+            if any {
+                self.transport.send(place);
+                *base = version;
+            } else {
+                self.transport.bytes.truncate(start);
+            }
+        }
+    }
+
+    /// Hands every player's snapshot to the transport, as if all had joined at once.
+    #[inline(never)]
+    pub(super) fn snapshots(&mut self) {
+        let version = self.tracker.version();
+        for (place, (id, base)) in self.players.iter_mut().enumerate() {
+            write_snapshot(self.format, &mut self.transport.bytes, ROOM, EPOCH, version, |out| {
+                self.tracker.snapshot(*id, self.format, out);
+            });
+            self.transport.send(place);
+            *base = version;
+        }
+    }
+
+    /// Puts what was sent aside, for the check, and gives its length in bytes.
+    pub(super) fn keep(&mut self) -> usize {
+        let offset = self.sent.bytes.len();
+        self.sent.bytes.extend_from_slice(&self.transport.bytes);
+        self.sent.turns.push(self.transport.ends.iter().map(|(place, end)| (*place, offset + end)).collect());
+        let bytes = self.transport.bytes.len();
+        self.transport.bytes.clear();
+        self.transport.ends.clear();
+        bytes
+    }
+}
+
+impl Transport {
+    /// Takes the message that ends here.
+    fn send(&mut self, place: usize) {
+        self.ends.push((place, self.bytes.len()));
+    }
+}
+
+impl Sent {
+    /// All messages, turn by turn, each with the place of the player it went to.
+    pub(super) fn turns(&self) -> impl Iterator<Item = impl Iterator<Item = (usize, &[u8])>> {
+        let mut start = 0;
+        self.turns.iter().map(move |turn| {
+            let mut from = start;
+            start = turn.last().map_or(start, |(_, end)| *end);
+            turn.iter().map(move |(place, end)| {
+                let message = &self.bytes[from..*end];
+                from = *end;
+                (*place, message)
+            })
+        })
+    }
+
+    /// How many messages there are.
+    pub(super) fn messages(&self) -> u64 {
+        self.turns.iter().map(|turn| turn.len() as u64).sum()
+    }
+
+    /// Flips one bit in the middle of a message in the middle.
+    pub(super) fn corrupt_one(&mut self) {
+        let all: Vec<usize> = self.turns.iter().flatten().map(|(_, end)| *end).collect();
+        if let [.., start, end] = all[..=all.len() / 2] {
+            self.bytes[(start + end) / 2] ^= 1;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Records as rows, for people.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+/// A column: its head, and the name of the value that stands in it.
+pub(crate) type Column = (&'static str, &'static str);
+
+/// Prints rows as they come.
+pub(crate) struct Table {
+    columns: &'static [Column],
+}
+
+/// No narrower, so that figures don't touch.
+const WIDTH_MIN: usize = 8;
+
+impl Table {
+    /// Prints the head.
+    pub(crate) fn begin(columns: &'static [Column], out: &mut dyn Write) -> io::Result<Self> {
+        let table = Self { columns };
+        table.print(columns.iter().map(|(head, _)| (*head).to_owned()), out)?;
+        Ok(table)
+    }
+
+    /// Prints one row.
+    pub(crate) fn row(&self, record: &Value, out: &mut dyn Write) -> io::Result<()> {
+        self.print(self.columns.iter().map(|(_, name)| cell(&record[*name])), out)
+    }
+
+    fn print(&self, cells: impl Iterator<Item = String>, out: &mut dyn Write) -> io::Result<()> {
+        for (cell, (head, _)) in cells.zip(self.columns) {
+            write!(out, "{cell:>width$} ", width = head.len().max(WIDTH_MIN))?;
+        }
+        writeln!(out)?;
+        out.flush()
+    }
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::Bool(yes) => (if *yes { "yes" } else { "NO" }).into(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

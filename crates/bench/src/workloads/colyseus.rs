@@ -1,0 +1,258 @@
+//! One room with positions in floating point and hidden hands, which also runs on Colyseus.
+
+use std::collections::BTreeMap;
+
+use playfield_state::{List, Map, PlayerId, State};
+use playfield_wire::json::write_f64;
+use serde_json::{Value, json};
+
+use super::{Workload, hands_changed, same_map, same_own};
+
+/// The workload's size.
+#[derive(Clone, Debug)]
+pub struct Colyseus {
+    players: u64,
+    /// The number of the first player; the others' follow.
+    first: u64,
+    cards: i32,
+    /// Scenario "players": everyone moves in each step.
+    all_players: bool,
+    hands_changed: u64,
+}
+
+/// What is kept in step.
+#[derive(State, Default)]
+pub struct Table {
+    round: i32,
+    players: Map<PlayerId, Seat>,
+    #[sync(owner)]
+    hands: Map<PlayerId, Hand>,
+    /// How many players a room waits for before its clock begins to run.
+    #[sync(hidden)]
+    pub(crate) size: u64,
+    /// How many inputs a room has handled.
+    #[sync(hidden)]
+    pub(crate) inputs: u64,
+}
+
+#[derive(State, Default)]
+struct Seat {
+    pos_x: f64,
+    pos_y: f64,
+    health: i32,
+    name: String,
+}
+
+#[derive(State, Default)]
+struct Hand {
+    cards: List<Card>,
+}
+
+#[derive(State, Default)]
+struct Card {
+    id: i32,
+    suit: i32,
+    rank: i32,
+}
+
+/// The same, plain.
+#[derive(Debug)]
+pub struct Model {
+    round: i32,
+    players: BTreeMap<PlayerId, ModelSeat>,
+    hands: BTreeMap<PlayerId, Vec<ModelCard>>,
+}
+
+#[derive(Debug)]
+struct ModelSeat {
+    pos_x: f64,
+    pos_y: f64,
+    health: i32,
+    name: String,
+}
+
+#[derive(Debug)]
+struct ModelCard {
+    id: i32,
+    suit: i32,
+    rank: i32,
+}
+
+impl Colyseus {
+    /// A room of `players`, numbered from `first`, with `cards` in each hand, of which `fraction` change a card in each step; with
+    /// `all_players` everyone moves too.
+    pub fn new(players: u64, first: u64, cards: u32, all_players: bool, fraction: f64) -> Self {
+        let hands_changed = hands_changed(players, fraction);
+        Self { players, first, cards: cards.cast_signed(), all_players, hands_changed }
+    }
+
+    fn ids(&self) -> impl Iterator<Item = PlayerId> + use<> {
+        (self.first..self.first + self.players).map(PlayerId)
+    }
+
+    /// The players whose hands a step changes.
+    fn hands_of_step(&self) -> impl Iterator<Item = PlayerId> + use<> {
+        (self.first..self.first + self.hands_changed).map(PlayerId)
+    }
+}
+
+impl Table {
+    /// The steps so far.
+    pub fn round(&self) -> i32 {
+        self.round
+    }
+
+    /// How many players there are.
+    pub fn players(&self) -> usize {
+        self.players.len()
+    }
+
+    /// Gives a player, the one at `place`, a position and a hand.
+    pub fn seat(&mut self, id: PlayerId, place: usize, cards: i32) {
+        let (pos_x, pos_y) = start(place);
+        self.players.insert(id, Seat { pos_x, pos_y, health: 100, name: name(place) });
+        let cards = new_hand(place, cards).map(|(id, suit, rank)| Card { id, suit, rank }).collect();
+        self.hands.insert(id, Hand { cards });
+    }
+
+    /// Lets go of what everyone sees.
+    pub fn keep_own(&mut self) {
+        self.players = Map::new();
+    }
+}
+
+impl Workload for Colyseus {
+    type State = Table;
+    type Model = Model;
+
+    fn players(&self) -> Vec<PlayerId> {
+        self.ids().collect()
+    }
+
+    fn state(&self) -> Table {
+        let mut table = Table::default();
+        for (place, id) in self.ids().enumerate() {
+            table.seat(id, place, self.cards);
+        }
+        table
+    }
+
+    fn model(&self) -> Model {
+        let mut model = Model { round: 0, players: BTreeMap::new(), hands: BTreeMap::new() };
+        for (place, id) in self.ids().enumerate() {
+            let (pos_x, pos_y) = start(place);
+            model.players.insert(id, ModelSeat { pos_x, pos_y, health: 100, name: name(place) });
+            let cards = new_hand(place, self.cards).map(|(id, suit, rank)| ModelCard { id, suit, rank });
+            model.hands.insert(id, cards.collect());
+        }
+        model
+    }
+
+    fn step(&self, table: &mut Table, iteration: u64) {
+        let tick = iteration as i32 + 1;
+        table.round = tick;
+        if self.all_players {
+            for (place, seat) in table.players.values_mut().enumerate() {
+                seat.pos_x += 0.37;
+                seat.pos_y -= 0.21;
+                seat.health = health(tick, place);
+            }
+        }
+        for id in self.hands_of_step() {
+            let Some(hand) = table.hands.get_mut(&id) else { continue };
+            let card = &mut hand.cards[(tick % self.cards) as usize];
+            card.id += 1;
+            card.suit = (card.suit + 1) % 4;
+            card.rank = (card.rank + 1) % 13;
+        }
+    }
+
+    fn step_model(&self, model: &mut Model, iteration: u64) {
+        let tick = iteration as i32 + 1;
+        model.round = tick;
+        if self.all_players {
+            for (place, seat) in model.players.values_mut().enumerate() {
+                seat.pos_x += 0.37;
+                seat.pos_y -= 0.21;
+                seat.health = health(tick, place);
+            }
+        }
+        for id in self.hands_of_step() {
+            let Some(hand) = model.hands.get_mut(&id) else { continue };
+            let card = &mut hand[(tick % self.cards) as usize];
+            card.id += 1;
+            card.suit = (card.suit + 1) % 4;
+            card.rank = (card.rank + 1) % 13;
+        }
+    }
+
+    fn matches_shared(&self, copy: &Table, model: &Model) -> bool {
+        copy.round == model.round
+            && same_map(&copy.players, &model.players, |seat, model| {
+                seat.pos_x.to_bits() == model.pos_x.to_bits()
+                    && seat.pos_y.to_bits() == model.pos_y.to_bits()
+                    && seat.health == model.health
+                    && seat.name == model.name
+            })
+    }
+
+    fn matches_own(&self, copy: &Table, model: &Model, viewer: PlayerId) -> bool {
+        same_own(&copy.hands, &model.hands, viewer, |hand, model| {
+            hand.cards
+                .iter()
+                .map(|card| (card.id, card.suit, card.rank))
+                .eq(model.iter().map(|card| (card.id, card.suit, card.rank)))
+        })
+    }
+
+    fn shared_json(&self, model: &Model) -> serde_json::Map<String, Value> {
+        let players = model.players.iter().map(|(id, seat)| {
+            let value = json!({
+                "pos_x": number(seat.pos_x),
+                "pos_y": number(seat.pos_y),
+                "health": seat.health,
+                "name": seat.name,
+            });
+            (id.to_string(), value)
+        });
+        serde_json::Map::from_iter([
+            ("round".into(), model.round.into()),
+            ("players".into(), Value::Object(players.collect())),
+        ])
+    }
+
+    fn own_json(&self, model: &Model, viewer: PlayerId) -> (&'static str, Value) {
+        let hands = model.hands.get(&viewer).map(|cards| {
+            let cards: Vec<Value> = cards
+                .iter()
+                .map(|card| json!({ "id": card.id, "suit": card.suit, "rank": card.rank }))
+                .collect();
+            (viewer.to_string(), json!({ "cards": cards }))
+        });
+        ("hands", Value::Object(hands.into_iter().collect()))
+    }
+}
+
+fn start(place: usize) -> (f64, f64) {
+    (place as f64 * 1.5, place as f64 * 2.5)
+}
+
+fn name(place: usize) -> String {
+    format!("Player {place}")
+}
+
+/// A new hand: number, suit and rank of each card.
+fn new_hand(place: usize, count: i32) -> impl Iterator<Item = (i32, i32, i32)> {
+    (0..count).map(move |card| (place as i32 * count + card, card % 4, card % 13))
+}
+
+fn health(tick: i32, place: usize) -> i32 {
+    1 + (tick * 7 + place as i32) % 100
+}
+
+/// A float as the number that its JSON text reads back as: one without a fraction reads as an integer.
+fn number(value: f64) -> Value {
+    let mut text = Vec::new();
+    write_f64(&mut text, value);
+    serde_json::from_slice(&text).unwrap_or_default()
+}

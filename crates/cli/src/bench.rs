@@ -1,0 +1,166 @@
+//! `bench`: arguments of the suites.
+
+use std::io::Write;
+use std::time::Duration;
+
+use lexopt::Arg::{Long, Short, Value};
+use playfield_bench::rooms::{self, Role, Transport};
+use playfield_bench::sync::{self, CARDS_MAX, Case, PLAYERS_MAX};
+use playfield_state::{Format, Tracking};
+
+use crate::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
+
+const HELP: &str = "\
+Usage: playfield bench [SUITE] [OPTIONS]
+
+Without a suite: all of them, as they stand (`--json` may be given).
+Each case runs in a process of its own. What is counted is decoded and compared; exit status 1 if not all was equal.
+
+";
+
+const SYNC_HELP: &str = "
+sync: the time of one sync, from the comparison of a state to every player's message.
+Without options that choose a case, all standard cases.
+";
+
+const ROOMS_HELP: &str = "
+rooms: what a core carries of rooms with 30 players and more, at 20 patches a second; the server on one core, all clients on
+another; and, in the same run, the floor: the same writes and nothing else.
+";
+
+const ALL: &[Opt] = &[Opt { name: "json", value: "", help: "JSON objects instead of tables" }];
+
+const SYNC: &[Opt] = &[
+    Opt { name: "workload", value: "NAME", help: "swift (default) or colyseus" },
+    Opt { name: "players", value: "N", help: "players in the room (default 30)" },
+    Opt { name: "cards", value: "N", help: "cards in each hand (default 10)" },
+    Opt {
+        name: "scenario",
+        value: "A|B",
+        help: "A: the round and some hands change; B: every player's public state too (default)",
+    },
+    Opt { name: "hands", value: "FRACTION", help: "hands in which a card changes (default 0.2)" },
+    Opt { name: "format", value: "NAME", help: "packed (default) or json" },
+    Opt { name: "tracking", value: "on|off", help: "compare only what was touched (default on)" },
+    Opt { name: "json", value: "", help: "one JSON object a case instead of a table" },
+    Opt { name: "sequences", value: "", help: "" },
+    Opt { name: "corrupt-one", value: "", help: "" },
+    Opt { name: "in-process", value: "", help: "" },
+];
+
+const ROOMS: &[Opt] = &[
+    Opt { name: "rooms", value: "N", help: "how many rooms; with --find-max, where to begin (default 100)" },
+    Opt { name: "players", value: "N", help: "players in each room (default 30)" },
+    Opt { name: "hz", value: "20", help: "patches a second; the room's rate is 20" },
+    Opt { name: "seconds", value: "N", help: "how long is measured, after 3 s of warm-up (default 10)" },
+    Opt { name: "inputs-hz", value: "N", help: "inputs that each client sends a second (default 0)" },
+    Opt { name: "transport", value: "ws|tcp", help: "WebSocket (default) or native framing" },
+    Opt { name: "workload", value: "colyseus", help: "the only one" },
+    Opt {
+        name: "find-max",
+        value: "",
+        help: "the most rooms that hold in 3 of 3 runs: p99 of intervals up to 60 ms",
+    },
+    Opt { name: "json", value: "", help: "one JSON object instead of a table" },
+    Opt { name: "warm-up-ms", value: "", help: "" },
+    Opt { name: "corrupt-one", value: "", help: "" },
+    Opt { name: "role", value: "", help: "" },
+    Opt { name: "bytes", value: "", help: "" },
+];
+
+pub(crate) fn help() -> String {
+    format!("{HELP}{SYNC_HELP}{}{ROOMS_HELP}{}", describe(SYNC), describe(ROOMS))
+}
+
+pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    match parser.next()? {
+        Some(Value(suite)) => match &*suite.to_string_lossy() {
+            "sync" => run_sync(parser, out),
+            "rooms" => run_rooms(parser, out),
+            other => Err(Usage(format!("there is no suite {other:?}; there are sync, rooms")).into()),
+        },
+        Some(Short('h') | Long("help")) => Ok(out.write_all(help().as_bytes())?),
+        Some(Long("json")) => run_all(parser, true, out),
+        Some(other) => Err(unknown(&other, ALL)),
+        None => run_all(parser, false, out),
+    }
+}
+
+/// Every suite, as it stands.
+fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    if let Some(other) = parser.next()? {
+        return Err(unknown(&other, ALL));
+    }
+    let mut sync = sync::Options::new();
+    sync.json = json;
+    let mut rooms = rooms::Options::new();
+    rooms.json = json;
+    // Both run, whatever comes of the first.
+    let verified = [sync::run(&sync, out)?, rooms::run(&rooms, out)?];
+    done(verified == [true, true])
+}
+
+fn done(verified: bool) -> Result<(), Failure> {
+    if verified { Ok(()) } else { Err(Failure::Unverified) }
+}
+
+fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = sync::Options::new();
+    let mut case = Case::default();
+    let mut chosen = false;
+    while let Some(argument) = parser.next()? {
+        let chooses = !matches!(argument, Long("json" | "sequences" | "corrupt-one" | "in-process"));
+        match argument {
+            Long("workload") => case.which = value(parser, "workload")?,
+            Long("players") => case.players = within(parser, "players", 1..=PLAYERS_MAX)?,
+            Long("cards") => case.cards = within(parser, "cards", 1..=CARDS_MAX)?,
+            Long("scenario") => case.scenario = value(parser, "scenario")?,
+            Long("hands") => case.hands = within(parser, "hands", 0.0..=1.0)?,
+            Long("format") => {
+                case.format =
+                    one_of(parser, "format", &[("packed", Format::Packed), ("json", Format::Json)])?;
+            }
+            Long("tracking") => {
+                case.tracking = one_of(parser, "tracking", &[("on", Tracking::On), ("off", Tracking::Off)])?;
+            }
+            Long("json") => options.json = true,
+            Long("sequences") => options.sequences = within(parser, "sequences", 1..=1_000_000)?,
+            Long("corrupt-one") => options.corrupt_one = true,
+            Long("in-process") => options.in_process = true,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, SYNC)),
+        }
+        chosen |= chooses;
+    }
+    if chosen || options.in_process {
+        options.case = Some(case);
+    }
+    done(sync::run(&options, out)?)
+}
+
+fn run_rooms(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = rooms::Options::new();
+    let case = &mut options.case;
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("rooms") => case.rooms = within(parser, "rooms", 1..=10_000)?,
+            Long("players") => case.players = within(parser, "players", 1..=rooms::PLAYERS_MAX)?,
+            Long("hz") => case.hz = within(parser, "hz", case.hz..=case.hz)?,
+            Long("seconds") => case.seconds = within(parser, "seconds", 1..=86_400)?,
+            Long("inputs-hz") => case.inputs_hz = within(parser, "inputs-hz", 0..=1_000)?,
+            Long("transport") => case.transport = one_of(parser, "transport", Transport::NAMES)?,
+            Long("workload") => one_of(parser, "workload", &[("colyseus", ())])?,
+            Long("find-max") => options.find_max = true,
+            Long("json") => options.json = true,
+            Long("warm-up-ms") => {
+                case.warm_up = Duration::from_millis(within(parser, "warm-up-ms", 0..=3_600_000)?);
+            }
+            Long("corrupt-one") => options.corrupt_one = true,
+            Long("role") => options.role = one_of(parser, "role", Role::NAMES)?,
+            Long("bytes") => options.bytes = within(parser, "bytes", 1..=1_000_000)?,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, ROOMS)),
+        }
+    }
+    done(rooms::run(&options, out)?)
+}

@@ -1,0 +1,143 @@
+//! Options of a command, their help, and what is said of those that don't exist.
+
+use std::fmt::Write;
+use std::io;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// Why a command did not end well.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The arguments made no sense.
+    Usage(Usage),
+    /// The work failed.
+    Work(io::Error),
+    /// It ended, but something was not as it should be.
+    Unverified,
+}
+
+/// What is wrong with the arguments, in one sentence.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+/// An option that a command takes.
+pub(crate) struct Opt {
+    /// Its name, without the dashes.
+    pub(crate) name: &'static str,
+    /// What stands for its value in help; empty if it takes none.
+    pub(crate) value: &'static str,
+    /// What it does, and its default; empty for what is not for people.
+    pub(crate) help: &'static str,
+}
+
+/// The lines of help for options.
+pub(crate) fn describe(options: &[Opt]) -> String {
+    let mut text = String::new();
+    for Opt { name, value, help } in options.iter().filter(|option| !option.help.is_empty()) {
+        let shown = if value.is_empty() { format!("--{name}") } else { format!("--{name} {value}") };
+        let _ = writeln!(text, "  {shown:<24} {help}");
+    }
+    text
+}
+
+/// An argument that the command does not know.
+pub(crate) fn unknown(argument: &lexopt::Arg<'_>, options: &[Opt]) -> Failure {
+    let people = options.iter().filter(|option| !option.help.is_empty());
+    unknown_among(argument, people.map(|option| option.name.to_owned()))
+}
+
+/// An argument that the command does not know, which takes these options.
+pub(crate) fn unknown_among(argument: &lexopt::Arg<'_>, names: impl Iterator<Item = String>) -> Failure {
+    let shown = match argument {
+        lexopt::Arg::Short(letter) => format!("-{letter}"),
+        lexopt::Arg::Long(name) => format!("--{name}"),
+        lexopt::Arg::Value(value) => {
+            return Usage(format!("{value:?} is one argument too many")).into();
+        }
+    };
+    let known: Vec<String> = names.chain(["help".into()]).map(|name| format!("--{name}")).collect();
+    Usage(format!("there is no option {shown}; there are {}", known.join(", "))).into()
+}
+
+/// The value of the option just read.
+pub(crate) fn value<T: FromStr>(parser: &mut lexopt::Parser, name: &str) -> Result<T, Failure>
+where
+    T::Err: std::fmt::Display,
+{
+    let text = text(parser)?;
+    text.parse().map_err(|error| Usage(format!("--{name} {text}: {error}")).into())
+}
+
+/// The value of the option just read, which must lie in a range.
+pub(crate) fn within<T>(
+    parser: &mut lexopt::Parser,
+    name: &str,
+    range: RangeInclusive<T>,
+) -> Result<T, Failure>
+where
+    T: FromStr + PartialOrd + std::fmt::Display,
+    T::Err: std::fmt::Display,
+{
+    let value = value(parser, name)?;
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(Usage(format!("--{name} {value} is not from {} to {}", range.start(), range.end())).into())
+}
+
+/// The value of the option just read, which must be one of a few words.
+pub(crate) fn one_of<T: Copy>(
+    parser: &mut lexopt::Parser,
+    name: &str,
+    words: &[(&str, T)],
+) -> Result<T, Failure> {
+    let text = text(parser)?;
+    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        Usage(format!("--{name} {text}: there are {}", known.join(", "))).into()
+    })
+}
+
+fn text(parser: &mut lexopt::Parser) -> Result<String, Failure> {
+    Ok(parser.value()?.to_string_lossy().into_owned())
+}
+
+impl From<Usage> for Failure {
+    fn from(usage: Usage) -> Self {
+        Self::Usage(usage)
+    }
+}
+
+impl From<lexopt::Error> for Failure {
+    fn from(error: lexopt::Error) -> Self {
+        Self::Usage(Usage(error.to_string()))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Work(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Failure, Opt, Usage, unknown, within};
+
+    const OPTIONS: &[Opt] =
+        &[Opt { name: "players", value: "N", help: "how many" }, Opt { name: "secret", value: "", help: "" }];
+
+    #[test]
+    fn an_unknown_option_is_named_with_those_there_are() {
+        let Failure::Usage(Usage(text)) = unknown(&lexopt::Arg::Long("player"), OPTIONS) else { panic!() };
+        assert_eq!(text, "there is no option --player; there are --players, --help");
+    }
+
+    #[test]
+    fn a_value_outside_its_range_is_told_the_range() {
+        let mut parser = lexopt::Parser::from_args(["--players=0"]);
+        parser.next().unwrap();
+        let Err(Failure::Usage(Usage(text))) = within(&mut parser, "players", 1_u64..=9) else { panic!() };
+        assert_eq!(text, "--players 0 is not from 1 to 9");
+    }
+}

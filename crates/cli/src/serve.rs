@@ -1,0 +1,174 @@
+//! `serve`: settings from a file, the environment and flags, then a server until it is told to stop.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+
+use lexopt::Arg::{Long, Short};
+use playfield_server::{Config, Server, settings};
+
+use crate::options::{Failure, Usage, unknown_among};
+
+/// The variable that names the file of settings. It is not a setting itself.
+const CONFIG_VARIABLE: &str = "PLAYFIELD_CONFIG";
+
+const HELP: &str = "\
+Usage: playfield [serve] [OPTIONS]
+
+Serves until it is interrupted. A setting comes from its flag, else from the environment (PLAYFIELD_LISTEN for --listen, and so on),
+else from the file, else it has its default.
+
+  --config FILE               settings in TOML, as listen = \"0.0.0.0:7350\"; else the file that PLAYFIELD_CONFIG names
+";
+
+pub(crate) fn help() -> String {
+    let mut text = HELP.to_owned();
+    for setting in settings() {
+        let default = match setting.default() {
+            default if default.is_empty() => "empty".to_owned(),
+            default => default,
+        };
+        text += &format!("  --{:<25} {} (default {default})\n", flag(setting.name), setting.help);
+    }
+    text
+}
+
+/// Serves with the settings that the arguments, the environment and the file make.
+pub(crate) fn run(
+    parser: &mut lexopt::Parser,
+    make: impl FnOnce(Config) -> Server,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let Some(flags) = Flags::read(parser)? else { return Ok(out.write_all(help().as_bytes())?) };
+    let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let config = flags.config(variables)?;
+
+    crate::reports::to_standard_error();
+    let running = make(config).start()?;
+    let stopper = running.stopper();
+    ctrlc::set_handler(move || stopper.stop()).map_err(io::Error::other)?;
+    writeln!(out, "listening on {}", running.local_addr())?;
+    out.flush()?;
+    running.wait();
+    Ok(())
+}
+
+/// What the arguments say.
+#[derive(Debug, Default)]
+struct Flags {
+    file: Option<OsString>,
+    /// Settings by name, in the order in which they came.
+    settings: Vec<(&'static str, String)>,
+}
+
+impl Flags {
+    /// Reads all arguments; `None` if they ask for help.
+    fn read(parser: &mut lexopt::Parser) -> Result<Option<Self>, Failure> {
+        let mut flags = Self::default();
+        while let Some(argument) = parser.next()? {
+            let setting = match argument {
+                Short('h') | Long("help") => return Ok(None),
+                Long("config") => {
+                    flags.file = Some(parser.value()?);
+                    continue;
+                }
+                Long(name) => settings().iter().find(|setting| flag(setting.name) == flag(name)),
+                _ => None,
+            };
+            let Some(setting) = setting else { return Err(unknown_among(&argument, names())) };
+            flags.settings.push((setting.name, parser.value()?.to_string_lossy().into_owned()));
+        }
+        Ok(Some(flags))
+    }
+
+    /// The settings: the file's, over them the environment's, over them the flags'.
+    fn config(self, variables: impl Iterator<Item = (String, OsString)>) -> Result<Config, Failure> {
+        let (mut file, mut settings) = (self.file, Vec::new());
+        for (name, value) in variables {
+            if name == CONFIG_VARIABLE {
+                file.get_or_insert(value);
+            } else {
+                settings.push((name, value.to_string_lossy().into_owned()));
+            }
+        }
+        let mut config = match file {
+            Some(file) => read(Path::new(&file))?,
+            None => Config::default(),
+        };
+        config.read_env(settings).map_err(|error| Usage(error.to_string()))?;
+        for (name, value) in self.settings {
+            config.set(name, &value).map_err(|error| Usage(error.to_string()))?;
+        }
+        Ok(config)
+    }
+}
+
+/// Reads a file of settings.
+fn read(file: &Path) -> Result<Config, Usage> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Usage(format!("the settings in {} can't be read: {error}", file.display())))?;
+    Config::from_toml(&text).map_err(|error| Usage(format!("{}: {error}", file.display())))
+}
+
+/// The flags there are.
+fn names() -> impl Iterator<Item = String> {
+    ["config".to_owned()].into_iter().chain(settings().iter().map(|setting| flag(setting.name)))
+}
+
+/// The flag of a setting.
+fn flag(setting: &str) -> String {
+    setting.replace('_', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::fs;
+
+    use super::{Config, Failure, Flags, Usage};
+
+    fn config(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Config, String> {
+        let said = |failure| match failure {
+            Failure::Usage(Usage(text)) => text,
+            other => panic!("{other:?}"),
+        };
+        let mut parser = lexopt::Parser::from_args(arguments);
+        let flags = Flags::read(&mut parser).map_err(said)?.expect("no help was asked for");
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), OsString::from(value)));
+        flags.config(variables).map_err(said)
+    }
+
+    #[test]
+    fn a_flag_goes_over_the_environment_and_that_over_the_file() {
+        let file = std::env::temp_dir().join(format!("playfield-cli-{}.toml", std::process::id()));
+        fs::write(&file, "shards = 1\nlist_max = 1\nrooms_max = 1\n").unwrap();
+        let path = file.to_string_lossy().into_owned();
+        let variables =
+            [("PLAYFIELD_CONFIG", path.as_str()), ("PLAYFIELD_SHARDS", "2"), ("PLAYFIELD_LIST_MAX", "2")];
+        let config = config(&["--shards", "3"], &variables);
+        fs::remove_file(&file).unwrap();
+        let config = config.unwrap();
+        assert_eq!((config.shards, config.list_max, config.rooms_max), (3, 2, 1));
+    }
+
+    #[test]
+    fn flags_take_dashes_or_underscores() {
+        assert_eq!(config(&["--list-max=7"], &[]).unwrap().list_max, 7);
+        assert_eq!(config(&["--list_max=7"], &[]).unwrap().list_max, 7);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = config(&["--shard=3"], &[]).unwrap_err();
+        assert!(
+            error.starts_with("there is no option --shard; there are --config, --listen, --shards"),
+            "{error}"
+        );
+        let error = config(&["--shards=many"], &[]).unwrap_err();
+        assert!(error.contains("shards") && error.contains("many"), "{error}");
+        let error = config(&[], &[("PLAYFIELD_SHARDS", "many")]).unwrap_err();
+        assert!(error.contains("PLAYFIELD_SHARDS"), "{error}");
+        let error = config(&["--config=/nowhere/at/all.toml"], &[]).unwrap_err();
+        assert!(error.contains("/nowhere/at/all.toml"), "{error}");
+    }
+}

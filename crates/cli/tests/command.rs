@@ -1,0 +1,143 @@
+//! The command as people run it. This programme is both the command, when it is given arguments that a test gives it, and its test:
+//! a benchmark executes itself once more, and so must be the whole programme.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, ExitCode, Output, Stdio};
+
+use playfield_server::Server;
+use rustix::process::{Pid, Signal, kill_process};
+
+const TESTS: &[(&str, fn())] = &[
+    ("help_names_every_command", help_names_every_command),
+    ("an_unknown_option_is_named", an_unknown_option_is_named),
+    ("bench_sync_verifies_what_it_counts", bench_sync_verifies_what_it_counts),
+    ("bench_sync_notices_one_damaged_message", bench_sync_notices_one_damaged_message),
+    ("bench_rooms_verifies_what_it_counts", bench_rooms_verifies_what_it_counts),
+    ("bench_rooms_notices_one_damaged_message", bench_rooms_notices_one_damaged_message),
+    (
+        "it_serves_without_a_command_until_it_is_told_to_stop",
+        it_serves_without_a_command_until_it_is_told_to_stop,
+    ),
+];
+
+fn main() -> ExitCode {
+    if matches!(std::env::args().nth(1).as_deref(), Some("bench" | "help" | "serve" | "--listen")) {
+        return playfield_cli::main(Server::new);
+    }
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(&filter)) {
+        test();
+        println!("test {name} ... ok");
+    }
+    ExitCode::SUCCESS
+}
+
+fn playfield(arguments: &[&str]) -> Output {
+    let this = std::env::current_exe().expect("this programme has a path");
+    Command::new(this).args(arguments).output().expect("this programme can be run")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn help_names_every_command() {
+    let output = playfield(&["help"]);
+    assert!(output.status.success());
+    for command in ["serve", "bench", "help"] {
+        assert!(text(&output.stdout).contains(&format!("\n  {command} ")), "{command}");
+    }
+}
+
+fn an_unknown_option_is_named() {
+    let output = playfield(&["bench", "sync", "--player", "3"]);
+    assert_eq!(output.status.code(), Some(2));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("--player;") && errors.contains("--players, --cards"), "{errors}");
+}
+
+/// Both workloads and formats, few players, few sequences.
+const SMALL: &[&[&str]] = &[
+    &["--workload=swift", "--scenario=A", "--format=packed"],
+    &["--workload=swift", "--scenario=B", "--format=json"],
+    &["--workload=swift", "--scenario=B", "--tracking=off"],
+    &["--workload=colyseus", "--scenario=A", "--format=json"],
+    &["--workload=colyseus", "--scenario=B", "--hands=0.8"],
+];
+
+fn small(case: &[&str], more: &[&str]) -> Output {
+    let arguments = ["bench", "sync", "--json", "--players=4", "--sequences=2"];
+    playfield(&[&arguments, case, more].concat())
+}
+
+fn bench_sync_verifies_what_it_counts() {
+    for case in SMALL {
+        let output = small(case, &[]);
+        let line = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{case:?}: {line}{}", text(&output.stderr));
+        // Two rooms by the wall clock and eight by the processor's, each with snapshots, 105 syncs, and for the first two snapshots again.
+        let messages = 4 * (10 + 10 * 105 + 2);
+        assert!(
+            line.contains(&format!(r#""messages":{messages},"compared":{messages},"verified":true"#)),
+            "{line}"
+        );
+    }
+}
+
+fn bench_sync_notices_one_damaged_message() {
+    for case in SMALL {
+        let output = small(case, &["--corrupt-one"]);
+        let line = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{case:?}: {line}");
+        assert!(line.contains(r#""verified":false"#), "{line}");
+    }
+}
+
+fn few_rooms(more: &[&str]) -> Output {
+    let arguments =
+        ["bench", "rooms", "--json", "--rooms=2", "--players=3", "--seconds=1", "--warm-up-ms=100"];
+    playfield(&[&arguments, more].concat())
+}
+
+fn bench_rooms_verifies_what_it_counts() {
+    for more in [&["--transport=ws"][..], &["--transport=tcp"], &["--inputs-hz=10"]] {
+        let output = few_rooms(more);
+        let line = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{more:?}: {line}{}", text(&output.stderr));
+        for expected in [r#""clients":6,"#, r#""lost":0,"#, r#""verified":true,"#, r#""ratio":"#] {
+            assert!(line.contains(expected), "{expected} is not in {line}");
+        }
+    }
+}
+
+fn bench_rooms_notices_one_damaged_message() {
+    for transport in ["--transport=ws", "--transport=tcp"] {
+        let output = few_rooms(&[transport, "--corrupt-one"]);
+        let line = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{line}");
+        assert!(line.contains(r#""verified":false"#), "{line}");
+    }
+}
+
+fn it_serves_without_a_command_until_it_is_told_to_stop() {
+    let this = std::env::current_exe().expect("this programme has a path");
+    let mut server = Command::new(this)
+        .args(["--listen", "127.0.0.1:0", "--shards=1"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this programme can be run");
+    let mut line = String::new();
+    let output = server.stdout.take().expect("its output is piped");
+    BufReader::new(output).read_line(&mut line).expect("it says where it listens");
+    let address = line.trim().strip_prefix("listening on ").expect("an address");
+
+    let mut client = TcpStream::connect(address).expect("it listens there");
+    client.write_all(b"HEAD /nothing HTTP/1.1\r\nHost: here\r\n\r\n").expect("it reads");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("it answers, and closes");
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    let id = i32::try_from(server.id()).ok().and_then(Pid::from_raw).expect("it has a number");
+    kill_process(id, Signal::TERM).expect("it still runs");
+    assert!(server.wait().expect("it can be waited for").success());
+}

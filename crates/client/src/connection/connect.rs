@@ -1,0 +1,237 @@
+//! From a URL to a connection.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use playfield_wire::Format;
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+
+use super::Connection;
+use super::command::Line;
+use super::dispatch::Dispatch;
+use super::task::Task;
+use crate::Error;
+use crate::core::{Client, ClientConfig, Masks, Transport};
+
+/// The port of a node, unless a `tcp` URL names another.
+const PORT: u16 = 7350;
+
+/// Connects to a node: `tcp://host:port` for native framing (port 7350 unless it is named), `ws://host:port/path` for WebSocket
+/// (port 80 unless it is named).
+///
+/// ```no_run
+/// # async fn example() -> Result<(), playfield_client::Error> {
+/// let connection = playfield_client::connect("ws://127.0.0.1:7350").name("Ann").await?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn connect(url: &str) -> Connect {
+    Connect {
+        url: url.to_owned(),
+        name: String::new(),
+        token: Vec::new(),
+        format: Format::Packed,
+        message_bytes_max: 16 << 20,
+        commands_max: 1024,
+        events_max: 1024,
+        timeout: Duration::from_secs(10),
+    }
+}
+
+/// A connection to be made, by awaiting this. Made by [`connect`].
+///
+/// # Cancel safety
+/// Dropped before it is done, the connection is not made, or closed again.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is connected until this is awaited"]
+pub struct Connect {
+    url: String,
+    name: String,
+    token: Vec<u8>,
+    format: Format,
+    message_bytes_max: usize,
+    commands_max: usize,
+    events_max: usize,
+    timeout: Duration,
+}
+
+impl Connect {
+    /// The display name; empty unless told otherwise.
+    pub fn name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// What the node's authenticator is given; empty unless told otherwise.
+    pub fn token(mut self, token: &[u8]) -> Self {
+        token.clone_into(&mut self.token);
+        self
+    }
+
+    /// The format of everything that is said; `packed` unless told otherwise. [`Dynamic`](crate::Dynamic) rooms need `json`, typed ones
+    /// `packed`.
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// The longest message that is taken from the node, in bytes; 16 MiB unless told otherwise. A longer one ends the connection.
+    pub fn message_bytes_max(mut self, bytes: usize) -> Self {
+        self.message_bytes_max = bytes;
+        self
+    }
+
+    /// How many commands may be queued for the connection, at least 1; 1024 unless told otherwise. Past it, methods wait for a place.
+    pub fn commands_max(mut self, commands: usize) -> Self {
+        self.commands_max = commands.max(1);
+        self
+    }
+
+    /// How many events a room keeps until they are taken out, at least 1; 1024 unless told otherwise. Past it the oldest are
+    /// dropped, which [`Room::next_event`](crate::Room::next_event) reports.
+    pub fn events_max(mut self, events: usize) -> Self {
+        self.events_max = events.max(1);
+        self
+    }
+
+    /// How long connecting may take, from the name's lookup to the node's welcome; 10 seconds unless told otherwise.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    async fn open(self) -> Result<Connection, Error> {
+        let Address { authority, transport } = parse(&self.url)?;
+        let config = ClientConfig {
+            name: self.name,
+            token: self.token,
+            message_bytes_max: self.message_bytes_max,
+            ..ClientConfig::new(self.format, transport)
+        };
+        let client = Client::new(config)?;
+        let stream = TcpStream::connect(&authority).await.and_then(|stream| {
+            // Messages are small and are written in batches: waiting for more would only make them late.
+            stream.set_nodelay(true)?;
+            Ok(stream)
+        });
+        let stream = stream.map_err(|error| Error::unreachable(&authority, error))?;
+
+        let (commands, taken) = mpsc::channel(self.commands_max);
+        let (signals, heeded) = mpsc::unbounded_channel();
+        let (welcomed, welcome) = oneshot::channel();
+        let ending = Arc::new(OnceLock::new());
+        let task = Task {
+            client,
+            dispatch: Dispatch::new(welcomed, signals, Arc::clone(&ending)),
+            commands: taken,
+            signals: heeded,
+            started: Instant::now(),
+            farewell_ends: None,
+        };
+        tokio::spawn(task.run(stream));
+        let line = Line { commands, ending, format: self.format };
+        welcome.await.unwrap_or_else(|_| Err(line.closed()))?;
+        Ok(Connection { line, events_max: self.events_max })
+    }
+}
+
+impl IntoFuture for Connect {
+    type Output = Result<Connection, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let (url, limit) = (self.url.clone(), self.timeout);
+            timeout(limit, self.open()).await.unwrap_or_else(|_| {
+                let error = std::io::Error::new(
+                    std::io::ErrorKind::TimedOut,
+                    format!("no welcome came within {limit:?}"),
+                );
+                Err(Error::unreachable(&url, error))
+            })
+        })
+    }
+}
+
+/// Where a URL leads.
+struct Address {
+    /// Host and port.
+    authority: String,
+    transport: Transport,
+}
+
+fn parse(url: &str) -> Result<Address, Error> {
+    let refuse = |why: &str| Error::usage(format!("{url:?} {why}"));
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return Err(refuse("is no URL such as tcp://host:7350 or ws://host:7350"));
+    };
+    let (authority, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if authority.is_empty() || authority.starts_with(':') || authority.contains('@') {
+        return Err(refuse("must name a host, or a host and a port"));
+    }
+    // The colons of an IPv6 address are within brackets.
+    let has_port = authority.rsplit(']').next().is_some_and(|behind| behind.contains(':'));
+    let with_port = |port: u16| if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
+    match scheme {
+        "tcp" if matches!(target, "" | "/") => {
+            Ok(Address { authority: with_port(PORT), transport: Transport::Native })
+        }
+        "tcp" => Err(refuse("has a path, which tcp:// knows nothing of")),
+        "ws" => {
+            let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
+            let (mut key, mut seed) = ([0; 16], [0; 16]);
+            for random in [&mut key, &mut seed] {
+                getrandom::fill(random).map_err(|error| {
+                    Error::usage(format!("the system has no random numbers for WebSocket: {error}"))
+                })?;
+            }
+            let (host, masks) = (authority.to_owned(), Masks::seeded(seed));
+            let transport = Transport::WebSocket { host, target, key, masks };
+            Ok(Address { authority: with_port(80), transport })
+        }
+        "wss" => Err(refuse("asks for TLS, which is not built in")),
+        _ => Err(refuse("is neither tcp:// nor ws://")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Address, Transport, parse};
+
+    #[test]
+    fn urls_name_a_transport_and_an_address() {
+        let cases = [
+            ("tcp://node", "node:7350", None),
+            ("tcp://node:1/", "node:1", None),
+            ("tcp://[::1]", "[::1]:7350", None),
+            ("tcp://[::1]:9", "[::1]:9", None),
+            ("ws://node", "node:80", Some(("node", "/"))),
+            ("ws://node:7350/play?x=1", "node:7350", Some(("node:7350", "/play?x=1"))),
+            ("ws://node?x=1", "node:80", Some(("node", "/?x=1"))),
+        ];
+        for (url, expected, http) in cases {
+            let Address { authority, transport } = parse(url).unwrap();
+            assert_eq!(authority, expected, "{url}");
+            match transport {
+                Transport::Native => assert_eq!(http, None, "{url}"),
+                Transport::WebSocket { host, target, .. } => {
+                    assert_eq!(http, Some((&*host, &*target)), "{url}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_by_name() {
+        for url in
+            ["", "node:7350", "tcp://", "tcp://:1", "ws://a@b", "wss://node", "http://node", "tcp://node/x"]
+        {
+            let error = parse(url).map(drop).unwrap_err().to_string();
+            assert!(error.contains(&format!("{url:?}")), "{error}");
+        }
+    }
+}

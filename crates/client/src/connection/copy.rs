@@ -1,0 +1,223 @@
+//! A room's copy, shared by the connection's task, which changes it, and by readers, whom it never waits for.
+
+use std::mem;
+use std::sync::Arc;
+
+use playfield_wire::DecodeError;
+
+use crate::Mirror;
+
+/// How many bytes of patches wait while someone looks at the copy. Past it they are dropped, and a snapshot is asked for.
+const WAITING_BYTES_MAX: usize = 1 << 20;
+
+/// A copy that stands still while someone looks at it. What comes meanwhile waits, and is applied afterwards.
+#[derive(Debug)]
+pub(super) struct SharedCopy<M> {
+    mirror: Arc<M>,
+    version: u64,
+    /// How often it has changed.
+    changes: u64,
+    waiting: Vec<Body>,
+    waiting_bytes: usize,
+    /// A patch could not be applied: the copy may be half changed, and needs a snapshot.
+    broken: bool,
+}
+
+#[derive(Debug)]
+struct Body {
+    is_snapshot: bool,
+    version: u64,
+    bytes: Vec<u8>,
+}
+
+impl<M: Mirror> SharedCopy<M> {
+    pub(super) fn new(mirror: M) -> Self {
+        Self {
+            mirror: Arc::new(mirror),
+            version: 0,
+            changes: 0,
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            broken: false,
+        }
+    }
+
+    /// The copy, which stands still until the last of these is dropped and [`settle`](Self::settle) is called.
+    pub(super) fn look(&self) -> Arc<M> {
+        Arc::clone(&self.mirror)
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    pub(super) fn snapshot(&mut self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
+        // Whatever waits leads to a version before this one.
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+        match Arc::get_mut(&mut self.mirror) {
+            Some(mirror) => {
+                mirror.snapshot(body)?;
+                self.broken = false;
+                self.changed(version);
+            }
+            None => self.wait(true, version, body),
+        }
+        Ok(())
+    }
+
+    pub(super) fn patch(&mut self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
+        self.settle()?;
+        match Arc::get_mut(&mut self.mirror) {
+            _ if self.broken => Err(DecodeError::new(0, "a patch before it could not be applied")),
+            Some(mirror) => {
+                self.broken = true;
+                mirror.patch(body)?;
+                self.broken = false;
+                self.changed(version);
+                Ok(())
+            }
+            None if self.waiting_bytes + bytes_of(body) > WAITING_BYTES_MAX => {
+                self.waiting.clear();
+                self.waiting_bytes = 0;
+                Err(DecodeError::new(0, "too much came while the copy was being looked at"))
+            }
+            None => {
+                self.wait(false, version, body);
+                Ok(())
+            }
+        }
+    }
+
+    /// Applies what waits, unless someone is looking. On an error, a snapshot has to be asked for.
+    pub(super) fn settle(&mut self) -> Result<(), DecodeError> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let Some(mirror) = Arc::get_mut(&mut self.mirror) else { return Ok(()) };
+        self.waiting_bytes = 0;
+        for Body { is_snapshot, version, bytes } in mem::take(&mut self.waiting) {
+            self.broken = true;
+            if is_snapshot {
+                mirror.snapshot(&bytes)?;
+            } else {
+                mirror.patch(&bytes)?;
+            }
+            self.broken = false;
+            self.version = version;
+            self.changes += 1;
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, is_snapshot: bool, version: u64, body: &[u8]) {
+        self.waiting_bytes += bytes_of(body);
+        self.waiting.push(Body { is_snapshot, version, bytes: body.to_vec() });
+    }
+
+    fn changed(&mut self, version: u64) {
+        self.version = version;
+        self.changes += 1;
+    }
+}
+
+fn bytes_of(body: &[u8]) -> usize {
+    mem::size_of::<Body>() + body.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Body, SharedCopy, WAITING_BYTES_MAX};
+    use crate::Mirror;
+    use playfield_wire::DecodeError;
+    use std::mem;
+
+    /// Keeps the lengths of the bodies it was given; an empty one is an error.
+    #[derive(Debug, Default)]
+    struct Lengths(Vec<usize>);
+
+    impl Mirror for Lengths {
+        type State = Vec<usize>;
+
+        fn state(&self) -> &Vec<usize> {
+            &self.0
+        }
+
+        fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+            self.0.clear();
+            self.patch(body)
+        }
+
+        fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+            self.0.push(body.len());
+            if body.is_empty() { Err(DecodeError::new(0, "empty")) } else { Ok(()) }
+        }
+    }
+
+    fn copy() -> SharedCopy<Lengths> {
+        let mut copy = SharedCopy::new(Lengths::default());
+        copy.snapshot(1, b"1").unwrap();
+        copy
+    }
+
+    #[test]
+    fn what_waits_is_applied_in_order_when_nobody_looks_any_more() {
+        let mut copy = copy();
+        let look = copy.look();
+        copy.patch(2, b"22").unwrap();
+        copy.patch(3, b"333").unwrap();
+        copy.settle().unwrap();
+        assert_eq!((&look.0, copy.version(), copy.changes()), (&vec![1], 1, 1));
+        drop(look);
+        copy.patch(4, b"4444").unwrap();
+        assert_eq!((&copy.look().0, copy.version(), copy.changes()), (&vec![1, 2, 3, 4], 4, 4));
+    }
+
+    #[test]
+    fn a_snapshot_takes_the_place_of_what_waits() {
+        let mut copy = copy();
+        let look = copy.look();
+        copy.patch(2, b"22").unwrap();
+        copy.snapshot(7, b"777").unwrap();
+        drop(look);
+        copy.settle().unwrap();
+        assert_eq!((&copy.look().0, copy.version()), (&vec![3], 7));
+    }
+
+    #[test]
+    fn past_the_limit_nothing_waits_and_a_snapshot_is_needed() {
+        let mut copy = copy();
+        let look = copy.look();
+        let most = vec![0; WAITING_BYTES_MAX - 2 * mem::size_of::<Body>()];
+        copy.patch(2, &most).unwrap();
+        copy.patch(3, b"").unwrap();
+        assert!(copy.patch(4, b"").is_err());
+        drop(look);
+        copy.settle().unwrap();
+        assert_eq!((&copy.look().0, copy.version()), (&vec![1], 1));
+        copy.snapshot(4, b"44").unwrap();
+        assert_eq!(copy.version(), 4);
+    }
+
+    #[test]
+    fn after_a_patch_that_failed_only_a_snapshot_is_taken() {
+        let mut copy = copy();
+        assert!(copy.patch(2, b"").is_err());
+        assert!(copy.patch(3, b"333").is_err());
+        copy.snapshot(4, b"4444").unwrap();
+        copy.patch(5, b"55555").unwrap();
+        assert_eq!(copy.look().0, [4, 5]);
+
+        let look = copy.look();
+        copy.patch(6, b"").unwrap();
+        copy.patch(7, b"7").unwrap();
+        drop(look);
+        assert!(copy.settle().is_err());
+        assert!(copy.patch(8, b"8").is_err());
+        assert_eq!(copy.version(), 5);
+    }
+}

@@ -1,0 +1,230 @@
+//! A room that this client is in.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use playfield_state::{PlayerId, State};
+use playfield_wire::Format;
+use playfield_wire::message::MessageRef;
+
+use super::command::{Command, Entered, Line};
+use super::shared::{RawEvent, Shared};
+use crate::core::Joined;
+use crate::{Error, Mirror};
+
+/// What a [`Room`] is a room of: a type of state, or [`Dynamic`](crate::Dynamic).
+pub trait Kind {
+    /// The client's copy of its state.
+    type Mirror: Mirror + Default + Send + Sync + 'static;
+}
+
+impl<T: State + Default + Send + Sync + 'static> Kind for T {
+    type Mirror = playfield_state::Mirror<T>;
+}
+
+/// A room that this client is in, with a copy of its state. Dropping it leaves the room.
+///
+/// All its methods take `&self`, so that a task can wait for changes while another sends.
+pub struct Room<R: Kind> {
+    shared: Arc<Shared<R::Mirror>>,
+    entered: Entered,
+    line: Line,
+}
+
+impl<R: Kind> Room<R> {
+    pub(super) fn new(line: Line, shared: Arc<Shared<R::Mirror>>, entered: Entered) -> Self {
+        Self { shared, entered, line }
+    }
+
+    /// The room's id, by which others can join it.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.entered.joined.id
+    }
+
+    /// Who this client is in the room.
+    #[must_use]
+    pub fn player(&self) -> PlayerId {
+        PlayerId(self.entered.joined.player)
+    }
+
+    /// What the node said about the room when it was joined.
+    #[must_use]
+    pub fn joined(&self) -> &Joined<'static> {
+        &self.entered.joined
+    }
+
+    /// The version of the copy.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.shared.with_copy(|copy| copy.version())
+    }
+
+    /// The copy of the state as it is now.
+    ///
+    /// It stands still for as long as this is held, and nobody waits for it: patches that come meanwhile are kept, and applied when it is
+    /// dropped. If more than a mebibyte of them gathers, they are dropped and a snapshot is asked for instead.
+    #[must_use]
+    pub fn state(&self) -> StateRef<'_, R> {
+        self.settle();
+        StateRef { mirror: Some(self.shared.with_copy(|copy| copy.look())), room: self }
+    }
+
+    /// Waits until the copy has changed since this was last called, or since the room was joined. Several changes may be told of at once.
+    ///
+    /// # Errors
+    /// If this client is no longer in the room.
+    ///
+    /// # Cancel safety
+    /// Safe: no change is lost.
+    pub async fn changed(&self) -> Result<(), Error> {
+        self.shared.changed().await
+    }
+
+    /// The next event, in the order in which they were raised.
+    ///
+    /// # Errors
+    /// If events were [missed](Error::is_missed), since more came than [are kept](crate::Connect::events_max); if the room
+    /// [refused](Error::is_refused) something that was sent with [`send`](Self::send); or if this client is no longer in the room. After the first two
+    /// there may be further events.
+    ///
+    /// # Cancel safety
+    /// Safe: no event is lost.
+    pub async fn next_event(&self) -> Result<RoomEvent<R>, Error> {
+        let RawEvent { message, sequence, version, payload } = self.shared.next_event().await?;
+        let format = self.line.format;
+        Ok(RoomEvent { message, sequence, version, payload, format, room: PhantomData })
+    }
+
+    /// Leaves the room, and waits for the node to confirm it.
+    ///
+    /// # Errors
+    /// If the room, or the connection, was over before.
+    ///
+    /// # Cancel safety
+    /// The room is left in any case.
+    pub async fn leave(self) -> Result<(), Error> {
+        let room = self.entered.joined.room;
+        self.line.ask(|answer| Command::Leave { room, answer }).await.map_err(|error| self.explain(error))
+    }
+
+    /// Sends a message that is answered, and waits for the answer.
+    pub(crate) async fn request_raw(
+        &self,
+        index: u32,
+        name: Cow<'static, str>,
+        payload: Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
+        let room = self.entered.joined.room;
+        self.line
+            .ask(|answer| Command::Request { room, index, name, payload, answer })
+            .await
+            .map_err(|error| self.explain(error))
+    }
+
+    /// Sends a message that is not answered.
+    pub(crate) async fn send_raw(
+        &self,
+        index: u32,
+        name: Cow<'static, str>,
+        payload: Vec<u8>,
+    ) -> Result<(), Error> {
+        if let Some(error) = self.shared.ended() {
+            return Err(error);
+        }
+        let room = self.entered.joined.room;
+        self.line.tell(Command::Send { room, index, name, payload }).await
+    }
+
+    pub(crate) fn format(&self) -> Format {
+        self.line.format
+    }
+
+    /// The reason why this client is no longer in the room, rather than that it isn't.
+    fn explain(&self, error: Error) -> Error {
+        if error.is_left() { self.shared.ended().unwrap_or(error) } else { error }
+    }
+
+    /// Applies what waited while someone looked.
+    fn settle(&self) {
+        if self.shared.with_copy(|copy| copy.settle()).is_err() {
+            self.entered.seat.resync();
+        }
+    }
+}
+
+impl<R: Kind> fmt::Debug for Room<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Room").field("joined", &self.entered.joined).finish_non_exhaustive()
+    }
+}
+
+/// A look at the copy of a room's state, which stands still meanwhile.
+pub struct StateRef<'a, R: Kind> {
+    /// Always there until it is dropped.
+    mirror: Option<Arc<R::Mirror>>,
+    room: &'a Room<R>,
+}
+
+impl<R: Kind> Deref for StateRef<'_, R> {
+    type Target = <R::Mirror as Mirror>::State;
+
+    fn deref(&self) -> &Self::Target {
+        let mirror = self.mirror.as_ref().expect("it is taken only in drop");
+        Mirror::state(&**mirror)
+    }
+}
+
+impl<R: Kind> Drop for StateRef<'_, R> {
+    fn drop(&mut self) {
+        self.mirror = None;
+        self.room.settle();
+    }
+}
+
+impl<R: Kind> fmt::Debug for StateRef<'_, R>
+where
+    <R::Mirror as Mirror>::State: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// Something that happened in a room.
+pub struct RoomEvent<R> {
+    pub(crate) message: MessageRef<'static>,
+    sequence: u64,
+    version: u64,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) format: Format,
+    room: PhantomData<fn() -> R>,
+}
+
+impl<R> RoomEvent<R> {
+    /// Counts the events of this room, from 1.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The room's version when the event was raised. A copy of this version holds all that was synced before the event.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl<R> fmt::Debug for RoomEvent<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RoomEvent")
+            .field("message", &self.message)
+            .field("sequence", &self.sequence)
+            .field("version", &self.version)
+            .field("payload_bytes", &self.payload.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! The task that owns a connection's socket.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::command::{Command, Door, Query, Signal};
+use super::dispatch::{Dispatch, Waiting};
+use crate::Error;
+use crate::core::{Client, CommandError};
+
+/// How much is read at once.
+const INPUT_BYTES: usize = 64 << 10;
+
+/// No command is taken while as much waits to be sent.
+const OUTPUT_BYTES_MAX: usize = 256 << 10;
+
+/// Nothing is read while as much waits to be sent: a node that does not read what answers it is not to fill our memory.
+const ANSWERS_BYTES_MAX: usize = 4 * OUTPUT_BYTES_MAX;
+
+/// How many commands are carried out before the socket is looked at again.
+const COMMANDS_MAX: usize = 256;
+
+/// How long the node is given to answer a goodbye, and the socket to take what is left.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+pub(super) struct Task {
+    pub(super) client: Client,
+    pub(super) dispatch: Dispatch,
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) signals: mpsc::UnboundedReceiver<Signal>,
+    pub(super) started: Instant,
+    /// When the farewell is over, once it has begun.
+    pub(super) farewell_ends: Option<Instant>,
+}
+
+/// What to do next.
+enum Next {
+    Read(std::io::Result<usize>),
+    Written(std::io::Result<usize>),
+    Command(Option<Command>),
+    Signal(Signal),
+    Time,
+}
+
+impl Task {
+    /// Runs until the connection is over, or no handle is left.
+    pub(super) async fn run(mut self, mut stream: TcpStream) {
+        let (mut reader, mut writer) = stream.split();
+        let mut input = vec![0; INPUT_BYTES];
+        let mut output = Vec::new();
+        let mut written = 0;
+        let mut hung_up = false;
+        loop {
+            if written == output.len() {
+                output.clear();
+                written = 0;
+                self.client.take_output(&mut output);
+            }
+            let to_write = output.len() - written;
+            if to_write == 0 && self.farewell_ends.is_some() && !hung_up {
+                // A node that reads the end closes its own, goodbye or not.
+                hung_up = true;
+                let _ = writer.shutdown().await;
+            }
+            let finished = self.client.is_finished();
+            if finished && to_write == 0 || self.is_farewell_over() {
+                break;
+            }
+            let unsent = to_write + self.client.output_bytes();
+            let reads = !finished && unsent < ANSWERS_BYTES_MAX;
+            let takes_commands = self.farewell_ends.is_none() && unsent < OUTPUT_BYTES_MAX;
+            let due_at = self.due_at();
+            let next = tokio::select! {
+                read = reader.read(&mut input), if reads => Next::Read(read),
+                written = writer.write(&output[written..]), if to_write > 0 => Next::Written(written),
+                command = self.commands.recv(), if takes_commands => Next::Command(command),
+                Some(signal) = self.signals.recv() => Next::Signal(signal),
+                () = sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => Next::Time,
+            };
+            self.client.advance(self.started.elapsed(), &mut self.dispatch);
+            match next {
+                Next::Read(Ok(0)) => self.client.ended(&mut self.dispatch),
+                Next::Read(Ok(bytes)) => self.client.received(&mut input[..bytes], &mut self.dispatch),
+                Next::Read(Err(error)) => self.socket_failed(error),
+                Next::Written(Ok(bytes)) => written += bytes,
+                Next::Written(Err(error)) => {
+                    self.socket_failed(error);
+                    break;
+                }
+                Next::Command(Some(command)) => self.carry_out_all(command),
+                Next::Command(None) => self.begin_farewell(),
+                Next::Signal(signal) => self.heed(signal),
+                Next::Time => {}
+            }
+            self.leave_forsaken();
+            if self.client.is_finished() {
+                self.begin_farewell();
+            }
+        }
+        self.client.ended(&mut self.dispatch);
+    }
+
+    fn is_farewell_over(&self) -> bool {
+        self.farewell_ends.is_some_and(|ends| ends <= Instant::now())
+    }
+
+    fn due_at(&self) -> Option<Instant> {
+        let due_at = self.client.due_at().map(|due_at| self.started + due_at);
+        [due_at, self.farewell_ends].into_iter().flatten().min()
+    }
+
+    fn socket_failed(&mut self, error: std::io::Error) {
+        self.dispatch.socket_error = Some(error);
+        self.client.ended(&mut self.dispatch);
+    }
+
+    /// Says goodbye, if it has not been said, and waits no longer than is decent.
+    fn begin_farewell(&mut self) {
+        self.client.goodbye();
+        self.farewell_ends.get_or_insert_with(|| Instant::now() + FAREWELL);
+    }
+
+    fn heed(&mut self, signal: Signal) {
+        match signal {
+            Signal::Dropped { room } => self.dispatch.forsaken.push(room),
+            // A room that was left meanwhile needs no snapshot.
+            Signal::Resync { room } => drop(self.client.resync(room)),
+        }
+    }
+
+    /// Leaves the rooms without a handle. One that can't be asked for now, since too many requests wait, is tried again.
+    fn leave_forsaken(&mut self) {
+        let client = &mut self.client;
+        self.dispatch.forsaken.retain(|&room| matches!(client.leave(room), Err(CommandError::Busy { .. })));
+    }
+
+    /// Carries out the command, and those queued behind it.
+    fn carry_out_all(&mut self, first: Command) {
+        self.carry_out(first);
+        for _ in 1..COMMANDS_MAX {
+            if self.farewell_ends.is_some() || self.client.output_bytes() >= OUTPUT_BYTES_MAX {
+                break;
+            }
+            match self.commands.try_recv() {
+                Ok(command) => self.carry_out(command),
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        let (client, dispatch) = (&mut self.client, &mut self.dispatch);
+        // Whoever asked may have stopped waiting for the answer.
+        match command {
+            Command::Enter { door, fingerprint, sink, answer } => match enter(client, &door) {
+                Ok(request) => {
+                    dispatch.waiting.insert(request, Waiting::Enter { fingerprint, sink, answer });
+                }
+                Err(error) => drop(answer.send(Err(error.into()))),
+            },
+            Command::Leave { room, answer } => match client.leave(room) {
+                Ok(request) => drop(dispatch.waiting.insert(request, Waiting::Leave(answer))),
+                Err(error) => drop(answer.send(Err(error.into()))),
+            },
+            Command::List { query, answer } => match list(client, &query) {
+                Ok(request) => drop(dispatch.waiting.insert(request, Waiting::List(answer))),
+                Err(error) => drop(answer.send(Err(error.into()))),
+            },
+            Command::Request { room, index, name, payload, answer } => {
+                match client.request(room, index, &name, &payload) {
+                    Ok(request) => drop(dispatch.waiting.insert(request, Waiting::Reply(answer))),
+                    Err(error) => drop(answer.send(Err(error.into()))),
+                }
+            }
+            Command::Send { room, index, name, payload } => {
+                if let Err(error) = client.send(room, index, &name, &payload)
+                    && let Some(inside) = dispatch.rooms.get(&room)
+                {
+                    inside.sink.refused(Error::from(error));
+                }
+            }
+            Command::Ping { answer } => match client.ping() {
+                Ok(nonce) => drop(dispatch.pings.insert(nonce, answer)),
+                Err(error) => drop(answer.send(Err(error.into()))),
+            },
+            Command::Close => self.begin_farewell(),
+        }
+    }
+}
+
+fn enter(client: &mut Client, door: &Door) -> Result<u32, CommandError> {
+    match door {
+        Door::Join { id } => client.join(id),
+        Door::Create { room_type, private, options } => client.create(room_type, *private, options),
+        Door::JoinOrCreate { room_type, options } => client.join_or_create(room_type, options),
+    }
+}
+
+fn list(client: &mut Client, query: &Query) -> Result<u32, CommandError> {
+    let filter: Vec<_> = query.filter.iter().map(|(name, value)| (&**name, &**value)).collect();
+    client.list(query.room_type.as_deref(), &filter, query.limit)
+}

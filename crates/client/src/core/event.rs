@@ -1,0 +1,207 @@
+//! What happened, kept for later.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use playfield_wire::server::RoomInfo;
+use playfield_wire::{DecodeError, ErrorCode};
+
+use super::{ClientError, Failure, Handler, Joined, OutOfStep, RoomEvent, Welcome};
+
+/// Something that happened. Each is described at the method of [`Handler`] that tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// [`Handler::welcome`].
+    Welcome(Welcome<'static>),
+    /// [`Handler::joined`].
+    Joined {
+        /// The request that this answers.
+        request: u32,
+        /// The room.
+        joined: Joined<'static>,
+    },
+    /// [`Handler::listed`].
+    Listed {
+        /// The request that this answers.
+        request: u32,
+        /// The rooms found.
+        rooms: Vec<RoomInfo<'static>>,
+    },
+    /// [`Handler::left`].
+    Left {
+        /// The room's number.
+        room: u32,
+        /// The `leave` that this answers, if it does.
+        request: Option<u32>,
+        /// Why.
+        code: ErrorCode,
+        /// Why, for people.
+        text: String,
+    },
+    /// [`Handler::reply`].
+    Reply {
+        /// The request that this answers.
+        request: u32,
+        /// The reply itself.
+        payload: Vec<u8>,
+    },
+    /// [`Handler::failed`].
+    Failed {
+        /// The request.
+        request: u32,
+        /// Why.
+        failure: Failure<'static>,
+    },
+    /// [`Handler::event`].
+    Event(RoomEvent<'static>),
+    /// [`Handler::snapshot`].
+    Snapshot {
+        /// The room's number.
+        room: u32,
+        /// The version that this is.
+        version: u64,
+        /// The state.
+        body: Vec<u8>,
+    },
+    /// [`Handler::patch`].
+    Patch {
+        /// The room's number.
+        room: u32,
+        /// The version that this leads to.
+        version: u64,
+        /// The changes.
+        body: Vec<u8>,
+    },
+    /// [`Handler::out_of_step`].
+    OutOfStep {
+        /// The room's number.
+        room: u32,
+        /// Why.
+        why: OutOfStep,
+    },
+    /// [`Handler::error`].
+    Error {
+        /// The number of the room that it is about.
+        room: Option<u32>,
+        /// What is wrong.
+        code: ErrorCode,
+        /// What is wrong, for people.
+        text: String,
+    },
+    /// [`Handler::pong`].
+    Pong {
+        /// That of the ping.
+        nonce: u64,
+        /// From ping to pong.
+        round_trip: Duration,
+    },
+    /// [`Handler::goodbye`].
+    Goodbye {
+        /// Why.
+        code: ErrorCode,
+        /// Why, for people.
+        text: String,
+    },
+    /// [`Handler::closed`].
+    Closed {
+        /// What went wrong, if anything did.
+        error: Option<ClientError>,
+    },
+}
+
+/// A [`Handler`] that keeps a copy of everything, to be taken out one by one.
+///
+/// It takes every snapshot and patch for applied. One that turns out not to be is mended by
+/// [`Client::resync`](super::Client::resync). It grows with what comes in, so empty it before more is handled.
+#[derive(Clone, Debug, Default)]
+pub struct EventQueue {
+    events: VecDeque<Event>,
+}
+
+impl EventQueue {
+    /// A queue with nothing in it.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes out what happened first.
+    pub fn pop(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}
+
+impl Handler for EventQueue {
+    fn welcome(&mut self, welcome: &Welcome<'_>) {
+        self.events.push_back(Event::Welcome(welcome.to_static()));
+    }
+
+    fn joined(&mut self, request: u32, joined: &Joined<'_>) {
+        self.events.push_back(Event::Joined { request, joined: joined.to_static() });
+    }
+
+    fn listed(&mut self, request: u32, rooms: &[RoomInfo<'_>]) {
+        let rooms = rooms.iter().map(static_info).collect();
+        self.events.push_back(Event::Listed { request, rooms });
+    }
+
+    fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {
+        self.events.push_back(Event::Left { room, request, code, text: text.to_owned() });
+    }
+
+    fn reply(&mut self, request: u32, payload: &[u8]) {
+        self.events.push_back(Event::Reply { request, payload: payload.to_vec() });
+    }
+
+    fn failed(&mut self, request: u32, failure: &Failure<'_>) {
+        self.events.push_back(Event::Failed { request, failure: failure.to_static() });
+    }
+
+    fn event(&mut self, event: &RoomEvent<'_>) {
+        self.events.push_back(Event::Event(event.to_static()));
+    }
+
+    fn snapshot(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
+        self.events.push_back(Event::Snapshot { room, version, body: body.to_vec() });
+        Ok(())
+    }
+
+    fn patch(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
+        self.events.push_back(Event::Patch { room, version, body: body.to_vec() });
+        Ok(())
+    }
+
+    fn out_of_step(&mut self, room: u32, why: &OutOfStep) {
+        self.events.push_back(Event::OutOfStep { room, why: why.clone() });
+    }
+
+    fn error(&mut self, room: Option<u32>, code: ErrorCode, text: &str) {
+        self.events.push_back(Event::Error { room, code, text: text.to_owned() });
+    }
+
+    fn pong(&mut self, nonce: u64, round_trip: Duration) {
+        self.events.push_back(Event::Pong { nonce, round_trip });
+    }
+
+    fn goodbye(&mut self, code: ErrorCode, text: &str) {
+        self.events.push_back(Event::Goodbye { code, text: text.to_owned() });
+    }
+
+    fn closed(&mut self, error: Option<&ClientError>) {
+        self.events.push_back(Event::Closed { error: error.cloned() });
+    }
+}
+
+/// The same, borrowing nothing.
+pub(crate) fn static_info(info: &RoomInfo<'_>) -> RoomInfo<'static> {
+    let owned = |text: &Cow<'_, str>| Cow::Owned(text.to_string());
+    RoomInfo {
+        id: owned(&info.id),
+        room_type: owned(&info.room_type),
+        players: info.players,
+        capacity: info.capacity,
+        locked: info.locked,
+        metadata: info.metadata.iter().map(|(name, value)| (owned(name), owned(value))).collect(),
+    }
+}

@@ -1,0 +1,279 @@
+//! The client as a state machine over bytes and time. It touches no socket, no clock and no random generator.
+//!
+//! Whoever drives a [`Client`] hands it the bytes that arrive and the time, and sends what it has to say. What
+//! happens is told to a [`Handler`], from the input itself and without a copy, or kept in an [`EventQueue`].
+//!
+//! ```
+//! use playfield_client::core::{Client, ClientConfig, Event, EventQueue, Transport};
+//! use playfield_wire::{Format, framing, server::ServerMessage};
+//!
+//! let mut client = Client::new(ClientConfig::new(Format::Packed, Transport::Native))?;
+//! let mut out = Vec::new();
+//! client.take_output(&mut out); // the preamble and the hello: send them
+//!
+//! # let mut arrived = Vec::new();
+//! # let welcome = ServerMessage::Welcome { protocol: 1, session: 7, resume: [][..].into(), heartbeat_ms: 0, max_message_bytes: 999 };
+//! # framing::write_frame_with(&mut arrived, |out| welcome.encode(Format::Packed, out));
+//! let mut events = EventQueue::new();
+//! client.received(&mut arrived, &mut events); // bytes from the node
+//! assert!(matches!(events.pop(), Some(Event::Welcome(welcome)) if welcome.session == 7));
+//!
+//! let request = client.join_or_create("table", b"")?;
+//! # assert_eq!(request, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod config;
+mod error;
+mod event;
+mod handler;
+mod masks;
+mod numbers;
+mod pulse;
+mod receive;
+mod requests;
+mod rooms;
+mod session;
+mod transport;
+
+use std::borrow::Cow;
+use std::mem;
+use std::time::Duration;
+
+use playfield_websocket::handshake::HandshakeError;
+use playfield_wire::Format;
+use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
+
+pub use config::{ClientConfig, Transport};
+pub use error::{ClientError, CommandError};
+pub use event::{Event, EventQueue};
+pub use handler::{Failure, Handler, Joined, OutOfStep, RoomEvent, Welcome};
+pub use masks::Masks;
+
+#[cfg(feature = "tokio")]
+pub(crate) use event::static_info;
+#[cfg(feature = "tokio")]
+pub(crate) use numbers::NumberMap;
+
+use requests::Asked;
+use session::Session;
+use transport::{Inbound, Piece};
+
+/// One connection's end of the protocol.
+///
+/// Commands may be given at once; what they say is sent behind the hello. A command that is refused sends nothing.
+///
+/// Time is handed in as the time since any fixed moment. Give it ([`advance`](Self::advance)) before handing in
+/// bytes, and when [`due_at`](Self::due_at) says so: round trips and silences are counted from what was given last.
+#[derive(Debug)]
+pub struct Client {
+    inbound: Inbound,
+    /// The beginning of a frame that the last input cut.
+    partial: Vec<u8>,
+    session: Session,
+}
+
+impl Client {
+    /// A client that says hello.
+    ///
+    /// # Errors
+    /// If the host or the target can't stand in a WebSocket request.
+    pub fn new(config: ClientConfig) -> Result<Self, HandshakeError> {
+        let ClientConfig { format, name, token, transport, message_bytes_max, requests_max, schemas } =
+            config;
+        let (inbound, outbound) = transport::open(transport, format, message_bytes_max)?;
+        let mut session = Session::new(format, outbound, requests_max);
+        let hello = Hello {
+            name: Cow::Owned(name),
+            token: Cow::Owned(token),
+            schemas: schemas
+                .into_iter()
+                .map(|(room_type, fingerprint)| SchemaRef { room_type: room_type.into(), fingerprint })
+                .collect(),
+            ..Hello::new(format)
+        };
+        session.hello(hello);
+        Ok(Self { inbound, partial: Vec::new(), session })
+    }
+
+    /// The format of everything that is said.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.session.format()
+    }
+
+    /// Deals with bytes from the node, cut anywhere. `input` is scratch space afterwards. Bytes behind the end of
+    /// the conversation are ignored.
+    pub fn received<H: Handler>(&mut self, input: &mut [u8], handler: &mut H) {
+        if let Err(error) = self.read(input, handler) {
+            self.session.finish(Some(error), handler);
+        }
+        if self.is_finished() {
+            self.partial = Vec::new();
+        }
+    }
+
+    /// The node has ended the transport: nothing more will be received.
+    pub fn ended<H: Handler>(&mut self, handler: &mut H) {
+        self.session.end(None, handler);
+    }
+
+    /// Tells the time. Sends a sign of life if one is due, and ends the connection if the node owes one for too long.
+    pub fn advance<H: Handler>(&mut self, now: Duration, handler: &mut H) {
+        self.session.advance(now, handler);
+    }
+
+    /// When [`advance`](Self::advance) next has something to do.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Duration> {
+        self.session.pulse.due_at()
+    }
+
+    /// Moves the bytes to send behind `out`.
+    pub fn take_output(&mut self, out: &mut Vec<u8>) {
+        self.session.outbound.take(out);
+    }
+
+    /// How many bytes [`take_output`](Self::take_output) has not moved yet. They grow with every command: leave off while they
+    /// are many.
+    #[must_use]
+    pub fn output_bytes(&self) -> usize {
+        self.session.outbound.bytes()
+    }
+
+    /// The conversation is over. Send what output there is, then close the transport.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.session.is_finished()
+    }
+
+    fn read<H: Handler>(&mut self, mut input: &mut [u8], handler: &mut H) -> Result<(), ClientError> {
+        while !self.partial.is_empty() && !input.is_empty() && !self.is_finished() {
+            let mut partial = mem::take(&mut self.partial);
+            let missing = self.inbound.missing(&partial)?.min(input.len());
+            let (front, rest) = input.split_at_mut(missing);
+            partial.extend_from_slice(front);
+            input = rest;
+            let used = self.read_whole(&mut partial, handler)?;
+            if used < partial.len() {
+                partial.drain(..used);
+                self.partial = partial;
+            }
+        }
+        if self.partial.is_empty() {
+            let used = self.read_whole(input, handler)?;
+            self.partial.extend_from_slice(&input[used..]);
+        }
+        Ok(())
+    }
+
+    /// Deals with what is whole at the front of `input`, and tells how long that was.
+    fn read_whole<H: Handler>(&mut self, input: &mut [u8], handler: &mut H) -> Result<usize, ClientError> {
+        let format = self.session.format();
+        let mut used = 0;
+        while used < input.len() && !self.session.is_finished() {
+            let Some((bytes, piece)) = self.inbound.next(format, &mut input[used..])? else { break };
+            match piece {
+                Piece::Message(body) => self.session.message(body, handler)?,
+                Piece::Ping(payload) => {
+                    self.session.pulse.heard();
+                    self.session.outbound.pong(payload);
+                }
+                Piece::Alive => self.session.pulse.heard(),
+                Piece::Upgraded => self.session.outbound.release(),
+                Piece::Close(code) => self.session.end(code, handler),
+            }
+            used += bytes;
+        }
+        Ok(used)
+    }
+}
+
+/// What a client can say. Each of these fails with [`CommandError::Closed`] after the end or a goodbye, and with
+/// [`CommandError::TooLarge`] if the node takes no message that long; those that ask something also with [`CommandError::Busy`].
+/// Those that name a room fail with [`CommandError::NotJoined`] if the client isn't in it.
+///
+/// `options` and `payload` are in the connection's format; in JSON, the text of a value.
+#[expect(clippy::missing_errors_doc, reason = "they are the same for all, and said once")]
+impl Client {
+    /// Asks to enter a room that exists. Returns the number of the request.
+    pub fn join(&mut self, id: &str) -> Result<u32, CommandError> {
+        self.session.ask(Asked::Join, |request| ClientMessage::Join { request, room: id.into() })
+    }
+
+    /// Asks to create a room and enter it. A private room is neither listed nor entered by
+    /// [`join_or_create`](Self::join_or_create). Empty options are the room type's default.
+    pub fn create(&mut self, room_type: &str, private: bool, options: &[u8]) -> Result<u32, CommandError> {
+        let room_type = room_type.into();
+        self.session.ask(Asked::Join, |request| ClientMessage::Create {
+            request,
+            room_type,
+            private,
+            options,
+        })
+    }
+
+    /// Asks to enter any room of a type that has a place, or a new one with these options.
+    pub fn join_or_create(&mut self, room_type: &str, options: &[u8]) -> Result<u32, CommandError> {
+        let room_type = room_type.into();
+        self.session.ask(Asked::Join, |request| ClientMessage::JoinOrCreate { request, room_type, options })
+    }
+
+    /// Asks which rooms there are: of one type or of all, with all of this metadata, and no more than `limit`; 0 leaves
+    /// it to the node.
+    pub fn list(
+        &mut self,
+        room_type: Option<&str>,
+        filter: &[(&str, &str)],
+        limit: u32,
+    ) -> Result<u32, CommandError> {
+        let room_type = room_type.map(Cow::Borrowed);
+        let filter = filter.iter().map(|&(name, value)| (name.into(), value.into())).collect();
+        self.session.ask(Asked::List, |request| ClientMessage::List { request, room_type, filter, limit })
+    }
+
+    /// Asks to leave a room.
+    pub fn leave(&mut self, room: u32) -> Result<u32, CommandError> {
+        self.session.rooms.get(room)?;
+        self.session.ask(Asked::Leave { room }, |request| ClientMessage::Leave { request, room })
+    }
+
+    /// Sends a room a message that it answers. The message is declared at `index` and called `name`; the format decides
+    /// which is sent. Returns the number of the request.
+    pub fn request(
+        &mut self,
+        room: u32,
+        index: u32,
+        name: &str,
+        payload: &[u8],
+    ) -> Result<u32, CommandError> {
+        self.session.request(room, index, name, payload)
+    }
+
+    /// Sends a room a message that it doesn't answer; see [`request`](Self::request).
+    pub fn send(&mut self, room: u32, index: u32, name: &str, payload: &[u8]) -> Result<(), CommandError> {
+        self.session.send(room, index, name, payload)
+    }
+
+    /// Tells the node how far this client has got in a room: the version of its copy, and the last event.
+    pub fn ack(&mut self, room: u32) -> Result<(), CommandError> {
+        let copy = self.session.rooms.get(room)?;
+        let (version, sequence) = (copy.version, copy.sequence);
+        self.session.tell(&ClientMessage::Ack { room, version, sequence })
+    }
+
+    /// Asks for a snapshot. Until it comes, patches are passed over. The client does this by itself when a copy falls out of step.
+    pub fn resync(&mut self, room: u32) -> Result<(), CommandError> {
+        self.session.resync(room)
+    }
+
+    /// Asks for a pong. Returns the nonce that it will bear.
+    pub fn ping(&mut self) -> Result<u64, CommandError> {
+        self.session.ping()
+    }
+
+    /// Says goodbye. The conversation is over when the node has closed the transport.
+    pub fn goodbye(&mut self) {
+        self.session.goodbye();
+    }
+}

@@ -1,0 +1,32 @@
+//! Maps by request number and room number.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A map by a number that this client counts up itself, or that the node assigns to its rooms: nobody gains by making them collide, so the
+/// hash need not be strong, and is one multiplication.
+pub(crate) type NumberMap<T> = HashMap<u32, T, BuildHasherDefault<NumberHasher>>;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NumberHasher {
+    hash: u64,
+}
+
+impl Hasher for NumberHasher {
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        // Fibonacci hashing: 2^64 divided by the golden ratio spreads neighbours over the high bits, of which the map uses seven.
+        self.hash = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u32((self.hash as u32) ^ u32::from(byte));
+        }
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.hash
+    }
+}

@@ -1,0 +1,216 @@
+//! What the node's messages mean to a session, and the rules that they have to keep.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use playfield_wire::client::ClientMessage;
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, PROTOCOL};
+
+use super::requests::Asked;
+use super::rooms::Verdict;
+use super::session::{MESSAGE_BYTES_MAX, Session};
+use super::{ClientError, Failure, Handler, Joined, OutOfStep, RoomEvent, Welcome};
+
+impl Session {
+    /// A message from the node.
+    #[inline]
+    pub(super) fn message<H: Handler>(&mut self, body: &[u8], handler: &mut H) -> Result<(), ClientError> {
+        self.pulse.heard();
+        let message = ServerMessage::decode(self.format(), body).map_err(ClientError::Message)?;
+        if !self.welcomed {
+            check_before_welcome(&message)?;
+        }
+        match message {
+            ServerMessage::Patch { room, base, version, body } => {
+                self.patch(room, base, version, body, handler)
+            }
+            ServerMessage::Reply { request, payload } => self.reply(request, payload, handler),
+            ServerMessage::Event { room, sequence, version, message, payload } => {
+                self.rooms.event(room, sequence)?;
+                let payload = Cow::Borrowed(payload);
+                handler.event(&RoomEvent { room, sequence, version, message, payload });
+                Ok(())
+            }
+            ServerMessage::Snapshot { room, epoch, version, body } => {
+                let copy = self.rooms.snapshot(room, epoch, version)?;
+                match handler.snapshot(room, version, body) {
+                    Ok(()) => copy.is_at(version),
+                    Err(error) => {
+                        // Asking again would bring the same, so whether to is left to the handler.
+                        copy.in_step = false;
+                        handler.out_of_step(room, &OutOfStep::Snapshot(error));
+                    }
+                }
+                Ok(())
+            }
+            ServerMessage::Ping { nonce } => {
+                // A client that is leaving, or can't send so much as a pong, owes none.
+                let _ = self.tell(&ClientMessage::Pong { nonce });
+                Ok(())
+            }
+            ServerMessage::Pong { nonce } => {
+                if let Some(round_trip) = self.pulse.pong(nonce) {
+                    handler.pong(nonce, round_trip);
+                }
+                Ok(())
+            }
+            ServerMessage::Joined {
+                request,
+                room,
+                id,
+                room_type,
+                player,
+                epoch,
+                tick_hz,
+                sync_hz,
+                fingerprint,
+            } => {
+                let joined = Joined { room, id, room_type, player, epoch, tick_hz, sync_hz, fingerprint };
+                self.joined(request, &joined, handler)
+            }
+            ServerMessage::Listed { request, rooms } => {
+                if self.requests.answered(request, "a list", |asked| asked == Asked::List)? {
+                    handler.listed(request, &rooms);
+                }
+                Ok(())
+            }
+            ServerMessage::Left { request, room, code, text } => {
+                self.left(request, room, code, &text, handler)
+            }
+            ServerMessage::Error { request, room, code, text } => {
+                match request {
+                    None => handler.error(room, code, &text),
+                    Some(request) => {
+                        if self.requests.answered(request, "an error", |_| true)? {
+                            handler.failed(request, &Failure::Refused { code, text });
+                        }
+                    }
+                }
+                Ok(())
+            }
+            ServerMessage::Goodbye { code, text } => {
+                handler.goodbye(code, &text);
+                self.finish(None, handler);
+                Ok(())
+            }
+            ServerMessage::Welcome { protocol, session, resume, heartbeat_ms, max_message_bytes } => {
+                let heartbeat = Duration::from_millis(heartbeat_ms.into());
+                let welcome = Welcome { session, resume, heartbeat, message_bytes_max: max_message_bytes };
+                self.welcome(protocol, &welcome, handler)
+            }
+        }
+    }
+
+    #[inline]
+    fn patch<H: Handler>(
+        &mut self,
+        room: u32,
+        base: u64,
+        version: u64,
+        body: &[u8],
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
+        let why = match self.rooms.patch(room, base)? {
+            Verdict::Skip => return Ok(()),
+            Verdict::OutOfStep { version } => OutOfStep::Base { base, version },
+            Verdict::Apply(copy) => match handler.patch(room, version, body) {
+                Ok(()) => {
+                    copy.is_at(version);
+                    return Ok(());
+                }
+                Err(error) => OutOfStep::Patch(error),
+            },
+        };
+        // A client that is leaving needs no snapshot.
+        let _ = self.resync(room);
+        handler.out_of_step(room, &why);
+        Ok(())
+    }
+
+    #[inline]
+    fn reply<H: Handler>(
+        &mut self,
+        request: u32,
+        payload: &[u8],
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
+        // One that was given up on when its room ended is answered to nobody.
+        if self.requests.answered(request, "a reply", |asked| matches!(asked, Asked::Message { .. }))? {
+            handler.reply(request, payload);
+        }
+        Ok(())
+    }
+
+    fn joined<H: Handler>(
+        &mut self,
+        request: u32,
+        joined: &Joined<'_>,
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
+        self.rooms.joined(joined.room, joined.epoch)?;
+        if self.requests.answered(request, "a room", |asked| asked == Asked::Join)? {
+            handler.joined(request, joined);
+            return Ok(());
+        }
+        // No request to enter a room is ever given up on: it was answered before.
+        Err(ClientError::UnknownRequest { request })
+    }
+
+    fn left<H: Handler>(
+        &mut self,
+        request: Option<u32>,
+        room: u32,
+        code: ErrorCode,
+        text: &str,
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
+        self.rooms.left(room)?;
+        if let Some(request) = request {
+            self.requests.answered(request, "a left", |asked| asked == Asked::Leave { room })?;
+        }
+        for request in self.requests.give_up_room(room) {
+            handler.failed(request, &Failure::Left { code, text: Cow::Borrowed(text) });
+        }
+        handler.left(room, request, code, text);
+        Ok(())
+    }
+
+    fn welcome<H: Handler>(
+        &mut self,
+        protocol: u64,
+        welcome: &Welcome<'_>,
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
+        if std::mem::replace(&mut self.welcomed, true) {
+            return Err(ClientError::OutOfTurn { message: "a second welcome" });
+        }
+        if protocol != PROTOCOL {
+            return Err(ClientError::Protocol { protocol });
+        }
+        self.pulse.welcomed(welcome.heartbeat);
+        self.bytes_max =
+            usize::try_from(welcome.message_bytes_max).unwrap_or(usize::MAX).min(MESSAGE_BYTES_MAX);
+        handler.welcome(welcome);
+        Ok(())
+    }
+}
+
+/// A node that refuses the hello says so without a welcome; anything else has to come after it.
+fn check_before_welcome(message: &ServerMessage<'_>) -> Result<(), ClientError> {
+    let message = match message {
+        ServerMessage::Welcome { .. }
+        | ServerMessage::Error { .. }
+        | ServerMessage::Goodbye { .. }
+        | ServerMessage::Ping { .. }
+        | ServerMessage::Pong { .. } => return Ok(()),
+        ServerMessage::Joined { .. } => "a room before the welcome",
+        ServerMessage::Listed { .. } => "a list before the welcome",
+        ServerMessage::Left { .. } => "a left before the welcome",
+        ServerMessage::Reply { .. } => "a reply before the welcome",
+        ServerMessage::Event { .. } => "an event before the welcome",
+        ServerMessage::Snapshot { .. } => "a snapshot before the welcome",
+        ServerMessage::Patch { .. } => "a patch before the welcome",
+    };
+    Err(ClientError::OutOfTurn { message })
+}

@@ -1,0 +1,111 @@
+//! The rooms of a session, and how far each copy has got.
+
+use super::numbers::NumberMap;
+use super::{ClientError, CommandError};
+
+/// How far the copy of one room has got.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoomCopy {
+    pub(super) epoch: u64,
+    /// Of the copy; 0 before the first snapshot.
+    pub(super) version: u64,
+    /// Of the last event.
+    pub(super) sequence: u64,
+    /// A patch may be applied. If not, a snapshot is on its way, or was asked for, or could not be read.
+    pub(super) in_step: bool,
+}
+
+impl RoomCopy {
+    /// A snapshot or a patch was applied.
+    #[inline]
+    pub(super) fn is_at(&mut self, version: u64) {
+        self.version = version;
+        self.in_step = true;
+    }
+}
+
+/// What to do with a patch.
+#[derive(Debug)]
+pub(super) enum Verdict<'a> {
+    /// It begins where this copy is.
+    Apply(&'a mut RoomCopy),
+    /// The copy waits for a snapshot.
+    Skip,
+    /// It begins elsewhere than at the copy's version.
+    OutOfStep { version: u64 },
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Rooms {
+    copies: NumberMap<RoomCopy>,
+}
+
+impl Rooms {
+    pub(super) fn joined(&mut self, room: u32, epoch: u64) -> Result<(), ClientError> {
+        let copy = RoomCopy { epoch, version: 0, sequence: 0, in_step: false };
+        match self.copies.insert(room, copy) {
+            None => Ok(()),
+            Some(_) => Err(ClientError::RoomNumberTaken { room }),
+        }
+    }
+
+    pub(super) fn left(&mut self, room: u32) -> Result<(), ClientError> {
+        self.copies.remove(&room).map(drop).ok_or(ClientError::UnknownRoom { room, message: "a left" })
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.copies = NumberMap::default();
+    }
+
+    pub(super) fn get(&self, room: u32) -> Result<&RoomCopy, CommandError> {
+        self.copies.get(&room).ok_or(CommandError::NotJoined { room })
+    }
+
+    /// The copy waits for a snapshot from now on.
+    pub(super) fn out_of_step(&mut self, room: u32) -> Result<(), CommandError> {
+        let copy = self.copies.get_mut(&room).ok_or(CommandError::NotJoined { room })?;
+        copy.in_step = false;
+        Ok(())
+    }
+
+    pub(super) fn event(&mut self, room: u32, got: u64) -> Result<(), ClientError> {
+        let copy = self.get_mut(room, "an event")?;
+        let due = copy.sequence + 1;
+        if got != due {
+            return Err(ClientError::EventOutOfOrder { room, due, got });
+        }
+        copy.sequence = got;
+        Ok(())
+    }
+
+    /// The copy that the snapshot is for.
+    pub(super) fn snapshot(
+        &mut self,
+        room: u32,
+        epoch: u64,
+        version: u64,
+    ) -> Result<&mut RoomCopy, ClientError> {
+        let copy = self.get_mut(room, "a snapshot")?;
+        if epoch != copy.epoch {
+            return Err(ClientError::WrongEpoch { room, joined: copy.epoch, got: epoch });
+        }
+        if version < copy.version {
+            return Err(ClientError::VersionWentBack { room, version: copy.version, got: version });
+        }
+        Ok(copy)
+    }
+
+    #[inline]
+    pub(super) fn patch(&mut self, room: u32, base: u64) -> Result<Verdict<'_>, ClientError> {
+        let copy = self.get_mut(room, "a patch")?;
+        Ok(match copy.version {
+            _ if !copy.in_step => Verdict::Skip,
+            version if version != base => Verdict::OutOfStep { version },
+            _ => Verdict::Apply(copy),
+        })
+    }
+
+    fn get_mut(&mut self, room: u32, message: &'static str) -> Result<&mut RoomCopy, ClientError> {
+        self.copies.get_mut(&room).ok_or(ClientError::UnknownRoom { room, message })
+    }
+}

@@ -1,0 +1,204 @@
+//! One session: what has been said, what is waited for, and how it ends. What is heard is in `receive`.
+
+use std::time::Duration;
+
+use playfield_wire::Format;
+use playfield_wire::client::{ClientMessage, Hello, write_request, write_send};
+
+use super::pulse::{Due, Pulse};
+use super::requests::{Asked, Requests};
+use super::rooms::Rooms;
+use super::transport::Outbound;
+use super::{ClientError, CommandError, Failure, Handler};
+
+/// The longest message that is ever sent; also before the welcome tells what the node takes.
+pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 30;
+
+/// The code of a WebSocket close frame after a goodbye (RFC 6455, 7.4.1).
+const NORMAL_CLOSURE: u16 = 1000;
+
+#[derive(Debug)]
+pub(super) struct Session {
+    format: Format,
+    phase: Phase,
+    /// The hello was answered. Commands may be given before.
+    pub(super) welcomed: bool,
+    pub(super) outbound: Outbound,
+    /// The longest message that the node takes.
+    pub(super) bytes_max: usize,
+    pub(super) requests: Requests,
+    pub(super) rooms: Rooms,
+    pub(super) pulse: Pulse,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Talking,
+    /// This client has said goodbye, and waits for the end.
+    Leaving,
+    Finished,
+}
+
+impl Session {
+    pub(super) fn new(format: Format, outbound: Outbound, requests_max: usize) -> Self {
+        Self {
+            format,
+            phase: Phase::Talking,
+            welcomed: false,
+            outbound,
+            bytes_max: MESSAGE_BYTES_MAX,
+            requests: Requests::new(requests_max),
+            rooms: Rooms::default(),
+            pulse: Pulse::default(),
+        }
+    }
+
+    pub(super) fn format(&self) -> Format {
+        self.format
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.phase == Phase::Finished
+    }
+
+    /// Says hello, which comes first.
+    pub(super) fn hello(&mut self, hello: Hello<'_>) {
+        let hello = ClientMessage::Hello(hello);
+        let format = self.format;
+        // Only the node knows how long it may be, and it hasn't said yet.
+        let _ = self.outbound.message(usize::MAX, |out| hello.encode(format, out));
+    }
+
+    /// Sends a message that is answered, and waits for the answer.
+    pub(super) fn ask<'a>(
+        &mut self,
+        asked: Asked,
+        message: impl FnOnce(u32) -> ClientMessage<'a>,
+    ) -> Result<u32, CommandError> {
+        let request = self.reserve()?;
+        self.tell(&message(request))?;
+        self.requests.sent(request, asked);
+        Ok(request)
+    }
+
+    pub(super) fn request(
+        &mut self,
+        room: u32,
+        index: u32,
+        name: &str,
+        payload: &[u8],
+    ) -> Result<u32, CommandError> {
+        let request = self.reserve()?;
+        self.rooms.get(room)?;
+        let format = self.format;
+        self.write(payload, |out| write_request(format, out, room, request, index, name, payload))?;
+        self.requests.sent(request, Asked::Message { room });
+        Ok(request)
+    }
+
+    pub(super) fn send(
+        &mut self,
+        room: u32,
+        index: u32,
+        name: &str,
+        payload: &[u8],
+    ) -> Result<(), CommandError> {
+        self.check_open()?;
+        self.rooms.get(room)?;
+        let format = self.format;
+        self.write(payload, |out| write_send(format, out, room, index, name, payload))
+    }
+
+    /// Sends any other message.
+    pub(super) fn tell(&mut self, message: &ClientMessage<'_>) -> Result<(), CommandError> {
+        self.check_open()?;
+        let payload = match message {
+            ClientMessage::Create { options, .. } | ClientMessage::JoinOrCreate { options, .. } => options,
+            _ => &[][..],
+        };
+        let format = self.format;
+        self.write(payload, |out| message.encode(format, out))
+    }
+
+    pub(super) fn resync(&mut self, room: u32) -> Result<(), CommandError> {
+        self.rooms.out_of_step(room)?;
+        self.tell(&ClientMessage::Resync { room })
+    }
+
+    pub(super) fn ping(&mut self) -> Result<u64, CommandError> {
+        self.check_open()?;
+        let nonce = self.pulse.ping()?;
+        self.tell(&ClientMessage::Ping { nonce })?;
+        Ok(nonce)
+    }
+
+    pub(super) fn goodbye(&mut self) {
+        // That it is closed already is what was wanted.
+        if self.tell(&ClientMessage::Goodbye).is_ok() {
+            self.phase = Phase::Leaving;
+            self.outbound.close(NORMAL_CLOSURE);
+        }
+    }
+
+    fn check_open(&self) -> Result<(), CommandError> {
+        match self.phase {
+            Phase::Talking => Ok(()),
+            Phase::Leaving | Phase::Finished => Err(CommandError::Closed),
+        }
+    }
+
+    fn reserve(&mut self) -> Result<u32, CommandError> {
+        self.check_open()?;
+        self.requests.reserve()
+    }
+
+    #[inline]
+    fn write(&mut self, payload: &[u8], write: impl FnOnce(&mut Vec<u8>)) -> Result<(), CommandError> {
+        let bytes_max = self.bytes_max;
+        let too_large = |bytes| CommandError::TooLarge { bytes, bytes_max };
+        if payload.len() > bytes_max {
+            return Err(too_large(payload.len()));
+        }
+        self.outbound.message(bytes_max, write).map_err(too_large)?;
+        self.pulse.sent();
+        Ok(())
+    }
+
+    pub(super) fn advance<H: Handler>(&mut self, now: Duration, handler: &mut H) {
+        match self.pulse.advance(now) {
+            Due::Nothing => {}
+            // It can only be refused for being past the node's limit, and then no message can be sent at all.
+            Due::Ping => {
+                let nonce = self.pulse.probe();
+                if self.tell(&ClientMessage::Ping { nonce }).is_err() {
+                    self.pulse.sent();
+                }
+            }
+            Due::Silent { silence } => self.finish(Some(ClientError::Silent { silence }), handler),
+        }
+    }
+
+    /// The node ended the transport, on WebSocket by a close frame.
+    pub(super) fn end<H: Handler>(&mut self, close_code: Option<u16>, handler: &mut H) {
+        let error = match self.phase {
+            Phase::Talking => Some(ClientError::Ended { close_code }),
+            Phase::Leaving | Phase::Finished => None,
+        };
+        self.finish(error, handler);
+    }
+
+    /// Nothing more is said or heard.
+    pub(super) fn finish<H: Handler>(&mut self, error: Option<ClientError>, handler: &mut H) {
+        if self.is_finished() {
+            return;
+        }
+        self.phase = Phase::Finished;
+        self.outbound.close(error.as_ref().map_or(NORMAL_CLOSURE, ClientError::close_code));
+        self.pulse.stop();
+        self.rooms.clear();
+        for request in self.requests.give_up_all() {
+            handler.failed(request, &Failure::Closed);
+        }
+        handler.closed(error.as_ref());
+    }
+}

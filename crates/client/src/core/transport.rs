@@ -1,0 +1,262 @@
+//! Both directions of a connection: how the bytes that arrive are cut into messages, and messages become bytes to send.
+
+use playfield_websocket::handshake::{ClientHandshake, HandshakeError, HeadLimits, Response};
+use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode, encode_close, encode_with};
+use playfield_wire::Format;
+use playfield_wire::framing::{Framing, HEADER_BYTES, PREAMBLE, write_frame_with};
+
+use super::{ClientError, Masks, Transport};
+
+/// An output buffer past this is given back once it is empty.
+const IDLE_OUTPUT_BYTES_MAX: usize = 4 << 10;
+
+/// Both directions, at their beginning.
+pub(super) fn open(
+    transport: Transport,
+    format: Format,
+    message_bytes_max: usize,
+) -> Result<(Inbound, Outbound), HandshakeError> {
+    match transport {
+        Transport::Native => {
+            let inbound = Inbound::Native(Framing { message_bytes_max });
+            Ok((inbound, Outbound { ready: PREAMBLE.to_vec(), held: None, frames: Frames::Native }))
+        }
+        Transport::WebSocket { host, target, key, masks } => {
+            let handshake = ClientHandshake::new(&host, &target, key, &[], &[])?;
+            let opcode = match format {
+                Format::Packed => Opcode::Binary,
+                Format::Json => Opcode::Text,
+            };
+            let frames = Frames::WebSocket { opcode, masks, closed: false };
+            // Nothing may follow the request until it is answered (RFC 6455, 4.1).
+            let outbound = Outbound { ready: handshake.request().to_vec(), held: Some(Vec::new()), frames };
+            Ok((Inbound::Handshake { handshake: Box::new(handshake), message_bytes_max }, outbound))
+        }
+    }
+}
+
+/// How the bytes that arrive are cut.
+#[derive(Debug)]
+pub(super) enum Inbound {
+    Native(Framing),
+    Handshake { handshake: Box<ClientHandshake>, message_bytes_max: usize },
+    WebSocket(Decoder),
+}
+
+/// What stands at the front of the input.
+#[derive(Debug)]
+pub(super) enum Piece<'a> {
+    /// A message of the protocol.
+    Message(&'a [u8]),
+    /// WebSocket's own ping, to be answered by [`Outbound::pong`].
+    Ping(&'a [u8]),
+    /// WebSocket's own pong, or a fragment of a message: no more than a sign of life.
+    Alive,
+    /// The WebSocket handshake is done: [`Outbound::release`].
+    Upgraded,
+    /// A WebSocket close frame, with its code.
+    Close(Option<u16>),
+}
+
+impl Inbound {
+    /// Takes the first piece off the front of `input`, with the number of its bytes. `None` if more are needed.
+    #[inline]
+    pub(super) fn next<'a>(
+        &'a mut self,
+        format: Format,
+        input: &'a mut [u8],
+    ) -> Result<Option<(usize, Piece<'a>)>, ClientError> {
+        match self {
+            Self::Native(framing) => {
+                let frame = framing.decode(input).map_err(ClientError::Frame)?;
+                Ok(frame.map(|frame| (frame.consumed, Piece::Message(frame.body))))
+            }
+            Self::WebSocket(decoder) => {
+                let decoded = decoder.decode(input).map_err(ClientError::WebSocket)?;
+                if decoded.consumed == 0 {
+                    return Ok(None);
+                }
+                let piece = match decoded.item {
+                    Some(Item::Binary(body)) if format == Format::Packed => Piece::Message(body),
+                    Some(Item::Text(body)) if format == Format::Json => Piece::Message(body.as_bytes()),
+                    Some(Item::Binary(_) | Item::Text(_)) => {
+                        return Err(ClientError::WrongFormat { agreed: format });
+                    }
+                    Some(Item::Ping(payload)) => Piece::Ping(payload),
+                    Some(Item::Pong(_)) | None => Piece::Alive,
+                    Some(Item::Close(close)) => Piece::Close(close.map(|close| close.code)),
+                };
+                Ok(Some((decoded.consumed, piece)))
+            }
+            Self::Handshake { handshake, message_bytes_max } => {
+                let response = handshake.parse_response(input, &HeadLimits::default());
+                match response.map_err(ClientError::Handshake)? {
+                    Response::Partial => Ok(None),
+                    Response::Complete { head_bytes, .. } => {
+                        let limits = Limits { message_bytes_max: *message_bytes_max };
+                        *self = Self::WebSocket(Decoder::new(Role::Client, limits));
+                        Ok(Some((head_bytes, Piece::Upgraded)))
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many bytes to add to the incomplete piece `partial` before it is worth another look.
+    pub(super) fn missing(&self, partial: &[u8]) -> Result<usize, ClientError> {
+        let (whole, header) = match self {
+            Self::Native(framing) => {
+                (framing.frame_bytes(partial).map_err(ClientError::Frame)?, HEADER_BYTES)
+            }
+            // The length of a WebSocket header shows byte by byte.
+            Self::WebSocket(decoder) => {
+                (decoder.frame_bytes(partial).map_err(ClientError::WebSocket)?, partial.len() + 1)
+            }
+            // A head ends where it ends. What follows it is dealt with after it.
+            Self::Handshake { .. } => (None, usize::MAX),
+        };
+        Ok(whole.unwrap_or(header).saturating_sub(partial.len()))
+    }
+}
+
+/// Bytes to send.
+#[derive(Debug)]
+pub(super) struct Outbound {
+    ready: Vec<u8>,
+    /// Frames that wait for the WebSocket handshake.
+    held: Option<Vec<u8>>,
+    frames: Frames,
+}
+
+#[derive(Debug)]
+enum Frames {
+    Native,
+    WebSocket {
+        opcode: Opcode,
+        masks: Masks,
+        /// The close frame, after which there is none, has been written.
+        closed: bool,
+    },
+}
+
+impl Outbound {
+    /// Appends a message. One past `bytes_max` is taken back, and its length returned as the error.
+    #[inline]
+    pub(super) fn message(
+        &mut self,
+        bytes_max: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), usize> {
+        let out = self.held.as_mut().unwrap_or(&mut self.ready);
+        let start = out.len();
+        let bytes = match &mut self.frames {
+            Frames::Native => {
+                write_frame_with(out, write);
+                out.len() - start - HEADER_BYTES
+            }
+            Frames::WebSocket { opcode, masks, closed: false } => {
+                encode_with(out, *opcode, Some(masks.draw()), |out| {
+                    let body = out.len();
+                    write(out);
+                    out.len() - body
+                })
+            }
+            Frames::WebSocket { closed: true, .. } => 0,
+        };
+        if bytes <= bytes_max {
+            return Ok(());
+        }
+        out.truncate(start);
+        Err(bytes)
+    }
+
+    /// Answers WebSocket's own ping.
+    pub(super) fn pong(&mut self, payload: &[u8]) {
+        if let Frames::WebSocket { masks, closed: false, .. } = &mut self.frames {
+            encode(&mut self.ready, Opcode::Pong, payload, Some(masks.draw()));
+        }
+    }
+
+    /// Ends WebSocket's frames with a close frame; native framing has none. Without a handshake there is nothing to close.
+    pub(super) fn close(&mut self, code: u16) {
+        if self.held.take().is_some() {
+            return;
+        }
+        if let Frames::WebSocket { masks, closed, .. } = &mut self.frames
+            && !std::mem::replace(closed, true)
+        {
+            encode_close(&mut self.ready, code, "", Some(masks.draw()));
+        }
+    }
+
+    /// The handshake is done: what waited for it can be sent.
+    pub(super) fn release(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.ready.extend_from_slice(&held);
+        }
+    }
+
+    /// How many bytes wait to be taken or for the handshake.
+    pub(super) fn bytes(&self) -> usize {
+        self.ready.len() + self.held.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Moves what can be sent behind `out`.
+    #[inline]
+    pub(super) fn take(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.ready);
+        if self.ready.capacity() > IDLE_OUTPUT_BYTES_MAX {
+            self.ready = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{IDLE_OUTPUT_BYTES_MAX, Outbound, open};
+    use crate::core::{Masks, Transport};
+    use playfield_wire::Format;
+
+    fn outbound(transport: Transport) -> Outbound {
+        let (_, mut outbound) = open(transport, Format::Packed, 100).unwrap();
+        outbound.release();
+        outbound.take(&mut Vec::new());
+        outbound
+    }
+
+    fn web_socket() -> Transport {
+        let (host, target) = ("here".to_owned(), "/".to_owned());
+        Transport::WebSocket { host, target, key: [0; 16], masks: Masks::seeded([0; 16]) }
+    }
+
+    #[test]
+    fn a_message_past_the_limit_is_taken_back() {
+        for transport in [Transport::Native, web_socket()] {
+            let mut outbound = outbound(transport);
+            assert_eq!(outbound.message(3, |out| out.extend_from_slice(b"four")), Err(4));
+            assert_eq!(outbound.bytes(), 0);
+            assert_eq!(outbound.message(3, |out| out.extend_from_slice(b"3ee")), Ok(()));
+            assert!(outbound.bytes() > 3);
+        }
+    }
+
+    #[test]
+    fn nothing_follows_the_close_frame() {
+        let mut outbound = outbound(web_socket());
+        outbound.close(1000);
+        let bytes = outbound.bytes();
+        outbound.close(1000);
+        outbound.pong(b"late");
+        outbound.message(9, |out| out.push(1)).unwrap();
+        assert_eq!(outbound.bytes(), bytes);
+    }
+
+    #[test]
+    fn a_large_buffer_is_given_back() {
+        let mut outbound = outbound(Transport::Native);
+        let body = vec![7; IDLE_OUTPUT_BYTES_MAX];
+        outbound.message(usize::MAX, |out| out.extend_from_slice(&body)).unwrap();
+        outbound.take(&mut Vec::new());
+        assert_eq!(outbound.ready.capacity(), 0);
+    }
+}

@@ -1,0 +1,256 @@
+//! A whole conversation, its node's side written by hand from the specification: in both formats, over both transports, and with the
+//! bytes cut at every place.
+
+mod support;
+
+use std::time::Duration;
+
+use playfield_client::core::{Client, Event, EventQueue, Failure, Joined, RoomEvent, Welcome};
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::RoomInfo;
+use playfield_wire::{ErrorCode, Format};
+
+use support::{Node, Said, WAYS, config};
+
+/// What the client does, and what the node says then.
+struct Step {
+    acts: fn(&mut Client),
+    packed: &'static [&'static [u8]],
+    json: &'static [&'static str],
+}
+
+const STEPS: [Step; 3] = [
+    Step {
+        acts: |client| assert_eq!(client.join("r"), Ok(1)),
+        packed: &[
+            b"\x41\x01\x07\x02tk\xe8\x07\x80\x08",
+            b"\x42\x01\x01\x01r\x05table\x04\x03\x14\x0a\x63",
+            b"\x47\x01\x03\x05\"s\"",
+        ],
+        json: &[
+            r#"{"type":"welcome","protocol":1,"session":7,"resume":"dGs=","heartbeat_ms":1000,"max_message_bytes":1024}"#,
+            r#"{"type":"joined","request":1,"room":1,"id":"r","room_type":"table","player":4,"epoch":3,"tick_hz":20,"sync_hz":10,"fingerprint":99}"#,
+            r#"{"type":"snapshot","room":1,"epoch":3,"version":5,"state":"s"}"#,
+        ],
+    },
+    Step {
+        acts: |client| {
+            assert_eq!(client.request(1, 0, "draw", b"1"), Ok(2));
+            assert_eq!(client.request(1, 0, "draw", b"2"), Ok(3));
+            assert_eq!(client.list(Some("table"), &[("map", "sea")], 9), Ok(4));
+            assert_eq!(client.ping(), Ok(1));
+        },
+        packed: &[
+            b"\x48\x01\x05\x02[]",
+            b"\x46\x01\x01\x07\x00{}",
+            b"\x45\x0217",
+            b"\x4b\x01\x03\x00\x0e\x02no",
+            b"\x43\x04\x01\x01r\x05table\x02\x08\x01\x01\x03map\x03sea",
+            b"\x4a\x01",
+            b"\x49\x2a",
+            b"\x4b\x00\x01\x01\x0e\x05never",
+            b"\x48\x01\x07\x01[]",
+        ],
+        json: &[
+            r#"{"type":"patch","room":1,"base":5,"version":7,"ops":[]}"#,
+            r#"{"type":"event","room":1,"sequence":1,"version":7,"message":"dealt","payload":{}}"#,
+            r#"{"type":"reply","request":2,"payload":17}"#,
+            r#"{"type":"error","request":3,"code":"refused","text":"no"}"#,
+            r#"{"type":"listed","request":4,"rooms":[{"id":"r","room_type":"table","players":2,"capacity":8,"locked":true,"metadata":{"map":"sea"}}]}"#,
+            r#"{"type":"pong","nonce":1}"#,
+            r#"{"type":"ping","nonce":42}"#,
+            r#"{"type":"error","room":1,"code":"refused","text":"never"}"#,
+            r#"{"type":"patch","room":1,"base":7,"version":8,"ops":[]}"#,
+        ],
+    },
+    Step {
+        acts: |client| {
+            client.ack(1).unwrap();
+            client.send(1, 2, "nudge", b"3").unwrap();
+            assert_eq!(client.leave(1), Ok(5));
+            assert_eq!(client.list(None, &[], 0), Ok(6));
+        },
+        packed: &[b"\x44\x01\x05\x01\x1b\x00", b"\x4c\x17\x03bye"],
+        json: &[
+            r#"{"type":"left","request":5,"room":1,"code":"left","text":""}"#,
+            r#"{"type":"goodbye","code":"shutting_down","text":"bye"}"#,
+        ],
+    },
+];
+
+fn expected_events(format: Format) -> Vec<Event> {
+    let event = match format {
+        Format::Packed => MessageRef::Index(0),
+        Format::Json => MessageRef::Name("dealt".into()),
+    };
+    let refused = |text: &str| Failure::Refused { code: ErrorCode::Refused, text: text.to_owned().into() };
+    vec![
+        Event::Welcome(Welcome {
+            session: 7,
+            resume: b"tk".to_vec().into(),
+            heartbeat: Duration::from_millis(1000),
+            message_bytes_max: 1024,
+        }),
+        Event::Joined {
+            request: 1,
+            joined: Joined {
+                room: 1,
+                id: "r".into(),
+                room_type: "table".into(),
+                player: 4,
+                epoch: 3,
+                tick_hz: 20,
+                sync_hz: 10,
+                fingerprint: 99,
+            },
+        },
+        Event::Snapshot { room: 1, version: 5, body: b"\"s\"".to_vec() },
+        Event::Patch { room: 1, version: 7, body: b"[]".to_vec() },
+        Event::Event(RoomEvent {
+            room: 1,
+            sequence: 1,
+            version: 7,
+            message: event,
+            payload: b"{}".to_vec().into(),
+        }),
+        Event::Reply { request: 2, payload: b"17".to_vec() },
+        Event::Failed { request: 3, failure: refused("no") },
+        Event::Listed {
+            request: 4,
+            rooms: vec![RoomInfo {
+                id: "r".into(),
+                room_type: "table".into(),
+                players: 2,
+                capacity: 8,
+                locked: true,
+                metadata: vec![("map".into(), "sea".into())],
+            }],
+        },
+        Event::Pong { nonce: 1, round_trip: Duration::ZERO },
+        Event::Error { room: Some(1), code: ErrorCode::Refused, text: "never".to_owned() },
+        Event::Patch { room: 1, version: 8, body: b"[]".to_vec() },
+        Event::Left { room: 1, request: Some(5), code: ErrorCode::Left, text: String::new() },
+        Event::Goodbye { code: ErrorCode::ShuttingDown, text: "bye".to_owned() },
+        Event::Failed { request: 6, failure: Failure::Closed },
+        Event::Closed { error: None },
+    ]
+}
+
+fn expected_said(format: Format) -> Vec<Said> {
+    let message = |index, name: &'static str| match format {
+        Format::Packed => MessageRef::Index(index),
+        Format::Json => MessageRef::Name(name.into()),
+    };
+    use playfield_wire::client::ClientMessage as Message;
+    let room_type = Some("table".into());
+    let filter = vec![("map".into(), "sea".into())];
+    [
+        Message::Join { request: 1, room: "r".into() },
+        Message::Request { room: 1, request: 2, message: message(0, "draw"), payload: b"1" },
+        Message::Request { room: 1, request: 3, message: message(0, "draw"), payload: b"2" },
+        Message::List { request: 4, room_type, filter, limit: 9 },
+        Message::Ping { nonce: 1 },
+        Message::Pong { nonce: 42 },
+        Message::Ack { room: 1, version: 8, sequence: 1 },
+        Message::Send { room: 1, message: message(2, "nudge"), payload: b"3" },
+        Message::Leave { request: 5, room: 1 },
+        Message::List { request: 6, room_type: None, filter: Vec::new(), limit: 0 },
+    ]
+    .iter()
+    .map(support::said)
+    .collect()
+}
+
+/// Holds the conversation, each of the node's turns cut into pieces by `cut`, and returns what was told and what was said.
+fn converse(
+    format: Format,
+    web_socket: bool,
+    cut: impl Fn(usize, &[u8]) -> Vec<Vec<u8>>,
+) -> (Vec<Event>, Vec<Said>) {
+    let mut client = Client::new(config(format, web_socket)).unwrap();
+    let mut node = Node::new(format, web_socket);
+    let mut queue = EventQueue::new();
+    let (mut events, mut said) = (Vec::new(), Vec::new());
+    for (turn, step) in STEPS.iter().enumerate() {
+        (step.acts)(&mut client);
+        let mut out = Vec::new();
+        client.take_output(&mut out);
+        said.extend(node.read(&out));
+        let bytes = match format {
+            Format::Packed => step.packed.iter().flat_map(|body| node.frame(body)).collect::<Vec<_>>(),
+            Format::Json => step.json.iter().flat_map(|body| node.frame(body.as_bytes())).collect(),
+        };
+        for mut piece in cut(turn, &bytes) {
+            client.received(&mut piece, &mut queue);
+        }
+        events.extend(std::iter::from_fn(|| queue.pop()));
+        let mut out = Vec::new();
+        client.take_output(&mut out);
+        said.extend(node.read(&out));
+    }
+    assert!(client.is_finished());
+    (events, said)
+}
+
+fn check(format: Format, web_socket: bool, how: &str, cut: impl Fn(usize, &[u8]) -> Vec<Vec<u8>>) {
+    let (events, mut said) = converse(format, web_socket, cut);
+    let way = format!("{format}, {}, {how}", if web_socket { "WebSocket" } else { "native" });
+    assert_eq!(events, expected_events(format), "{way}");
+    assert_eq!(said.remove(0), Said::Hello { name: "Ann".to_owned() }, "{way}");
+    if web_socket {
+        assert_eq!(said.pop(), Some(Said::Close(Some(1000))), "{way}");
+    }
+    assert_eq!(said, expected_said(format), "{way}");
+}
+
+#[test]
+fn the_conversation_is_as_the_specification_has_it() {
+    for (format, web_socket) in WAYS {
+        check(format, web_socket, "whole", |_, bytes| vec![bytes.to_vec()]);
+    }
+}
+
+#[test]
+fn it_makes_no_difference_where_the_bytes_are_cut() {
+    for (format, web_socket) in WAYS {
+        check(format, web_socket, "byte by byte", |_, bytes| bytes.chunks(1).map(<[u8]>::to_vec).collect());
+        for size in [2, 3, 5, 7, 64] {
+            check(format, web_socket, &format!("every {size} bytes"), |_, bytes| {
+                bytes.chunks(size).map(<[u8]>::to_vec).collect()
+            });
+        }
+        for turn in 0..STEPS.len() {
+            // A turn is not known before the conversation is held, so cut until there is nothing left to cut.
+            for at in 1.. {
+                let longer = std::cell::Cell::new(false);
+                check(format, web_socket, &format!("turn {turn} at byte {at}"), |this, bytes| {
+                    if this != turn || at >= bytes.len() {
+                        return vec![bytes.to_vec()];
+                    }
+                    longer.set(true);
+                    vec![bytes[..at].to_vec(), bytes[at..].to_vec()]
+                });
+                if !longer.get() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_follows_the_handshake_until_it_is_answered() {
+    let mut client = Client::new(config(Format::Packed, true)).unwrap();
+    client.join("r").unwrap();
+    let mut out = Vec::new();
+    client.take_output(&mut out);
+    assert!(out.ends_with(b"\r\n\r\n"), "only the request");
+    assert!(client.output_bytes() > 0, "the hello and the join wait");
+
+    let mut node = Node::new(Format::Packed, true);
+    assert!(node.read(&out).is_empty());
+    client.received(&mut node.take_answer(), &mut EventQueue::new());
+    let mut out = Vec::new();
+    client.take_output(&mut out);
+    assert_eq!(node.read(&out).len(), 2);
+}

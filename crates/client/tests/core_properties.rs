@@ -1,0 +1,109 @@
+//! What holds for any bytes.
+
+mod support;
+
+use playfield_client::core::{Client, Event, EventQueue};
+use playfield_wire::Format;
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, framing};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use support::{Talk, config, joined, patch, snapshot, welcome};
+
+fn way() -> impl Strategy<Value = (Format, bool)> {
+    prop::sample::select(support::WAYS.to_vec())
+}
+
+/// Messages with numbers so small that many of them mean something.
+fn message() -> impl Strategy<Value = ServerMessage<'static>> {
+    let (n, v) = (0..4_u32, 0..4_u64);
+    let code = prop::sample::select(vec![ErrorCode::Busy, ErrorCode::Kicked, ErrorCode::TooSlow]);
+    prop_oneof![
+        (n.clone(), n.clone(), v.clone()).prop_map(|(request, room, epoch)| joined(request, room, epoch)),
+        (n.clone(), v.clone(), v.clone()).prop_map(|(room, epoch, version)| snapshot(room, epoch, version)),
+        (n.clone(), v.clone(), v.clone()).prop_map(|(room, base, more)| patch(room, base, base + more)),
+        n.clone().prop_map(|request| ServerMessage::Reply { request, payload: b"1" }),
+        n.clone().prop_map(|request| ServerMessage::Listed { request, rooms: vec![] }),
+        (n.clone(), v.clone()).prop_map(|(room, sequence)| {
+            let message = MessageRef::Index(0);
+            ServerMessage::Event { room, sequence, version: 1, message, payload: b"1" }
+        }),
+        (prop::option::of(n.clone()), n.clone(), code.clone())
+            .prop_map(|(request, room, code)| ServerMessage::Left { request, room, code, text: "x".into() }),
+        (prop::option::of(n.clone()), prop::option::of(n), code)
+            .prop_map(|(request, room, code)| ServerMessage::Error { request, room, code, text: "x".into() }),
+        v.clone().prop_map(|nonce| ServerMessage::Ping { nonce }),
+        v.prop_map(|nonce| ServerMessage::Pong { nonce }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_a_client_panic(
+        (format, web_socket) in way(),
+        answered: bool,
+        pieces in vec(vec(any::<u8>(), 0..64), 0..8),
+    ) {
+        let mut talk = Talk::new(format, web_socket);
+        talk.client.join("r").unwrap();
+        talk.heard();
+        if answered {
+            let mut bytes = talk.node.take_answer();
+            talk.client.received(&mut bytes, &mut talk.events);
+        }
+        for mut piece in pieces {
+            talk.client.received(&mut piece, &mut talk.events);
+        }
+        talk.client.ended(&mut talk.events);
+        let events = talk.all_events();
+        let ends = events.iter().filter(|event| matches!(event, Event::Closed { .. })).count();
+        prop_assert_eq!(ends, 1);
+        let is_last = matches!(events.last(), Some(Event::Closed { .. }));
+        prop_assert!(is_last);
+    }
+
+    #[test]
+    fn no_frames_make_a_client_panic(bodies in vec(vec(0x40..0x50_u8, 1..20), 0..20)) {
+        let mut talk = Talk::welcomed();
+        for body in bodies {
+            let mut bytes = talk.node.frame(&body);
+            talk.client.received(&mut bytes, &mut talk.events);
+        }
+    }
+
+    #[test]
+    fn whatever_is_said_each_request_ends_once_and_cuts_make_no_difference(
+        messages in vec(message(), 0..40),
+        size in 1..40_usize,
+    ) {
+        let told = |size: usize| {
+            let mut client = Client::new(config(Format::Packed, false)).unwrap();
+            let mut queue = EventQueue::new();
+            let requests =
+                [client.join("r").unwrap(), client.join("s").unwrap(), client.list(None, &[], 0).unwrap()];
+            let mut bytes = Vec::new();
+            for message in std::iter::once(&welcome(0, 1000)).chain(&messages) {
+                framing::write_frame_with(&mut bytes, |out| message.encode(Format::Packed, out));
+            }
+            for piece in bytes.chunks_mut(size) {
+                client.received(piece, &mut queue);
+            }
+            client.ended(&mut queue);
+            let events: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+            (requests, events)
+        };
+        let (requests, events) = told(usize::MAX);
+        for request in requests {
+            let ends = events.iter().filter(|event| match event {
+                Event::Joined { request: ended, .. }
+                | Event::Listed { request: ended, .. }
+                | Event::Failed { request: ended, .. } => *ended == request,
+                _ => false,
+            });
+            prop_assert_eq!(ends.count(), 1);
+        }
+        prop_assert_eq!(told(size).1, events);
+    }
+}

@@ -1,0 +1,432 @@
+//! What the node may not do, what the client may not, and what follows.
+
+mod support;
+
+use std::time::Duration;
+
+use playfield_client::core::{
+    Client, ClientError, CommandError, Event, EventQueue, Failure, Handler, OutOfStep,
+};
+use playfield_wire::framing::FrameError;
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{DecodeError, ErrorCode, Format};
+
+use support::{Said, Talk, config, joined, patch, snapshot, welcome};
+
+/// The connection is over for this reason.
+fn assert_closed(talk: &mut Talk, error: ClientError) {
+    let closed = talk.all_events().pop();
+    assert_eq!(closed, Some(Event::Closed { error: Some(error) }));
+    assert!(talk.client.is_finished());
+    assert_eq!(talk.client.join("r"), Err(CommandError::Closed));
+    talk.says(&welcome(0, 0));
+    assert_eq!(talk.all_events(), [], "nothing is heard after the end");
+}
+
+fn other(said: &str) -> Said {
+    Said::Other(said.to_owned())
+}
+
+// Versions.
+
+#[test]
+fn a_patch_that_begins_elsewhere_is_not_applied_and_a_snapshot_is_asked_for_once() {
+    let mut talk = Talk::in_room();
+    talk.says(&patch(1, 6, 7));
+    let why = OutOfStep::Base { base: 6, version: 5 };
+    assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why }]);
+    assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+
+    // Those on their way are passed over, also one that would fit.
+    talk.says(&patch(1, 7, 8));
+    talk.says(&patch(1, 5, 8));
+    assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
+
+    talk.says(&snapshot(1, 3, 8));
+    assert!(matches!(talk.event(), Event::Snapshot { version: 8, .. }));
+    talk.says(&patch(1, 8, 9));
+    assert!(matches!(talk.event(), Event::Patch { version: 9, .. }));
+}
+
+#[test]
+fn a_patch_that_comes_twice_is_applied_once() {
+    let mut talk = Talk::in_room();
+    talk.says(&patch(1, 5, 6));
+    assert!(matches!(talk.event(), Event::Patch { version: 6, .. }));
+    talk.says(&patch(1, 5, 6));
+    let why = OutOfStep::Base { base: 5, version: 6 };
+    assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why }]);
+}
+
+#[test]
+fn events_and_replies_come_through_while_a_snapshot_is_awaited() {
+    let mut talk = Talk::in_room();
+    let request = talk.client.request(1, 0, "draw", b"").unwrap();
+    talk.client.resync(1).unwrap();
+    talk.says(&patch(1, 5, 6));
+    let message = playfield_wire::message::MessageRef::Index(0);
+    talk.says(&ServerMessage::Event { room: 1, sequence: 1, version: 6, message, payload: b"" });
+    talk.says(&ServerMessage::Reply { request, payload: b"" });
+    assert!(matches!(talk.event(), Event::Event(event) if event.version == 6));
+    assert!(matches!(talk.event(), Event::Reply { .. }));
+}
+
+#[test]
+fn a_snapshot_of_another_epoch_ends_the_connection() {
+    let mut talk = Talk::in_room();
+    talk.says(&snapshot(1, 4, 6));
+    assert_closed(&mut talk, ClientError::WrongEpoch { room: 1, joined: 3, got: 4 });
+}
+
+#[test]
+fn a_snapshot_older_than_the_copy_ends_the_connection() {
+    let mut talk = Talk::in_room();
+    talk.says(&snapshot(1, 3, 4));
+    assert_closed(&mut talk, ClientError::VersionWentBack { room: 1, version: 5, got: 4 });
+}
+
+#[test]
+fn a_missing_event_ends_the_connection() {
+    for (first, got) in [(1, 3), (1, 1), (2, 2), (u64::MAX, u64::MAX)] {
+        let mut talk = Talk::in_room();
+        let event = |sequence| {
+            let message = playfield_wire::message::MessageRef::Index(0);
+            ServerMessage::Event { room: 1, sequence, version: 5, message, payload: b"" }
+        };
+        talk.says(&event(first));
+        talk.says(&event(got));
+        let due = if first == 1 { 2 } else { 1 };
+        assert_closed(&mut talk, ClientError::EventOutOfOrder { room: 1, due, got });
+    }
+}
+
+/// A handler whose mirror can't read what it is given.
+#[derive(Default)]
+struct Blind {
+    queue: EventQueue,
+}
+
+impl Handler for Blind {
+    fn snapshot(&mut self, _: u32, version: u64, _: &[u8]) -> Result<(), DecodeError> {
+        if version == 5 { Ok(()) } else { Err(DecodeError::new(0, "blind")) }
+    }
+
+    fn patch(&mut self, _: u32, _: u64, _: &[u8]) -> Result<(), DecodeError> {
+        Err(DecodeError::new(0, "blind"))
+    }
+
+    fn out_of_step(&mut self, room: u32, why: &OutOfStep) {
+        self.queue.out_of_step(room, why);
+    }
+}
+
+#[test]
+fn a_patch_that_cant_be_applied_is_mended_by_a_snapshot() {
+    let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
+    let mut bytes = talk.node.write(&patch(1, 5, 6));
+    talk.client.received(&mut bytes, &mut blind);
+    let why = OutOfStep::Patch(DecodeError::new(0, "blind"));
+    assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
+    assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+}
+
+#[test]
+fn a_snapshot_that_cant_be_read_is_not_asked_for_again() {
+    let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
+    let mut bytes = talk.node.write(&snapshot(1, 3, 6));
+    bytes.extend(talk.node.write(&patch(1, 6, 7)));
+    talk.client.received(&mut bytes, &mut blind);
+    let why = OutOfStep::Snapshot(DecodeError::new(0, "blind"));
+    assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
+    assert_eq!((blind.queue.pop(), talk.heard()), (None, vec![]), "the patch is passed over");
+}
+
+// Rooms and requests.
+
+#[test]
+fn whatever_names_a_room_that_was_not_joined_ends_the_connection() {
+    let message = playfield_wire::message::MessageRef::Index(0);
+    let cases = [
+        (patch(2, 1, 2), "a patch"),
+        (snapshot(2, 3, 1), "a snapshot"),
+        (ServerMessage::Event { room: 2, sequence: 1, version: 1, message, payload: b"" }, "an event"),
+        (ServerMessage::Left { request: None, room: 2, code: ErrorCode::Kicked, text: "".into() }, "a left"),
+    ];
+    for (stray, message) in cases {
+        let mut talk = Talk::in_room();
+        talk.says(&stray);
+        assert_closed(&mut talk, ClientError::UnknownRoom { room: 2, message });
+    }
+}
+
+#[test]
+fn two_rooms_with_one_number_end_the_connection() {
+    let mut talk = Talk::in_room();
+    let request = talk.client.join("s").unwrap();
+    talk.says(&joined(request, 1, 3));
+    assert_closed(&mut talk, ClientError::RoomNumberTaken { room: 1 });
+}
+
+#[test]
+fn an_answer_to_nothing_ends_the_connection() {
+    for answer in [
+        ServerMessage::Reply { request: 77, payload: b"" },
+        ServerMessage::Listed { request: 77, rooms: vec![] },
+        joined(77, 2, 3),
+        ServerMessage::Error { request: Some(77), room: None, code: ErrorCode::Busy, text: "".into() },
+        ServerMessage::Left { request: Some(77), room: 1, code: ErrorCode::Left, text: "".into() },
+    ] {
+        let mut talk = Talk::in_room();
+        talk.says(&answer);
+        assert_closed(&mut talk, ClientError::UnknownRequest { request: 77 });
+    }
+}
+
+#[test]
+fn an_answer_of_another_kind_ends_the_connection() {
+    type Make = fn(u32) -> ServerMessage<'static>;
+    let cases: [(Make, _); 4] = [
+        (|request| ServerMessage::Reply { request, payload: b"" }, "a reply"),
+        (|request| joined(request, 2, 3), "a room"),
+        (|request| ServerMessage::Listed { request, rooms: vec![] }, "a list"),
+        (
+            |request| {
+                let (request, code) = (Some(request), ErrorCode::Left);
+                ServerMessage::Left { request, room: 1, code, text: "".into() }
+            },
+            "a left",
+        ),
+    ];
+    for (which, (make, answer)) in cases.into_iter().enumerate() {
+        let mut talk = Talk::in_room();
+        let list = talk.client.list(None, &[], 0).unwrap();
+        let message = talk.client.request(1, 0, "draw", b"").unwrap();
+        let request = if which == 2 { message } else { list };
+        talk.says(&make(request));
+        assert_closed(&mut talk, ClientError::WrongAnswer { request, answer });
+    }
+}
+
+#[test]
+fn a_room_that_ends_fails_what_it_was_asked_and_nothing_else() {
+    let mut talk = Talk::in_room();
+    let asked = talk.client.request(1, 0, "draw", b"").unwrap();
+    let list = talk.client.list(None, &[], 0).unwrap();
+    let (code, text) = (ErrorCode::Kicked, "out");
+    talk.says(&ServerMessage::Left { request: None, room: 1, code, text: text.into() });
+    let failure = Failure::Left { code, text: text.into() };
+    let expected = [
+        Event::Failed { request: asked, failure },
+        Event::Left { room: 1, request: None, code, text: text.to_owned() },
+    ];
+    assert_eq!(talk.all_events(), expected);
+
+    // The answer to a message that crossed the end.
+    let code = ErrorCode::NotJoined;
+    talk.says(&ServerMessage::Error { request: Some(asked), room: None, code, text: "".into() });
+    assert_eq!(talk.all_events(), []);
+    talk.says(&ServerMessage::Listed { request: list, rooms: vec![] });
+    assert!(matches!(talk.event(), Event::Listed { .. }));
+    assert_eq!(talk.client.send(1, 0, "draw", b""), Err(CommandError::NotJoined { room: 1 }));
+}
+
+#[test]
+fn commands_name_rooms_that_the_client_is_in() {
+    let mut talk = Talk::in_room();
+    let refused = CommandError::NotJoined { room: 2 };
+    assert_eq!(talk.client.request(2, 0, "draw", b""), Err(refused));
+    assert_eq!(talk.client.send(2, 0, "draw", b""), Err(refused));
+    assert_eq!(talk.client.leave(2), Err(refused));
+    assert_eq!(talk.client.ack(2), Err(refused));
+    assert_eq!(talk.client.resync(2), Err(refused));
+    assert_eq!(talk.heard(), []);
+}
+
+#[test]
+fn a_message_longer_than_the_node_takes_is_not_sent() {
+    let mut talk = Talk::in_room();
+    let bytes_max = 1000;
+    // Four bytes go before the payload: kind, room, request and message.
+    assert_eq!(talk.client.request(1, 0, "draw", &[7; 996]), Ok(2));
+    let refused = CommandError::TooLarge { bytes: 1001, bytes_max };
+    assert_eq!(talk.client.request(1, 0, "draw", &[7; 997]), Err(refused));
+    assert_eq!(talk.client.send(1, 0, "draw", &[7; 998]), Err(refused));
+    let refused = CommandError::TooLarge { bytes: 2000, bytes_max };
+    assert_eq!(talk.client.join_or_create("table", &[7; 2000]), Err(refused));
+    assert_eq!(talk.heard().len(), 1);
+    assert_eq!(talk.client.request(1, 0, "draw", b""), Ok(3), "the number was not used up");
+}
+
+#[test]
+fn only_so_many_requests_wait() {
+    let mut config = config(Format::Packed, false);
+    config.requests_max = 1;
+    let mut client = Client::new(config).unwrap();
+    client.join("r").unwrap();
+    assert_eq!(client.join("s"), Err(CommandError::Busy { waiting: 1 }));
+}
+
+// The order of the conversation.
+
+#[test]
+fn only_the_welcome_or_a_refusal_comes_first() {
+    for early in [joined(1, 1, 1), patch(1, 1, 2), snapshot(1, 1, 1)] {
+        let mut talk = Talk::new(Format::Packed, false);
+        talk.client.join("r").unwrap();
+        talk.says(&early);
+        let closed = talk.all_events().pop();
+        assert!(matches!(closed, Some(Event::Closed { error: Some(ClientError::OutOfTurn { .. }) })));
+    }
+    let mut talk = Talk::new(Format::Packed, false);
+    talk.says(&ServerMessage::Goodbye { code: ErrorCode::Unauthorised, text: "who?".into() });
+    let expected = [
+        Event::Goodbye { code: ErrorCode::Unauthorised, text: "who?".to_owned() },
+        Event::Closed { error: None },
+    ];
+    assert_eq!(talk.all_events(), expected);
+}
+
+#[test]
+fn a_second_welcome_ends_the_connection() {
+    let mut talk = Talk::welcomed();
+    talk.says(&welcome(1, 1));
+    assert_closed(&mut talk, ClientError::OutOfTurn { message: "a second welcome" });
+}
+
+#[test]
+fn a_node_of_another_protocol_is_not_talked_to() {
+    let mut talk = Talk::new(Format::Packed, false);
+    talk.says(&ServerMessage::Welcome {
+        protocol: 2,
+        session: 1,
+        resume: [][..].into(),
+        heartbeat_ms: 0,
+        max_message_bytes: 9,
+    });
+    assert_closed(&mut talk, ClientError::Protocol { protocol: 2 });
+}
+
+#[test]
+fn malformed_messages_and_unknown_kinds_end_the_connection() {
+    for body in [&b"\xff"[..], b"\x01", b"\x48", b"\x49\x01\x01", b"{}"] {
+        let mut talk = Talk::welcomed();
+        let mut bytes = talk.node.frame(body);
+        talk.client.received(&mut bytes, &mut talk.events);
+        let closed = talk.all_events().pop();
+        assert!(matches!(closed, Some(Event::Closed { error: Some(ClientError::Message(_)) })), "{body:x?}");
+    }
+}
+
+#[test]
+fn frames_of_no_bytes_or_too_many_end_the_connection() {
+    let message_bytes_max = 16 << 20;
+    let too_large = (message_bytes_max + 1) as u32;
+    let cases = [
+        ([0; 4], FrameError::Empty),
+        (too_large.to_le_bytes(), FrameError::TooLarge { announced: too_large, message_bytes_max }),
+    ];
+    for (mut header, error) in cases {
+        let mut talk = Talk::welcomed();
+        // The header alone, cut in two: the body is not waited for.
+        let (front, back) = header.split_at_mut(3);
+        talk.client.received(front, &mut talk.events);
+        talk.client.received(back, &mut talk.events);
+        assert_closed(&mut talk, ClientError::Frame(error));
+    }
+}
+
+#[test]
+fn the_other_kind_of_websocket_message_ends_the_connection() {
+    let mut talk = Talk::new(Format::Json, true);
+    talk.heard();
+    let mut bytes = talk.node.take_answer();
+    playfield_websocket::encode(&mut bytes, playfield_websocket::Opcode::Binary, b"{}", None);
+    talk.client.received(&mut bytes, &mut talk.events);
+    assert_closed(&mut talk, ClientError::WrongFormat { agreed: Format::Json });
+    assert_eq!(talk.heard().pop(), Some(Said::Close(Some(1003))));
+}
+
+#[test]
+fn a_websocket_ping_is_answered_and_a_close_without_goodbye_told() {
+    let mut talk = Talk::new(Format::Packed, true);
+    talk.heard();
+    let mut bytes = talk.node.take_answer();
+    playfield_websocket::encode(&mut bytes, playfield_websocket::Opcode::Ping, b"you?", None);
+    playfield_websocket::encode_close(&mut bytes, 1001, "", None);
+    talk.client.received(&mut bytes, &mut talk.events);
+    assert_eq!(talk.heard()[1..], [Said::Pong(b"you?".to_vec()), Said::Close(Some(1000))]);
+    assert_closed(&mut talk, ClientError::Ended { close_code: Some(1001) });
+}
+
+#[test]
+fn a_node_that_refuses_the_handshake_ends_the_connection() {
+    let mut talk = Talk::new(Format::Packed, true);
+    talk.client.received(&mut b"HTTP/1.1 404 Not Found\r\n\r\n".to_vec(), &mut talk.events);
+    let closed = talk.all_events().pop();
+    assert!(matches!(closed, Some(Event::Closed { error: Some(ClientError::Handshake(_)) })));
+    assert_eq!(talk.heard(), [], "not even the hello is sent");
+}
+
+#[test]
+fn requests_without_an_answer_fail_with_the_connection() {
+    let mut talk = Talk::in_room();
+    let first = talk.client.request(1, 0, "draw", b"").unwrap();
+    let second = talk.client.join("s").unwrap();
+    talk.client.ended(&mut talk.events);
+    let expected = [
+        Event::Failed { request: first, failure: Failure::Closed },
+        Event::Failed { request: second, failure: Failure::Closed },
+        Event::Closed { error: Some(ClientError::Ended { close_code: None }) },
+    ];
+    assert_eq!(talk.all_events(), expected);
+    talk.client.ended(&mut talk.events);
+    assert_eq!(talk.all_events(), [], "it ends once");
+}
+
+#[test]
+fn after_its_goodbye_a_client_still_hears_but_says_nothing() {
+    let mut talk = Talk::in_room();
+    let request = talk.client.request(1, 0, "draw", b"").unwrap();
+    talk.client.goodbye();
+    talk.client.goodbye();
+    assert_eq!(talk.client.request(1, 0, "draw", b""), Err(CommandError::Closed));
+    talk.says(&ServerMessage::Ping { nonce: 1 });
+    assert_eq!(talk.heard().last(), Some(&other("Goodbye")));
+    talk.says(&ServerMessage::Reply { request, payload: b"" });
+    assert!(matches!(talk.event(), Event::Reply { .. }));
+    talk.client.ended(&mut talk.events);
+    assert_eq!(talk.all_events(), [Event::Closed { error: None }]);
+}
+
+// Signs of life.
+
+#[test]
+fn a_quiet_client_pings_and_gives_up_on_a_silent_node() {
+    let mut talk = Talk::welcomed();
+    let at = Duration::from_millis;
+    assert_eq!(talk.client.due_at(), Some(at(500)));
+    talk.client.advance(at(499), &mut talk.events);
+    assert_eq!(talk.heard(), []);
+    talk.client.advance(at(500), &mut talk.events);
+    assert_eq!(talk.heard(), [other("Ping { nonce: 1 }")]);
+    talk.says(&ServerMessage::Pong { nonce: 1 });
+    assert_eq!(talk.all_events(), [], "the user did not ask");
+
+    while let Some(due) = talk.client.due_at() {
+        talk.client.advance(due, &mut talk.events);
+        assert!(due <= at(2500));
+    }
+    assert_closed(&mut talk, ClientError::Silent { silence: at(2000) });
+}
+
+#[test]
+fn a_ping_tells_its_round_trip() {
+    let mut talk = Talk::welcomed();
+    let nonce = talk.client.ping().unwrap();
+    talk.client.advance(Duration::from_millis(40), &mut talk.events);
+    talk.says(&ServerMessage::Pong { nonce });
+    talk.says(&ServerMessage::Pong { nonce });
+    talk.says(&ServerMessage::Pong { nonce: 99 });
+    let round_trip = Duration::from_millis(40);
+    assert_eq!(talk.all_events(), [Event::Pong { nonce, round_trip }]);
+}

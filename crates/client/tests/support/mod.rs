@@ -1,0 +1,229 @@
+//! A client's core and the node's end of its transport, without sockets.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use playfield_client::core::{Client, ClientConfig, Event, EventQueue, Masks, Transport};
+use playfield_websocket::handshake::{Head, HeadLimits, accept, parse_request};
+use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};
+use playfield_wire::Format;
+use playfield_wire::client::ClientMessage;
+use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
+use playfield_wire::server::ServerMessage;
+
+/// Every way to speak the protocol.
+pub(crate) const WAYS: [(Format, bool); 4] =
+    [(Format::Packed, false), (Format::Json, false), (Format::Packed, true), (Format::Json, true)];
+
+pub(crate) fn config(format: Format, web_socket: bool) -> ClientConfig {
+    let transport = if web_socket {
+        let (host, target) = ("node".to_owned(), "/play".to_owned());
+        Transport::WebSocket { host, target, key: [9; 16], masks: Masks::seeded([3; 16]) }
+    } else {
+        Transport::Native
+    };
+    ClientConfig { name: "Ann".to_owned(), ..ClientConfig::new(format, transport) }
+}
+
+/// A client, and what is needed to talk to it.
+pub(crate) struct Talk {
+    pub(crate) client: Client,
+    pub(crate) node: Node,
+    pub(crate) events: EventQueue,
+}
+
+impl Talk {
+    pub(crate) fn new(format: Format, web_socket: bool) -> Self {
+        let client = Client::new(config(format, web_socket)).unwrap();
+        Self { client, node: Node::new(format, web_socket), events: EventQueue::new() }
+    }
+
+    /// A talk in `packed` over native framing, in which hello and welcome have been said.
+    pub(crate) fn welcomed() -> Self {
+        let mut talk = Self::new(Format::Packed, false);
+        assert!(matches!(&talk.heard()[..], [Said::Hello { .. }]));
+        talk.says(&welcome(1000, 1000));
+        assert!(matches!(talk.event(), Event::Welcome(_)));
+        talk
+    }
+
+    /// A welcomed talk in which the client is in room 1, at version 5 of epoch 3.
+    pub(crate) fn in_room() -> Self {
+        let mut talk = Self::welcomed();
+        let request = talk.client.join("r").unwrap();
+        talk.says(&joined(request, 1, 3));
+        talk.says(&snapshot(1, 3, 5));
+        talk.events.pop().unwrap();
+        talk.events.pop().unwrap();
+        talk.heard();
+        talk
+    }
+
+    /// The node says something.
+    pub(crate) fn says(&mut self, message: &ServerMessage<'_>) {
+        let mut bytes = self.node.write(message);
+        self.client.received(&mut bytes, &mut self.events);
+    }
+
+    /// The next thing that the client tells of.
+    pub(crate) fn event(&mut self) -> Event {
+        self.events.pop().expect("the client has something to tell")
+    }
+
+    /// Everything that the client tells of.
+    pub(crate) fn all_events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.events.pop()).collect()
+    }
+
+    /// What the client has said meanwhile.
+    pub(crate) fn heard(&mut self) -> Vec<Said> {
+        let mut bytes = Vec::new();
+        self.client.take_output(&mut bytes);
+        self.node.read(&bytes)
+    }
+}
+
+/// What a client has said: a message, in the debug form that tests compare, or the transport's own.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Said {
+    Hello { name: String },
+    Other(String),
+    Pong(Vec<u8>),
+    Close(Option<u16>),
+}
+
+pub(crate) fn said(message: &ClientMessage<'_>) -> Said {
+    match message {
+        ClientMessage::Hello(hello) => Said::Hello { name: hello.name.to_string() },
+        other => Said::Other(format!("{other:?}")),
+    }
+}
+
+/// The node's end of the transport.
+pub(crate) struct Node {
+    format: Format,
+    web_socket: bool,
+    unread: Vec<u8>,
+    decoder: Option<Decoder>,
+    greeted: bool,
+    /// What answers the handshake, to stand before anything else that is written.
+    answer: Vec<u8>,
+}
+
+impl Node {
+    pub(crate) fn new(format: Format, web_socket: bool) -> Self {
+        Self { format, web_socket, unread: Vec::new(), decoder: None, greeted: false, answer: Vec::new() }
+    }
+
+    pub(crate) fn write(&mut self, message: &ServerMessage<'_>) -> Vec<u8> {
+        let mut body = Vec::new();
+        message.encode(self.format, &mut body);
+        self.frame(&body)
+    }
+
+    /// The bytes that carry a message.
+    pub(crate) fn frame(&mut self, body: &[u8]) -> Vec<u8> {
+        let mut out = std::mem::take(&mut self.answer);
+        match (self.web_socket, self.format) {
+            (false, _) => write_frame(&mut out, body),
+            (true, Format::Packed) => encode(&mut out, Opcode::Binary, body, None),
+            (true, Format::Json) => encode(&mut out, Opcode::Text, body, None),
+        }
+        out
+    }
+
+    /// Answers what the client's transport asks first.
+    pub(crate) fn take_answer(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.answer)
+    }
+
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Vec<Said> {
+        self.unread.extend_from_slice(bytes);
+        if !self.greeted && !self.greet() {
+            return Vec::new();
+        }
+        let mut heard = Vec::new();
+        loop {
+            let used = match &mut self.decoder {
+                None => {
+                    let frame = Framing { message_bytes_max: 1 << 20 }.decode(&self.unread).unwrap();
+                    frame.map_or(0, |frame| {
+                        heard.push(said(&ClientMessage::decode(self.format, frame.body).unwrap()));
+                        frame.consumed
+                    })
+                }
+                Some(decoder) => {
+                    let decoded = decoder.decode(&mut self.unread).unwrap();
+                    heard.extend(decoded.item.map(|item| match (item, self.format) {
+                        (Item::Binary(body), Format::Packed) => {
+                            said(&ClientMessage::decode(Format::Packed, body).unwrap())
+                        }
+                        (Item::Text(body), Format::Json) => {
+                            said(&ClientMessage::decode(Format::Json, body.as_bytes()).unwrap())
+                        }
+                        (Item::Pong(payload), _) => Said::Pong(payload.to_vec()),
+                        (Item::Close(close), _) => Said::Close(close.map(|close| close.code)),
+                        (other, format) => panic!("{other:?} in {format}"),
+                    }));
+                    decoded.consumed
+                }
+            };
+            if used == 0 {
+                return heard;
+            }
+            self.unread.drain(..used);
+        }
+    }
+
+    /// Reads what stands before the first frame, and says whether it is whole.
+    fn greet(&mut self) -> bool {
+        if self.web_socket {
+            let Head::Complete(request) = parse_request(&self.unread, &HeadLimits::default()).unwrap() else {
+                return false;
+            };
+            accept(&mut self.answer, &request.upgrade.unwrap(), None).unwrap();
+            let head_bytes = request.head_bytes;
+            self.unread.drain(..head_bytes);
+            self.decoder = Some(Decoder::new(Role::Server, Limits::default()));
+        } else {
+            if self.unread.len() < PREAMBLE.len() {
+                return false;
+            }
+            assert_eq!(self.unread[..4], PREAMBLE);
+            self.unread.drain(..4);
+        }
+        self.greeted = true;
+        true
+    }
+}
+
+pub(crate) fn welcome(heartbeat_ms: u32, max_message_bytes: u32) -> ServerMessage<'static> {
+    ServerMessage::Welcome {
+        protocol: 1,
+        session: 7,
+        resume: b"tk"[..].into(),
+        heartbeat_ms,
+        max_message_bytes,
+    }
+}
+
+pub(crate) fn joined(request: u32, room: u32, epoch: u64) -> ServerMessage<'static> {
+    ServerMessage::Joined {
+        request,
+        room,
+        id: "r".into(),
+        room_type: "table".into(),
+        player: 4,
+        epoch,
+        tick_hz: 20,
+        sync_hz: 10,
+        fingerprint: 99,
+    }
+}
+
+pub(crate) fn snapshot(room: u32, epoch: u64, version: u64) -> ServerMessage<'static> {
+    ServerMessage::Snapshot { room, epoch, version, body: b"\"s\"" }
+}
+
+pub(crate) fn patch(room: u32, base: u64, version: u64) -> ServerMessage<'static> {
+    ServerMessage::Patch { room, base, version, body: b"[]" }
+}

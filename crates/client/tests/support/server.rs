@@ -1,0 +1,95 @@
+//! A node of one connection, over a real socket, that says what a test tells it to.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::collections::VecDeque;
+
+use playfield_client::{Connect, Connection, Error, connect};
+use playfield_wire::Format;
+use playfield_wire::server::ServerMessage;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::support::{Node, Said, welcome};
+
+pub(crate) struct Server {
+    stream: TcpStream,
+    node: Node,
+    heard: VecDeque<Said>,
+}
+
+impl Server {
+    /// A connection that was welcomed, in `json` over native framing, and the node's end of it.
+    pub(crate) async fn welcomed() -> (Connection, Self) {
+        Self::welcomed_as(Format::Json, false, |connect| connect).await
+    }
+
+    pub(crate) async fn welcomed_as(
+        format: Format,
+        web_socket: bool,
+        set: impl FnOnce(Connect) -> Connect,
+    ) -> (Connection, Self) {
+        let (connection, server) = Self::met(format, web_socket, set, async |server| {
+            server.say(&welcome(0, 1000)).await;
+        })
+        .await;
+        (connection.unwrap(), server)
+    }
+
+    /// What comes of a connection to a node that has heard the hello and then does this.
+    pub(crate) async fn met(
+        format: Format,
+        web_socket: bool,
+        set: impl FnOnce(Connect) -> Connect,
+        greet: impl AsyncFnOnce(&mut Self),
+    ) -> (Result<Connection, Error>, Self) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let scheme = if web_socket { "ws" } else { "tcp" };
+        let connecting = set(connect(&format!("{scheme}://{address}")).name("Ann").format(format));
+        let meet = async {
+            let (stream, _) = listener.accept().await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            let mut server = Self { stream, node: Node::new(format, web_socket), heard: VecDeque::new() };
+            assert_eq!(server.hear().await, Said::Hello { name: "Ann".to_owned() });
+            greet(&mut server).await;
+            server
+        };
+        tokio::join!(connecting, meet)
+    }
+
+    pub(crate) async fn say(&mut self, message: &ServerMessage<'_>) {
+        let bytes = self.node.write(message);
+        self.stream.write_all(&bytes).await.unwrap();
+    }
+
+    /// Says nothing more.
+    pub(crate) async fn hang_up(&mut self) {
+        self.stream.shutdown().await.unwrap();
+    }
+
+    /// The next thing that the client says.
+    pub(crate) async fn hear(&mut self) -> Said {
+        loop {
+            if let Some(said) = self.heard.pop_front() {
+                return said;
+            }
+            assert!(self.read().await, "the client has closed the connection");
+        }
+    }
+
+    /// Everything that the client says until it closes the connection.
+    pub(crate) async fn hear_all(&mut self) -> Vec<Said> {
+        while self.read().await {}
+        self.heard.drain(..).collect()
+    }
+
+    async fn read(&mut self) -> bool {
+        let mut bytes = [0; 1024];
+        let length = self.stream.read(&mut bytes).await.unwrap();
+        self.heard.extend(self.node.read(&bytes[..length]));
+        let answer = self.node.take_answer();
+        self.stream.write_all(&answer).await.unwrap();
+        length > 0
+    }
+}

@@ -1,0 +1,421 @@
+//! The client on tokio, against a node over a real socket that says what each test tells it to.
+#![cfg(feature = "tokio")]
+
+#[path = "support/server.rs"]
+mod server;
+mod support;
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use playfield_client::{Connection, Dynamic, Error, ErrorCode, Format, Room};
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::{RoomInfo, ServerMessage};
+use serde_json::json;
+
+use server::Server;
+use support::{Said, WAYS, joined, patch, snapshot, welcome};
+
+fn other(said: &str) -> Said {
+    Said::Other(said.to_owned())
+}
+
+fn event(sequence: u64) -> ServerMessage<'static> {
+    let message = MessageRef::Name("dealt".into());
+    ServerMessage::Event { room: 1, sequence, version: 5, message, payload: b"7" }
+}
+
+fn left(code: ErrorCode) -> ServerMessage<'static> {
+    ServerMessage::Left { request: None, room: 1, code, text: "because".into() }
+}
+
+/// The state at version 5: `{"n": 1}`.
+fn counted() -> ServerMessage<'static> {
+    ServerMessage::Snapshot { room: 1, epoch: 3, version: 5, body: br#"{"n":1}"# }
+}
+
+fn counts(base: u64, version: u64, body: &[u8]) -> ServerMessage<'_> {
+    ServerMessage::Patch { room: 1, base, version, body }
+}
+
+/// A client in room 1, whose state is that of [`counted`].
+async fn in_room() -> (Connection, Room<Dynamic>, Server) {
+    let (connection, mut server) = Server::welcomed().await;
+    let room = enter(&connection, &mut server).await;
+    (connection, room, server)
+}
+
+async fn enter(connection: &Connection, server: &mut Server) -> Room<Dynamic> {
+    let node = async {
+        let heard = server.hear().await;
+        assert_eq!(heard, other(r#"Join { request: 1, room: "r" }"#));
+        server.say(&joined(1, 1, 3)).await;
+        server.say(&counted()).await;
+    };
+    tokio::join!(connection.join_dynamic("r"), node).0.unwrap()
+}
+
+/// Everything that the node has said so far has been dealt with after this.
+async fn settle(connection: &Connection, server: &mut Server) {
+    let node = async {
+        loop {
+            let Said::Other(said) = server.hear().await else { continue };
+            if let Some(nonce) = said.strip_prefix("Ping { nonce: ") {
+                let nonce = nonce.trim_end_matches(" }").parse().unwrap();
+                return server.say(&ServerMessage::Pong { nonce }).await;
+            }
+        }
+    };
+    tokio::join!(connection.ping(), node).0.unwrap();
+}
+
+/// What a future has to say at once.
+fn poll_once<T>(future: impl Future<Output = T>) -> Poll<T> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+// Connecting.
+
+#[tokio::test]
+async fn every_format_and_transport_connects_and_closes() {
+    for (format, web_socket) in WAYS {
+        let (connection, mut server) = Server::welcomed_as(format, web_socket, |connect| connect).await;
+        assert_eq!(connection.format(), format);
+        let node = async {
+            assert_eq!(server.hear().await, other("Goodbye"));
+            server.say(&ServerMessage::Goodbye { code: ErrorCode::Left, text: "".into() }).await;
+        };
+        let second = connection.clone();
+        tokio::join!(connection.close(), node);
+        assert!(second.ping().await.unwrap_err().is_closed());
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_says_no_to_the_hello_is_a_refusal() {
+    let (connection, _) = Server::met(
+        Format::Packed,
+        false,
+        |connect| connect,
+        async |server| {
+            let (code, text) = (ErrorCode::Unauthorised, "the token is stale".into());
+            server.say(&ServerMessage::Error { request: None, room: None, code, text }).await;
+            // Without a goodbye: its last words are reason enough.
+            server.hang_up().await;
+        },
+    )
+    .await;
+    let error = connection.unwrap_err();
+    assert!(error.is_refused());
+    assert_eq!(error.code(), Some(ErrorCode::Unauthorised));
+    assert_eq!(error.to_string(), "refused: unauthorised: the token is stale");
+}
+
+#[tokio::test]
+async fn a_node_that_can_not_be_reached_is_named() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let error = playfield_client::connect(&format!("tcp://{address}")).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("{address} can't be reached"));
+    assert!(std::error::Error::source(&error).is_some());
+}
+
+#[tokio::test]
+async fn a_node_that_says_nothing_is_not_waited_for_longer_than_the_limit() {
+    let limit = Duration::from_millis(20);
+    let mut nothing_said = false;
+    let (connection, _server) =
+        Server::met(Format::Packed, false, |connect| connect.timeout(limit), async |_| nothing_said = true)
+            .await;
+    assert!(nothing_said);
+    assert!(connection.unwrap_err().to_string().contains("can't be reached"));
+}
+
+// Rooms.
+
+#[tokio::test]
+async fn a_room_is_entered_with_its_state_and_kept_in_step() {
+    let (_connection, room, mut server) = in_room().await;
+    assert_eq!((room.id(), room.player().0, room.version()), ("r", 4, 5));
+    assert_eq!(*room.state(), json!({"n": 1}));
+    assert!(poll_once(room.changed()).is_pending(), "the first snapshot is no change");
+
+    server.say(&counts(5, 6, br#"[[["n"],2]]"#)).await;
+    room.changed().await.unwrap();
+    assert_eq!((&room.state()["n"], room.version()), (&json!(2), 6));
+    assert!(poll_once(room.changed()).is_pending());
+}
+
+#[tokio::test]
+async fn requests_are_answered_each_by_its_own_answer() {
+    let (_connection, room, mut server) = in_room().await;
+    let node = async {
+        let expected = r#"Request { room: 1, request: 2, message: Name("add"), payload: [50] }"#;
+        assert_eq!(server.hear().await, other(expected));
+        server.hear().await;
+        let (code, text) = (ErrorCode::Room(1001), "not so much".into());
+        server.say(&ServerMessage::Error { request: Some(3), room: Some(1), code, text }).await;
+        server.say(&ServerMessage::Reply { request: 2, payload: b"[7]" }).await;
+    };
+    let (value, million) = (json!(2), json!(1_000_000));
+    let (reply, refused, ()) = tokio::join!(room.request("add", &value), room.request("add", &million), node);
+    assert_eq!(reply.unwrap(), json!([7]));
+    let error = refused.unwrap_err();
+    assert!(error.is_refused());
+    assert_eq!((error.code(), error.text()), (Some(ErrorCode::Room(1001)), "not so much"));
+}
+
+#[tokio::test]
+async fn events_come_in_order_and_a_refused_send_among_them() {
+    let (_connection, room, mut server) = in_room().await;
+    room.send("nudge", &json!({})).await.unwrap();
+    server.hear().await;
+    server.say(&event(1)).await;
+    let (code, text) = (ErrorCode::Refused, "no nudging".into());
+    server.say(&ServerMessage::Error { request: None, room: Some(1), code, text }).await;
+    server.say(&event(2)).await;
+
+    let first = room.next_event().await.unwrap();
+    assert_eq!((first.name(), first.sequence(), first.version()), ("dealt", 1, 5));
+    assert_eq!(first.value().unwrap(), json!(7));
+    assert_eq!(room.next_event().await.unwrap_err().text(), "no nudging");
+    assert_eq!(room.next_event().await.unwrap().sequence(), 2);
+}
+
+#[tokio::test]
+async fn events_that_nobody_takes_out_are_dropped_and_counted() {
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Json, false, |connect| connect.events_max(2)).await;
+    let room = enter(&connection, &mut server).await;
+    for sequence in 1..=5 {
+        server.say(&event(sequence)).await;
+    }
+    settle(&connection, &mut server).await;
+    let error = room.next_event().await.unwrap_err();
+    assert!(error.is_missed());
+    assert!(error.to_string().starts_with("3 events"));
+    assert_eq!(room.next_event().await.unwrap().sequence(), 4);
+    assert_eq!(room.next_event().await.unwrap().sequence(), 5);
+}
+
+#[tokio::test]
+async fn the_state_stands_still_while_it_is_looked_at_and_catches_up_after() {
+    let (connection, room, mut server) = in_room().await;
+    let look = room.state();
+    server.say(&counts(5, 6, br#"[[["n"],2]]"#)).await;
+    server.say(&counts(6, 7, br#"[[["n"],3]]"#)).await;
+    settle(&connection, &mut server).await;
+    let second_look = room.state();
+    assert_eq!((&look["n"], &second_look["n"], room.version()), (&json!(1), &json!(1), 5));
+    drop(look);
+    assert_eq!(second_look["n"], json!(1));
+    drop(second_look);
+    assert_eq!((&room.state()["n"], room.version()), (&json!(3), 7));
+    room.changed().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_patch_that_does_not_fit_is_mended() {
+    let (connection, room, mut server) = in_room().await;
+    // Once as it comes, and once when someone has looked meanwhile.
+    server.say(&counts(5, 6, br#"[[["no","such"],2]]"#)).await;
+    assert_eq!(server.hear().await, other("Resync { room: 1 }"));
+    server.say(&counted()).await;
+    room.changed().await.unwrap();
+    let look = room.state();
+    server.say(&counts(5, 6, br#"[[["no","such"],2]]"#)).await;
+    settle(&connection, &mut server).await;
+    drop(look);
+    assert_eq!(server.hear().await, other("Resync { room: 1 }"));
+    let body = br#"{"n":9}"#;
+    server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body }).await;
+    room.changed().await.unwrap();
+    assert_eq!(room.state()["n"], json!(9));
+}
+
+#[tokio::test]
+async fn a_state_that_can_not_be_read_is_no_room() {
+    let (connection, mut server) = Server::welcomed().await;
+    let node = async {
+        server.hear().await;
+        server.say(&joined(1, 1, 3)).await;
+        let body = b"{\"n\":\"\\ud800\"}";
+        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 5, body }).await;
+        assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
+    };
+    let (room, ()) = tokio::join!(connection.join_dynamic("r"), node);
+    assert!(room.unwrap_err().to_string().starts_with("the room's state is not of the type"));
+}
+
+// The end of a room.
+
+#[tokio::test]
+async fn leaving_waits_for_the_node() {
+    let (_connection, room, mut server) = in_room().await;
+    let node = async {
+        assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
+        let (code, text) = (ErrorCode::Left, "".into());
+        server.say(&ServerMessage::Left { request: Some(2), room: 1, code, text }).await;
+    };
+    tokio::join!(room.leave(), node).0.unwrap();
+}
+
+#[tokio::test]
+async fn a_room_that_is_dropped_is_left() {
+    let (_connection, room, mut server) = in_room().await;
+    drop(room);
+    assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
+}
+
+#[tokio::test]
+async fn a_join_that_nobody_waits_for_is_undone() {
+    let (connection, mut server) = Server::welcomed().await;
+    tokio::select! {
+        _ = connection.join_dynamic("r") => panic!("it is not answered"),
+        heard = server.hear() => assert_eq!(heard, other(r#"Join { request: 1, room: "r" }"#)),
+    }
+    server.say(&joined(1, 1, 3)).await;
+    server.say(&snapshot(1, 3, 5)).await;
+    assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
+}
+
+#[tokio::test]
+async fn whoever_is_removed_learns_why_from_everything() {
+    let (_connection, room, mut server) = in_room().await;
+    let node = async {
+        server.hear().await;
+        server.say(&event(1)).await;
+        server.say(&left(ErrorCode::Kicked)).await;
+    };
+    let is_kicked = |error: Error| error.is_left() && error.code() == Some(ErrorCode::Kicked);
+    let value = json!(1);
+    let (changed, reply, ()) = tokio::join!(room.changed(), room.request("add", &value), node);
+    assert!(is_kicked(changed.unwrap_err()));
+    assert!(is_kicked(reply.unwrap_err()));
+    assert!(is_kicked(room.request("add", &value).await.unwrap_err()));
+    assert!(is_kicked(room.send("add", &value).await.unwrap_err()));
+    assert_eq!(room.next_event().await.unwrap().sequence(), 1, "what came before is not lost");
+    assert!(is_kicked(room.next_event().await.unwrap_err()));
+    assert_eq!(room.state()["n"], json!(1), "the copy stays as it was");
+    assert!(is_kicked(room.leave().await.unwrap_err()));
+}
+
+// The end of the connection.
+
+#[tokio::test]
+async fn when_the_last_handle_is_dropped_the_client_says_goodbye() {
+    let (connection, room, mut server) = in_room().await;
+    drop(connection);
+    settle_without(&mut server, &room).await;
+    drop(room);
+    let said = server.hear_all().await;
+    assert_eq!(said.last(), Some(&other("Goodbye")));
+}
+
+/// The room's handle alone keeps the connection.
+async fn settle_without(server: &mut Server, room: &Room<Dynamic>) {
+    server.say(&event(1)).await;
+    room.next_event().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lost_connection_fails_all_who_wait() {
+    let (connection, room, mut server) = in_room().await;
+    let value = json!(1);
+    let node = async {
+        server.hear().await;
+        drop(server);
+    };
+    let (reply, pong, changed, next, ()) =
+        tokio::join!(room.request("add", &value), connection.ping(), room.changed(), room.next_event(), node);
+    for error in [reply.unwrap_err(), pong.unwrap_err(), changed.unwrap_err(), next.unwrap_err()] {
+        assert!(error.is_closed(), "{error}");
+    }
+    assert!(connection.list(None, &[], 0).await.unwrap_err().is_closed());
+    assert!(room.send("add", &value).await.unwrap_err().is_closed());
+}
+
+#[tokio::test]
+async fn the_goodbye_of_a_node_is_the_reason_that_all_are_given() {
+    let (connection, room, mut server) = in_room().await;
+    server.say(&ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text: "until nine".into() }).await;
+    let error = room.changed().await.unwrap_err();
+    assert_eq!((error.is_closed(), error.code()), (true, Some(ErrorCode::ShuttingDown)));
+    assert_eq!(connection.ping().await.unwrap_err().text(), "until nine");
+}
+
+#[tokio::test]
+async fn a_node_that_breaks_the_protocol_is_named_as_the_reason() {
+    let (_connection, room, mut server) = in_room().await;
+    server.say(&patch(9, 1, 2)).await;
+    let error = room.changed().await.unwrap_err();
+    assert!(error.is_closed());
+    assert_eq!(error.to_string(), "the node sent a patch for room 9, which this client isn't in");
+}
+
+// The rest.
+
+#[tokio::test]
+async fn rooms_are_listed() {
+    let (connection, mut server) = Server::welcomed().await;
+    let info = RoomInfo {
+        id: "r".into(),
+        room_type: "table".into(),
+        players: 1,
+        capacity: 4,
+        locked: false,
+        metadata: vec![("map".into(), "sea".into())],
+    };
+    let node = async {
+        let expected = r#"List { request: 1, room_type: Some("table"), filter: [("map", "sea")], limit: 5 }"#;
+        assert_eq!(server.hear().await, other(expected));
+        server.say(&ServerMessage::Listed { request: 1, rooms: vec![info.clone()] }).await;
+    };
+    let (listed, ()) = tokio::join!(connection.list(Some("table"), &[("map", "sea")], 5), node);
+    assert_eq!(listed.unwrap(), [info]);
+}
+
+#[tokio::test]
+async fn a_full_queue_of_commands_makes_callers_wait() {
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Json, false, |connect| connect.commands_max(1)).await;
+    let room = enter(&connection, &mut server).await;
+    // The connection's task has no turn in between.
+    assert!(poll_once(room.send("nudge", &json!(1))).is_ready());
+    assert!(poll_once(room.send("nudge", &json!(2))).is_pending(), "there is one place");
+    room.send("nudge", &json!(3)).await.unwrap();
+    for payload in ["49", "51"] {
+        let expected = format!(r#"Send {{ room: 1, message: Name("nudge"), payload: [{payload}] }}"#);
+        assert_eq!(server.hear().await, other(&expected));
+    }
+}
+
+#[tokio::test]
+async fn a_message_too_long_for_the_node_is_refused_here() {
+    let (_connection, room, mut server) = in_room().await;
+    let long = json!("x".repeat(1000));
+    let error = room.request("add", &long).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::TooLarge));
+    room.send("add", &long).await.unwrap();
+    assert_eq!(room.next_event().await.unwrap_err().code(), Some(ErrorCode::TooLarge));
+    server.say(&event(1)).await;
+    room.next_event().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_dynamic_room_needs_json() {
+    let (connection, _server) = Server::met(
+        Format::Packed,
+        false,
+        |connect| connect,
+        async |server| {
+            server.say(&welcome(0, 1000)).await;
+        },
+    )
+    .await;
+    let error = connection.unwrap().join_dynamic("r").await.unwrap_err();
+    assert!(error.to_string().contains("json"));
+}

@@ -1,0 +1,195 @@
+//! Typed rooms, against a node over a real socket.
+#![cfg(feature = "tokio")]
+
+#[path = "support/server.rs"]
+mod server;
+mod support;
+
+use std::convert::Infallible;
+
+use playfield_client::{Connection, Error, ErrorCode, Format, Room as RoomHandle};
+use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, room, schema};
+use playfield_state::{Data, Map, State, Tracker, Tracking};
+use playfield_wire::message::MessageRef;
+use playfield_wire::schema::fingerprint;
+use playfield_wire::server::ServerMessage;
+
+use server::Server;
+use support::{Said, joined};
+
+#[derive(State, Default)]
+struct Table {
+    round: u32,
+    seats: Map<PlayerId, String>,
+}
+
+#[derive(Data, Default)]
+struct Setup {
+    seats: u8,
+}
+
+/// Draws a card.
+#[derive(Message)]
+#[reply(u32)]
+struct Draw {
+    from: u8,
+}
+
+#[derive(Message)]
+struct Nudge;
+
+#[derive(Message, Debug, PartialEq)]
+struct Dealt {
+    cards: u32,
+}
+
+#[derive(Message, Debug, PartialEq)]
+struct Shuffled;
+
+#[room(messages(Nudge, Draw), events(Shuffled, Dealt))]
+impl Room for Table {
+    type Options = Setup;
+
+    fn create(_: Setup, _: &mut Context<Self>) -> Result<Self> {
+        Ok(Self::default())
+    }
+}
+
+impl Handle<Draw> for Table {
+    fn handle(&mut self, draw: Draw, _: &Player, _: &mut Context<Self>) -> Result<u32> {
+        Ok(draw.from.into())
+    }
+}
+
+impl Handle<Nudge> for Table {
+    fn handle(&mut self, _: Nudge, _: &Player, _: &mut Context<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn other(said: &str) -> Said {
+    Said::Other(said.to_owned())
+}
+
+fn joined_as(fingerprint: u64) -> ServerMessage<'static> {
+    match joined(1, 1, 3) {
+        ServerMessage::Joined { request, room, id, room_type, player, epoch, tick_hz, sync_hz, .. } => {
+            ServerMessage::Joined {
+                request,
+                room,
+                id,
+                room_type,
+                player,
+                epoch,
+                tick_hz,
+                sync_hz,
+                fingerprint,
+            }
+        }
+        _ => unreachable!("a joined"),
+    }
+}
+
+async fn enter(
+    connection: &Connection,
+    server: &mut Server,
+    tracker: &mut Tracker<Table>,
+) -> RoomHandle<Table> {
+    let node = async {
+        let expected = r#"JoinOrCreate { request: 1, room_type: "table", options: [4] }"#;
+        assert_eq!(server.hear().await, other(expected));
+        server.say(&joined_as(fingerprint(&schema::<Table>()))).await;
+        let mut body = Vec::new();
+        tracker.snapshot(PlayerId(4), Format::Packed, &mut body);
+        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &body }).await;
+    };
+    let setup = Setup { seats: 4 };
+    tokio::join!(connection.join_or_create("table", &setup), node).0.unwrap()
+}
+
+#[tokio::test]
+async fn states_replies_and_events_have_their_types() {
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, true, |connect| connect).await;
+    let mut state = Table { round: 1, ..Table::default() };
+    let mut tracker = Tracker::new(&mut state, Tracking::On);
+    let table = enter(&connection, &mut server, &mut tracker).await;
+    assert_eq!(table.state().round, 1);
+
+    let node = async {
+        let expected = "Request { room: 1, request: 2, message: Index(1), payload: [3] }";
+        assert_eq!(server.hear().await, other(expected));
+        state.seats.insert(PlayerId(4), "Ann".to_owned());
+        tracker.sync(&mut state);
+        let mut body = Vec::new();
+        assert!(tracker.patch(PlayerId(4), 1, Format::Packed, &mut body));
+        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &body }).await;
+        let message = MessageRef::Index(1);
+        server.say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] }).await;
+        server.say(&ServerMessage::Reply { request: 2, payload: &[17] }).await;
+    };
+    let (card, ()) = tokio::join!(table.request(Draw { from: 3 }), node);
+    assert_eq!(card.unwrap(), 17);
+    assert_eq!(table.state().seats.get(&table.player()).map(String::as_str), Some("Ann"));
+    let event = table.next_event().await.unwrap();
+    assert_eq!(event.decode::<Shuffled>().unwrap(), None);
+    assert_eq!(event.decode().unwrap(), Some(Dealt { cards: 9 }));
+
+    table.send(Nudge).await.unwrap();
+    assert_eq!(server.hear().await, other("Send { room: 1, message: Index(0), payload: [0] }"));
+}
+
+#[tokio::test]
+async fn a_reply_of_another_type_is_an_error() {
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let mut tracker = Tracker::new(&mut Table::default(), Tracking::On);
+    let table = enter(&connection, &mut server, &mut tracker).await;
+    let node = async {
+        server.hear().await;
+        server.say(&ServerMessage::Reply { request: 2, payload: b"\x01\x02" }).await;
+    };
+    let (card, ()) = tokio::join!(table.request(Draw { from: 3 }), node);
+    let error = card.unwrap_err();
+    assert!(error.to_string().starts_with("the reply is not of the type"), "{error}");
+    assert!(!error.is_refused() && !error.is_closed());
+}
+
+#[tokio::test]
+async fn a_room_of_another_build_is_not_entered() {
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let node = async {
+        server.hear().await;
+        server.say(&joined_as(1)).await;
+        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: b"?" }).await;
+        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: b"?" }).await;
+        assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
+    };
+    let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
+    assert_eq!(table.unwrap_err().code(), Some(ErrorCode::SchemaMismatch));
+}
+
+#[tokio::test]
+async fn a_typed_room_needs_packed() {
+    let (connection, _server) = Server::welcomed().await;
+    let error = connection.create::<Table>("table", true, &Setup::default()).await.unwrap_err();
+    assert!(error.to_string().contains("packed"));
+}
+
+/// What is awaited can be awaited in any task.
+#[test]
+fn futures_can_be_sent_between_threads() {
+    fn is_send<T: Send>(_: T) -> Option<Infallible> {
+        None
+    }
+    fn futures(connection: &Connection, table: &RoomHandle<Table>) {
+        is_send(connection.join::<Table>("r"));
+        is_send(connection.ping());
+        is_send(table.request(Nudge));
+        is_send(table.send(Nudge));
+        is_send(table.changed());
+        is_send(table.next_event());
+    }
+    fn errors(error: Error) -> impl std::error::Error + Send + Sync + 'static {
+        error
+    }
+    let _ = (futures, errors);
+}

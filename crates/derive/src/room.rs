@@ -1,0 +1,294 @@
+//! `#[room(…)]`: what a room type declares, and how messages find their handlers.
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{format_ident, quote, quote_spanned};
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Ident, ImplItem, ItemImpl, LitInt, Path, Token, parenthesized};
+
+/// What stands in the attribute's brackets.
+#[derive(Default)]
+pub(crate) struct Arguments {
+    messages: Vec<Path>,
+    events: Vec<Path>,
+    notes: Vec<Path>,
+    asks: Vec<Path>,
+    tick_hz: Option<LitInt>,
+    sync_hz: Option<LitInt>,
+    capacity: Option<LitInt>,
+    empty_ms: Option<LitInt>,
+}
+
+const PARTS: &str =
+    "messages(…), events(…), notes(…), asks(…), tick_hz = …, sync_hz = …, capacity = …, empty_ms = …";
+
+impl Parse for Arguments {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut arguments = Self::default();
+        while !input.is_empty() {
+            let name: Ident = input.parse()?;
+            match name.to_string().as_str() {
+                "messages" => names(input, &name, &mut arguments.messages)?,
+                "events" => names(input, &name, &mut arguments.events)?,
+                "notes" => names(input, &name, &mut arguments.notes)?,
+                "asks" => names(input, &name, &mut arguments.asks)?,
+                "tick_hz" => number(input, &name, &mut arguments.tick_hz, 0..=1_000)?,
+                "sync_hz" => number(input, &name, &mut arguments.sync_hz, 0..=1_000)?,
+                "capacity" => number(input, &name, &mut arguments.capacity, 1..=1_000_000)?,
+                "empty_ms" => number(input, &name, &mut arguments.empty_ms, 0..=u64::from(u32::MAX))?,
+                other => {
+                    return Err(syn::Error::new(
+                        name.span(),
+                        format!("a room has no `{other}`; it has {PARTS}"),
+                    ));
+                }
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+fn names(input: ParseStream<'_>, name: &Ident, into: &mut Vec<Path>) -> syn::Result<()> {
+    let inside;
+    parenthesized!(inside in input);
+    if !into.is_empty() {
+        return Err(syn::Error::new(
+            name.span(),
+            format!("`{name}` stands here twice: put all into one list"),
+        ));
+    }
+    for path in Punctuated::<Path, Token![,]>::parse_terminated(&inside)? {
+        let same = |other: &Path| {
+            other.segments.last().map(|last| &last.ident) == path.segments.last().map(|last| &last.ident)
+        };
+        if into.iter().any(same) {
+            return Err(syn::Error::new_spanned(
+                &path,
+                format!("two {name} of one name can't be told apart by clients: rename one"),
+            ));
+        }
+        into.push(path);
+    }
+    Ok(())
+}
+
+fn number(
+    input: ParseStream<'_>,
+    name: &Ident,
+    into: &mut Option<LitInt>,
+    range: std::ops::RangeInclusive<u64>,
+) -> syn::Result<()> {
+    input.parse::<Token![=]>()?;
+    let literal: LitInt = input.parse()?;
+    let value: u64 = literal.base10_parse()?;
+    if !range.contains(&value) {
+        let message = format!("`{name}` is from {} to {}", range.start(), range.end());
+        return Err(syn::Error::new(literal.span(), message));
+    }
+    if into.replace(literal).is_some() {
+        return Err(syn::Error::new(name.span(), format!("`{name}` stands here twice")));
+    }
+    Ok(())
+}
+
+/// Completes the `impl Room`, and writes what was declared.
+pub(crate) fn expand_room(arguments: &Arguments, mut item: ItemImpl) -> syn::Result<TokenStream> {
+    let rt = crate::rt();
+    let of_room = item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last());
+    if of_room.is_none_or(|last| last.ident != "Room") {
+        return Err(syn::Error::new_spanned(&item.self_ty, "#[room(…)] stands before `impl Room for …`"));
+    }
+    if !item.generics.params.is_empty() {
+        return Err(syn::Error::new_spanned(
+            &item.generics,
+            "a room type has no parameters: what its clients see must be known when they are built",
+        ));
+    }
+    let defined = |name: &str| {
+        item.items.iter().any(|item| match item {
+            ImplItem::Type(of) => of.ident == name,
+            ImplItem::Fn(of) => of.sig.ident == name,
+            _ => false,
+        })
+    };
+    let (has_options, has_create) = (defined("Options"), defined("create"));
+    if !has_options {
+        item.items.push(syn::parse_quote!(
+            type Options = ();
+        ));
+    }
+    if !has_create {
+        item.items.push(syn::parse_quote! {
+            fn create(_: Self::Options, _: &mut #rt::Context<Self>) -> #rt::Result<Self> {
+                ::std::result::Result::Ok(<Self as ::std::default::Default>::default())
+            }
+        });
+    }
+    let room = &item.self_ty;
+    let declared = declared(&rt, room, arguments);
+    let markers = markers(&rt, room, arguments);
+    let checks = checks(&rt, room, arguments);
+    Ok(quote! {
+        #item
+        #declared
+        #markers
+        #checks
+    })
+}
+
+/// What only the compiler can see: that no two names are equal, whatever the types are called here, and that all that is owned has
+/// an owner.
+fn checks(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {
+    let Arguments { messages, events, notes, asks, .. } = arguments;
+    let distinct = [messages, events, notes, asks].into_iter().flat_map(|list| {
+        list.iter().enumerate().skip(1).map(move |(place, path)| {
+            let before = &list[..place];
+            let rt = at(rt, path.span());
+            quote_spanned! { path.span() =>
+                const _: () = #rt::new_name(<#path as #rt::Message>::NAME, &[#(<#before as #rt::Message>::NAME),*]);
+            }
+        })
+    });
+    let owned = quote_spanned! { room.span() =>
+        const _: () = ::std::assert!(
+            !<#room as #rt::State>::NEEDS_OWNER,
+            "a field with #[sync(owner)] has no owner: it must be a map keyed by PlayerId, or stand inside an entry of one"
+        );
+    };
+    quote!(#(#distinct)* #owned)
+}
+
+fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {
+    let Arguments { messages, events, notes, asks, .. } = arguments;
+    let settings = settings(rt, arguments);
+    let numbers: Vec<u32> = (0..messages.len() as u32).collect();
+    let constants: Vec<Ident> = (0..messages.len()).map(|place| format_ident!("MESSAGE_{place}")).collect();
+    let calls = functions(rt, "call", messages);
+    let takes = functions(rt, "take", notes);
+    let answers = functions(rt, "answered", asks);
+    let note_constants: Vec<Ident> = (0..notes.len()).map(|place| format_ident!("NOTE_{place}")).collect();
+    let ask_constants: Vec<Ident> = (0..asks.len()).map(|place| format_ident!("ASK_{place}")).collect();
+    quote! {
+        #[automatically_derived]
+        impl #rt::Declared for #room {
+            const SETTINGS: #rt::Settings = #settings;
+
+            fn declare(schema: &mut #rt::RoomSchema) {
+                let _ = &schema;
+                #(schema.messages.push(#rt::MessageSchema {
+                    name: <#messages as #rt::Message>::NAME.into(),
+                    of: <#messages as #rt::Data>::schema(),
+                    reply: <<#messages as #rt::Message>::Reply as #rt::Data>::schema(),
+                });)*
+                #(schema.events.push(#rt::EventSchema {
+                    name: <#events as #rt::Message>::NAME.into(),
+                    of: <#events as #rt::Data>::schema(),
+                });)*
+            }
+
+            fn dispatch(
+                &mut self,
+                message: &#rt::MessageRef<'_>,
+                call: #rt::Call<'_>,
+                cx: &mut #rt::Context<Self>,
+            ) -> #rt::Result<()> {
+                #(const #constants: &str = <#messages as #rt::Message>::NAME;)*
+                let _ = (&call, &cx);
+                let index = match message {
+                    #rt::MessageRef::Index(index) => *index,
+                    #rt::MessageRef::Name(name) => match &**name {
+                        #(#constants => #numbers,)*
+                        _ => u32::MAX,
+                    },
+                };
+                match index {
+                    #(#numbers => #calls(self, call, cx),)*
+                    _ => ::std::result::Result::Err(#rt::unknown(message)),
+                }
+            }
+
+            fn note(
+                &mut self,
+                name: &str,
+                payload: &[u8],
+                reply: &mut ::std::vec::Vec<u8>,
+                cx: &mut #rt::Context<Self>,
+            ) -> #rt::Result<()> {
+                #(const #note_constants: &str = <#notes as #rt::Message>::NAME;)*
+                let _ = (&payload, &reply, &cx);
+                match name {
+                    #(#note_constants => #takes(self, payload, reply, cx),)*
+                    _ => ::std::result::Result::Err(#rt::unknown(&#rt::MessageRef::Name(name.into()))),
+                }
+            }
+
+            fn answer(
+                &mut self,
+                name: &str,
+                ask: #rt::AskId,
+                reply: #rt::Result<::std::vec::Vec<u8>>,
+                cx: &mut #rt::Context<Self>,
+            ) {
+                #(const #ask_constants: &str = <#asks as #rt::Message>::NAME;)*
+                let _ = (ask, &reply, &cx);
+                match name {
+                    #(#ask_constants => #answers(self, ask, reply, cx),)*
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// The function that serves each of these, written where the message is declared: an error in it is shown there.
+fn functions(rt: &TokenStream, name: &str, of: &[Path]) -> Vec<TokenStream> {
+    let function = |path: &Path| {
+        let (rt, name) = (at(rt, path.span()), Ident::new(name, path.span()));
+        quote_spanned!(path.span() => #rt::#name::<Self, #path>)
+    };
+    of.iter().map(function).collect()
+}
+
+/// The same tokens, standing at `span`.
+fn at(tokens: &TokenStream, span: Span) -> TokenStream {
+    let stand = |mut token: TokenTree| {
+        token.set_span(span);
+        token
+    };
+    tokens.clone().into_iter().map(stand).collect()
+}
+
+fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
+    let Arguments { tick_hz, sync_hz, capacity, empty_ms, .. } = arguments;
+    let or = |given: &Option<LitInt>, default: TokenStream| {
+        given.as_ref().map_or(default, |given| {
+            let digits = proc_macro2::Literal::u64_unsuffixed(given.base10_parse().unwrap_or(0));
+            quote!(#digits)
+        })
+    };
+    // A room that ticks syncs as often, unless it says otherwise.
+    let ticks =
+        tick_hz.as_ref().and_then(|hz| hz.base10_parse::<u64>().ok()).filter(|hz| *hz > 0).unwrap_or(20);
+    let ticks = proc_macro2::Literal::u64_unsuffixed(ticks);
+    let tick_hz = or(tick_hz, quote!(0));
+    let sync_hz = or(sync_hz, quote!(#ticks));
+    let capacity = or(capacity, quote!(64));
+    let empty_ms = or(empty_ms, quote!(30_000));
+    quote!(#rt::Settings { tick_hz: #tick_hz, sync_hz: #sync_hz, capacity: #capacity, empty_ms: #empty_ms })
+}
+
+fn markers(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {
+    let Arguments { messages, events, notes, asks, .. } = arguments;
+    let message_numbers = 0..messages.len() as u32;
+    let event_numbers = 0..events.len() as u32;
+    quote! {
+        #(impl #rt::Accepts<#messages> for #room { const INDEX: u32 = #message_numbers; })*
+        #(impl #rt::Emits<#events> for #room { const INDEX: u32 = #event_numbers; })*
+        #(impl #rt::Notes<#notes> for #room {})*
+        #(impl #rt::Asks<#asks> for #room {})*
+    }
+}

@@ -1,0 +1,34 @@
+//! Playfield: authoritative rooms for games, shared documents and fleets of devices, served in real time.
+//!
+//! This crate is the one to depend on. The others, whose names begin with `playfield-`, are the floors beneath it;
+//! `docs/architecture.md` in the repository draws them.
+#![doc = include_str!("../../../README.md")]
+
+mod server;
+
+pub use playfield_room::*;
+pub use playfield_server::{Config, ConfigError, Running};
+pub use playfield_state::{Data, Format, Key, List, Map, Mirror, State, Tracker, Tracking, view};
+pub use playfield_wire::ErrorCode;
+pub use server::Server;
+
+/// The client: for bots, tests, and programmes without a window.
+#[cfg(feature = "client")]
+pub use playfield_client as client;
+
+/// All that a room needs.
+pub mod prelude {
+    pub use std::process::ExitCode;
+
+    pub use playfield_room::{
+        Answer, AskId, Context, Error, Handle, Message, On, Player, PlayerId, Result, Room, TimerId, room,
+    };
+    pub use playfield_state::{Data, List, Map, State};
+
+    pub use crate::Server;
+}
+
+/// The guide's steps compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide.md")]
+struct Guide;

@@ -1,0 +1,243 @@
+//! The house stands as `docs/architecture.md` draws it: the table of floors there is what these tests go by.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::Table;
+
+const DRAWING: &str = "docs/architecture.md";
+
+/// Who may import whom on one floor: the derive macros belong to the trait they implement.
+const MAY_IMPORT_BESIDE: &[(&str, &str)] = &[("state", "derive")];
+
+/// Crates that set lints of their own, and so may hold `unsafe` code.
+const SET_OWN_LINTS: &[&str] = &[];
+
+#[test]
+fn every_crate_has_a_floor_and_every_floor_its_crates() {
+    let floors = drawn_floors();
+    let crates = crates();
+
+    let drawn: BTreeSet<_> = floors.keys().collect();
+    let built: BTreeSet<_> = crates.keys().collect();
+
+    let missing: Vec<_> = built.difference(&drawn).collect();
+    assert!(missing.is_empty(), "{missing:?} have no row in the table of floors: add one to {DRAWING}");
+    let gone: Vec<_> = drawn.difference(&built).collect();
+    assert!(gone.is_empty(), "{gone:?} are not under crates/: take their rows out of {DRAWING}");
+}
+
+#[test]
+fn crates_import_only_from_floors_below() {
+    let crates = crates();
+    let names = names_by_package(&crates);
+    let root = manifest(&root());
+
+    let imports: BTreeMap<_, _> = crates
+        .iter()
+        .map(|(name, manifest)| {
+            let imported = imported_packages(manifest, &root);
+            (name.clone(), imported.iter().filter_map(|package| names.get(package).cloned()).collect())
+        })
+        .collect();
+
+    let breaches = breaches(&drawn_floors(), &imports);
+    assert!(breaches.is_empty(), "\n{}\n", breaches.join("\n"));
+}
+
+#[test]
+fn every_package_inherits_the_lints() {
+    let root_manifest = manifest(&root());
+    let unsafe_code = &root_manifest["workspace"]["lints"]["rust"]["unsafe_code"];
+    assert_eq!(unsafe_code.as_str(), Some("forbid"), "the workspace's lints must forbid unsafe code");
+
+    for (name, manifest) in packages_in("crates").into_iter().chain(packages_in("examples")) {
+        let inherits =
+            manifest.get("lints").and_then(|lints| lints.get("workspace")?.as_bool()) == Some(true);
+        let excepted = SET_OWN_LINTS.contains(&name.as_str());
+        assert!(
+            inherits || excepted,
+            "{name} does not inherit the workspace's lints: add `[lints]` and `workspace = true` to its Cargo.toml"
+        );
+        assert!(!(inherits && excepted), "{name} inherits the lints after all: take it out of SET_OWN_LINTS");
+    }
+}
+
+#[test]
+fn a_breach_names_both_crates_their_floors_and_the_mend() {
+    let floors = floors(&[("state", 2), ("derive", 2), ("room", 3), ("server", 4), ("client", 4)]);
+
+    let sound = imports(&[("state", &["derive"]), ("room", &["state", "derive"]), ("server", &["room"])]);
+    assert_eq!(breaches(&floors, &sound), Vec::<String>::new());
+
+    for (importer, imported, upper, lower) in
+        [("room", "server", 3, 4), ("client", "server", 4, 4), ("derive", "state", 2, 2)]
+    {
+        let found = breaches(&floors, &imports(&[(importer, &[imported])]));
+        let [breach] = &found[..] else { panic!("{importer} imports {imported}: {found:?}") };
+        let opening = format!("`{importer}` (floor {upper}) imports `{imported}` (floor {lower})");
+        assert!(breach.starts_with(&opening), "{breach}");
+        assert!(breach.contains("move what both need"), "{breach}");
+    }
+}
+
+#[test]
+fn imports_are_found_wherever_a_manifest_declares_them() {
+    let root: Table = "
+        [workspace.dependencies]
+        playfield-wire = { path = 'crates/wire' }
+        cells = { path = 'crates/state', package = 'playfield-state' }
+    "
+    .parse()
+    .expect("a manifest");
+    let package: Table = "
+        [dependencies]
+        cells.workspace = true
+        maybe = { path = '../room', package = 'playfield-room', optional = true }
+        log = '0.4'
+        [target.'cfg(unix)'.dependencies]
+        playfield-wire.workspace = true
+        [build-dependencies]
+        playfield-derive = { path = '../derive' }
+        [dev-dependencies]
+        playfield-server = { path = '../server' }
+    "
+    .parse()
+    .expect("a manifest");
+
+    let expected =
+        ["log", "playfield-derive", "playfield-room", "playfield-state", "playfield-wire"].map(String::from);
+    assert_eq!(imported_packages(&package, &root), BTreeSet::from(expected));
+}
+
+#[test]
+fn the_table_is_read_by_its_head() {
+    let drawing = "| word | meaning |\n|---|---|\n| `x` | 9 |\n\n\
+        | floor | crate | its work |\n|---|---|---|\n| 1 | `wire` | `bytes` |\n| 2 | `state`, `derive` | |\n\nend | 3 | `no` |\n";
+    assert_eq!(table_of_floors(drawing), Ok(floors(&[("wire", 1), ("state", 2), ("derive", 2)])));
+
+    let twice = "| floor | crate |\n|---|---|\n| 1 | `wire` |\n| 2 | `wire` |\n";
+    assert_eq!(table_of_floors(twice), Err("`wire` stands on two floors".to_owned()));
+    assert!(table_of_floors("| word | meaning |\n").is_err());
+    assert!(table_of_floors("| floor | crate |\n|---|---|\n| first | `wire` |\n").is_err());
+    assert!(table_of_floors("| floor | crate |\n|---|---|\n| 1 | wire |\n").is_err());
+}
+
+/// One sentence for each import that does not go down.
+fn breaches(floors: &BTreeMap<String, u32>, imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for (importer, imported) in imports {
+        for imported in imported {
+            // A crate without a floor is another test's finding.
+            let (Some(&own), Some(&other)) = (floors.get(importer), floors.get(imported)) else { continue };
+            let beside = own == other && MAY_IMPORT_BESIDE.contains(&(importer.as_str(), imported.as_str()));
+            if other >= own && !beside {
+                breaches.push(format!(
+                    "`{importer}` (floor {own}) imports `{imported}` (floor {other}), but imports go down: \
+                     move what both need to a floor below {own}, or let a caller above hand it \
+                     to `{importer}`; {DRAWING} draws the floors"
+                ));
+            }
+        }
+    }
+    breaches
+}
+
+/// The floors as the document draws them: crate and floor.
+fn drawn_floors() -> BTreeMap<String, u32> {
+    let drawing = read(&root().join(DRAWING));
+    table_of_floors(&drawing).unwrap_or_else(|problem| panic!("the table of floors in {DRAWING}: {problem}"))
+}
+
+/// Reads the table whose first two columns are `floor` and `crate`.
+fn table_of_floors(drawing: &str) -> Result<BTreeMap<String, u32>, String> {
+    let mut rows = drawing.lines().map(cells).skip_while(|cells| !cells.starts_with(&["floor", "crate"]));
+    rows.next().ok_or("there is no table headed `| floor | crate |`")?;
+
+    let mut floors = BTreeMap::new();
+    for row in rows.skip(1).take_while(|cells| !cells.is_empty()) {
+        let (floor, crates) = (row[0], row.get(1).copied().unwrap_or_default());
+        let floor = floor.parse().map_err(|_| format!("`{floor}` is no number of a floor"))?;
+        let names: Vec<_> = crates.split('`').skip(1).step_by(2).collect();
+        if names.is_empty() {
+            return Err(format!("the row of floor {floor} names no crate in `code`"));
+        }
+        for name in names {
+            if floors.insert(name.to_owned(), floor).is_some() {
+                return Err(format!("`{name}` stands on two floors"));
+            }
+        }
+    }
+    Ok(floors)
+}
+
+/// The cells of one row; none if the line is not of a table.
+fn cells(line: &str) -> Vec<&str> {
+    let row = line.trim().strip_prefix('|').and_then(|row| row.strip_suffix('|'));
+    row.map(|row| row.split('|').map(str::trim).collect()).unwrap_or_default()
+}
+
+/// All packages that are built into this one: everything but its dev-dependencies.
+fn imported_packages(manifest: &Table, root: &Table) -> BTreeSet<String> {
+    let targets = manifest.get("target").and_then(|targets| targets.as_table());
+    let sections = targets.into_iter().flat_map(Table::values).filter_map(|target| target.as_table());
+    std::iter::once(manifest)
+        .chain(sections)
+        .flat_map(|section| ["dependencies", "build-dependencies"].map(|kind| section.get(kind)))
+        .filter_map(|dependencies| dependencies?.as_table())
+        .flatten()
+        .map(|(key, dependency)| {
+            let inherited = root["workspace"].get("dependencies").and_then(|all| all.get(key));
+            let renamed =
+                [Some(dependency), inherited].into_iter().find_map(|entry| entry?.get("package")?.as_str());
+            renamed.unwrap_or(key).to_owned()
+        })
+        .collect()
+}
+
+/// Every crate of the house by the name of its folder.
+fn crates() -> BTreeMap<String, Table> {
+    let crates = packages_in("crates");
+    assert!(crates.contains_key("playfield"), "no crates found under {}", root().display());
+    crates
+}
+
+/// Package name to folder name.
+fn names_by_package(crates: &BTreeMap<String, Table>) -> BTreeMap<String, String> {
+    let package = |manifest: &Table| manifest["package"]["name"].as_str().map(str::to_owned);
+    crates.iter().filter_map(|(name, manifest)| Some((package(manifest)?, name.clone()))).collect()
+}
+
+/// The manifests in the folders of a folder; none if it is not there.
+fn packages_in(folder: &str) -> BTreeMap<String, Table> {
+    let Ok(entries) = fs::read_dir(root().join(folder)) else { return BTreeMap::new() };
+    entries
+        .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| path.join("Cargo.toml").is_file())
+        .map(|path| (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), manifest(&path)))
+        .collect()
+}
+
+fn manifest(folder: &Path) -> Table {
+    let path = folder.join("Cargo.toml");
+    read(&path).parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn floors(floors: &[(&str, u32)]) -> BTreeMap<String, u32> {
+    floors.iter().map(|&(name, floor)| (name.to_owned(), floor)).collect()
+}
+
+fn imports(imports: &[(&str, &[&str])]) -> BTreeMap<String, BTreeSet<String>> {
+    let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    imports.iter().map(|&(name, imported)| (name.to_owned(), owned(imported))).collect()
+}

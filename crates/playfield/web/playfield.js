@@ -1,0 +1,77 @@
+// A Playfield connection over the browser's own WebSocket, in the format `json`. No build step, no dependency.
+
+/** Applies a patch's operations to a copy of a room's state (docs/state.md). */
+export function apply(state, ops) {
+  for (const [path, ...rest] of ops) {
+    let at = state;
+    for (const step of path.slice(0, -1)) at = at[step];
+    const last = path.at(-1);
+    if (rest.length === 2) at.splice(last, 0, rest[0]);
+    else if (rest.length === 1) at[last] = rest[0];
+    else if (Array.isArray(at)) at.splice(last, 1);
+    else delete at[last];
+  }
+}
+
+/**
+ * Connects, joins a room of the given type (or makes one), and keeps `room.state` in step.
+ *
+ * `on.change(room)` is called after each patch or snapshot, `on.event(name, payload)` for each event, `on.status(text)` when
+ * the connection comes, goes, or is refused.
+ */
+export function join(roomType, name, on = {}) {
+  const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/`);
+  const waiting = new Map();
+  const room = { state: null, player: null, version: 0, number: null, bytes: 0, patches: 0, left: false };
+  let requests = 0;
+
+  const put = (message) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
+  room.send = (message, payload) => put({ type: "send", room: room.number, message, payload });
+  room.request = (message, payload) =>
+    new Promise((resolve, reject) => {
+      const request = ++requests;
+      waiting.set(request, { resolve, reject });
+      put({ type: "request", room: room.number, request, message, payload });
+    });
+  room.close = () => socket.close();
+
+  const handlers = {
+    welcome: () => put({ type: "join_or_create", request: ++requests, room_type: roomType }),
+    joined: (message) => Object.assign(room, { number: message.room, player: message.player, id: message.id }),
+    snapshot: (message) => {
+      Object.assign(room, { state: message.state, version: message.version });
+      on.change?.(room);
+    },
+    patch: (message) => {
+      if (message.base !== room.version) return put({ type: "resync", room: room.number });
+      apply(room.state, message.ops);
+      room.version = message.version;
+      room.patches += 1;
+      on.change?.(room);
+    },
+    event: (message) => on.event?.(message.message, message.payload),
+    reply: (message) => waiting.get(message.request)?.resolve(message.payload),
+    error: (message) => {
+      waiting.get(message.request)?.reject(new Error(message.text));
+      on.status?.(message.text);
+    },
+    ping: (message) => put({ type: "pong", nonce: message.nonce }),
+    left: (message) => on.status?.(message.text),
+    goodbye: (message) => {
+      room.left = true;
+      on.status?.(message.text);
+    },
+  };
+  socket.onopen = () => {
+    on.status?.("connected");
+    put({ type: "hello", protocol: 1, name });
+  };
+  socket.onmessage = ({ data }) => {
+    room.bytes += data.length;
+    const message = JSON.parse(data);
+    handlers[message.type]?.(message);
+    if (message.request !== undefined) waiting.delete(message.request);
+  };
+  socket.onclose = () => room.left || on.status?.("disconnected");
+  return room;
+}

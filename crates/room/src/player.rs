@@ -1,0 +1,32 @@
+//! A seat in a room.
+
+use playfield_state::{Format, PlayerId};
+
+use crate::Link;
+
+/// A player, as the room knows them.
+#[derive(Clone, Debug)]
+pub struct Player {
+    pub(crate) id: PlayerId,
+    pub(crate) name: String,
+    pub(crate) user: Option<String>,
+    pub(crate) link: Link,
+    pub(crate) format: Format,
+}
+
+impl Player {
+    /// The number in this room.
+    pub fn id(&self) -> PlayerId {
+        self.id
+    }
+
+    /// The display name, as the client chose it: not unique.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Who the authenticator says this is; `None` for a guest.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+}

@@ -1,0 +1,156 @@
+//! Randomness that is the same again for the same seed.
+
+use std::ops::Range;
+
+use playfield_state::List;
+use rand_core::{RngCore, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// A room's generator (PCG XSL-RR 128/64), seeded when the room is created. It implements [`RngCore`], and so serves the crate
+/// `rand` and what builds on it. It is not for secrets.
+#[derive(Clone, Debug)]
+pub struct Random(Pcg64Mcg);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Pcg64Mcg::seed_from_u64(seed))
+    }
+
+    /// A number below `bound`, each equally likely; 0 if the bound is 0. (Lemire, Fast Random Integer Generation in an Interval.)
+    pub fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 {
+            return 0;
+        }
+        let unfair = bound.wrapping_neg() % bound;
+        loop {
+            let wide = u128::from(self.0.next_u64()) * u128::from(bound);
+            if wide as u64 >= unfair {
+                return (wide >> 64) as u64;
+            }
+        }
+    }
+
+    /// A number in the range; its start if the range is empty.
+    pub fn range(&mut self, range: Range<i64>) -> i64 {
+        let width = range.end.wrapping_sub(range.start) as u64;
+        if range.is_empty() { range.start } else { range.start.wrapping_add(self.below(width) as i64) }
+    }
+
+    /// A number from 0 up to, not including, 1.
+    pub fn fraction(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// True with the given probability.
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.fraction() < probability
+    }
+
+    /// Puts what can be shuffled into a random order, each equally likely.
+    pub fn shuffle(&mut self, items: &mut (impl Shuffle + ?Sized)) {
+        for last in (1..items.count()).rev() {
+            let other = self.below(last as u64 + 1) as usize;
+            items.exchange(last, other);
+        }
+    }
+}
+
+impl RngCore for Random {
+    fn next_u32(&mut self) -> u32 {
+        self.0.next_u32()
+    }
+    fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+    fn fill_bytes(&mut self, bytes: &mut [u8]) {
+        self.0.fill_bytes(bytes);
+    }
+}
+
+/// What [`Random::shuffle`] shuffles.
+pub trait Shuffle {
+    /// How many elements there are.
+    fn count(&self) -> usize;
+
+    /// Exchanges two of them.
+    fn exchange(&mut self, a: usize, b: usize);
+}
+
+impl<T> Shuffle for [T] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn exchange(&mut self, a: usize, b: usize) {
+        self.swap(a, b);
+    }
+}
+
+impl<T, const N: usize> Shuffle for [T; N] {
+    fn count(&self) -> usize {
+        N
+    }
+    fn exchange(&mut self, a: usize, b: usize) {
+        self.swap(a, b);
+    }
+}
+
+impl<T> Shuffle for Vec<T> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn exchange(&mut self, a: usize, b: usize) {
+        self.swap(a, b);
+    }
+}
+
+impl<T> Shuffle for List<T> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn exchange(&mut self, a: usize, b: usize) {
+        self.swap(a, b);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_numbers() {
+        let numbers = |seed| {
+            let mut random = Random::new(seed);
+            (0..8).map(|_| random.below(1_000)).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(1), numbers(1));
+        assert_ne!(numbers(1), numbers(2));
+    }
+
+    #[test]
+    fn every_order_is_as_likely_as_any_other() {
+        let (mut random, mut seen) = (Random::new(9), std::collections::BTreeMap::<_, u32>::new());
+        for _ in 0..6_000 {
+            let (mut array, mut list) = ([0, 1, 2], List::from_iter([0, 1, 2]));
+            random.shuffle(&mut array);
+            random.shuffle(&mut list);
+            *seen.entry(array).or_default() += 1;
+            *seen.entry([list[0], list[1], list[2]]).or_default() += 1;
+        }
+        assert_eq!(seen.len(), 6);
+        // 2,000 are expected of each, with a standard deviation of 41.
+        assert!(seen.values().all(|count| (1_800..2_200).contains(count)), "{seen:?}");
+    }
+
+    #[test]
+    fn numbers_stay_in_their_range() {
+        let mut random = Random::new(3);
+        assert_eq!(random.below(0), 0);
+        assert_eq!(random.range(5..5), 5);
+        for _ in 0..1_000 {
+            assert!(random.below(3) < 3);
+            assert!((-4..9).contains(&random.range(-4..9)));
+            assert!((0.0..1.0).contains(&random.fraction()));
+            random.range(i64::MIN..i64::MAX);
+        }
+    }
+}

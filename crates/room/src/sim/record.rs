@@ -1,0 +1,69 @@
+//! What a simulated room gave out, kept until it is asked for.
+
+use std::collections::BTreeMap;
+
+use playfield_state::{Format, PlayerId};
+
+use crate::{Error, EventHeader, Job, Link, Mail, Outlet, Result, Task};
+
+/// What the room gave out.
+#[derive(Default)]
+pub(super) struct Record {
+    pub(super) answers: BTreeMap<u32, (Format, Result<Vec<u8>>)>,
+    pub(super) errors: Vec<(Link, Error)>,
+    pub(super) events: Vec<SentEvent>,
+    pub(super) removed: Vec<(Link, Error)>,
+    pub(super) gone: BTreeMap<PlayerId, Error>,
+    pub(super) tasks: Vec<(u64, Task)>,
+    pub(super) jobs: Vec<(u64, Job)>,
+    pub(super) posts: Vec<(String, Mail)>,
+    pub(super) json: Vec<Link>,
+}
+
+pub(super) struct SentEvent {
+    pub(super) link: Link,
+    pub(super) index: u32,
+    pub(super) payload: Vec<u8>,
+}
+
+impl Record {
+    pub(super) fn format_of(&self, link: Link) -> Format {
+        if self.json.contains(&link) { Format::Json } else { Format::Packed }
+    }
+}
+
+impl Outlet for Record {
+    fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
+        self.answers.insert(request, (self.format_of(link), Ok(payload.to_vec())));
+    }
+
+    fn error(&mut self, link: Link, request: Option<u32>, error: &Error) {
+        match request {
+            Some(request) => {
+                self.answers.insert(request, (self.format_of(link), Err(error.clone())));
+            }
+            None => self.errors.push((link, error.clone())),
+        }
+    }
+
+    fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
+        self.events.push(SentEvent { link, index: event.index, payload: payload.to_vec() });
+    }
+
+    fn removed(&mut self, link: Link, why: &Error) {
+        self.removed.push((link, why.clone()));
+    }
+
+    fn spawn(&mut self, task: u64, work: Task) {
+        self.tasks.push((task, work));
+    }
+
+    fn compute(&mut self, task: u64, job: Job) -> Result<()> {
+        self.jobs.push((task, job));
+        Ok(())
+    }
+
+    fn post(&mut self, to: &str, mail: Mail) {
+        self.posts.push((to.to_owned(), mail));
+    }
+}

@@ -1,0 +1,108 @@
+//! A room's timers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::Note;
+
+/// A timer that was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimerId(pub(crate) u64);
+
+/// The shortest period of a repeating timer.
+pub const TIMER_PERIOD_MIN: Duration = Duration::from_millis(1);
+
+/// Timers in the order in which they are due; those due at once in the order in which they were set.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    due: BTreeSet<(Duration, u64)>,
+    set: BTreeMap<u64, Timer>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Timer {
+    at: Duration,
+    every: Option<Duration>,
+    note: Note,
+}
+
+impl Timers {
+    pub(crate) fn set(&mut self, at: Duration, every: Option<Duration>, note: Note) -> TimerId {
+        self.next += 1;
+        self.due.insert((at, self.next));
+        self.set.insert(self.next, Timer { at, every, note });
+        TimerId(self.next)
+    }
+
+    pub(crate) fn cancel(&mut self, TimerId(id): TimerId) -> bool {
+        let timer = self.set.remove(&id);
+        timer.is_some_and(|timer| self.due.remove(&(timer.at, id)))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.set.len()
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Takes the next timer that is due by `now`. A repeating one is set again, on its own beat; beats that were missed by more than
+    /// a period are left out.
+    pub(crate) fn take_due(&mut self, now: Duration) -> Option<Note> {
+        let &(at, id) = self.due.first()?;
+        if at > now {
+            return None;
+        }
+        self.due.pop_first();
+        let timer = self.set.get_mut(&id)?;
+        let Some(every) = timer.every else {
+            return self.set.remove(&id).map(|timer| timer.note);
+        };
+        let missed = (now - at).as_nanos() / every.as_nanos().max(1);
+        timer.at = at + every * u32::try_from(missed + 1).unwrap_or(u32::MAX);
+        self.due.insert((timer.at, id));
+        Some(timer.note.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(name: &str) -> Note {
+        Note { name: name.into(), payload: Vec::new() }
+    }
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn fired(timers: &mut Timers, now: u64) -> Vec<String> {
+        std::iter::from_fn(|| timers.take_due(ms(now)).map(|note| note.name)).collect()
+    }
+
+    #[test]
+    fn timers_fire_in_order_and_once() {
+        let mut timers = Timers::default();
+        timers.set(ms(20), None, note("b"));
+        timers.set(ms(10), None, note("a"));
+        let cancelled = timers.set(ms(15), None, note("never"));
+        assert!(timers.cancel(cancelled));
+        assert!(!timers.cancel(cancelled));
+        assert!(fired(&mut timers, 9).is_empty());
+        assert_eq!(fired(&mut timers, 30), ["a", "b"]);
+        assert_eq!(timers.next_due(), None);
+    }
+
+    #[test]
+    fn a_repeating_timer_keeps_its_beat_and_leaves_out_what_it_missed() {
+        let mut timers = Timers::default();
+        timers.set(ms(10), Some(ms(10)), note("beat"));
+        assert_eq!(fired(&mut timers, 12).len(), 1);
+        assert_eq!(timers.next_due(), Some(ms(20)));
+        assert_eq!(fired(&mut timers, 55).len(), 1);
+        assert_eq!(timers.next_due(), Some(ms(60)));
+    }
+}

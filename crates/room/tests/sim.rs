@@ -1,0 +1,140 @@
+//! What a simulation lets a test do that a plain host doesn't.
+
+use playfield_room::sim::{OTHER_ROOM_ID, Sim};
+use playfield_room::{Answer, AskId, Context, Error, Handle, Mail, Message, On, Player, Result, Room, room};
+use playfield_state::{Format, List, State};
+use playfield_wire::ErrorCode;
+
+#[derive(State, Default)]
+struct Market {
+    log: List<String>,
+}
+
+#[derive(Message)]
+#[reply(u64)]
+enum Do {
+    Fetch,
+    Ask,
+    Who,
+    Fail,
+}
+
+#[derive(Message)]
+#[reply(u32)]
+struct Price(u32);
+
+#[derive(Message, Debug, PartialEq)]
+struct News(u32);
+
+#[room(messages(Do), events(News), notes(Price), asks(Price))]
+impl Room for Market {
+    fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
+        cx.emit(&News(1));
+        assert!(player.name() != "Mallory", "a bug in join");
+        if player.name() == "Eve" { Err("not you".into()) } else { Ok(()) }
+    }
+
+    fn leave(&mut self, _: &Player, cx: &mut Context<Self>) {
+        cx.close("it was fun while it lasted");
+    }
+}
+
+impl Handle<Do> for Market {
+    fn handle(&mut self, what: Do, player: &Player, cx: &mut Context<Self>) -> Result<u64> {
+        match what {
+            Do::Fetch => cx.spawn(async { std::future::pending::<Price>().await }),
+            Do::Ask => return Ok(cx.ask(OTHER_ROOM_ID, &Price(1)).0),
+            Do::Who => self.log.push(player.user().unwrap_or("a guest").to_owned()),
+            Do::Fail => panic!("a bug in a handler"),
+        }
+        Ok(0)
+    }
+}
+
+impl On<Price> for Market {
+    fn on(&mut self, Price(price): Price, _: &mut Context<Self>) -> Result<u32> {
+        self.log.push(format!("costs {price}"));
+        if price == 0 { Err("nothing is free".into()) } else { Ok(price * 2) }
+    }
+}
+
+impl Answer<Price> for Market {
+    fn answer(&mut self, _: AskId, reply: Result<u32>, _: &mut Context<Self>) {
+        self.log.push(format!("{reply:?}"));
+    }
+}
+
+fn log(sim: &Sim<Market>) -> Vec<String> {
+    sim.room().log.iter().cloned().collect()
+}
+
+#[test]
+fn a_player_may_be_one_whom_the_authenticator_knows() {
+    let mut sim = Sim::<Market>::new(1);
+    let (ann, bob) = (sim.join_as("Ann", "user 7").unwrap(), sim.join("Bob").unwrap());
+    sim.request(ann, Do::Who).unwrap();
+    sim.request(bob, Do::Who).unwrap();
+    assert_eq!(log(&sim), ["user 7", "a guest"]);
+}
+
+#[test]
+fn work_that_needs_the_outside_world_is_ended_by_the_test() {
+    let mut sim = Sim::<Market>::new(1);
+    let ann = sim.join("Ann").unwrap();
+    sim.request(ann, Do::Fetch).unwrap();
+    assert_eq!(sim.run_background(), 0, "it waits for what never comes");
+    let [task] = sim.background()[..] else { panic!("one piece of work") };
+    sim.finish(task, &Price(3));
+    assert_eq!(log(&sim), ["costs 3"]);
+    assert!(sim.background().is_empty());
+}
+
+#[test]
+fn a_test_speaks_for_another_room() {
+    let mut sim = Sim::<Market>::new(1);
+    sim.tell(&Price(4));
+    assert_eq!(sim.ask(&Price(5)), Ok(10));
+    assert_eq!(sim.ask(&Price(0)), Err(Error::from("nothing is free")));
+    assert!(sim.posted().is_empty(), "the answers were taken");
+    assert_eq!(log(&sim), ["costs 4", "costs 5", "costs 0"]);
+}
+
+#[test]
+fn a_test_answers_for_another_room() {
+    let mut sim = Sim::<Market>::new(1);
+    let ann = sim.join("Ann").unwrap();
+    let ask = AskId(sim.request(ann, Do::Ask).unwrap());
+    assert!(matches!(&sim.posted()[..], [(to, Mail::Asked { .. })] if to == OTHER_ROOM_ID));
+    sim.answer::<Price>(ask, Ok(6));
+    sim.answer::<Price>(ask, Ok(7));
+    assert_eq!(log(&sim), ["Ok(6)"], "an answer counts once");
+}
+
+#[test]
+fn one_who_is_refused_leaves_no_events_behind() {
+    let mut sim = Sim::<Market>::new(1);
+    let ann = sim.join_in("Ann", Format::Json).unwrap();
+    assert_eq!(sim.join("Eve").unwrap_err(), Error::from("not you"));
+    assert_eq!(sim.events::<News>(ann), [News(1), News(1)]);
+}
+
+#[test]
+fn those_whom_a_failure_takes_out_are_gone_at_once() {
+    let mut sim = Sim::<Market>::new(1);
+    let ann = sim.join("Ann").unwrap();
+    assert_eq!(sim.join("Mallory").unwrap_err().code(), ErrorCode::RoomFailed);
+    assert!(!sim.is_here(ann));
+    assert_eq!(sim.why_gone(ann).unwrap().code(), ErrorCode::RoomFailed);
+
+    let mut sim = Sim::<Market>::new(1);
+    let (ann, bob) = (sim.join("Ann").unwrap(), sim.join("Bob").unwrap());
+    sim.leave(ann);
+    assert_eq!(sim.why_gone(bob).unwrap().code(), ErrorCode::RoomClosed);
+}
+
+#[test]
+fn a_send_into_a_failure_is_told_why() {
+    let mut sim = Sim::<Market>::new(1);
+    let ann = sim.join("Ann").unwrap();
+    assert_eq!(sim.send(ann, Do::Fail).unwrap_err().code(), ErrorCode::RoomFailed);
+}

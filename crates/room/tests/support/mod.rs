@@ -1,0 +1,145 @@
+//! A host for tests: it drives a room as a server would, and keeps all that the room gives out, in order.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::time::Duration;
+
+use playfield_room::{
+    AnyRoom, Birth, Entrant, Error, EventHeader, Job, Link, Mail, Outlet, PlayerId, Result, Room, RoomType,
+    Task,
+};
+use playfield_state::Format;
+use playfield_wire::ErrorCode;
+use playfield_wire::message::MessageRef;
+
+/// One thing that a room gave out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Output {
+    Reply { link: Link, request: u32, payload: Vec<u8> },
+    Error { link: Link, request: Option<u32>, error: Error },
+    Event { link: Link, index: u32, name: &'static str, version: u64, payload: Vec<u8> },
+    Removed { link: Link, why: Error },
+    Spawn { task: u64 },
+    Compute { task: u64 },
+    Post { to: String, mail: Mail },
+}
+
+/// Everything that a room gave out.
+#[derive(Default)]
+pub(crate) struct Record {
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) tasks: Vec<(u64, Task)>,
+    pub(crate) jobs: Vec<(u64, Job)>,
+    /// The pool's queue is full.
+    pub(crate) pool_is_full: bool,
+}
+
+impl Record {
+    /// What was given out since this was last asked.
+    pub(crate) fn take(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.outputs)
+    }
+}
+
+impl Outlet for Record {
+    fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
+        self.outputs.push(Output::Reply { link, request, payload: payload.to_vec() });
+    }
+
+    fn error(&mut self, link: Link, request: Option<u32>, error: &Error) {
+        self.outputs.push(Output::Error { link, request, error: error.clone() });
+    }
+
+    fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
+        let EventHeader { index, name, version } = event;
+        self.outputs.push(Output::Event { link, index, name, version, payload: payload.to_vec() });
+    }
+
+    fn removed(&mut self, link: Link, why: &Error) {
+        self.outputs.push(Output::Removed { link, why: why.clone() });
+    }
+
+    fn spawn(&mut self, task: u64, work: Task) {
+        self.outputs.push(Output::Spawn { task });
+        self.tasks.push((task, work));
+    }
+
+    fn compute(&mut self, task: u64, job: Job) -> Result<()> {
+        if self.pool_is_full {
+            return Err(Error::new(ErrorCode::Busy, "the pool's queue is full"));
+        }
+        self.outputs.push(Output::Compute { task });
+        self.jobs.push((task, job));
+        Ok(())
+    }
+
+    fn post(&mut self, to: &str, mail: Mail) {
+        self.outputs.push(Output::Post { to: to.to_owned(), mail });
+    }
+}
+
+/// One room and its time.
+pub(crate) struct Host {
+    pub(crate) room: Box<dyn AnyRoom>,
+    pub(crate) out: Record,
+    pub(crate) at: Duration,
+    links: u64,
+}
+
+impl Host {
+    /// A room with options in `packed`.
+    pub(crate) fn create<R: Room>(seed: u64, options: &[u8]) -> Result<Self> {
+        let birth = Birth { id: "room".into(), seed, private: false, options, format: Format::Packed };
+        let room = (RoomType::of::<R>("test").create)(birth)?;
+        Ok(Self { room, out: Record::default(), at: Duration::ZERO, links: 0 })
+    }
+
+    pub(crate) fn join(&mut self, name: &str) -> Result<PlayerId> {
+        self.join_in(name, Format::Packed)
+    }
+
+    /// Links count from 1.
+    pub(crate) fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
+        self.links += 1;
+        let entrant = Entrant { link: Link(self.links), format, name: name.into(), user: None };
+        self.room.join(self.at, entrant, &mut self.out)
+    }
+
+    pub(crate) fn leave(&mut self, player: PlayerId) {
+        self.room.leave(self.at, player, &mut self.out);
+    }
+
+    pub(crate) fn message(&mut self, player: PlayerId, index: u32, payload: &[u8], request: Option<u32>) {
+        let message = MessageRef::Index(index);
+        self.room.message(self.at, player, &message, payload, request, &mut self.out);
+    }
+
+    pub(crate) fn mail(&mut self, mail: Mail) {
+        self.room.mail(self.at, mail, &mut self.out);
+    }
+
+    pub(crate) fn tick(&mut self, number: u64) {
+        self.room.tick(self.at, number, &mut self.out);
+    }
+
+    pub(crate) fn sync(&mut self) {
+        self.room.sync(self.at, &mut self.out);
+    }
+
+    /// Lets time pass, and wakes the room if it wants to be.
+    pub(crate) fn wake_after(&mut self, ms: u64) {
+        self.at += Duration::from_millis(ms);
+        if self.room.wake_at().is_some_and(|due| due <= self.at) {
+            self.room.wake(self.at, &mut self.out);
+        }
+    }
+
+    /// The codes with which players were taken out since this was last asked, by link.
+    pub(crate) fn removed(&mut self) -> Vec<(u64, ErrorCode)> {
+        let removed = |output| match output {
+            Output::Removed { link, why } => Some((link.0, why.code())),
+            _ => None,
+        };
+        self.out.take().into_iter().filter_map(removed).collect()
+    }
+}

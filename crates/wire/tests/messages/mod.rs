@@ -1,0 +1,178 @@
+//! Any message, as the property tests need them.
+
+use std::borrow::Cow;
+
+use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom, SchemaRef};
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::{RoomInfo, ServerMessage};
+use playfield_wire::{ErrorCode, Format};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+/// Numbers of every length, small ones as often as large ones.
+fn number() -> impl Strategy<Value = u64> {
+    (any::<u64>(), 0..64_u32).prop_map(|(number, shift)| number >> shift)
+}
+
+fn number_u32() -> impl Strategy<Value = u32> {
+    (any::<u32>(), 0..32_u32).prop_map(|(number, shift)| number >> shift)
+}
+
+fn text() -> impl Strategy<Value = Cow<'static, str>> {
+    vec(prop_oneof![any::<char>(), prop::char::range('\0', '~')], 0..12)
+        .prop_map(|text| Cow::Owned(text.into_iter().collect()))
+}
+
+fn bytes() -> impl Strategy<Value = Cow<'static, [u8]>> {
+    vec(any::<u8>(), 0..20).prop_map(Cow::Owned)
+}
+
+fn pairs() -> impl Strategy<Value = Vec<(Cow<'static, str>, Cow<'static, str>)>> {
+    vec((text(), text()), 0..4)
+}
+
+/// Any bytes in `packed`, the text of any value in JSON. The decoder borrows them, so they are leaked.
+fn raw(format: Format) -> BoxedStrategy<&'static [u8]> {
+    let raw = match format {
+        Format::Packed => vec(any::<u8>(), 0..20).boxed(),
+        Format::Json => prop_oneof![
+            Just(Vec::new()),
+            any::<i32>().prop_map(|number| number.to_string().into_bytes()),
+            text().prop_map(|text| serde_json::json!({ "a": [text, null, true] }).to_string().into_bytes()),
+        ]
+        .boxed(),
+    };
+    raw.prop_map(|raw| &*raw.leak()).boxed()
+}
+
+fn message_ref(format: Format) -> BoxedStrategy<MessageRef<'static>> {
+    match format {
+        Format::Packed => number_u32().prop_map(MessageRef::Index).boxed(),
+        Format::Json => text().prop_map(MessageRef::Name).boxed(),
+    }
+}
+
+fn code() -> impl Strategy<Value = ErrorCode> {
+    let node =
+        (1..=28_u16).prop_map(|number| ErrorCode::from_number(number).expect("the table has 28 codes"));
+    prop_oneof![node, (ErrorCode::ROOM_MIN..).prop_map(ErrorCode::Room)]
+}
+
+fn resume() -> impl Strategy<Value = Resume<'static>> {
+    let room = (number_u32(), number(), number(), number())
+        .prop_map(|(room, epoch, version, sequence)| ResumeRoom { room, epoch, version, sequence });
+    (bytes(), vec(room, 0..4)).prop_map(|(token, rooms)| Resume { token, rooms })
+}
+
+fn hello(format: Format) -> BoxedStrategy<ClientMessage<'static>> {
+    let schema = (text(), number()).prop_map(|(room_type, fingerprint)| SchemaRef { room_type, fingerprint });
+    (text(), bytes(), option::of(resume()), vec(schema, 0..4))
+        .prop_map(move |(name, token, resume, schemas)| {
+            ClientMessage::Hello(Hello { name, token, resume, schemas, ..Hello::new(format) })
+        })
+        .boxed()
+}
+
+pub(crate) fn client_message(format: Format) -> impl Strategy<Value = ClientMessage<'static>> {
+    prop_oneof![
+        hello(format),
+        (number_u32(), text()).prop_map(|(request, room)| ClientMessage::Join { request, room }),
+        (number_u32(), text(), any::<bool>(), raw(format)).prop_map(
+            |(request, room_type, private, options)| {
+                ClientMessage::Create { request, room_type, private, options }
+            }
+        ),
+        (number_u32(), text(), raw(format)).prop_map(|(request, room_type, options)| {
+            ClientMessage::JoinOrCreate { request, room_type, options }
+        }),
+        (number_u32(), option::of(text()), pairs(), number_u32()).prop_map(
+            |(request, room_type, filter, limit)| ClientMessage::List { request, room_type, filter, limit }
+        ),
+        (number_u32(), number_u32()).prop_map(|(request, room)| ClientMessage::Leave { request, room }),
+        (number_u32(), number_u32(), message_ref(format), raw(format)).prop_map(
+            |(room, request, message, payload)| ClientMessage::Request { room, request, message, payload }
+        ),
+        (number_u32(), message_ref(format), raw(format))
+            .prop_map(|(room, message, payload)| ClientMessage::Send { room, message, payload }),
+        (number_u32(), number(), number()).prop_map(|(room, version, sequence)| ClientMessage::Ack {
+            room,
+            version,
+            sequence
+        }),
+        number_u32().prop_map(|room| ClientMessage::Resync { room }),
+        number().prop_map(|nonce| ClientMessage::Ping { nonce }),
+        number().prop_map(|nonce| ClientMessage::Pong { nonce }),
+        Just(ClientMessage::Goodbye),
+    ]
+}
+
+fn room_info() -> impl Strategy<Value = RoomInfo<'static>> {
+    (text(), text(), number_u32(), number_u32(), any::<bool>(), pairs()).prop_map(
+        |(id, room_type, players, capacity, locked, metadata)| RoomInfo {
+            id,
+            room_type,
+            players,
+            capacity,
+            locked,
+            metadata,
+        },
+    )
+}
+
+pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMessage<'static>> {
+    prop_oneof![
+        (number(), number(), bytes(), number_u32(), number_u32()).prop_map(
+            |(protocol, session, resume, heartbeat_ms, max_message_bytes)| ServerMessage::Welcome {
+                protocol,
+                session,
+                resume,
+                heartbeat_ms,
+                max_message_bytes,
+            }
+        ),
+        (
+            (number_u32(), number_u32(), text(), text()),
+            (number(), number(), number_u32(), number_u32(), number())
+        )
+            .prop_map(
+                |((request, room, id, room_type), (player, epoch, tick_hz, sync_hz, fingerprint))| {
+                    ServerMessage::Joined {
+                        request,
+                        room,
+                        id,
+                        room_type,
+                        player,
+                        epoch,
+                        tick_hz,
+                        sync_hz,
+                        fingerprint,
+                    }
+                }
+            ),
+        (number_u32(), vec(room_info(), 0..4))
+            .prop_map(|(request, rooms)| ServerMessage::Listed { request, rooms }),
+        (option::of(number_u32()), number_u32(), code(), text())
+            .prop_map(|(request, room, code, text)| ServerMessage::Left { request, room, code, text }),
+        (number_u32(), raw(format)).prop_map(|(request, payload)| ServerMessage::Reply { request, payload }),
+        (number_u32(), number(), number(), message_ref(format), raw(format)).prop_map(
+            |(room, sequence, version, message, payload)| ServerMessage::Event {
+                room,
+                sequence,
+                version,
+                message,
+                payload,
+            }
+        ),
+        (number_u32(), number(), number(), raw(format))
+            .prop_map(|(room, epoch, version, body)| ServerMessage::Snapshot { room, epoch, version, body }),
+        (number_u32(), number(), number(), raw(format)).prop_map(|(room, one, other, body)| {
+            ServerMessage::Patch { room, base: one.min(other), version: one.max(other), body }
+        }),
+        number().prop_map(|nonce| ServerMessage::Ping { nonce }),
+        number().prop_map(|nonce| ServerMessage::Pong { nonce }),
+        (option::of(number_u32()), option::of(number_u32()), code(), text())
+            .prop_map(|(request, room, code, text)| ServerMessage::Error { request, room, code, text }),
+        (code(), text()).prop_map(|(code, text)| ServerMessage::Goodbye { code, text }),
+    ]
+}

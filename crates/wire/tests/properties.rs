@@ -1,0 +1,234 @@
+//! What holds for every message, in both formats, and for bytes that are no message at all.
+
+mod messages;
+
+use messages::{client_message, server_message};
+use playfield_wire::Format;
+use playfield_wire::client::ClientMessage;
+use playfield_wire::framing::{FrameError, Framing, write_frame};
+use playfield_wire::reader::Reader;
+use playfield_wire::server::ServerMessage;
+use playfield_wire::writer::{put_f32, put_f64, put_varint, put_zigzag};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Whether the last field is a `rest`: such a message has no end of its own, so it may be longer.
+fn client_ends_open(message: &ClientMessage<'_>) -> bool {
+    use ClientMessage::{Create, JoinOrCreate, Request, Send};
+    matches!(message, Create { .. } | JoinOrCreate { .. } | Request { .. } | Send { .. })
+}
+
+fn server_ends_open(message: &ServerMessage<'_>) -> bool {
+    use ServerMessage::{Event, Patch, Reply, Snapshot};
+    matches!(message, Event { .. } | Patch { .. } | Reply { .. } | Snapshot { .. })
+}
+
+/// The length of what must be there: in a message with a `rest`, all that stands before it.
+fn client_required(message: &ClientMessage<'_>, length: usize) -> usize {
+    match message {
+        ClientMessage::Create { options: rest, .. }
+        | ClientMessage::JoinOrCreate { options: rest, .. }
+        | ClientMessage::Request { payload: rest, .. }
+        | ClientMessage::Send { payload: rest, .. } => length - rest.len(),
+        _ => length,
+    }
+}
+
+fn server_required(message: &ServerMessage<'_>, length: usize) -> usize {
+    match message {
+        ServerMessage::Event { payload: rest, .. }
+        | ServerMessage::Reply { payload: rest, .. }
+        | ServerMessage::Snapshot { body: rest, .. }
+        | ServerMessage::Patch { body: rest, .. } => length - rest.len(),
+        _ => length,
+    }
+}
+
+proptest! {
+    #[test]
+    fn client_messages_come_back_from_packed(message in client_message(Format::Packed), extra: u8) {
+        let mut out = Vec::new();
+        message.encode(Format::Packed, &mut out);
+        prop_assert_eq!(ClientMessage::decode(Format::Packed, &out), Ok(message.clone()));
+        for cut in 0..client_required(&message, out.len()) {
+            prop_assert!(ClientMessage::decode(Format::Packed, &out[..cut]).is_err(), "cut at {}", cut);
+        }
+        out.push(extra);
+        let longer = ClientMessage::decode(Format::Packed, &out);
+        prop_assert_eq!(longer.is_ok(), client_ends_open(&message));
+    }
+
+    #[test]
+    fn server_messages_come_back_from_packed(message in server_message(Format::Packed), extra: u8) {
+        let mut out = Vec::new();
+        message.encode(Format::Packed, &mut out);
+        prop_assert_eq!(ServerMessage::decode(Format::Packed, &out), Ok(message.clone()));
+        for cut in 0..server_required(&message, out.len()) {
+            prop_assert!(ServerMessage::decode(Format::Packed, &out[..cut]).is_err(), "cut at {}", cut);
+        }
+        out.push(extra);
+        let longer = ServerMessage::decode(Format::Packed, &out);
+        prop_assert_eq!(longer.is_ok(), server_ends_open(&message));
+    }
+
+    #[test]
+    fn client_messages_come_back_from_json(message in client_message(Format::Json)) {
+        let mut out = Vec::new();
+        message.encode(Format::Json, &mut out);
+        prop_assert!(serde_json::from_slice::<serde_json::Value>(&out).is_ok());
+        prop_assert_eq!(ClientMessage::decode(Format::Json, &out), Ok(message));
+        for cut in 0..out.len() {
+            prop_assert!(ClientMessage::decode(Format::Json, &out[..cut]).is_err(), "cut at {}", cut);
+        }
+        out.push(b'}');
+        prop_assert!(ClientMessage::decode(Format::Json, &out).is_err());
+    }
+
+    #[test]
+    fn server_messages_come_back_from_json(message in server_message(Format::Json)) {
+        let mut out = Vec::new();
+        message.encode(Format::Json, &mut out);
+        prop_assert!(serde_json::from_slice::<serde_json::Value>(&out).is_ok());
+        prop_assert_eq!(ServerMessage::decode(Format::Json, &out), Ok(message));
+        for cut in 0..out.len() {
+            prop_assert!(ServerMessage::decode(Format::Json, &out[..cut]).is_err(), "cut at {}", cut);
+        }
+        out.push(b'}');
+        prop_assert!(ServerMessage::decode(Format::Json, &out).is_err());
+    }
+
+    #[test]
+    fn no_bytes_make_a_decoder_panic(bytes in vec(any::<u8>(), 0..200), kind in 0_u8..0x50) {
+        for body in [bytes.clone(), [&[kind], &bytes[..]].concat()] {
+            let _ = ClientMessage::decode_first(&body);
+            for format in [Format::Packed, Format::Json] {
+                let _ = ClientMessage::decode(format, &body);
+                let _ = ServerMessage::decode(format, &body);
+            }
+        }
+    }
+
+    #[test]
+    fn no_change_of_a_byte_makes_a_decoder_panic(
+        client in client_message(Format::Json),
+        server in server_message(Format::Json),
+        at: prop::sample::Index,
+        byte: u8,
+    ) {
+        let mut out = Vec::new();
+        client.encode(Format::Json, &mut out);
+        let index = at.index(out.len());
+        out[index] = byte;
+        let _ = ClientMessage::decode(Format::Json, &out);
+        out.clear();
+        server.encode(Format::Json, &mut out);
+        let index = at.index(out.len());
+        out[index] = byte;
+        let _ = ServerMessage::decode(Format::Json, &out);
+    }
+
+    #[test]
+    fn what_is_decoded_from_packed_is_encoded_as_the_same_bytes(
+        kind in prop_oneof![1_u8..0x0e, 0x41_u8..0x4d],
+        fields in vec(prop_oneof![0_u8..4, any::<u8>()], 0..12),
+    ) {
+        let body = [&[kind], &fields[..]].concat();
+        let mut out = Vec::new();
+        if let Ok(message) = ServerMessage::decode(Format::Packed, &body) {
+            message.encode(Format::Packed, &mut out);
+            prop_assert_eq!(&out, &body);
+        }
+        match ClientMessage::decode(Format::Packed, &body) {
+            Ok(ClientMessage::Hello(hello)) if hello.protocol != playfield_wire::PROTOCOL => {}
+            Ok(message) => {
+                message.encode(Format::Packed, &mut out);
+                prop_assert_eq!(&out, &body);
+            }
+            Err(_) => {}
+        }
+    }
+
+    #[test]
+    fn numbers_come_back(unsigned: u64, signed: i64, narrow: u32, wide: u64, shift in 0..64_u32) {
+        let (unsigned, signed) = (unsigned >> shift, signed >> shift);
+        let mut out = Vec::new();
+        put_varint(&mut out, unsigned);
+        put_zigzag(&mut out, signed);
+        put_f32(&mut out, f32::from_bits(narrow));
+        put_f64(&mut out, f64::from_bits(wide));
+        let mut reader = Reader::new(&out);
+        prop_assert_eq!(reader.varint(), Ok(unsigned));
+        prop_assert_eq!(reader.zigzag(), Ok(signed));
+        prop_assert_eq!(reader.f32().unwrap().to_bits(), narrow);
+        prop_assert_eq!(reader.f64().unwrap().to_bits(), wide);
+        prop_assert_eq!(reader.finish(), Ok(()));
+    }
+
+    #[test]
+    fn json_numbers_come_back(unsigned: u64, signed: i64, narrow: u32, wide: u64, shift in 0..64_u32) {
+        use playfield_wire::json::{as_f64, as_i64, as_u64, write_f32, write_f64, write_i64, write_u64};
+        let (unsigned, signed) = (unsigned >> shift, signed >> shift);
+        let (narrow, wide) = (f32::from_bits(narrow), f64::from_bits(wide));
+        let mut out = b"[".to_vec();
+        write_u64(&mut out, unsigned);
+        out.push(b',');
+        write_i64(&mut out, signed);
+        out.push(b',');
+        write_f32(&mut out, narrow);
+        out.push(b',');
+        write_f64(&mut out, wide);
+        out.push(b']');
+        let values: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        prop_assert_eq!(as_u64(&values[0]), Some(unsigned));
+        prop_assert_eq!(as_i64(&values[1]), Some(signed));
+        let back = as_f64(&values[2]).unwrap() as f32;
+        prop_assert!(back.to_bits() == narrow.to_bits() || (back.is_nan() && narrow.is_nan()));
+        let back = as_f64(&values[3]).unwrap();
+        prop_assert!(back.to_bits() == wide.to_bits() || (back.is_nan() && wide.is_nan()));
+    }
+
+    #[test]
+    fn frames_survive_any_cut(
+        bodies in vec(vec(any::<u8>(), 1..40), 0..12),
+        pieces in vec(1_usize..30, 1..40),
+    ) {
+        let framing = Framing { message_bytes_max: 40 };
+        let mut stream = Vec::new();
+        for body in &bodies {
+            write_frame(&mut stream, body);
+        }
+        let mut buffer = Vec::new();
+        let mut received: Vec<Vec<u8>> = Vec::new();
+        let mut sizes = pieces.iter().cycle();
+        let mut left = &stream[..];
+        while !left.is_empty() {
+            let size = (*sizes.next().unwrap()).min(left.len());
+            let (piece, rest) = left.split_at(size);
+            left = rest;
+            buffer.extend_from_slice(piece);
+            while let Some(frame) = framing.decode(&buffer).unwrap() {
+                prop_assert_eq!(framing.frame_bytes(&buffer), Ok(Some(frame.consumed)));
+                received.push(frame.body.to_vec());
+                let consumed = frame.consumed;
+                buffer.drain(..consumed);
+            }
+        }
+        prop_assert_eq!(received, bodies);
+        prop_assert!(buffer.is_empty());
+    }
+
+    #[test]
+    fn framing_refuses_exactly_what_is_past_its_limit(length: u32, message_bytes_max in 0..u32::MAX) {
+        let framing = Framing { message_bytes_max: message_bytes_max as usize };
+        let expected = match length {
+            0 => Err(FrameError::Empty),
+            length if length > message_bytes_max => {
+                let message_bytes_max = message_bytes_max as usize;
+                Err(FrameError::TooLarge { announced: length, message_bytes_max })
+            }
+            _ => Ok(None),
+        };
+        let header = length.to_le_bytes();
+        prop_assert_eq!(framing.decode(&header), expected);
+    }
+}

@@ -1,0 +1,17 @@
+//! Three example rooms on one server, the bots that play in them, and the page that shows them.
+
+pub mod arena;
+pub mod bots;
+pub mod cards;
+pub mod counter;
+
+use playfield::Server;
+
+/// The server of the showcase: its rooms and its page.
+pub fn server() -> Server {
+    Server::new()
+        .room::<counter::Counter>("counter")
+        .room::<cards::Table>("table")
+        .room::<arena::Arena>("arena")
+        .page("/", "text/html; charset=utf-8", include_str!("../page/index.html"))
+}

@@ -1,0 +1,30 @@
+//! `make run`: the server, the bots, and a URL to open.
+
+use std::process::ExitCode;
+
+use playfield::Config;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("showcase: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let config = Config::from_env(std::env::vars())?;
+    let running = playfield_showcase::server().start(config)?;
+    let address = running.local_addr();
+    let bots = tokio::spawn(playfield_showcase::bots::play(format!("tcp://{address}")));
+    println!("Playfield is running. Open http://{address}/ in a browser; Ctrl-C ends it.");
+    tokio::signal::ctrl_c().await?;
+    println!("Saying goodbye.");
+    // The bots hear it like everyone else, which takes this thread: so the wait for the end takes another.
+    tokio::task::spawn_blocking(|| running.shutdown()).await?;
+    bots.await?;
+    Ok(())
+}
