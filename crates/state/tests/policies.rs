@@ -66,10 +66,8 @@ fn the_owner_of_a_field_is_looked_for_in_the_maps_around_it() {
 
 #[test]
 fn null_is_a_value_of_options_alone() {
-    assert!(<Option<u8> as State>::NULLABLE);
-    assert!(
-        !<u8 as State>::NULLABLE && !<List<Option<u8>> as State>::NULLABLE && !<Plain as State>::NULLABLE
-    );
+    let nullable = [<Option<u8>>::NULLABLE, u8::NULLABLE, <List<Option<u8>>>::NULLABLE, Plain::NULLABLE];
+    assert_eq!(nullable, [true, false, false, false]);
 }
 
 #[derive(State, Default)]
