@@ -11,6 +11,32 @@ use crate::{Key, PlayerId};
 
 /// A value that travels whole: a message, a reply, options, a leaf of a state. Derive it: `#[derive(Data)]`.
 ///
+/// ```
+/// use playfield_state::{Data, Format};
+///
+/// #[derive(Data, PartialEq, Debug)]
+/// enum Move {
+///     Pass,
+///     Play { card: u8, onto: Option<u16> },
+/// }
+///
+/// let play = Move::Play { card: 7, onto: None };
+/// let mut body = Vec::new();
+/// play.write(Format::Json, &mut body);
+/// assert_eq!(body, br#"{"Play":{"card":7,"onto":null}}"#);
+/// assert_eq!(Move::read(Format::Json, &body), Ok(play));
+/// ```
+///
+/// It travels whole to whoever gets it, so nothing in it can be one player's alone:
+///
+/// ```compile_fail
+/// #[derive(playfield_state::State, playfield_state::Data, Default)]
+/// struct Card {
+///     #[sync(owner)]
+///     face: u8,
+/// }
+/// ```
+///
 /// In `packed` every value takes at least one byte (a struct without fields is one zero byte), so that a count of elements can
 /// be checked against the bytes that are left before anything is allocated.
 #[diagnostic::on_unimplemented(

@@ -83,7 +83,7 @@ impl<T: State> State for Option<T> {
         let Some(some) = &shadow.some else {
             // Seen as owned, an absence says nothing: the shared part has said it.
             out.push(NONE);
-            return lens.part != Part::Owned;
+            return lens.part != Part::Owned && shadow.defined > lens.since;
         };
         if lens.part != Part::Owned && shadow.defined > lens.since {
             out.push(WHOLE);
@@ -110,7 +110,7 @@ impl<T: State> State for Option<T> {
                     T::json_patch(some, lens, ops);
                 }
             }
-            None if lens.part == Part::Owned => {}
+            None if lens.part == Part::Owned || shadow.defined <= lens.since => {}
             _ => ops.set(|out| Self::json_full(shadow, lens.of(shadow.defined), out)),
         }
     }

@@ -14,6 +14,89 @@ use crate::{Part, PlayerId};
 /// Fields may say who sees them: `#[sync(owner)]` (the player whose entry this is: the key of the nearest enclosing map keyed by
 /// player, or, on such a map itself, each player their own entry) and `#[sync(hidden)]` (never leaves the server).
 ///
+/// ```
+/// use playfield_state::{List, Map, PlayerId, State, Tracker, Tracking};
+///
+/// #[derive(State, Default)]
+/// struct Table {
+///     round: u32,
+///     seats: Map<PlayerId, Seat>,
+///     #[sync(hidden)]
+///     deck: List<u8>,
+/// }
+///
+/// #[derive(State, Default)]
+/// struct Seat {
+///     name: String,
+///     #[sync(owner)]
+///     hand: List<u8>,
+/// }
+///
+/// Tracker::new(&mut Table::default(), Tracking::On);
+/// ```
+///
+/// What can't be kept in step doesn't compile. A policy is one of the two:
+///
+/// ```compile_fail
+/// #[derive(playfield_state::State, Default)]
+/// struct Seat {
+///     #[sync(secret)]
+///     hand: u8,
+/// }
+/// ```
+///
+/// A type has one schema, so it has no parameters:
+///
+/// ```compile_fail
+/// #[derive(playfield_state::State, Default)]
+/// struct Seat<T> {
+///     hand: T,
+/// }
+/// ```
+///
+/// Every `owner` field has an owner:
+///
+/// ```compile_fail
+/// use playfield_state::{Map, State, Tracker, Tracking};
+///
+/// #[derive(State, Default)]
+/// struct Table {
+///     seats: Map<u32, Seat>, // keyed by a number, not by a player
+/// }
+///
+/// #[derive(State, Default)]
+/// struct Seat {
+///     #[sync(owner)]
+///     hand: u8,
+/// }
+///
+/// Tracker::new(&mut Table::default(), Tracking::On);
+/// ```
+///
+/// In JSON an option is `null` or its value, so it holds no other option, and a map holds none:
+///
+/// ```compile_fail
+/// use playfield_state::{State, Tracker, Tracking};
+///
+/// #[derive(State, Default)]
+/// struct Table {
+///     choice: Option<Option<u8>>,
+/// }
+///
+/// Tracker::new(&mut Table::default(), Tracking::On);
+/// ```
+///
+/// ```compile_fail
+/// use playfield_state::{Map, State, Tracker, Tracking};
+///
+/// #[derive(State, Default)]
+/// struct Table {
+///     choices: Map<u32, Option<u8>>,
+/// }
+///
+/// Tracker::new(&mut Table::default(), Tracking::On);
+/// ```
+///
 /// The methods are for generated code and for the collections; an application calls none of them. They come in three groups: the
 /// server compares (`bind`, `diff`, `same_shared`), the server writes from the shadow alone (`write_*`, `json_*`), the client reads (`read_*`).
 #[diagnostic::on_unimplemented(

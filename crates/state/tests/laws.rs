@@ -7,8 +7,8 @@
 
 mod common;
 
-use common::world::World;
-use common::{Dice, Eye, Model};
+use common::world::{Desks, Root, World};
+use common::{Dice, Eye};
 use playfield_state::{Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, view};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -51,15 +51,15 @@ fn tracking(on: bool) -> Tracking {
 }
 
 /// One player's copies.
-struct Client {
+struct Client<T> {
     player: PlayerId,
-    packed: Option<(Mirror<World>, u64)>,
+    packed: Option<(Mirror<T>, u64)>,
     json: Option<(JsonMirror, u64)>,
 }
 
-impl Client {
+impl<T: Root> Client<T> {
     /// Brings the copies to now, or some of them, and checks those.
-    fn read(&mut self, world: &World, tracker: &mut Tracker<World>, dice: &mut Dice) {
+    fn read(&mut self, world: &T, tracker: &mut Tracker<T>, dice: &mut Dice) {
         let now = tracker.version();
         let mut body = Vec::new();
         if dice.once_in(12) {
@@ -113,8 +113,8 @@ impl Client {
     }
 }
 
-fn copies_equal_the_filtered_state(start: u64, steps: &[Step], tracking: Tracking) {
-    let mut world = World::changed(start);
+fn copies_equal_the_filtered_state<T: Root>(start: u64, steps: &[Step], tracking: Tracking) {
+    let mut world = T::changed(start);
     let mut tracker = Tracker::new(&mut world, tracking);
     let mut clients = PLAYERS.map(|player| Client { player, packed: None, json: None });
     for step in steps {
@@ -134,7 +134,7 @@ fn copies_equal_the_filtered_state(start: u64, steps: &[Step], tracking: Trackin
 }
 
 /// The bodies that one player is owed in one history.
-fn bodies(tracker: &mut Tracker<World>, viewer: PlayerId, since: u64) -> [Option<Vec<u8>>; 4] {
+fn bodies<T: Root>(tracker: &mut Tracker<T>, viewer: PlayerId, since: u64) -> [Option<Vec<u8>>; 4] {
     let mut patch = |format| {
         let mut body = Vec::new();
         tracker.patch(viewer, since, format, &mut body).then_some(body)
@@ -155,9 +155,9 @@ fn shown(bodies: &[Option<Vec<u8>>; 4]) -> String {
     format!("{packed:02x?}\n{:?}\n{whole:02x?}\n{:?}", text(json), text(whole_json))
 }
 
-fn nothing_leaks(start: u64, steps: &[Step], viewer: PlayerId, on: [bool; 2]) {
+fn nothing_leaks<T: Root>(start: u64, steps: &[Step], viewer: PlayerId, on: [bool; 2]) {
     let eye = Eye::of(viewer);
-    let mut worlds = [World::changed(start), World::changed(start)];
+    let mut worlds = [T::changed(start), T::changed(start)];
     worlds[1].scramble(&mut Dice::new(7), eye);
     let [a, b] = &mut worlds;
     let mut trackers = [Tracker::new(a, tracking(on[0])), Tracker::new(b, tracking(on[1]))];
@@ -200,8 +200,8 @@ fn nothing_leaks(start: u64, steps: &[Step], viewer: PlayerId, on: [bool; 2]) {
     }
 }
 
-fn tracking_shows_in_no_byte(start: u64, steps: &[Step]) {
-    let mut worlds = [World::changed(start), World::changed(start)];
+fn tracking_shows_in_no_byte<T: Root>(start: u64, steps: &[Step]) {
+    let mut worlds = [T::changed(start), T::changed(start)];
     let [a, b] = &mut worlds;
     let mut trackers = [Tracker::new(a, Tracking::On), Tracker::new(b, Tracking::Off)];
     for step in steps {
@@ -229,45 +229,65 @@ fn tracking_shows_in_no_byte(start: u64, steps: &[Step]) {
     }
 }
 
-proptest! {
-    #![proptest_config(config(200))]
-
-    #[test]
-    fn law_one_copies_equal_the_filtered_state(start in 0..80_u64, steps in steps(), on in any::<bool>()) {
-        copies_equal_the_filtered_state(start, &steps, tracking(on));
-    }
-
-    #[test]
-    fn law_two_nothing_leaks(start in 0..80_u64, steps in steps(), viewer in 0..3_usize, on in any::<[bool; 2]>()) {
-        nothing_leaks(start, &steps, PLAYERS[viewer], on);
-    }
-
-    #[test]
-    fn law_two_tracking_shows_in_no_byte(start in 0..80_u64, steps in steps()) {
-        tracking_shows_in_no_byte(start, &steps);
-    }
-}
-
 /// Steps with a long absence in them.
 fn with_a_long_wait(mut steps: Vec<Step>, place: usize) -> Vec<Step> {
     steps.insert(place % (steps.len() + 1), Step::Wait);
     steps
 }
 
-proptest! {
-    #![proptest_config(config(10))]
+/// Both laws, of one type of state.
+macro_rules! laws {
+    ($name:ident, $state:ty) => {
+        mod $name {
+            use super::*;
 
-    #[test]
-    fn law_one_holds_after_a_long_absence(
-        start in 0..80_u64, steps in steps(), place in any::<usize>(), on in any::<bool>()
-    ) {
-        copies_equal_the_filtered_state(start, &with_a_long_wait(steps, place), tracking(on));
-    }
+            proptest! {
+                #![proptest_config(config(300))]
 
-    #[test]
-    fn law_two_holds_after_a_long_absence(
-        start in 0..80_u64, steps in steps(), place in any::<usize>(), viewer in 0..3_usize, on in any::<[bool; 2]>()
-    ) {
-        nothing_leaks(start, &with_a_long_wait(steps, place), PLAYERS[viewer], on);
-    }
+                #[test]
+                fn law_one_copies_equal_the_filtered_state(
+                    start in 0..80_u64, steps in steps(), on in any::<bool>()
+                ) {
+                    copies_equal_the_filtered_state::<$state>(start, &steps, tracking(on));
+                }
+
+                #[test]
+                fn law_two_nothing_leaks(
+                    start in 0..80_u64, steps in steps(), viewer in 0..3_usize, on in any::<[bool; 2]>()
+                ) {
+                    nothing_leaks::<$state>(start, &steps, PLAYERS[viewer], on);
+                }
+
+                #[test]
+                fn law_two_tracking_shows_in_no_byte(start in 0..80_u64, steps in steps()) {
+                    tracking_shows_in_no_byte::<$state>(start, &steps);
+                }
+            }
+
+            proptest! {
+                #![proptest_config(config(10))]
+
+                #[test]
+                fn law_one_holds_after_a_long_absence(
+                    start in 0..80_u64, steps in steps(), place in any::<usize>(), on in any::<bool>()
+                ) {
+                    copies_equal_the_filtered_state::<$state>(start, &with_a_long_wait(steps, place), tracking(on));
+                }
+
+                #[test]
+                fn law_two_holds_after_a_long_absence(
+                    start in 0..80_u64,
+                    steps in steps(),
+                    place in any::<usize>(),
+                    viewer in 0..3_usize,
+                    on in any::<[bool; 2]>(),
+                ) {
+                    nothing_leaks::<$state>(start, &with_a_long_wait(steps, place), PLAYERS[viewer], on);
+                }
+            }
+        }
+    };
 }
+
+laws!(world, World);
+laws!(desks, Desks);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Dice;
-use common::world::World;
+use common::world::{Root, World};
 use playfield_state::{Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, view};
 use proptest::prelude::*;
 use proptest::test_runner::Config;

@@ -89,7 +89,7 @@ impl<T: State> State for List<T> {
             }
             Way::Ops(log, first) if first == log.len() => {
                 out.push(ELEMENTS);
-                write_elements::<T>(shadow, inside, out);
+                return write_elements::<T>(shadow, inside, out);
             }
             Way::Ops(log, first) => {
                 out.push(SHAPE_AND_ELEMENTS);

@@ -61,9 +61,22 @@ model!(World {
     open units,
 });
 
-impl World {
-    /// Changes something, and what has the most policies in it most often.
-    pub(crate) fn change(&mut self, dice: &mut Dice) {
+/// A whole state.
+pub(crate) trait Root: Model + State + std::fmt::Debug {
+    /// Changes something.
+    fn change(&mut self, dice: &mut Dice);
+
+    /// A state in which something has happened.
+    fn changed(times: u64) -> Self {
+        let mut state = Self::default();
+        (0..times).for_each(|seed| state.change(&mut Dice::new(seed)));
+        state
+    }
+}
+
+impl Root for World {
+    /// What has the most policies in it most often.
+    fn change(&mut self, dice: &mut Dice) {
         match dice.pick(12) {
             0..=3 => self.players.mutate(dice),
             4 => self.hands.mutate(dice),
@@ -90,14 +103,36 @@ impl World {
             _ => self.mutate(dice),
         }
     }
+}
 
-    /// A world in which something has happened.
-    pub(crate) fn changed(times: u64) -> Self {
-        let mut world = Self::default();
-        (0..times).for_each(|seed| world.change(&mut Dice::new(seed)));
-        world
+/// A smaller state, in which the same places are met again and again: what is an owner's inside lists, options and maps.
+#[derive(State, Default, Clone, Debug)]
+pub(crate) struct Desks {
+    pub(crate) desks: Map<PlayerId, Desk>,
+    #[sync(owner)]
+    pub(crate) drawers: Map<PlayerId, Desk>,
+    pub(crate) floors: List<Map<PlayerId, Slot>>,
+}
+
+model!(Desks { open desks, own drawers, open floors, });
+
+impl Root for Desks {
+    fn change(&mut self, dice: &mut Dice) {
+        self.mutate(dice);
     }
 }
+
+#[derive(State, Default, Clone, Debug)]
+pub(crate) struct Desk {
+    pub(crate) slots: List<Slot>,
+    #[sync(owner)]
+    pub(crate) stack: List<Slot>,
+    pub(crate) held: Option<Slot>,
+    #[sync(owner)]
+    pub(crate) items: Map<String, Item>,
+}
+
+model!(Desk { open slots, owner stack, open held, owner items, });
 
 /// Compared and sent whole.
 #[derive(State, Data, Default, Clone, PartialEq, Debug)]

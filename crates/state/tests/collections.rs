@@ -1,0 +1,133 @@
+//! What maps and lists do for the code of a room, apart from being kept in step.
+
+use playfield_state::{List, Map, PlayerId};
+
+fn map(entries: &[(u32, &str)]) -> Map<u32, String> {
+    entries.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
+}
+
+#[test]
+fn a_map_is_iterated_in_the_order_of_its_keys() {
+    let mut map = map(&[(30, "c"), (10, "a"), (20, "b")]);
+    map.remove(&20);
+    map.insert(5, "first".into());
+    map.insert(25, "between".into());
+    assert_eq!(map.keys().copied().collect::<Vec<_>>(), [5, 10, 25, 30]);
+    assert_eq!(map.values().collect::<Vec<_>>(), ["first", "a", "between", "c"]);
+    assert_eq!(map.iter().rev().map(|(key, _)| *key).collect::<Vec<_>>(), [30, 25, 10, 5]);
+    assert_eq!(map.iter_mut().map(|(key, _)| *key).collect::<Vec<_>>(), [5, 10, 25, 30]);
+    assert_eq!(
+        map.values_mut().map(|value| value.as_str()).collect::<Vec<_>>(),
+        ["first", "a", "between", "c"]
+    );
+    assert_eq!((map.len(), map.iter().len()), (4, 4));
+}
+
+#[test]
+fn players_come_in_the_order_of_their_numbers() {
+    let seats: Map<PlayerId, u8> = [10, 9, 100].map(|id| (PlayerId(id), 0)).into_iter().collect();
+    assert_eq!(seats.keys().map(|id| id.0).collect::<Vec<_>>(), [9, 10, 100]);
+}
+
+#[test]
+fn a_map_finds_puts_and_takes() {
+    let mut map = Map::<String, u32>::new();
+    assert!(map.is_empty());
+    assert_eq!(map.insert("a".into(), 1), None);
+    assert_eq!(map.insert("a".into(), 2), Some(1));
+    assert_eq!(map.get("a"), Some(&2));
+    assert_eq!(map.get("b"), None);
+    assert!(map.contains_key("a") && !map.contains_key("b"));
+    *map.get_mut("a").unwrap() += 1;
+    assert_eq!(map.get_mut("b"), None);
+    assert_eq!(map.remove("a"), Some(3));
+    assert_eq!(map.remove("a"), None);
+    assert!(map.is_empty());
+}
+
+#[test]
+fn an_entry_is_made_only_if_there_is_none() {
+    let mut map = Map::<u32, u32>::new();
+    *map.entry(1) += 5;
+    *map.entry(1) += 5;
+    assert_eq!(map.get(&1), Some(&10));
+    assert_eq!(*map.entry_or_insert_with(1, || unreachable!("it is there")), 10);
+    assert_eq!(*map.entry_or_insert_with(2, || 7), 7);
+}
+
+#[test]
+fn a_map_keeps_what_it_is_told_to_keep() {
+    let mut map = map(&[(1, "a"), (2, "b"), (3, "c")]);
+    map.retain(|key, value| {
+        value.push('!');
+        key % 2 == 1
+    });
+    assert_eq!(map.values().collect::<Vec<_>>(), ["a!", "c!"]);
+    map.clear();
+    assert!(map.is_empty() && map.iter().next().is_none());
+    map.extend([(9, "z".to_owned()), (9, "y".to_owned())]);
+    assert_eq!(map.get(&9).map(String::as_str), Some("y"));
+}
+
+#[test]
+fn maps_are_equal_by_what_they_hold() {
+    let mut one = map(&[(1, "a"), (2, "b")]);
+    let other = map(&[(2, "b"), (1, "a")]);
+    assert_eq!(one, other);
+    assert_eq!(one, one.clone());
+    one.remove(&1);
+    assert_ne!(one, other);
+    assert_eq!(format!("{other:?}"), r#"{1: "a", 2: "b"}"#);
+}
+
+#[test]
+fn a_list_has_the_operations_of_a_vector() {
+    let mut list = List::new();
+    list.extend([1, 2, 3]);
+    list.push(4);
+    list.insert(0, 0);
+    list.insert(5, 5);
+    assert_eq!(list.iter().copied().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+    assert_eq!((list.first(), list.last(), list.get(6)), (Some(&0), Some(&5), None));
+    assert_eq!(list.pop(), Some(5));
+    assert_eq!(list.remove(1), Some(1));
+    assert_eq!(list.swap_remove(0), Some(0));
+    assert_eq!(list, List::from_iter([4, 2, 3]));
+    assert_eq!((list.remove(3), list.swap_remove(3)), (None, None));
+    list.swap(0, 2);
+    assert_eq!(list, List::from_iter([3, 2, 4]));
+    list.sort_by(|a, b| a.cmp(b));
+    list[0] += 10;
+    *list.get_mut(1).unwrap() += 10;
+    assert_eq!(list.get_mut(9), None);
+    assert_eq!((list[0], list[1], list[2]), (12, 13, 4));
+    list.iter_mut().rev().take(2).for_each(|value| *value = 0);
+    assert_eq!(format!("{list:?}"), "[12, 0, 0]");
+    list.retain(|value| *value > 0);
+    assert_eq!(list.len(), 1);
+    list.truncate(5);
+    list.truncate(0);
+    assert!(list.is_empty());
+    assert_eq!(list.pop(), None);
+    list.clear();
+    assert_eq!(list, List::default());
+}
+
+#[test]
+fn a_list_is_sorted_stably() {
+    let mut list = List::from_iter([(2, 'a'), (1, 'b'), (2, 'c'), (1, 'd')]);
+    list.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(list, List::from_iter([(1, 'b'), (1, 'd'), (2, 'a'), (2, 'c')]));
+}
+
+#[test]
+#[should_panic(expected = "index 3 is past the end of a list of 2")]
+fn an_insertion_past_the_end_panics() {
+    List::from_iter([1, 2]).insert(3, 0);
+}
+
+#[test]
+#[should_panic(expected = "index 2 is past the end of a list of 2")]
+fn an_index_past_the_end_panics() {
+    List::from_iter([1, 2])[2] = 0;
+}

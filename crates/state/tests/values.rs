@@ -1,0 +1,255 @@
+//! Whole values: derived, in both formats, there and back.
+
+use std::collections::BTreeMap;
+
+use playfield_state::{Data, Format, PlayerId};
+use proptest::prelude::*;
+
+#[derive(Data, Clone, PartialEq, Debug)]
+struct Named {
+    flag: bool,
+    small: u8,
+    signed: i8,
+    wide: u64,
+    negative: i64,
+    single: f32,
+    double: f64,
+    text: String,
+    player: PlayerId,
+    maybe: Option<u16>,
+    many: Vec<i32>,
+    table: BTreeMap<String, Pair>,
+    r#type: Choice,
+}
+
+#[derive(Data, Clone, PartialEq, Debug)]
+struct Pair(i16, String);
+
+#[derive(Data, Clone, PartialEq, Debug)]
+struct Wrapped(u32);
+
+#[derive(Data, Clone, PartialEq, Debug)]
+struct Unit;
+
+#[derive(Data, Clone, PartialEq, Debug)]
+struct Nothing {}
+
+#[derive(Data, Clone, PartialEq, Debug)]
+enum Choice {
+    Plain,
+    One(Wrapped),
+    Two(u8, Option<String>),
+    Named { x: i32, r#in: Unit },
+    Empty(),
+    Hollow {},
+}
+
+#[derive(Data, Clone, PartialEq, Debug)]
+enum Single {
+    Only { value: u8 },
+}
+
+fn packed(value: &impl Data) -> Vec<u8> {
+    let mut out = Vec::new();
+    value.write(Format::Packed, &mut out);
+    out
+}
+
+fn json(value: &impl Data) -> String {
+    let mut out = Vec::new();
+    value.write(Format::Json, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[track_caller]
+fn there_and_back<T: Data>(value: &T) {
+    for format in [Format::Packed, Format::Json] {
+        let mut out = Vec::new();
+        value.write(format, &mut out);
+        let back = T::read(format, &out).unwrap_or_else(|error| panic!("{error} in {out:02x?}"));
+        assert!(value.same(&back), "{format}: {out:02x?}");
+    }
+}
+
+#[test]
+fn each_shape_has_its_bytes_and_its_json() {
+    assert_eq!((packed(&Unit), json(&Unit)), (vec![0], "null".into()));
+    assert_eq!((packed(&Nothing {}), json(&Nothing {})), (vec![0], "null".into()));
+    assert_eq!((packed(&()), json(&())), (vec![0], "null".into()));
+    assert_eq!((packed(&Wrapped(300)), json(&Wrapped(300))), (vec![0xac, 2], "300".into()));
+    let pair = Pair(-2, "é".into());
+    assert_eq!((packed(&pair), json(&pair)), (vec![3, 2, 0xc3, 0xa9], r#"[-2,"é"]"#.into()));
+    let choices = [
+        (Choice::Plain, vec![0], r#""Plain""#),
+        (Choice::One(Wrapped(7)), vec![1, 7], r#"{"One":7}"#),
+        (Choice::Two(1, None), vec![2, 1, 0], r#"{"Two":[1,null]}"#),
+        (Choice::Named { x: -1, r#in: Unit }, vec![3, 1, 0], r#"{"Named":{"x":-1,"in":null}}"#),
+        (Choice::Empty(), vec![4], r#""Empty""#),
+        (Choice::Hollow {}, vec![5], r#""Hollow""#),
+    ];
+    for (choice, bytes, text) in choices {
+        assert_eq!((packed(&choice), json(&choice)), (bytes, text.into()));
+        there_and_back(&choice);
+    }
+    assert_eq!(json(&Single::Only { value: 1 }), r#"{"Only":{"value":1}}"#);
+    there_and_back(&Single::Only { value: 1 });
+    [Unit].iter().for_each(there_and_back);
+    there_and_back(&Nothing {});
+}
+
+#[test]
+fn what_json_lacks_is_written_as_text() {
+    assert_eq!(json(&((1_u64 << 53) - 1)), "9007199254740991");
+    assert_eq!(json(&(1_u64 << 53)), r#""9007199254740992""#);
+    assert_eq!(json(&i64::MIN), r#""-9223372036854775808""#);
+    assert_eq!(json(&PlayerId(u64::MAX)), r#""18446744073709551615""#);
+    assert_eq!(
+        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(|value| json(&value)),
+        [r#""NaN""#, r#""Infinity""#, r#""-Infinity""#]
+    );
+    there_and_back(&u64::MAX);
+    there_and_back(&i64::MIN);
+    there_and_back(&f64::NEG_INFINITY);
+    assert!(f32::read(Format::Json, br#""NaN""#).unwrap().is_nan());
+    // Both forms are accepted of every integer.
+    assert_eq!(u8::read(Format::Json, br#""7""#), Ok(7));
+    assert_eq!(i16::read(Format::Json, b"-7"), Ok(-7));
+}
+
+#[test]
+fn a_value_is_the_same_if_it_travels_as_the_same_bytes() {
+    assert!(f64::NAN.same(&f64::NAN) && !f64::NAN.same(&-f64::NAN));
+    assert!(!0.0_f32.same(&-0.0) && 0.5_f32.same(&0.5));
+    assert!(Some(f32::NAN).same(&Some(f32::NAN)) && !Some(0_u8).same(&None));
+    assert!(vec![f64::NAN].same(&vec![f64::NAN]) && !vec![1.0].same(&vec![]));
+    assert!(Choice::Two(1, None).same(&Choice::Two(1, None)));
+    assert!(!Choice::Two(1, None).same(&Choice::Two(2, None)));
+    assert!(!Choice::Plain.same(&Choice::Empty()));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_its_reason() {
+    let say = |error: playfield_state::DecodeError| error.to_string();
+    assert!(
+        say(u16::read(Format::Packed, &[0x80, 0x80, 4]).unwrap_err())
+            .contains("65536 is past the range of u16")
+    );
+    assert!(
+        say(u8::read(Format::Json, b"256").unwrap_err())
+            .contains("a whole number from 0 to 255 was expected, 256 came")
+    );
+    assert!(say(u8::read(Format::Json, b"1.5").unwrap_err()).contains("1.5 came"));
+    assert!(say(bool::read(Format::Packed, &[1, 1]).unwrap_err()).contains("the end was expected"));
+    assert!(say(Choice::read(Format::Packed, &[9]).unwrap_err()).contains("9 is no variant of Choice"));
+    assert!(say(Choice::read(Format::Json, br#""Other""#).unwrap_err()).contains("is no variant of Choice"));
+    assert!(
+        say(Choice::read(Format::Json, br#"{"One":1,"Two":2}"#).unwrap_err())
+            .contains("is no variant of Choice")
+    );
+    assert!(say(Unit::read(Format::Packed, &[1]).unwrap_err()).contains("without content is the byte 0"));
+    assert!(say(Pair::read(Format::Json, b"[1]").unwrap_err()).contains("an array of 2 was expected"));
+    let twice = [2, 1, b'a', 0, 0, 1, b'a', 0, 0];
+    assert!(
+        say(BTreeMap::<String, Pair>::read(Format::Packed, &twice).unwrap_err()).contains("a key came twice")
+    );
+    let huge = [0xff, 0xff, 0xff, 0xff, 0x0f];
+    assert!(say(Vec::<u8>::read(Format::Packed, &huge).unwrap_err()).contains("was announced, 0 remain"));
+}
+
+#[test]
+fn an_absent_member_is_none_and_an_unknown_one_is_ignored() {
+    #[derive(Data, PartialEq, Debug)]
+    struct Options {
+        size: u8,
+        name: Option<String>,
+    }
+    let read = |text: &str| Options::read(Format::Json, text.as_bytes());
+    assert_eq!(read(r#"{"size":3,"colour":1}"#), Ok(Options { size: 3, name: None }));
+    assert_eq!(read(r#"{"size":3,"name":"x"}"#), Ok(Options { size: 3, name: Some("x".into()) }));
+    assert!(read("{}").unwrap_err().to_string().contains("member \"size\""));
+    assert!(read("").is_err());
+    assert_eq!(Unit::read(Format::Json, b""), Ok(Unit));
+}
+
+fn choice() -> impl Strategy<Value = Choice> {
+    prop_oneof![
+        Just(Choice::Plain),
+        any::<u32>().prop_map(|value| Choice::One(Wrapped(value))),
+        (any::<u8>(), any::<Option<String>>()).prop_map(|(a, b)| Choice::Two(a, b)),
+        any::<i32>().prop_map(|x| Choice::Named { x, r#in: Unit }),
+        Just(Choice::Empty()),
+        Just(Choice::Hollow {}),
+    ]
+}
+
+fn pair() -> impl Strategy<Value = Pair> {
+    (any::<i16>(), any::<String>()).prop_map(|(a, b)| Pair(a, b))
+}
+
+fn named() -> impl Strategy<Value = Named> {
+    let numbers =
+        (any::<bool>(), any::<u8>(), any::<i8>(), any::<u64>(), any::<i64>(), any::<f32>(), any::<f64>());
+    let rest = (
+        any::<String>(),
+        any::<u64>().prop_map(PlayerId),
+        any::<Option<u16>>(),
+        any::<Vec<i32>>(),
+        proptest::collection::btree_map(any::<String>(), pair(), 0..4),
+        choice(),
+    );
+    (numbers, rest).prop_map(|(numbers, rest)| {
+        let (flag, small, signed, wide, negative, single, double) = numbers;
+        let (text, player, maybe, many, table, r#type) = rest;
+        Named {
+            flag,
+            small,
+            signed,
+            wide,
+            negative,
+            single,
+            double,
+            text,
+            player,
+            maybe,
+            many,
+            table,
+            r#type,
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_value_comes_back_as_it_went(value in named()) {
+        there_and_back(&value);
+    }
+
+    #[test]
+    fn every_float_comes_back_to_the_bit(single in any::<u32>(), double in any::<u64>()) {
+        let (single, double) = (f32::from_bits(single), f64::from_bits(double));
+        prop_assert!(f32::read(Format::Packed, &packed(&single)).unwrap().same(&single));
+        prop_assert!(f64::read(Format::Packed, &packed(&double)).unwrap().same(&double));
+        if !single.is_nan() {
+            prop_assert!(f32::read(Format::Json, json(&single).as_bytes()).unwrap().same(&single));
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_read_are_written_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+        if let Ok(value) = Named::read(Format::Packed, &bytes) {
+            prop_assert_eq!(&packed(&value), &bytes);
+        }
+        if let Ok(value) = Choice::read(Format::Packed, &bytes) {
+            prop_assert_eq!(&packed(&value), &bytes);
+        }
+    }
+
+    #[test]
+    fn random_values_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        for format in [Format::Packed, Format::Json] {
+            let _ = (Named::read(format, &bytes), BTreeMap::<u16, Vec<Pair>>::read(format, &bytes));
+        }
+    }
+}
