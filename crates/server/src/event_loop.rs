@@ -50,6 +50,8 @@ struct Socket {
     stream: TcpStream,
     /// There may be bytes to read; epoll says so only once.
     readable: bool,
+    /// The peer has said all it will say, and epoll does not say so again.
+    over: bool,
     /// It is on the list `unread`.
     queued: bool,
 }
@@ -130,8 +132,9 @@ impl EventLoop {
                 LISTENER => self.accepting = true,
                 WAKER => mail = true,
                 Token(place) => {
-                    if event.is_readable() || event.is_read_closed() || event.is_error() {
-                        self.readable(place);
+                    let over = event.is_read_closed() || event.is_error();
+                    if event.is_readable() || over {
+                        self.readable(place, over);
                     }
                     if event.is_writable() {
                         self.writable(place);
@@ -234,15 +237,16 @@ impl EventLoop {
         if self.sockets.len() <= place {
             self.sockets.resize_with(place + 1, || None);
         }
-        self.sockets[place] = Some(Socket { key, stream, readable: true, queued: false });
+        self.sockets[place] = Some(Socket { key, stream, readable: true, over: false, queued: false });
         self.read(key);
     }
 
     // Bytes come.
 
-    fn readable(&mut self, place: usize) {
+    fn readable(&mut self, place: usize, over: bool) {
         if let Some(Some(socket)) = self.sockets.get_mut(place) {
             socket.readable = true;
+            socket.over |= over;
             let key = socket.key;
             self.read(key);
         }
@@ -261,11 +265,13 @@ impl EventLoop {
                 }
                 Ok(count) => {
                     self.shard.received(key, &mut self.buffer[..count]);
-                    if count < READ_BYTES {
-                        // There was no more. If there is by now, epoll says so.
-                        if let Some(Some(socket)) = self.sockets.get_mut(key.index()) {
-                            socket.readable = false;
-                        }
+                    // There was no more, and if there is by now, epoll says so: but it may have said already that the peer's
+                    // end is there, which is read like bytes.
+                    if let Some(Some(socket)) = self.sockets.get_mut(key.index())
+                        && count < READ_BYTES
+                        && !socket.over
+                    {
+                        socket.readable = false;
                         return;
                     }
                 }
@@ -362,6 +368,7 @@ impl EventLoop {
                         self.shard.closed(key);
                     }
                     Action::Move(key) => self.hand_on(key),
+                    Action::Read(key) => self.read(key),
                 }
             }
             self.shard.settle();

@@ -254,3 +254,18 @@ fn an_end_tells_everyone_and_waits_for_nobody_who_does_not_read() {
     assert_eq!(ann.ending().1, Some(ErrorCode::ShuttingDown));
     assert_eq!(bob.ending().1, Some(ErrorCode::ShuttingDown));
 }
+
+#[test]
+fn a_peer_that_says_all_and_ends_in_one_segment_is_heard_to_the_end() {
+    let server = server(|_| {});
+    let mut ann = Client::seated(&server, "Ann");
+    for _ in 0..50 {
+        // The last words and the end arrive together, and epoll tells of both at once.
+        let mut bob = Client::seated(&server, "Bob");
+        let goodbye = bob.encoded(&ClientMessage::Ping { nonce: 1 });
+        bob.stream.write_all(&goodbye).unwrap();
+        bob.stream.shutdown(std::net::Shutdown::Write).unwrap();
+        while bob.next().is_some() {}
+    }
+    ann.until(|table| table.players.len() == 1);
+}

@@ -56,6 +56,8 @@ pub(crate) enum Action {
     Close(Key),
     /// Hand it to the shard that [`Shard::depart`] names.
     Move(Key),
+    /// It was held up, and takes input again: read what came meanwhile.
+    Read(Key),
 }
 
 /// One shard.
@@ -166,6 +168,7 @@ impl Shard {
                 self.waiting.push(key);
             } else {
                 connection.waits_for = None;
+                self.net.actions.push(Action::Read(key));
                 self.pump(key);
             }
         }
