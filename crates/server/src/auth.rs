@@ -1,76 +1,72 @@
 //! Who a client is.
 
-use playfield_room::{Error, Result};
+use playfield_room::Error;
 use playfield_wire::ErrorCode;
+use playfield_wire::client::Hello;
 
-/// What a client says of itself in its hello.
-#[derive(Clone, Copy, Debug)]
-pub struct Credentials<'a> {
-    /// The display name it wants.
-    pub name: &'a str,
-    /// What proves who it is; empty if it doesn't say.
-    pub token: &'a [u8],
-}
-
-/// Who a client is, once it is let in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Who a session belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The display name.
+    /// The display name; may be empty.
     pub name: String,
-    /// A name that is one person's alone; `None` for a guest.
+    /// Who this is, in whatever way the authenticator knows users; `None` for a guest.
     pub user: Option<String>,
 }
 
-/// Decides who is let in, and as whom. It is asked on a shard's own thread, and so must not wait.
+/// Decides who may open a session. It is called on a shard's thread, so it must not wait.
 pub trait Authenticator: Send + Sync {
-    /// Lets a client in, or not.
+    /// Says who sent this hello.
     ///
     /// # Errors
-    /// A refusal; its code is best `unauthorised`.
-    fn authenticate(&self, credentials: Credentials<'_>) -> Result<Identity>;
+    /// Whatever it holds against the client, usually with the code `unauthorised`. The connection is closed then.
+    fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error>;
 }
 
-/// Lets everyone in, under the display name they choose.
-#[derive(Clone, Copy, Debug)]
+/// Lets everyone in as a guest, under the name that they give; the token is ignored.
+///
+/// White space around the name is cut off. A name with control characters is refused, as is one that is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guests {
-    /// The longest name, bytes.
+    /// The longest name, in bytes.
     pub name_bytes_max: usize,
 }
 
 impl Authenticator for Guests {
-    fn authenticate(&self, Credentials { name, .. }: Credentials<'_>) -> Result<Identity> {
-        let name = name.trim();
+    fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error> {
+        let name = hello.name.trim();
         if name.len() > self.name_bytes_max {
-            let text = format!(
-                "a name has at most name_bytes_max = {} bytes, this one has {}",
-                self.name_bytes_max,
-                name.len()
-            );
+            let (bytes, bytes_max) = (name.len(), self.name_bytes_max);
+            let text = format!("name_bytes_max: the name has {bytes} bytes, the limit is {bytes_max}");
             return Err(Error::new(ErrorCode::Limit, text));
         }
-        if name.chars().any(char::is_control) {
-            return Err(Error::new(ErrorCode::Refused, "a name holds no control characters"));
+        if let Some(control) = name.chars().find(|character| character.is_control()) {
+            let text = format!("the name contains the control character {control:?}");
+            return Err(Error::new(ErrorCode::Unauthorised, text));
         }
-        Ok(Identity { name: if name.is_empty() { "guest".to_owned() } else { name.to_owned() }, user: None })
+        Ok(Identity { name: name.into(), user: None })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use playfield_wire::client::Hello;
+    use playfield_wire::{ErrorCode, Format};
 
-    fn name(name: &str) -> Result<String> {
-        Guests { name_bytes_max: 8 }
-            .authenticate(Credentials { name, token: b"" })
-            .map(|identity| identity.name)
+    use super::{Authenticator, Guests};
+
+    fn ask(name: &str) -> Result<String, ErrorCode> {
+        let hello = Hello { name: name.into(), ..Hello::new(Format::Packed) };
+        let identity = Guests { name_bytes_max: 5 }.authenticate(&hello);
+        identity.map(|identity| identity.name).map_err(|error| error.code())
     }
 
     #[test]
-    fn a_guest_has_a_plain_name() {
-        assert_eq!(name("  Ann "), Ok("Ann".into()));
-        assert_eq!(name(""), Ok("guest".into()));
-        assert_eq!(name("12345678"), Ok("12345678".into()));
-        assert_eq!(name("123456789").unwrap_err().code(), ErrorCode::Limit);
-        assert_eq!(name("a\u{7}b").unwrap_err().code(), ErrorCode::Refused);
+    fn names_of_guests() {
+        assert_eq!(ask(""), Ok("".into()));
+        assert_eq!(ask("  ann \n"), Ok("ann".into()));
+        assert_eq!(ask("12345"), Ok("12345".into()));
+        assert_eq!(ask("123456"), Err(ErrorCode::Limit));
+        assert_eq!(ask("a\u{7}b"), Err(ErrorCode::Unauthorised));
+        assert_eq!(ask("a\u{85}b"), Err(ErrorCode::Unauthorised));
     }
 }

@@ -1,253 +1,334 @@
-//! Which rooms there are, and where.
-//!
-//! One lock for the whole node, held for a look-up, and only when someone creates, joins or lists: never for a message, a
-//! tick or a sync.
+//! Which rooms the node has, and where. Asked when rooms are made, joined, listed and ended; never on the way of a message.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use playfield_room::{Error, Facts, Result};
+use playfield_room::{Error, Facts};
 use playfield_wire::ErrorCode;
 
-/// The rooms of a node by id.
+use crate::room_id::RoomId;
+
+/// The rooms of a node, of all its shards.
 pub(crate) struct Directory {
-    inside: Mutex<Inside>,
+    inner: Mutex<Inner>,
     rooms_max: usize,
 }
 
-#[derive(Default)]
-struct Inside {
-    rooms: BTreeMap<String, Entry>,
-    /// Of each type, the rooms in the order in which they were created.
-    by_type: BTreeMap<String, BTreeMap<u64, String>>,
-    next: u64,
-    /// Rooms on each shard.
-    load: Vec<usize>,
+struct Inner {
+    rooms: HashMap<RoomId, Listed>,
+    /// Rooms that anyone may be put into, for each type by age.
+    open: Vec<BTreeMap<u64, RoomId>>,
+    /// For each shard, its rooms and the seats that are or will be taken in them.
+    loads: Vec<usize>,
+    created: u64,
 }
 
-struct Entry {
-    shard: usize,
-    room_type: String,
-    number: u64,
+struct Listed {
+    room_type: u16,
+    shard: u16,
+    /// How many rooms were created before it.
+    age: u64,
+    /// It is only about to be: its shard makes it when the player comes for whom it is made.
+    awaited: bool,
     facts: Facts,
-    /// Seats promised to those on their way.
-    promised: u32,
-    /// Created by `create`, and not there yet: not to be matched.
-    unborn: bool,
+    /// Seats promised to players on their way.
+    reserved: u32,
 }
 
-/// Where a join is to go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where a room is, and of which type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    pub(crate) id: String,
-    pub(crate) shard: usize,
+    pub(crate) room_type: u16,
+    pub(crate) shard: u16,
 }
 
-/// A room as `list` tells of it.
-#[derive(Clone, Debug)]
+/// A room that someone is to be put into; a seat there is reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) id: RoomId,
+    pub(crate) shard: u16,
+    /// It was entered just now, and has to be made.
+    pub(crate) new: bool,
+}
+
+/// A room that is about to be.
+pub(crate) struct Plan {
+    pub(crate) id: RoomId,
+    pub(crate) room_type: u16,
+    pub(crate) capacity: u32,
+    pub(crate) private: bool,
+    /// The shard that gets it, if none has less to do.
+    pub(crate) shard: u16,
+}
+
+/// A room as others read of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listing {
-    pub(crate) id: String,
-    pub(crate) room_type: String,
+    pub(crate) id: RoomId,
+    pub(crate) room_type: u16,
     pub(crate) facts: Facts,
 }
 
 impl Directory {
-    pub(crate) fn new(shards: usize, rooms_max: usize) -> Self {
-        Self { inside: Mutex::new(Inside { load: vec![0; shards], ..Inside::default() }), rooms_max }
-    }
-
-    /// Where a room is.
-    ///
-    /// # Errors
-    /// `room_not_found`.
-    pub(crate) fn find(&self, id: &str) -> Result<Place> {
-        let inside = self.lock();
-        let entry = inside.rooms.get(id).ok_or_else(|| {
-            let shown: String = id.chars().take(64).collect();
-            Error::new(ErrorCode::RoomNotFound, format!("there is no room {shown:?}"))
-        })?;
-        Ok(Place { id: id.to_owned(), shard: entry.shard })
-    }
-
-    /// Promises a seat in the oldest room of a type that has one, or a place for a new one.
-    ///
-    /// # Errors
-    /// `limit` when a new room would be one too many.
-    pub(crate) fn match_or_place(
-        &self,
-        room_type: &str,
-        capacity: u32,
-        id: impl FnOnce() -> String,
-    ) -> Result<Place> {
-        let mut inside = self.lock();
-        let Inside { rooms, by_type, .. } = &mut *inside;
-        for id in by_type.get(room_type).into_iter().flat_map(BTreeMap::values) {
-            if let Some(entry) = rooms.get_mut(id)
-                && entry.is_open()
-            {
-                entry.promised += 1;
-                return Ok(Place { id: id.clone(), shard: entry.shard });
-            }
-        }
-        let facts = Facts { capacity, ..Facts::default() };
-        inside.place(id(), room_type, facts, false, self.rooms_max)
-    }
-
-    /// A place for a new room, with a seat promised to its creator.
-    ///
-    /// # Errors
-    /// `limit` when it would be one too many.
-    pub(crate) fn place(&self, room_type: &str, capacity: u32, private: bool, id: String) -> Result<Place> {
-        let facts = Facts { capacity, private, ..Facts::default() };
-        self.lock().place(id, room_type, facts, true, self.rooms_max)
-    }
-
-    /// One who was promised a seat has come, or stayed away.
-    pub(crate) fn arrived(&self, id: &str) {
-        if let Some(entry) = self.lock().rooms.get_mut(id) {
-            entry.promised = entry.promised.saturating_sub(1);
-        }
-    }
-
-    /// What others may know of a room has changed.
-    pub(crate) fn publish(&self, id: &str, facts: &Facts) {
-        if let Some(entry) = self.lock().rooms.get_mut(id) {
-            entry.unborn = false;
-            entry.facts.clone_from(facts);
-        }
-    }
-
-    /// A room is gone, or did not come to be.
-    pub(crate) fn remove(&self, id: &str) {
-        let mut inside = self.lock();
-        if let Some(entry) = inside.rooms.remove(id) {
-            inside.load[entry.shard] -= 1;
-            if let Some(rooms) = inside.by_type.get_mut(&entry.room_type) {
-                rooms.remove(&entry.number);
-            }
-        }
-    }
-
-    /// Rooms that may be listed, oldest first.
-    pub(crate) fn list(
-        &self,
-        room_type: Option<&str>,
-        filter: &[(&str, &str)],
-        limit: usize,
-    ) -> Vec<Listing> {
-        let inside = self.lock();
-        let types =
-            inside.by_type.iter().filter(|(name, _)| room_type.is_none_or(|wanted| wanted == name.as_str()));
-        let rooms =
-            types.flat_map(|(_, rooms)| rooms.values()).filter_map(|id| Some((id, inside.rooms.get(id)?)));
-        let fits = |facts: &Facts| {
-            filter.iter().all(|(key, value)| facts.metadata.get(*key).is_some_and(|found| found == value))
+    pub(crate) fn new(room_types: usize, shards: usize, rooms_max: usize) -> Self {
+        let inner = Inner {
+            rooms: HashMap::new(),
+            open: vec![BTreeMap::new(); room_types],
+            loads: vec![0; shards],
+            created: 0,
         };
-        rooms
-            .filter(|(_, entry)| !entry.facts.private && !entry.unborn && fits(&entry.facts))
-            .take(limit)
-            .map(|(id, entry)| Listing {
-                id: id.clone(),
-                room_type: entry.room_type.clone(),
-                facts: entry.facts.clone(),
-            })
-            .collect()
+        Self { inner: Mutex::new(inner), rooms_max }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn find(&self, id: RoomId) -> Option<Place> {
+        self.lock().rooms.get(&id).map(|room| Place { room_type: room.room_type, shard: room.shard })
     }
-}
 
-impl Entry {
-    fn is_open(&self) -> bool {
-        let Facts { players, capacity, locked, private, .. } = self.facts;
-        !self.unborn && !locked && !private && players.saturating_add(self.promised) < capacity
-    }
-}
-
-impl Inside {
-    fn place(
-        &mut self,
-        id: String,
-        room_type: &str,
-        facts: Facts,
-        unborn: bool,
-        rooms_max: usize,
-    ) -> Result<Place> {
-        if self.rooms.len() >= rooms_max {
-            return Err(Error::new(
-                ErrorCode::Limit,
-                format!("the node holds rooms_max = {rooms_max} rooms"),
-            ));
+    /// Reserves a seat in a certain room.
+    pub(crate) fn reserve(&self, id: RoomId) -> Result<(), Error> {
+        let mut inner = self.lock();
+        match inner.rooms.get(&id) {
+            None => Err(Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"))),
+            Some(room) if room.is_full() => {
+                let capacity = room.facts.capacity;
+                Err(Error::new(ErrorCode::RoomFull, format!("all {capacity} seats are taken")))
+            }
+            Some(_) => {
+                inner.change(id, |room| room.reserved += 1);
+                Ok(())
+            }
         }
-        let shard = (0..self.load.len()).min_by_key(|&shard| self.load[shard]).unwrap_or(0);
-        self.load[shard] += 1;
-        self.next += 1;
-        let number = self.next;
-        self.by_type.entry(room_type.to_owned()).or_default().insert(number, id.clone());
-        let entry = Entry { shard, room_type: room_type.to_owned(), number, facts, promised: 1, unborn };
-        self.rooms.insert(id.clone(), entry);
-        Ok(Place { id, shard })
+    }
+
+    /// Reserves a seat in the oldest room that fits, or, if none does, in the new room of `plan`.
+    pub(crate) fn choose(&self, plan: &Plan, except: &[RoomId]) -> Result<Choice, Error> {
+        let mut inner = self.lock();
+        let open = inner.open.get(usize::from(plan.room_type));
+        let fitting = open.and_then(|open| open.values().find(|id| !except.contains(id)).copied());
+        if let Some(id) = fitting {
+            inner.change(id, |room| room.reserved += 1);
+            let shard = inner.rooms[&id].shard;
+            return Ok(Choice { id, shard, new: false });
+        }
+        inner.plan(plan, self.rooms_max)
+    }
+
+    /// Enters a new room, and reserves a seat in it.
+    pub(crate) fn plan(&self, plan: &Plan) -> Result<Choice, Error> {
+        self.lock().plan(plan, self.rooms_max)
+    }
+
+    /// Whether the room was entered and not made yet.
+    pub(crate) fn is_awaited(&self, id: RoomId) -> bool {
+        self.lock().rooms.get(&id).is_some_and(|room| room.awaited)
+    }
+
+    /// The room was made, or changed.
+    pub(crate) fn publish(&self, id: RoomId, facts: &Facts) {
+        self.lock().change(id, |room| {
+            room.awaited = false;
+            room.facts.clone_from(facts);
+        });
+    }
+
+    /// A reserved seat was taken, or it was refused: the room says how many there are now.
+    pub(crate) fn seated(&self, id: RoomId, facts: &Facts) {
+        self.lock().change(id, |room| {
+            room.reserved = room.reserved.saturating_sub(1);
+            room.facts.clone_from(facts);
+        });
+    }
+
+    /// A reserved seat is not needed.
+    pub(crate) fn release(&self, id: RoomId) {
+        self.lock().change(id, |room| room.reserved = room.reserved.saturating_sub(1));
+    }
+
+    pub(crate) fn remove(&self, id: RoomId) {
+        let mut inner = self.lock();
+        if let Some(room) = inner.rooms.remove(&id) {
+            inner.loads[usize::from(room.shard)] -= room.load();
+            inner.open[usize::from(room.room_type)].remove(&room.age);
+        }
+    }
+
+    /// Up to `limit` rooms that are no secret, oldest first, and have all of `filter` in their metadata.
+    pub(crate) fn list(&self, room_type: Option<u16>, filter: &[(&str, &str)], limit: usize) -> Vec<Listing> {
+        let inner = self.lock();
+        let fits = |room: &Listed| {
+            !room.awaited
+                && !room.facts.private
+                && room_type.is_none_or(|room_type| room.room_type == room_type)
+                && filter
+                    .iter()
+                    .all(|&(name, value)| room.facts.metadata.get(name).is_some_and(|known| known == value))
+        };
+        let mut fitting: Vec<(&RoomId, &Listed)> =
+            inner.rooms.iter().filter(|(_, room)| fits(room)).collect();
+        fitting.sort_unstable_by_key(|(_, room)| room.age);
+        fitting.truncate(limit);
+        let listing = |(id, room): (&RoomId, &Listed)| Listing {
+            id: *id,
+            room_type: room.room_type,
+            facts: room.facts.clone(),
+        };
+        fitting.into_iter().map(listing).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // No user code runs under the lock, and every change is whole before anything in here could panic.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn plan(&mut self, plan: &Plan, rooms_max: usize) -> Result<Choice, Error> {
+        if self.rooms.len() >= rooms_max {
+            let text = format!("rooms_max: the node has {rooms_max} rooms, and makes no more");
+            return Err(Error::new(ErrorCode::Limit, text));
+        }
+        let shard = self.least_loaded(plan.shard);
+        let age = self.created;
+        self.created += 1;
+        let facts = Facts { capacity: plan.capacity, private: plan.private, ..Facts::default() };
+        let room = Listed { room_type: plan.room_type, shard, age, awaited: true, facts, reserved: 0 };
+        self.loads[usize::from(shard)] += room.load();
+        self.rooms.insert(plan.id, room);
+        self.change(plan.id, |room| room.reserved = 1);
+        Ok(Choice { id: plan.id, shard, new: true })
+    }
+
+    /// The shard with the least to do; `preferred` if no other has less.
+    fn least_loaded(&self, preferred: u16) -> u16 {
+        let least = self.loads.iter().min().copied().unwrap_or_default();
+        if self.loads[usize::from(preferred)] == least {
+            return preferred;
+        }
+        self.loads.iter().position(|&load| load == least).map_or(preferred, |shard| shard as u16)
+    }
+
+    /// Changes a room, and what follows from it.
+    fn change(&mut self, id: RoomId, change: impl FnOnce(&mut Listed)) {
+        let Some(room) = self.rooms.get_mut(&id) else { return };
+        let before = room.load();
+        change(room);
+        let load = &mut self.loads[usize::from(room.shard)];
+        *load = *load - before + room.load();
+        let open = &mut self.open[usize::from(room.room_type)];
+        if room.is_full() || room.facts.locked || room.facts.private {
+            open.remove(&room.age);
+        } else {
+            open.insert(room.age, id);
+        }
+    }
+}
+
+impl Listed {
+    fn is_full(&self) -> bool {
+        self.facts.players.saturating_add(self.reserved) >= self.facts.capacity
+    }
+
+    fn load(&self) -> usize {
+        1 + self.facts.players as usize + self.reserved as usize
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use playfield_room::Facts;
+    use playfield_wire::ErrorCode;
 
-    fn facts(players: u32, capacity: u32) -> Facts {
-        Facts { players, capacity, ..Facts::default() }
+    use super::{Choice, Directory, Plan};
+    use crate::room_id::RoomId;
+
+    fn id(number: u8) -> RoomId {
+        RoomId::from_random([number; 10])
+    }
+
+    fn plan(number: u8) -> Plan {
+        Plan { id: id(number), room_type: 0, capacity: 2, private: false, shard: 0 }
+    }
+
+    fn choose(directory: &Directory, number: u8) -> Choice {
+        directory.choose(&plan(number), &[]).unwrap()
     }
 
     #[test]
-    fn a_seat_that_was_promised_is_not_promised_again() {
-        let directory = Directory::new(2, 10);
-        let place = |id: &str| directory.match_or_place("table", 2, || id.to_owned()).unwrap().id;
-        assert_eq!(place("a"), "a");
-        assert_eq!(place("b"), "a");
-        assert_eq!(place("c"), "c");
-        directory.arrived("a");
-        directory.publish("a", &facts(0, 2));
-        assert_eq!(place("d"), "a");
+    fn seats_are_reserved_before_anyone_arrives() {
+        let directory = Directory::new(1, 1, 10);
+        assert!(choose(&directory, 1).new);
+        assert_eq!(choose(&directory, 2), Choice { id: id(1), shard: 0, new: false });
+        assert_eq!(choose(&directory, 3), Choice { id: id(3), shard: 0, new: true });
+        assert_eq!(directory.reserve(id(1)).unwrap_err().code(), ErrorCode::RoomFull);
+        directory.release(id(1));
+        assert!(directory.reserve(id(1)).is_ok());
+        assert_eq!(directory.reserve(id(9)).unwrap_err().code(), ErrorCode::RoomNotFound);
     }
 
     #[test]
-    fn rooms_go_where_there_are_fewest() {
-        let directory = Directory::new(2, 3);
-        let shard = |id: &str| directory.place("table", 1, false, id.to_owned()).map(|place| place.shard);
-        assert_eq!((shard("a"), shard("b"), shard("c")), (Ok(0), Ok(1), Ok(0)));
-        assert_eq!(shard("d").unwrap_err().code(), ErrorCode::Limit);
-        directory.remove("b");
-        assert_eq!(shard("d"), Ok(1));
-    }
-
-    #[test]
-    fn private_locked_and_unborn_rooms_are_neither_matched_nor_listed() {
-        let directory = Directory::new(1, 10);
-        directory.place("table", 2, true, "private".into()).unwrap();
-        directory.publish("private", &Facts { private: true, ..facts(1, 2) });
-        directory.place("table", 2, false, "locked".into()).unwrap();
-        directory.publish("locked", &Facts { locked: true, ..facts(1, 2) });
-        directory.place("table", 2, false, "unborn".into()).unwrap();
-        assert_eq!(directory.match_or_place("table", 2, || "new".into()).unwrap().id, "new");
-        let listed: Vec<String> =
-            directory.list(Some("table"), &[], 10).into_iter().map(|room| room.id).collect();
-        assert_eq!(listed, ["locked", "new"]);
-        assert!(directory.find("private").is_ok());
-        assert_eq!(directory.find("gone").unwrap_err().code(), ErrorCode::RoomNotFound);
-    }
-
-    #[test]
-    fn a_list_is_filtered_by_metadata() {
-        let directory = Directory::new(1, 10);
-        for (id, map) in [("a", "desert"), ("b", "city")] {
-            directory.place("table", 2, false, id.into()).unwrap();
-            let metadata = [("map".to_owned(), map.to_owned())].into();
-            directory.publish(id, &Facts { metadata, ..facts(0, 2) });
+    fn the_oldest_room_that_fits_is_chosen() {
+        let directory = Directory::new(1, 1, 10);
+        let open =
+            |players, locked, private| Facts { players, capacity: 2, locked, private, ..Facts::default() };
+        for (number, facts) in [
+            (1, open(2, false, false)),
+            (2, open(0, true, false)),
+            (3, open(0, false, true)),
+            (4, open(0, false, false)),
+            (5, open(1, false, false)),
+        ] {
+            directory.plan(&plan(number)).unwrap();
+            directory.seated(id(number), &facts);
         }
-        assert_eq!(directory.list(None, &[("map", "city")], 10)[0].id, "b");
-        assert!(directory.list(None, &[("map", "moon")], 10).is_empty());
-        assert_eq!(directory.list(None, &[], 1).len(), 1);
+        assert_eq!(choose(&directory, 6).id, id(4));
+        assert_eq!(directory.choose(&plan(6), &[id(4)]).unwrap().id, id(5));
+        directory.remove(id(4));
+        assert!(choose(&directory, 6).new, "the other is full by now");
+    }
+
+    #[test]
+    fn new_rooms_go_where_the_least_is_to_do() {
+        let directory = Directory::new(1, 3, 10);
+        let shards: Vec<u16> = (1..=4).map(|number| directory.plan(&plan(number)).unwrap().shard).collect();
+        assert_eq!(shards, [0, 1, 2, 0]);
+        directory.remove(id(2));
+        assert_eq!(directory.plan(&plan(5)).unwrap().shard, 1);
+    }
+
+    #[test]
+    fn there_are_at_most_rooms_max() {
+        let directory = Directory::new(1, 1, 2);
+        directory.plan(&plan(1)).unwrap();
+        directory.plan(&plan(2)).unwrap();
+        let error = directory.plan(&plan(3)).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::Limit);
+        assert!(error.text().starts_with("rooms_max: "));
+        directory.remove(id(1));
+        directory.plan(&plan(3)).unwrap();
+    }
+
+    #[test]
+    fn lists_leave_out_what_is_private_or_not_there_yet() {
+        let directory = Directory::new(2, 1, 10);
+        for number in 1..=4 {
+            directory.plan(&plan(number)).unwrap();
+        }
+        let facts = |private, mode: &str| Facts {
+            capacity: 2,
+            private,
+            metadata: [("mode".to_owned(), mode.to_owned())].into(),
+            ..Facts::default()
+        };
+        directory.publish(id(2), &facts(false, "duel"));
+        directory.publish(id(1), &facts(false, "race"));
+        directory.publish(id(3), &facts(true, "duel"));
+        let list = |room_type, filter: &[(&str, &str)], limit| {
+            directory.list(room_type, filter, limit).iter().map(|listing| listing.id).collect::<Vec<_>>()
+        };
+        assert_eq!(list(None, &[], 10), [id(1), id(2)]);
+        assert_eq!(list(None, &[], 1), [id(1)]);
+        assert_eq!(list(Some(1), &[], 10), []);
+        assert_eq!(list(None, &[("mode", "duel")], 10), [id(2)]);
+        assert_eq!(list(None, &[("mode", "duel"), ("map", "x")], 10), []);
     }
 }

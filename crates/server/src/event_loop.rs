@@ -1,400 +1,408 @@
-//! The edge of a shard: sockets and the clock. One turn: wait, read, handle, run what is due, write.
+//! The edge of a shard: sockets, the clock, and the turn.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Interest, Poll, Token};
 
-use crate::mailbox::Mailboxes;
-use crate::shard::{Action, Shard, ShardMail};
-use crate::slab::Key;
+use crate::mailbox::{Mailbox, Parcel};
+use crate::shard::{ConnectionKey, Shard};
 use crate::stats::Published;
-use crate::sys::Spread;
-use crate::watchdog::Watchdog;
+use crate::sys;
 
-const LISTENER: Token = Token(usize::MAX);
-const WAKER: Token = Token(usize::MAX - 1);
-const EVENTS_PER_TURN: usize = 1_024;
-const READ_BYTES: usize = 256 << 10;
-/// Reads of one connection in one turn: one that sends without end does not hold up the others.
-const READS_PER_TURN: usize = 8;
-/// Connections accepted in one turn.
-const ACCEPTS_PER_TURN: usize = 256;
+/// What the shards' threads share.
+pub(crate) struct Floor {
+    pub(crate) mailboxes: Vec<Mailbox>,
+    pub(crate) began: Instant,
+    /// The node is to stop.
+    pub(crate) stops: AtomicBool,
+    /// Connections of all shards.
+    pub(crate) connections: AtomicUsize,
+    pub(crate) connections_max: usize,
+    pub(crate) shutdown_timeout: Duration,
+}
 
-/// A shard, its sockets and its clock.
+pub(crate) const WAKER: Token = Token(0);
+const LISTENER: Token = Token(1);
+/// The token of the connection in place 0.
+const CONNECTIONS: usize = 2;
+
+/// The buffer that all connections of a shard are read into.
+const READ_BYTES: usize = 64 << 10;
+const EVENTS: usize = 1024;
+/// How many connections are accepted in one turn.
+const ACCEPTS: usize = 64;
+/// After an accept that failed for want of resources, when to try again.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// A shard's thread: the state machine, and the sockets around it.
 pub(crate) struct EventLoop {
     index: usize,
+    shard: Shard,
+    floor: Arc<Floor>,
+    published: Arc<Published>,
     poll: Poll,
     listener: Option<TcpListener>,
-    spread: Spread,
-    /// For dealing out connections, which shard is next.
-    next_shard: usize,
-    shard: Shard,
-    mailboxes: Arc<Mailboxes>,
+    /// When to accept again without being told to.
+    accepts_at: Option<Duration>,
+    /// Where the next connection goes, if this listener is the only one.
+    dealt: usize,
+    deals: bool,
+    /// By the connections' places.
     sockets: Vec<Option<Socket>>,
-    /// One buffer for all reads: a connection owns none.
-    buffer: Vec<u8>,
-    /// Sockets with more to read than their turn allowed.
-    unread: Vec<Key>,
-    dirty: Vec<Key>,
-    accepting: bool,
-    published: Arc<Published>,
-    watchdog: Arc<Watchdog>,
+    /// Sockets to be read.
+    readable: Vec<ConnectionKey>,
+    buffer: Box<[u8]>,
+    refused: u64,
+    /// When a shutdown ends.
+    ends_at: Option<Duration>,
 }
 
 struct Socket {
-    key: Key,
     stream: TcpStream,
-    /// There may be bytes to read; epoll says so only once.
+    key: ConnectionKey,
+    /// There may be something to read.
     readable: bool,
-    /// The peer has said all it will say, and epoll does not say so again.
-    over: bool,
-    /// It is on the list `unread`.
+    /// It is in the list of sockets to be read.
     queued: bool,
+    /// The client has closed its half.
+    ends: bool,
 }
 
 impl EventLoop {
     pub(crate) fn new(
         index: usize,
-        listener: Option<std::net::TcpListener>,
-        spread: Spread,
         shard: Shard,
-        mailboxes: Arc<Mailboxes>,
+        floor: Arc<Floor>,
         published: Arc<Published>,
-        watchdog: Arc<Watchdog>,
-    ) -> std::io::Result<Self> {
-        let poll = Poll::new()?;
+        poll: Poll,
+        listener: Option<std::net::TcpListener>,
+        deals: bool,
+    ) -> io::Result<Self> {
         let mut listener = listener.map(TcpListener::from_std);
         if let Some(listener) = &mut listener {
             poll.registry().register(listener, LISTENER, Interest::READABLE)?;
         }
-        mailboxes.set_waker(index, Waker::new(poll.registry(), WAKER)?);
         Ok(Self {
             index,
+            shard,
+            floor,
+            published,
             poll,
             listener,
-            spread,
-            next_shard: index,
-            shard,
-            mailboxes,
+            accepts_at: None,
+            dealt: index,
+            deals,
             sockets: Vec::new(),
-            buffer: vec![0; READ_BYTES],
-            unread: Vec::new(),
-            dirty: Vec::new(),
-            accepting: false,
-            published,
-            watchdog,
+            readable: Vec::new(),
+            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            refused: 0,
+            ends_at: None,
         })
     }
 
-    /// Turns until the node has ended.
-    pub(crate) fn run(mut self) {
-        let mut events = Events::with_capacity(EVENTS_PER_TURN);
-        let mut ends_by: Option<Duration> = None;
-        let started = self.watchdog.started;
-        while !self.shard.has_ended() && ends_by.is_none_or(|end| started.elapsed() < end) {
-            let wait = self.wait(started, ends_by);
-            match self.poll.poll(&mut events, wait) {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => {
-                    log::error!("shard {} can't wait for its sockets, and ends: {error}", self.index);
-                    return;
+    /// Runs until the node stops.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS);
+        while !self.is_over() {
+            let timeout = self.timeout();
+            match self.poll.poll(&mut events, timeout) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+            self.turn(&events);
+        }
+        Ok(())
+    }
+
+    /// One turn: everything that came in, everything that is due, and then everything that is owed, at once.
+    fn turn(&mut self, events: &Events) {
+        let now = self.now();
+        self.published.pulse.turn_began_ms.store(now.as_millis() as u64 + 1, Ordering::Relaxed);
+        self.shard.begin(now);
+        self.stop_if_told();
+
+        self.take_mail();
+        self.note(events);
+        self.accept();
+        self.read();
+        self.shard.advance();
+        self.write();
+        self.hand_over();
+        self.post();
+        self.drop_closed();
+
+        let counters = crate::stats::Counters { connections_refused: self.refused, ..self.shard.counters() };
+        self.published.publish(&counters);
+        self.published.pulse.turn_began_ms.store(0, Ordering::Relaxed);
+        self.published.pulse.room_type.store(0, Ordering::Relaxed);
+    }
+
+    fn take_mail(&mut self) {
+        for parcel in self.floor.mailboxes[self.index].take() {
+            match parcel {
+                Parcel::Mail(mail) => self.shard.mail(mail),
+                Parcel::Moved { socket, moving } => {
+                    let key = self.shard.arrive(moving);
+                    self.place(key, socket);
                 }
+                Parcel::Accepted(socket) => self.welcome(socket),
             }
-            let now = started.elapsed();
-            self.watchdog.pulses[self.index].begin(now);
-            self.shard.set_now(now);
-            if let Some(timeout) = self.turn(&events) {
-                ends_by = Some(now + timeout);
-            }
-            self.watchdog.pulses[self.index].end();
         }
     }
 
-    fn wait(&self, started: Instant, ends_by: Option<Duration>) -> Option<Duration> {
-        if !self.unread.is_empty() || self.accepting {
-            return Some(Duration::ZERO);
-        }
-        let due = self.shard.next_deadline().into_iter().chain(ends_by).min()?;
-        Some(due.saturating_sub(started.elapsed()))
-    }
-
-    /// One turn. Says how long the node takes to end, when it begins to.
-    fn turn(&mut self, events: &Events) -> Option<Duration> {
-        let mut ends = None;
-        let mut mail = false;
+    /// Notes what the system says can be read, and writes where there is space again.
+    fn note(&mut self, events: &Events) {
         for event in events {
             match event.token() {
-                LISTENER => self.accepting = true,
-                WAKER => mail = true,
-                Token(place) => {
-                    let over = event.is_read_closed() || event.is_error();
-                    if event.is_readable() || over {
-                        self.readable(place, over);
+                WAKER => {}
+                LISTENER => self.accepts_at = Some(Duration::ZERO),
+                Token(token) => {
+                    let place = token - CONNECTIONS;
+                    let Some(Some(socket)) = self.sockets.get_mut(place) else { continue };
+                    let key = socket.key;
+                    socket.ends |= event.is_read_closed();
+                    if event.is_readable() || event.is_read_closed() || event.is_error() {
+                        socket.readable = true;
+                        self.queue(key);
                     }
                     if event.is_writable() {
-                        self.writable(place);
+                        self.flush(key);
                     }
                 }
             }
         }
-        if self.accepting {
-            self.accept();
-        }
-        for key in std::mem::take(&mut self.unread) {
-            if let Some(Some(socket)) = self.sockets.get_mut(key.index()) {
-                socket.queued = false;
-            }
-            self.read(key);
-        }
-        if mail {
-            for letter in self.mailboxes.take(self.index) {
-                match letter {
-                    ShardMail::Accepted(stream) => self.connect(stream),
-                    ShardMail::Arrival(arrival, stream) => {
-                        let key = self.shard.arrived(*arrival);
-                        self.adopt(key, stream);
-                    }
-                    letter => {
-                        if matches!(letter, ShardMail::End) {
-                            self.listener = None;
-                            self.accepting = false;
-                            ends = Some(self.shard.shutdown_timeout());
-                        }
-                        self.shard.handle_mail(letter);
-                    }
-                }
-            }
-        }
-        self.shard.advance();
-        self.shard.settle();
-        self.flush();
-        self.act();
-        self.published.publish(self.shard.stats());
-        ends
     }
-
-    // Connections come.
 
     fn accept(&mut self) {
-        for _ in 0..ACCEPTS_PER_TURN {
-            let Some(listener) = &self.listener else { break };
+        if self.accepts_at.is_none_or(|at| at > self.now()) {
+            return;
+        }
+        self.accepts_at = None;
+        for _ in 0..ACCEPTS {
+            let Some(listener) = &self.listener else { return };
             match listener.accept() {
-                Ok((stream, _)) => match self.spread {
-                    Spread::BySystem => self.connect(stream),
-                    Spread::ByDealing => {
-                        self.next_shard = (self.next_shard + 1) % self.mailboxes.shards();
-                        if self.next_shard == self.index {
-                            self.connect(stream);
-                        } else {
-                            self.mailboxes.post(self.next_shard, [ShardMail::Accepted(stream)]);
-                        }
-                    }
-                },
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.accepting = false;
-                    return;
-                }
-                // The one that was to be accepted is gone; the next may be there.
+                Ok((socket, _)) => self.deal(socket),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // The client is gone again already, or was interrupted: the next one may be there.
                 Err(error)
-                    if error.kind() == ErrorKind::ConnectionAborted
-                        || error.kind() == ErrorKind::Interrupted => {}
+                    if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
                 Err(error) => {
-                    // Most likely there are too many open files. The listener says again when someone else comes.
-                    log::warn!("shard {} can't accept a connection: {error}", self.index);
-                    self.accepting = false;
+                    log::warn!("no connection can be accepted for now: {error}");
+                    self.accepts_at = Some(self.now() + ACCEPT_RETRY);
                     return;
                 }
             }
         }
+        self.accepts_at = Some(Duration::ZERO);
     }
 
-    fn connect(&mut self, stream: TcpStream) {
-        // Without it, small messages wait for the acknowledgement of earlier ones (RFC 896).
-        if let Err(error) = stream.set_nodelay(true) {
-            log::debug!("a connection ended before it was taken: {error}");
+    fn deal(&mut self, socket: TcpStream) {
+        if self.floor.connections.fetch_add(1, Ordering::Relaxed) >= self.floor.connections_max {
+            self.floor.connections.fetch_sub(1, Ordering::Relaxed);
+            self.refused += 1;
             return;
         }
-        // One connection too many is closed at once: dropped here.
-        if let Some(key) = self.shard.accepted() {
-            self.adopt(key, stream);
+        let shards = self.floor.mailboxes.len();
+        let target = self.dealt;
+        if self.deals {
+            self.dealt = (self.dealt + 1) % shards;
+        }
+        if target == self.index {
+            self.welcome(socket);
+        } else if self.floor.mailboxes[target].push(Parcel::Accepted(socket)).is_err() {
+            self.floor.connections.fetch_sub(1, Ordering::Relaxed);
+            self.refused += 1;
         }
     }
 
-    fn adopt(&mut self, key: Key, mut stream: TcpStream) {
+    fn welcome(&mut self, socket: TcpStream) {
+        // Without it small messages would wait for each other's acknowledgements. Not worth a refusal.
+        if let Err(error) = socket.set_nodelay(true) {
+            log::debug!("a connection keeps its delay: {error}");
+        }
+        let key = self.shard.accepted();
+        self.place(key, socket);
+    }
+
+    /// Puts a socket where its connection is, and asks to be told of what happens there.
+    fn place(&mut self, key: ConnectionKey, mut stream: TcpStream) {
         let place = key.index();
-        if let Err(error) =
-            self.poll.registry().register(&mut stream, Token(place), Interest::READABLE | Interest::WRITABLE)
-        {
-            log::warn!("shard {} can't watch a connection: {error}", self.index);
-            self.shard.closed(key);
-            return;
-        }
-        if self.sockets.len() <= place {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registered = self.poll.registry().register(&mut stream, Token(place + CONNECTIONS), interest);
+        if place >= self.sockets.len() {
             self.sockets.resize_with(place + 1, || None);
         }
-        self.sockets[place] = Some(Socket { key, stream, readable: true, over: false, queued: false });
-        self.read(key);
-    }
-
-    // Bytes come.
-
-    fn readable(&mut self, place: usize, over: bool) {
-        if let Some(Some(socket)) = self.sockets.get_mut(place) {
-            socket.readable = true;
-            socket.over |= over;
-            let key = socket.key;
-            self.read(key);
+        if self.sockets[place].is_some() {
+            // The one before was dropped in this very turn.
+            self.floor.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.sockets[place] = Some(Socket { stream, key, readable: false, queued: false, ends: false });
+        if let Err(error) = registered {
+            log::warn!("a connection can't be watched: {error}");
+            self.shard.drop_connection(key);
         }
     }
 
-    fn read(&mut self, key: Key) {
-        for _ in 0..READS_PER_TURN {
-            let Some(socket) = self.sockets.get_mut(key.index()).and_then(Option::as_mut) else { return };
-            if socket.key != key || !socket.readable || !self.shard.takes_input(key) {
-                return;
-            }
-            match socket.stream.read(&mut self.buffer) {
-                Ok(0) => {
-                    socket.readable = false;
-                    return self.shard.hung_up(key);
-                }
-                Ok(count) => {
-                    self.shard.received(key, &mut self.buffer[..count]);
-                    // There was no more, and if there is by now, epoll says so: but it may have said already that the peer's
-                    // end is there, which is read like bytes.
-                    if let Some(Some(socket)) = self.sockets.get_mut(key.index())
-                        && count < READ_BYTES
-                        && !socket.over
-                    {
-                        socket.readable = false;
-                        return;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    socket.readable = false;
-                    return;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => {
-                    socket.readable = false;
-                    return self.shard.broken(key);
-                }
-            }
-        }
-        if let Some(Some(socket)) = self.sockets.get_mut(key.index())
+    fn socket(&mut self, key: ConnectionKey) -> Option<&mut Socket> {
+        self.sockets.get_mut(key.index())?.as_mut().filter(|socket| socket.key == key)
+    }
+
+    /// Puts a socket into the list of those to be read.
+    fn queue(&mut self, key: ConnectionKey) {
+        if let Some(socket) = self.socket(key)
             && !socket.queued
         {
             socket.queued = true;
-            self.unread.push(key);
+            self.readable.push(key);
         }
     }
 
-    // Bytes go.
-
-    fn flush(&mut self) {
-        // What is written may let a connection go on, which may make others dirty.
-        loop {
-            self.shard.take_dirty(&mut self.dirty);
-            if self.dirty.is_empty() {
-                return;
+    /// Reads from each socket once. Who sends more than fits waits for the next turn, so that nobody waits for long.
+    fn read(&mut self) {
+        while let Some(key) = self.shard.next_resumed() {
+            if self.socket(key).is_some_and(|socket| socket.readable) {
+                self.queue(key);
             }
-            let mut dirty = std::mem::take(&mut self.dirty);
-            for key in dirty.drain(..) {
-                self.write(key);
-            }
-            self.dirty = dirty;
-            self.shard.settle();
+        }
+        for key in std::mem::take(&mut self.readable) {
+            self.read_one(key);
         }
     }
 
-    fn writable(&mut self, place: usize) {
-        if let Some(Some(socket)) = self.sockets.get(place) {
-            let key = socket.key;
-            if !self.shard.unsent(key).is_empty() {
-                self.write(key);
-            }
-        }
-    }
-
-    /// One write of all that the connection is owed.
-    fn write(&mut self, key: Key) {
-        let Some(socket) =
-            self.sockets.get_mut(key.index()).and_then(Option::as_mut).filter(|socket| socket.key == key)
-        else {
+    fn read_one(&mut self, key: ConnectionKey) {
+        let place = key.index();
+        let Some(Some(socket)) = self.sockets.get_mut(place) else { return };
+        if socket.key != key {
             return;
-        };
-        let bytes = self.shard.unsent(key);
-        let written = loop {
-            match socket.stream.write(bytes) {
-                Ok(count) => break count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break 0,
-                Err(_) => return self.shard.broken(key),
-            }
-        };
-        let readable = socket.readable;
-        self.shard.wrote(key, written);
-        // It may have been held up, and is not any more.
-        if readable {
-            self.read(key);
         }
-    }
-
-    // Connections go.
-
-    fn act(&mut self) {
-        loop {
-            let actions = self.shard.take_actions();
-            if actions.is_empty() {
-                return;
-            }
-            for action in actions {
-                match action {
-                    Action::ShutDown(key) => {
-                        if let Some(Some(socket)) =
-                            self.sockets.get(key.index()).filter(|socket| is(socket, key))
-                        {
-                            // An error means that it is closed already, which its end will say.
-                            let _ = socket.stream.shutdown(Shutdown::Write);
-                        }
+        socket.queued = false;
+        // What is not read now stays where it is until the shard takes it.
+        while socket.readable && self.shard.reads(key) {
+            match socket.stream.read(&mut self.buffer) {
+                Ok(0) => {
+                    socket.readable = false;
+                    self.shard.hung_up(key);
+                }
+                Ok(bytes) => {
+                    self.shard.received(key, &mut self.buffer[..bytes]);
+                    if bytes == self.buffer.len() {
+                        break;
                     }
-                    Action::Close(key) => {
-                        self.release(key);
-                        self.shard.closed(key);
-                    }
-                    Action::Move(key) => self.hand_on(key),
-                    Action::Read(key) => self.read(key),
+                    socket.readable = socket.ends || !sys::SHORT_READ_EMPTIES;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => socket.readable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => {
+                    socket.readable = false;
+                    self.shard.drop_connection(key);
                 }
             }
-            self.shard.settle();
-            self.flush();
+        }
+        if socket.readable && self.shard.reads(key) {
+            self.queue(key);
         }
     }
 
-    fn release(&mut self, key: Key) -> Option<TcpStream> {
-        let socket = self.sockets.get_mut(key.index()).filter(|socket| is(socket, key))?.take()?;
-        let mut stream = socket.stream;
-        if let Err(error) = self.poll.registry().deregister(&mut stream) {
-            log::debug!("a connection could not be given up: {error}");
+    /// Writes what every connection is owed.
+    fn write(&mut self) {
+        self.shard.finish();
+        while let Some(key) = self.shard.next_dirty() {
+            if !self.shard.is_blocked(key) {
+                self.flush(key);
+            }
         }
-        Some(stream)
-    }
-
-    fn hand_on(&mut self, key: Key) {
-        let Some(stream) = self.release(key) else { return };
-        if let Some((shard, arrival)) = self.shard.depart(key) {
-            self.mailboxes.post(shard, [ShardMail::Arrival(Box::new(arrival), stream)]);
-        } else {
-            self.shard.closed(key);
+        while let Some(key) = self.shard.next_written() {
+            if let Some(socket) = self.socket(key) {
+                // If it fails the client is gone, which the next read will tell.
+                let _ = socket.stream.shutdown(Shutdown::Write);
+            }
         }
     }
-}
 
-fn is(socket: &Option<Socket>, key: Key) -> bool {
-    socket.as_ref().is_some_and(|socket| socket.key == key)
+    /// Writes to one connection as much as its socket takes.
+    fn flush(&mut self, key: ConnectionKey) {
+        let Some(Some(socket)) = self.sockets.get_mut(key.index()) else { return };
+        loop {
+            let bytes = self.shard.unsent(key);
+            if bytes.is_empty() || socket.key != key {
+                return;
+            }
+            match socket.stream.write(bytes) {
+                Ok(written) => self.shard.wrote(key, written),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return self.shard.wrote(key, 0),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return self.shard.drop_connection(key),
+            }
+        }
+    }
+
+    /// Sends connections to the shards where their rooms are.
+    fn hand_over(&mut self) {
+        while let Some((key, target, moving)) = self.shard.next_departure() {
+            let place = self.sockets.get_mut(key.index());
+            let Some(mut socket) = place.and_then(Option::take) else { continue };
+            if let Err(error) = self.poll.registry().deregister(&mut socket.stream) {
+                log::warn!("a connection can't be let go of: {error}");
+            }
+            let parcel = Parcel::Moved { socket: socket.stream, moving };
+            if let Err(Parcel::Moved { socket, moving }) =
+                self.floor.mailboxes[usize::from(target)].push(parcel)
+            {
+                let key = self.shard.come_back(moving);
+                self.place(key, socket);
+            }
+        }
+    }
+
+    /// Puts mail into the mailboxes of other shards.
+    fn post(&mut self) {
+        // Writing, and what was read of it, may have made more.
+        self.shard.finish();
+        for target in 0..self.floor.mailboxes.len() {
+            let mail = self.shard.outgoing(target as u16);
+            self.floor.mailboxes[target].push_all(mail);
+            let all = mail.is_empty();
+            self.shard.posted(target as u16, all);
+        }
+    }
+
+    fn drop_closed(&mut self) {
+        while let Some(key) = self.shard.next_dropped() {
+            if self.socket(key).is_some() {
+                self.sockets[key.index()] = None;
+                self.floor.connections.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn stop_if_told(&mut self) {
+        if self.ends_at.is_none() && self.floor.stops.load(Ordering::Acquire) {
+            self.ends_at = Some(self.now() + self.floor.shutdown_timeout);
+            self.listener = None;
+            self.shard.shut_down();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.ends_at.is_some_and(|at| self.shard.is_empty() || at <= self.now())
+    }
+
+    /// How long to wait for something to happen.
+    fn timeout(&self) -> Option<Duration> {
+        if !self.readable.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let deadlines = [self.shard.next_deadline(), self.accepts_at, self.ends_at];
+        let next = deadlines.into_iter().flatten().min()?;
+        Some(next.saturating_sub(self.now()))
+    }
+
+    fn now(&self) -> Duration {
+        self.floor.began.elapsed()
+    }
 }

@@ -1,29 +1,32 @@
-//! Shards, listeners, sessions and limits: what holds the connections and runs the rooms.
+//! Shards, listeners, sessions and limits: what runs rooms for clients.
 //!
-//! ```text
-//! sockets ──▶ event loop ──▶ shard ──▶ rooms
-//!   (mio)      (a thread)   (no sockets, no clock)
-//! ```
+//! A [`Server`] is put together, and [started](Server::start). Each of its shards is then one thread, and has two parts:
 //!
-//! A [`Server`] starts one thread for each shard. Each has an event loop of its own, and a shard: a state machine over bytes,
-//! mail and time that owns its connections, their sessions and the rooms. Shards share nothing but the directory of rooms,
-//! which is asked when someone creates, joins or lists, and the mailboxes through which they write to each other.
+//! - `event_loop`, the edge: sockets, the clock, one poll, and the turn, in one file;
+//! - `shard`, everything else, as a state machine over bytes, mail and time, which tests drive without either.
+//!
+//! Shards share no connection, session or room. What goes from one to another goes through a bounded `mailbox`; where
+//! rooms are is in the `directory`, which is asked when one is made, joined or listed. Work that waits or computes for
+//! long runs in `control`, and ends as mail.
 
 mod auth;
 mod background;
 mod config;
+mod control;
 mod directory;
+mod entropy;
 mod event_loop;
 mod mailbox;
+mod node;
 mod pages;
+mod room_id;
 mod server;
 mod shard;
-mod slab;
 mod stats;
 mod sys;
 mod watchdog;
 
-pub use auth::{Authenticator, Credentials, Guests, Identity};
+pub use auth::{Authenticator, Guests, Identity};
 pub use config::{Config, ConfigError, Setting, settings};
 pub use server::{Running, Server, Stopper};
 pub use stats::{ShardStats, Stats};

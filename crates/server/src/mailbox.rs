@@ -1,69 +1,131 @@
-//! How shards write to each other.
+//! Bounded queues between threads, one for each shard.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mio::Waker;
+use mio::net::TcpStream;
 
-use crate::shard::ShardMail;
+use crate::shard::{Moving, ShardMail};
 
-/// One mailbox for each shard. What may be refused is refused once `max` letters wait; what ends something that was
-/// accepted (answers, departures, what a player is owed) is always taken.
-pub(crate) struct Mailboxes {
-    boxes: Vec<Mailbox>,
-    max: usize,
+/// What comes to a shard from other threads.
+pub(crate) enum Parcel {
+    Mail(ShardMail),
+    /// A connection that moves here.
+    Moved {
+        socket: TcpStream,
+        moving: Moving,
+    },
+    /// A connection that another shard accepted for this one.
+    Accepted(TcpStream),
 }
 
-#[derive(Default)]
-struct Mailbox {
-    letters: Mutex<VecDeque<ShardMail>>,
-    waiting: AtomicUsize,
-    waker: OnceLock<Waker>,
+/// Where a shard takes its parcels from. Nobody ever waits for space in it.
+pub(crate) struct Mailbox {
+    parcels: Mutex<VecDeque<Parcel>>,
+    parcels_max: usize,
+    waker: Waker,
 }
 
-impl Mailboxes {
-    pub(crate) fn new(shards: usize, max: usize) -> Self {
-        Self { boxes: (0..shards).map(|_| Mailbox::default()).collect(), max }
+impl Mailbox {
+    pub(crate) fn new(parcels_max: usize, waker: Waker) -> Self {
+        Self { parcels: Mutex::new(VecDeque::new()), parcels_max, waker }
     }
 
-    /// Names who is to be woken when something comes.
-    pub(crate) fn set_waker(&self, shard: usize, waker: Waker) {
-        let _ = self.boxes[shard].waker.set(waker);
+    /// Puts one in, or gives it back if the mailbox is full.
+    pub(crate) fn push(&self, parcel: Parcel) -> Result<(), Parcel> {
+        let mut parcels = self.lock();
+        if parcels.len() >= self.parcels_max {
+            return Err(parcel);
+        }
+        let was_empty = parcels.is_empty();
+        parcels.push_back(parcel);
+        drop(parcels);
+        self.wake_if(was_empty);
+        Ok(())
     }
 
-    /// Whether a letter that may be refused would be.
-    pub(crate) fn is_full(&self, shard: usize, about_to_come: usize) -> bool {
-        self.boxes[shard].waiting.load(Relaxed) + about_to_come >= self.max
+    /// Puts in as many as there is space for, from the front.
+    pub(crate) fn push_all(&self, mail: &mut VecDeque<ShardMail>) {
+        if mail.is_empty() {
+            return;
+        }
+        let mut parcels = self.lock();
+        let was_empty = parcels.is_empty();
+        let space = self.parcels_max.saturating_sub(parcels.len());
+        parcels.extend(mail.drain(..space.min(mail.len())).map(Parcel::Mail));
+        drop(parcels);
+        self.wake_if(was_empty);
     }
 
-    /// Delivers letters in order, and wakes the shard.
-    pub(crate) fn post(&self, shard: usize, letters: impl IntoIterator<Item = ShardMail>) {
-        let mailbox = &self.boxes[shard];
-        let before = {
-            let mut waiting = mailbox.letters.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = waiting.len();
-            waiting.extend(letters);
-            mailbox.waiting.store(waiting.len(), Relaxed);
-            before
-        };
-        if before == 0
-            && let Some(waker) = mailbox.waker.get()
-            && let Err(error) = waker.wake()
-        {
-            log::error!("shard {shard} could not be woken: {error}");
+    /// Puts in what was promised a place when it was begun: the end of background work, of which there is only so much.
+    pub(crate) fn push_promised(&self, mail: ShardMail) {
+        let mut parcels = self.lock();
+        let was_empty = parcels.is_empty();
+        parcels.push_back(Parcel::Mail(mail));
+        drop(parcels);
+        self.wake_if(was_empty);
+    }
+
+    /// Takes out everything, oldest first.
+    pub(crate) fn take(&self) -> VecDeque<Parcel> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    /// Begins a turn of the shard, even if nothing was put in.
+    pub(crate) fn wake(&self) -> io::Result<()> {
+        self.waker.wake()
+    }
+
+    fn wake_if(&self, was_empty: bool) {
+        if was_empty && let Err(error) = self.wake() {
+            // It comes with the shard's next turn then.
+            log::warn!("a shard can't be woken: {error}");
         }
     }
 
-    /// Takes all that waits.
-    pub(crate) fn take(&self, shard: usize) -> VecDeque<ShardMail> {
-        let mailbox = &self.boxes[shard];
-        let mut waiting = mailbox.letters.lock().unwrap_or_else(PoisonError::into_inner);
-        mailbox.waiting.store(0, Relaxed);
-        std::mem::take(&mut *waiting)
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Parcel>> {
+        // Nothing in here can panic half-way through a change.
+        self.parcels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use mio::{Poll, Token, Waker};
+    use playfield_wire::ErrorCode;
+
+    use super::{Mailbox, Parcel};
+    use crate::shard::{ConnectionKey, ShardMail};
+
+    fn mail(number: u64) -> ShardMail {
+        let connection = ConnectionKey::from_bits(number);
+        ShardMail::Doom { connection, code: ErrorCode::TooSlow, text: String::new() }
     }
 
-    pub(crate) fn shards(&self) -> usize {
-        self.boxes.len()
+    fn numbers(mailbox: &Mailbox) -> Vec<u64> {
+        let number = |parcel| match parcel {
+            Parcel::Mail(ShardMail::Doom { connection, .. }) => connection.bits(),
+            _ => panic!("only such mail was put in"),
+        };
+        mailbox.take().into_iter().map(number).collect()
+    }
+
+    #[test]
+    fn mailbox_max_is_all_that_fits_and_the_rest_stays_where_it_was() {
+        let poll = Poll::new().unwrap();
+        let mailbox = Mailbox::new(3, Waker::new(poll.registry(), Token(0)).unwrap());
+        assert!(mailbox.push(Parcel::Mail(mail(1))).is_ok());
+        let mut waiting: VecDeque<_> = (2..=5).map(mail).collect();
+        mailbox.push_all(&mut waiting);
+        assert_eq!(waiting.len(), 2);
+        assert!(mailbox.push(Parcel::Mail(mail(9))).is_err());
+        mailbox.push_promised(mail(10));
+        assert_eq!(numbers(&mailbox), [1, 2, 3, 10]);
+        mailbox.push_all(&mut waiting);
+        assert_eq!((numbers(&mailbox), waiting.len()), (vec![4, 5], 0));
     }
 }

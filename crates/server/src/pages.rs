@@ -1,10 +1,12 @@
-//! What a node serves to a browser that doesn't ask for a WebSocket.
+//! Plain HTTP: pages that were registered, and nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
-/// Pages by path.
+/// What is served to browsers, by path.
 #[derive(Default)]
-pub(crate) struct Pages(BTreeMap<String, Page>);
+pub(crate) struct Pages {
+    pages: HashMap<String, Page>,
+}
 
 struct Page {
     content_type: String,
@@ -12,31 +14,27 @@ struct Page {
 }
 
 impl Pages {
-    pub(crate) fn add(&mut self, path: &str, content_type: &str, body: Vec<u8>) {
-        self.0.insert(path.to_owned(), Page { content_type: content_type.to_owned(), body });
+    /// Registers a page, in place of an earlier one at this path.
+    pub(crate) fn insert(&mut self, path: String, content_type: String, body: Vec<u8>) {
+        self.pages.insert(path, Page { content_type, body });
     }
 
-    /// Appends the one response to a request that is not for a WebSocket. The connection is closed after it.
-    pub(crate) fn respond(&self, method: &str, target: &str, out: &mut Vec<u8>) {
-        let path = target.split(['?', '#']).next().unwrap_or(target);
-        let (status, content_type, body) = match (method, self.0.get(path)) {
-            ("GET" | "HEAD", Some(page)) => ("200 OK", page.content_type.as_str(), page.body.as_slice()),
-            ("GET" | "HEAD", None) => {
-                ("404 Not Found", "text/plain; charset=utf-8", b"There is no such page.\n".as_slice())
-            }
-            _ => (
-                "405 Method Not Allowed",
-                "text/plain; charset=utf-8",
-                b"Pages are read with GET.\n".as_slice(),
-            ),
+    /// Appends the response to a `GET`, or to a `HEAD`, which is the same without the body.
+    pub(crate) fn respond(&self, out: &mut Vec<u8>, method: &str, target: &str) {
+        let path = target.split(['?', '#']).next().unwrap_or_default();
+        let (status, content_type, body) = match self.pages.get(path) {
+            Some(page) => ("200 OK", page.content_type.as_str(), page.body.as_slice()),
+            None => ("404 Not Found", "text/plain; charset=utf-8", &b"There is no such page here.\n"[..]),
         };
-        let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nCache-Control: no-cache\r\n\
-             X-Content-Type-Options: nosniff\r\n{}Connection: close\r\n\r\n",
-            body.len(),
-            if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" },
+        let length = body.len();
+        out.extend_from_slice(
+            format!(
+                "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\
+                 Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+                 Connection: close\r\n\r\n"
+            )
+            .as_bytes(),
         );
-        out.extend_from_slice(head.as_bytes());
         if method != "HEAD" {
             out.extend_from_slice(body);
         }
@@ -45,29 +43,26 @@ impl Pages {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::Pages;
 
-    fn response(method: &str, target: &str) -> String {
+    #[test]
+    fn a_page_is_found_by_its_path() {
         let mut pages = Pages::default();
-        pages.add("/", "text/html", b"<p>hi".to_vec());
-        let mut out = Vec::new();
-        pages.respond(method, target, &mut out);
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn a_page_is_served_whatever_its_query() {
+        pages.insert("/".into(), "text/html".into(), b"hello".to_vec());
+        let respond = |method: &str, target: &str| {
+            let mut out = Vec::new();
+            pages.respond(&mut out, method, target);
+            String::from_utf8(out).unwrap()
+        };
+        let page = respond("GET", "/?room=1");
         assert!(
-            response("GET", "/?x=1")
-                .starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n")
+            page.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n"),
+            "{page}"
         );
-        assert!(response("GET", "/").ends_with("\r\n\r\n<p>hi"));
-        assert!(response("HEAD", "/").ends_with("\r\n\r\n"));
-    }
-
-    #[test]
-    fn what_is_not_there_is_said_to_be() {
-        assert!(response("GET", "/x").starts_with("HTTP/1.1 404 "));
-        assert!(response("POST", "/").starts_with("HTTP/1.1 405 "));
+        assert!(page.ends_with("\r\nConnection: close\r\n\r\nhello"), "{page}");
+        let head = respond("HEAD", "/");
+        assert!(head.contains("Content-Length: 5\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+        assert!(respond("GET", "/x").starts_with("HTTP/1.1 404 Not Found\r\n"));
+        assert!(respond("GET", "../").starts_with("HTTP/1.1 404 Not Found\r\n"));
     }
 }

@@ -1,221 +1,296 @@
-//! A node: its shards, and what they share.
+//! A node: put together, started, watched and stopped.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use mio::{Poll, Waker};
 use playfield_room::RoomType;
 
 use crate::auth::{Authenticator, Guests};
-use crate::background::{Keeper, Threads};
 use crate::config::Config;
-use crate::directory::Directory;
-use crate::event_loop::EventLoop;
-use crate::mailbox::Mailboxes;
+use crate::control::{Control, ControlThreads};
+use crate::entropy::Entropy;
+use crate::event_loop::{EventLoop, Floor, WAKER};
+use crate::mailbox::Mailbox;
+use crate::node::Node;
 use crate::pages::Pages;
-use crate::shard::{Node, Shard, ShardMail};
-use crate::stats::{Published, Stats};
-use crate::sys::{self, Spread};
-use crate::watchdog::Watchdog;
+use crate::shard::Shard;
+use crate::stats::{Published, Stats, Watch};
+use crate::sys;
+use crate::watchdog::{Leash, Watchdog};
 
-/// A node that is to be started.
+/// What a shard may need for the turn it is in when a shutdown ends, beyond the time for the shutdown.
+const LAST_TURN: Duration = Duration::from_secs(1);
+
+/// A node that is not running yet.
 pub struct Server {
     config: Config,
-    types: Vec<RoomType>,
+    room_types: Vec<RoomType>,
     pages: Pages,
     authenticator: Option<Box<dyn Authenticator>>,
 }
 
 impl Server {
-    /// One without room types, which lets everyone in as a guest.
+    /// A node with these settings, and nothing to serve.
+    #[must_use]
     pub fn new(config: Config) -> Self {
-        Self { config, types: Vec::new(), pages: Pages::default(), authenticator: None }
+        Self { config, room_types: Vec::new(), pages: Pages::default(), authenticator: None }
     }
 
-    /// Adds a room type. Of two with one name, the later counts.
+    /// Lets clients make rooms of this type. One of the same name takes the place of an earlier one.
     #[must_use]
-    pub fn room_type(mut self, of: RoomType) -> Self {
-        self.types.push(of);
+    pub fn room_type(mut self, room_type: RoomType) -> Self {
+        self.room_types.retain(|known| known.name != room_type.name);
+        self.room_types.push(room_type);
         self
     }
 
-    /// Serves `body` to a browser that asks for `path`.
+    /// Serves a page to browsers, under a path such as `/`.
     #[must_use]
-    pub fn page(mut self, path: &str, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
-        self.pages.add(path, content_type, body.into());
+    pub fn page(
+        mut self,
+        path: impl Into<String>,
+        content_type: impl Into<String>,
+        body: impl Into<Vec<u8>>,
+    ) -> Self {
+        self.pages.insert(path.into(), content_type.into(), body.into());
         self
     }
 
-    /// Decides who is let in.
+    /// Has this decide who may open a session; without one, everyone is a guest.
     #[must_use]
-    pub fn authenticator(mut self, authenticator: impl Authenticator + 'static) -> Self {
-        self.authenticator = Some(Box::new(authenticator));
+    pub fn authenticator(mut self, authenticator: Box<dyn Authenticator>) -> Self {
+        self.authenticator = Some(authenticator);
         self
     }
 
-    /// Starts all threads, and returns.
+    /// Starts the node. When this returns, it accepts connections.
     ///
     /// # Errors
-    /// The port can't be listened on, or a thread can't be started.
+    /// If the address can't be listened on, a thread can't be started, or there are more than 65,535 room types.
     pub fn start(self) -> io::Result<Running> {
-        let Self { config, types, pages, authenticator } = self;
+        let Self { config, room_types, pages, authenticator } = self;
+        if room_types.len() >= usize::from(u16::MAX) {
+            return Err(io::Error::other(format!("{} room types are too many", room_types.len())));
+        }
+        let mut random = [0; 1];
+        getrandom::fill(&mut random)
+            .map_err(|error| io::Error::other(format!("no random numbers: {error}")))?;
+
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let shards = if config.shards == 0 { cores } else { config.shards };
-        let computers = if config.compute_threads == 0 { (cores - 1).max(1) } else { config.compute_threads };
-        let (listeners, spread) = sys::listen(config.listen, shards).map_err(|error| {
-            io::Error::new(error.kind(), format!("can't listen on {}: {error}", config.listen))
-        })?;
-        let address = listeners[0].local_addr()?;
-        let mailboxes = Arc::new(Mailboxes::new(shards, config.mailbox_max));
-        let (background, keeper) =
-            Threads::start(Arc::clone(&mailboxes), computers, config.compute_queue_max)?;
-        let watchdog = Watchdog::new(shards);
-        let limit = Duration::from_millis(config.watchdog_ms);
-        let pins = config.pin_cores.clone();
-        let node = Arc::new(Node {
-            types: types.into_iter().map(|of| (of.name.clone(), of)).collect(),
-            directory: Directory::new(shards, config.rooms_max),
-            mailboxes: Arc::clone(&mailboxes),
-            background: Box::new(background),
-            authenticator: authenticator
-                .unwrap_or_else(|| Box::new(Guests { name_bytes_max: config.name_bytes_max })),
-            pages,
-            config,
-        });
-        let mut running = Running {
-            address,
-            mailboxes,
-            published: Vec::new(),
-            watchdog,
-            threads: Vec::new(),
-            keeper: Some(keeper),
+        let compute_threads =
+            if config.compute_threads == 0 { (cores - 1).max(1) } else { config.compute_threads };
+        let name_bytes_max = config.name_bytes_max;
+        let authenticator = authenticator.unwrap_or_else(|| Box::new(Guests { name_bytes_max }));
+
+        let listeners = sys::listen(config.listen, shards)?;
+        let deals = listeners.iter().flatten().count() < shards;
+        let local_addr = match listeners.iter().flatten().next() {
+            Some(listener) => listener.local_addr()?,
+            None => return Err(io::Error::other("nothing listens")),
         };
-        let mut listeners = listeners.into_iter();
-        for index in 0..shards {
-            let pin = (!pins.is_empty()).then(|| pins[index % pins.len()]);
-            running.start_shard(index, listeners.next(), &spread, &node, pin)?;
+        let polls = (0..shards).map(|_| Poll::new()).collect::<io::Result<Vec<Poll>>>()?;
+        let mailbox = |poll: &Poll| Ok(Mailbox::new(config.mailbox_max, Waker::new(poll.registry(), WAKER)?));
+        let floor = Arc::new(Floor {
+            mailboxes: polls.iter().map(mailbox).collect::<io::Result<_>>()?,
+            began: Instant::now(),
+            stops: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            connections_max: config.connections_max,
+            shutdown_timeout: config.shutdown_timeout(),
+        });
+        let (control, control_threads) =
+            Control::start(Arc::clone(&floor), compute_threads, config.compute_queue_max, config.tasks_max)?;
+        let control = Arc::new(control);
+        let node = Arc::new(Node::new(config, shards, room_types, pages, authenticator));
+        let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
+        let (ends, ended) = sync_channel(shards + 1);
+
+        let mut running = Running {
+            stopper: Stopper { floor: Arc::clone(&floor) },
+            local_addr,
+            published: published.clone(),
+            leash: Arc::default(),
+            watchdog: None,
+            shards: Vec::new(),
+            ended,
+            control_threads: Some(control_threads),
+            shutdown_timeout: node.config.shutdown_timeout(),
+        };
+        for (index, (poll, listener)) in polls.into_iter().zip(listeners).enumerate() {
+            let published = Arc::clone(&published[index]);
+            let shard = Shard::new(
+                index as u16,
+                Arc::clone(&node),
+                Arc::clone(&control) as _,
+                Entropy::System,
+                Watch(Arc::clone(&published)),
+            );
+            let event_loop = EventLoop::new(
+                index,
+                shard,
+                Arc::clone(&floor),
+                Arc::clone(&published),
+                poll,
+                listener,
+                deals,
+            )?;
+            let cores = &node.config.pin_cores;
+            let core = (!cores.is_empty()).then(|| cores[index % cores.len()]);
+            let ends = ends.clone();
+            let thread = thread::Builder::new().name(format!("playfield-shard-{index}"));
+            running.shards.push(thread.spawn(move || {
+                let _guard = EndGuard { published, ends };
+                run(index, core, event_loop);
+            })?);
         }
-        let watchdog = Arc::clone(&running.watchdog);
-        let watch =
-            thread::Builder::new().name("playfield-watchdog".into()).spawn(move || watchdog.watch(limit))?;
-        running.threads.push(watch);
+        let watchdog = Watchdog { node, published, began: floor.began };
+        let leash = Arc::clone(&running.leash);
+        let thread = thread::Builder::new().name("playfield-watchdog".into());
+        running.watchdog = Some(thread.spawn(move || watchdog.run(&leash))?);
+        log::info!("listening on {local_addr} with {shards} shards");
         Ok(running)
+    }
+}
+
+fn run(index: usize, core: Option<usize>, event_loop: EventLoop) {
+    if let Some(core) = core
+        && let Err(error) = sys::pin_to_core(core)
+    {
+        log::warn!("pin_cores: shard {index} can't be kept on core {core}: {error}");
+    }
+    if let Err(error) = event_loop.run() {
+        log::error!("shard {index} can't go on: {error}");
+    }
+}
+
+/// Tells that a shard's thread has ended, however it did.
+struct EndGuard {
+    published: Arc<Published>,
+    ends: SyncSender<()>,
+}
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.published.pulse.failed.store(true, Ordering::Relaxed);
+        }
+        // Nobody may be waiting.
+        let _ = self.ends.try_send(());
     }
 }
 
 /// A node that runs. Dropping it ends it, as [`shutdown`](Self::shutdown) does.
 pub struct Running {
-    address: SocketAddr,
-    mailboxes: Arc<Mailboxes>,
+    stopper: Stopper,
+    local_addr: SocketAddr,
     published: Vec<Arc<Published>>,
-    watchdog: Arc<Watchdog>,
-    threads: Vec<JoinHandle<()>>,
-    keeper: Option<Keeper>,
+    leash: Arc<Leash>,
+    watchdog: Option<JoinHandle<()>>,
+    shards: Vec<JoinHandle<()>>,
+    ended: Receiver<()>,
+    control_threads: Option<ControlThreads>,
+    shutdown_timeout: Duration,
+}
+
+/// Stops a node from anywhere, such as from a handler of signals.
+#[derive(Clone)]
+pub struct Stopper {
+    floor: Arc<Floor>,
+}
+
+impl Stopper {
+    /// Begins the shutdown: nothing more is accepted, rooms close, and clients are told. It does not wait.
+    pub fn stop(&self) {
+        self.floor.stops.store(true, Ordering::Release);
+        for mailbox in &self.floor.mailboxes {
+            if let Err(error) = mailbox.wake() {
+                log::warn!("a shard can't be woken: {error}");
+            }
+        }
+    }
 }
 
 impl Running {
-    /// Where clients connect.
+    /// The address that it listens on, with the port that was picked.
+    #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
-        self.address
+        self.local_addr
     }
 
-    /// What it counted, as of each shard's last turn.
+    /// What it has counted, as of each shard's last turn.
+    #[must_use]
     pub fn stats(&self) -> Stats {
+        let is_well = |published: &Arc<Published>| {
+            let pulse = &published.pulse;
+            !pulse.stuck.load(Ordering::Relaxed) && !pulse.failed.load(Ordering::Relaxed)
+        };
         Stats {
+            healthy: self.published.iter().all(is_well),
             shards: self.published.iter().map(|published| published.read()).collect(),
-            healthy: self.watchdog.is_healthy(),
         }
     }
 
-    /// Something that can end the node from elsewhere, as from a signal's handler.
+    /// Stops it from elsewhere.
+    #[must_use]
     pub fn stopper(&self) -> Stopper {
-        Stopper { mailboxes: Arc::clone(&self.mailboxes) }
+        self.stopper.clone()
     }
 
-    /// Ends the node: nobody else is let in, rooms are closed, clients are told, and get what they are owed if they take it within
-    /// `shutdown_timeout_ms`. Returns when all is done.
-    pub fn shutdown(mut self) {
-        self.end();
-    }
-
-    /// Waits until the node was ended by a [`Stopper`].
+    /// Waits until someone has [stopped](Stopper::stop) the node, and it has ended.
     pub fn wait(mut self) {
+        for _ in 0..self.shards.len() {
+            // An error means that all have ended.
+            let _ = self.ended.recv();
+        }
         self.join();
     }
 
-    fn end(&mut self) {
-        if !self.threads.is_empty() {
-            self.stopper().stop();
-            self.join();
-        }
+    /// Stops the node in good order: nothing more is accepted, rooms close, every client is told `shutting_down`, and
+    /// what it is owed is written, for no longer than `shutdown_timeout_ms`.
+    ///
+    /// Returns when all threads have ended; should a room or its background work not return in time, a thread is left behind.
+    pub fn shutdown(self) {
+        drop(self);
     }
 
+    /// Ends all threads; gives up on those that do not end in time.
     fn join(&mut self) {
-        let mut threads = std::mem::take(&mut self.threads);
-        let watchdog = (threads.len() > self.published.len()).then(|| threads.pop()).flatten();
-        for thread in threads {
-            if thread.join().is_err() {
-                log::error!("a shard panicked");
+        let deadline = Instant::now() + self.shutdown_timeout + LAST_TURN;
+        let mut missing = self.shards.len();
+        while missing > 0 {
+            match self.ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(()) => missing -= 1,
+                // Whoever could have told has ended.
+                Err(RecvTimeoutError::Disconnected) => missing = 0,
+                Err(RecvTimeoutError::Timeout) => break,
             }
         }
-        self.watchdog.end();
-        if let Some(watchdog) = watchdog
-            && watchdog.join().is_err()
-        {
-            log::error!("the watchdog panicked");
-        }
-        self.keeper = None;
-    }
-
-    fn start_shard(
-        &mut self,
-        index: usize,
-        listener: Option<std::net::TcpListener>,
-        spread: &Spread,
-        node: &Arc<Node>,
-        pin: Option<usize>,
-    ) -> io::Result<()> {
-        let published = Arc::new(Published::default());
-        self.published.push(Arc::clone(&published));
-        let spread = match spread {
-            Spread::BySystem => Spread::BySystem,
-            Spread::ByDealing => Spread::ByDealing,
-        };
-        let shard = Shard::new(index, Arc::clone(node));
-        let (mailboxes, watchdog) = (Arc::clone(&self.mailboxes), Arc::clone(&self.watchdog));
-        let event_loop = EventLoop::new(index, listener, spread, shard, mailboxes, published, watchdog)?;
-        let thread = thread::Builder::new().name(format!("playfield-shard-{index}")).spawn(move || {
-            if let Some(core) = pin
-                && let Err(error) = sys::pin_to_core(core)
-            {
-                log::warn!("shard {index} could not be pinned to core {core}: {error}");
+        self.leash.end();
+        // A computation may take for ever; its thread ends after it, or with the process.
+        drop(self.control_threads.take().map(ControlThreads::stop));
+        for thread in self.shards.drain(..).chain(self.watchdog.take()) {
+            if missing == 0 || thread.is_finished() {
+                // A panic was reported where it happened.
+                let _ = thread.join();
+            } else {
+                log::error!("the thread {:?} does not end, and is left behind", thread.thread().name());
             }
-            event_loop.run();
-        })?;
-        self.threads.push(thread);
-        Ok(())
+        }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// Ends a node from elsewhere.
-#[derive(Clone)]
-pub struct Stopper {
-    mailboxes: Arc<Mailboxes>,
-}
-
-impl Stopper {
-    /// Begins the end, and returns at once.
-    pub fn stop(&self) {
-        for shard in 0..self.mailboxes.shards() {
-            self.mailboxes.post(shard, [ShardMail::End]);
+        if !self.shards.is_empty() {
+            self.stopper.stop();
+            self.join();
         }
     }
 }

@@ -1,81 +1,127 @@
-//! What a node counts.
+//! What a node counts, and how it is read from outside.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
-/// What one shard counted. Shards publish it at the end of a turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ShardStats {
-    /// Open connections.
-    pub connections: u64,
-    /// Connections that have said hello.
-    pub sessions: u64,
-    /// Rooms.
-    pub rooms: u64,
-    /// Messages from clients.
-    pub messages_in: u64,
-    /// Bytes from clients.
-    pub bytes_in: u64,
-    /// Bytes to clients.
-    pub bytes_out: u64,
-    /// Patches and snapshots sent.
-    pub patches: u64,
-    /// Patches not sent because a connection had not drained.
-    pub conflated: u64,
-    /// Events sent.
-    pub events: u64,
-    /// Ticks.
-    pub ticks: u64,
-    /// Ticks left out because the shard was late.
-    pub ticks_skipped: u64,
-    /// The latest that a tick or sync began after its time, microseconds.
-    pub late_us_max: u64,
+macro_rules! counters {
+    ($($(#[doc = $help:literal])+ $name:ident,)*) => {
+        /// What a shard counts. It is published once a turn.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub(crate) struct Counters {
+            $(pub(crate) $name: u64,)*
+        }
+
+        /// What one shard, or all together, have counted. Totals count from the node's start.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct ShardStats {
+            $($(#[doc = $help])+ pub $name: u64,)*
+        }
+
+        /// The published counters of a shard.
+        #[derive(Default)]
+        pub(crate) struct Published {
+            $($name: AtomicU64,)*
+            pub(crate) pulse: Pulse,
+        }
+
+        impl Published {
+            /// Publishes what was counted.
+            pub(crate) fn publish(&self, counters: &Counters) {
+                let lateness_us_max = self.lateness_us_max.load(Ordering::Relaxed).max(counters.lateness_us_max);
+                $(self.$name.store(counters.$name, Ordering::Relaxed);)*
+                self.lateness_us_max.store(lateness_us_max, Ordering::Relaxed);
+            }
+
+            /// Reads it.
+            pub(crate) fn read(&self) -> ShardStats {
+                ShardStats { $($name: self.$name.load(Ordering::Relaxed),)* }
+            }
+        }
+
+        impl ShardStats {
+            /// This and another shard together.
+            fn and(self, other: Self) -> Self {
+                Self {
+                    lateness_us_max: self.lateness_us_max.max(other.lateness_us_max),
+                    ..Self { $($name: self.$name + other.$name,)* }
+                }
+            }
+        }
+    };
 }
 
-/// What a node counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+counters! {
+    /// Connections open now.
+    connections,
+    /// Sessions open now.
+    sessions,
+    /// Rooms there are now.
+    rooms,
+    /// Messages that came from clients.
+    messages_in,
+    /// Messages that were written to clients.
+    messages_out,
+    /// Bytes that came from clients.
+    bytes_in,
+    /// Bytes that were written to clients.
+    bytes_out,
+    /// Ticks that were run.
+    ticks,
+    /// Ticks that were skipped, because too many were overdue.
+    ticks_skipped,
+    /// Syncs of rooms.
+    syncs,
+    /// Patches that were written.
+    patches,
+    /// Patches that were left out, because the client had not read the one before; a later one covers them.
+    conflated,
+    /// Mail between rooms that could not be delivered.
+    mail_dropped,
+    /// Connections that were closed when they came, because there were `connections_max`.
+    connections_refused,
+    /// The latest that a tick or sync has begun after its time, in microseconds.
+    lateness_us_max,
+}
+
+/// What a node has counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
-    /// By shard.
-    pub shards: Vec<ShardStats>,
-    /// No shard is held up by a handler that does not return.
+    /// No shard is stuck in a turn, and none has failed.
     pub healthy: bool,
+    /// Each shard's counters.
+    pub shards: Vec<ShardStats>,
 }
 
 impl Stats {
-    /// All shards together (`late_us_max`: the greatest).
+    /// All shards together.
+    #[must_use]
     pub fn total(&self) -> ShardStats {
-        self.shards.iter().fold(ShardStats::default(), |total, shard| total.plus(*shard))
+        self.shards.iter().copied().fold(ShardStats::default(), ShardStats::and)
     }
 }
 
-impl ShardStats {
-    fn plus(self, other: Self) -> Self {
-        Self {
-            connections: self.connections + other.connections,
-            sessions: self.sessions + other.sessions,
-            rooms: self.rooms + other.rooms,
-            messages_in: self.messages_in + other.messages_in,
-            bytes_in: self.bytes_in + other.bytes_in,
-            bytes_out: self.bytes_out + other.bytes_out,
-            patches: self.patches + other.patches,
-            conflated: self.conflated + other.conflated,
-            events: self.events + other.events,
-            ticks: self.ticks + other.ticks,
-            ticks_skipped: self.ticks_skipped + other.ticks_skipped,
-            late_us_max: self.late_us_max.max(other.late_us_max),
-        }
-    }
+/// A sign of life, for the watchdog.
+#[derive(Default)]
+pub(crate) struct Pulse {
+    /// When the turn began, in milliseconds since the node started, plus 1; 0 between turns.
+    pub(crate) turn_began_ms: AtomicU64,
+    /// The room type called last, plus 1; 0 for none in this turn.
+    pub(crate) room_type: AtomicU16,
+    /// The shard was reported as stuck.
+    pub(crate) stuck: AtomicBool,
+    /// The shard's thread has panicked.
+    pub(crate) failed: AtomicBool,
 }
 
-/// Where a shard publishes what it counted, once a turn. Nobody else holds the lock for longer than it takes to copy it.
-#[derive(Debug, Default)]
-pub(crate) struct Published(Mutex<ShardStats>);
+/// A shard's end of its [`Pulse`].
+pub(crate) struct Watch(pub(crate) Arc<Published>);
 
-impl Published {
-    pub(crate) fn publish(&self, stats: ShardStats) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stats;
-    }
-
-    pub(crate) fn read(&self) -> ShardStats {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Watch {
+    /// A room of this type is about to be called.
+    #[inline]
+    pub(crate) fn enters(&self, room_type: u16) {
+        self.0.pulse.room_type.store(room_type + 1, Ordering::Relaxed);
     }
 }

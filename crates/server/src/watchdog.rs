@@ -1,102 +1,100 @@
-//! Finds the handler that does not return.
+//! Finds a shard that does not come to the end of its turn: a handler that never returns can't be stopped, but it can be told of.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// When a shard's turn began, in milliseconds since the node started, plus one; 0 = it waits for something to do.
-#[derive(Debug, Default)]
-pub(crate) struct Pulse(AtomicU64);
+use crate::node::Node;
+use crate::stats::Published;
 
-impl Pulse {
-    pub(crate) fn begin(&self, since_start: Duration) {
-        self.0.store(since_start.as_millis() as u64 + 1, Relaxed);
-    }
-
-    pub(crate) fn end(&self) {
-        self.0.store(0, Relaxed);
-    }
+/// Looks at all shards from time to time.
+pub(crate) struct Watchdog {
+    pub(crate) node: Arc<Node>,
+    pub(crate) published: Vec<Arc<Published>>,
+    pub(crate) began: Instant,
 }
 
-/// Watches the pulses of all shards.
-#[derive(Debug)]
-pub(crate) struct Watchdog {
-    pub(crate) started: Instant,
-    pub(crate) pulses: Vec<Pulse>,
-    healthy: AtomicBool,
+/// Ends a watchdog's thread.
+#[derive(Default)]
+pub(crate) struct Leash {
     ended: Mutex<bool>,
-    wake: Condvar,
+    changed: Condvar,
+}
+
+impl Leash {
+    pub(crate) fn end(&self) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits; false once it is over.
+    fn holds_for(&self, time: Duration) -> bool {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(ended, time, |ended| !*ended);
+        !*waited.unwrap_or_else(PoisonError::into_inner).0
+    }
 }
 
 impl Watchdog {
-    pub(crate) fn new(shards: usize) -> Arc<Self> {
-        Arc::new(Self {
-            started: Instant::now(),
-            pulses: (0..shards).map(|_| Pulse::default()).collect(),
-            healthy: AtomicBool::new(true),
-            ended: Mutex::new(false),
-            wake: Condvar::new(),
-        })
-    }
-
-    pub(crate) fn is_healthy(&self) -> bool {
-        self.healthy.load(Relaxed)
-    }
-
-    /// Looks again and again until the node ends.
-    pub(crate) fn watch(&self, limit: Duration) {
-        let mut reported = vec![0; self.pulses.len()];
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*ended {
-            self.look(limit, &mut reported);
-            let waited = self.wake.wait_timeout(ended, limit / 2);
-            ended = waited.unwrap_or_else(PoisonError::into_inner).0;
+    /// Watches until the leash ends.
+    pub(crate) fn run(&self, leash: &Leash) {
+        let limit = self.node.config.watchdog();
+        while leash.holds_for(limit / 4) {
+            self.look(self.began.elapsed(), limit);
         }
     }
 
-    pub(crate) fn end(&self) {
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.wake.notify_all();
-    }
-
-    fn look(&self, limit: Duration, reported: &mut [u64]) {
-        let now = self.started.elapsed().as_millis() as u64;
-        let mut healthy = true;
-        for (shard, pulse) in self.pulses.iter().enumerate() {
-            let began = pulse.0.load(Relaxed);
-            if began == 0 || now.saturating_sub(began) < limit.as_millis() as u64 {
-                continue;
-            }
-            healthy = false;
-            if reported[shard] != began {
-                reported[shard] = began;
-                log::error!(
-                    "shard {shard} has been in one turn for {} ms, past watchdog_ms = {}: a room's handler does not return, and all \
-                     rooms of that shard stand still; move long work into cx.compute or cx.spawn",
-                    now - began,
-                    limit.as_millis(),
-                );
+    fn look(&self, now: Duration, limit: Duration) {
+        for (index, published) in self.published.iter().enumerate() {
+            let pulse = &published.pulse;
+            let began_ms = pulse.turn_began_ms.load(Ordering::Relaxed);
+            let busy_ms =
+                if began_ms == 0 { 0 } else { (now.as_millis() as u64 + 1).saturating_sub(began_ms) };
+            let is_stuck = u128::from(busy_ms) > limit.as_millis();
+            let was_stuck = pulse.stuck.swap(is_stuck, Ordering::Relaxed);
+            if is_stuck && !was_stuck {
+                let room_type = usize::from(pulse.room_type.load(Ordering::Relaxed));
+                let room_type = room_type.checked_sub(1).and_then(|at| self.node.room_types.get(at));
+                let called = match room_type {
+                    Some(room_type) => format!("a room of the type {:?} was called last", room_type.name),
+                    None => "no room was called".into(),
+                };
+                log::error!("shard {index} has been busy with one turn for {busy_ms} ms; {called}");
+            } else if was_stuck && !is_stuck {
+                log::warn!("shard {index} goes on");
             }
         }
-        self.healthy.store(healthy, Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+    use std::time::{Duration, Instant};
+
+    use super::Watchdog;
+    use crate::auth::Guests;
+    use crate::config::Config;
+    use crate::node::Node;
+    use crate::pages::Pages;
+    use crate::stats::Published;
 
     #[test]
-    fn a_turn_that_does_not_end_is_not_healthy_until_it_does() {
-        let watchdog = Watchdog::new(2);
-        let limit = Duration::ZERO;
-        watchdog.look(limit, &mut [0, 0]);
-        assert!(watchdog.is_healthy());
-        watchdog.pulses[1].begin(Duration::ZERO);
-        watchdog.look(limit, &mut [0, 0]);
-        assert!(!watchdog.is_healthy());
-        watchdog.pulses[1].end();
-        watchdog.look(limit, &mut [0, 0]);
-        assert!(watchdog.is_healthy());
+    fn a_turn_that_takes_too_long_is_noticed_until_it_ends() {
+        let guests = Box::new(Guests { name_bytes_max: 64 });
+        let node = Arc::new(Node::new(Config::default(), 1, Vec::new(), Pages::default(), guests));
+        let published = Arc::new(Published::default());
+        let watchdog = Watchdog { node, published: vec![Arc::clone(&published)], began: Instant::now() };
+        let look = |now_ms: u64| {
+            watchdog.look(Duration::from_millis(now_ms), Duration::from_millis(100));
+            published.pulse.stuck.load(Ordering::Relaxed)
+        };
+        assert!(!look(1000), "between turns");
+        published.pulse.turn_began_ms.store(1001, Ordering::Relaxed);
+        assert!(!look(1100));
+        assert!(look(1101));
+        published.pulse.turn_began_ms.store(0, Ordering::Relaxed);
+        assert!(!look(1102));
     }
 }

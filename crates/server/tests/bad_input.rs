@@ -1,6 +1,7 @@
 //! What must not be said, and what happens then: a typed error to the one who said it, the connection closed where its stream can't be
 //! trusted, and nobody else disturbed.
 
+#[path = "plain/mod.rs"]
 mod common;
 
 use std::io::{Read, Write};
@@ -61,7 +62,6 @@ fn what_is_no_http_request_is_refused_as_one() {
     for request in [
         "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
         "GET \r\n\r\n",
-        "POST / HTTP/1.1\r\nHost: a\r\n\r\n",
     ] {
         let mut stream = connect(&server);
         stream.write_all(request.as_bytes()).unwrap();
@@ -374,7 +374,7 @@ fn those_who_say_nothing_are_asked_and_then_let_go() {
         config.heartbeat_ms = 100;
     });
     let mut silent = connect(&server);
-    assert_eq!(silent.read(&mut [0; 16]).unwrap(), 0);
+    silent.read_to_end(&mut Vec::new()).unwrap();
     let mut mute = Client::open(&server, Transport::Native, Format::Packed);
     assert_eq!(mute.ending().0, Some(ErrorCode::Timeout));
     let mut ann = Client::guest(&server, "Ann");

@@ -1,316 +1,329 @@
-//! One connection: how it speaks, what came of an unfinished frame, what is still to be written.
+//! Connections as a shard knows them: no sockets, only what came in and what is to go out.
 
 use std::time::Duration;
 
-use playfield_websocket::{Decoder, Opcode, encode, encode_close, encode_with};
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, Format, framing};
 
-use super::join::JoinJob;
-use super::session::Session;
-use super::{Action, Net, RoomAddress};
-use crate::slab::Key;
+use crate::shard::entry::Departure;
+use crate::shard::session::Session;
+use crate::shard::slab::{Key, Slab};
+use crate::shard::transport::{Dialect, Input};
 
-/// How long a connection that is being closed has to take what it is still owed.
-const LINGER: Duration = Duration::from_secs(2);
+pub(crate) type ConnectionKey = Key<Connection>;
 
-/// An idle one is this and a session: its buffers are there only while they hold something.
+/// One connection. While it is idle it owns no buffer.
 pub(crate) struct Connection {
-    pub(super) transport: Transport,
-    pub(super) session: Option<Box<Session>>,
-    /// Bytes that came and are not handled: part of a frame, or what waits while the connection is held up.
-    pub(super) input: Vec<u8>,
-    outbox: Vec<u8>,
-    written: usize,
-    pub(super) born: Duration,
-    /// When something last came.
-    pub(super) heard: Duration,
+    pub(crate) input: Input,
+    pub(crate) dialect: Dialect,
+    pub(crate) phase: Phase,
+    /// Why nothing is read from it at the moment; none, usually.
+    pub(crate) pause: Pause,
+    /// The last write left bytes behind.
+    pub(crate) blocked: bool,
+    /// It is in the list of those that have something to be written.
     dirty: bool,
-    /// The last write did not take all.
-    pub(super) blocked: bool,
-    /// What came last is not whole.
-    pub(super) hung_up: bool,
-    /// The mailbox of this shard is full: nothing is handled until it isn't.
-    pub(super) waits_for: Option<usize>,
-    pub(super) end: End,
-    /// It is to go to another shard with its first join.
-    pub(super) moving: Option<Box<(usize, JoinJob)>>,
-    /// Rooms elsewhere that may send the next patch when this connection has drained.
-    pub(super) credits: Vec<(RoomAddress, u64)>,
+    /// Some room skipped a patch while it was blocked.
+    pub(crate) lagging: bool,
+    /// It has output from a room elsewhere, which waits to hear that the output went out.
+    pub(crate) owes_receipts: bool,
+    /// It was asked for a sign of life.
+    pub(crate) pinged: bool,
+    /// It is to be closed once the rooms have had their turn.
+    pub(crate) doomed: bool,
+    /// When it was last heard.
+    pub(crate) heard: Duration,
+    /// Input that is not a whole frame yet, or that came while nothing is read.
+    pub(crate) partial: Vec<u8>,
+    outbox: Outbox,
+    pub(crate) session: Option<Box<Session>>,
+    /// It is about to move to another shard.
+    pub(crate) departure: Option<Box<Departure>>,
 }
 
-/// How far its end has come.
+/// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// It is open.
+pub(crate) enum Phase {
+    /// In use, with a session or before one.
     Open,
-    /// What it is owed is still written, until the deadline; nothing is read.
-    Flushing(Duration),
-    /// The peer was told that nothing more comes, and may say its own end until the deadline.
-    Lingering(Duration),
+    /// It ends when its outbox is empty and its client has gone, or at the given time.
+    Closing { by: Duration, written: bool, hung_up: bool },
 }
 
-/// How it speaks.
-pub(super) enum Transport {
-    /// Its first bytes have not come.
-    Unknown,
-    Native,
-    Http,
-    WebSocket(Decoder),
+/// Why nothing is read from a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pause {
+    /// Too much waits to be read by the client.
+    pub(crate) outbox: bool,
+    /// A mailbox is full that its messages go to.
+    pub(crate) mailbox: bool,
 }
 
-/// Outboxes that are empty serve again, the one that was used last first: it is still in the processor's cache.
+/// Bytes on their way to the socket.
 #[derive(Default)]
-pub(super) struct Pool {
-    buffers: Vec<Vec<u8>>,
-    /// Of all of them together.
-    bytes: usize,
+struct Outbox {
+    bytes: Vec<u8>,
+    /// How many at the front are written already.
+    written: usize,
 }
-
-/// What a pool holds at most; enough for all that a shard sends in a turn that was late.
-const POOL_BYTES_MAX: usize = 8 << 20;
-const POOLED_BYTES_MAX: usize = 64 << 10;
 
 impl Connection {
-    pub(super) fn new(now: Duration) -> Self {
+    pub(crate) fn new(now: Duration) -> Self {
         Self {
-            transport: Transport::Unknown,
-            session: None,
-            input: Vec::new(),
-            outbox: Vec::new(),
-            written: 0,
-            born: now,
-            heard: now,
-            dirty: false,
+            input: Input::Unknown,
+            dialect: Dialect::FIRST,
+            phase: Phase::Open,
+            pause: Pause::default(),
             blocked: false,
-            hung_up: false,
-            waits_for: None,
-            end: End::Open,
-            moving: None,
-            credits: Vec::new(),
+            dirty: false,
+            lagging: false,
+            owes_receipts: false,
+            pinged: false,
+            doomed: false,
+            heard: now,
+            partial: Vec::new(),
+            outbox: Outbox::default(),
+            session: None,
+            departure: None,
         }
     }
 
-    /// What is still to be written.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.phase != Phase::Open
+    }
+
+    /// Whether its input is to be handled.
+    pub(crate) fn takes_input(&self) -> bool {
+        self.phase == Phase::Open && self.pause == Pause::default() && self.departure.is_none()
+    }
+
+    /// How much memory its buffers take.
+    #[cfg(test)]
+    pub(crate) fn buffered(&self) -> usize {
+        self.partial.capacity() + self.outbox.bytes.capacity()
+    }
+
+    /// Bytes that wait to be written.
+    #[inline]
     pub(crate) fn unsent(&self) -> usize {
-        self.outbox.len() - self.written
-    }
-
-    /// Puts one message into the outbox, framed for the transport.
-    pub(super) fn put(&mut self, format: Format, write: impl FnOnce(&mut Vec<u8>)) {
-        match self.transport {
-            Transport::WebSocket(_) => {
-                let opcode = if format == Format::Json { Opcode::Text } else { Opcode::Binary };
-                encode_with(&mut self.outbox, opcode, None, write);
-            }
-            Transport::Native | Transport::Unknown | Transport::Http => {
-                framing::write_frame_with(&mut self.outbox, write);
-            }
-        }
-    }
-
-    /// Raw bytes.
-    pub(super) fn put_raw(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.outbox);
-    }
-
-    /// Where the outbox ends, to [`take_back`](Self::take_back) what is put after it.
-    pub(super) fn mark(&self) -> usize {
-        self.outbox.len()
-    }
-
-    pub(super) fn take_back(&mut self, mark: usize) {
-        self.outbox.truncate(mark);
-    }
-
-    /// The format its messages are in; before the hello, that of the transport's plainest client.
-    pub(super) fn format(&self) -> Format {
-        self.session.as_ref().map_or(Format::Packed, |session| session.format)
-    }
-
-    pub(super) fn is_open(&self) -> bool {
-        self.end == End::Open
-    }
-
-    /// Whether what comes is to be handled now.
-    pub(super) fn takes_input(&self, high: usize) -> bool {
-        self.is_open()
-            && self.moving.is_none()
-            && self.waits_for.is_none()
-            && (self.unsent() <= high || !self.blocked)
+        self.outbox.bytes.len() - self.outbox.written
     }
 }
 
-impl Net {
-    pub(super) fn connection(&mut self, key: Key) -> Option<&mut Connection> {
-        self.connections.get_mut(key)
-    }
-
-    /// Puts one message to a connection, and sees to it that it is written this turn.
-    pub(super) fn put(&mut self, key: Key, format: Format, write: impl FnOnce(&mut Vec<u8>)) {
-        let Some(connection) = self.connections.get_mut(key).filter(|connection| connection.is_open()) else {
-            return;
-        };
-        self.pool.equip(connection);
-        connection.put(format, write);
-        Self::mark_dirty(&mut self.dirty, connection, key);
-    }
-
-    /// A message to a client in its own format.
-    pub(super) fn say(&mut self, key: Key, message: &ServerMessage<'_>) {
-        let Some(format) = self.connections.get(key).map(Connection::format) else { return };
-        self.put(key, format, |out| message.encode(format, out));
-    }
-
-    /// Bytes that are no message: a handshake, a page.
-    pub(super) fn put_raw(&mut self, key: Key, write: impl FnOnce(&mut Vec<u8>)) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
-        self.pool.equip(connection);
-        connection.put_raw(write);
-        Self::mark_dirty(&mut self.dirty, connection, key);
-    }
-
-    /// A WebSocket control frame.
-    pub(super) fn put_control(&mut self, key: Key, opcode: Opcode, payload: &[u8]) {
-        self.put_raw(key, |out| encode(out, opcode, payload, None));
-    }
-
-    pub(super) fn mark_dirty(dirty: &mut Vec<Key>, connection: &mut Connection, key: Key) {
-        if !connection.dirty && !connection.blocked {
-            connection.dirty = true;
-            dirty.push(key);
-        }
-    }
-
-    /// Says why, says goodbye, and closes.
-    pub(super) fn fail(&mut self, key: Key, code: ErrorCode, text: &str) {
-        let Some(format) = self.connections.get(key).map(Connection::format) else { return };
-        self.fail_in(key, format, code, text);
-    }
-
-    pub(super) fn fail_in(&mut self, key: Key, format: Format, code: ErrorCode, text: &str) {
-        let error = ServerMessage::Error { request: None, room: None, code, text: text.into() };
-        self.put(key, format, |out| error.encode(format, out));
-        self.goodbye(key, format, code, text);
-    }
-
-    /// Says goodbye, and closes.
-    pub(super) fn goodbye(&mut self, key: Key, format: Format, code: ErrorCode, text: &str) {
-        let goodbye = ServerMessage::Goodbye { code, text: text.into() };
-        self.put(key, format, |out| goodbye.encode(format, out));
-        let websocket = self
-            .connections
-            .get(key)
-            .is_some_and(|connection| matches!(connection.transport, Transport::WebSocket(_)));
-        if websocket {
-            let close = close_code(code);
-            self.put_raw(key, |out| encode_close(out, close, &code.name(), None));
-        }
-        self.finish(key);
-    }
-
-    /// Closes a connection when it has taken what it is owed.
-    pub(super) fn finish(&mut self, key: Key) {
-        let deadline = self.now + LINGER;
-        let Some(connection) = self.connections.get_mut(key).filter(|connection| connection.is_open()) else {
-            return;
-        };
-        connection.end = End::Flushing(deadline);
-        connection.input = Vec::new();
-        connection.moving = None;
-        let written = connection.unsent() == 0;
-        self.timeouts.set(deadline, key);
-        if written {
-            self.flushed(key);
-        }
-    }
-
-    /// All that a connection was owed is written.
-    fn flushed(&mut self, key: Key) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
-        if let End::Flushing(deadline) = connection.end {
-            connection.end = End::Lingering(deadline);
-            let action = if connection.hung_up { Action::Close(key) } else { Action::ShutDown(key) };
-            self.actions.push(action);
-        }
-    }
+/// The connections of a shard, and what they are owed.
+pub(crate) struct Connections {
+    slab: Slab<Connection>,
+    /// Buffers for outboxes, so that filling one allocates nothing.
+    buffers: Vec<Vec<u8>>,
+    dirty: Vec<ConnectionKey>,
+    /// How many messages were appended.
+    pub(crate) messages_out: u64,
 }
 
-/// What the event loop asks and tells of connections.
-impl super::Shard {
-    /// The bytes that are to be written next.
-    pub(crate) fn unsent(&self, key: Key) -> &[u8] {
-        self.net.connections.get(key).map_or(&[], |connection| &connection.outbox[connection.written..])
+/// How many buffers are kept, and up to which size.
+const BUFFERS_KEPT: usize = 256;
+const BUFFER_KEPT_BYTES_MAX: usize = 64 << 10;
+
+impl Connections {
+    pub(crate) fn new() -> Self {
+        Self { slab: Slab::new(), buffers: Vec::new(), dirty: Vec::new(), messages_out: 0 }
     }
 
-    /// So many of them were written; fewer than all means that the socket takes no more for now.
-    pub(crate) fn wrote(&mut self, key: Key, count: usize) {
-        let Some(connection) = self.net.connections.get_mut(key) else { return };
-        self.net.stats.bytes_out += count as u64;
-        connection.dirty = false;
-        connection.written += count;
-        let was_blocked =
-            std::mem::replace(&mut connection.blocked, connection.written < connection.outbox.len());
+    pub(crate) fn insert(&mut self, mut connection: Connection) -> ConnectionKey {
+        let is_dirty = connection.unsent() > 0;
+        connection.dirty = is_dirty;
+        let key = self.slab.insert(connection);
+        if is_dirty {
+            self.dirty.push(key);
+        }
+        key
+    }
+
+    pub(crate) fn remove(&mut self, key: ConnectionKey) -> Option<Connection> {
+        self.slab.remove(key)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, key: ConnectionKey) -> Option<&Connection> {
+        self.slab.get(key)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, key: ConnectionKey) -> Option<&mut Connection> {
+        self.slab.get_mut(key)
+    }
+
+    pub(crate) fn session_mut(&mut self, key: ConnectionKey) -> Option<&mut Session> {
+        self.get_mut(key)?.session.as_deref_mut()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<ConnectionKey> {
+        self.slab.keys()
+    }
+
+    /// Appends what `write` appends to the connection's outbox, and says whether anything was. What `write` answers
+    /// `false` for is taken back.
+    #[inline]
+    pub(crate) fn append(&mut self, key: ConnectionKey, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+        let Some(connection) = self.slab.get_mut(key) else { return false };
+        fill(connection, key, &mut self.buffers, &mut self.dirty, write)
+    }
+
+    /// As [`append`](Self::append), unless earlier bytes are stuck: then nothing is appended, the connection is noted
+    /// as lagging, and the answer is `None`.
+    #[inline]
+    pub(crate) fn append_unless_blocked(
+        &mut self,
+        key: ConnectionKey,
+        write: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) -> Option<bool> {
+        let connection = self.slab.get_mut(key)?;
         if connection.blocked {
-            // What was written is dropped when it is more than what waits, so that a slow reader's outbox stays small.
-            if connection.written > connection.outbox.len() / 2 {
-                connection.outbox.drain(..connection.written);
-                connection.written = 0;
-            }
+            connection.lagging = true;
+            return None;
+        }
+        Some(fill(connection, key, &mut self.buffers, &mut self.dirty, write))
+    }
+
+    /// Appends messages in the connection's dialect, as `write` does with it.
+    pub(crate) fn write(&mut self, key: ConnectionKey, write: impl FnOnce(Dialect, &mut Vec<u8>)) {
+        let Some(connection) = self.get(key) else { return };
+        if connection.is_closing() {
             return;
         }
-        connection.written = 0;
-        self.net.pool.strip(connection);
-        self.net.flushed(key);
-        if was_blocked {
-            self.drained(key);
-        }
+        let dialect = connection.dialect;
+        self.messages_out += 1;
+        self.append(key, |out| {
+            write(dialect, out);
+            true
+        });
     }
 
-    /// Whether bytes that come would be handled now.
-    pub(crate) fn takes_input(&self, key: Key) -> bool {
-        let connection = self.net.connections.get(key);
-        connection.is_some_and(|connection| {
-            connection.takes_input(self.node.config.outbox_high_bytes)
-                || matches!(connection.end, End::Lingering(_) | End::Flushing(_))
-        })
+    /// Appends one message.
+    pub(crate) fn send(&mut self, key: ConnectionKey, message: &ServerMessage<'_>) {
+        self.write(key, |dialect, out| dialect.write(out, message));
+    }
+
+    /// Takes the next connection that has something to be written.
+    pub(crate) fn next_dirty(&mut self) -> Option<ConnectionKey> {
+        while let Some(key) = self.dirty.pop() {
+            if let Some(connection) = self.slab.get_mut(key) {
+                connection.dirty = false;
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    /// The bytes to write.
+    pub(crate) fn unsent(&self, key: ConnectionKey) -> &[u8] {
+        self.get(key).map_or(&[], |connection| &connection.outbox.bytes[connection.outbox.written..])
+    }
+
+    /// So many bytes were written. Whether that was all.
+    pub(crate) fn wrote(&mut self, key: ConnectionKey, bytes: usize) -> bool {
+        let Some(connection) = self.slab.get_mut(key) else { return false };
+        let outbox = &mut connection.outbox;
+        outbox.written = (outbox.written + bytes).min(outbox.bytes.len());
+        if outbox.written == outbox.bytes.len() {
+            let buffer = std::mem::take(&mut outbox.bytes);
+            outbox.written = 0;
+            recycle(&mut self.buffers, buffer);
+            connection.blocked = false;
+            return true;
+        }
+        // Where a client reads slowly but steadily, what it has read must not pile up.
+        if outbox.written > outbox.bytes.len() / 2 {
+            outbox.bytes.drain(..outbox.written);
+            outbox.written = 0;
+        }
+        connection.blocked = true;
+        false
     }
 }
 
-impl Pool {
-    /// Gives a connection a buffer to write into, if it has none.
-    pub(super) fn equip(&mut self, connection: &mut Connection) {
-        if connection.outbox.capacity() == 0
-            && let Some(buffer) = self.buffers.pop()
-        {
-            self.bytes -= buffer.capacity();
-            connection.outbox = buffer;
-        }
+#[inline]
+fn fill(
+    connection: &mut Connection,
+    key: ConnectionKey,
+    buffers: &mut Vec<Vec<u8>>,
+    dirty: &mut Vec<ConnectionKey>,
+    write: impl FnOnce(&mut Vec<u8>) -> bool,
+) -> bool {
+    let out = &mut connection.outbox.bytes;
+    if out.capacity() == 0
+        && let Some(buffer) = buffers.pop()
+    {
+        *out = buffer;
     }
+    let start = out.len();
+    let kept = write(out);
+    if !kept {
+        out.truncate(start);
+    }
+    if out.is_empty() {
+        recycle(buffers, std::mem::take(out));
+    } else if !connection.dirty {
+        connection.dirty = true;
+        dirty.push(key);
+    }
+    kept
+}
 
-    /// Takes an empty buffer back.
-    fn strip(&mut self, connection: &mut Connection) {
-        let mut buffer = std::mem::take(&mut connection.outbox);
+fn recycle(buffers: &mut Vec<Vec<u8>>, mut buffer: Vec<u8>) {
+    let is_of_use = (1..=BUFFER_KEPT_BYTES_MAX).contains(&buffer.capacity());
+    if is_of_use && buffers.len() < BUFFERS_KEPT {
         buffer.clear();
-        let bytes = buffer.capacity();
-        if (1..=POOLED_BYTES_MAX).contains(&bytes) && self.bytes + bytes <= POOL_BYTES_MAX {
-            self.bytes += bytes;
-            self.buffers.push(buffer);
-        }
+        buffers.push(buffer);
     }
 }
 
-/// The WebSocket close code (RFC 6455, 7.4) that comes nearest.
-fn close_code(code: ErrorCode) -> u16 {
-    match code {
-        ErrorCode::ShuttingDown => 1001,
-        ErrorCode::BadMessage
-        | ErrorCode::WrongFormat
-        | ErrorCode::HelloExpected
-        | ErrorCode::UnsupportedProtocol => 1002,
-        ErrorCode::TooLarge => 1009,
-        ErrorCode::Internal => 1011,
-        ErrorCode::Left => 1000,
-        _ => 1008,
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Connection, Connections};
+
+    fn append(connections: &mut Connections, key: super::ConnectionKey, bytes: &[u8], keep: bool) {
+        connections.append(key, |out| {
+            out.extend_from_slice(bytes);
+            keep
+        });
+    }
+
+    #[test]
+    fn an_outbox_exists_only_while_there_is_something_in_it() {
+        let mut connections = Connections::new();
+        let key = connections.insert(Connection::new(Duration::ZERO));
+        append(&mut connections, key, b"abcdef", true);
+        append(&mut connections, key, b"not this", false);
+        assert_eq!(connections.next_dirty(), Some(key));
+        assert_eq!(connections.next_dirty(), None, "it is in the list once");
+        assert!(!connections.wrote(key, 2));
+        assert_eq!(connections.unsent(key), b"cdef");
+        assert!(connections.get(key).unwrap().blocked);
+        assert!(connections.wrote(key, 4));
+        let connection = connections.get(key).unwrap();
+        assert_eq!((connection.outbox.bytes.capacity(), connection.blocked), (0, false));
+        assert_eq!(connections.buffers.len(), 1, "its buffer waits for the next one");
+
+        append(&mut connections, key, b"not this", false);
+        assert_eq!(connections.get(key).unwrap().outbox.bytes.capacity(), 0);
+        assert_eq!(connections.next_dirty(), None);
+    }
+
+    #[test]
+    fn what_was_read_does_not_pile_up() {
+        let mut connections = Connections::new();
+        let key = connections.insert(Connection::new(Duration::ZERO));
+        for _ in 0..1000 {
+            append(&mut connections, key, &[1; 1000], true);
+            connections.wrote(key, 1000 - 1);
+        }
+        assert_eq!(connections.unsent(key).len(), 1000);
+        assert!(connections.get(key).unwrap().outbox.bytes.capacity() < 8000);
     }
 }

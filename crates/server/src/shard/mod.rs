@@ -1,207 +1,299 @@
-//! A shard: connections, sessions and rooms, as a state machine over bytes, mail and time.
+//! A shard: connections, sessions and rooms that share nothing with others.
 //!
-//! It knows no sockets and no clock. The event loop hands it what came and what time it is, and takes what is to be written,
-//! closed and moved; tests do the same.
+//! It is a state machine over events and time, with no sockets and no clock. The event loop, or a test, tells it the
+//! time and what came in; it says what is to be written, closed and sent to other shards. A turn is:
+//!
+//! 1. [`begin`](Shard::begin) with the time, then [`mail`](Shard::mail), [`accepted`](Shard::accepted),
+//!    [`received`](Shard::received), [`hung_up`](Shard::hung_up) as they happen;
+//! 2. [`advance`](Shard::advance): ticks, syncs, timers and timeouts that are due;
+//! 3. writing: [`next_dirty`](Shard::next_dirty), [`unsent`](Shard::unsent), [`wrote`](Shard::wrote);
+//! 4. taking what else came of it: connections that leave, mail, closed connections.
 
+mod closing;
 mod connection;
-mod join;
+mod entry;
+mod input;
 mod mail;
+mod member;
+mod messages;
 mod outlet;
-mod receive;
+mod remote;
 mod rooms;
 mod schedule;
 mod session;
+mod slab;
 mod sync;
 mod timeouts;
+mod transport;
 
-use std::collections::{BTreeMap, HashMap};
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_room::RoomType;
+use playfield_wire::ErrorCode;
 
-pub(crate) use connection::Connection;
-pub(crate) use mail::{RoomAddress, ShardMail};
-
-use crate::auth::Authenticator;
 use crate::background::Background;
-use crate::config::Config;
-use crate::directory::Directory;
-use crate::mailbox::Mailboxes;
-use crate::pages::Pages;
-use crate::slab::{Key, Slab};
-use crate::stats::ShardStats;
-use connection::Pool;
-use rooms::RoomSlot;
+use crate::entropy::Entropy;
+use crate::node::Node;
+use crate::room_id::RoomId;
+use crate::stats::{Counters, Watch};
+pub(crate) use connection::ConnectionKey;
+use connection::{Connection, Connections};
+pub(crate) use entry::Moving;
+use entry::{Applicant, Ticket};
+pub(crate) use mail::ShardMail;
+use outlet::Delivery;
+use rooms::Hosted;
+pub(crate) use rooms::RoomKey;
 use schedule::Schedule;
+use slab::Slab;
 use timeouts::Timeouts;
 
-/// What all shards of a node share.
-pub(crate) struct Node {
-    pub(crate) config: Config,
-    pub(crate) types: BTreeMap<String, RoomType>,
-    pub(crate) directory: Directory,
-    pub(crate) mailboxes: Arc<Mailboxes>,
-    pub(crate) background: Box<dyn Background>,
-    pub(crate) authenticator: Box<dyn Authenticator>,
-    pub(crate) pages: Pages,
-}
+/// While someone waits for a room that another shard is about to send, it is looked after this often.
+const PARKED_RETRY: Duration = Duration::from_millis(5);
+/// While a mailbox is full, it is tried again after this time.
+const CONGESTED_RETRY: Duration = Duration::from_millis(1);
 
-/// What the event loop is to do with a connection's socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// Nothing more will be written: tell the peer, and wait for its end.
-    ShutDown(Key),
-    /// Close it; the connection is gone.
-    Close(Key),
-    /// Hand it to the shard that [`Shard::depart`] names.
-    Move(Key),
-    /// It was held up, and takes input again: read what came meanwhile.
-    Read(Key),
-}
-
-/// One shard.
+/// The state machine of one shard.
 pub(crate) struct Shard {
-    index: usize,
-    node: Arc<Node>,
     now: Duration,
-    net: Net,
-    rooms: Slab<RoomSlot>,
-    by_id: HashMap<String, Key>,
+    /// Counts the turns.
+    turn: u64,
+    rooms: Slab<Hosted>,
+    by_id: HashMap<RoomId, RoomKey>,
     schedule: Schedule,
-    /// Rooms whose code ran since they were last looked after.
-    touched: Vec<Key>,
-    /// Connections that wait for another shard's mailbox.
-    waiting: Vec<Key>,
-    /// Rooms created here so far: each begins its beat at another point of the period.
-    created: u64,
-    ending: bool,
-}
-
-/// The connections, and what leaves by them. Apart from the rooms, so that a room may write while it acts.
-pub(crate) struct Net {
-    shard: usize,
-    connections: Slab<Connection>,
-    /// Connections with something new to write.
-    dirty: Vec<Key>,
-    actions: Vec<Action>,
+    delivery: Delivery,
     timeouts: Timeouts,
-    pool: Pool,
-    /// Letters to other shards (and to this one), by shard, posted at the end of the turn.
-    letters: Vec<Vec<ShardMail>>,
-    stats: ShardStats,
+    entropy: Entropy,
+    watch: Watch,
     sessions: u64,
-    now: Duration,
-    outbox_bytes_max: usize,
+    is_shutting_down: bool,
+    /// Rooms to follow up at the end of the turn.
+    touched: Vec<RoomKey>,
+    /// Those who wait for a room that is about to be made.
+    parked: Vec<(Applicant, Ticket)>,
+    /// Connections that leave for another shard.
+    departing: Vec<ConnectionKey>,
+    /// Connections that are read again.
+    resumed: Vec<ConnectionKey>,
+    /// Connections that were blocked while rooms synced, and are not any more.
+    drained: Vec<ConnectionKey>,
+    /// Connections that are not read while the mailbox of a shard is full.
+    waiting_for_mailbox: Vec<(u16, ConnectionKey)>,
+    /// Connections to which everything is written; the socket may say so.
+    written: Vec<ConnectionKey>,
+    /// Connections that are gone.
+    dropped: Vec<ConnectionKey>,
+    /// Kept for its memory.
+    due: Vec<ConnectionKey>,
 }
 
 impl Shard {
-    pub(crate) fn new(index: usize, node: Arc<Node>) -> Self {
-        let net = Net {
+    pub(crate) fn new(
+        index: u16,
+        node: Arc<Node>,
+        background: Arc<dyn Background>,
+        entropy: Entropy,
+        watch: Watch,
+    ) -> Self {
+        let shards = node.shards;
+        let shortest = node.config.hello_timeout().min(node.config.heartbeat() / 2);
+        let delivery = Delivery {
+            node,
             shard: index,
-            connections: Slab::default(),
-            dirty: Vec::new(),
-            actions: Vec::new(),
-            timeouts: Timeouts::default(),
-            pool: Pool::default(),
-            letters: (0..node.mailboxes.shards()).map(|_| Vec::new()).collect(),
-            stats: ShardStats::default(),
-            sessions: 0,
-            now: Duration::ZERO,
-            outbox_bytes_max: node.config.outbox_bytes_max,
+            connections: Connections::new(),
+            outgoing: (0..shards).map(|_| VecDeque::new()).collect(),
+            local_mail: VecDeque::new(),
+            remote_dirty: Vec::new(),
+            doomed: Vec::new(),
+            congested: vec![false; shards],
+            background,
+            counters: Counters::default(),
         };
         Self {
-            index,
-            node,
             now: Duration::ZERO,
-            net,
-            rooms: Slab::default(),
+            turn: 0,
+            rooms: Slab::new(),
             by_id: HashMap::new(),
             schedule: Schedule::default(),
+            delivery,
+            timeouts: Timeouts::new(shortest / 16),
+            entropy,
+            watch,
+            sessions: 0,
+            is_shutting_down: false,
             touched: Vec::new(),
-            waiting: Vec::new(),
-            created: 0,
-            ending: false,
+            parked: Vec::new(),
+            departing: Vec::new(),
+            resumed: Vec::new(),
+            drained: Vec::new(),
+            waiting_for_mailbox: Vec::new(),
+            written: Vec::new(),
+            dropped: Vec::new(),
+            due: Vec::new(),
         }
     }
 
-    /// Sets the time, which never goes back.
-    pub(crate) fn set_now(&mut self, now: Duration) {
+    /// A turn begins. `now` is the time since the node started, and never goes back.
+    pub(crate) fn begin(&mut self, now: Duration) {
         self.now = self.now.max(now);
-        self.net.now = self.now;
+        self.turn += 1;
     }
 
-    /// When something is next due.
-    pub(crate) fn next_deadline(&self) -> Option<Duration> {
-        let retry = (!self.waiting.is_empty()).then(|| self.now + MAILBOX_RETRY);
-        self.schedule.next().into_iter().chain(self.net.timeouts.next()).chain(retry).min()
+    /// A client connected.
+    pub(crate) fn accepted(&mut self) -> ConnectionKey {
+        let key = self.delivery.connections.insert(Connection::new(self.now));
+        self.timeouts.set(self.now + self.delivery.node.config.hello_timeout(), key);
+        key
     }
 
-    /// Does what is due: timers, ticks, syncs, timeouts.
+    /// Whether bytes that came in would be handled now. If not, they may wait where they are.
+    pub(crate) fn reads(&self, key: ConnectionKey) -> bool {
+        let connection = self.delivery.connections.get(key);
+        connection.is_some_and(|connection| connection.is_closing() || connection.takes_input())
+    }
+
+    /// A connection that can be read again: what was kept of its input is handled.
+    pub(crate) fn next_resumed(&mut self) -> Option<ConnectionKey> {
+        let key = self.resumed.pop()?;
+        self.handle_kept(key);
+        Some(key)
+    }
+
+    /// Does all that is due by now.
     pub(crate) fn advance(&mut self) {
-        while let Some((at, room)) = self.schedule.take_due(self.now) {
-            self.run_due(at, room);
+        if !self.parked.is_empty() {
+            self.retry_parked();
         }
-        self.check_timeouts();
+        self.deliver_local_mail();
+        self.run_due_rooms();
+        self.expire_connections();
+        self.settle();
     }
 
-    /// Looks after the rooms whose code ran, and posts the letters. To be called at the end of a turn, before what is to be written is
-    /// taken.
-    pub(crate) fn settle(&mut self) {
-        while let Some(room) = self.touched.pop() {
-            self.look_after(room);
-        }
-        self.end_waits();
-        for (shard, letters) in self.net.letters.iter_mut().enumerate() {
-            if !letters.is_empty() {
-                self.node.mailboxes.post(shard, letters.drain(..));
+    /// When [`advance`](Self::advance) has something to do, even if nothing comes in.
+    pub(crate) fn next_deadline(&self) -> Option<Duration> {
+        let at_once =
+            !self.resumed.is_empty() || !self.delivery.local_mail.is_empty() || !self.touched.is_empty();
+        let soon = |waits: bool, after: Duration| waits.then(|| self.now + after);
+        let candidates = [
+            soon(at_once, Duration::ZERO),
+            soon(!self.parked.is_empty(), PARKED_RETRY),
+            soon(self.delivery.congested.contains(&true), CONGESTED_RETRY),
+            self.schedule.next(),
+            self.timeouts.next(),
+        ];
+        candidates.into_iter().flatten().min()
+    }
+
+    /// The next connection that something is to be written to.
+    pub(crate) fn next_dirty(&mut self) -> Option<ConnectionKey> {
+        loop {
+            if let Some(key) = self.delivery.connections.next_dirty() {
+                return Some(key);
             }
+            // What a connection missed while it was blocked may be due now that it has drained.
+            let drained = self.drained.pop()?;
+            self.catch_up_all(drained);
         }
     }
 
-    /// Connections that waited for another shard's mailbox go on if it takes letters again.
-    fn end_waits(&mut self) {
-        for key in std::mem::take(&mut self.waiting) {
-            let Some(connection) = self.net.connections.get_mut(key) else { continue };
-            let Some(shard) = connection.waits_for else { continue };
-            if self.node.mailboxes.is_full(shard, self.net.letters[shard].len()) {
-                self.waiting.push(key);
+    fn catch_up_all(&mut self, key: ConnectionKey) {
+        let shard = self.delivery.shard;
+        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let seats: Vec<_> = session.rooms.iter().filter_map(|room| room.seat).collect();
+        for seat in seats.into_iter().filter(|seat| seat.shard == shard) {
+            self.catch_up(seat.room, seat.member);
+        }
+    }
+
+    /// What is to be written to a connection.
+    pub(crate) fn unsent(&self, key: ConnectionKey) -> &[u8] {
+        self.delivery.connections.unsent(key)
+    }
+
+    /// How much memory a connection's buffers take.
+    #[cfg(test)]
+    pub(crate) fn buffered(&self, key: ConnectionKey) -> usize {
+        self.delivery.connections.get(key).map_or(0, Connection::buffered)
+    }
+
+    /// Whether the last write left bytes behind, so that another is of no use until the socket says so.
+    pub(crate) fn is_blocked(&self, key: ConnectionKey) -> bool {
+        self.delivery.connections.get(key).is_some_and(|connection| connection.blocked)
+    }
+
+    /// So many bytes were written, as many as the socket took.
+    pub(crate) fn wrote(&mut self, key: ConnectionKey, bytes: usize) {
+        self.delivery.counters.bytes_out += bytes as u64;
+        if self.delivery.connections.wrote(key, bytes) {
+            self.flushed(key);
+        }
+    }
+
+    /// The next connection to which everything is written that it will ever get.
+    pub(crate) fn next_written(&mut self) -> Option<ConnectionKey> {
+        self.written.pop()
+    }
+
+    /// The next connection that is gone.
+    pub(crate) fn next_dropped(&mut self) -> Option<ConnectionKey> {
+        self.dropped.pop()
+    }
+
+    /// Mail to another shard, oldest first. What can't be sent stays there.
+    pub(crate) fn outgoing(&mut self, shard: u16) -> &mut VecDeque<ShardMail> {
+        &mut self.delivery.outgoing[usize::from(shard)]
+    }
+
+    /// The turn's last word: output for members elsewhere goes into the mail, after whatever was written in the turn.
+    pub(crate) fn finish(&mut self) {
+        self.ship_remote_output();
+    }
+
+    /// Closes the rooms, and says goodbye to everyone.
+    pub(crate) fn shut_down(&mut self) {
+        if std::mem::replace(&mut self.is_shutting_down, true) {
+            return;
+        }
+        let text = "the node is shutting down";
+        for key in self.rooms.keys() {
+            self.call(key, |room, at, out| {
+                if !room.is_closed() {
+                    room.close(at, ErrorCode::ShuttingDown, text, out);
+                }
+            });
+        }
+        self.settle();
+        for key in self.delivery.connections.keys() {
+            let connection = self.delivery.connections.get(key);
+            if connection.is_some_and(|connection| connection.session.is_some()) {
+                self.goodbye(key, ErrorCode::ShuttingDown, text, None);
             } else {
-                connection.waits_for = None;
-                self.net.actions.push(Action::Read(key));
-                self.pump(key);
+                self.close(key, None);
             }
         }
+        self.settle();
     }
 
-    /// A copy of what was counted.
-    pub(crate) fn stats(&self) -> ShardStats {
-        ShardStats {
-            connections: self.net.connections.len() as u64,
-            sessions: self.net.sessions,
+    /// Whether there is nobody left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.delivery.connections.len() == 0
+    }
+
+    /// What happened so far, and what there is.
+    pub(crate) fn counters(&mut self) -> Counters {
+        let lateness_us_max = std::mem::take(&mut self.delivery.counters.lateness_us_max);
+        Counters {
+            connections: self.delivery.connections.len() as u64,
+            sessions: self.sessions,
             rooms: self.rooms.len() as u64,
-            ..self.net.stats
+            messages_out: self.delivery.connections.messages_out,
+            lateness_us_max,
+            ..self.delivery.counters
         }
     }
-
-    /// Takes the connections with something new to write.
-    pub(crate) fn take_dirty(&mut self, into: &mut Vec<Key>) {
-        into.append(&mut self.net.dirty);
-    }
-
-    /// Takes what is to be done with sockets.
-    pub(crate) fn take_actions(&mut self) -> Vec<Action> {
-        std::mem::take(&mut self.net.actions)
-    }
-}
-
-/// How soon a full mailbox is looked at again.
-const MAILBOX_RETRY: Duration = Duration::from_millis(1);
-
-/// Random bytes from the system.
-fn entropy<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    // Without randomness, ids and tokens could be guessed; there is no safe way to go on.
-    getrandom::fill(&mut bytes).expect("the system gives no random bytes");
-    bytes
 }

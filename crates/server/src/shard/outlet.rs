@@ -1,195 +1,290 @@
-//! What a room gives out, on its way to its players.
+//! What rooms give out, on its way to connections, other shards and the background.
 
-use playfield_room::{AnyRoom, Error, EventHeader, Job, Link, Mail, Outlet, Result, Task};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use playfield_room::{Error, EventHeader, Job, Link, Mail, Outlet, Task};
 use playfield_wire::ErrorCode;
-use playfield_wire::server::{ServerMessage, write_event, write_reply};
+use playfield_wire::server::{self, ServerMessage};
 
-use super::mail::{RoomAddress, ShardMail};
-use super::rooms::{Home, Member, RoomSlot, Stage};
-use super::{Net, Node};
-use crate::slab::{Key, Slab};
+use crate::background::{Background, Origin};
+use crate::node::Node;
+use crate::room_id::RoomId;
+use crate::shard::connection::{ConnectionKey, Connections};
+use crate::shard::mail::ShardMail;
+use crate::shard::member::{self, HeldEvent, Member, MemberKey, MemberOutlet, Members, Standing};
+use crate::shard::rooms::RoomKey;
+use crate::shard::transport::Dialect;
+use crate::stats::Counters;
 
-/// What a message to a client is, and so what becomes of it where there is too much.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A patch or a snapshot: not more than one waits.
-    State,
-    /// Past the outbox's limit, the connection is closed.
-    Event,
-    /// The answer to a request; bounded, since nothing is read while much waits.
-    Reply(u32),
-    /// Anything else that is said once.
-    Notice,
+/// What an event takes beside its payload, at most.
+const EVENT_HEADER_BYTES_MAX: usize = 64;
+
+/// All that a room's output can reach.
+pub(crate) struct Delivery {
+    pub(crate) node: Arc<Node>,
+    /// The shard's own number.
+    pub(crate) shard: u16,
+    pub(crate) connections: Connections,
+    /// Mail to other shards, in the order it was written.
+    pub(crate) outgoing: Vec<VecDeque<ShardMail>>,
+    /// Mail between rooms of this shard.
+    pub(crate) local_mail: VecDeque<(RoomId, Mail)>,
+    /// Members elsewhere with output to be sent.
+    pub(crate) remote_dirty: Vec<(RoomKey, MemberKey)>,
+    /// Connections to be closed once the rooms have had their turn.
+    pub(crate) doomed: Vec<(ConnectionKey, ErrorCode, String)>,
+    /// Shards whose mailbox was full the last time.
+    pub(crate) congested: Vec<bool>,
+    pub(crate) background: Arc<dyn Background>,
+    pub(crate) counters: Counters,
 }
 
-/// One room's way out.
-pub(super) struct RoomOutlet<'a> {
-    members: &'a mut Slab<Member>,
-    net: &'a mut Net,
-    node: &'a Node,
-    address: RoomAddress,
-}
-
-impl<'a> RoomOutlet<'a> {
-    /// A room, and its way out.
-    pub(super) fn split(
-        slot: &'a mut RoomSlot,
-        room: Key,
-        net: &'a mut Net,
-        node: &'a Node,
-    ) -> (&'a mut dyn AnyRoom, Self) {
-        let address = RoomAddress { shard: net.shard, room };
-        (&mut *slot.room, Self { members: &mut slot.members, net, node, address })
+impl Delivery {
+    pub(crate) fn post(&mut self, shard: u16, mail: ShardMail) {
+        self.outgoing[usize::from(shard)].push_back(mail);
     }
 
-    fn say(&mut self, link: Link, kind: Kind, message: &ServerMessage<'_>) {
-        let key = Key::from_bits(link.0);
-        if let Some(member) = self.members.get_mut(key) {
-            let format = member.format;
-            self.net.send_to(member, (self.address, link.0), kind, |out| message.encode(format, out));
+    /// Sends mail from a room to another.
+    pub(crate) fn post_to_room(&mut self, from: RoomId, to: &str, mail: Mail) {
+        let place = RoomId::parse(to).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
+        let Some((to, shard)) = place else {
+            return self.undeliverable(mail, || {
+                Error::new(ErrorCode::RoomNotFound, format!("no room has the id {to:?}"))
+            });
+        };
+        // An answer is owed to someone who was let ask: it goes out in any case.
+        let is_answer = matches!(mail, Mail::Answered { .. });
+        let is_full = if shard == self.shard {
+            self.local_mail.len() >= self.node.config.mailbox_max
+        } else {
+            self.congested[usize::from(shard)]
+        };
+        if is_full && !is_answer {
+            let text = "mailbox_max: the mailbox of the room's shard is full";
+            return self.undeliverable(mail, || Error::new(ErrorCode::Busy, text));
         }
+        debug_assert!(from != to || shard == self.shard, "a room is on its own shard");
+        if shard == self.shard {
+            self.local_mail.push_back((to, mail));
+        } else {
+            self.post(shard, ShardMail::Post { to, mail });
+        }
+    }
+
+    /// Answers mail that can't be delivered, if it asks for an answer.
+    pub(crate) fn undeliverable(&mut self, mail: Mail, why: impl FnOnce() -> Error) {
+        self.counters.mail_dropped += 1;
+        if let Mail::Asked { from, ask, .. } = mail {
+            let answer = Mail::Answered { ask, reply: Err(why()) };
+            let place = RoomId::parse(&from).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
+            match place {
+                Some((from, shard)) if shard == self.shard => self.local_mail.push_back((from, answer)),
+                Some((from, shard)) => self.post(shard, ShardMail::Post { to: from, mail: answer }),
+                None => {}
+            }
+        }
+    }
+
+    /// Appends messages to what a member is owed.
+    pub(crate) fn write(
+        &mut self,
+        place: (RoomKey, MemberKey),
+        member: &mut Member,
+        write: impl FnOnce(Dialect, &mut Vec<u8>),
+    ) {
+        match &mut member.outlet {
+            MemberOutlet::Here(connection) => self.connections.write(*connection, write),
+            MemberOutlet::Elsewhere(session) => {
+                if session.out.is_empty() {
+                    self.remote_dirty.push(place);
+                }
+                write(member.dialect, &mut session.out);
+                self.connections.messages_out += 1;
+            }
+        }
+    }
+
+    /// Appends a message to what a member is owed.
+    pub(crate) fn send(
+        &mut self,
+        place: (RoomKey, MemberKey),
+        member: &mut Member,
+        message: &ServerMessage<'_>,
+    ) {
+        self.write(place, member, |dialect, out| dialect.write(out, message));
+    }
+
+    /// Appends an event, unless the member's client is too slow for it; then the connection is given up.
+    pub(crate) fn event(
+        &mut self,
+        place: (RoomKey, MemberKey),
+        member: &mut Member,
+        event: EventHeader,
+        payload: &[u8],
+    ) {
+        if !self.has_space(member, payload.len() + EVENT_HEADER_BYTES_MAX) {
+            return self.doom(member);
+        }
+        member.events += 1;
+        let (number, sequence) = (member.number, member.events);
+        self.write(place, member, |dialect, out| {
+            let EventHeader { index, name, version } = event;
+            let format = dialect.format;
+            dialect.write_with(out, |out| {
+                server::write_event(format, out, number, sequence, version, index, name, payload);
+            });
+        });
+    }
+
+    /// Whether a member's outbox takes so many bytes more. An empty one takes anything.
+    fn has_space(&self, member: &Member, bytes: usize) -> bool {
+        let waiting = match &member.outlet {
+            MemberOutlet::Here(connection) => self.connections.unsent(*connection).len(),
+            MemberOutlet::Elsewhere(session) => session.in_flight + session.out.len(),
+        };
+        waiting == 0 || waiting + bytes <= self.node.config.outbox_bytes_max
+    }
+
+    /// Gives up a member's connection: too much waits for it.
+    fn doom(&mut self, member: &mut Member) {
+        let bytes_max = self.node.config.outbox_bytes_max;
+        let text = format!("outbox_bytes_max: more than {bytes_max} bytes wait to be read");
+        let code = ErrorCode::TooSlow;
+        match &mut member.outlet {
+            MemberOutlet::Here(connection) => self.doom_connection(*connection, code, text),
+            MemberOutlet::Elsewhere(session) if !session.doomed => {
+                session.doomed = true;
+                let (shard, connection) = (session.shard, session.connection);
+                self.post(shard, ShardMail::Doom { connection, code, text });
+            }
+            MemberOutlet::Elsewhere(_) => {}
+        }
+    }
+
+    /// Gives up a connection of this shard.
+    pub(crate) fn doom_connection(&mut self, key: ConnectionKey, code: ErrorCode, text: String) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        if !connection.doomed && !connection.is_closing() {
+            connection.doomed = true;
+            self.doomed.push((key, code, text));
+        }
+    }
+
+    /// Sends off what is owed to members elsewhere.
+    pub(crate) fn ship(&mut self, member: &mut Member) {
+        if let MemberOutlet::Elsewhere(session) = &mut member.outlet
+            && !session.out.is_empty()
+        {
+            let bytes = std::mem::take(&mut session.out);
+            session.in_flight += bytes.len();
+            let (shard, connection, number) = (session.shard, session.connection, member.number);
+            self.post(shard, ShardMail::Output { connection, number, bytes });
+        }
+    }
+
+    /// The member is out of its room: its session is told, and what it is owed goes out first.
+    pub(crate) fn part(&mut self, mut member: Member) {
+        self.ship(&mut member);
+        match member.outlet {
+            MemberOutlet::Here(connection) => {
+                if let Some(session) = self.connections.session_mut(connection) {
+                    session.remove(member.number);
+                }
+            }
+            MemberOutlet::Elsewhere(session) => {
+                let (connection, number) = (session.connection, member.number);
+                self.post(session.shard, ShardMail::Ended { connection, number });
+            }
+        }
+    }
+}
+
+/// The outlet of one room, for the time of one call.
+pub(crate) struct RoomOutlet<'a> {
+    pub(crate) delivery: &'a mut Delivery,
+    pub(crate) members: &'a mut Members,
+    pub(crate) room: RoomKey,
+    pub(crate) id: RoomId,
+}
+
+impl RoomOutlet<'_> {
+    /// Takes a request off the list of those that wait for an answer; false if it isn't there.
+    fn is_answer(member: &mut Member, request: u32) -> bool {
+        let Some(at) = member.unanswered.iter().rposition(|&unanswered| unanswered == request) else {
+            return false;
+        };
+        member.unanswered.swap_remove(at);
+        true
     }
 }
 
 impl Outlet for RoomOutlet<'_> {
     fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
-        if let Some(member) = self.members.get_mut(Key::from_bits(link.0)) {
-            let format = member.format;
-            let kind = Kind::Reply(request);
-            self.net.send_to(member, (self.address, link.0), kind, |out| {
-                write_reply(format, out, request, payload);
+        let key = member::member(link);
+        let Some(member) = self.members.get_mut(key) else { return };
+        if Self::is_answer(member, request) {
+            self.delivery.write((self.room, key), member, |dialect, out| {
+                let format = dialect.format;
+                dialect.write_with(out, |out| server::write_reply(format, out, request, payload));
             });
         }
     }
 
     fn error(&mut self, link: Link, request: Option<u32>, error: &Error) {
-        let Some(member) = self.members.get(Key::from_bits(link.0)) else { return };
-        let room = if request.is_some() { None } else { Some(member.number) };
-        let kind = request.map_or(Kind::Notice, Kind::Reply);
-        let message = ServerMessage::Error { request, room, code: error.code(), text: error.text().into() };
-        self.say(link, kind, &message);
+        let key = member::member(link);
+        let Some(member) = self.members.get_mut(key) else { return };
+        if request.is_none_or(|request| Self::is_answer(member, request)) {
+            let room = if request.is_none() { Some(member.number) } else { None };
+            let text = error.text().into();
+            let message = ServerMessage::Error { request, room, code: error.code(), text };
+            self.delivery.send((self.room, key), member, &message);
+        }
     }
 
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
-        let Some(member) = self.members.get_mut(Key::from_bits(link.0)) else { return };
-        self.net.stats.events += 1;
-        member.sequence += 1;
-        let (format, number, sequence) = (member.format, member.number, member.sequence);
-        let write = |out: &mut Vec<u8>| {
-            write_event(format, out, number, sequence, event.version, event.index, event.name, payload);
-        };
-        if let Stage::Joining { events, .. } = &mut member.stage {
-            // It follows `joined` and the snapshot.
-            let waiting: usize = events.iter().map(Vec::len).sum();
-            if waiting + payload.len() <= self.net.outbox_bytes_max {
-                let mut bytes = Vec::new();
-                write(&mut bytes);
-                events.push(bytes);
-            } else if let Home::Here(connection) = member.home {
-                self.net.too_slow(connection);
+        let key = member::member(link);
+        let Some(member) = self.members.get_mut(key) else { return };
+        match &mut member.standing {
+            Standing::Live => self.delivery.event((self.room, key), member, event, payload),
+            Standing::Entering(entering) => {
+                let bytes = payload.len() + EVENT_HEADER_BYTES_MAX;
+                if entering.events_bytes + bytes > self.delivery.node.config.outbox_bytes_max {
+                    return self.delivery.doom(member);
+                }
+                entering.events_bytes += bytes;
+                entering.events.push(HeldEvent { header: event, payload: payload.to_vec() });
             }
-            return;
         }
-        self.net.send_to(member, (self.address, link.0), Kind::Event, write);
     }
 
     fn removed(&mut self, link: Link, why: &Error) {
-        let Some(member) = self.members.remove(Key::from_bits(link.0)) else { return };
-        let format = member.format;
-        let (code, text) = (why.code(), why.text());
-        let message = match member.stage {
-            // It has not been told that it is in, and so is told that it did not get in.
-            Stage::Joining { request, .. } => {
-                ServerMessage::Error { request: Some(request), room: None, code, text: text.into() }
+        let key = member::member(link);
+        let Some(mut member) = self.members.remove(key) else { return };
+        let (code, text) = (why.code(), why.text().into());
+        let message = match &member.standing {
+            Standing::Live => ServerMessage::Left { request: None, room: member.number, code, text },
+            Standing::Entering(entering) if entering.seated => {
+                ServerMessage::Error { request: Some(entering.request), room: None, code, text }
             }
-            Stage::Live => {
-                ServerMessage::Left { request: None, room: member.number, code, text: text.into() }
-            }
+            // Whoever asked the room to let it in finds it gone, and answers.
+            Standing::Entering(_) => return,
         };
-        self.net.send_to(&member, (self.address, link.0), Kind::Notice, |out| message.encode(format, out));
-        self.net.unseat(&member);
+        self.delivery.send((self.room, key), &mut member, &message);
+        self.delivery.part(member);
     }
 
     fn spawn(&mut self, task: u64, work: Task) {
-        self.node.background.spawn(self.address, task, work);
+        let origin = Origin { shard: self.delivery.shard, room: self.room, task };
+        self.delivery.background.spawn(origin, work);
     }
 
-    fn compute(&mut self, task: u64, job: Job) -> Result<()> {
-        self.node.background.compute(self.address, task, job)
+    fn compute(&mut self, task: u64, job: Job) -> Result<(), Error> {
+        let origin = Origin { shard: self.delivery.shard, room: self.room, task };
+        self.delivery.background.compute(origin, job)
     }
 
     fn post(&mut self, to: &str, mail: Mail) {
-        let answer = |net: &mut Net, error: Error| {
-            if let Mail::Asked { ask, .. } = &mail {
-                let mail = Mail::Answered { ask: *ask, reply: Err(error) };
-                net.letters[self.address.shard].push(ShardMail::Room { room: self.address.room, mail });
-            }
-        };
-        let shard = match self.node.directory.find(to) {
-            Ok(place) => place.shard,
-            Err(error) => return answer(self.net, error),
-        };
-        let may_be_refused = !matches!(mail, Mail::Answered { .. });
-        if may_be_refused && self.node.mailboxes.is_full(shard, self.net.letters[shard].len()) {
-            log::warn!("a message for room {to} is dropped: mailbox_max letters wait for its shard");
-            return answer(self.net, Error::new(ErrorCode::Busy, "the room's shard has too much waiting"));
-        }
-        self.net.letters[shard].push(ShardMail::ToRoom { id: to.to_owned(), mail });
-    }
-}
-
-impl Net {
-    /// Sends a message to a member, wherever the connection is.
-    pub(super) fn send_to(
-        &mut self,
-        member: &Member,
-        from: (RoomAddress, u64),
-        kind: Kind,
-        write: impl FnOnce(&mut Vec<u8>),
-    ) {
-        match member.home {
-            Home::Here(connection) => self.hand_over(connection, kind, write),
-            Home::Elsewhere { shard, connection } => {
-                let mut bytes = Vec::new();
-                write(&mut bytes);
-                self.letters[shard].push(ShardMail::Deliver { connection, kind, bytes, from });
-            }
-        }
-    }
-
-    /// Puts a message to a connection of this shard. An event that would overflow the outbox closes the connection instead.
-    pub(super) fn hand_over(&mut self, key: Key, kind: Kind, write: impl FnOnce(&mut Vec<u8>)) {
-        let Some(connection) = self.connections.get_mut(key).filter(|connection| connection.is_open()) else {
-            return;
-        };
-        self.pool.equip(connection);
-        let mark = connection.mark();
-        let format = connection.format();
-        connection.put(format, write);
-        if kind == Kind::Event && connection.unsent() > self.outbox_bytes_max {
-            connection.take_back(mark);
-            return self.too_slow(key);
-        }
-        Self::mark_dirty(&mut self.dirty, connection, key);
-    }
-
-    /// The documented outcome of events for one who does not read them.
-    fn too_slow(&mut self, key: Key) {
-        let text = format!("events for you overflowed outbox_bytes_max = {}", self.outbox_bytes_max);
-        self.fail(key, ErrorCode::TooSlow, &text);
-    }
-
-    /// The session is not in that room any more.
-    fn unseat(&mut self, member: &Member) {
-        match member.home {
-            Home::Here(connection) => {
-                if let Some(session) = self.session(connection) {
-                    session.seats.retain(|seat| seat.number != member.number);
-                }
-            }
-            Home::Elsewhere { shard, connection } => {
-                self.letters[shard].push(ShardMail::Removed { connection, number: member.number });
-            }
-        }
+        self.delivery.post_to_room(self.id, to, mail);
     }
 }

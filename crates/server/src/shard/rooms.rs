@@ -1,320 +1,223 @@
-//! The rooms of a shard: what runs them, and who is in them.
+//! The rooms of a shard: made, called, followed up, and dropped when they end.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use playfield_room::{AnyRoom, Facts, Mail, PlayerId, RoomType};
-use playfield_wire::message::MessageRef;
-use playfield_wire::{ErrorCode, Format};
+use playfield_room::{AnyRoom, Birth, Error, Facts, Mail};
+use playfield_wire::ErrorCode;
 
-use super::outlet::RoomOutlet;
-use super::schedule::Beat;
-use super::{Shard, ShardMail, entropy};
-use crate::slab::{Key, Slab};
+use crate::room_id::RoomId;
+use crate::shard::Shard;
+use crate::shard::entry::Wanted;
+use crate::shard::member::Members;
+use crate::shard::outlet::RoomOutlet;
+use crate::shard::schedule::Beat;
+use crate::shard::slab::{Key, Slab};
 
-/// A room at home on this shard.
-pub(super) struct RoomSlot {
-    pub(super) id: String,
-    pub(super) of: RoomType,
-    pub(super) room: Box<dyn AnyRoom>,
-    pub(super) members: Slab<Member>,
-    pub(super) epoch: u64,
-    /// When it was created; the room's own time counts from here.
-    pub(super) born: Duration,
-    pub(super) ticks: Option<Beat>,
-    pub(super) syncs: Option<Beat>,
-    /// It is to be synced at the end of the turn.
-    pub(super) sync_now: bool,
-    /// Which entry of the schedule counts.
-    scheduled: Option<Duration>,
+/// Names a room within its shard.
+pub(crate) type RoomKey = Key<Hosted>;
+
+/// A room, and what its host keeps beside it.
+pub(crate) struct Hosted {
+    pub(crate) id: RoomId,
+    pub(crate) room_type: u16,
+    pub(crate) room: Box<dyn AnyRoom>,
+    pub(crate) members: Members,
+    /// When it was made. The room's own time counts from here.
+    pub(crate) created: Duration,
+    pub(crate) epoch: u64,
+    ticks: Option<Beat>,
+    syncs: Option<Beat>,
+    /// When the schedule has it.
+    due: Option<Duration>,
+    /// What the directory knows.
     published: Facts,
+    /// It is in the list of rooms to follow up.
     touched: bool,
+    /// Someone joined, and there is no regular sync to make that known.
+    pub(crate) sync_awaited: bool,
+    /// The turn of the last sync that it asked for.
+    synced_on_demand: u64,
 }
 
-/// A session in a room.
-#[derive(Debug)]
-pub(super) struct Member {
-    pub(super) home: Home,
-    pub(super) player: PlayerId,
-    /// The number that the session has for the room.
-    pub(super) number: u32,
-    pub(super) format: Format,
-    pub(super) stage: Stage,
-    /// The version last sent, which the client's copy bears.
-    pub(super) sent: u64,
-    /// The version that the client's copy equals: later than `sent` when nothing changed for this player since.
-    pub(super) equals: u64,
-    /// Events so far.
-    pub(super) sequence: u64,
-    /// It was too slow for a patch, and gets one to now when it has drained.
-    pub(super) late: bool,
-    /// A patch is on its way through another shard, which will say when the next may come.
-    pub(super) in_flight: bool,
-}
-
-/// Where a member's connection is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Home {
-    Here(Key),
-    Elsewhere { shard: usize, connection: Key },
-}
-
-/// How far a member has come.
-#[derive(Debug)]
-pub(super) enum Stage {
-    /// Seated; `joined` and a snapshot go out at the room's next sync, and the events that were raised meanwhile after them.
-    Joining { request: u32, events: Vec<Vec<u8>> },
-    /// In step.
-    Live,
-}
-
-impl Member {
-    pub(super) fn new(home: Home, number: u32, format: Format, stage: Stage) -> Self {
-        Self {
-            home,
-            player: PlayerId(0),
-            number,
-            format,
-            stage,
-            sent: 0,
-            equals: 0,
-            sequence: 0,
-            late: false,
-            in_flight: false,
-        }
-    }
-}
-
-impl RoomSlot {
-    /// The room's own time.
-    fn at(&self, now: Duration) -> Duration {
-        now.saturating_sub(self.born)
-    }
-
-    /// When something is next to be done.
+impl Hosted {
     fn next_due(&self) -> Option<Duration> {
-        let wake = self.room.wake_at().map(|at| self.born + at);
-        let ticks = self.ticks.as_ref().map(Beat::next);
-        let syncs = self.syncs.as_ref().map(Beat::next);
-        wake.into_iter().chain(ticks).chain(syncs).min()
+        let beats = [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];
+        let wake = self.room.wake_at().map(|at| self.created.saturating_add(at));
+        beats.into_iter().chain([wake]).flatten().min()
     }
 }
 
 impl Shard {
-    /// Gives a new room its place and its beat.
-    pub(super) fn house(&mut self, id: String, of: RoomType, room: Box<dyn AnyRoom>) -> Key {
-        self.created += 1;
-        let ticks = Beat::new(self.now, room.tick_hz(), self.created);
-        let syncs = Beat::new(self.now, room.sync_hz(), self.created);
-        let facts = room.facts().clone();
-        self.node.directory.publish(&id, &facts);
-        let slot = RoomSlot {
-            id: id.clone(),
-            of,
-            room,
-            members: Slab::default(),
-            epoch: u64::from_le_bytes(entropy()) >> 11, // every client can hold 53 bits
-            born: self.now,
-            ticks,
-            syncs,
-            sync_now: false,
-            scheduled: None,
-            published: facts,
-            touched: false,
+    /// Makes a room that the directory knows of already.
+    pub(super) fn create_room(&mut self, id: RoomId, wanted: &Wanted) -> Result<RoomKey, Error> {
+        let room_type = &self.delivery.node.room_types[usize::from(wanted.room_type)];
+        let birth = Birth {
+            id: id.to_string(),
+            seed: self.entropy.number(),
+            private: wanted.private,
+            options: &wanted.options,
+            format: wanted.format,
         };
-        let key = self.rooms.insert(slot);
+        self.watch.enters(wanted.room_type);
+        let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
+        let room = made.unwrap_or_else(|_| {
+            log::error!("a room of the type {:?} panicked while it was made", room_type.name);
+            Err(Error::new(ErrorCode::RoomFailed, "the room failed while it was made"))
+        })?;
+
+        let phase = self.schedule.phase();
+        let published = room.facts().clone();
+        self.delivery.node.directory.publish(id, &published);
+        let key = self.rooms.insert(Hosted {
+            id,
+            room_type: wanted.room_type,
+            members: Slab::new(),
+            created: self.now,
+            // It tells this room from all others that had its id, which is none; clients treat it as opaque.
+            epoch: (self.entropy.number() >> 32) + 1,
+            ticks: Beat::new(room.tick_hz(), phase, self.now),
+            syncs: Beat::new(room.sync_hz(), phase, self.now),
+            due: None,
+            published,
+            touched: false,
+            sync_awaited: false,
+            synced_on_demand: 0,
+            room,
+        });
         self.by_id.insert(id, key);
         self.touch(key);
-        key
+        Ok(key)
     }
 
-    /// The room's code ran: it is looked after at the end of the turn.
-    pub(super) fn touch(&mut self, room: Key) {
-        if let Some(slot) = self.rooms.get_mut(room)
-            && !slot.touched
+    /// Calls a room, and notes that it has to be followed up. `None` if it is gone.
+    #[inline]
+    pub(super) fn call<R>(
+        &mut self,
+        key: RoomKey,
+        call: impl FnOnce(&mut dyn AnyRoom, Duration, &mut RoomOutlet<'_>) -> R,
+    ) -> Option<R> {
+        let hosted = self.rooms.get_mut(key)?;
+        self.watch.enters(hosted.room_type);
+        let at = self.now.saturating_sub(hosted.created);
+        let Hosted { room, members, id, .. } = hosted;
+        let mut outlet = RoomOutlet { delivery: &mut self.delivery, members, room: key, id: *id };
+        let result = call(&mut **room, at, &mut outlet);
+        if !hosted.touched {
+            hosted.touched = true;
+            self.touched.push(key);
+        }
+        Some(result)
+    }
+
+    pub(super) fn touch(&mut self, key: RoomKey) {
+        if let Some(hosted) = self.rooms.get_mut(key)
+            && !hosted.touched
         {
-            slot.touched = true;
-            self.touched.push(room);
+            hosted.touched = true;
+            self.touched.push(key);
         }
     }
 
-    /// What is to be done for a room whose code ran.
-    pub(super) fn look_after(&mut self, room: Key) {
-        let Some(slot) = self.rooms.get_mut(room) else { return };
-        slot.touched = false;
-        if slot.sync_now || slot.room.wants_sync() {
-            self.sync_room(room);
-        }
-        let Some(slot) = self.rooms.get_mut(room) else { return };
-        slot.touched = false;
-        if slot.room.is_closed() {
-            return self.bury(room);
-        }
-        self.publish(room);
-        let Some(slot) = self.rooms.get_mut(room) else { return };
-        if let Some(next) = slot.next_due()
-            && slot.scheduled.is_none_or(|scheduled| next < scheduled)
-        {
-            slot.scheduled = Some(next);
-            self.schedule.set(next, room);
+    /// Runs every room that is due: ticks, then what it has timers for, then its sync.
+    pub(super) fn run_due_rooms(&mut self) {
+        while let Some((deadline, key)) = self.schedule.pop(self.now) {
+            let Some(hosted) = self.rooms.get_mut(key) else { continue };
+            hosted.due = None;
+            let late = self.now - deadline;
+            self.delivery.counters.lateness_us_max =
+                self.delivery.counters.lateness_us_max.max(late.as_micros() as u64);
+
+            let count_max = self.delivery.node.config.catch_up_ticks_max;
+            let first = hosted.ticks.as_ref().map_or(0, Beat::number);
+            let ticks = hosted.ticks.as_mut().map_or(0..0, |beat| beat.take(self.now, count_max));
+            let is_sync_due = hosted.syncs.as_mut().is_some_and(|beat| !beat.take(self.now, 1).is_empty());
+            self.delivery.counters.ticks += ticks.end - ticks.start;
+            self.delivery.counters.ticks_skipped += ticks.start - first;
+            for number in ticks {
+                self.call(key, |room, at, out| {
+                    if !room.is_closed() {
+                        room.tick(at, number, out);
+                    }
+                });
+            }
+            self.call(key, |room, at, out| {
+                if !room.is_closed() && room.wake_at().is_some_and(|due| due <= at) {
+                    room.wake(at, out);
+                }
+            });
+            if is_sync_due {
+                self.sync_room(key);
+            }
         }
     }
 
-    /// Tells the directory what others may know of a room, if that changed.
-    pub(super) fn publish(&mut self, room: Key) {
-        if let Some(slot) = self.rooms.get_mut(room)
-            && *slot.room.facts() != slot.published
-        {
-            slot.published.clone_from(slot.room.facts());
-            self.node.directory.publish(&slot.id, &slot.published);
-        }
-    }
-
-    fn bury(&mut self, room: Key) {
-        if let Some(slot) = self.rooms.remove(room) {
-            self.by_id.remove(&slot.id);
-            self.node.directory.remove(&slot.id);
-        }
-    }
-
-    /// Runs what is due in a room: timers, then ticks, then a sync.
-    pub(super) fn run_due(&mut self, scheduled: Duration, room: Key) {
-        let now = self.now;
-        let most = self.node.config.catch_up_ticks_max;
-        let Some(slot) = self.rooms.get_mut(room).filter(|slot| slot.scheduled == Some(scheduled)) else {
-            return;
+    /// Gives a room what came for it from elsewhere than its players.
+    pub(super) fn mail_to_room(&mut self, id: RoomId, mail: Mail) {
+        let Some(&key) = self.by_id.get(&id) else {
+            let text = || Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"));
+            return self.delivery.undeliverable(mail, text);
         };
-        slot.scheduled = None;
-        let late = now.saturating_sub(scheduled).as_micros() as u64;
-        self.net.stats.late_us_max = self.net.stats.late_us_max.max(late);
-        let at = slot.at(now);
-        if slot.room.wake_at().is_some_and(|wake| wake <= at) {
-            let (inside, mut outlet) = RoomOutlet::split(slot, room, &mut self.net, &self.node);
-            inside.wake(at, &mut outlet);
-        }
-        if let Some(beat) = &mut slot.ticks {
-            let (due, skipped) = beat.take_due(now, most);
-            self.net.stats.ticks_skipped += skipped;
-            for number in due {
-                self.net.stats.ticks += 1;
-                let (inside, mut outlet) = RoomOutlet::split(slot, room, &mut self.net, &self.node);
-                inside.tick(at, number, &mut outlet);
-            }
-        }
-        if let Some(beat) = &mut slot.syncs {
-            let (due, _) = beat.take_due(now, 1);
-            slot.sync_now |= !due.is_empty();
-        }
-        // The sync itself, and when the room is next due, are seen to at once, so that rooms take their turns.
-        self.look_after(room);
+        self.call(key, |room, at, out| room.mail(at, mail, out));
     }
 
-    /// A player's message.
-    pub(super) fn message(
-        &mut self,
-        room: Key,
-        player: PlayerId,
-        message: &MessageRef<'_>,
-        payload: &[u8],
-        request: Option<u32>,
-    ) {
-        let now = self.now;
-        let Some(slot) = self.rooms.get_mut(room) else { return };
-        let at = slot.at(now);
-        let (inside, mut outlet) = RoomOutlet::split(slot, room, &mut self.net, &self.node);
-        inside.message(at, player, message, payload, request, &mut outlet);
-        self.touch(room);
-    }
-
-    /// A message of a member whose connection is elsewhere.
-    pub(super) fn message_from_elsewhere(
-        &mut self,
-        room: Key,
-        member: u64,
-        message: &MessageRef<'_>,
-        payload: &[u8],
-        request: Option<u32>,
-    ) {
-        let player = self
-            .rooms
-            .get(room)
-            .and_then(|slot| slot.members.get(Key::from_bits(member)))
-            .map(|member| member.player);
-        if let Some(player) = player {
-            self.message(room, player, message, payload, request);
-        }
-    }
-
-    /// A member's session left, or is gone.
-    pub(super) fn member_left(&mut self, room: Key, member: u64) {
-        let now = self.now;
-        let Some(slot) = self.rooms.get_mut(room) else { return };
-        let Some(member) = slot.members.remove(Key::from_bits(member)) else { return };
-        let at = slot.at(now);
-        let (inside, mut outlet) = RoomOutlet::split(slot, room, &mut self.net, &self.node);
-        inside.leave(at, member.player, &mut outlet);
-        self.touch(room);
-    }
-
-    pub(super) fn room_mail(&mut self, room: Key, mail: Mail) {
-        let now = self.now;
-        let Some(slot) = self.rooms.get_mut(room) else { return self.answer_for_nobody(mail) };
-        let at = slot.at(now);
-        let (inside, mut outlet) = RoomOutlet::split(slot, room, &mut self.net, &self.node);
-        inside.mail(at, mail, &mut outlet);
-        self.touch(room);
-    }
-
-    pub(super) fn room_mail_by_id(&mut self, id: &str, mail: Mail) {
-        match self.by_id.get(id) {
-            Some(&room) => self.room_mail(room, mail),
-            None => self.answer_for_nobody(mail),
-        }
-    }
-
-    /// Whoever asks a room that is gone is told so.
-    fn answer_for_nobody(&mut self, mail: Mail) {
-        if let Mail::Asked { from, ask, .. } = mail
-            && let Ok(place) = self.node.directory.find(&from)
-        {
-            let error = playfield_room::Error::new(ErrorCode::RoomNotFound, "the room has ended");
-            let mail = Mail::Answered { ask, reply: Err(error) };
-            self.net.letters[place.shard].push(ShardMail::ToRoom { id: from, mail });
-        }
-    }
-
-    /// The node ends: rooms are closed, clients are told.
-    pub(super) fn end_all(&mut self) {
-        self.ending = true;
-        let now = self.now;
-        let rooms: Vec<Key> = self.rooms.keys().collect();
-        for room in rooms {
-            if let Some(slot) = self.rooms.get_mut(room) {
-                let at = slot.at(now);
-                let (inside, mut outlet) = RoomOutlet::split(slot, room, &mut self.net, &self.node);
-                inside.close(at, ErrorCode::RoomClosed, "the server is shutting down", &mut outlet);
-                self.bury(room);
-            }
-        }
-        let connections: Vec<Key> = self.net.connections.keys().collect();
-        for key in connections {
-            let said_hello =
-                self.net.connections.get(key).is_some_and(|connection| connection.session.is_some());
-            if said_hello {
-                let format = self.net.connections.get(key).map_or(Format::Packed, super::Connection::format);
-                self.net.goodbye(key, format, ErrorCode::ShuttingDown, "the server is shutting down");
-            } else {
-                self.net.finish(key);
+    /// Delivers what rooms of this shard sent to each other. What they send in turn waits for the next turn.
+    pub(super) fn deliver_local_mail(&mut self) {
+        for _ in 0..self.delivery.local_mail.len() {
+            if let Some((to, mail)) = self.delivery.local_mail.pop_front() {
+                self.mail_to_room(to, mail);
             }
         }
     }
 
-    /// How long clients have to take their goodbyes.
-    pub(crate) fn shutdown_timeout(&self) -> Duration {
-        Duration::from_millis(self.node.config.shutdown_timeout_ms)
+    /// Follows up every room that was called: the directory learns what changed, a wanted sync is made, and a room
+    /// that ended is dropped. Connections that can't be kept are closed on the way, which calls rooms again.
+    pub(super) fn settle(&mut self) {
+        loop {
+            while let Some((connection, code, text)) = self.delivery.doomed.pop() {
+                self.fail(connection, code, &text);
+            }
+            let Some(key) = self.touched.pop() else { break };
+            self.settle_room(key);
+        }
     }
 
-    /// The node ends, and everyone here has been seen off.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.ending && self.net.connections.len() == 0
+    fn settle_room(&mut self, key: RoomKey) {
+        let Some(hosted) = self.rooms.get_mut(key) else { return };
+        hosted.touched = false;
+        if hosted.room.is_closed() {
+            return self.drop_room(key);
+        }
+        if *hosted.room.facts() != hosted.published {
+            hosted.published.clone_from(hosted.room.facts());
+            self.delivery.node.directory.publish(hosted.id, &hosted.published);
+        }
+        // Once a turn, or a room that always wants one would never let go.
+        let wants_sync = hosted.sync_awaited || hosted.room.wants_sync();
+        let sync_now = wants_sync && hosted.synced_on_demand != self.turn;
+        let due = if wants_sync && !sync_now { Some(self.now) } else { hosted.next_due() };
+        self.schedule.change(key, hosted.due, due);
+        hosted.due = due;
+        if sync_now {
+            hosted.synced_on_demand = self.turn;
+            hosted.sync_awaited = false;
+            self.sync_room(key);
+        }
+    }
+
+    fn drop_room(&mut self, key: RoomKey) {
+        // A room that ended took its players out. Should it have left one, they must not wait for ever.
+        let why = Error::new(ErrorCode::RoomClosed, "the room ended");
+        let left: Vec<_> = self.rooms.get(key).map(|hosted| hosted.members.keys()).unwrap_or_default();
+        for member in left {
+            self.call(key, |_, _, out| {
+                playfield_room::Outlet::removed(out, crate::shard::member::link(member), &why);
+            });
+        }
+        if let Some(hosted) = self.rooms.remove(key) {
+            self.schedule.change(key, hosted.due, None);
+            self.by_id.remove(&hosted.id);
+            self.delivery.node.directory.remove(hosted.id);
+        }
     }
 }

@@ -1,103 +1,159 @@
-//! Which room is due when.
+//! When rooms tick and sync: at absolute times, spread over the period, so that rooms neither drift nor bunch together.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::slab::Key;
+use crate::shard::rooms::RoomKey;
 
-/// Rooms in the order in which they are due. A room that is due earlier than was said is entered again; it knows which entry counts.
+/// Which room is due next.
 #[derive(Default)]
-pub(super) struct Schedule(BinaryHeap<Reverse<(Duration, Key)>>);
+pub(crate) struct Schedule {
+    due: BTreeSet<(Duration, RoomKey)>,
+    given: u32,
+}
 
 impl Schedule {
-    pub(super) fn set(&mut self, at: Duration, room: Key) {
-        self.0.push(Reverse((at, room)));
+    /// A place in the period for the next room, as a fraction of 2^32. Multiples of the golden ratio fill the period
+    /// evenly, however many there are.
+    pub(crate) fn phase(&mut self) -> u32 {
+        self.given = self.given.wrapping_add(1);
+        self.given.wrapping_mul(0x9E37_79B9)
     }
 
-    pub(super) fn next(&self) -> Option<Duration> {
-        self.0.peek().map(|Reverse((at, _))| *at)
+    /// Moves a room from one time to another.
+    pub(crate) fn change(&mut self, room: RoomKey, from: Option<Duration>, to: Option<Duration>) {
+        if from == to {
+            return;
+        }
+        if let Some(from) = from {
+            self.due.remove(&(from, room));
+        }
+        if let Some(to) = to {
+            self.due.insert((to, room));
+        }
     }
 
-    pub(super) fn take_due(&mut self, now: Duration) -> Option<(Duration, Key)> {
-        self.0.peek().filter(|Reverse((at, _))| *at <= now)?;
-        self.0.pop().map(|Reverse(entry)| entry)
+    /// Takes out the room that is most overdue.
+    pub(crate) fn pop(&mut self, now: Duration) -> Option<(Duration, RoomKey)> {
+        if self.due.first()?.0 > now {
+            return None;
+        }
+        self.due.pop_first()
+    }
+
+    pub(crate) fn next(&self) -> Option<Duration> {
+        self.due.first().map(|&(deadline, _)| deadline)
     }
 }
 
-/// A beat on absolute deadlines: the k-th is at `start + k · period`, however late the ones before it were.
+/// A rate, as a series of absolute times. They are counted from 1, and computed from the first, so they never drift.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Beat {
-    start: Duration,
-    period: Duration,
-    /// The last one that was done, or skipped.
-    done: u64,
+pub(crate) struct Beat {
+    hz: u32,
+    first: Duration,
+    /// The next one's number.
+    next: u64,
 }
 
 impl Beat {
-    /// `hz` beats a second. Rooms begin at points of the period that lie as far apart as they can, whatever their number: the `nth` at
-    /// the fraction n·φ of it (φ: the golden ratio).
-    pub(super) fn new(now: Duration, hz: u32, nth: u64) -> Option<Self> {
-        let period = Duration::from_secs(1).checked_div(hz)?;
-        let fraction = (nth as f64 * 0.618_033_988_749_894_9).fract();
-        Some(Self { start: now + period.mul_f64(fraction), period, done: 0 })
+    /// Starts after `now`, at the given phase of the period; `None` for a rate of 0.
+    pub(crate) fn new(hz: u32, phase: u32, now: Duration) -> Option<Self> {
+        let period = 1_000_000_000_u128.checked_div(u128::from(hz))?.max(1);
+        let offset = (period * u128::from(phase)) >> 32;
+        let periods = (now.as_nanos() + period - offset) / period;
+        let first = Duration::from_nanos((periods * period + offset) as u64);
+        Some(Self { hz, first, next: 1 })
+    }
+
+    /// The number of the next one.
+    pub(crate) fn number(&self) -> u64 {
+        self.next
     }
 
     /// When the next one is due.
-    pub(super) fn next(&self) -> Duration {
-        self.at(self.done + 1)
+    pub(crate) fn deadline(&self) -> Duration {
+        let (periods, hz) = (self.next - 1, u64::from(self.hz));
+        let nanoseconds = (periods % hz) * 1_000_000_000 / hz;
+        self.first + Duration::new(periods / hz, nanoseconds as u32)
     }
 
-    /// The beats that are due, at most `most` of them; the rest counts as done. The second number says how many were skipped.
-    pub(super) fn take_due(&mut self, now: Duration, most: u64) -> (std::ops::RangeInclusive<u64>, u64) {
-        let due = (now.saturating_sub(self.start).as_nanos() / self.period.as_nanos()) as u64;
-        let first = (self.done + 1).max((due + 1).saturating_sub(most));
-        let skipped = if due > self.done { first - self.done - 1 } else { 0 };
-        self.done = self.done.max(due);
-        (first..=due, skipped)
-    }
-
-    fn at(&self, number: u64) -> Duration {
-        let nanos = self.period.as_nanos() * u128::from(number);
-        self.start + Duration::new((nanos / 1_000_000_000) as u64, (nanos % 1_000_000_000) as u32)
+    /// The numbers that are due, at most the last `count_max` of them. The others are skipped.
+    pub(crate) fn take(&mut self, now: Duration, count_max: u64) -> std::ops::Range<u64> {
+        if self.deadline() > now {
+            return self.next..self.next;
+        }
+        let first = self.next;
+        let elapsed = now - self.first;
+        let hz = u64::from(self.hz);
+        // Rounding in `deadline` is downwards, so the count may be one short, never one over.
+        let mut reached = elapsed.as_secs() * hz + u64::from(elapsed.subsec_nanos()) * hz / 1_000_000_000 + 1;
+        self.next = reached + 1;
+        if self.deadline() <= now {
+            reached += 1;
+            self.next += 1;
+        }
+        let end = reached + 1;
+        first.max(end.saturating_sub(count_max))..end
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
 
-    const fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
+    use super::{Beat, Schedule};
+    use crate::shard::slab::Key;
+
+    const fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
     }
 
     #[test]
-    fn a_late_beat_does_not_move_the_next() {
-        let mut beat = Beat::new(ms(1_000), 20, 0).unwrap();
-        assert_eq!(beat.next(), ms(1_050));
-        assert_eq!(beat.take_due(ms(1_049), 5).0.count(), 0);
-        assert_eq!(beat.take_due(ms(1_090), 5), (1..=1, 0));
-        assert_eq!(beat.next(), ms(1_100));
-    }
-
-    #[test]
-    fn what_is_past_the_cap_is_skipped_and_stays_skipped() {
-        let mut beat = Beat::new(ms(0), 20, 0).unwrap();
-        assert_eq!(beat.take_due(ms(1_000), 5), (16..=20, 15));
-        assert_eq!(beat.next(), ms(1_050));
+    fn the_room_that_is_most_overdue_comes_first() {
+        let mut schedule = Schedule::default();
+        let (a, b) = (Key::from_bits(1), Key::from_bits(2));
+        schedule.change(a, None, Some(ms(30)));
+        schedule.change(b, None, Some(ms(20)));
+        assert_eq!((schedule.next(), schedule.pop(ms(19))), (Some(ms(20)), None));
+        schedule.change(a, Some(ms(30)), Some(ms(10)));
+        assert_eq!(schedule.pop(ms(25)), Some((ms(10), a)));
+        assert_eq!(schedule.pop(ms(25)), Some((ms(20), b)));
+        assert_eq!((schedule.next(), schedule.pop(ms(1000))), (None, None));
     }
 
     #[test]
     fn rooms_are_spread_over_the_period() {
-        let mut starts: Vec<u64> =
-            (0..50).map(|nth| Beat::new(ms(0), 20, nth).unwrap().start.as_micros() as u64).collect();
-        starts.sort_unstable();
-        let widest = starts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
-        assert!(widest < 3 * 50_000 / 50, "{widest}");
+        let mut schedule = Schedule::default();
+        let mut deadlines: Vec<Duration> =
+            (0..50).map(|_| Beat::new(20, schedule.phase(), ms(1000)).unwrap().deadline()).collect();
+        deadlines.sort_unstable();
+        assert!(deadlines.iter().all(|&at| at > ms(1000) && at <= ms(1050)), "{deadlines:?}");
+        let widest = deadlines.windows(2).map(|pair| pair[1] - pair[0]).max();
+        assert!(widest < Some(ms(3)), "50 rooms in 50 ms: {widest:?}");
     }
 
     #[test]
-    fn a_room_that_never_beats_has_no_beat() {
-        assert!(Beat::new(ms(0), 0, 0).is_none());
+    fn beats_do_not_drift() {
+        for hz in [1, 3, 7, 20, 30, 60, 128] {
+            let mut beat = Beat::new(hz, 12_345, ms(17)).unwrap();
+            let first = beat.deadline();
+            for number in 1..=u64::from(hz) * 60 {
+                let now = beat.deadline();
+                assert_eq!(beat.take(now, 5), number..number + 1, "{hz}");
+            }
+            assert_eq!(beat.deadline() - first, ms(60_000), "{hz}");
+        }
+        assert!(Beat::new(0, 0, ms(0)).is_none());
+    }
+
+    #[test]
+    fn only_so_many_are_made_up_for() {
+        let mut beat = Beat::new(10, 0, ms(0)).unwrap();
+        let first = beat.deadline();
+        assert_eq!(beat.take(first - Duration::from_nanos(1), 5), 1..1);
+        assert_eq!(beat.take(first + ms(250), 5), 1..4);
+        assert_eq!(beat.take(first + ms(1250), 5), 9..14);
+        assert_eq!(beat.take(first + ms(1250), 5), 14..14);
+        assert_eq!(beat.deadline(), first + ms(1300));
     }
 }

@@ -1,164 +1,158 @@
-//! Keeping copies in step.
+//! The way of a sync to the players: the one path that is walked for every player, twenty times a second.
 
-use playfield_wire::server::{write_patch, write_snapshot};
+use playfield_room::AnyRoom;
+use playfield_wire::server::{self, ServerMessage};
 
-use super::mail::{RoomAddress, ShardMail};
-use super::outlet::{Kind, RoomOutlet};
-use super::rooms::{Home, Member, RoomSlot, Stage};
-use super::{Net, Shard, join};
-use crate::slab::Key;
+use crate::shard::Shard;
+use crate::shard::connection::ConnectionKey;
+use crate::shard::member::{Entering, Member, MemberKey, MemberOutlet, Standing};
+use crate::shard::outlet::Delivery;
+use crate::shard::rooms::{Hosted, RoomKey};
 
 impl Shard {
-    /// Syncs a room, and sends each member what changed for it.
-    pub(super) fn sync_room(&mut self, room: Key) {
-        let now = self.now;
-        let Some(slot) = self.rooms.get_mut(room) else { return };
-        slot.sync_now = false;
-        let at = now.saturating_sub(slot.born);
-        let (inside, mut outlet) = RoomOutlet::split(slot, room, &mut self.net, &self.node);
-        inside.sync(at, &mut outlet);
-        if slot.room.is_closed() {
-            return;
+    /// Syncs a room, and gives every member what it lacks.
+    pub(super) fn sync_room(&mut self, key: RoomKey) {
+        self.call(key, |room, at, out| {
+            if !room.is_closed() {
+                room.sync(at, out);
+            }
+        });
+        let Some(hosted) = self.rooms.get_mut(key) else { return };
+        self.delivery.counters.syncs += 1;
+        let version = hosted.room.version();
+        let Hosted { room, members, id, room_type, epoch, .. } = hosted;
+        for (member_key, member) in members.iter_mut() {
+            let place = (key, member_key);
+            match &mut member.standing {
+                Standing::Live => patch(&mut self.delivery, place, member, &mut **room, version),
+                Standing::Entering(entering) if entering.seated => {
+                    let entering = std::mem::replace(entering, Box::new(Entering::default()));
+                    member.standing = Standing::Live;
+                    let room_type = &self.delivery.node.room_types[usize::from(*room_type)];
+                    let joined = ServerMessage::Joined {
+                        request: entering.request,
+                        room: member.number,
+                        id: id.as_str().into(),
+                        room_type: room_type.name.clone().into(),
+                        player: member.player.0,
+                        epoch: *epoch,
+                        tick_hz: room.tick_hz(),
+                        sync_hz: room.sync_hz(),
+                        fingerprint: room_type.fingerprint,
+                    };
+                    self.delivery.send(place, member, &joined);
+                    if let MemberOutlet::Here(connection) = member.outlet {
+                        mark_joined(&mut self.delivery, connection, member.number);
+                    }
+                    snapshot(&mut self.delivery, place, member, &mut **room, *epoch);
+                    for event in entering.events {
+                        self.delivery.event(place, member, event.header, &event.payload);
+                    }
+                }
+                // Only while its own join is being asked for, and no sync runs then.
+                Standing::Entering(_) => {}
+            }
         }
-        let mut members = std::mem::take(&mut slot.members);
-        for (key, member) in members.iter_mut() {
-            self.net.bring_up(slot, room, key, member);
-        }
-        slot.members = members;
-        // A view may have panicked: the room says so at its next call, which is to come soon.
-        self.touch_if_failed(room);
     }
 
-    /// A member that was too slow has drained: one patch brings it from where it is to now.
-    pub(super) fn catch_up(&mut self, room: Key, member: u64) {
-        let key = Key::from_bits(member);
-        let Some(slot) = self.rooms.get_mut(room) else { return };
-        let mut members = std::mem::take(&mut slot.members);
-        if let Some(member) = members.get_mut(key).filter(|member| member.late) {
-            member.late = false;
-            self.net.bring_up(slot, room, key, member);
+    /// Gives a member whose earlier output went out what it missed meanwhile: one patch to now.
+    pub(super) fn catch_up(&mut self, room: RoomKey, key: MemberKey) {
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let Some(member) = hosted.members.get_mut(key) else { return };
+        if std::mem::take(&mut member.lagging) && matches!(member.standing, Standing::Live) {
+            let version = hosted.room.version();
+            patch(&mut self.delivery, (room, key), member, &mut *hosted.room, version);
         }
-        slot.members = members;
     }
 
-    /// The shard of a member's connection takes the next patch.
-    pub(super) fn credit(&mut self, room: Key, member: u64) {
-        if let Some(member) =
-            self.rooms.get_mut(room).and_then(|slot| slot.members.get_mut(Key::from_bits(member)))
-        {
-            member.in_flight = false;
-        }
-        self.catch_up(room, member);
-    }
-
-    /// A client's copy is not what it should be: it begins again from a snapshot.
-    pub(super) fn begin_again(&mut self, room: Key, member: u64) {
-        let key = Key::from_bits(member);
-        let Some(slot) = self.rooms.get_mut(room) else { return };
-        let mut members = std::mem::take(&mut slot.members);
-        if let Some(member) = members.get_mut(key).filter(|member| matches!(member.stage, Stage::Live)) {
-            member.sent = 0;
-            self.net.bring_up(slot, room, key, member);
-        }
-        slot.members = members;
-    }
-
-    fn touch_if_failed(&mut self, room: Key) {
-        let failed = self
-            .rooms
-            .get(room)
-            .is_some_and(|slot| slot.room.wake_at().is_some_and(|wake| slot.born + wake <= self.now));
-        if failed {
-            self.touch(room);
+    /// Sends a member a snapshot because it asked for one.
+    pub(super) fn resync(&mut self, room: RoomKey, key: MemberKey) {
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        if let Some(member) = hosted.members.get_mut(key) {
+            snapshot(&mut self.delivery, (room, key), member, &mut *hosted.room, hosted.epoch);
         }
     }
 }
 
-impl Net {
-    /// Sends a member what takes its copy to the room's version, unless it has not taken what was sent before.
-    fn bring_up(&mut self, slot: &mut RoomSlot, room: Key, key: Key, member: &mut Member) {
-        if self.is_slow(member) {
-            member.late = true;
-            self.stats.conflated += 1;
-            return;
-        }
-        let from = (RoomAddress { shard: self.shard, room }, key.to_bits());
-        let version = slot.room.version();
-        if member.sent > 0 {
-            self.patch(slot, from, member, version);
-            return;
-        }
-        let (format, number, player) = (member.format, member.number, member.player);
-        let stage = std::mem::replace(&mut member.stage, Stage::Live);
-        if let Stage::Joining { request, .. } = &stage {
-            let joined = join::joined(*request, member, slot);
-            self.send_to(member, from, Kind::Notice, |out| joined.encode(format, out));
-        }
-        let epoch = slot.epoch;
-        self.send_to(member, from, Kind::State, |out| {
-            write_snapshot(format, out, number, epoch, version, |body| {
-                slot.room.snapshot(player, format, body);
+/// Sends the patch from what the member has to `version`, if anything changed that it sees. While earlier output is
+/// on its way nothing is sent, and later there will be one patch instead of many.
+#[inline]
+fn patch(
+    delivery: &mut Delivery,
+    place: (RoomKey, MemberKey),
+    member: &mut Member,
+    room: &mut dyn AnyRoom,
+    version: u64,
+) {
+    if member.clean >= version {
+        return;
+    }
+    let (dialect, format, number) = (member.dialect, member.dialect.format, member.number);
+    let (player, sent, clean) = (member.player, member.sent, member.clean);
+    let mut write = |out: &mut Vec<u8>| {
+        let mut changed = false;
+        dialect.write_with(out, |out| {
+            server::write_patch(format, out, number, sent, version, |out| {
+                changed = room.patch(player, clean, format, out);
             });
         });
-        self.stats.patches += 1;
-        member.sent = version;
-        member.equals = version;
-        member.in_flight = matches!(member.home, Home::Elsewhere { .. });
-        if let Stage::Joining { events, .. } = stage {
-            // What was raised before the member was told that it is in.
-            for event in events {
-                self.send_to(member, from, Kind::Event, |out| out.extend_from_slice(&event));
+        changed
+    };
+    let written = match &mut member.outlet {
+        MemberOutlet::Here(connection) => delivery.connections.append_unless_blocked(*connection, write),
+        MemberOutlet::Elsewhere(session) if session.in_flight > 0 => None,
+        MemberOutlet::Elsewhere(session) => {
+            let start = session.out.len();
+            let changed = write(&mut session.out);
+            if !changed {
+                session.out.truncate(start);
+            } else if start == 0 {
+                delivery.remote_dirty.push(place);
             }
+            Some(changed)
         }
-    }
-
-    fn is_slow(&self, member: &Member) -> bool {
-        match member.home {
-            Home::Here(connection) => self.connections.get(connection).is_some_and(|to| to.blocked),
-            Home::Elsewhere { .. } => member.in_flight,
-        }
-    }
-
-    /// One patch from what the member's copy equals to now; nothing, if nothing changed for it.
-    fn patch(&mut self, slot: &mut RoomSlot, from: (RoomAddress, u64), member: &mut Member, version: u64) {
-        let Member { format, number, player, sent, equals, .. } = *member;
-        let room = &mut slot.room;
-        let mut any = false;
-        let mut write = |out: &mut Vec<u8>| {
-            write_patch(format, out, number, sent, version, |body| {
-                any = room.patch(player, equals, format, body);
-            });
-        };
-        match member.home {
-            Home::Here(key) => {
-                let Some(to) = self.connections.get_mut(key).filter(|to| to.is_open()) else { return };
-                self.pool.equip(to);
-                let mark = to.mark();
-                to.put(format, write);
-                if any {
-                    Self::mark_dirty(&mut self.dirty, to, key);
-                } else {
-                    to.take_back(mark);
-                }
-            }
-            Home::Elsewhere { shard, connection } => {
-                let mut bytes = Vec::new();
-                write(&mut bytes);
-                if any {
-                    self.letters[shard].push(ShardMail::Deliver {
-                        connection,
-                        kind: Kind::State,
-                        bytes,
-                        from,
-                    });
-                    member.in_flight = true;
-                }
-            }
-        }
-        member.equals = version;
-        if any {
+    };
+    match written {
+        Some(true) => {
             member.sent = version;
-            self.stats.patches += 1;
+            member.clean = version;
+            delivery.counters.patches += 1;
+            delivery.connections.messages_out += 1;
         }
+        // The client's copy equals this version too, but the client does not know.
+        Some(false) => member.clean = version,
+        None => {
+            member.lagging = true;
+            delivery.counters.conflated += 1;
+        }
+    }
+}
+
+fn snapshot(
+    delivery: &mut Delivery,
+    place: (RoomKey, MemberKey),
+    member: &mut Member,
+    room: &mut dyn AnyRoom,
+    epoch: u64,
+) {
+    let (number, player, version) = (member.number, member.player, room.version());
+    member.sent = version;
+    member.clean = version;
+    member.lagging = false;
+    delivery.write(place, member, |dialect, out| {
+        let format = dialect.format;
+        dialect.write_with(out, |out| {
+            server::write_snapshot(format, out, number, epoch, version, |out| {
+                room.snapshot(player, format, out);
+            });
+        });
+    });
+}
+
+/// From here on the session may speak to the room.
+fn mark_joined(delivery: &mut Delivery, connection: ConnectionKey, number: u32) {
+    let session = delivery.connections.session_mut(connection);
+    if let Some(room) = session.and_then(|session| session.room_mut(number)) {
+        room.request = None;
     }
 }

@@ -1,85 +1,100 @@
-//! Connections that say nothing.
+//! When to look at a connection again: a wheel of deadlines, at constant cost for each.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use playfield_websocket::Opcode;
-use playfield_wire::ErrorCode;
-use playfield_wire::server::ServerMessage;
+use crate::shard::connection::ConnectionKey;
 
-use super::connection::{End, Transport};
-use super::{Action, Shard};
-use crate::slab::Key;
+const SLOTS: u64 = 256;
 
-/// When connections are next to be looked at. What comes meanwhile moves nothing here: when the time is there, the connection says when it
-/// was last heard, and is put back. So a message costs nothing, and no scan is needed.
-#[derive(Default)]
-pub(super) struct Timeouts(BinaryHeap<Reverse<(Duration, Key)>>);
+/// Deadlines by slots of time. A deadline is met late by at most one slot, never early; one beyond the wheel's turn
+/// comes up at its end, for whoever set it to see that it is not due, and to set it again.
+pub(crate) struct Timeouts {
+    slots: Vec<Vec<ConnectionKey>>,
+    slot: Duration,
+    /// How many slots are behind us.
+    passed: u64,
+    waiting: usize,
+}
 
 impl Timeouts {
-    pub(super) fn set(&mut self, at: Duration, key: Key) {
-        self.0.push(Reverse((at, key)));
+    /// A wheel whose slots are as long as `slot`, or a millisecond if that is longer.
+    pub(crate) fn new(slot: Duration) -> Self {
+        let slots = (0..SLOTS).map(|_| Vec::new()).collect();
+        Self { slots, slot: slot.max(Duration::from_millis(1)), passed: 0, waiting: 0 }
     }
 
-    pub(super) fn next(&self) -> Option<Duration> {
-        self.0.peek().map(|Reverse((at, _))| *at)
+    pub(crate) fn set(&mut self, deadline: Duration, connection: ConnectionKey) {
+        let slot = deadline.as_nanos().div_ceil(self.slot.as_nanos());
+        let slot = u64::try_from(slot).unwrap_or(u64::MAX).clamp(self.passed + 1, self.passed + SLOTS - 1);
+        self.slots[(slot % SLOTS) as usize].push(connection);
+        self.waiting += 1;
     }
 
-    fn take_due(&mut self, now: Duration) -> Option<Key> {
-        self.0.peek().filter(|Reverse((at, _))| *at <= now)?;
-        self.0.pop().map(|Reverse((_, key))| key)
+    /// Moves all connections whose time has come to `due`.
+    pub(crate) fn expire(&mut self, now: Duration, due: &mut Vec<ConnectionKey>) {
+        let reached = (now.as_nanos() / self.slot.as_nanos()) as u64;
+        let turn_ends = self.passed.saturating_add(SLOTS);
+        for slot in self.passed + 1..=reached.min(turn_ends) {
+            due.append(&mut self.slots[(slot % SLOTS) as usize]);
+        }
+        self.passed = self.passed.max(reached);
+        self.waiting -= due.len();
+    }
+
+    /// When there may be something due.
+    pub(crate) fn next(&self) -> Option<Duration> {
+        let slots = u32::try_from(self.passed + 1).unwrap_or(u32::MAX);
+        (self.waiting > 0).then(|| self.slot.saturating_mul(slots))
     }
 }
 
-impl Shard {
-    /// Looks at the connections whose time has come.
-    pub(super) fn check_timeouts(&mut self) {
-        while let Some(key) = self.net.timeouts.take_due(self.now) {
-            self.check_timeout(key);
-        }
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{SLOTS, Timeouts};
+    use crate::shard::slab::Key;
+
+    const fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
     }
 
-    fn check_timeout(&mut self, key: Key) {
-        let now = self.now;
-        let hello = Duration::from_millis(self.node.config.hello_timeout_ms);
-        let heartbeat = Duration::from_millis(self.node.config.heartbeat_ms);
-        let Some(connection) = self.net.connections.get(key) else { return };
-        match connection.end {
-            End::Flushing(deadline) | End::Lingering(deadline) => {
-                if deadline <= now {
-                    self.net.actions.push(Action::Close(key));
-                }
-                return;
-            }
-            End::Open => {}
+    fn due(timeouts: &mut Timeouts, now: Duration) -> Vec<u64> {
+        let mut due = Vec::new();
+        timeouts.expire(now, &mut due);
+        due.into_iter().map(Key::bits).collect()
+    }
+
+    #[test]
+    fn deadlines_are_met_late_by_at_most_a_slot() {
+        let mut timeouts = Timeouts::new(ms(10));
+        for (deadline, connection) in [(25, 1), (30, 2), (31, 3), (0, 4)] {
+            timeouts.set(ms(deadline), Key::from_bits(connection));
         }
-        if connection.session.is_none() {
-            let deadline = connection.born + hello;
-            if deadline > now {
-                self.net.timeouts.set(deadline, key);
-            } else if matches!(connection.transport, Transport::Unknown | Transport::Http) {
-                self.net.finish(key);
-            } else {
-                let text = format!("no hello within hello_timeout_ms = {}", hello.as_millis());
-                self.net.fail(key, ErrorCode::Timeout, &text);
-            }
-            return;
+        assert_eq!(timeouts.next(), Some(ms(10)));
+        assert!(due(&mut timeouts, ms(9)).is_empty());
+        assert_eq!(due(&mut timeouts, ms(29)), [4]);
+        assert_eq!(due(&mut timeouts, ms(30)), [1, 2]);
+        assert_eq!(due(&mut timeouts, ms(40)), [3]);
+        assert_eq!(timeouts.next(), None);
+    }
+
+    #[test]
+    fn a_deadline_beyond_the_turn_comes_up_at_its_end() {
+        let mut timeouts = Timeouts::new(ms(10));
+        timeouts.set(ms(1_000_000), Key::from_bits(1));
+        assert!(due(&mut timeouts, ms(10 * (SLOTS - 2))).is_empty());
+        assert_eq!(due(&mut timeouts, ms(10 * (SLOTS - 1))), [1]);
+    }
+
+    #[test]
+    fn a_leap_in_time_loses_nothing() {
+        let mut timeouts = Timeouts::new(ms(10));
+        for connection in 0..100 {
+            timeouts.set(ms(20 * connection), Key::from_bits(connection));
         }
-        let silent = now.saturating_sub(connection.heard);
-        let heard = connection.heard;
-        if silent >= 2 * heartbeat {
-            let text = format!("nothing was heard of you for twice heartbeat_ms = {}", heartbeat.as_millis());
-            self.net.fail(key, ErrorCode::Timeout, &text);
-        } else if silent >= heartbeat / 2 {
-            if matches!(connection.transport, Transport::WebSocket(_)) {
-                self.net.put_control(key, Opcode::Ping, &[]);
-            } else {
-                self.net.say(key, &ServerMessage::Ping { nonce: 0 });
-            }
-            self.net.timeouts.set((now + heartbeat / 2).min(heard + 2 * heartbeat), key);
-        } else {
-            self.net.timeouts.set(heard + heartbeat / 2, key);
-        }
+        assert_eq!(due(&mut timeouts, ms(3_600_000)).len(), 100);
+        timeouts.set(ms(3_600_001), Key::from_bits(1));
+        assert_eq!(due(&mut timeouts, ms(3_600_010)), [1]);
     }
 }

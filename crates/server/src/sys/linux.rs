@@ -1,27 +1,27 @@
-//! Linux: a listener for each shard on one port, and threads pinned to cores.
+//! Linux: the kernel spreads connections over the shards' listeners, and threads can be told where to run.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::{Spread, listener};
-
-/// One listener for each shard. The kernel spreads connections over them (`SO_REUSEPORT`, socket(7)).
-pub(crate) fn listen(address: SocketAddr, shards: usize) -> io::Result<(Vec<TcpListener>, Spread)> {
-    let first = listener(address, |socket| socket.set_reuse_port(true))?;
-    let bound = first.local_addr()?;
-    let rest = (1..shards).map(|_| listener(bound, |socket| socket.set_reuse_port(true)));
-    let listeners = std::iter::once(Ok(first)).chain(rest).collect::<io::Result<_>>()?;
-    Ok((listeners, Spread::BySystem))
+/// A listener for each shard, all at one address.
+pub(crate) fn listen(address: SocketAddr, shards: usize) -> io::Result<Vec<Option<TcpListener>>> {
+    let first = super::bind(address, true)?;
+    let address = first.local_addr()?;
+    let mut listeners = vec![Some(first)];
+    for _ in 1..shards {
+        listeners.push(Some(super::bind(address, true)?));
+    }
+    Ok(listeners)
 }
 
-/// Runs this thread on one core only.
+/// Lets the calling thread run on this core only.
 pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
     if core >= CpuSet::MAX_CPU {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no core {core}")));
+        return Err(io::Error::other(format!("there is no core {core}")));
     }
-    let mut set = CpuSet::new();
-    set.set(core);
-    Ok(sched_setaffinity(None, &set)?)
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    Ok(sched_setaffinity(None, &cores)?)
 }

@@ -1,39 +1,68 @@
-//! What differs between operating systems.
+//! What differs between systems: how connections are spread over shards, where threads run, what readiness means.
 
 #[cfg(target_os = "linux")]
 mod linux;
-#[cfg(target_os = "linux")]
-pub(crate) use linux::{listen, pin_to_core};
-
 #[cfg(not(target_os = "linux"))]
 mod portable;
+#[cfg(all(test, target_os = "linux"))]
+#[path = "portable.rs"]
+#[expect(dead_code, reason = "only what the tests ask for is called here")]
+mod portable;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{listen, pin_to_core};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use portable::{listen, pin_to_core};
 
-/// Every how many-th connection that a listener accepts is handed to the shards in turn, where the system does not
-/// spread connections over listeners by itself.
-pub(crate) enum Spread {
-    /// Each shard has a listener of its own.
-    BySystem,
-    /// One listener, whose connections are dealt out to the shards.
-    #[cfg_attr(target_os = "linux", allow(dead_code, reason = "the portable fallback"))]
-    ByDealing,
-}
+/// Whether a read that filled less than its buffer has emptied the socket, so that the next bytes are announced.
+/// Elsewhere they are announced only after a read that found nothing.
+pub(crate) const SHORT_READ_EMPTIES: bool = cfg!(unix);
 
-/// How many connections may wait to be accepted.
-const BACKLOG: i32 = 4_096;
+/// How many connections the system may hold for the listener until they are accepted.
+const BACKLOG: i32 = 4096;
 
-/// A listening socket that does not block.
-fn listener(
-    address: std::net::SocketAddr,
-    share_port: impl FnOnce(&socket2::Socket) -> std::io::Result<()>,
-) -> std::io::Result<std::net::TcpListener> {
-    let domain = socket2::Domain::for_address(address);
-    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, Some(socket2::Protocol::TCP))?;
+/// Listens; with `shared_port`, others may listen at the same address and get their share.
+fn bind(address: SocketAddr, shared_port: bool) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    #[cfg(unix)]
     socket.set_reuse_address(true)?;
-    share_port(&socket)?;
+    #[cfg(target_os = "linux")]
+    socket.set_reuse_port(shared_port)?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = shared_port;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    #[test]
+    fn every_shard_listens_at_the_same_address() {
+        let listeners = super::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 3).unwrap();
+        let addresses: Vec<_> =
+            listeners.iter().flatten().map(|listener| listener.local_addr().unwrap()).collect();
+        assert_eq!(listeners.len(), 3);
+        assert!(addresses.iter().all(|address| *address == addresses[0] && address.port() != 0));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn without_shared_ports_the_first_shard_listens_for_all() {
+        let listeners = super::portable::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 3).unwrap();
+        assert_eq!(listeners.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, false]);
+    }
+
+    #[test]
+    fn a_core_that_is_not_there_is_an_error() {
+        assert!(super::pin_to_core(1_000_000).is_err());
+    }
 }

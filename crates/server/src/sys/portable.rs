@@ -1,16 +1,16 @@
-//! Elsewhere: one listener, and threads where the system puts them.
+//! Everywhere else: the first shard listens, and deals what it accepts to all in turn.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-use super::{Spread, listener};
-
-/// One listener, for the first shard.
-pub(crate) fn listen(address: SocketAddr, _: usize) -> io::Result<(Vec<TcpListener>, Spread)> {
-    Ok((vec![listener(address, |_| Ok(()))?], Spread::ByDealing))
+/// One listener, which is the first shard's.
+pub(crate) fn listen(address: SocketAddr, shards: usize) -> io::Result<Vec<Option<TcpListener>>> {
+    let mut listeners = vec![Some(super::bind(address, false)?)];
+    listeners.resize_with(shards, || None);
+    Ok(listeners)
 }
 
-/// Not done here.
-pub(crate) fn pin_to_core(_: usize) -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "threads are pinned to cores on Linux only"))
+/// Can't be done here.
+pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
+    Err(io::Error::other(format!("threads can't be kept on core {core} on this system")))
 }

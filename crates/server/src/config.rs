@@ -1,0 +1,239 @@
+//! What can be set, from where, and what is said about a wrong value.
+
+mod settings;
+
+use std::fmt;
+use std::time::Duration;
+
+pub use settings::{Config, Setting, settings};
+
+/// What a setting's name begins with in the environment.
+const ENV_PREFIX: &str = "PLAYFIELD_";
+
+/// `PLAYFIELD_CONFIG` is no setting: it names a file of settings, which is for the programme to read.
+const FILE: &str = "CONFIG";
+
+/// A setting that can't be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    name: String,
+    value: Option<String>,
+    why: String,
+}
+
+impl ConfigError {
+    /// The setting's name, as it was given; empty if the whole text can't be read.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn unknown(name: &str) -> Self {
+        let names: Vec<&str> = settings().iter().map(|setting| setting.name).collect();
+        let why = format!("no setting has this name; there are {}", names.join(", "));
+        Self { name: name.into(), value: None, why }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            Some(value) => write!(f, "{} = {value:?}: {}", self.name, self.why),
+            None if self.name.is_empty() => f.write_str(&self.why),
+            None => write!(f, "{}: {}", self.name, self.why),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Sets one setting from text.
+    ///
+    /// # Errors
+    /// If there is none of this name, or it does not take this value. Nothing is changed then.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+        let setting = settings()
+            .iter()
+            .find(|setting| setting.name == name)
+            .ok_or_else(|| ConfigError::unknown(name))?;
+        setting.read(self, value).map_err(|why| ConfigError {
+            name: name.into(),
+            value: Some(value.into()),
+            why: format!("{why}; give {}", setting.range()),
+        })
+    }
+
+    /// The value of a setting, as [`set`](Self::set) takes it; `None` if there is none of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<String> {
+        settings().iter().find(|setting| setting.name == name).map(|setting| setting.write(self))
+    }
+
+    /// Reads settings from TOML: `name = value`, where a list may be a list. What is not named has its default.
+    ///
+    /// # Errors
+    /// If the text is not TOML, or as [`set`](Self::set).
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        config.read_toml(text)?;
+        Ok(config)
+    }
+
+    /// As [`from_toml`](Self::from_toml), over the settings as they are.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml). What came before the wrong one is set.
+    pub fn read_toml(&mut self, text: &str) -> Result<(), ConfigError> {
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| ConfigError {
+            name: String::new(),
+            value: None,
+            why: format!("not TOML: {error}"),
+        })?;
+        for (name, value) in &table {
+            self.set(name, &plain(value))?;
+        }
+        Ok(())
+    }
+
+    /// Reads settings from variables such as `PLAYFIELD_LISTEN`; others are passed over. What is not named has its
+    /// default.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set), also for a variable with this beginning that names no setting: it may be misspelt.
+    pub fn from_env(variables: impl IntoIterator<Item = (String, String)>) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        config.read_env(variables)?;
+        Ok(config)
+    }
+
+    /// As [`from_env`](Self::from_env), over the settings as they are.
+    ///
+    /// # Errors
+    /// As [`from_env`](Self::from_env). What came before the wrong one is set.
+    pub fn read_env(
+        &mut self,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(), ConfigError> {
+        for (name, value) in variables {
+            let Some(short) = name.strip_prefix(ENV_PREFIX).filter(|short| *short != FILE) else { continue };
+            // The error names what the user wrote.
+            self.set(&short.to_ascii_lowercase(), &value).map_err(|error| ConfigError { name, ..error })?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn hello_timeout(&self) -> Duration {
+        Duration::from_millis(self.hello_timeout_ms)
+    }
+
+    pub(crate) fn heartbeat(&self) -> Duration {
+        Duration::from_millis(self.heartbeat_ms)
+    }
+
+    pub(crate) fn close_timeout(&self) -> Duration {
+        Duration::from_millis(self.close_timeout_ms)
+    }
+
+    pub(crate) fn shutdown_timeout(&self) -> Duration {
+        Duration::from_millis(self.shutdown_timeout_ms)
+    }
+
+    pub(crate) fn watchdog(&self) -> Duration {
+        Duration::from_millis(self.watchdog_ms)
+    }
+}
+
+/// A TOML value as one would write it in the environment.
+fn plain(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Float(number) => number.to_string(),
+        toml::Value::Boolean(is_set) => is_set.to_string(),
+        toml::Value::Datetime(time) => time.to_string(),
+        toml::Value::Table(_) => "a table".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Config, settings};
+
+    fn set(name: &str, value: &str) -> String {
+        match Config::default().set(name, value) {
+            Ok(()) => "taken".into(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn every_default_can_be_set_and_is_what_is_there_unless_set() {
+        let mut config = Config::default();
+        for setting in settings() {
+            assert_eq!(config.get(setting.name), Some(setting.default()), "{}", setting.name);
+            config.set(setting.name, &setting.default()).unwrap();
+            assert!(!setting.help.is_empty() && !setting.range().is_empty(), "{}", setting.name);
+        }
+        assert_eq!(config, Config::default());
+    }
+
+    #[test]
+    fn every_number_is_refused_beyond_its_range() {
+        for setting in settings() {
+            let range = setting.range();
+            let Some((least, most)) = range.split_once("..=") else { continue };
+            assert_eq!(set(setting.name, least), "taken");
+            assert_eq!(set(setting.name, most), "taken");
+            let beyond = (most.parse::<u128>().unwrap() + 1).to_string();
+            assert!(set(setting.name, &beyond).contains("too large"), "{}", setting.name);
+            if let Some(below) = least.parse::<u128>().unwrap().checked_sub(1) {
+                assert!(set(setting.name, &below.to_string()).contains("too small"), "{}", setting.name);
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_setting_the_value_and_what_to_give() {
+        assert_eq!(
+            set("max_message_bytes", "12x"),
+            r#"max_message_bytes = "12x": not a whole number; give 64..=16777216"#
+        );
+        assert_eq!(
+            set("max_message_bytes", "99999999999999999999999"),
+            r#"max_message_bytes = "99999999999999999999999": too large; give 64..=16777216"#
+        );
+        assert!(set("listen", "here").starts_with(r#"listen = "here": not an address and a port; give "#));
+        assert!(set("pin_cores", "0,x").starts_with(r#"pin_cores = "0,x": "x" is no core's number; give "#));
+        assert!(
+            set("max_mesage_bytes", "1")
+                .starts_with("max_mesage_bytes: no setting has this name; there are listen, ")
+        );
+    }
+
+    #[test]
+    fn settings_come_from_toml() {
+        let text = "listen = \"0.0.0.0:1\"\nshards = 2\npin_cores = [0, 1]\n";
+        let config = Config::from_toml(text).unwrap();
+        assert_eq!(config.get("listen").as_deref(), Some("0.0.0.0:1"));
+        assert_eq!((config.shards, &config.pin_cores), (2, &vec![0, 1]));
+        assert_eq!(Config::from_toml("").unwrap(), Config::default());
+
+        let error = Config::from_toml("shards = -1").unwrap_err().to_string();
+        assert_eq!(error, r#"shards = "-1": not a whole number; give 0..=1024"#);
+        assert!(Config::from_toml("shards = ").unwrap_err().to_string().starts_with("not TOML: "));
+    }
+
+    #[test]
+    fn settings_come_from_the_environment() {
+        let variables =
+            |name: &str, value: &str| [("HOME".to_owned(), "/".to_owned()), (name.into(), value.into())];
+        assert_eq!(Config::from_env(variables("PLAYFIELD_SHARDS", "3")).unwrap().shards, 3);
+        assert_eq!(Config::from_env(variables("PLAYFIELD_CONFIG", "a.toml")), Ok(Config::default()));
+        let error = Config::from_env(variables("PLAYFIELD_SHARDS", "many")).unwrap_err().to_string();
+        assert_eq!(error, r#"PLAYFIELD_SHARDS = "many": not a whole number; give 0..=1024"#);
+        let error = Config::from_env(variables("PLAYFIELD_SHARD", "1")).unwrap_err();
+        assert_eq!(error.name(), "PLAYFIELD_SHARD");
+    }
+}

@@ -1,0 +1,164 @@
+//! The background: one thread for work that waits, a few for work that computes.
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use playfield_room::{Error, Job, Mail, Note, Task};
+use playfield_wire::ErrorCode;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::Notify;
+
+use crate::background::{Background, Origin};
+use crate::event_loop::Floor;
+use crate::shard::ShardMail;
+
+/// Runs the rooms' background work.
+pub(crate) struct Control {
+    floor: Arc<Floor>,
+    runtime: Handle,
+    stops: Arc<Notify>,
+    queue: Arc<Queue>,
+    tasks: Arc<AtomicUsize>,
+    tasks_max: usize,
+}
+
+/// The threads behind it.
+pub(crate) struct ControlThreads {
+    stops: Arc<Notify>,
+    queue: Arc<Queue>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Computations that wait for a thread.
+struct Queue {
+    jobs: Mutex<Jobs>,
+    changed: Condvar,
+    jobs_max: usize,
+}
+
+#[derive(Default)]
+struct Jobs {
+    waiting: VecDeque<(Origin, Job)>,
+    stops: bool,
+}
+
+impl Control {
+    /// Starts the threads.
+    pub(crate) fn start(
+        floor: Arc<Floor>,
+        compute_threads: usize,
+        jobs_max: usize,
+        tasks_max: usize,
+    ) -> io::Result<(Self, ControlThreads)> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let stops = Arc::new(Notify::new());
+        let queue = Arc::new(Queue { jobs: Mutex::default(), changed: Condvar::new(), jobs_max });
+        let control = Self {
+            floor: Arc::clone(&floor),
+            runtime: runtime.handle().clone(),
+            stops: Arc::clone(&stops),
+            queue: Arc::clone(&queue),
+            tasks: Arc::default(),
+            tasks_max,
+        };
+        let mut threads = ControlThreads { stops, queue, threads: Vec::new() };
+        let stops = Arc::clone(&threads.stops);
+        let waits = thread::Builder::new().name("playfield-tasks".into());
+        threads.threads.push(waits.spawn(move || {
+            runtime.block_on(stops.notified());
+            // Tasks that still wait are dropped with it.
+            runtime.shutdown_background();
+        })?);
+        for number in 0..compute_threads {
+            let (queue, floor) = (Arc::clone(&threads.queue), Arc::clone(&floor));
+            let computes = thread::Builder::new().name(format!("playfield-compute-{number}"));
+            threads.threads.push(computes.spawn(move || queue.work(&floor))?);
+        }
+        Ok((control, threads))
+    }
+}
+
+impl Background for Control {
+    fn spawn(&self, origin: Origin, work: Task) {
+        if self.tasks.fetch_add(1, Ordering::Relaxed) >= self.tasks_max {
+            self.tasks.fetch_sub(1, Ordering::Relaxed);
+            log::warn!("tasks_max: {} tasks run in the background; one more was not begun", self.tasks_max);
+            return finish(&self.floor, origin, None);
+        }
+        let (floor, tasks) = (Arc::clone(&self.floor), Arc::clone(&self.tasks));
+        self.runtime.spawn(async move {
+            // A task of its own, so that a panic in it is an error here.
+            let note = tokio::spawn(work).await.ok();
+            tasks.fetch_sub(1, Ordering::Relaxed);
+            finish(&floor, origin, note);
+        });
+    }
+
+    fn compute(&self, origin: Origin, job: Job) -> Result<(), Error> {
+        let mut jobs = self.queue.lock();
+        if jobs.waiting.len() >= self.queue.jobs_max {
+            let text = format!("compute_queue_max: {} computations wait already", self.queue.jobs_max);
+            return Err(Error::new(ErrorCode::Busy, text));
+        }
+        jobs.waiting.push_back((origin, job));
+        drop(jobs);
+        self.queue.changed.notify_one();
+        Ok(())
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.stops.notify_one();
+    }
+}
+
+impl ControlThreads {
+    /// Stops them; whatever is not begun is dropped. The threads end when what they are at ends.
+    pub(crate) fn stop(self) -> Vec<JoinHandle<()>> {
+        self.stops.notify_one();
+        self.queue.lock().stops = true;
+        self.queue.changed.notify_all();
+        self.threads
+    }
+}
+
+impl Queue {
+    /// What each thread for computations does.
+    fn work(&self, floor: &Floor) {
+        loop {
+            let mut jobs = self.lock();
+            let (origin, job) = loop {
+                if jobs.stops {
+                    return;
+                }
+                match jobs.waiting.pop_front() {
+                    Some(next) => break next,
+                    None => jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            drop(jobs);
+            let note = catch_unwind(AssertUnwindSafe(job)).ok();
+            finish(floor, origin, note);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Jobs> {
+        // Jobs run outside of the lock.
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the room what its work ended with; without a note, it panicked.
+fn finish(floor: &Floor, origin: Origin, note: Option<Note>) {
+    let Origin { shard, room, task } = origin;
+    let mail = match note {
+        Some(note) => Mail::Done { task, note },
+        None => Mail::Lost { task },
+    };
+    floor.mailboxes[usize::from(shard)].push_promised(ShardMail::Finished { room, mail });
+}

@@ -1,0 +1,45 @@
+//! Random numbers: from the system, or, where a run must repeat, from a seed.
+
+/// A source of random bytes.
+pub(crate) enum Entropy {
+    /// The system's, unguessable.
+    System,
+    /// A sequence that repeats (SplitMix64).
+    #[cfg(test)]
+    Seeded(u64),
+}
+
+impl Entropy {
+    /// Fills `bytes`. If the system has none to give (it did at the start, where this was asked for first), no id or
+    /// token may be made, so the shard stops.
+    fn fill(&mut self, bytes: &mut [u8]) {
+        match self {
+            Self::System => {
+                getrandom::fill(bytes).expect("the system's random source worked when the node started");
+            }
+            #[cfg(test)]
+            Self::Seeded(state) => {
+                for chunk in bytes.chunks_mut(8) {
+                    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+                    let mut mixed = *state;
+                    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+                    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+                    let word = (mixed ^ (mixed >> 31)).to_le_bytes();
+                    chunk.copy_from_slice(&word[..chunk.len()]);
+                }
+            }
+        }
+    }
+
+    /// As many random bytes as asked for.
+    pub(crate) fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes);
+        bytes
+    }
+
+    /// A random number.
+    pub(crate) fn number(&mut self) -> u64 {
+        u64::from_le_bytes(self.bytes())
+    }
+}

@@ -1,0 +1,53 @@
+//! What all shards of a node have in common.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+
+use playfield_room::RoomType;
+
+use crate::auth::Authenticator;
+use crate::config::Config;
+use crate::directory::Directory;
+use crate::pages::Pages;
+
+/// The node, as its shards know it.
+pub(crate) struct Node {
+    pub(crate) config: Config,
+    pub(crate) shards: usize,
+    pub(crate) room_types: Vec<RoomType>,
+    by_name: HashMap<String, u16>,
+    pub(crate) pages: Pages,
+    pub(crate) authenticator: Box<dyn Authenticator>,
+    pub(crate) directory: Directory,
+    /// How many sessions there have been.
+    pub(crate) sessions: AtomicU64,
+}
+
+impl Node {
+    pub(crate) fn new(
+        config: Config,
+        shards: usize,
+        room_types: Vec<RoomType>,
+        pages: Pages,
+        authenticator: Box<dyn Authenticator>,
+    ) -> Self {
+        let names = room_types.iter().enumerate();
+        let by_name = names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
+        let directory = Directory::new(room_types.len(), shards, config.rooms_max);
+        Self {
+            config,
+            shards,
+            room_types,
+            by_name,
+            pages,
+            authenticator,
+            directory,
+            sessions: AtomicU64::new(0),
+        }
+    }
+
+    /// The number of the room type of this name.
+    pub(crate) fn room_type(&self, name: &str) -> Option<u16> {
+        self.by_name.get(name).copied()
+    }
+}

@@ -1,0 +1,219 @@
+//! How connections end.
+
+use std::borrow::Cow;
+
+use playfield_wire::ErrorCode;
+use playfield_wire::server::ServerMessage;
+
+use crate::shard::Shard;
+use crate::shard::connection::{ConnectionKey, Phase};
+use crate::shard::mail::{Act, ShardMail};
+use crate::shard::session::{Seat, Session};
+use crate::shard::transport::{Framing, Input};
+
+/// WebSocket close codes (RFC 6455, 7.4.1).
+const NORMAL: u16 = 1000;
+const GOING_AWAY: u16 = 1001;
+const PROTOCOL_ERROR: u16 = 1002;
+const POLICY: u16 = 1008;
+const TOO_BIG: u16 = 1009;
+
+impl Shard {
+    /// Ends a connection that can't go on: `error`, `goodbye`, and the end.
+    pub(super) fn fail(&mut self, key: ConnectionKey, code: ErrorCode, text: &str) {
+        self.fail_with(key, code, text, None);
+    }
+
+    /// As [`fail`](Self::fail), with the transport's own word for it.
+    pub(super) fn fail_with(&mut self, key: ConnectionKey, code: ErrorCode, text: &str, close: Option<u16>) {
+        let Some(connection) = self.delivery.connections.get(key) else { return };
+        if connection.is_closing() {
+            return;
+        }
+        if matches!(connection.input, Input::Http) {
+            // Whoever speaks HTTP can't read messages.
+            let mut response = Vec::new();
+            playfield_websocket::handshake::reject(&mut response, 408, text);
+            self.delivery.connections.append(key, |out| {
+                out.extend_from_slice(&response);
+                true
+            });
+            return self.close(key, None);
+        }
+        let error = ServerMessage::Error { request: None, room: None, code, text: Cow::Borrowed(text) };
+        self.delivery.connections.send(key, &error);
+        self.goodbye(key, code, text, close);
+    }
+
+    /// Ends a connection in good order, with a reason.
+    pub(super) fn goodbye(&mut self, key: ConnectionKey, code: ErrorCode, text: &str, close: Option<u16>) {
+        self.delivery.connections.send(key, &ServerMessage::Goodbye { code, text: Cow::Borrowed(text) });
+        let close = close.unwrap_or(match code {
+            ErrorCode::ShuttingDown => GOING_AWAY,
+            ErrorCode::TooLarge => TOO_BIG,
+            ErrorCode::BadMessage | ErrorCode::WrongFormat => PROTOCOL_ERROR,
+            _ => POLICY,
+        });
+        self.close(key, Some((close, text)));
+    }
+
+    /// Lets a client go that said goodbye.
+    pub(super) fn let_go(&mut self, key: ConnectionKey) {
+        self.close(key, Some((NORMAL, "")));
+    }
+
+    /// Ends the session, and the connection as soon as what it is owed is written. On WebSocket a Close frame comes
+    /// last, if one is given.
+    pub(super) fn close(&mut self, key: ConnectionKey, close: Option<(u16, &str)>) {
+        self.end_session(key);
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if connection.is_closing() {
+            return;
+        }
+        let is_websocket = connection.dialect.framing == Framing::WebSocket;
+        let by = self.now + self.delivery.node.config.close_timeout();
+        connection.phase = Phase::Closing { by, written: false, hung_up: false };
+        connection.partial = Vec::new();
+        connection.input = Input::InUse;
+        if let Some(departure) = connection.departure.take() {
+            self.cancel(&departure.ticket);
+        }
+        self.timeouts.set(by, key);
+        if is_websocket && let Some((code, reason)) = close {
+            self.delivery.connections.append(key, |out| {
+                playfield_websocket::encode_close(out, code, reason, None);
+                true
+            });
+        }
+        if self.delivery.connections.unsent(key).is_empty() {
+            self.flushed(key);
+        }
+    }
+
+    /// Takes the session out of all its rooms.
+    fn end_session(&mut self, key: ConnectionKey) {
+        let session = self.delivery.connections.get_mut(key).and_then(|connection| connection.session.take());
+        let Some(session) = session else { return };
+        self.sessions -= 1;
+        let Session { rooms, .. } = *session;
+        for seat in rooms.into_iter().filter_map(|room| room.seat) {
+            self.go(seat);
+        }
+    }
+
+    /// A session is gone from a seat, here or elsewhere.
+    pub(super) fn go(&mut self, seat: Seat) {
+        if seat.shard == self.delivery.shard {
+            self.vacate(seat.room, seat.member, None);
+        } else {
+            let Seat { shard, room, member } = seat;
+            self.delivery.post(shard, ShardMail::Act { room, member, act: Act::Go });
+        }
+    }
+
+    /// All that a connection was owed is written.
+    pub(crate) fn flushed(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        match &mut connection.phase {
+            Phase::Open => {
+                if std::mem::take(&mut connection.pause.outbox) {
+                    self.resumed.push(key);
+                }
+                if std::mem::take(&mut connection.lagging) {
+                    self.drained.push(key);
+                }
+                if std::mem::take(&mut connection.owes_receipts) {
+                    self.send_receipts(key);
+                }
+            }
+            Phase::Closing { hung_up: true, .. } => self.drop_connection(key),
+            Phase::Closing { written, .. } => {
+                if !std::mem::replace(written, true) {
+                    self.written.push(key);
+                }
+            }
+        }
+    }
+
+    /// The client sends nothing more.
+    pub(crate) fn hung_up(&mut self, key: ConnectionKey) {
+        // What it sent before, and what answers that, is not lost by its leaving.
+        self.close(key, Some((NORMAL, "")));
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if let Phase::Closing { written, hung_up, .. } = &mut connection.phase {
+            *hung_up = true;
+            if *written {
+                self.drop_connection(key);
+            }
+        }
+    }
+
+    /// The connection broke, or nobody waits for it any longer.
+    pub(crate) fn drop_connection(&mut self, key: ConnectionKey) {
+        self.end_session(key);
+        if let Some(connection) = self.delivery.connections.remove(key) {
+            if let Some(departure) = connection.departure {
+                self.cancel(&departure.ticket);
+            }
+            self.dropped.push(key);
+        }
+    }
+
+    /// Looks at connections whose time may be up.
+    pub(super) fn expire_connections(&mut self) {
+        let mut due = std::mem::take(&mut self.due);
+        self.timeouts.expire(self.now, &mut due);
+        for key in due.drain(..) {
+            self.examine(key);
+        }
+        self.due = due;
+    }
+
+    fn examine(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let (config, now) = (&self.delivery.node.config, self.now);
+        if let Phase::Closing { by, .. } = connection.phase {
+            if now >= by {
+                self.drop_connection(key);
+            } else {
+                self.timeouts.set(by, key);
+            }
+            return;
+        }
+        if connection.session.is_none() {
+            let by = connection.heard + config.hello_timeout();
+            if now < by {
+                return self.timeouts.set(by, key);
+            }
+            let text = format!("hello_timeout_ms: no hello came within {} ms", config.hello_timeout_ms);
+            return self.fail(key, ErrorCode::Timeout, &text);
+        }
+        let (heard, heartbeat) = (connection.heard, config.heartbeat());
+        if now >= heard + 2 * heartbeat {
+            let text = format!("heartbeat_ms: nothing was heard for twice {} ms", config.heartbeat_ms);
+            return self.fail(key, ErrorCode::Timeout, &text);
+        }
+        if now < heard + heartbeat / 2 {
+            return self.timeouts.set(heard + heartbeat / 2, key);
+        }
+        // A client that has not read what it was sent would not read a ping either.
+        let asks = !std::mem::replace(&mut connection.pinged, true) && !connection.blocked;
+        self.timeouts.set((now + heartbeat / 2).min(heard + 2 * heartbeat), key);
+        if asks {
+            self.ask_for_life(key);
+        }
+    }
+
+    fn ask_for_life(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.delivery.connections.get(key) else { return };
+        match connection.dialect.framing {
+            Framing::Native => self.delivery.connections.send(key, &ServerMessage::Ping { nonce: 0 }),
+            Framing::WebSocket => {
+                self.delivery.connections.append(key, |out| {
+                    playfield_websocket::encode(out, playfield_websocket::Opcode::Ping, &[], None);
+                    true
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! From bytes to messages: what a connection speaks, where its frames end, and what is refused.
+
+use playfield_websocket::handshake::{self, Head, HeadLimits};
+use playfield_websocket::{Decoder, Item, Limits, Opcode, Role};
+use playfield_wire::ErrorCode;
+use playfield_wire::framing::FrameError;
+use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
+
+use crate::shard::Shard;
+use crate::shard::connection::ConnectionKey;
+use crate::shard::transport::{Framing, Input, Opening, opening};
+
+/// A buffer that held this many times what is left in it is replaced by a smaller one.
+const SLACK: usize = 4;
+
+impl Shard {
+    /// Bytes came in on a connection. Whole messages are handled where they are; only the rest is copied.
+    pub(crate) fn received(&mut self, key: ConnectionKey, bytes: &mut [u8]) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        self.delivery.counters.bytes_in += bytes.len() as u64;
+        if connection.is_closing() {
+            return;
+        }
+        if connection.session.is_some() {
+            connection.heard = self.now;
+            connection.pinged = false;
+        }
+        if connection.partial.is_empty() {
+            let handled = self.handle_input(key, bytes);
+            let rest = &bytes[handled..];
+            if !rest.is_empty() {
+                self.keep(key, rest.to_vec());
+            }
+        } else {
+            connection.partial.extend_from_slice(bytes);
+            self.handle_kept(key);
+        }
+    }
+
+    /// Handles input that was kept aside.
+    pub(crate) fn handle_kept(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if connection.partial.is_empty() || !connection.takes_input() {
+            return;
+        }
+        let mut input = std::mem::take(&mut connection.partial);
+        let handled = self.handle_input(key, &mut input);
+        if handled == input.len() {
+            return;
+        }
+        let left = input.len() - handled;
+        if input.capacity() > SLACK * left {
+            self.keep(key, input[handled..].to_vec());
+        } else {
+            input.drain(..handled);
+            self.keep(key, input);
+        }
+    }
+
+    fn keep(&mut self, key: ConnectionKey, rest: Vec<u8>) {
+        if let Some(connection) = self.delivery.connections.get_mut(key)
+            && !connection.is_closing()
+        {
+            connection.partial = rest;
+        }
+    }
+
+    /// Handles all whole messages at the front of the input, as long as the connection takes any, and says how many
+    /// bytes are done with.
+    fn handle_input(&mut self, key: ConnectionKey, input: &mut [u8]) -> usize {
+        let mut handled = 0;
+        loop {
+            let Some(connection) = self.delivery.connections.get_mut(key) else { return input.len() };
+            if connection.is_closing() {
+                return input.len();
+            }
+            if !connection.takes_input() || handled == input.len() {
+                return handled;
+            }
+            let left = &mut input[handled..];
+            let more = match &mut connection.input {
+                Input::Unknown => self.open(key, left),
+                Input::Http => self.handle_http(key, left),
+                Input::Native => self.handle_native(key, left),
+                Input::WebSocket(_) => self.handle_websocket(key, left),
+                Input::InUse => 0,
+            };
+            if more == 0 {
+                return handled;
+            }
+            handled += more;
+        }
+    }
+
+    /// Tells from the first bytes what is spoken. Consumes a preamble at most.
+    fn open(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return 0 };
+        match opening(input) {
+            Opening::Partial => 0,
+            Opening::Native => {
+                connection.input = Input::Native;
+                PREAMBLE.len()
+            }
+            Opening::Http => {
+                connection.input = Input::Http;
+                self.handle_http(key, input)
+            }
+            Opening::Alien => {
+                let text = "the first bytes are neither native framing nor an HTTP GET or HEAD request";
+                self.fail(key, ErrorCode::BadPreamble, text);
+                input.len()
+            }
+        }
+    }
+
+    /// Answers an HTTP request: with an upgrade or with a page.
+    fn handle_http(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
+        let config = &self.delivery.node.config;
+        let limits = HeadLimits { head_bytes_max: config.http_head_bytes_max, ..HeadLimits::default() };
+        let mut response = Vec::new();
+        let upgraded = match handshake::parse_request(input, &limits) {
+            Ok(Head::Partial) => return 0,
+            Ok(Head::Complete(request)) => match &request.upgrade {
+                Some(upgrade) => {
+                    handshake::accept(&mut response, upgrade, None).is_ok().then_some(request.head_bytes)
+                }
+                None => {
+                    self.delivery.node.pages.respond(&mut response, request.method, request.target);
+                    None
+                }
+            },
+            Err(error) => {
+                handshake::reject(&mut response, error.status(), &error.to_string());
+                None
+            }
+        };
+        self.delivery.connections.append(key, |out| {
+            out.extend_from_slice(&response);
+            true
+        });
+        let message_bytes_max = config.max_message_bytes;
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return 0 };
+        match upgraded {
+            Some(head_bytes) => {
+                connection.input = Input::WebSocket(Decoder::new(Role::Server, Limits { message_bytes_max }));
+                connection.dialect.framing = Framing::WebSocket;
+                head_bytes
+            }
+            None => {
+                self.close(key, None);
+                input.len()
+            }
+        }
+    }
+
+    /// Handles the native frame at the front.
+    #[inline]
+    fn handle_native(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
+        let framing = NativeFraming { message_bytes_max: self.delivery.node.config.max_message_bytes };
+        match framing.decode(input) {
+            Ok(None) => 0,
+            Ok(Some(frame)) => {
+                self.handle_body(key, frame.body, None);
+                self.pause_if_behind(key);
+                frame.consumed
+            }
+            Err(error) => {
+                let code = match error {
+                    FrameError::Empty => ErrorCode::BadMessage,
+                    FrameError::TooLarge { .. } => ErrorCode::TooLarge,
+                };
+                self.fail(key, code, &error.to_string());
+                input.len()
+            }
+        }
+    }
+
+    /// Handles WebSocket frames from the front, until one is partial or the connection takes no more.
+    fn handle_websocket(&mut self, key: ConnectionKey, input: &mut [u8]) -> usize {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return 0 };
+        let Input::WebSocket(mut decoder) = std::mem::replace(&mut connection.input, Input::InUse) else {
+            return 0;
+        };
+        let mut handled = 0;
+        loop {
+            // At the end of the input too: that is when the decoder lets go of a fragmented message.
+            let left = &mut input[handled..];
+            let decoded = match decoder.decode(left) {
+                Ok(decoded) => decoded,
+                Err(error) => {
+                    let code = match error {
+                        playfield_websocket::Error::MessageTooLarge { .. } => ErrorCode::TooLarge,
+                        _ => ErrorCode::BadMessage,
+                    };
+                    self.fail_with(key, code, &error.to_string(), Some(error.close_code()));
+                    return input.len();
+                }
+            };
+            if decoded.consumed == 0 {
+                break;
+            }
+            handled += decoded.consumed;
+            match decoded.item {
+                None | Some(Item::Pong(_)) => {}
+                Some(Item::Text(text)) => self.handle_body(key, text.as_bytes(), Some(true)),
+                Some(Item::Binary(body)) => self.handle_body(key, body, Some(false)),
+                Some(Item::Ping(payload)) => {
+                    self.delivery.connections.append(key, |out| {
+                        playfield_websocket::encode(out, Opcode::Pong, payload, None);
+                        true
+                    });
+                }
+                Some(Item::Close(close)) => {
+                    let code = close.map_or(NO_CLOSE_CODE, |close| close.code);
+                    self.close(key, Some((code, "")));
+                    return input.len();
+                }
+            }
+            self.pause_if_behind(key);
+            if !self.delivery.connections.get(key).is_some_and(|connection| connection.takes_input()) {
+                break;
+            }
+        }
+        if let Some(connection) = self.delivery.connections.get_mut(key) {
+            connection.input = Input::WebSocket(decoder);
+        }
+        handled
+    }
+
+    /// Stops reading from a client that does not read what it is sent.
+    #[inline]
+    fn pause_if_behind(&mut self, key: ConnectionKey) {
+        if let Some(connection) = self.delivery.connections.get_mut(key)
+            && connection.unsent() > self.delivery.node.config.outbox_high_bytes
+        {
+            connection.pause.outbox = true;
+        }
+    }
+}
+
+/// What stands for a Close frame without a code (RFC 6455, 7.1.5); it is answered in kind.
+const NO_CLOSE_CODE: u16 = 1005;

@@ -1,0 +1,104 @@
+//! A session's seat in a room, as the room's shard keeps it.
+
+use playfield_room::{EventHeader, Link, PlayerId};
+
+use crate::shard::connection::ConnectionKey;
+use crate::shard::slab::{Key, Slab};
+use crate::shard::transport::Dialect;
+
+pub(crate) type MemberKey = Key<Member>;
+pub(crate) type Members = Slab<Member>;
+
+/// One seat: where its output goes, and what its client has.
+pub(crate) struct Member {
+    pub(crate) outlet: MemberOutlet,
+    pub(crate) dialect: Dialect,
+    pub(crate) standing: Standing,
+    /// The room's number in the session.
+    pub(crate) number: u32,
+    pub(crate) player: PlayerId,
+    /// The version of the last patch or snapshot that was sent: the base of the next.
+    pub(crate) sent: u64,
+    /// The version that the client's copy equals; past `sent` where nothing has changed for this player since.
+    pub(crate) clean: u64,
+    /// A patch was skipped, because the one before is still on its way.
+    pub(crate) lagging: bool,
+    /// How many events were sent.
+    pub(crate) events: u64,
+    /// The client's requests that the room has not answered.
+    pub(crate) unanswered: Vec<u32>,
+}
+
+/// How far a member has come.
+pub(crate) enum Standing {
+    /// The room is being asked, or has agreed, and the next sync makes it known.
+    Entering(Box<Entering>),
+    /// The client has a copy, and gets patches.
+    Live,
+}
+
+/// A member that its client doesn't know of yet.
+#[derive(Default)]
+pub(crate) struct Entering {
+    /// The request to be answered.
+    pub(crate) request: u32,
+    /// The room has agreed.
+    pub(crate) seated: bool,
+    /// Events that follow the snapshot.
+    pub(crate) events: Vec<HeldEvent>,
+    /// How many bytes these take.
+    pub(crate) events_bytes: usize,
+}
+
+pub(crate) struct HeldEvent {
+    pub(crate) header: EventHeader,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// Where a member's output goes.
+pub(crate) enum MemberOutlet {
+    /// Into the outbox of a connection of this shard.
+    Here(ConnectionKey),
+    /// To a session of another shard.
+    Elsewhere(Box<RemoteSession>),
+}
+
+/// A session of another shard.
+pub(crate) struct RemoteSession {
+    pub(crate) shard: u16,
+    pub(crate) connection: ConnectionKey,
+    /// What goes there at the end of the turn.
+    pub(crate) out: Vec<u8>,
+    /// How many bytes went there and are not known to be written.
+    pub(crate) in_flight: usize,
+    /// It is given up: too much was in flight.
+    pub(crate) doomed: bool,
+}
+
+impl Member {
+    pub(crate) fn entering(outlet: MemberOutlet, dialect: Dialect, number: u32, request: u32) -> Self {
+        let entering = Entering { request, seated: false, events: Vec::new(), events_bytes: 0 };
+        Self {
+            outlet,
+            dialect,
+            standing: Standing::Entering(Box::new(entering)),
+            number,
+            player: PlayerId(0),
+            sent: 0,
+            clean: 0,
+            lagging: false,
+            events: 0,
+            unanswered: Vec::new(),
+        }
+    }
+}
+
+/// A member's key as the room sees it.
+pub(crate) fn link(member: MemberKey) -> Link {
+    Link(member.bits())
+}
+
+/// The key that a link stands for.
+pub(crate) fn member(link: Link) -> MemberKey {
+    Key::from_bits(link.0)
+}

@@ -1,0 +1,361 @@
+//! What clients say, and what becomes of it.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+
+use playfield_room::Error;
+use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::{RoomInfo, ServerMessage};
+use playfield_wire::{ErrorCode, Format, PROTOCOL};
+
+use crate::shard::Shard;
+use crate::shard::connection::ConnectionKey;
+use crate::shard::entry::{Wanted, Wish};
+use crate::shard::mail::{Act, ShardMail};
+use crate::shard::member::{MemberKey, link};
+use crate::shard::rooms::RoomKey;
+use crate::shard::session::{Seat, Session};
+
+impl Shard {
+    /// Handles one message, which came as text, as binary, or where there is no such difference.
+    #[inline]
+    pub(super) fn handle_body(&mut self, key: ConnectionKey, body: &[u8], is_text: Option<bool>) {
+        self.delivery.counters.messages_in += 1;
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if connection.session.is_none() {
+            return self.handle_first(key, body, is_text);
+        }
+        let format = connection.dialect.format;
+        if is_text.is_some_and(|is_text| is_text != (format == Format::Json)) {
+            return self.fail(key, ErrorCode::WrongFormat, wrong_format(format));
+        }
+        match ClientMessage::decode(format, body) {
+            Ok(message) => self.handle_message(key, format, message),
+            Err(error) => self.fail(key, ErrorCode::BadMessage, &error.to_string()),
+        }
+    }
+
+    fn handle_first(&mut self, key: ConnectionKey, body: &[u8], is_text: Option<bool>) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let is_json = body.first() == Some(&b'{');
+        let format = if is_json { Format::Json } else { Format::Packed };
+        // A refusal is written as the hello was.
+        connection.dialect.format = format;
+        if is_text.is_some_and(|is_text| is_text != is_json) {
+            return self.fail(key, ErrorCode::WrongFormat, wrong_format(format));
+        }
+        match ClientMessage::decode_first(body) {
+            Ok((format, ClientMessage::Hello(hello))) => self.hello(key, format, &hello),
+            Ok(_) => self.fail(key, ErrorCode::HelloExpected, "the first message must be a hello"),
+            Err(error) => {
+                let code = match error.unspoken_format() {
+                    Some(_) => ErrorCode::WrongFormat,
+                    None => ErrorCode::BadMessage,
+                };
+                self.fail(key, code, &error.to_string());
+            }
+        }
+    }
+
+    fn hello(&mut self, key: ConnectionKey, format: Format, hello: &Hello<'_>) {
+        if hello.protocol != PROTOCOL {
+            let text = format!("the node speaks protocol {PROTOCOL}, not {}", hello.protocol);
+            return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
+        }
+        let node = std::sync::Arc::clone(&self.delivery.node);
+        let identity = match node.authenticator.authenticate(hello) {
+            Ok(identity) => identity,
+            Err(error) => return self.fail(key, error.code(), error.text()),
+        };
+        let mismatches = hello.schemas.iter().filter_map(|schema| {
+            let room_type = node.room_type(&schema.room_type)?;
+            let fingerprint = node.room_types[usize::from(room_type)].fingerprint;
+            (fingerprint != schema.fingerprint).then_some(room_type)
+        });
+        let session = Session {
+            name: identity.name,
+            user: identity.user,
+            mismatches: mismatches.collect(),
+            rooms: Vec::new(),
+            rooms_numbered: 0,
+            moved: false,
+        };
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        connection.dialect.format = format;
+        connection.heard = self.now;
+        connection.session = Some(Box::new(session));
+        self.sessions += 1;
+        self.timeouts.set(self.now + node.config.heartbeat() / 2, key);
+        let number = node.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        let welcome = ServerMessage::Welcome {
+            protocol: PROTOCOL,
+            session: number,
+            resume: Cow::Owned(self.resume_token(number)),
+            heartbeat_ms: u32::try_from(node.config.heartbeat_ms).unwrap_or(u32::MAX),
+            max_message_bytes: u32::try_from(node.config.max_message_bytes).unwrap_or(u32::MAX),
+        };
+        self.delivery.connections.send(key, &welcome);
+    }
+
+    /// Names the session and its shard; nobody guesses the rest.
+    fn resume_token(&mut self, session: u64) -> Vec<u8> {
+        let mut token = self.delivery.shard.to_le_bytes().to_vec();
+        token.extend_from_slice(&session.to_le_bytes());
+        token.extend_from_slice(&self.entropy.bytes::<16>());
+        token
+    }
+
+    #[inline]
+    fn handle_message(&mut self, key: ConnectionKey, format: Format, message: ClientMessage<'_>) {
+        match message {
+            ClientMessage::Request { room, request, message, payload } => {
+                self.handle_user_message(key, room, &message, payload, Some(request));
+            }
+            ClientMessage::Send { room, message, payload } => {
+                self.handle_user_message(key, room, &message, payload, None);
+            }
+            ClientMessage::Ack { room, .. } => {
+                self.seat_of(key, room, None);
+            }
+            ClientMessage::Resync { room } => {
+                if let Some(seat) = self.seat_of(key, room, None) {
+                    self.act(key, seat, Act::Resync);
+                }
+            }
+            ClientMessage::Leave { request, room } => {
+                if self.is_new_request(key, request)
+                    && let Some(seat) = self.seat_of(key, room, Some(request))
+                {
+                    self.act(key, seat, Act::Leave { request });
+                }
+            }
+            ClientMessage::Ping { nonce } => {
+                self.delivery.connections.send(key, &ServerMessage::Pong { nonce });
+            }
+            ClientMessage::Pong { .. } => {}
+            ClientMessage::Goodbye => self.let_go(key),
+            ClientMessage::Hello(_) => self.fail(key, ErrorCode::HelloExpected, "a second hello"),
+            ClientMessage::Join { request, room } => {
+                if self.is_new_request(key, request) {
+                    self.enter(key, request, Wish::Join(room.into_owned()));
+                }
+            }
+            ClientMessage::Create { request, room_type, private, options } => {
+                if let Some(room_type) = self.known_type(key, request, &room_type) {
+                    let wanted = Wanted { room_type, private, options: options.to_vec(), format };
+                    self.enter(key, request, Wish::Create(wanted));
+                }
+            }
+            ClientMessage::JoinOrCreate { request, room_type, options } => {
+                if let Some(room_type) = self.known_type(key, request, &room_type) {
+                    let wanted = Wanted { room_type, private: false, options: options.to_vec(), format };
+                    self.enter(key, request, Wish::join_or_create(wanted));
+                }
+            }
+            ClientMessage::List { request, room_type, filter, limit } => {
+                self.list(key, request, room_type.as_deref(), &filter, limit);
+            }
+        }
+    }
+
+    /// Where the session sits in a room; otherwise it is told that it doesn't.
+    #[inline]
+    fn seat_of(&mut self, key: ConnectionKey, room: u32, request: Option<u32>) -> Option<Seat> {
+        let session = self.delivery.connections.session_mut(key)?;
+        let seat = session.joined(room);
+        // What crosses a `left` on the way is dropped, unless somebody waits for an answer.
+        if seat.is_none() && (request.is_some() || !session.was_numbered(room)) {
+            let error = Error::new(ErrorCode::NotJoined, format!("this session is in no room {room}"));
+            let about = if request.is_none() { Some(room) } else { None };
+            self.send_error(key, request, about, &error);
+        }
+        seat
+    }
+
+    fn is_new_request(&mut self, key: ConnectionKey, request: u32) -> bool {
+        let Some(session) = self.delivery.connections.session_mut(key) else { return false };
+        let is_new = !session.awaits_joined(request);
+        if !is_new {
+            self.send_error(key, Some(request), None, &duplicate(request));
+        }
+        is_new
+    }
+
+    fn known_type(&mut self, key: ConnectionKey, request: u32, name: &str) -> Option<u16> {
+        if !self.is_new_request(key, request) {
+            return None;
+        }
+        let room_type = self.delivery.node.room_type(name);
+        if room_type.is_none() {
+            self.send_error(key, Some(request), None, &unknown_type(name));
+        }
+        room_type
+    }
+
+    #[inline]
+    fn handle_user_message(
+        &mut self,
+        key: ConnectionKey,
+        room: u32,
+        message: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<u32>,
+    ) {
+        let Some(seat) = self.seat_of(key, room, request) else { return };
+        if request.is_some_and(|request| !self.is_new_request(key, request)) {
+            return;
+        }
+        if seat.shard == self.delivery.shard {
+            self.deliver(seat.room, seat.member, message, payload, request);
+            return;
+        }
+        let message = match message {
+            MessageRef::Index(index) => MessageRef::Index(*index),
+            MessageRef::Name(name) => MessageRef::Name(Cow::Owned(name.clone().into_owned())),
+        };
+        self.act(key, seat, Act::Message { message, payload: payload.to_vec(), request });
+    }
+
+    /// Gives a member's message to its room.
+    #[inline]
+    pub(super) fn deliver(
+        &mut self,
+        room: RoomKey,
+        member: MemberKey,
+        message: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<u32>,
+    ) {
+        let Some(sender) = self.rooms.get_mut(room).and_then(|hosted| hosted.members.get_mut(member)) else {
+            return;
+        };
+        if let Some(request) = request {
+            let unanswered_max = self.delivery.node.config.requests_unanswered_max;
+            let refusal = if sender.unanswered.contains(&request) {
+                Some(duplicate(request))
+            } else if sender.unanswered.len() >= unanswered_max {
+                let text = format!("requests_unanswered_max: {unanswered_max} requests wait for an answer");
+                Some(Error::new(ErrorCode::Limit, text))
+            } else {
+                None
+            };
+            if let Some(error) = refusal {
+                let text = error.text().into();
+                let message =
+                    ServerMessage::Error { request: Some(request), room: None, code: error.code(), text };
+                return self.delivery.send((room, member), sender, &message);
+            }
+            sender.unanswered.push(request);
+        }
+        let player = sender.player;
+        self.call(room, |any, at, out| any.message(at, player, message, payload, request, out));
+    }
+
+    /// Does what a member wants done, here or on its room's shard.
+    fn act(&mut self, key: ConnectionKey, seat: Seat, act: Act) {
+        let Seat { shard, room, member } = seat;
+        if shard == self.delivery.shard {
+            return self.perform(room, member, act);
+        }
+        if self.delivery.congested[usize::from(shard)] {
+            // Nothing more is read from it until the mailbox has space.
+            if let Some(connection) = self.delivery.connections.get_mut(key) {
+                connection.pause.mailbox = true;
+                self.waiting_for_mailbox.push((shard, key));
+            }
+            if let Act::Message { request: Some(request), .. } | Act::Leave { request } = act {
+                let text = "mailbox_max: the mailbox of the room's shard is full; try again";
+                return self.send_error(key, Some(request), None, &Error::new(ErrorCode::Busy, text));
+            }
+        }
+        self.delivery.post(shard, ShardMail::Act { room, member, act });
+    }
+
+    fn list(
+        &mut self,
+        key: ConnectionKey,
+        request: u32,
+        room_type: Option<&str>,
+        filter: &[(Cow<'_, str>, Cow<'_, str>)],
+        limit: u32,
+    ) {
+        let node = std::sync::Arc::clone(&self.delivery.node);
+        let room_type = match room_type {
+            None => None,
+            Some(name) => match self.known_type(key, request, name) {
+                Some(room_type) => Some(room_type),
+                None => return,
+            },
+        };
+        if !self.is_new_request(key, request) {
+            return;
+        }
+        let list_max = node.config.list_max;
+        let limit = if limit == 0 { list_max } else { list_max.min(limit as usize) };
+        let filter: Vec<(&str, &str)> = filter.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let listings = node.directory.list(room_type, &filter, limit);
+        let rooms = listings.iter().map(|listing| RoomInfo {
+            id: listing.id.as_str().into(),
+            room_type: Cow::Borrowed(&node.room_types[usize::from(listing.room_type)].name),
+            players: listing.facts.players,
+            capacity: listing.facts.capacity,
+            locked: listing.facts.locked,
+            metadata: listing
+                .facts
+                .metadata
+                .iter()
+                .map(|(name, value)| (Cow::Borrowed(name.as_str()), Cow::Borrowed(value.as_str())))
+                .collect(),
+        });
+        let rooms = rooms.collect();
+        self.delivery.connections.send(key, &ServerMessage::Listed { request, rooms });
+    }
+
+    /// Does what a member of a room of this shard wants done.
+    pub(super) fn perform(&mut self, room: RoomKey, member: MemberKey, act: Act) {
+        match act {
+            Act::Message { message, payload, request } => {
+                self.deliver(room, member, &message, &payload, request);
+            }
+            Act::Leave { request } => self.vacate(room, member, Some(request)),
+            Act::Go => self.vacate(room, member, None),
+            Act::Resync => self.resync(room, member),
+            Act::Receive { bytes } => self.receive(room, member, bytes),
+        }
+    }
+
+    /// Takes a member out of its room, and answers the request for it, if there was one.
+    pub(super) fn vacate(&mut self, room: RoomKey, key: MemberKey, request: Option<u32>) {
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let Some(mut member) = hosted.members.remove(key) else { return };
+        let player = member.player;
+        debug_assert!(link(key).0 == key.bits());
+        self.call(room, |any, at, out| {
+            if !any.is_closed() {
+                any.leave(at, player, out);
+            }
+        });
+        if request.is_some() {
+            let text = Cow::Borrowed("as asked");
+            let left = ServerMessage::Left { request, room: member.number, code: ErrorCode::Left, text };
+            self.delivery.send((room, key), &mut member, &left);
+        }
+        self.delivery.part(member);
+    }
+}
+
+fn wrong_format(format: Format) -> &'static str {
+    match format {
+        Format::Packed => "messages in the format packed are binary",
+        Format::Json => "messages in the format json are text",
+    }
+}
+
+fn duplicate(request: u32) -> Error {
+    Error::new(ErrorCode::DuplicateRequest, format!("request {request} is still unanswered"))
+}
+
+fn unknown_type(name: &str) -> Error {
+    Error::new(ErrorCode::UnknownRoomType, format!("the node has no room type {name:?}"))
+}

@@ -1,0 +1,167 @@
+//! Rooms of other shards, from both ends: what comes by mail, and what is told back.
+
+use playfield_room::Mail;
+use playfield_wire::ErrorCode;
+
+use crate::shard::Shard;
+use crate::shard::connection::ConnectionKey;
+use crate::shard::entry::{Applicant, Moving};
+use crate::shard::mail::{Act, ShardMail};
+use crate::shard::member::{MemberKey, MemberOutlet};
+use crate::shard::rooms::RoomKey;
+use crate::shard::session::Seat;
+
+impl Shard {
+    /// Mail from another shard, or from the background.
+    pub(crate) fn mail(&mut self, mail: ShardMail) {
+        match mail {
+            ShardMail::Enter { entrant, ticket } => self.admit(Applicant::Elsewhere(entrant), *ticket),
+            ShardMail::Act { room, member, act } => self.perform(room, member, act),
+            ShardMail::Entered { from, connection, number, room, member } => {
+                let seat = Seat { shard: from, room, member };
+                let session = self.delivery.connections.session_mut(connection);
+                match session.and_then(|session| session.room_mut(number)) {
+                    Some(room) => room.seat = Some(seat),
+                    // The session ended while its wish was on the way.
+                    None => self.go(seat),
+                }
+            }
+            ShardMail::Refused { connection, ticket, error } => {
+                self.refused(Applicant::Here(connection), *ticket, error);
+            }
+            ShardMail::Output { connection, number, bytes } => self.forward(connection, number, &bytes),
+            ShardMail::Ended { connection, number } => {
+                if let Some(session) = self.delivery.connections.session_mut(connection) {
+                    session.remove(number);
+                }
+            }
+            ShardMail::Doom { connection, code, text } => {
+                self.delivery.doom_connection(connection, code, text);
+            }
+            ShardMail::Post { to, mail } => self.mail_to_room(to, mail),
+            ShardMail::Finished { room, mail } => self.finished(room, mail),
+        }
+    }
+
+    fn finished(&mut self, room: RoomKey, mail: Mail) {
+        // A room that ended meanwhile has no use for it.
+        self.call(room, |any, at, out| {
+            if !any.is_closed() {
+                any.mail(at, mail, out);
+            }
+        });
+    }
+
+    /// On the session's shard: output of a room elsewhere.
+    fn forward(&mut self, key: ConnectionKey, number: u32, bytes: &[u8]) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(session) = connection.session.as_deref_mut() else { return };
+        let Some(room) = session.room_mut(number) else { return };
+        room.request = None;
+        room.undelivered += bytes.len();
+        connection.owes_receipts = true;
+        self.delivery.connections.append(key, |out| {
+            out.extend_from_slice(bytes);
+            true
+        });
+    }
+
+    /// On the session's shard: tells the rooms elsewhere that what they sent was written.
+    pub(super) fn send_receipts(&mut self, key: ConnectionKey) {
+        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let mut receipts = Vec::new();
+        for room in &mut session.rooms {
+            let bytes = std::mem::take(&mut room.undelivered);
+            if let Some(Seat { shard, room, member }) = room.seat
+                && bytes > 0
+            {
+                receipts.push((shard, ShardMail::Act { room, member, act: Act::Receive { bytes } }));
+            }
+        }
+        for (shard, mail) in receipts {
+            self.delivery.post(shard, mail);
+        }
+    }
+
+    /// On the room's shard: output for a member elsewhere was written.
+    pub(super) fn receive(&mut self, room: RoomKey, key: MemberKey, bytes: usize) {
+        let member = self.rooms.get_mut(room).and_then(|hosted| hosted.members.get_mut(key));
+        let Some(member) = member else { return };
+        let MemberOutlet::Elsewhere(session) = &mut member.outlet else { return };
+        session.in_flight = session.in_flight.saturating_sub(bytes);
+        if session.in_flight == 0 && member.lagging {
+            self.catch_up(room, key);
+        }
+    }
+
+    /// On the room's shard: what members elsewhere are owed goes into the mail.
+    pub(super) fn ship_remote_output(&mut self) {
+        for (room, key) in std::mem::take(&mut self.delivery.remote_dirty) {
+            let member = self.rooms.get_mut(room).and_then(|hosted| hosted.members.get_mut(key));
+            if let Some(member) = member {
+                self.delivery.ship(member);
+            }
+        }
+    }
+
+    /// The next connection that leaves for another shard, and where it goes. Its key means nothing from here on.
+    pub(crate) fn next_departure(&mut self) -> Option<(ConnectionKey, u16, Moving)> {
+        while let Some(key) = self.departing.pop() {
+            let departure =
+                self.delivery.connections.get_mut(key).and_then(|connection| connection.departure.take());
+            // It may have been closed meanwhile.
+            let Some(departure) = departure else { continue };
+            if let Some(connection) = self.delivery.connections.remove(key) {
+                self.sessions -= 1;
+                let moving = Moving { connection: Box::new(connection), ticket: departure.ticket };
+                return Some((key, departure.target, moving));
+            }
+        }
+        None
+    }
+
+    /// A connection arrived from another shard.
+    pub(crate) fn arrive(&mut self, moving: Moving) -> ConnectionKey {
+        let (key, ticket) = self.take_in(moving, true);
+        if self.is_shutting_down {
+            self.cancel(&ticket);
+            self.goodbye(key, ErrorCode::ShuttingDown, "the node is shutting down", None);
+            return key;
+        }
+        self.admit(Applicant::Here(key), ticket);
+        self.resumed.push(key);
+        key
+    }
+
+    /// A connection came back, because the mailbox was full that it was to go through.
+    pub(crate) fn come_back(&mut self, moving: Moving) -> ConnectionKey {
+        let (key, ticket) = self.take_in(moving, false);
+        self.refuse_busy(key, ticket);
+        self.resumed.push(key);
+        key
+    }
+
+    fn take_in(&mut self, moving: Moving, moved: bool) -> (ConnectionKey, super::entry::Ticket) {
+        let Moving { mut connection, ticket } = moving;
+        if let Some(session) = connection.session.as_deref_mut() {
+            session.moved |= moved;
+        }
+        self.sessions += 1;
+        let key = self.delivery.connections.insert(*connection);
+        self.timeouts.set(self.now, key);
+        (key, ticket)
+    }
+
+    /// Whether all mail to a shard went out; if not, nothing more is read from those who write to it.
+    pub(crate) fn posted(&mut self, shard: u16, all: bool) {
+        let was_congested = std::mem::replace(&mut self.delivery.congested[usize::from(shard)], !all);
+        if all && was_congested {
+            for (_, key) in self.waiting_for_mailbox.extract_if(.., |(to, _)| *to == shard) {
+                if let Some(connection) = self.delivery.connections.get_mut(key) {
+                    connection.pause.mailbox = false;
+                    self.resumed.push(key);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! How a conversation goes: transports, hello, pages, goodbye.
+
+use playfield_wire::Format;
+use playfield_wire::client::ClientMessage;
+
+use super::speech::{Heard, encoded, hello};
+use super::world::World;
+
+#[test]
+fn all_transports_and_formats_say_the_same() {
+    let mut world = World::new(1, &[]);
+    let native = world.client(0);
+    let binary = world.websocket_client(0, Format::Packed);
+    let text = world.websocket_client(0, Format::Json);
+    for client in [native, binary, text] {
+        let (room, _) = world.room(client, "");
+        let heard = world.ask(client, room, "add", "");
+        assert_eq!(heard, [Heard::Reply { request: 77, payload: "1".into() }]);
+        world.wait(50);
+        let heard = world.heard(client);
+        assert!(matches!(&heard[..], [Heard::Patch { body, .. }] if body == "c=1 "), "{heard:?}");
+    }
+}
+
+#[test]
+fn native_framing_carries_json_too() {
+    let mut world = World::new(1, &[]);
+    let client = world.connect(0);
+    let mut bytes = b"PF1\n".to_vec();
+    bytes.extend(world.framed(client, &hello(Format::Json)));
+    world.bytes(client, &bytes);
+    let answer = world.raw(client);
+    assert!(answer[4..].starts_with(br#"{"type":"welcome""#), "{answer:?}");
+}
+
+#[test]
+fn a_conversation_may_come_one_byte_at_a_time() {
+    for format in [Format::Packed, Format::Json] {
+        let mut world = World::new(1, &[]);
+        let client = world.connect(0);
+        world.upgrade(client, format);
+        let mut bytes = world.framed(client, &hello(format));
+        bytes.extend(world.framed(client, &encoded(format, &ClientMessage::Ping { nonce: 5 })));
+        for byte in bytes {
+            world.bytes(client, &[byte]);
+        }
+        let heard = world.heard(client);
+        assert!(matches!(heard[..], [Heard::Welcome { .. }, Heard::Pong { nonce: 5 }]), "{heard:?}");
+    }
+}
+
+#[test]
+fn a_preamble_a_hello_and_more_may_come_at_once() {
+    let mut world = World::new(1, &[]);
+    let client = world.connect(0);
+    let mut bytes = b"PF1\n".to_vec();
+    bytes.extend(world.framed(client, &hello(Format::Packed)));
+    bytes.extend(world.framed(client, &encoded(Format::Packed, &ClientMessage::Ping { nonce: 1 })));
+    let last = bytes.pop().unwrap();
+    world.bytes(client, &bytes);
+    assert!(matches!(world.heard(client)[..], [Heard::Welcome { .. }]));
+    world.bytes(client, &[last]);
+    assert_eq!(world.heard(client), [Heard::Pong { nonce: 1 }]);
+}
+
+#[test]
+fn browsers_get_pages_and_then_the_connection_ends() {
+    for (request, expected) in [
+        ("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK\r\n"),
+        ("HEAD / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK\r\n"),
+        (
+            "GET /none HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            "HTTP/1.1 404 Not Found\r\n",
+        ),
+        ("GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"),
+        ("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\r\n", "HTTP/1.1 426 Upgrade Required\r\n"),
+    ] {
+        let mut world = World::new(1, &[]);
+        let client = world.connect(0);
+        let (front, back) = request.split_at(10);
+        world.bytes(client, front.as_bytes());
+        assert!(world.raw(client).is_empty());
+        world.bytes(client, back.as_bytes());
+        let response = String::from_utf8(world.raw(client)).unwrap();
+        assert!(response.starts_with(expected), "{request:?}: {response:?}");
+        assert_eq!(response.matches("HTTP/1.1").count(), 1);
+        assert!(world.is_over(client));
+    }
+}
+
+#[test]
+fn a_websocket_ping_is_answered_and_a_close_too() {
+    let mut world = World::new(1, &[]);
+    let client = world.websocket_client(0, Format::Packed);
+    world.bytes(client, b"\x89\x82\0\0\0\0hi");
+    assert_eq!(world.raw(client), b"\x8A\x02hi");
+    world.bytes(client, b"\x88\x82\0\0\0\0\x03\xE8");
+    assert_eq!(world.raw(client), b"\x88\x02\x03\xE8");
+    assert!(world.is_over(client));
+}
+
+#[test]
+fn a_fragmented_websocket_message_is_one_message() {
+    let mut world = World::new(1, &[]);
+    let client = world.websocket_client(0, Format::Packed);
+    let ping = encoded(Format::Packed, &ClientMessage::Ping { nonce: 9 });
+    let (front, back) = ping.split_at(1);
+    let mut bytes = vec![0x02, 0x81, 0, 0, 0, 0];
+    bytes.extend(front);
+    bytes.extend([0x80, 0x81, 0, 0, 0, 0]);
+    bytes.extend(back);
+    world.bytes(client, &bytes);
+    assert_eq!(world.heard(client), [Heard::Pong { nonce: 9 }]);
+}
+
+#[test]
+fn after_goodbye_the_session_is_gone_from_its_rooms() {
+    let mut world = World::new(1, &[]);
+    let (one, other) = (world.client(0), world.websocket_client(0, Format::Packed));
+    let (room, id) = world.room(one, "");
+    world.join(other, 1, &id);
+    world.joined(other);
+    world.say(other, &encoded(Format::Packed, &ClientMessage::Goodbye));
+    assert!(world.is_over(other));
+    let heard = world.heard(one);
+    assert!(
+        heard.iter().any(|heard| matches!(heard, Heard::Event { room: at, payload, .. }
+            if *at == room && payload.ends_with("leaves"))),
+        "{heard:?}"
+    );
+    assert_eq!(world.counters(0).sessions, 1);
+}
+
+#[test]
+fn who_closes_its_half_still_gets_what_it_asked_for() {
+    let mut world = World::new(1, &[]);
+    let client = world.client(0);
+    let (room, _) = world.room(client, "");
+    world.takes(client, 0);
+    world.request(client, room, 1, "add", "");
+    world.hang_up(client);
+    assert!(!world.is_over(client));
+    world.takes(client, usize::MAX);
+    assert_eq!(world.heard(client), [Heard::Reply { request: 1, payload: "1".into() }]);
+    assert!(world.is_over(client));
+    assert_eq!(world.counters(0).connections, 0);
+}

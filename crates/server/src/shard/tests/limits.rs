@@ -1,0 +1,210 @@
+//! Every limit: what happens one past it, and that memory stays bounded.
+
+use playfield_wire::client::ClientMessage;
+use playfield_wire::{ErrorCode, Format};
+
+use super::speech::{Heard, encoded, request, send};
+use super::world::{Client, World};
+
+const PACKED: Format = Format::Packed;
+
+fn refusal(request: u32, code: ErrorCode) -> Heard {
+    Heard::Error { request: Some(request), room: None, code }
+}
+
+/// How many bytes wait for a client.
+fn waiting(world: &World, client: Client) -> usize {
+    let (shard, key) = world.place_of(client);
+    world.shards[shard].unsent(key).len()
+}
+
+#[test]
+fn rooms_max() {
+    let mut world = World::new(1, &[("rooms_max", "2")]);
+    let client = world.client(0);
+    let (room, _) = world.room(client, "");
+    world.room(client, "");
+    world.create(client, 1, false, "");
+    assert_eq!(world.heard(client), [refusal(1, ErrorCode::Limit)]);
+    world.say(client, &send(room, "close", ""));
+    world.heard(client);
+    world.room(client, "");
+}
+
+#[test]
+fn rooms_per_session_max() {
+    let mut world = World::new(1, &[("rooms_per_session_max", "2")]);
+    let client = world.client(0);
+    let (room, _) = world.room(client, "");
+    world.join_or_create(client, 1, "");
+    // One that is not joined yet counts too.
+    world.join_or_create(client, 2, "");
+    assert_eq!(world.heard(client), [refusal(2, ErrorCode::Limit)]);
+    world.joined(client);
+    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: 3, room }));
+    world.heard(client);
+    world.join_or_create(client, 4, "");
+    world.joined(client);
+}
+
+#[test]
+fn requests_unanswered_max() {
+    let mut world = World::new(1, &[("requests_unanswered_max", "3")]);
+    let client = world.client(0);
+    let (room, _) = world.room(client, "");
+    for number in 1..=4 {
+        world.request(client, room, number, "later", "");
+    }
+    assert_eq!(world.heard(client), [refusal(4, ErrorCode::Limit)]);
+    world.say(client, &send(room, "answer", ""));
+    assert_eq!(world.heard(client).len(), 3);
+    world.request(client, room, 4, "later", "");
+    assert_eq!(world.heard(client), []);
+}
+
+#[test]
+fn list_max() {
+    let mut world = World::new(1, &[("list_max", "2")]);
+    let client = world.client(0);
+    for _ in 0..3 {
+        world.room(client, "");
+    }
+    for limit in [0, 3] {
+        let message = ClientMessage::List { request: 1, room_type: None, filter: Vec::new(), limit };
+        world.say(client, &encoded(PACKED, &message));
+        assert!(matches!(&world.heard(client)[..], [Heard::Listed { ids, .. }] if ids.len() == 2));
+    }
+}
+
+#[test]
+fn http_head_bytes_max() {
+    let mut world = World::new(1, &[("http_head_bytes_max", "256")]);
+    let client = world.connect(0);
+    world.bytes(client, &[&b"GET / HTTP/1.1\r\nHost: "[..], &[b'x'; 300]].concat());
+    assert!(world.raw(client).starts_with(b"HTTP/1.1 431 "));
+    assert!(world.is_over(client));
+}
+
+#[test]
+fn name_bytes_max_counts_bytes() {
+    let mut world = World::new(1, &[("name_bytes_max", "4")]);
+    for (name, is_taken) in [("ääää", false), ("ää", true)] {
+        let client = world.connect(0);
+        world.bytes(client, b"PF1\n");
+        let hello =
+            playfield_wire::client::Hello { name: name.into(), ..playfield_wire::client::Hello::new(PACKED) };
+        world.say(client, &encoded(PACKED, &ClientMessage::Hello(hello)));
+        assert_eq!(matches!(world.heard(client)[..], [Heard::Welcome { .. }]), is_taken, "{name}");
+    }
+}
+
+#[test]
+fn outbox_bytes_max_closes_who_does_not_read_its_events() {
+    let mut world = World::new(1, &[("outbox_bytes_max", "10000")]);
+    let (speaker, deaf) = (world.client(0), world.client(0));
+    let (room, id) = world.room(speaker, "");
+    world.join(deaf, 1, &id);
+    world.joined(deaf);
+    world.takes(deaf, 0);
+    let text = "x".repeat(1000);
+    for _ in 0..9 {
+        world.say(speaker, &send(room, "shout", &text));
+    }
+    assert!(!world.is_over(deaf) && waiting(&world, deaf) < 10_000);
+    assert_eq!(world.counters(0).sessions, 2);
+    for _ in 0..100 {
+        world.say(speaker, &send(room, "shout", &text));
+        assert!(waiting(&world, deaf) < 10_500);
+    }
+    assert_eq!(world.counters(0).sessions, 1);
+    let heard = world.heard(speaker);
+    assert!(matches!(&heard[..], [.., Heard::Event { .. }]) && heard.len() > 109, "the other plays on");
+    world.takes(deaf, usize::MAX);
+    let heard = world.heard(deaf);
+    let code = ErrorCode::TooSlow;
+    let [events @ .., error, goodbye] = &heard[..] else { panic!("{heard:?}") };
+    assert!(events.iter().all(|heard| matches!(heard, Heard::Event { .. })) && events.len() == 9);
+    assert_eq!(
+        (error, goodbye),
+        (&Heard::Error { request: None, room: None, code }, &Heard::Goodbye { code })
+    );
+    assert!(world.is_over(deaf));
+}
+
+#[test]
+fn outbox_high_bytes_stops_reading_from_who_does_not_read() {
+    let mut world = World::new(1, &[("outbox_high_bytes", "5000")]);
+    let client = world.client(0);
+    let (room, _) = world.room(client, "");
+    world.takes(client, 0);
+    let bytes: Vec<u8> = (0..1000)
+        .flat_map(|number| world.framed(client, &request(PACKED, room, number, "big", "1000")))
+        .collect();
+    world.bytes(client, &bytes);
+    assert!(waiting(&world, client) < 7000, "{}", waiting(&world, client));
+    for _ in 0..10 {
+        world.bytes(client, &bytes);
+        world.wait(1000);
+        assert!(waiting(&world, client) < 7000, "{}", waiting(&world, client));
+    }
+    world.takes(client, usize::MAX);
+    assert_eq!(world.heard(client).len(), 11_000, "nothing of it is lost");
+}
+
+#[test]
+fn a_reply_larger_than_the_outbox_reaches_who_reads() {
+    let mut world = World::new(1, &[("outbox_bytes_max", "1024"), ("outbox_high_bytes", "100")]);
+    let client = world.client(0);
+    let (room, _) = world.room(client, "");
+    for _ in 0..3 {
+        let heard = world.ask(client, room, "big", "100000");
+        assert!(matches!(&heard[..], [Heard::Reply { payload, .. }] if payload.len() == 100_000));
+    }
+}
+
+#[test]
+fn compute_queues_are_bounded_and_say_so() {
+    let mut world = World::new(1, &[]);
+    let client = world.client(0);
+    let (room, _) = world.room(client, "");
+    for number in 1..=3 {
+        world.request(client, room, number, "compute", "x");
+    }
+    let heard = world.heard(client);
+    assert!(matches!(heard[..], [Heard::Reply { .. }, Heard::Reply { .. }, _]));
+    assert_eq!(heard[2], refusal(3, ErrorCode::Busy));
+}
+
+#[test]
+fn mailbox_max_bounds_mail_between_rooms_of_a_shard() {
+    let mut world = World::new(1, &[("mailbox_max", "2")]);
+    let client = world.client(0);
+    let (room, id) = world.room(client, "");
+    // All of these are handled in one turn, before any mail is delivered.
+    let bytes: Vec<u8> =
+        (1..=4).flat_map(|number| world.framed(client, &request(PACKED, room, number, "ask", &id))).collect();
+    world.bytes(client, &bytes);
+    // The room answers all that wait as soon as any answer comes; here, those that were not delivered come first.
+    let heard = world.heard(client);
+    assert_eq!(heard.len(), 4);
+    assert_eq!(world.counters(0).mail_dropped, 2);
+}
+
+#[test]
+fn an_idle_connection_owns_no_buffer() {
+    let mut world = World::new(1, &[]);
+    for client in [world.client(0), world.websocket_client(0, Format::Json)] {
+        let (room, _) = world.room(client, "");
+        world.ask(client, room, "big", "10000");
+        world.bytes(client, &[]);
+        assert_eq!(world.buffered(client), 0);
+        let message = world.framed(client, &send(room, "add", ""));
+        let (front, back) = message.split_at(3);
+        world.bytes(client, front);
+        assert!((1..=8).contains(&world.buffered(client)), "a partial frame is kept, and nothing else");
+        if client == 0 {
+            world.bytes(client, back);
+            assert_eq!(world.buffered(client), 0);
+        }
+    }
+}

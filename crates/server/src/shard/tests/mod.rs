@@ -1,0 +1,14 @@
+//! Tests of shards without sockets, in simulated time.
+
+#[path = "../../../tests/common/room.rs"]
+mod room;
+#[path = "../../../tests/common/speech.rs"]
+mod speech;
+
+mod conversation;
+mod limits;
+mod refusals;
+mod remote;
+mod rooms;
+mod timing;
+mod world;

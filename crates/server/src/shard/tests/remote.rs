@@ -1,0 +1,333 @@
+//! Several shards: connections that move, rooms elsewhere, full mailboxes.
+
+use playfield_wire::client::ClientMessage;
+use playfield_wire::{ErrorCode, Format};
+
+use super::speech::{Heard, encoded, send};
+use super::world::{Client, World};
+
+const PACKED: Format = Format::Packed;
+
+/// A room on shard 0 with a player, and a client of shard 1 that is in a room of its own there and may not move any more.
+fn apart(world: &mut World, options: &str) -> (Client, String, Client) {
+    let host = world.client(0);
+    let (_, id) = world.room(host, options);
+    let visitor = world.client(1);
+    let (own, _) = world.room(visitor, "sync=0 tick=0");
+    assert_eq!((world.shard_of(host), world.shard_of(visitor), own), (0, 1, 1));
+    (host, id, visitor)
+}
+
+#[test]
+fn a_connection_moves_to_its_first_room() {
+    let mut world = World::new(2, &[]);
+    let host = world.client(0);
+    let (_, id) = world.room(host, "");
+    for format in [Format::Packed, Format::Json] {
+        let client = world.websocket_client(1, format);
+        world.join(client, 1, &id);
+        let (room, joined) = world.joined(client);
+        assert_eq!((world.shard_of(client), &joined), (0, &id));
+        let heard = world.ask(client, room, "add", "");
+        assert!(matches!(heard[..], [Heard::Reply { .. }]), "{heard:?}");
+    }
+    assert_eq!((world.counters(0).sessions, world.counters(1).sessions), (3, 0));
+    assert_eq!(world.counters(1).connections, 0);
+}
+
+#[test]
+fn what_was_sent_after_the_join_moves_too() {
+    let mut world = World::new(2, &[]);
+    let host = world.client(0);
+    let (_, id) = world.room(host, "sync=0");
+    let client = world.client(1);
+    let join = ClientMessage::Join { request: 1, room: id.into() };
+    let mut bytes = world.framed(client, &encoded(PACKED, &join));
+    for nonce in 1..=3 {
+        bytes.extend(world.framed(client, &encoded(PACKED, &ClientMessage::Ping { nonce })));
+    }
+    let (front, back) = bytes.split_at(bytes.len() - 1);
+    world.bytes(client, front);
+    world.bytes(client, back);
+    assert_eq!(world.shard_of(client), 0);
+    let heard = world.heard(client);
+    let pongs: Vec<_> = heard.iter().filter(|heard| matches!(heard, Heard::Pong { .. })).collect();
+    assert_eq!(pongs.len(), 3);
+    assert!(heard.iter().any(|heard| matches!(heard, Heard::Joined { .. })), "{heard:?}");
+}
+
+#[test]
+fn a_connection_moves_once_at_most() {
+    let mut world = World::new(2, &[]);
+    let (zero, one) = (world.client(0), world.client(1));
+    let (_, on_zero) = world.room(zero, "");
+    let (_, on_one) = world.room(one, "");
+    let client = world.client(1);
+    for (request, id) in [(1, &on_zero), (2, &on_one)] {
+        world.join(client, request, id);
+        let (room, _) = world.joined(client);
+        assert_eq!(world.shard_of(client), 0);
+        world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: 9, room }));
+        world.heard(client);
+    }
+}
+
+#[test]
+fn a_room_elsewhere_is_played_through_the_mail() {
+    let mut world = World::new(2, &[]);
+    let (host, id, visitor) = apart(&mut world, "");
+    world.join(visitor, 1, &id);
+    let (room, _) = world.joined(visitor);
+    assert_eq!(world.shard_of(visitor), 1);
+    assert_eq!(world.ask(visitor, room, "add", ""), [Heard::Reply { request: 77, payload: "1".into() }]);
+    assert_eq!(world.ask(visitor, room, "refuse", "").len(), 1);
+    world.say(visitor, &send(room, "shout", "hi"));
+    let heard = world.heard(visitor);
+    assert!(matches!(&heard[..], [Heard::Event { room: at, payload, .. }] if *at == room && payload == "hi"));
+    world.wait(60);
+    let heard = world.heard(visitor);
+    assert!(matches!(&heard[..], [Heard::Patch { body, .. }] if body == "c=1 "), "{heard:?}");
+    world.say(visitor, &encoded(PACKED, &ClientMessage::Resync { room }));
+    assert!(matches!(world.heard(visitor)[..], [Heard::Snapshot { .. }]));
+    world.say(visitor, &encoded(PACKED, &ClientMessage::Leave { request: 3, room }));
+    assert_eq!(world.heard(visitor), [Heard::Left { request: Some(3), room, code: ErrorCode::Left }]);
+    world.request(visitor, room, 4, "add", "");
+    let code = ErrorCode::NotJoined;
+    assert_eq!(world.heard(visitor), [Heard::Error { request: Some(4), room: None, code }]);
+    let heard = world.heard(host);
+    assert!(matches!(&heard[..], [.., Heard::Event { payload, .. }] if payload == "2 leaves"), "{heard:?}");
+}
+
+#[test]
+fn a_room_elsewhere_may_refuse_or_end() {
+    let mut world = World::new(2, &[]);
+    let (host, id, visitor) = apart(&mut world, "");
+    world.join(visitor, 1, &id);
+    let (room, _) = world.joined(visitor);
+    world.say(host, &send(1, "kick", "2"));
+    assert_eq!(world.heard(visitor), [Heard::Left { request: None, room, code: ErrorCode::Kicked }]);
+    world.say(host, &send(1, "lock", ""));
+    world.join(visitor, 2, &id);
+    let code = ErrorCode::RoomLocked;
+    assert_eq!(world.heard(visitor), [Heard::Error { request: Some(2), room: None, code }]);
+    world.say(host, &send(1, "close", ""));
+    world.join(visitor, 3, &id);
+    let code = ErrorCode::RoomNotFound;
+    assert_eq!(world.heard(visitor), [Heard::Error { request: Some(3), room: None, code }]);
+}
+
+#[test]
+fn a_session_that_ends_leaves_rooms_elsewhere_too() {
+    let mut world = World::new(2, &[]);
+    let (host, id, visitor) = apart(&mut world, "");
+    world.join(visitor, 1, &id);
+    world.joined(visitor);
+    world.heard(host);
+    world.vanish(visitor);
+    let heard = world.heard(host);
+    assert!(matches!(&heard[..], [Heard::Event { payload, .. }] if payload == "2 leaves"), "{heard:?}");
+    // Also when it ends before it hears that it was let in.
+    let visitor = world.client(1);
+    world.room(visitor, "");
+    world.space[1] = 0;
+    world.join(visitor, 1, &id);
+    world.heard(host);
+    world.vanish(visitor);
+    world.space[1] = usize::MAX;
+    world.wait(10);
+    let heard = world.heard(host);
+    assert!(matches!(&heard[..], [Heard::Event { payload, .. }] if payload == "3 leaves"), "{heard:?}");
+}
+
+#[test]
+fn one_patch_at_most_is_on_its_way_to_another_shard() {
+    let mut world = World::new(2, &[]);
+    let (host, id, visitor) = apart(&mut world, "");
+    world.join(visitor, 1, &id);
+    world.joined(visitor);
+    world.takes(visitor, 5);
+    for _ in 0..10 {
+        world.say(host, &send(1, "add", ""));
+        world.wait(50);
+    }
+    let (shard, key) = world.place_of(visitor);
+    assert!(world.shards[shard].unsent(key).len() < 40);
+    world.takes(visitor, usize::MAX);
+    world.wait(1);
+    let heard = world.heard(visitor);
+    let bodies = heard.iter().filter_map(|heard| match heard {
+        Heard::Patch { base, version, body, .. } => Some((*base, *version, body.as_str())),
+        _ => None,
+    });
+    let bodies = bodies.collect::<Vec<_>>();
+    let [(_, first, "c=1 "), (second, _, "c=10 ")] = bodies[..] else { panic!("{heard:?}") };
+    assert_eq!(first, second);
+}
+
+#[test]
+fn who_does_not_read_events_from_elsewhere_is_closed_too() {
+    let mut world = World::new(2, &[("outbox_bytes_max", "10000")]);
+    let (host, id, visitor) = apart(&mut world, "");
+    world.join(visitor, 1, &id);
+    world.joined(visitor);
+    world.takes(visitor, 0);
+    let text = "x".repeat(1000);
+    for _ in 0..20 {
+        world.say(host, &send(1, "shout", &text));
+    }
+    assert_eq!(world.counters(1).sessions, 0);
+    let (shard, key) = world.place_of(visitor);
+    assert!(world.shards[shard].unsent(key).len() < 10_500);
+    world.takes(visitor, usize::MAX);
+    let code = ErrorCode::TooSlow;
+    assert_eq!(world.heard(visitor).last(), Some(&Heard::Goodbye { code }));
+}
+
+#[test]
+fn while_a_mailbox_is_full_requests_are_busy_and_nothing_accepted_is_lost() {
+    let mut world = World::new(2, &[]);
+    let (host, id, visitor) = apart(&mut world, "");
+    world.join(visitor, 1, &id);
+    let (room, _) = world.joined(visitor);
+    world.space[0] = 0;
+    // Accepted before anyone could know.
+    world.request(visitor, room, 1, "add", "");
+    assert_eq!(world.heard(visitor), []);
+    let code = ErrorCode::Busy;
+    world.request(visitor, room, 2, "add", "");
+    assert_eq!(world.heard(visitor), [Heard::Error { request: Some(2), room: None, code }]);
+    // From here on it is not read.
+    for number in 3..=5 {
+        world.request(visitor, room, number, "add", "");
+    }
+    assert_eq!(world.heard(visitor), []);
+    world.space[0] = usize::MAX;
+    world.wait(5);
+    let heard = world.heard(visitor);
+    let replies: Vec<u32> = heard
+        .iter()
+        .filter_map(|heard| match heard {
+            Heard::Reply { request, .. } => Some(*request),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(replies, [1, 3, 4, 5]);
+    world.heard(host);
+    assert_eq!(world.ask(host, 1, "add", ""), [Heard::Reply { request: 77, payload: "5".into() }]);
+}
+
+#[test]
+fn a_join_through_a_full_mailbox_is_busy() {
+    for moves in [true, false] {
+        let mut world = World::new(2, &[]);
+        let (_, id, visitor) = apart(&mut world, "capacity=2");
+        let visitor = if moves { world.client(1) } else { visitor };
+        world.space[0] = 0;
+        if !moves {
+            // Only a shard that met a full mailbox knows of it.
+            world.join(visitor, 1, &id);
+            assert_eq!(world.heard(visitor), [], "it waits to be sent");
+            let other = world.client(1);
+            world.room(other, "tick=0 sync=0");
+            world.join(other, 2, &id);
+            let code = ErrorCode::RoomFull;
+            assert_eq!(world.heard(other), [Heard::Error { request: Some(2), room: None, code }]);
+        } else {
+            world.join(visitor, 1, &id);
+            let code = ErrorCode::Busy;
+            assert_eq!(world.heard(visitor), [Heard::Error { request: Some(1), room: None, code }]);
+            assert_eq!(world.shard_of(visitor), 1);
+        }
+        world.space[0] = usize::MAX;
+        world.wait(5);
+        // The seat that was reserved for it is free again, or taken by it.
+        if moves {
+            world.join(visitor, 2, &id);
+        }
+        world.joined(visitor);
+    }
+}
+
+#[test]
+fn rooms_of_different_shards_write_to_each_other() {
+    let mut world = World::new(2, &[]);
+    let (host, there, visitor) = apart(&mut world, "");
+    let heard = world.ask(visitor, 1, "ask", &there);
+    assert_eq!(heard, [Heard::Reply { request: 77, payload: "1".into() }]);
+    world.say(visitor, &send(1, "tell", &there));
+    assert!(matches!(&world.heard(host)[..], [Heard::Event { payload, .. }] if payload == "told"));
+    // The room ends while the question is on its way.
+    world.space[0] = 0;
+    world.request(visitor, 1, 5, "ask", &there);
+    world.say(host, &send(1, "close", ""));
+    world.request(visitor, 1, 6, "ask", &there);
+    world.space[0] = usize::MAX;
+    world.wait(5);
+    let code = ErrorCode::RoomNotFound;
+    let heard = world.heard(visitor);
+    assert!(heard.contains(&Heard::Error { request: Some(5), room: None, code }), "{heard:?}");
+    assert!(heard.contains(&Heard::Error { request: Some(6), room: None, code }), "{heard:?}");
+}
+
+#[test]
+fn a_question_for_a_room_whose_mailbox_is_full_is_answered_busy() {
+    let mut world = World::new(2, &[]);
+    let (_, there, visitor) = apart(&mut world, "");
+    world.space[0] = 0;
+    world.say(visitor, &send(1, "tell", &there));
+    let code = ErrorCode::Busy;
+    assert_eq!(world.ask(visitor, 1, "ask", &there), [Heard::Error { request: Some(77), room: None, code }]);
+}
+
+#[test]
+fn joins_from_two_shards_at_once_fill_rooms_exactly() {
+    let mut world = World::new(2, &[]);
+    let clients: Vec<Client> = (0..40).map(|number| world.client(number % 2)).collect();
+    let join = ClientMessage::JoinOrCreate { request: 1, room_type: "test".into(), options: b"capacity=4" };
+    // All are read in one turn of each shard, before any mail or move.
+    let bytes = world.framed(clients[0], &encoded(PACKED, &join));
+    world.all_at_once(&clients, &bytes);
+    let mut ids: Vec<String> = clients.iter().map(|&client| world.joined(client).1).collect();
+    ids.sort_unstable();
+    for room in ids.chunks(4) {
+        assert!(room.iter().all(|id| *id == room[0]), "{ids:?}");
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 10, "no room too many, and none too full");
+    let rooms = (world.counters(0).rooms, world.counters(1).rooms);
+    assert_eq!(rooms, (5, 5), "both shards have their share");
+}
+
+#[test]
+fn who_waits_for_a_room_that_cannot_be_made_gets_another() {
+    let mut world = World::new(2, &[]);
+    let load = world.client(0);
+    world.room(load, "");
+    // Both go to shard 1: the first to make a room, which fails, the second to enter it.
+    let (first, second) = (world.client(0), world.client(0));
+    let message = |options: &'static [u8]| {
+        encoded(PACKED, &ClientMessage::JoinOrCreate { request: 1, room_type: "test".into(), options })
+    };
+    world.say(load, &send(1, "lock", ""));
+    let (bad, good) = (world.framed(first, &message(b"nonsense")), world.framed(second, &message(b"")));
+    world.each(&[(first, bad), (second, good)]);
+    let code = ErrorCode::BadPayload;
+    assert_eq!(world.heard(first), [Heard::Error { request: Some(1), room: None, code }]);
+    world.joined(second);
+}
+
+#[test]
+fn a_node_with_several_shards_shuts_down() {
+    let mut world = World::new(2, &[]);
+    let (host, id, visitor) = apart(&mut world, "");
+    world.join(visitor, 1, &id);
+    world.joined(visitor);
+    world.request(visitor, 2, 8, "add", "");
+    world.shut_down();
+    let code = ErrorCode::ShuttingDown;
+    for client in [host, visitor] {
+        assert_eq!(world.heard(client).last(), Some(&Heard::Goodbye { code }));
+        world.hang_up(client);
+    }
+    assert!(world.shards.iter().all(|shard| shard.is_empty()));
+}

@@ -1,0 +1,495 @@
+//! Shards, clients and the wires between them, in one thread and in simulated time.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use playfield_room::{Error, Job, Mail, Task};
+use playfield_websocket::{Decoder, Item, Limits, Opcode, Role};
+use playfield_wire::client::ClientMessage;
+use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
+use playfield_wire::{ErrorCode, Format};
+
+use super::room;
+use super::speech::{self, Heard};
+use crate::auth::Guests;
+use crate::background::{Background, Origin};
+use crate::config::Config;
+use crate::entropy::Entropy;
+use crate::node::Node;
+use crate::pages::Pages;
+use crate::shard::{ConnectionKey, Moving, Shard, ShardMail};
+use crate::stats::{Counters, Watch};
+
+/// Names a client of the world.
+pub(super) type Client = usize;
+
+/// A node in a test's hands.
+pub(super) struct World {
+    pub(super) shards: Vec<Shard>,
+    pub(super) now: Duration,
+    pub(super) background: Arc<Held>,
+    /// How many parcels each shard's mailbox takes at the moment.
+    pub(super) space: Vec<usize>,
+    parcels: Vec<VecDeque<Parcel>>,
+    peers: Vec<Peer>,
+}
+
+enum Parcel {
+    Mail(ShardMail),
+    Moved(Client, Moving),
+}
+
+/// The client's end of a connection.
+struct Peer {
+    /// Where the connection is; `None` when it is gone.
+    place: Option<(usize, ConnectionKey)>,
+    format: Format,
+    websocket: Option<Decoder>,
+    /// What came and was not looked at.
+    input: Vec<u8>,
+    /// How many bytes it will take before it stops reading.
+    takes: usize,
+    /// The node said that nothing more comes.
+    ended: bool,
+    /// What the node did not read yet.
+    unread: Vec<u8>,
+}
+
+/// Background work that waits to be run by the test.
+#[derive(Default)]
+pub(super) struct Held {
+    jobs: Mutex<Vec<(Origin, Job)>>,
+    tasks: Mutex<Vec<(Origin, Task)>>,
+}
+
+impl Background for Held {
+    fn spawn(&self, origin: Origin, work: Task) {
+        self.tasks.lock().unwrap().push((origin, work));
+    }
+
+    fn compute(&self, origin: Origin, job: Job) -> Result<(), Error> {
+        let mut jobs = self.jobs.lock().unwrap();
+        if jobs.len() >= 2 {
+            return Err(Error::new(ErrorCode::Busy, "two computations wait"));
+        }
+        jobs.push((origin, job));
+        Ok(())
+    }
+}
+
+impl World {
+    /// A node with so many shards and the room type `test`.
+    pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
+        let mut config = Config::default();
+        for (name, value) in settings {
+            config.set(name, value).unwrap();
+        }
+        let mut pages = Pages::default();
+        pages.insert("/".into(), "text/plain".into(), b"a page".to_vec());
+        let guests = Box::new(Guests { name_bytes_max: config.name_bytes_max });
+        let node = Arc::new(Node::new(config, shards, vec![room::room_type("test")], pages, guests));
+        let background = Arc::new(Held::default());
+        let shard = |index| {
+            let background = Arc::clone(&background) as Arc<dyn Background>;
+            Shard::new(
+                index as u16,
+                Arc::clone(&node),
+                background,
+                Entropy::Seeded(index as u64),
+                Watch(Arc::default()),
+            )
+        };
+        Self {
+            shards: (0..shards).map(shard).collect(),
+            now: Duration::ZERO,
+            background,
+            space: vec![usize::MAX; shards],
+            parcels: (0..shards).map(|_| VecDeque::new()).collect(),
+            peers: Vec::new(),
+        }
+    }
+
+    /// Connects, and says nothing.
+    pub(super) fn connect(&mut self, shard: usize) -> Client {
+        self.shards[shard].begin(self.now);
+        let key = self.shards[shard].accepted();
+        self.peers.push(Peer {
+            place: Some((shard, key)),
+            format: Format::Packed,
+            websocket: None,
+            input: Vec::new(),
+            takes: usize::MAX,
+            ended: false,
+            unread: Vec::new(),
+        });
+        self.peers.len() - 1
+    }
+
+    /// Connects in native framing, and says hello.
+    pub(super) fn client(&mut self, shard: usize) -> Client {
+        let client = self.connect(shard);
+        self.bytes(client, &PREAMBLE);
+        self.say(client, &speech::hello(Format::Packed));
+        assert!(matches!(self.heard(client)[..], [Heard::Welcome { .. }]));
+        client
+    }
+
+    /// Connects over WebSocket, and says hello.
+    pub(super) fn websocket_client(&mut self, shard: usize, format: Format) -> Client {
+        let client = self.connect(shard);
+        self.upgrade(client, format);
+        self.say(client, &speech::hello(format));
+        assert!(matches!(self.heard(client)[..], [Heard::Welcome { .. }]));
+        client
+    }
+
+    /// Turns a connection into a WebSocket.
+    pub(super) fn upgrade(&mut self, client: Client, format: Format) {
+        self.bytes(
+            client,
+            b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+              Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+        );
+        let head = self.raw(client);
+        assert!(head.starts_with(b"HTTP/1.1 101 ") && head.ends_with(b"\r\n\r\n"));
+        let limits = Limits { message_bytes_max: 1 << 24 };
+        self.peers[client].websocket = Some(Decoder::new(Role::Client, limits));
+        self.peers[client].format = format;
+    }
+
+    /// Frames a message as the client sends it.
+    pub(super) fn framed(&self, client: Client, body: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let peer = &self.peers[client];
+        if peer.websocket.is_some() {
+            let opcode = if peer.format == Format::Json { Opcode::Text } else { Opcode::Binary };
+            playfield_websocket::encode(&mut out, opcode, body, Some([9, 8, 7, 6]));
+        } else {
+            write_frame(&mut out, body);
+        }
+        out
+    }
+
+    pub(super) fn say(&mut self, client: Client, body: &[u8]) {
+        let bytes = self.framed(client, body);
+        self.bytes(client, &bytes);
+    }
+
+    /// Sends bytes as they are, and lets the node go on until it has nothing left to do.
+    pub(super) fn bytes(&mut self, client: Client, bytes: &[u8]) {
+        self.peers[client].unread.extend_from_slice(bytes);
+        self.run();
+    }
+
+    /// Sends the same bytes from all of these before the node does anything.
+    pub(super) fn all_at_once(&mut self, clients: &[Client], bytes: &[u8]) {
+        let all: Vec<_> = clients.iter().map(|&client| (client, bytes.to_vec())).collect();
+        self.each(&all);
+    }
+
+    /// Sends bytes from several clients before the node does anything.
+    pub(super) fn each(&mut self, all: &[(Client, Vec<u8>)]) {
+        for (client, bytes) in all {
+            self.peers[*client].unread.extend_from_slice(bytes);
+        }
+        self.run();
+    }
+
+    /// The client closes its half of the connection.
+    pub(super) fn hang_up(&mut self, client: Client) {
+        if let Some((shard, key)) = self.peers[client].place {
+            self.shards[shard].hung_up(key);
+        }
+        self.run();
+    }
+
+    /// The client is gone, without a word.
+    pub(super) fn vanish(&mut self, client: Client) {
+        if let Some((shard, key)) = self.peers[client].place {
+            self.shards[shard].drop_connection(key);
+        }
+        self.run();
+    }
+
+    /// From here on the client reads only so many bytes.
+    pub(super) fn takes(&mut self, client: Client, bytes: usize) {
+        self.peers[client].takes = bytes;
+        let Some((shard, key)) = self.peers[client].place else { return };
+        // The socket says that there is space again.
+        self.flush(shard, key);
+        self.run();
+    }
+
+    /// All that the client has heard since it was last asked.
+    pub(super) fn heard(&mut self, client: Client) -> Vec<Heard> {
+        let peer = &mut self.peers[client];
+        let mut all = Vec::new();
+        let framing = Framing { message_bytes_max: 1 << 24 };
+        loop {
+            let consumed = match &mut peer.websocket {
+                None => {
+                    let Some(frame) = framing.decode(&peer.input).unwrap() else { return all };
+                    all.push(speech::heard(peer.format, frame.body));
+                    frame.consumed
+                }
+                Some(decoder) => {
+                    let decoded = decoder.decode(&mut peer.input).unwrap();
+                    match decoded.item {
+                        Some(Item::Text(text)) => all.push(speech::heard(peer.format, text.as_bytes())),
+                        Some(Item::Binary(body)) => all.push(speech::heard(peer.format, body)),
+                        Some(Item::Ping(_)) => all.push(Heard::Ping),
+                        _ if decoded.consumed == 0 => return all,
+                        _ => {}
+                    }
+                    decoded.consumed
+                }
+            };
+            peer.input.drain(..consumed);
+        }
+    }
+
+    /// The bytes that the client got since it was last asked.
+    pub(super) fn raw(&mut self, client: Client) -> Vec<u8> {
+        std::mem::take(&mut self.peers[client].input)
+    }
+
+    /// Whether the node has ended the connection.
+    pub(super) fn is_over(&self, client: Client) -> bool {
+        self.peers[client].ended || self.peers[client].place.is_none()
+    }
+
+    /// The shard and the key of the client's connection.
+    pub(super) fn place_of(&self, client: Client) -> (usize, ConnectionKey) {
+        self.peers[client].place.expect("the connection goes on")
+    }
+
+    /// How many bytes of memory the connection's buffers hold.
+    pub(super) fn buffered(&self, client: Client) -> usize {
+        let (shard, key) = self.place_of(client);
+        self.shards[shard].buffered(key)
+    }
+
+    /// The shard that the client's connection is on.
+    pub(super) fn shard_of(&self, client: Client) -> usize {
+        self.place_of(client).0
+    }
+
+    pub(super) fn join(&mut self, client: Client, request: u32, id: &str) {
+        let message = ClientMessage::Join { request, room: id.into() };
+        self.say(client, &speech::encoded(self.peers[client].format, &message));
+    }
+
+    pub(super) fn create(&mut self, client: Client, request: u32, private: bool, options: &str) {
+        let options = self.payload(client, options);
+        let room_type = "test".into();
+        let message = ClientMessage::Create { request, room_type, private, options: &options };
+        self.say(client, &speech::encoded(self.peers[client].format, &message));
+    }
+
+    pub(super) fn join_or_create(&mut self, client: Client, request: u32, options: &str) {
+        let options = self.payload(client, options);
+        let message = ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: &options };
+        self.say(client, &speech::encoded(self.peers[client].format, &message));
+    }
+
+    fn payload(&self, client: Client, text: &str) -> Vec<u8> {
+        match self.peers[client].format {
+            Format::Packed => text.as_bytes().to_vec(),
+            Format::Json if text.is_empty() => Vec::new(),
+            Format::Json => format!("{text:?}").into_bytes(),
+        }
+    }
+
+    /// Makes a room with these options, and waits for it: its number and id.
+    pub(super) fn room(&mut self, client: Client, options: &str) -> (u32, String) {
+        self.create(client, 1000, false, options);
+        self.joined(client)
+    }
+
+    /// Waits for a room to be joined: its number and id.
+    pub(super) fn joined(&mut self, client: Client) -> (u32, String) {
+        for _ in 0..20 {
+            self.wait(60);
+            if !self.peers[client].input.is_empty() {
+                break;
+            }
+        }
+        let heard = self.heard(client);
+        let [Heard::Joined { room, id, .. }, Heard::Snapshot { room: shown, .. }, ..] = &heard[..] else {
+            panic!("not joined: {heard:?}");
+        };
+        assert_eq!(room, shown);
+        (*room, id.clone())
+    }
+
+    pub(super) fn request(&mut self, client: Client, room: u32, request: u32, name: &str, payload: &str) {
+        self.say(client, &speech::request(self.peers[client].format, room, request, name, payload));
+    }
+
+    /// What one request is answered with, at once.
+    pub(super) fn ask(&mut self, client: Client, room: u32, name: &str, payload: &str) -> Vec<Heard> {
+        self.request(client, room, 77, name, payload);
+        self.heard(client)
+    }
+
+    /// Lets time pass.
+    pub(super) fn wait(&mut self, milliseconds: u64) {
+        let until = self.now + Duration::from_millis(milliseconds);
+        loop {
+            let next = self.shards.iter().filter_map(Shard::next_deadline).min();
+            let Some(next) = next.filter(|next| *next <= until) else { break };
+            // The loop of a node wakes in whole milliseconds; where nothing changes, it must not stand still either.
+            self.now = self.now.max(next) + Duration::from_micros(1);
+            self.run();
+        }
+        self.now = self.now.max(until);
+        self.run();
+    }
+
+    /// Runs what rooms have in the background.
+    pub(super) fn run_background(&mut self) {
+        let jobs = std::mem::take(&mut *self.background.jobs.lock().unwrap());
+        let tasks = std::mem::take(&mut *self.background.tasks.lock().unwrap());
+        let mut ended = Vec::new();
+        for (origin, job) in jobs {
+            ended.push((origin, job()));
+        }
+        for (origin, mut task) in tasks {
+            let Poll::Ready(note) = task.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+                panic!("the tasks of these tests are ready at once");
+            };
+            ended.push((origin, note));
+        }
+        for (origin, note) in ended {
+            let mail =
+                ShardMail::Finished { room: origin.room, mail: Mail::Done { task: origin.task, note } };
+            self.parcels[usize::from(origin.shard)].push_back(Parcel::Mail(mail));
+        }
+        self.run();
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        for shard in &mut self.shards {
+            shard.shut_down();
+        }
+        self.run();
+    }
+
+    pub(super) fn counters(&mut self, shard: usize) -> Counters {
+        self.shards[shard].counters()
+    }
+
+    /// Runs turns until nothing more happens.
+    pub(super) fn run(&mut self) {
+        for _ in 0..10_000 {
+            let mut is_busy = false;
+            for shard in 0..self.shards.len() {
+                is_busy |= self.turn(shard);
+            }
+            if !is_busy {
+                return;
+            }
+        }
+        panic!("the node does not come to rest");
+    }
+
+    /// One turn of one shard; whether anything happened that others may see.
+    fn turn(&mut self, index: usize) -> bool {
+        let mut is_busy = false;
+        self.shards[index].begin(self.now);
+        for parcel in std::mem::take(&mut self.parcels[index]) {
+            is_busy = true;
+            match parcel {
+                Parcel::Mail(mail) => self.shards[index].mail(mail),
+                Parcel::Moved(client, moving) => {
+                    let key = self.shards[index].arrive(moving);
+                    self.peers[client].place = Some((index, key));
+                }
+            }
+        }
+        while self.shards[index].next_resumed().is_some() {
+            is_busy = true;
+        }
+        for client in 0..self.peers.len() {
+            let peer = &mut self.peers[client];
+            if let Some((shard, key)) = peer.place
+                && shard == index
+                && !peer.unread.is_empty()
+                && self.shards[shard].reads(key)
+            {
+                is_busy = true;
+                let mut bytes = std::mem::take(&mut peer.unread);
+                self.shards[shard].received(key, &mut bytes);
+            }
+        }
+        self.shards[index].advance();
+        self.shards[index].finish();
+        while let Some(key) = self.shards[index].next_dirty() {
+            if !self.shards[index].is_blocked(key) {
+                self.flush(index, key);
+                is_busy = true;
+            }
+        }
+        while let Some(key) = self.shards[index].next_written() {
+            if let Some(peer) = self.peer_at(index, key) {
+                peer.ended = true;
+            }
+        }
+        while let Some((key, target, moving)) = self.shards[index].next_departure() {
+            is_busy = true;
+            let client = self.client_at(index, key).expect("a client that moves is there");
+            let target = usize::from(target);
+            if self.parcels[target].len() < self.space[target] {
+                self.peers[client].place = None;
+                self.parcels[target].push_back(Parcel::Moved(client, moving));
+            } else {
+                let key = self.shards[index].come_back(moving);
+                self.peers[client].place = Some((index, key));
+            }
+        }
+        self.shards[index].finish();
+        for target in 0..self.shards.len() {
+            let space = self.space[target].saturating_sub(self.parcels[target].len());
+            let mail = self.shards[index].outgoing(target as u16);
+            let fitting = space.min(mail.len());
+            is_busy |= fitting > 0;
+            self.parcels[target].extend(mail.drain(..fitting).map(Parcel::Mail));
+            let all = mail.is_empty();
+            self.shards[index].posted(target as u16, all);
+        }
+        while let Some(key) = self.shards[index].next_dropped() {
+            if let Some(peer) = self.peer_at(index, key) {
+                peer.place = None;
+            }
+        }
+        is_busy
+    }
+
+    fn flush(&mut self, shard: usize, key: ConnectionKey) {
+        let Some(client) = self.client_at(shard, key) else { return };
+        let peer = &mut self.peers[client];
+        loop {
+            let bytes = self.shards[shard].unsent(key);
+            let count = bytes.len().min(peer.takes);
+            if bytes.is_empty() {
+                return;
+            }
+            peer.input.extend_from_slice(&bytes[..count]);
+            peer.takes -= count;
+            self.shards[shard].wrote(key, count);
+            if count == 0 {
+                return;
+            }
+        }
+    }
+
+    fn client_at(&self, shard: usize, key: ConnectionKey) -> Option<Client> {
+        self.peers.iter().position(|peer| peer.place == Some((shard, key)))
+    }
+
+    fn peer_at(&mut self, shard: usize, key: ConnectionKey) -> Option<&mut Peer> {
+        self.client_at(shard, key).map(|client| &mut self.peers[client])
+    }
+}

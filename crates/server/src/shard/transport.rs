@@ -1,0 +1,111 @@
+//! What is spoken on a connection: how its first bytes are told apart, and how messages to it are framed.
+
+use playfield_websocket::{Decoder, Opcode};
+use playfield_wire::Format;
+use playfield_wire::framing::{self, PREAMBLE};
+use playfield_wire::server::ServerMessage;
+
+/// How a connection's input is read.
+pub(crate) enum Input {
+    /// Too few bytes came to tell what is spoken.
+    Unknown,
+    /// An HTTP request head is coming in.
+    Http,
+    /// Native framing.
+    Native,
+    /// WebSocket frames.
+    WebSocket(Decoder),
+    /// The decoder is out, while a message that it lent is handled.
+    InUse,
+}
+
+/// What the first bytes of a connection say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// More bytes are needed.
+    Partial,
+    Native,
+    Http,
+    /// No protocol that is spoken here.
+    Alien,
+}
+
+/// Reads the first bytes of a connection.
+pub(crate) fn opening(bytes: &[u8]) -> Opening {
+    let known: [(&[u8], Opening); 3] =
+        [(&PREAMBLE, Opening::Native), (b"GET ", Opening::Http), (b"HEAD ", Opening::Http)];
+    for (first, opening) in known {
+        if bytes.starts_with(first) {
+            return opening;
+        }
+        if first.starts_with(bytes) {
+            return Opening::Partial;
+        }
+    }
+    Opening::Alien
+}
+
+/// What stands around a message on its way to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    Native,
+    WebSocket,
+}
+
+/// How messages to a client are written: what goes into them, and what goes around them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dialect {
+    pub(crate) framing: Framing,
+    pub(crate) format: Format,
+}
+
+impl Dialect {
+    /// What is spoken before anything is agreed.
+    pub(crate) const FIRST: Self = Self { framing: Framing::Native, format: Format::Packed };
+
+    /// Appends a message.
+    pub(crate) fn write(self, out: &mut Vec<u8>, message: &ServerMessage<'_>) {
+        self.write_with(out, |out| message.encode(self.format, out));
+    }
+
+    /// Appends a message, whose bytes are what `message` appends.
+    #[inline]
+    pub(crate) fn write_with(self, out: &mut Vec<u8>, message: impl FnOnce(&mut Vec<u8>)) {
+        match self.framing {
+            Framing::Native => framing::write_frame_with(out, message),
+            Framing::WebSocket => {
+                let opcode = match self.format {
+                    Format::Packed => Opcode::Binary,
+                    Format::Json => Opcode::Text,
+                };
+                playfield_websocket::encode_with(out, opcode, None, message);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Opening, opening};
+
+    #[test]
+    fn the_first_bytes_decide() {
+        for (bytes, expected) in [
+            (&b""[..], Opening::Partial),
+            (b"P", Opening::Partial),
+            (b"PF1", Opening::Partial),
+            (b"PF1\n", Opening::Native),
+            (b"PF1\nmore", Opening::Native),
+            (b"PF2", Opening::Alien),
+            (b"GE", Opening::Partial),
+            (b"GET /", Opening::Http),
+            (b"HEAD", Opening::Partial),
+            (b"HEAD /", Opening::Http),
+            (b"POST /", Opening::Alien),
+            (b"\x16\x03\x01", Opening::Alien),
+            (b"\0", Opening::Alien),
+        ] {
+            assert_eq!(opening(bytes), expected, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! A room for tests: a counter that all see, a secret for each player, and a message for each thing a room can do.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use playfield_room::{
+    AnyRoom, Birth, Entrant, Error, EventHeader, Facts, Link, Mail, Note, Outlet, PlayerId, RoomType,
+};
+use playfield_wire::message::MessageRef;
+use playfield_wire::{ErrorCode, Format};
+
+/// The messages, in the order of their numbers.
+pub(crate) const MESSAGES: [&str; 17] = [
+    "add", "secret", "shout", "refuse", "kick", "big", "later", "answer", "sync", "close", "lock", "tell",
+    "ask", "compute", "spawn", "hang", "fail",
+];
+
+/// The number of a message.
+pub(crate) fn index(name: &str) -> u32 {
+    MESSAGES.iter().position(|known| *known == name).expect("a message of the test room") as u32
+}
+
+pub(crate) fn room_type(name: &str) -> RoomType {
+    RoomType { name: name.into(), fingerprint: 7, capacity: 4, create }
+}
+
+/// Options are words: `capacity=4 tick=20 sync=20 mode=duel refuse strict`.
+fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
+    let options = String::from_utf8_lossy(birth.options);
+    let options = options.trim_matches('"');
+    let mut room = TestRoom {
+        id: birth.id,
+        facts: Facts { capacity: 4, private: birth.private, ..Facts::default() },
+        version: 1,
+        tick_hz: 20,
+        sync_hz: 20,
+        counter: 0,
+        secrets: BTreeMap::new(),
+        shown: Shown::default(),
+        seats: BTreeMap::new(),
+        players: 0,
+        later: Vec::new(),
+        asked: Vec::new(),
+        refuses: false,
+        wants_sync: false,
+        closed: false,
+        empty_since: None,
+    };
+    for word in options.split_whitespace() {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        let number = || value.parse().map_err(|_| Error::new(ErrorCode::BadPayload, format!("{word:?}")));
+        match key {
+            "capacity" => room.facts.capacity = number()?,
+            "tick" => room.tick_hz = number()?,
+            "sync" => room.sync_hz = number()?,
+            "mode" => drop(room.facts.metadata.insert("mode".into(), value.into())),
+            "refuse" => room.refuses = true,
+            "panic" => panic!("as the options said"),
+            _ => return Err(Error::new(ErrorCode::BadPayload, format!("unknown option {word:?}"))),
+        }
+    }
+    Ok(Box::new(room))
+}
+
+struct TestRoom {
+    id: String,
+    facts: Facts,
+    version: u64,
+    tick_hz: u32,
+    sync_hz: u32,
+    counter: u64,
+    secrets: BTreeMap<PlayerId, u64>,
+    shown: Shown,
+    seats: BTreeMap<PlayerId, (Link, Format)>,
+    players: u64,
+    /// Requests to be answered by `answer`.
+    later: Vec<(PlayerId, u32)>,
+    /// Requests to be answered when another room has answered.
+    asked: Vec<(PlayerId, u32)>,
+    refuses: bool,
+    wants_sync: bool,
+    closed: bool,
+    empty_since: Option<Duration>,
+}
+
+/// What was last synced, with the version of each part's last change.
+#[derive(Default)]
+struct Shown {
+    counter: (u64, u64),
+    secrets: BTreeMap<PlayerId, (u64, u64)>,
+}
+
+/// An empty room ends after this time.
+pub(crate) const EMPTY: Duration = Duration::from_secs(1);
+
+impl TestRoom {
+    fn body(&self, player: PlayerId, since: u64) -> String {
+        let mut body = String::new();
+        if self.shown.counter.1 > since {
+            body += &format!("c={} ", self.shown.counter.0);
+        }
+        if let Some((value, version)) = self.shown.secrets.get(&player)
+            && *version > since
+        {
+            body += &format!("s={value} ");
+        }
+        body
+    }
+
+    fn shout(&self, text: &[u8], out: &mut dyn Outlet) {
+        for &(link, format) in self.seats.values() {
+            let event = EventHeader { index: 0, name: "heard", version: self.version };
+            out.event(link, event, &encoded(format, text));
+        }
+    }
+
+    fn remove(&mut self, player: PlayerId) -> Option<(Link, Format)> {
+        let seat = self.seats.remove(&player)?;
+        self.secrets.remove(&player);
+        self.facts.players = self.seats.len() as u32;
+        Some(seat)
+    }
+
+    fn end(&mut self, why: &Error, out: &mut dyn Outlet) {
+        self.closed = true;
+        for (link, _) in std::mem::take(&mut self.seats).into_values() {
+            out.removed(link, why);
+        }
+        self.facts.players = 0;
+    }
+}
+
+/// A text as a payload.
+fn encoded(format: Format, text: &[u8]) -> Vec<u8> {
+    match format {
+        Format::Packed => text.to_vec(),
+        Format::Json => {
+            let mut quoted = Vec::new();
+            playfield_wire::json::write_text(&mut quoted, &String::from_utf8_lossy(text));
+            quoted
+        }
+    }
+}
+
+impl AnyRoom for TestRoom {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn tick_hz(&self) -> u32 {
+        self.tick_hz
+    }
+
+    fn sync_hz(&self) -> u32 {
+        self.sync_hz
+    }
+
+    fn join(&mut self, _: Duration, entrant: Entrant, out: &mut dyn Outlet) -> Result<PlayerId, Error> {
+        if self.seats.len() >= self.facts.capacity as usize {
+            return Err(Error::new(ErrorCode::RoomFull, "full"));
+        }
+        if self.facts.locked {
+            return Err(Error::new(ErrorCode::RoomLocked, "locked"));
+        }
+        self.players += 1;
+        let player = PlayerId(self.players);
+        self.seats.insert(player, (entrant.link, entrant.format));
+        self.shout(format!("{} joins", entrant.name).as_bytes(), out);
+        if self.refuses {
+            self.seats.remove(&player);
+            return Err(Error::with_code(1001, "not you"));
+        }
+        self.empty_since = None;
+        self.secrets.insert(player, 0);
+        self.facts.players = self.seats.len() as u32;
+        Ok(player)
+    }
+
+    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn Outlet) {
+        self.remove(player);
+        self.shout(format!("{player} leaves").as_bytes(), out);
+        if self.seats.is_empty() {
+            self.empty_since = Some(at);
+        }
+    }
+
+    fn message(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        message: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<u32>,
+        out: &mut dyn Outlet,
+    ) {
+        let Some(&(link, format)) = self.seats.get(&player) else { return };
+        let name = match message {
+            MessageRef::Index(index) => MESSAGES.get(*index as usize).copied(),
+            MessageRef::Name(name) => MESSAGES.iter().find(|known| **known == *name).copied(),
+        };
+        let text = String::from_utf8_lossy(payload).trim_matches('"').to_owned();
+        let mut reply = String::new();
+        match name {
+            Some("add") => {
+                self.counter += 1;
+                reply = self.counter.to_string();
+            }
+            Some("secret") => *self.secrets.entry(player).or_default() += 1,
+            Some("shout") => self.shout(text.as_bytes(), out),
+            Some("refuse") => return out.error(link, request, &Error::from("no")),
+            Some("kick") => {
+                let kicked = PlayerId(text.parse().unwrap_or_default());
+                if let Some((link, _)) = self.remove(kicked) {
+                    out.removed(link, &Error::new(ErrorCode::Kicked, "out with you"));
+                }
+            }
+            Some("big") => reply = "x".repeat(text.parse().unwrap_or_default()),
+            Some("later") => return self.later.extend(request.map(|request| (player, request))),
+            Some("answer") => {
+                for (player, request) in std::mem::take(&mut self.later) {
+                    if let Some((link, _)) = self.seats.get(&player) {
+                        out.reply(*link, request, &encoded(format, b"at last"));
+                    }
+                }
+            }
+            Some("sync") => self.wants_sync = true,
+            Some("close") => return self.close(at, ErrorCode::RoomClosed, "over", out),
+            Some("fail") => return self.close(at, ErrorCode::RoomFailed, "it broke", out),
+            Some("lock") => self.facts.locked = true,
+            Some("tell") => {
+                let note = Note { name: "shout".into(), payload: b"told".to_vec() };
+                out.post(&text, Mail::Told { from: self.id.clone(), note });
+            }
+            Some("ask") => {
+                self.asked.extend(request.map(|request| (player, request)));
+                let note = Note { name: "add".into(), payload: Vec::new() };
+                return out.post(&text, Mail::Asked { from: self.id.clone(), ask: 0, note });
+            }
+            Some("compute") => {
+                let job = move || {
+                    assert!(text != "panic", "as it was told");
+                    Note { name: "shout".into(), payload: format!("computed {text}").into_bytes() }
+                };
+                if let Err(error) = out.compute(5, Box::new(job)) {
+                    return out.error(link, request, &error);
+                }
+            }
+            Some("spawn") => {
+                let work = async move {
+                    assert!(text != "panic", "as it was told");
+                    Note { name: "shout".into(), payload: b"spawned".to_vec() }
+                };
+                out.spawn(6, Box::pin(work));
+            }
+            Some("hang") => {
+                let until =
+                    std::time::Instant::now() + Duration::from_millis(text.parse().unwrap_or_default());
+                while std::time::Instant::now() < until {
+                    std::hint::spin_loop();
+                }
+            }
+            _ => {
+                let error = Error::new(ErrorCode::UnknownMessage, "no such message");
+                return out.error(link, request, &error);
+            }
+        }
+        if let Some(request) = request {
+            out.reply(link, request, &encoded(format, reply.as_bytes()));
+        }
+    }
+
+    fn mail(&mut self, _: Duration, mail: Mail, out: &mut dyn Outlet) {
+        match mail {
+            Mail::Done { note, .. } | Mail::Told { note, .. } => self.shout(&note.payload, out),
+            Mail::Lost { task } => self.shout(format!("lost {task}").as_bytes(), out),
+            Mail::Asked { from, ask, .. } => {
+                self.counter += 1;
+                out.post(&from, Mail::Answered { ask, reply: Ok(self.counter.to_string().into_bytes()) });
+            }
+            Mail::Answered { reply, .. } => {
+                for (player, request) in std::mem::take(&mut self.asked) {
+                    let Some(&(link, format)) = self.seats.get(&player) else { continue };
+                    match &reply {
+                        Ok(reply) => out.reply(link, request, &encoded(format, reply)),
+                        Err(error) => out.error(link, Some(request), error),
+                    }
+                }
+            }
+        }
+    }
+
+    fn tick(&mut self, _: Duration, _: u64, _: &mut dyn Outlet) {}
+
+    fn wake_at(&self) -> Option<Duration> {
+        self.empty_since.map(|since| since + EMPTY)
+    }
+
+    fn wake(&mut self, _: Duration, _: &mut dyn Outlet) {
+        self.closed = true;
+    }
+
+    fn wants_sync(&self) -> bool {
+        self.wants_sync
+    }
+
+    fn sync(&mut self, _: Duration, _: &mut dyn Outlet) {
+        self.wants_sync = false;
+        self.version += 1;
+        let version = self.version;
+        if self.shown.counter.0 != self.counter {
+            self.shown.counter = (self.counter, version);
+        }
+        for (player, secret) in &self.secrets {
+            let shown = self.shown.secrets.entry(*player).or_default();
+            if shown.0 != *secret {
+                *shown = (*secret, version);
+            }
+        }
+    }
+
+    fn patch(&mut self, player: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool {
+        let text = self.body(player, since);
+        if !text.is_empty() {
+            body.extend_from_slice(&encoded(format, text.as_bytes()));
+        }
+        !text.is_empty()
+    }
+
+    fn snapshot(&mut self, player: PlayerId, format: Format, body: &mut Vec<u8>) {
+        let secret = self.shown.secrets.get(&player).map_or(0, |secret| secret.0);
+        let text = format!("c={} s={secret} ", self.counter_shown());
+        body.extend_from_slice(&encoded(format, text.as_bytes()));
+    }
+
+    fn close(&mut self, _: Duration, code: ErrorCode, text: &str, out: &mut dyn Outlet) {
+        self.end(&Error::new(code, text), out);
+    }
+}
+
+impl TestRoom {
+    fn counter_shown(&self) -> u64 {
+        self.shown.counter.0
+    }
+}

@@ -1,0 +1,79 @@
+//! What clients and nodes say, as tests write and read it.
+
+use playfield_wire::client::{self, ClientMessage, Hello};
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, Format};
+
+use super::room;
+
+/// What a node said, as a client sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Heard {
+    Welcome { session: u64 },
+    Joined { request: u32, room: u32, id: String, player: u64 },
+    Listed { request: u32, ids: Vec<String> },
+    Left { request: Option<u32>, room: u32, code: ErrorCode },
+    Reply { request: u32, payload: String },
+    Event { room: u32, sequence: u64, payload: String },
+    Snapshot { room: u32, version: u64, body: String },
+    Patch { room: u32, base: u64, version: u64, body: String },
+    Ping,
+    Pong { nonce: u64 },
+    Error { request: Option<u32>, room: Option<u32>, code: ErrorCode },
+    Goodbye { code: ErrorCode },
+}
+
+pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_matches('"').to_owned();
+    match ServerMessage::decode(format, body).unwrap() {
+        ServerMessage::Welcome { session, .. } => Heard::Welcome { session },
+        ServerMessage::Joined { request, room, id, player, .. } => {
+            Heard::Joined { request, room, id: id.into_owned(), player }
+        }
+        ServerMessage::Listed { request, rooms } => {
+            Heard::Listed { request, ids: rooms.iter().map(|room| room.id.clone().into_owned()).collect() }
+        }
+        ServerMessage::Left { request, room, code, .. } => Heard::Left { request, room, code },
+        ServerMessage::Reply { request, payload } => Heard::Reply { request, payload: text(payload) },
+        ServerMessage::Event { room, sequence, payload, .. } => {
+            Heard::Event { room, sequence, payload: text(payload) }
+        }
+        ServerMessage::Snapshot { room, version, body, .. } => {
+            Heard::Snapshot { room, version, body: text(body) }
+        }
+        ServerMessage::Patch { room, base, version, body } => {
+            Heard::Patch { room, base, version, body: text(body) }
+        }
+        ServerMessage::Ping { .. } => Heard::Ping,
+        ServerMessage::Pong { nonce } => Heard::Pong { nonce },
+        ServerMessage::Error { request, room, code, .. } => Heard::Error { request, room, code },
+        ServerMessage::Goodbye { code, .. } => Heard::Goodbye { code },
+    }
+}
+
+/// Messages to a node, encoded.
+pub(crate) fn encoded(format: Format, message: &ClientMessage<'_>) -> Vec<u8> {
+    let mut body = Vec::new();
+    message.encode(format, &mut body);
+    body
+}
+
+pub(crate) fn hello(format: Format) -> Vec<u8> {
+    encoded(format, &ClientMessage::Hello(Hello { name: "ann".into(), ..Hello::new(format) }))
+}
+
+pub(crate) fn request(format: Format, room: u32, request: u32, name: &str, payload: &str) -> Vec<u8> {
+    let payload = match format {
+        Format::Packed => payload.to_owned(),
+        Format::Json => format!("{payload:?}"),
+    };
+    let mut body = Vec::new();
+    client::write_request(format, &mut body, room, request, room::index(name), name, payload.as_bytes());
+    body
+}
+
+pub(crate) fn send(room: u32, name: &str, payload: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    client::write_send(Format::Packed, &mut body, room, room::index(name), name, payload.as_bytes());
+    body
+}
