@@ -59,10 +59,9 @@ fn garbage_instead_of_a_protocol_is_a_bad_preamble() {
 #[test]
 fn what_is_no_http_request_is_refused_as_one() {
     let server = server(|_| {});
-    for request in [
-        "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
-        "GET \r\n\r\n",
-    ] {
+    for request in
+        ["GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", "GET \r\n\r\n"]
+    {
         let mut stream = connect(&server);
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
