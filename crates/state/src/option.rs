@@ -90,9 +90,9 @@ impl<T: State> State for Option<T> {
             T::write_full(some, lens.of(shadow.defined), out);
             return true;
         }
-        // Where nothing changed, this is still a patch: one that changes nothing.
         out.push(PATCH);
-        T::write_patch(some, lens.of(shadow.defined), out)
+        let lens = lens.of(shadow.defined);
+        T::stamps(some).after(lens) && T::write_patch(some, lens, out)
     }
 
     fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {

@@ -360,19 +360,3 @@ fn a_key_goes_and_comes_back_between_two_syncs_to_its_own_slot() {
     tracker.sync(&mut words);
     assert_eq!(patch(&mut tracker, ANN, 1, Format::Packed), None);
 }
-
-#[test]
-fn a_state_may_be_an_option_at_its_root() {
-    let mut root = Some(Club::default());
-    let mut tracker = Tracker::new(&mut root, Tracking::On);
-    let mut ann = Copies::of(&root, &mut tracker, ANN);
-    root.as_mut().unwrap().seats.entry(ANN);
-    tracker.sync(&mut root);
-    ann.read(&root, &mut tracker);
-    root.as_mut().unwrap().seats.entry(ANN).plan.done = true;
-    tracker.sync(&mut root);
-    // Nothing that all share changed, and yet the owner's part must find its way.
-    let body = patch(&mut tracker, ANN, 2, Format::Packed).unwrap();
-    ann.packed.patch(&body).unwrap();
-    assert!(ann.packed.state().as_ref().unwrap().seats.get(&ANN).unwrap().plan.done);
-}

@@ -40,10 +40,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
-fn config(cases: u32) -> Config {
-    let cases =
-        std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(cases);
-    Config { cases, failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() }
+/// The number of cases, or a part of it for those that take long.
+fn config(part: u32) -> Config {
+    let cases = std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300);
+    Config {
+        cases: (cases / part).max(1),
+        failure_persistence: None,
+        max_shrink_iters: 5_000,
+        ..Config::default()
+    }
 }
 
 fn tracking(on: bool) -> Tracking {
@@ -242,7 +247,7 @@ macro_rules! laws {
             use super::*;
 
             proptest! {
-                #![proptest_config(config(300))]
+                #![proptest_config(config(1))]
 
                 #[test]
                 fn law_one_copies_equal_the_filtered_state(
@@ -265,7 +270,7 @@ macro_rules! laws {
             }
 
             proptest! {
-                #![proptest_config(config(10))]
+                #![proptest_config(config(30))]
 
                 #[test]
                 fn law_one_holds_after_a_long_absence(

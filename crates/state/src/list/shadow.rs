@@ -42,6 +42,12 @@ impl Op {
             Self::Insert { count, .. } => count as usize,
         }
     }
+
+    fn count(self) -> usize {
+        match self {
+            Self::Remove { count, .. } | Self::Insert { count, .. } => count as usize,
+        }
+    }
 }
 
 /// How a copy gets from a version to now.
@@ -85,19 +91,22 @@ impl<S> ListShadow<S> {
         let first = self.log.partition_point(|(version, _)| *version <= since);
         let ops = self.log.len() - first;
         let inserted = self.log.range(first..).map(|(_, op)| op.inserted()).fold(0, usize::saturating_add);
-        let long = ops > (1 + self.elements.len() / 2).min(LIST_OPS_MAX) || inserted > self.elements.len();
+        let long = ops > self.ops_max() || inserted > self.elements.len();
         if since < self.log_since || long { Way::Whole } else { Way::Ops(&self.log, first) }
     }
 
-    /// As [`way`](Self::way), for JSON, in which an insertion carries the element as it is now: that is only possible if all
-    /// changes of shape are of one sync, whose indices, front to back, are those of the finished list.
+    /// As [`way`](Self::way), for JSON. There an operation moves one element, and an insertion carries it as it is now: that is only
+    /// possible if all changes of shape are of one sync, whose indices, front to back, are those of the finished list.
     pub(super) fn way_in_json(&self, since: u64) -> Way<'_> {
-        match self.way(since) {
-            Way::Ops(log, first) if first == log.len() || log[first].0 == log[log.len() - 1].0 => {
-                Way::Ops(log, first)
-            }
-            _ => Way::Whole,
-        }
+        let Way::Ops(log, first) = self.way(since) else { return Way::Whole };
+        let ops = log.range(first..).map(|(_, op)| op.count()).fold(0, usize::saturating_add);
+        let one_sync = first == log.len() || log[first].0 == log[log.len() - 1].0;
+        if one_sync && ops <= self.ops_max() { Way::Ops(log, first) } else { Way::Whole }
+    }
+
+    /// More changes of shape than this cost more than the list does.
+    fn ops_max(&self) -> usize {
+        (1 + self.elements.len() / 2).min(LIST_OPS_MAX)
     }
 
     /// What a copy that goes this way knows of the elements.

@@ -386,3 +386,73 @@ fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>, DecodeErr
     }
     Ok(ops)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(list: &[u8], body: &[u8]) -> Result<Vec<u8>, String> {
+        let mut list: List<u8> = list.iter().copied().collect();
+        let mut reader = Reader::new(body);
+        list.read_patch(&mut reader, Part::Shared).map_err(|error| error.to_string())?;
+        reader.finish().map_err(|error| error.to_string())?;
+        Ok(list.iter().copied().collect())
+    }
+
+    #[test]
+    fn changes_of_shape_are_made_in_their_order() {
+        // One removed from the front, two put behind the next; then the two that came, and the last one changed.
+        let body = [SHAPE_AND_ELEMENTS, 2, 0, 5, 1, 0, 2, 8, 1, 9, 1, 7, 0];
+        assert_eq!(read(&[1, 2, 3], &body), Ok(vec![2, 8, 9, 7]));
+        assert_eq!(read(&[1, 2, 3], &[WHOLE, 2, 5, 6]), Ok(vec![5, 6]));
+        assert_eq!(read(&[1, 2, 3], &[ELEMENTS, 2, 9, 0]), Ok(vec![1, 9, 3]));
+    }
+
+    #[test]
+    fn what_does_not_fit_a_list_is_refused() {
+        let say = |body: &[u8]| read(&[1, 2, 3], body).unwrap_err();
+        assert_eq!(say(&[3]), "at byte 0: a list's patch begins with 0, 1 or 2, 3 came");
+        assert_eq!(say(&[ELEMENTS, 4, 9, 0]), "at byte 1: index 3 is past the end of a list of 3");
+        assert_eq!(
+            say(&[SHAPE_AND_ELEMENTS, 4, 2, 0, 0]),
+            "at byte 1: 2 elements can't go from 2 of a list of 3"
+        );
+        assert_eq!(
+            say(&[SHAPE_AND_ELEMENTS, 3, 4, 0, 0]),
+            "at byte 1: 1 elements can't come at 4 of a list of 3"
+        );
+        assert_eq!(
+            say(&[SHAPE_AND_ELEMENTS, 3, 0, 0, 0]),
+            "at byte 5: an element that came to a list was not sent"
+        );
+        // More than could ever be sent.
+        let mut body = vec![SHAPE_AND_ELEMENTS];
+        writer::put_varint(&mut body, u64::MAX);
+        body.extend([0, 0, 0]);
+        assert!(say(&body).contains("elements can't come at 0"));
+    }
+
+    #[test]
+    fn elements_that_come_only_to_go_are_bounded_by_those_that_stay() {
+        let mut body = vec![SHAPE_AND_ELEMENTS];
+        body.extend([41, 0, 40, 0]); // 20 come, 20 go
+        body.extend([0; 30]);
+        assert_eq!(
+            read(&[1, 2, 3], &body).unwrap_err(),
+            "at byte 1: 20 elements came to a list, of which 3 are left"
+        );
+        assert_eq!(read(&[1, 2, 3], &[SHAPE_AND_ELEMENTS, 7, 0, 6, 0, 0, 0]), Ok(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn changes_of_shape_are_limited_in_number() {
+        let ops = |count: usize| {
+            let mut body = vec![SHAPE_AND_ELEMENTS];
+            (0..count).for_each(|_| body.extend([2, 0]));
+            body.extend([0, 0]);
+            read(&[7; LIST_OPS_MAX + 1], &body)
+        };
+        assert_eq!(ops(LIST_OPS_MAX), Ok(vec![7]));
+        assert!(ops(LIST_OPS_MAX + 1).unwrap_err().contains("more than 1024 changes of shape"));
+    }
+}

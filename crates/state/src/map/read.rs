@@ -164,3 +164,113 @@ impl<K: Key, V: State> Map<K, V> {
 }
 
 const TWO_SLOTS: &str = "one key stands in two slots of a map";
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use playfield_wire::writer::put_varint;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What one section says of some slots: the value that each has now, or that it is empty.
+    fn section(entries: impl Iterator<Item = (u32, Option<u8>)>) -> Vec<u8> {
+        let (mut body, mut slots) = (Vec::new(), Slots::default());
+        for (slot, value) in entries {
+            slots.put(slot, &mut body);
+            if let Some(value) = value {
+                put_varint(&mut body, u64::from(slot) + 7); // the key
+                body.push(value);
+            }
+        }
+        body.push(0);
+        body
+    }
+
+    fn slot() -> impl Strategy<Value = u32> {
+        prop_oneof![6 => 0..12_u32, 2 => 0..200_u32, 1 => 0..super::super::MAP_SLOTS_MAX as u32]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn slots_near_and_far_hold_what_was_put_there(
+            patches in proptest::collection::vec(
+                proptest::collection::btree_map(slot(), any::<Option<u8>>(), 0..12), 1..20
+            )
+        ) {
+            let mut map = Map::<u32, u8>::new();
+            let mut model = BTreeMap::new();
+            let mut most = 0;
+            for patch in patches {
+                let gone = patch.iter().filter(|(_, value)| value.is_none());
+                let came = patch.iter().filter(|(_, value)| value.is_some());
+                let mut body = vec![REMOVED | DEFINED];
+                body.extend(section(gone.map(|(slot, _)| (*slot, None))));
+                body.extend(section(came.map(|(slot, value)| (*slot, *value))));
+                map.read_patch(&mut Reader::new(&body), Part::Shared).unwrap();
+                for (slot, value) in patch {
+                    model.remove(&slot);
+                    model.extend(value.map(|value| (slot, value)));
+                }
+                prop_assert!(map.iter().map(|(key, value)| (key - 7, *value)).eq(model.clone()));
+                most = most.max(model.len());
+                prop_assert!(map.entries.len() <= 3 * most + 1, "{} places for {most}", map.entries.len());
+                prop_assert!(map.free.len() <= map.entries.len() && map.far.len() <= most);
+                for (slot, value) in &mut model {
+                    *value = value.wrapping_add(1);
+                    let mut body = vec![CHANGED];
+                    body.extend(section([(*slot, None)].into_iter()));
+                    body.insert(body.len() - 1, *value);
+                    map.read_patch(&mut Reader::new(&body), Part::Shared).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_slot_at_the_limit_costs_one_place_and_one_beyond_is_refused() {
+        let last = super::super::MAP_SLOTS_MAX as u32 - 1;
+        let body = section([(last, Some(1))].into_iter());
+        let map = Map::<u32, u8>::read_full(&mut Reader::new(&body), Part::Shared).unwrap();
+        assert_eq!((map.len(), map.entries.len()), (1, 1));
+        let body = section([(last + 1, Some(1))].into_iter());
+        let error = Map::<u32, u8>::read_full(&mut Reader::new(&body), Part::Shared).unwrap_err();
+        assert_eq!(error.to_string(), "at byte 0: slot 1048576 is past the limit of 1048576");
+    }
+
+    #[test]
+    fn a_key_that_moves_to_another_slot_must_leave_its_own() {
+        let body = [1, 5, 10, 1, 6, 20, 0]; // key 5 in slot 0, key 6 in slot 1
+        let whole = || Map::<u32, u8>::read_full(&mut Reader::new(&body), Part::Shared).unwrap();
+        // They change places.
+        let mut map = whole();
+        map.read_patch(&mut Reader::new(&[DEFINED, 1, 6, 21, 1, 5, 11, 0]), Part::Shared).unwrap();
+        assert_eq!(map.iter().collect::<Vec<_>>(), [(&5, &11), (&6, &21)]);
+        // One is put where the other was, and stays where it was.
+        let error = whole().read_patch(&mut Reader::new(&[DEFINED, 1, 6, 21, 0]), Part::Shared).unwrap_err();
+        assert_eq!(error.to_string(), "at byte 0: one key stands in two slots of a map");
+        let body = [1, 5, 10, 1, 5, 20, 0];
+        let error = Map::<u32, u8>::read_full(&mut Reader::new(&body), Part::Shared).unwrap_err();
+        assert_eq!(error.to_string(), "at byte 4: one key stands in two slots of a map");
+    }
+
+    #[test]
+    fn what_does_not_fit_a_map_is_refused() {
+        let say = |body: &[u8]| {
+            let mut map = Map::<u32, u8>::new();
+            map.read_patch(&mut Reader::new(body), Part::Shared).unwrap_err().to_string()
+        };
+        assert_eq!(say(&[8]), "at byte 0: the flags of a map's patch are below 8, 8 came");
+        assert_eq!(say(&[CHANGED, 3, 1, 0]), "at byte 2: a change came for slot 2, which is empty here");
+        let mut own = Map::<crate::PlayerId, u8>::new();
+        let mut read = |body: &[u8]| own.read_owner_patch(&mut Reader::new(body)).unwrap_err().to_string();
+        assert_eq!(read(&[3, 1]), "at byte 0: an entry of one's own begins with 0, 1 or 2, 3 came");
+        assert_eq!(
+            read(&[OWN_PATCH, 1, 1]),
+            "at byte 0: a change came for an entry of one's own that is not here"
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! The examples of `docs/state.md` are what the crate writes, and what it reads.
+//!
+//! A block that begins with ```` ```hex NAME ```` holds bytes, each line up to its first `;`; one that begins with ```` ```json NAME ````
+//! holds a value.
+
+use std::collections::BTreeMap;
+
+use playfield_state::{Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view};
+
+const STATE_MD: &str = include_str!("../../../docs/state.md");
+
+const ANN: PlayerId = PlayerId(1);
+const BOB: PlayerId = PlayerId(2);
+
+#[derive(State, Default)]
+struct Table {
+    round: u32,
+    seats: Map<PlayerId, Seat>,
+    #[sync(owner)]
+    hands: Map<PlayerId, Hand>,
+    #[sync(hidden)]
+    deck: List<u8>,
+    log: List<u8>,
+    last: Option<u8>,
+}
+
+#[derive(State, Default)]
+struct Seat {
+    hp: i32,
+    #[sync(owner)]
+    secret: u8,
+}
+
+#[derive(State, Default)]
+struct Hand {
+    cards: List<u8>,
+}
+
+/// The examples of one kind, by name.
+fn examples(kind: &str) -> BTreeMap<String, String> {
+    let mut examples = BTreeMap::new();
+    let mut lines = STATE_MD.lines();
+    while let Some(line) = lines.next() {
+        if let Some(name) = line.strip_prefix(&format!("```{kind} ")) {
+            let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            assert!(examples.insert(name.to_owned(), body.join("\n")).is_none(), "{name} is there twice");
+        }
+    }
+    examples
+}
+
+fn bytes(text: &str) -> Vec<u8> {
+    let digits = text.lines().map(|line| line.split(';').next().unwrap_or_default());
+    digits
+        .flat_map(str::split_whitespace)
+        .map(|byte| u8::from_str_radix(byte, 16).expect("two hex digits"))
+        .collect()
+}
+
+/// What both players are sent, step by step, checked against the document.
+struct Told {
+    table: Table,
+    tracker: Tracker<Table>,
+    packed: [Mirror<Table>; 2],
+    json: [JsonMirror; 2],
+    hex: BTreeMap<String, String>,
+    text: BTreeMap<String, String>,
+}
+
+impl Told {
+    fn snapshots(&mut self, name: &str) {
+        for (place, player) in [ANN, BOB].into_iter().enumerate() {
+            let name = format!("{name} {}", ["ann", "bob"][place]);
+            let mut body = Vec::new();
+            self.tracker.snapshot(player, Format::Packed, &mut body);
+            self.check(&name, &body, Format::Packed);
+            self.packed[place].snapshot(&body).unwrap();
+            body.clear();
+            self.tracker.snapshot(player, Format::Json, &mut body);
+            self.check(&name, &body, Format::Json);
+            self.json[place].snapshot(&body).unwrap();
+        }
+    }
+
+    fn patches(&mut self, name: &str) {
+        let since = self.tracker.version();
+        self.tracker.sync(&mut self.table);
+        for (place, player) in [ANN, BOB].into_iter().enumerate() {
+            let name = format!("{name} {}", ["ann", "bob"][place]);
+            let mut body = Vec::new();
+            if self.tracker.patch(player, since, Format::Packed, &mut body) {
+                self.check(&name, &body, Format::Packed);
+                self.packed[place].patch(&body).unwrap();
+            }
+            body.clear();
+            if self.tracker.patch(player, since, Format::Json, &mut body) {
+                self.check(&name, &body, Format::Json);
+                self.json[place].patch(&body).unwrap();
+            }
+            let seen = view(&self.table, Some(player));
+            assert_eq!(view(self.packed[place].state(), Some(player)), seen);
+            assert_eq!(*self.json[place].state(), seen);
+        }
+    }
+
+    /// A body is as the document says, if it says anything of it.
+    fn check(&mut self, name: &str, body: &[u8], format: Format) {
+        match format {
+            Format::Packed => {
+                if let Some(text) = self.hex.remove(name) {
+                    assert_eq!(bytes(&text), body, "{name}: {body:02x?}");
+                }
+            }
+            Format::Json => {
+                if let Some(text) = self.text.remove(name) {
+                    let said: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    let sent: serde_json::Value = serde_json::from_slice(body).unwrap();
+                    assert_eq!(said, sent, "{name}");
+                }
+            }
+        }
+        if std::env::var_os("SHOW").is_some() {
+            println!("{name}: {body:02x?} {}", String::from_utf8_lossy(body));
+        }
+    }
+}
+
+#[test]
+fn the_examples_are_true() {
+    let mut table = Table { round: 1, last: Some(9), ..Table::default() };
+    table.seats.insert(ANN, Seat { hp: 100, secret: 7 });
+    table.seats.insert(BOB, Seat { hp: -3, secret: 8 });
+    table.hands.entry(ANN).cards.extend([5, 6]);
+    table.deck.extend([1, 2, 3]);
+    table.log.extend([10, 20, 30]);
+    let tracker = Tracker::new(&mut table, Tracking::On);
+    let mut told = Told {
+        table,
+        tracker,
+        packed: Default::default(),
+        json: Default::default(),
+        hex: examples("hex"),
+        text: examples("json"),
+    };
+    assert!(told.hex.len() >= 6 && told.text.len() >= 5, "the examples are found");
+    told.snapshots("snapshot");
+
+    told.table.round = 300;
+    told.table.seats.get_mut(&ANN).unwrap().hp -= 1;
+    told.patches("fields");
+
+    told.table.seats.get_mut(&ANN).unwrap().secret = 9;
+    told.table.hands.get_mut(&ANN).unwrap().cards.push(4);
+    told.patches("owned");
+
+    told.table.seats.remove(&ANN);
+    told.table.hands.remove(&ANN);
+    told.table.seats.insert(PlayerId(3), Seat { hp: 1, secret: 2 });
+    told.table.hands.entry(BOB);
+    told.patches("map");
+
+    told.table.log.remove(0);
+    told.table.log[0] = 21;
+    told.table.log.push(40);
+    told.table.last = None;
+    told.patches("list");
+
+    told.table.deck.clear();
+    told.patches("hidden");
+    let untold: Vec<String> = told.hex.into_keys().chain(told.text.into_keys()).collect();
+    assert!(untold.is_empty(), "examples that nothing is held to: {untold:?}");
+}
