@@ -21,10 +21,24 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let address = running.local_addr();
     let bots = tokio::spawn(playfield_showcase::bots::play(format!("tcp://{address}")));
     println!("Playfield is running. Open http://{address}/ in a browser; Ctrl-C ends it.");
-    tokio::signal::ctrl_c().await?;
+    interrupted().await?;
     println!("Saying goodbye.");
     // The bots hear it like everyone else, which takes this thread: so the wait for the end takes another.
     tokio::task::spawn_blocking(|| running.shutdown()).await?;
     bots.await?;
     Ok(())
+}
+
+/// Waits for Ctrl-C, or for what `kill` sends.
+async fn interrupted() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted,
+            _ = terminated.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
 }
