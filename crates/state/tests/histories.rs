@@ -299,6 +299,18 @@ fn one_who_was_away_for_long_learns_that_their_entry_went() {
     assert!(ann.packed.state().hands.is_empty());
 }
 
+#[test]
+fn one_who_was_away_for_long_learns_what_went_from_inside_anothers_entry() {
+    let mut club = Club::default();
+    club.seats.entry(ANN).offers.entry(BOB).done = true;
+    let mut tracker = Tracker::new(&mut club, Tracking::On);
+    let mut bob = Copies::of(&club, &mut tracker, BOB);
+    // What everyone sees of the seats stays as it was all the time.
+    club.seats.entry(ANN).offers.remove(&BOB);
+    (0..LONG).for_each(|_| tracker.sync(&mut club));
+    bob.read(&club, &mut tracker);
+}
+
 #[derive(State, Default)]
 struct Words {
     words: Map<String, u8>,

@@ -176,7 +176,7 @@ impl<K: Key, V: State> State for Map<K, V> {
     }
 
     fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
-        if lens.since > 0 && shadow.forgets(lens) {
+        if lens.since > 0 && shadow.stamps.shared > lens.since && shadow.forgets(lens) {
             // Which keys went is no longer known: the map is sent whole.
             let lens = Lens { since: 0, ..lens };
             if lens.part != Part::Owned {
