@@ -15,15 +15,24 @@ pub(crate) fn process_cpu() -> Duration {
     read(ClockId::ProcessCPUTime)
 }
 
-/// How long threads of this process so far could have run while something else did: another process on the core, most often. Known on
-/// Linux alone.
-pub(crate) fn delayed() -> Duration {
+/// How long threads of this process, bound to `core`, so far could have run while something else did: another process on the core, or
+/// another machine on the host. Known on Linux alone.
+pub(crate) fn delayed(core: usize) -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let nanoseconds = threads.filter_map(|thread| {
         let times = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
         times.split_whitespace().nth(1)?.parse::<u64>().ok()
     });
-    Duration::from_nanos(nanoseconds.sum())
+    Duration::from_nanos(nanoseconds.sum()) + stolen(core)
+}
+
+/// How long the host let a core of this virtual machine wait so far (proc_stat(5): the eighth time, in hundredths of a second).
+fn stolen(core: usize) -> Duration {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let name = format!("cpu{core} ");
+    let times = text.lines().find_map(|line| line.strip_prefix(&name));
+    let hundredths = times.and_then(|times| times.split_whitespace().nth(7)?.parse().ok());
+    Duration::from_millis(10 * hundredths.unwrap_or(0))
 }
 
 /// Binds this thread, and those that it starts from now on, to one core, where there is more than one.

@@ -101,7 +101,7 @@ fn few_rooms(more: &[&str]) -> Output {
 }
 
 fn bench_rooms_verifies_what_it_counts() {
-    for more in [&["--transport=ws"][..], &["--transport=tcp"], &["--inputs-hz=10"]] {
+    for more in [&["--transport=ws"][..], &["--transport=tcp"], &["--inputs-hz=10"], &["--hz=50"]] {
         let output = few_rooms(more);
         let line = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{more:?}: {line}{}", text(&output.stderr));

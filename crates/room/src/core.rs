@@ -11,11 +11,14 @@ use playfield_wire::message::MessageRef;
 use crate::context::{Desk, Effect, Seats};
 use crate::message::{AskId, Call};
 use crate::nursery::Nursery;
-use crate::{AnyRoom, Birth, Context, Entrant, Error, Facts, Mail, Note, Outlet, Player, Result, Room};
+use crate::{
+    AnyRoom, Birth, Context, Entrant, Error, Facts, Mail, Note, Outlet, Player, Result, Room, Settings,
+};
 
 /// A room of one type, as its host drives it.
 pub(crate) struct RoomCore<R: Room> {
     live: Option<Live<R>>,
+    settings: Settings,
     seats: Seats,
     desk: Desk,
     next_player: u64,
@@ -44,8 +47,8 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
-        let Birth { id, seed, private, options, format } = birth;
-        let facts = Facts { capacity: R::SETTINGS.capacity, private, ..Facts::default() };
+        let Birth { id, seed, settings, private, options, format } = birth;
+        let facts = Facts { capacity: settings.capacity, private, ..Facts::default() };
         let mut desk = Desk::new(id, seed, facts);
         let seats = Seats::new();
         // Defaults, decoders and destructors are the room's code as much as `create` is.
@@ -65,6 +68,7 @@ impl<R: Room> RoomCore<R> {
         })?;
         Ok(Self {
             live: Some(live),
+            settings,
             seats,
             desk,
             next_player: 1,
@@ -216,7 +220,7 @@ impl<R: Room> RoomCore<R> {
     }
 
     fn empty_until(&self) -> Option<Duration> {
-        Some(self.empty_since? + Duration::from_millis(R::SETTINGS.empty_ms))
+        Some(self.empty_since? + Duration::from_millis(self.settings.empty_ms))
     }
 }
 
@@ -234,11 +238,11 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 
     fn tick_hz(&self) -> u32 {
-        R::SETTINGS.tick_hz
+        self.settings.tick_hz
     }
 
     fn sync_hz(&self) -> u32 {
-        R::SETTINGS.sync_hz
+        self.settings.sync_hz
     }
 
     fn join(&mut self, at: Duration, entrant: Entrant, out: &mut dyn Outlet) -> Result<PlayerId> {

@@ -5,7 +5,7 @@ use playfield_wire::schema::{RoomSchema, fingerprint};
 
 use crate::core::RoomCore;
 use crate::message::Declared;
-use crate::{AnyRoom, Error, Room};
+use crate::{AnyRoom, Error, Room, Settings};
 
 /// What a new room is given.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub struct Birth<'a> {
     pub id: String,
     /// Seeds the room's generator.
     pub seed: u64,
+    /// Its rates and limits: those of its type.
+    pub settings: Settings,
     /// Not listed, not matched.
     pub private: bool,
     /// The options, encoded in `format`; empty for the default.
@@ -22,15 +24,18 @@ pub struct Birth<'a> {
     pub format: Format,
 }
 
-/// A kind of room: its name, its schema's fingerprint, and how to make one.
+/// A kind of room: its name, its schema's fingerprint, its rates and limits, and how to make one.
+///
+/// The same room can be served under several names at different rates:
+/// `RoomType { settings: Settings { tick_hz: 60, ..usual.settings }, ..usual }`.
 #[derive(Clone, Debug)]
 pub struct RoomType {
     /// The name clients ask for.
     pub name: String,
     /// Of its state, messages and events.
     pub fingerprint: u64,
-    /// The most players one such room seats.
-    pub capacity: u32,
+    /// Rates and limits; at first those that the attribute `room` gave.
+    pub settings: Settings,
     /// Makes a room. `bad_payload` when the options can't be decoded; otherwise the room's own refusal.
     pub create: fn(Birth<'_>) -> Result<Box<dyn AnyRoom>, Error>,
 }
@@ -41,7 +46,7 @@ impl RoomType {
         Self {
             name: name.to_owned(),
             fingerprint: fingerprint(&schema::<R>()),
-            capacity: R::SETTINGS.capacity,
+            settings: R::SETTINGS,
             create: RoomCore::<R>::create,
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use playfield_room::{
     Answer, AskId, Context, Error, Handle, Link, METADATA_BYTES_MAX, METADATA_MAX, Mail, Message, Note, On,
-    PENDING_MAX, Player, PlayerId, Result, Room, TIMERS_MAX, room,
+    PENDING_MAX, Player, PlayerId, Result, Room, RoomType, Settings, TIMERS_MAX, room,
 };
 use playfield_state::{Data, DecodeError, Format, List, State};
 use playfield_wire::ErrorCode;
@@ -370,6 +370,18 @@ fn a_refused_join_does_not_keep_an_empty_room_open() {
     assert_eq!(host.room.wake_at(), Some(Duration::from_millis(1000)));
     host.wake_after(1);
     assert!(host.room.is_closed());
+}
+
+#[test]
+fn a_type_may_have_settings_other_than_the_attribute_gave() {
+    let usual = RoomType::of::<Hall>("test");
+    let settings = Settings { tick_hz: 60, sync_hz: 30, capacity: 1, empty_ms: 5_000 };
+    assert_ne!(usual.settings, settings);
+    let mut host = Host::create_of(RoomType { settings, ..usual }, 1, &[]).unwrap();
+    assert_eq!((host.room.tick_hz(), host.room.sync_hz(), host.room.facts().capacity), (60, 30, 1));
+    assert_eq!(host.room.wake_at(), Some(Duration::from_secs(5)));
+    assert_eq!(host.join("p1"), Ok(PlayerId(1)));
+    assert_eq!(host.join("p2").unwrap_err().code(), ErrorCode::RoomFull);
 }
 
 #[test]

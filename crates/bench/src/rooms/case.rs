@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::driver::Peer;
-use super::table::{HZ, workload};
+use super::table::workload;
 use super::{Role, Transport};
 use crate::Record;
 use crate::workloads::colyseus::Colyseus;
@@ -36,7 +36,7 @@ impl Default for Case {
             warm_up: Duration::from_secs(3),
             inputs_hz: 0,
             transport: Transport::WebSocket,
-            hz: HZ,
+            hz: 20,
         }
     }
 }
@@ -60,6 +60,7 @@ impl Case {
                 format!("--role={}", role.name()),
                 format!("--rooms={}", self.rooms),
                 format!("--players={}", self.players),
+                format!("--hz={}", self.hz),
                 format!("--seconds={}", self.seconds),
                 format!("--warm-up-ms={}", self.warm_up.as_millis()),
                 format!("--inputs-hz={}", self.inputs_hz),

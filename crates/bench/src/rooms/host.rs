@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use playfield_room::RoomType;
+use playfield_room::{RoomType, Settings};
 use playfield_server::{Config, Server};
 
 use super::hosted::report;
@@ -13,11 +13,13 @@ use crate::limits::raise_descriptors;
 use crate::workloads::colyseus::Table;
 
 /// Serves until the input ends.
-pub(super) fn host() -> io::Result<()> {
+pub(super) fn host(hz: u32) -> io::Result<()> {
     pin(super::SERVER_CORE)?;
     raise_descriptors();
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let config = Config { listen, shards: 1, ..Config::default() };
-    let running = Server::new(config).room_type(RoomType::of::<Table>(ROOM_TYPE)).start()?;
+    let usual = RoomType::of::<Table>(ROOM_TYPE);
+    let settings = Settings { tick_hz: hz, sync_hz: hz, ..usual.settings };
+    let running = Server::new(config).room_type(RoomType { settings, ..usual }).start()?;
     report(running.local_addr().port())
 }

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::SERVER_CORE;
 use crate::clock::{delayed, process_cpu};
 use crate::machine::proc_value;
 
@@ -87,7 +88,7 @@ pub(super) fn report(port: u16) -> io::Result<()> {
         let rss_kb = proc_value("/proc/self/status", "VmRSS")
             .and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok())
             .unwrap_or(0);
-        writeln!(out, "{} {} {rss_kb}", process_cpu().as_nanos(), delayed().as_nanos())?;
+        writeln!(out, "{} {} {rss_kb}", process_cpu().as_nanos(), delayed(SERVER_CORE).as_nanos())?;
         out.flush()?;
     }
     Ok(())

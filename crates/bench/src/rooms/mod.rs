@@ -5,6 +5,7 @@
 
 mod case;
 mod driver;
+mod find_max;
 mod floor;
 mod host;
 mod hosted;
@@ -116,13 +117,11 @@ impl Role {
 /// A process can't be run, clients can't get in, or `out` can't be written.
 pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     match options.role {
-        Role::Command if options.find_max => run::find_max(options, out),
+        Role::Command if options.find_max => find_max::find_max(options, out),
         Role::Command => run::one(options, out),
         Role::Driver => run::drive(options, driver::Peer::Playfield, out),
         Role::FloorDriver => run::drive(options, driver::Peer::Floor { bytes: options.bytes }, out),
-        Role::Server => host::host().map(|()| true),
-        Role::FloorServer => {
-            floor::host(options.case.clients(), options.bytes, options.case.hz).map(|()| true)
-        }
+        Role::Server => host::host(options.case.hz).map(|()| true),
+        Role::FloorServer => floor::host(&options.case, options.bytes).map(|()| true),
     }
 }

@@ -9,9 +9,6 @@ use crate::workloads::colyseus::{Colyseus, Table};
 /// What clients ask for.
 pub(super) const ROOM_TYPE: &str = "bench";
 
-/// The rate of ticks and of syncs.
-pub(super) const HZ: u32 = 20;
-
 /// The most players of a room.
 pub const PLAYERS_MAX: u64 = 1_000;
 

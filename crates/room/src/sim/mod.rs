@@ -92,8 +92,14 @@ impl<R: Room + Default> Sim<R> {
     pub fn with_tracking(seed: u64, options: &R::Options, tracking: Tracking) -> Result<Self> {
         let mut encoded = Vec::new();
         options.encode(&mut encoded);
-        let birth =
-            Birth { id: ROOM_ID.into(), seed, private: false, options: &encoded, format: Format::Packed };
+        let birth = Birth {
+            id: ROOM_ID.into(),
+            seed,
+            settings: R::SETTINGS,
+            private: false,
+            options: &encoded,
+            format: Format::Packed,
+        };
         Ok(Self {
             core: RoomCore::with_tracking(birth, tracking)?,
             now: Duration::ZERO,

@@ -89,8 +89,15 @@ pub(crate) struct Host {
 impl Host {
     /// A room with options in `packed`.
     pub(crate) fn create<R: Room>(seed: u64, options: &[u8]) -> Result<Self> {
-        let birth = Birth { id: "room".into(), seed, private: false, options, format: Format::Packed };
-        let room = (RoomType::of::<R>("test").create)(birth)?;
+        Self::create_of(RoomType::of::<R>("test"), seed, options)
+    }
+
+    /// A room of a type whose settings need not be those of the attribute.
+    pub(crate) fn create_of(room_type: RoomType, seed: u64, options: &[u8]) -> Result<Self> {
+        let RoomType { settings, create, .. } = room_type;
+        let birth =
+            Birth { id: "room".into(), seed, settings, private: false, options, format: Format::Packed };
+        let room = create(birth)?;
         Ok(Self { room, out: Record::default(), at: Duration::ZERO, links: 0 })
     }
 

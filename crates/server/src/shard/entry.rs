@@ -355,6 +355,6 @@ impl Shard {
 }
 
 fn plan(shard: u16, node: &crate::node::Node, id: RoomId, wanted: &Wanted) -> Plan {
-    let capacity = node.room_types[usize::from(wanted.room_type)].capacity;
+    let capacity = node.room_types[usize::from(wanted.room_type)].settings.capacity;
     Plan { id, room_type: wanted.room_type, capacity, private: wanted.private, shard }
 }

@@ -55,6 +55,7 @@ impl Shard {
         let birth = Birth {
             id: id.to_string(),
             seed: self.entropy.number(),
+            settings: room_type.settings,
             private: wanted.private,
             options: &wanted.options,
             format: wanted.format,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use playfield_room::{
     AnyRoom, Birth, Entrant, Error, EventHeader, Facts, Link, Mail, Note, Outlet, PlayerId, RoomType,
+    Settings,
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format};
@@ -21,7 +22,8 @@ pub(crate) fn index(name: &str) -> u32 {
 }
 
 pub(crate) fn room_type(name: &str) -> RoomType {
-    RoomType { name: name.into(), fingerprint: 7, capacity: 4, create }
+    let settings = Settings { tick_hz: 20, sync_hz: 20, capacity: 4, empty_ms: 30_000 };
+    RoomType { name: name.into(), fingerprint: 7, settings, create }
 }
 
 /// Options are words: `capacity=4 tick=20 sync=20 mode=duel refuse strict`.

@@ -9,7 +9,7 @@ use playfield_wire::server::ServerMessage;
 
 use super::check::{ClientCheck, RoomCheck, Taken};
 use super::socket::{Cutter, Socket, put_message};
-use super::window::Window;
+use super::window::{Arrivals, Window};
 use crate::rooms::Transport;
 use crate::rooms::case::Case;
 use crate::rooms::table::{CountInputs, Opening, ROOM_TYPE};
@@ -28,8 +28,9 @@ pub(super) struct Client {
     /// The room's number in its session.
     pub(super) number: u32,
     check: Option<ClientCheck>,
-    /// When the last patch came.
-    pub(super) last: Option<Instant>,
+    pub(super) arrivals: Arrivals,
+    /// Of what the floor sends: how much came of a message that is not whole yet.
+    pub(super) begun_bytes: usize,
     pub(super) lost: bool,
     /// It counts as ready, where there is nothing to be seated at.
     pub(super) counted: bool,
@@ -86,7 +87,17 @@ impl Room {
 
 impl Client {
     pub(super) fn new(socket: Socket, room: usize) -> Self {
-        Self { socket, cutter: None, room, number: 0, check: None, last: None, lost: false, counted: false }
+        Self {
+            socket,
+            cutter: None,
+            room,
+            number: 0,
+            check: None,
+            arrivals: Arrivals::default(),
+            begun_bytes: 0,
+            lost: false,
+            counted: false,
+        }
     }
 
     /// Everyone is in the room, and the copy was right.
@@ -105,7 +116,7 @@ impl Client {
         now: Instant,
     ) -> Result<Entry, String> {
         if is_patch(message) {
-            window.arrived(1, message.len(), &mut self.last, now);
+            window.arrived(1, message.len(), &mut self.arrivals, now);
         }
         let message = match ServerMessage::decode(Format::Packed, message) {
             Ok(message) => message,

@@ -42,6 +42,8 @@ const COUNT_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct Outcome {
     pub(super) clients: usize,
     pub(super) seconds: f64,
+    /// Messages per second of the client that got the fewest.
+    pub(super) hz_slowest: f64,
     pub(super) messages: u64,
     pub(super) bytes: u64,
     pub(super) compared: u64,
@@ -162,26 +164,35 @@ impl<'a> Driver<'a> {
 
     fn measure(mut self, server: &mut Hosted) -> io::Result<Outcome> {
         let mut events = Events::with_capacity(1024);
-        let mut pacer = if self.peer == Peer::Playfield { Pacer::new(self.case) } else { Pacer::silent() };
+        // The floor is told nothing but inputs, since it does not end who is silent.
+        let is_silent = self.peer != Peer::Playfield && self.case.inputs_hz == 0;
+        let mut pacer = if is_silent { Pacer::silent() } else { Pacer::new(self.case) };
         self.turns(&mut events, &mut pacer, self.case.warm_up)?;
-        let (server_before, driver_before) = (server.stats()?, (process_cpu(), delayed()));
+        let (server_before, driver_before) = (server.stats()?, (process_cpu(), delayed(super::DRIVER_CORE)));
         self.turns(&mut events, &mut pacer, CALM)?;
 
         let seconds = Duration::from_secs(self.case.seconds.into());
-        self.window.open(self.case.clients() * (self.case.hz * (self.case.seconds + 1)) as usize);
+        let expected = self.case.clients() * (self.case.hz * (self.case.seconds + 1)) as usize;
+        self.window.open(expected, self.clients.iter_mut().map(|client| &mut client.arrivals));
         let begin = Instant::now();
         self.turns(&mut events, &mut pacer, seconds)?;
-        self.window.close();
+        let period = Duration::from_secs(1) / self.case.hz;
+        let arrivals = self.clients.iter().map(|client| &client.arrivals);
+        let least = self.window.close(Instant::now(), period, arrivals);
         let seconds = begin.elapsed().as_secs_f64();
 
-        let (driver_after, server_after) = ((process_cpu(), delayed()), server.stats()?);
+        let (driver_after, server_after) = ((process_cpu(), delayed(super::DRIVER_CORE)), server.stats()?);
         let elapsed = (server_after.at - server_before.at).as_secs_f64();
         let share = |spent: Duration| spent.as_secs_f64() / elapsed;
-        let inputs_handled = self.inputs_handled(&mut events, pacer.inputs())?;
+        let inputs_handled = match self.peer {
+            Peer::Playfield => self.inputs_handled(&mut events, pacer.inputs())?,
+            Peer::Floor { .. } => 0,
+        };
         let intervals = self.window.intervals_ms();
         Ok(Outcome {
             clients: self.clients.len(),
             seconds,
+            hz_slowest: least as f64 / seconds,
             messages: self.window.messages,
             bytes: self.window.bytes,
             compared: self.window.compared,
@@ -291,8 +302,10 @@ impl<'a> Driver<'a> {
     /// Takes what was received by one client.
     fn take(&mut self, number: usize, received: &mut [u8], now: Instant) -> Result<(), String> {
         if let Peer::Floor { bytes } = self.peer {
-            let messages = (received.len() / bytes) as u64;
-            self.window.arrived(messages, received.len(), &mut self.clients[number].last, now);
+            let client = &mut self.clients[number];
+            let begun = client.begun_bytes + received.len();
+            client.begun_bytes = begun % bytes;
+            self.window.arrived((begun / bytes) as u64, received.len(), &mut client.arrivals, now);
             return Ok(());
         }
         // Taken out, since a message may be the cutter's own while it is handled.

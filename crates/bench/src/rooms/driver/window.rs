@@ -4,6 +4,15 @@ use std::time::{Duration, Instant};
 
 use crate::stats::Samples;
 
+/// What came to one client.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    /// When the last patch came.
+    last: Option<Instant>,
+    /// How many came in the window.
+    messages: u64,
+}
+
 /// Counts and intervals, from the beginning of the measurement on.
 #[derive(Debug, Default)]
 pub(super) struct Window {
@@ -17,7 +26,8 @@ pub(super) struct Window {
 
 impl Window {
     /// Begins to count; `expected` is how many messages there will be.
-    pub(super) fn open(&mut self, expected: usize) {
+    pub(super) fn open<'a>(&mut self, expected: usize, clients: impl Iterator<Item = &'a mut Arrivals>) {
+        clients.for_each(|arrivals| arrivals.messages = 0);
         *self = Self {
             open: true,
             intervals_us: Vec::with_capacity(expected),
@@ -26,26 +36,46 @@ impl Window {
         };
     }
 
-    pub(super) fn close(&mut self) {
+    /// Ends the counting, and gives how many messages the client got that got least. A client that was owed one for longer than
+    /// `period` has an interval that did not end: it counts with the length that it has.
+    pub(super) fn close<'a>(
+        &mut self,
+        now: Instant,
+        period: Duration,
+        clients: impl Iterator<Item = &'a Arrivals>,
+    ) -> u64 {
         self.open = false;
+        let mut least = u64::MAX;
+        for arrivals in clients {
+            least = least.min(arrivals.messages);
+            let silence = arrivals.last.map_or(Duration::MAX, |last| now.saturating_duration_since(last));
+            if silence > period {
+                self.interval(silence);
+            }
+        }
+        least
     }
 
     pub(super) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Messages of `bytes` together came to one client at `now`, the ones before them at `last`.
+    /// Messages of `bytes` together came to one client at `now`.
     #[inline]
-    pub(super) fn arrived(&mut self, messages: u64, bytes: usize, last: &mut Option<Instant>, now: Instant) {
+    pub(super) fn arrived(&mut self, messages: u64, bytes: usize, arrivals: &mut Arrivals, now: Instant) {
         if self.open {
             self.messages += messages;
             self.bytes += bytes as u64;
-            if let Some(last) = last {
-                let interval = now.duration_since(*last).as_micros();
-                self.intervals_us.push(u32::try_from(interval).unwrap_or(u32::MAX));
+            arrivals.messages += messages;
+            if let Some(last) = arrivals.last {
+                self.interval(now.duration_since(last));
             }
         }
-        *last = Some(now);
+        arrivals.last = Some(now);
+    }
+
+    fn interval(&mut self, interval: Duration) {
+        self.intervals_us.push(u32::try_from(interval.as_micros()).unwrap_or(u32::MAX));
     }
 
     /// Something was wrong, at any time.
@@ -61,5 +91,43 @@ impl Window {
                 .map(|us| Duration::from_micros((*us).into()).as_secs_f64() * 1e3)
                 .collect(),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::{Arrivals, Window};
+
+    const PERIOD: Duration = Duration::from_millis(50);
+
+    #[test]
+    fn one_who_gets_nothing_shows_in_the_intervals_and_in_the_least() {
+        let began = Instant::now();
+        let mut clients = [Arrivals::default(), Arrivals::default()];
+        let mut window = Window::default();
+        for client in &mut clients {
+            window.arrived(1, 10, client, began);
+        }
+        window.open(100, clients.iter_mut());
+        for number in 1..=20 {
+            window.arrived(1, 10, &mut clients[0], began + PERIOD * number);
+        }
+        let least = window.close(began + PERIOD * 20, PERIOD, clients.iter());
+        assert_eq!((least, window.messages), (0, 20));
+        assert_eq!(window.intervals_ms().percentile(100.0), 1000.0);
+    }
+
+    #[test]
+    fn an_interval_that_is_not_over_and_not_late_is_not_counted() {
+        let began = Instant::now();
+        let mut clients = [Arrivals::default()];
+        let mut window = Window::default();
+        window.open(10, clients.iter_mut());
+        window.arrived(1, 10, &mut clients[0], began);
+        window.arrived(1, 10, &mut clients[0], began + PERIOD);
+        assert_eq!(window.close(began + PERIOD * 3 / 2, PERIOD, clients.iter()), 2);
+        assert_eq!(window.intervals_ms().percentile(100.0), 50.0);
     }
 }

@@ -1,0 +1,236 @@
+//! The largest number of rooms that holds, ours and the floor's, run by run in turn so that both meet the same machine.
+//!
+//! A virtual machine is not always equally fast. So a small case of the floor, the *gauge*, runs between the runs: a run during which
+//! the machine was not as fast as it can be, or its processes had to wait for their cores, says nothing, however it ended, and is
+//! repeated.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::run::{COLUMNS, copied, number, run_floor, run_ours, sent_bytes};
+use super::search::Search;
+use super::{Case, Options};
+use crate::Machine;
+use crate::limits::descriptors_max;
+use crate::table::Table;
+
+/// The share of the time that a process may have waited for its core.
+const DELAYED_MAX: f64 = 0.05;
+
+/// How much slower than at its best the machine may be.
+const SLOWED_MAX: f64 = 1.15;
+
+/// How many runs are repeated, of ours and of the floor's each. After that they count, or a busy machine would never let it end.
+const DISTURBED_MAX: u32 = 10;
+
+/// Descriptors that a process needs besides those of its clients.
+const DESCRIPTORS_SPARE: u64 = 64;
+
+/// Runs the search, and reports it.
+pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
+    let machine = Machine::describe();
+    let table = if options.json { None } else { Some(Table::begin(COLUMNS, out)?) };
+    let show = |record: &Value, out: &mut dyn Write| match &table {
+        Some(table) => table.row(record, out),
+        None => {
+            eprintln!("{record}");
+            Ok(())
+        }
+    };
+    let most = rooms_max(options.case.players);
+    let mut ours = Side::new(Search::new(options.case.rooms, most));
+    let mut floor = Side::new(Search::new(options.case.rooms, most));
+    let mut gauge = Gauge::begin()?;
+    let mut bytes = None;
+    let mut all_verified = true;
+    let mut compared = 0;
+    while ours.search.next().is_some() || floor.search.next().is_some() {
+        if let Some(rooms) = ours.search.next() {
+            match run_ours(options, &Case { rooms, ..options.case.clone() }) {
+                Ok((record, verified)) => {
+                    show(&record, out)?;
+                    all_verified &= verified;
+                    compared += record["compared"].as_u64().unwrap_or(0);
+                    bytes.get_or_insert(sent_bytes(&record));
+                    ours.ran(record, gauge.is_slow()?);
+                }
+                Err(error) => ours.broke(rooms, &error),
+            }
+        }
+        if let (Some(rooms), Some(bytes)) = (floor.search.next(), bytes) {
+            match run_floor(&Case { rooms, ..options.case.clone() }, bytes) {
+                Ok(record) => {
+                    show(&record, out)?;
+                    floor.ran(record, gauge.is_slow()?);
+                }
+                Err(error) => floor.broke(rooms, &error),
+            }
+        } else if bytes.is_none() && ours.search.next().is_none() {
+            return Err(io::Error::other("no size could be run, so there is nothing to compare with"));
+        }
+    }
+    let (max, floor_max) = (ours.search.result(), floor.search.result());
+    let record = copied(options.case.record(), &ours.last, LAST)
+        .with("compared", compared)
+        .with("verified", all_verified)
+        .with("max_rooms", max)
+        .with("runs", ours.runs)
+        .with("runs_disturbed", ours.disturbed)
+        .with("runs_broken", ours.broken)
+        .with("floor_us_per_send", floor.last["us_per_send"].clone())
+        .with("floor_server_core", floor.last["server_core"].clone())
+        .with("floor_max_rooms", floor_max)
+        .with("floor_runs", floor.runs)
+        .with("floor_runs_disturbed", floor.disturbed)
+        .measured("gauge_us_per_send_least", gauge.least)
+        .measured("gauge_us_per_send_most", gauge.most)
+        .measured("ratio", f64::from(max) / f64::from(floor_max.max(1)));
+    if table.is_some() {
+        writeln!(out, "at most {max} rooms; the floor {floor_max}")?;
+    } else {
+        writeln!(out, "{}", machine.add_to(record).line())?;
+    }
+    Ok(all_verified)
+}
+
+/// What is reported of the last run that counted, which is the third at the largest size that holds.
+const LAST: &[&str] = &[
+    "hz",
+    "hz_slowest",
+    "interval_ms_p50",
+    "interval_ms_p99",
+    "server_core",
+    "driver_core",
+    "server_delayed",
+    "driver_delayed",
+    "us_per_send",
+    "bytes_per_patch",
+    "rss_mb",
+];
+
+/// One of the two that are searched for in turn.
+struct Side {
+    search: Search,
+    /// The record of the last run that counted.
+    last: Value,
+    runs: u32,
+    disturbed: u32,
+    broken: u32,
+}
+
+impl Side {
+    fn new(search: Search) -> Self {
+        Self { search, last: Value::Null, runs: 0, disturbed: 0, broken: 0 }
+    }
+
+    /// Takes the record of a run, unless the machine was disturbed.
+    fn ran(&mut self, record: Value, slow: bool) {
+        self.runs += 1;
+        let delayed = number(&record["server_delayed"]).max(number(&record["driver_delayed"]));
+        if (slow || delayed > DELAYED_MAX) && self.disturbed < DISTURBED_MAX {
+            self.disturbed += 1;
+            return;
+        }
+        self.search.ran(record["verified"] == true && record["holds"] == true);
+        self.last = record;
+    }
+
+    /// A run ended without a record: clients could not get in, or were lost. That size does not hold.
+    fn broke(&mut self, rooms: u32, error: &io::Error) {
+        eprintln!("{rooms} rooms do not hold: {error}");
+        self.runs += 1;
+        self.broken += 1;
+        self.search.ran(false);
+        self.last = json!({ "rooms": rooms });
+    }
+}
+
+/// How fast the machine is at the moment.
+struct Gauge {
+    least: f64,
+    most: f64,
+    /// The machine was slow when it was last asked.
+    was_slow: bool,
+}
+
+impl Gauge {
+    fn begin() -> io::Result<Self> {
+        let first = [Self::read()?, Self::read()?, Self::read()?];
+        let least = first.into_iter().fold(f64::MAX, f64::min);
+        let most = first.into_iter().fold(0.0, f64::max);
+        Ok(Self { least, most, was_slow: first[2] > least * SLOWED_MAX })
+    }
+
+    /// Whether the machine is slow now, or was before the run that has just ended.
+    fn is_slow(&mut self) -> io::Result<bool> {
+        let now = Self::read()?;
+        self.least = self.least.min(now);
+        self.most = self.most.max(now);
+        let is_slow = now > self.least * SLOWED_MAX;
+        Ok(std::mem::replace(&mut self.was_slow, is_slow) || is_slow)
+    }
+
+    /// Microseconds of processor time that a send takes at the floor.
+    fn read() -> io::Result<f64> {
+        let case = Case {
+            rooms: 10,
+            players: 30,
+            hz: 100,
+            seconds: 1,
+            warm_up: Duration::from_millis(300),
+            ..Case::default()
+        };
+        Ok(number(&run_floor(&case, 600)?["us_per_send"]))
+    }
+}
+
+/// As many rooms as a process has descriptors for the clients of.
+fn rooms_max(players: u64) -> u32 {
+    u32::try_from(descriptors_max().saturating_sub(DESCRIPTORS_SPARE) / players.max(1)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use serde_json::json;
+
+    use super::super::search::Search;
+    use super::{DISTURBED_MAX, Side};
+
+    fn run(holds: bool, delayed: f64) -> serde_json::Value {
+        json!({ "verified": true, "holds": holds, "server_delayed": delayed, "driver_delayed": 0.0 })
+    }
+
+    #[test]
+    fn a_disturbed_run_says_nothing_however_it_ended() {
+        let mut side = Side::new(Search::new(100, 1000));
+        for (holds, delayed, slow) in
+            [(true, 0.2, false), (false, 0.2, false), (true, 0.0, true), (false, 0.0, true)]
+        {
+            side.ran(run(holds, delayed), slow);
+            assert_eq!(side.search.next(), Some(100));
+        }
+        assert_eq!((side.runs, side.disturbed), (4, 4));
+        side.ran(run(true, 0.0), false);
+        assert_eq!(side.search.next(), Some(120));
+    }
+
+    #[test]
+    fn on_a_machine_that_is_never_quiet_the_search_ends() {
+        let mut side = Side::new(Search::new(100, 1000));
+        while side.search.next().is_some() {
+            side.ran(run(false, 1.0), true);
+        }
+        assert_eq!((side.search.result(), side.disturbed), (0, DISTURBED_MAX));
+    }
+
+    #[test]
+    fn a_size_that_can_not_be_run_does_not_hold() {
+        let mut side = Side::new(Search::new(100, 1000));
+        side.broke(100, &io::Error::other("a client was lost"));
+        assert_eq!((side.search.next(), side.broken), (Some(80), 1));
+    }
+}
