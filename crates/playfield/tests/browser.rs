@@ -108,8 +108,8 @@ impl World {
                             x: dice.pick(9) as i32,
                             ..Unit::default()
                         });
-                        self.units
-                            .sort_by(|a, b| if dice.0 % 4 == 0 { a.x.cmp(&b.x) } else { a.x.cmp(&a.x) });
+                        let down = dice.pick(4) == 0;
+                        self.units.sort_by(|a, b| if down { b.x.cmp(&a.x) } else { a.x.cmp(&b.x) });
                     }
                 }
             }
@@ -140,7 +140,7 @@ fn change_list<T: State>(list: &mut List<T>, dice: &mut Dice, mut make: impl FnM
         }
         _ if length > 20 => list.truncate(4),
         // Many places change at once.
-        _ => list.sort_by(|_, _| dice.roll().cmp(&(1 << 63))),
+        _ => (0..length).for_each(|_| list.swap(dice.pick(length), dice.pick(length))),
     }
 }
 

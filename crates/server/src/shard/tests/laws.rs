@@ -75,7 +75,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn config() -> Config {
-    let cases = std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40);
+    let cases = std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(100);
     Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() }
 }
 
