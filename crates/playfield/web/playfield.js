@@ -7,11 +7,15 @@ export function apply(state, ops) {
     for (const step of path.slice(0, -1)) at = at[step];
     const last = path.at(-1);
     if (rest.length === 2) at.splice(last, 0, rest[0]);
-    else if (rest.length === 1) at[last] = rest[0];
+    else if (rest.length === 1) set(at, last, rest[0]);
     else if (Array.isArray(at)) at.splice(last, 1);
     else delete at[last];
   }
 }
+
+// An assignment to `__proto__` would not make a member of that name, and a map's keys may be players' words.
+const set = (at, name, value) =>
+  Object.defineProperty(at, name, { value, writable: true, enumerable: true, configurable: true });
 
 /**
  * Connects, joins a room of the given type (or makes one), and keeps `room.state` in step.

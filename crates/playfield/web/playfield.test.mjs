@@ -27,3 +27,9 @@ test("null is a value, and a member that is not here may be removed", () => {
 test("a key that looks like an index is a key", () => {
   assert.deepEqual(applied({ map: { 0: "a" } }, [[["map", "0"]], [["map", "1"], "b"]]), { map: { 1: "b" } });
 });
+
+test("__proto__ is a key like others", () => {
+  const state = applied({ map: {} }, [[["map", "__proto__"], { hp: 1 }], [["map", "__proto__", "hp"], 2]]);
+  assert.deepEqual(state, JSON.parse('{"map":{"__proto__":{"hp":2}}}'));
+  assert.deepEqual(applied(state, [[["map", "__proto__"]]]), { map: {} });
+});

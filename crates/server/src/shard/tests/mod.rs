@@ -6,6 +6,8 @@ mod room;
 mod speech;
 
 mod conversation;
+mod law_room;
+mod laws;
 mod limits;
 mod refusals;
 mod remote;

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use playfield_room::{Error, Job, Mail, Task};
 use playfield_websocket::{Decoder, Item, Limits, Opcode, Role};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format};
 
+use super::law_room;
 use super::room;
 use super::speech::{self, Heard};
 use crate::auth::Guests;
@@ -49,6 +50,8 @@ struct Peer {
     websocket: Option<Decoder>,
     /// What came and was not looked at.
     input: Vec<u8>,
+    /// All that ever came.
+    came: Vec<u8>,
     /// How many bytes it will take before it stops reading.
     takes: usize,
     /// The node said that nothing more comes.
@@ -80,7 +83,7 @@ impl Background for Held {
 }
 
 impl World {
-    /// A node with so many shards and the room type `test`.
+    /// A node with so many shards and the room types `test` and `law`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -89,7 +92,8 @@ impl World {
         let mut pages = Pages::default();
         pages.insert("/".into(), "text/plain".into(), b"a page".to_vec());
         let guests = Box::new(Guests { name_bytes_max: config.name_bytes_max });
-        let node = Arc::new(Node::new(config, shards, vec![room::room_type("test")], pages, guests));
+        let room_types = vec![room::room_type("test"), law_room::room_type()];
+        let node = Arc::new(Node::new(config, shards, room_types, pages, guests));
         let background = Arc::new(Held::default());
         let shard = |index| {
             let background = Arc::clone(&background) as Arc<dyn Background>;
@@ -120,6 +124,7 @@ impl World {
             format: Format::Packed,
             websocket: None,
             input: Vec::new(),
+            came: Vec::new(),
             takes: usize::MAX,
             ended: false,
             unread: Vec::new(),
@@ -133,6 +138,26 @@ impl World {
         self.bytes(client, &PREAMBLE);
         self.say(client, &speech::hello(Format::Packed));
         assert!(matches!(self.heard(client)[..], [Heard::Welcome { .. }]));
+        client
+    }
+
+    /// Connects in native framing or over WebSocket, and says hello in a format under a name.
+    pub(super) fn named_client(
+        &mut self,
+        shard: usize,
+        is_websocket: bool,
+        format: Format,
+        name: &str,
+    ) -> Client {
+        let client = self.connect(shard);
+        if is_websocket {
+            self.upgrade(client, format);
+        } else {
+            self.bytes(client, &PREAMBLE);
+            self.peers[client].format = format;
+        }
+        let hello = Hello { name: name.into(), ..Hello::new(format) };
+        self.say(client, &speech::encoded(format, &ClientMessage::Hello(hello)));
         client
     }
 
@@ -224,23 +249,38 @@ impl World {
 
     /// All that the client has heard since it was last asked.
     pub(super) fn heard(&mut self, client: Client) -> Vec<Heard> {
-        let peer = &mut self.peers[client];
         let mut all = Vec::new();
+        self.listen(client, |format, body| {
+            all.push(body.map_or(Heard::Ping, |body| speech::heard(format, body)));
+        });
+        all
+    }
+
+    /// The messages that the client has heard since it was last asked, as they came.
+    pub(super) fn bodies(&mut self, client: Client) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        self.listen(client, |_, body| all.extend(body.map(<[u8]>::to_vec)));
+        all
+    }
+
+    /// Takes what the client has heard: messages, and, as `None`, the pings of its transport.
+    fn listen(&mut self, client: Client, mut take: impl FnMut(Format, Option<&[u8]>)) {
+        let peer = &mut self.peers[client];
         let framing = Framing { message_bytes_max: 1 << 24 };
         loop {
             let consumed = match &mut peer.websocket {
                 None => {
-                    let Some(frame) = framing.decode(&peer.input).unwrap() else { return all };
-                    all.push(speech::heard(peer.format, frame.body));
+                    let Some(frame) = framing.decode(&peer.input).unwrap() else { return };
+                    take(peer.format, Some(frame.body));
                     frame.consumed
                 }
                 Some(decoder) => {
                     let decoded = decoder.decode(&mut peer.input).unwrap();
                     match decoded.item {
-                        Some(Item::Text(text)) => all.push(speech::heard(peer.format, text.as_bytes())),
-                        Some(Item::Binary(body)) => all.push(speech::heard(peer.format, body)),
-                        Some(Item::Ping(_)) => all.push(Heard::Ping),
-                        _ if decoded.consumed == 0 => return all,
+                        Some(Item::Text(text)) => take(peer.format, Some(text.as_bytes())),
+                        Some(Item::Binary(body)) => take(peer.format, Some(body)),
+                        Some(Item::Ping(_)) => take(peer.format, None),
+                        _ if decoded.consumed == 0 => return,
                         _ => {}
                     }
                     decoded.consumed
@@ -253,6 +293,23 @@ impl World {
     /// The bytes that the client got since it was last asked.
     pub(super) fn raw(&mut self, client: Client) -> Vec<u8> {
         std::mem::take(&mut self.peers[client].input)
+    }
+
+    /// Every byte that the client ever got.
+    pub(super) fn came(&self, client: Client) -> &[u8] {
+        &self.peers[client].came
+    }
+
+    /// The rooms that the client's session is in: their numbers and ids, by number.
+    pub(super) fn rooms_of(&mut self, client: Client) -> Vec<(u32, String)> {
+        let Some((shard, key)) = self.peers[client].place else { return Vec::new() };
+        let session = self.shards[shard].delivery.connections.session_mut(key);
+        let mut rooms: Vec<_> = session.map_or(Vec::new(), |session| {
+            let joined = session.rooms.iter().filter(|room| session.joined(room.number).is_some());
+            joined.map(|room| (room.number, room.id.to_string())).collect()
+        });
+        rooms.sort_unstable();
+        rooms
     }
 
     /// Whether the node has ended the connection.
@@ -477,6 +534,7 @@ impl World {
                 return;
             }
             peer.input.extend_from_slice(&bytes[..count]);
+            peer.came.extend_from_slice(&bytes[..count]);
             peer.takes -= count;
             self.shards[shard].wrote(key, count);
             if count == 0 {

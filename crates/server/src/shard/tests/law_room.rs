@@ -1,0 +1,364 @@
+//! A room for the laws: something of every kind that players see, or don't see, and a witness of what it synced.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use playfield_room::{
+    AnyRoom, Birth, Context, Entrant, Error, Facts, Handle, Mail, Message, Outlet, Player, PlayerId, Result,
+    Room, RoomType, room,
+};
+use playfield_state::{Data, Format, List, Map, State};
+use playfield_wire::ErrorCode;
+use playfield_wire::message::MessageRef;
+
+#[derive(State, Default, Clone, Debug)]
+pub(super) struct Law {
+    round: u32,
+    title: String,
+    last: Option<u32>,
+    seats: Map<PlayerId, Seat>,
+    #[sync(owner)]
+    hands: Map<PlayerId, Hand>,
+    #[sync(hidden)]
+    deck: List<u32>,
+    tags: Map<String, Tag>,
+    log: List<String>,
+    /// What is unseen changes at each tick, by this seed; 0: it does not.
+    #[sync(hidden)]
+    scramble: u32,
+    /// The name of the player who is to notice nothing of that.
+    #[sync(hidden)]
+    spared: String,
+}
+
+#[derive(State, Default, Clone, Debug)]
+struct Seat {
+    name: String,
+    score: i32,
+    #[sync(owner)]
+    secret: u32,
+    #[sync(owner)]
+    notes: List<String>,
+    #[sync(hidden)]
+    luck: u32,
+}
+
+#[derive(State, Default, Clone, Debug)]
+struct Hand {
+    cards: List<u32>,
+    marks: Map<String, u8>,
+}
+
+#[derive(State, Default, Clone, Debug)]
+struct Tag {
+    count: u32,
+    places: List<u8>,
+    #[sync(hidden)]
+    trap: u32,
+}
+
+#[derive(Data, Default)]
+pub(super) struct Setup {
+    pub(super) scramble: u32,
+    pub(super) spared: String,
+}
+
+/// Changes something, as the seed says.
+#[derive(Message)]
+pub(super) struct Act {
+    pub(super) seed: u64,
+}
+
+/// What was done.
+#[derive(Message)]
+struct Did {
+    seed: u64,
+}
+
+#[room(messages(Act), events(Did), tick_hz = 40, sync_hz = 20, empty_ms = 3_600_000)]
+impl Room for Law {
+    type Options = Setup;
+
+    fn create(Setup { scramble, spared }: Setup, _: &mut Context<Self>) -> Result<Self> {
+        Ok(Self { scramble, spared, ..Self::default() })
+    }
+
+    fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
+        let seat = Seat { name: player.name().to_owned(), ..Seat::default() };
+        self.seats.insert(player.id(), seat);
+        self.hands.insert(player.id(), Hand::default());
+        self.show(cx);
+        Ok(())
+    }
+
+    fn leave(&mut self, player: &Player, cx: &mut Context<Self>) {
+        self.seats.remove(&player.id());
+        self.hands.remove(&player.id());
+        self.show(cx);
+    }
+
+    fn tick(&mut self, cx: &mut Context<Self>) {
+        if self.scramble != 0 {
+            self.scramble(cx);
+        }
+        self.show(cx);
+    }
+}
+
+impl Handle<Act> for Law {
+    fn handle(&mut self, Act { seed }: Act, player: &Player, cx: &mut Context<Self>) -> Result<()> {
+        let mut dice = Dice(seed);
+        for _ in 0..=dice.pick(3) {
+            self.change(player.id(), &mut Dice(dice.roll()), cx);
+        }
+        self.show(cx);
+        Ok(())
+    }
+}
+
+impl Law {
+    /// Changes one thing. Nothing that is seen of it depends on anything unseen.
+    fn change(&mut self, actor: PlayerId, dice: &mut Dice, cx: &mut Context<Self>) {
+        let seated: Vec<PlayerId> = self.seats.keys().copied().collect();
+        let other = seated[dice.pick(seated.len())];
+        match dice.pick(14) {
+            0 => self.round += dice.pick(2) as u32,
+            1 => self.title = dice.word(),
+            2 => self.last = if dice.pick(2) == 0 { None } else { Some(dice.number()) },
+            3 => self.seats.entry(other).score -= dice.pick(3) as i32,
+            4 => self.seats.entry(other).secret = dice.number(),
+            5 => change_texts(&mut self.seats.entry(actor).notes, dice),
+            6 | 7 => self.hands.entry(other).change(dice),
+            8 => change_list(&mut self.deck, dice, Dice::number),
+            9 => drop(self.tags.remove(&dice.word())),
+            10 | 11 => self.tags.entry(dice.word()).change(dice),
+            12 => change_texts(&mut self.log, dice),
+            _ => match dice.pick(6) {
+                0 => cx.kick(other, "out"),
+                1 => cx.sync_now(),
+                _ => cx.emit(&Did { seed: dice.roll() }),
+            },
+        }
+    }
+
+    /// Changes what the one to be spared does not see: what is hidden, and what is others' own.
+    fn scramble(&mut self, cx: &mut Context<Self>) {
+        let dice = &mut Dice(u64::from(self.scramble) ^ cx.tick());
+        let others: Vec<PlayerId> =
+            cx.players().filter(|player| player.name() != self.spared).map(Player::id).collect();
+        for _ in 0..dice.pick(4) {
+            match dice.pick(5) {
+                0 => change_list(&mut self.deck, dice, Dice::number),
+                1 => self.seats.values_mut().for_each(|seat| seat.luck = dice.number()),
+                2 => self.tags.values_mut().for_each(|tag| tag.trap = dice.number()),
+                _ if others.is_empty() => {}
+                3 => {
+                    let seat = self.seats.entry(others[dice.pick(others.len())]);
+                    seat.secret = dice.number();
+                    change_texts(&mut seat.notes, dice);
+                }
+                _ => {
+                    let other = others[dice.pick(others.len())];
+                    if dice.pick(4) == 0 {
+                        self.hands.remove(&other);
+                    } else {
+                        self.hands.entry(other).change(dice);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets the witness see it.
+    fn show(&self, cx: &mut Context<Self>) {
+        LIVE.with_borrow_mut(|live| live.insert(cx.room_id().to_owned(), self.clone()));
+    }
+}
+
+impl Hand {
+    fn change(&mut self, dice: &mut Dice) {
+        match dice.pick(4) {
+            0 => drop(self.marks.remove(&dice.word())),
+            1 => drop(self.marks.insert(dice.word(), dice.pick(4) as u8)),
+            _ => change_list(&mut self.cards, dice, Dice::number),
+        }
+    }
+}
+
+impl Tag {
+    fn change(&mut self, dice: &mut Dice) {
+        match dice.pick(4) {
+            0 => self.count += 1,
+            1 => self.trap = dice.number(),
+            _ => change_list(&mut self.places, dice, |dice| dice.pick(5) as u8),
+        }
+    }
+}
+
+fn change_texts(texts: &mut List<String>, dice: &mut Dice) {
+    change_list(texts, dice, Dice::word);
+}
+
+fn change_list<T: State + PartialOrd>(
+    list: &mut List<T>,
+    dice: &mut Dice,
+    make: impl FnOnce(&mut Dice) -> T,
+) {
+    let length = list.len();
+    match dice.pick(7) {
+        0..=2 => list.insert(dice.pick(length + 1), make(dice)),
+        _ if length == 0 => {}
+        3 => drop(list.remove(dice.pick(length))),
+        4 => list.swap(dice.pick(length), dice.pick(length)),
+        5 => list[dice.pick(length)] = make(dice),
+        _ if length > 12 => list.truncate(3),
+        _ => list.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal)),
+    }
+}
+
+/// Numbers that follow from a seed: SplitMix64, by Steele, Lea and Flood.
+pub(super) struct Dice(pub(super) u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn pick(&mut self, count: usize) -> usize {
+        (self.roll() % count as u64) as usize
+    }
+
+    fn number(&mut self) -> u32 {
+        self.pick(6) as u32
+    }
+
+    fn word(&mut self) -> String {
+        ["a", "b", "0", "1", "ü \"quoted\"", "a longer word"][self.pick(6)].to_owned()
+    }
+}
+
+thread_local! {
+    /// Each room's state as it is.
+    static LIVE: RefCell<HashMap<String, Law>> = RefCell::default();
+    /// Each room's state at each of its versions.
+    static SYNCED: RefCell<HashMap<String, BTreeMap<u64, Law>>> = RefCell::default();
+}
+
+/// Forgets all rooms.
+pub(super) fn forget() {
+    LIVE.with_borrow_mut(HashMap::clear);
+    SYNCED.with_borrow_mut(HashMap::clear);
+}
+
+/// What `look` finds in a room's state as it was at a version.
+pub(super) fn synced<T>(id: &str, version: u64, look: impl FnOnce(&Law) -> T) -> T {
+    SYNCED.with_borrow(|synced| look(&synced[id][&version]))
+}
+
+/// The version of a room's last sync; `None` before the first.
+pub(super) fn version(id: &str) -> Option<u64> {
+    SYNCED.with_borrow(|synced| synced.get(id)?.keys().next_back().copied())
+}
+
+/// The room type `law`.
+pub(super) fn room_type() -> RoomType {
+    RoomType { create: witnessed, ..RoomType::of::<Law>("law") }
+}
+
+fn witnessed(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>> {
+    let id = birth.id.clone();
+    let room = (RoomType::of::<Law>("law").create)(birth)?;
+    Ok(Box::new(Witness { id, room }))
+}
+
+/// A room of which each state that it syncs is kept. Everything else is the room's own doing.
+struct Witness {
+    id: String,
+    room: Box<dyn AnyRoom>,
+}
+
+impl AnyRoom for Witness {
+    fn sync(&mut self, at: Duration, out: &mut dyn Outlet) {
+        self.room.sync(at, out);
+        let live = LIVE.with_borrow(|live| live[&self.id].clone());
+        let version = self.room.version();
+        SYNCED.with_borrow_mut(|synced| synced.entry(self.id.clone()).or_default().insert(version, live));
+    }
+
+    fn facts(&self) -> &Facts {
+        self.room.facts()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.room.is_closed()
+    }
+
+    fn version(&self) -> u64 {
+        self.room.version()
+    }
+
+    fn tick_hz(&self) -> u32 {
+        self.room.tick_hz()
+    }
+
+    fn sync_hz(&self) -> u32 {
+        self.room.sync_hz()
+    }
+
+    fn join(&mut self, at: Duration, entrant: Entrant, out: &mut dyn Outlet) -> Result<PlayerId, Error> {
+        self.room.join(at, entrant, out)
+    }
+
+    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn Outlet) {
+        self.room.leave(at, player, out);
+    }
+
+    fn message(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        message: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<u32>,
+        out: &mut dyn Outlet,
+    ) {
+        self.room.message(at, player, message, payload, request, out);
+    }
+
+    fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn Outlet) {
+        self.room.mail(at, mail, out);
+    }
+
+    fn tick(&mut self, at: Duration, number: u64, out: &mut dyn Outlet) {
+        self.room.tick(at, number, out);
+    }
+
+    fn wake_at(&self) -> Option<Duration> {
+        self.room.wake_at()
+    }
+
+    fn wake(&mut self, at: Duration, out: &mut dyn Outlet) {
+        self.room.wake(at, out);
+    }
+
+    fn wants_sync(&self) -> bool {
+        self.room.wants_sync()
+    }
+
+    fn patch(&mut self, player: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool {
+        self.room.patch(player, since, format, body)
+    }
+
+    fn snapshot(&mut self, player: PlayerId, format: Format, body: &mut Vec<u8>) {
+        self.room.snapshot(player, format, body);
+    }
+
+    fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn Outlet) {
+        self.room.close(at, code, text, out);
+    }
+}
