@@ -100,8 +100,14 @@ impl Directory {
         }
     }
 
-    /// Reserves a seat in the oldest room that fits, or, if none does, in the new room of `plan`.
-    pub(crate) fn choose(&self, plan: &Plan, except: &[RoomId]) -> Result<Choice, Error> {
+    /// Reserves a seat in the oldest room that fits, or, if none does, in the new room of `plan`, unless the one who
+    /// asks may not have one.
+    pub(crate) fn choose(
+        &self,
+        plan: &Plan,
+        except: &[RoomId],
+        may_create: Result<(), Error>,
+    ) -> Result<Choice, Error> {
         let mut inner = self.lock();
         let open = inner.open.get(usize::from(plan.room_type));
         let fitting = open.and_then(|open| open.values().find(|id| !except.contains(id)).copied());
@@ -110,6 +116,7 @@ impl Directory {
             let shard = inner.rooms[&id].shard;
             return Ok(Choice { id, shard, new: false });
         }
+        may_create?;
         inner.plan(plan, self.rooms_max)
     }
 
@@ -250,7 +257,7 @@ mod tests {
     }
 
     fn choose(directory: &Directory, number: u8) -> Choice {
-        directory.choose(&plan(number), &[]).unwrap()
+        directory.choose(&plan(number), &[], Ok(())).unwrap()
     }
 
     #[test]
@@ -281,7 +288,7 @@ mod tests {
             directory.seated(id(number), &facts);
         }
         assert_eq!(choose(&directory, 6).id, id(4));
-        assert_eq!(directory.choose(&plan(6), &[id(4)]).unwrap().id, id(5));
+        assert_eq!(directory.choose(&plan(6), &[id(4)], Ok(())).unwrap().id, id(5));
         directory.remove(id(4));
         assert!(choose(&directory, 6).new, "the other is full by now");
     }
