@@ -266,7 +266,7 @@ impl Listed {
 
 #[cfg(test)]
 mod tests {
-    use playfield_room::Facts;
+    use playfield_room::{Error, Facts};
     use playfield_wire::ErrorCode;
 
     use super::{Choice, Directory, Plan};
@@ -361,5 +361,20 @@ mod tests {
         assert_eq!(list(Some(1), &[], 10), []);
         assert_eq!(list(None, &[("mode", "duel")], 10), [id(2)]);
         assert_eq!(list(None, &[("mode", "duel"), ("map", "x")], 10), []);
+        assert_eq!(list(None, &[("mode", "duel"); 1000], 10), [id(2)]);
+        assert_eq!(list(None, &[("mode", "duel"), ("mode", "race")], 10), []);
+    }
+
+    #[test]
+    fn who_may_create_nothing_is_put_into_what_is_there_or_leaves_no_trace() {
+        let directory = Directory::new(1, 1, 1);
+        let may_not = || Err(Error::new(ErrorCode::Limit, "too fast"));
+        assert_eq!(directory.choose(&plan(1), &[], may_not()).unwrap_err().text(), "too fast");
+        assert_eq!(directory.find(id(1)), None);
+        assert!(choose(&directory, 2).new, "there is space for it");
+        assert_eq!(directory.choose(&plan(3), &[], may_not()).unwrap().id, id(2));
+        assert!(directory.choose(&plan(3), &[], may_not()).is_err());
+        directory.release(id(2));
+        assert!(directory.reserve(id(2)).is_ok(), "no more seats are reserved than were given");
     }
 }
