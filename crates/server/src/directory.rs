@@ -1,12 +1,18 @@
 //! Which rooms the node has, and where. Asked when rooms are made, joined, listed and ended; never on the way of a message.
 
+mod index;
+#[cfg(test)]
+mod properties;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{mem, slice};
 
-use playfield_room::{Error, Facts};
+use playfield_room::{Error, Facts, METADATA_MAX};
 use playfield_wire::ErrorCode;
 
 use crate::room_id::RoomId;
+use index::Index;
 
 /// The rooms of a node, of all its shards.
 pub(crate) struct Directory {
@@ -18,6 +24,8 @@ struct Inner {
     rooms: HashMap<RoomId, Listed>,
     /// Rooms that anyone may be put into, for each type by age.
     open: Vec<BTreeMap<u64, RoomId>>,
+    /// Rooms that are there and no secret, for each type.
+    listed: Vec<Index>,
     /// For each shard, its rooms and the seats that are or will be taken in them.
     loads: Vec<usize>,
     created: u64,
@@ -74,6 +82,7 @@ impl Directory {
         let inner = Inner {
             rooms: HashMap::new(),
             open: vec![BTreeMap::new(); room_types],
+            listed: (0..room_types).map(|_| Index::default()).collect(),
             loads: vec![0; shards],
             created: 0,
         };
@@ -94,22 +103,29 @@ impl Directory {
                 Err(Error::new(ErrorCode::RoomFull, format!("all {capacity} seats are taken")))
             }
             Some(_) => {
-                inner.change(id, |room| room.reserved += 1);
+                inner.change(id, None, |room| room.reserved += 1);
                 Ok(())
             }
         }
     }
 
-    /// Reserves a seat in the oldest room that fits, or, if none does, in the new room of `plan`.
-    pub(crate) fn choose(&self, plan: &Plan, except: &[RoomId]) -> Result<Choice, Error> {
+    /// Reserves a seat in the oldest room that fits, or, if none does, in the new room of `plan`, unless the one who
+    /// asks may not have one.
+    pub(crate) fn choose(
+        &self,
+        plan: &Plan,
+        except: &[RoomId],
+        may_create: Result<(), Error>,
+    ) -> Result<Choice, Error> {
         let mut inner = self.lock();
         let open = inner.open.get(usize::from(plan.room_type));
         let fitting = open.and_then(|open| open.values().find(|id| !except.contains(id)).copied());
         if let Some(id) = fitting {
-            inner.change(id, |room| room.reserved += 1);
+            inner.change(id, None, |room| room.reserved += 1);
             let shard = inner.rooms[&id].shard;
             return Ok(Choice { id, shard, new: false });
         }
+        may_create?;
         inner.plan(plan, self.rooms_max)
     }
 
@@ -125,23 +141,17 @@ impl Directory {
 
     /// The room was made, or changed.
     pub(crate) fn publish(&self, id: RoomId, facts: &Facts) {
-        self.lock().change(id, |room| {
-            room.awaited = false;
-            room.facts.clone_from(facts);
-        });
+        self.lock().change(id, Some(facts), |room| room.awaited = false);
     }
 
     /// A reserved seat was taken, or it was refused: the room says how many there are now.
     pub(crate) fn seated(&self, id: RoomId, facts: &Facts) {
-        self.lock().change(id, |room| {
-            room.reserved = room.reserved.saturating_sub(1);
-            room.facts.clone_from(facts);
-        });
+        self.lock().change(id, Some(facts), |room| room.reserved = room.reserved.saturating_sub(1));
     }
 
     /// A reserved seat is not needed.
     pub(crate) fn release(&self, id: RoomId) {
-        self.lock().change(id, |room| room.reserved = room.reserved.saturating_sub(1));
+        self.lock().change(id, None, |room| room.reserved = room.reserved.saturating_sub(1));
     }
 
     pub(crate) fn remove(&self, id: RoomId) {
@@ -149,30 +159,33 @@ impl Directory {
         if let Some(room) = inner.rooms.remove(&id) {
             inner.loads[usize::from(room.shard)] -= room.load();
             inner.open[usize::from(room.room_type)].remove(&room.age);
+            if room.is_listed() {
+                inner.listed[usize::from(room.room_type)].remove(room.age, &room.facts.metadata);
+            }
         }
     }
 
     /// Up to `limit` rooms that are no secret, oldest first, and have all of `filter` in their metadata.
     pub(crate) fn list(&self, room_type: Option<u16>, filter: &[(&str, &str)], limit: usize) -> Vec<Listing> {
+        let mut filter = filter.to_vec();
+        filter.sort_unstable();
+        filter.dedup();
+        // No room has more; whoever asks for more may not keep the lock for long.
+        if filter.len() > METADATA_MAX {
+            return Vec::new();
+        }
         let inner = self.lock();
-        let fits = |room: &Listed| {
-            !room.awaited
-                && !room.facts.private
-                && room_type.is_none_or(|room_type| room.room_type == room_type)
-                && filter
-                    .iter()
-                    .all(|&(name, value)| room.facts.metadata.get(name).is_some_and(|known| known == value))
+        let types = match room_type {
+            None => inner.listed.as_slice(),
+            Some(room_type) => {
+                inner.listed.get(usize::from(room_type)).map(slice::from_ref).unwrap_or_default()
+            }
         };
-        let mut fitting: Vec<(&RoomId, &Listed)> =
-            inner.rooms.iter().filter(|(_, room)| fits(room)).collect();
-        fitting.sort_unstable_by_key(|(_, room)| room.age);
-        fitting.truncate(limit);
-        let listing = |(id, room): (&RoomId, &Listed)| Listing {
-            id: *id,
-            room_type: room.room_type,
-            facts: room.facts.clone(),
+        let listing = |id| {
+            let room = &inner.rooms[&id];
+            Listing { id, room_type: room.room_type, facts: room.facts.clone() }
         };
-        fitting.into_iter().map(listing).collect()
+        index::oldest(types, &filter).take(limit).map(listing).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -194,7 +207,7 @@ impl Inner {
         let room = Listed { room_type: plan.room_type, shard, age, awaited: true, facts, reserved: 0 };
         self.loads[usize::from(shard)] += room.load();
         self.rooms.insert(plan.id, room);
-        self.change(plan.id, |room| room.reserved = 1);
+        self.change(plan.id, None, |room| room.reserved = 1);
         Ok(Choice { id: plan.id, shard, new: true })
     }
 
@@ -207,18 +220,32 @@ impl Inner {
         self.loads.iter().position(|&load| load == least).map_or(preferred, |shard| shard as u16)
     }
 
-    /// Changes a room, and what follows from it.
-    fn change(&mut self, id: RoomId, change: impl FnOnce(&mut Listed)) {
+    /// Changes a room, and what follows from it. `facts` is what it says of itself now, if that is known.
+    fn change(&mut self, id: RoomId, facts: Option<&Facts>, change: impl FnOnce(&mut Listed)) {
         let Some(room) = self.rooms.get_mut(&id) else { return };
-        let before = room.load();
+        let (load, was_listed) = (room.load(), room.is_listed());
         change(room);
-        let load = &mut self.loads[usize::from(room.shard)];
-        *load = *load - before + room.load();
+        let before = facts.map(|facts| mem::replace(&mut room.facts, facts.clone()));
+        let total = &mut self.loads[usize::from(room.shard)];
+        *total = *total - load + room.load();
+
         let open = &mut self.open[usize::from(room.room_type)];
         if room.is_full() || room.facts.locked || room.facts.private {
             open.remove(&room.age);
         } else {
             open.insert(room.age, id);
+        }
+
+        let known = before.as_ref().map_or(&room.facts.metadata, |facts| &facts.metadata);
+        let metadata = &room.facts.metadata;
+        if was_listed != room.is_listed() || known != metadata {
+            let listed = &mut self.listed[usize::from(room.room_type)];
+            if was_listed {
+                listed.remove(room.age, known);
+            }
+            if room.is_listed() {
+                listed.insert(room.age, id, metadata);
+            }
         }
     }
 }
@@ -228,6 +255,10 @@ impl Listed {
         self.facts.players.saturating_add(self.reserved) >= self.facts.capacity
     }
 
+    fn is_listed(&self) -> bool {
+        !self.awaited && !self.facts.private
+    }
+
     fn load(&self) -> usize {
         1 + self.facts.players as usize + self.reserved as usize
     }
@@ -235,7 +266,7 @@ impl Listed {
 
 #[cfg(test)]
 mod tests {
-    use playfield_room::Facts;
+    use playfield_room::{Error, Facts};
     use playfield_wire::ErrorCode;
 
     use super::{Choice, Directory, Plan};
@@ -250,7 +281,7 @@ mod tests {
     }
 
     fn choose(directory: &Directory, number: u8) -> Choice {
-        directory.choose(&plan(number), &[]).unwrap()
+        directory.choose(&plan(number), &[], Ok(())).unwrap()
     }
 
     #[test]
@@ -281,7 +312,7 @@ mod tests {
             directory.seated(id(number), &facts);
         }
         assert_eq!(choose(&directory, 6).id, id(4));
-        assert_eq!(directory.choose(&plan(6), &[id(4)]).unwrap().id, id(5));
+        assert_eq!(directory.choose(&plan(6), &[id(4)], Ok(())).unwrap().id, id(5));
         directory.remove(id(4));
         assert!(choose(&directory, 6).new, "the other is full by now");
     }
@@ -330,5 +361,20 @@ mod tests {
         assert_eq!(list(Some(1), &[], 10), []);
         assert_eq!(list(None, &[("mode", "duel")], 10), [id(2)]);
         assert_eq!(list(None, &[("mode", "duel"), ("map", "x")], 10), []);
+        assert_eq!(list(None, &[("mode", "duel"); 1000], 10), [id(2)]);
+        assert_eq!(list(None, &[("mode", "duel"), ("mode", "race")], 10), []);
+    }
+
+    #[test]
+    fn who_may_create_nothing_is_put_into_what_is_there_or_leaves_no_trace() {
+        let directory = Directory::new(1, 1, 1);
+        let may_not = || Err(Error::new(ErrorCode::Limit, "too fast"));
+        assert_eq!(directory.choose(&plan(1), &[], may_not()).unwrap_err().text(), "too fast");
+        assert_eq!(directory.find(id(1)), None);
+        assert!(choose(&directory, 2).new, "there is space for it");
+        assert_eq!(directory.choose(&plan(3), &[], may_not()).unwrap().id, id(2));
+        assert!(directory.choose(&plan(3), &[], may_not()).is_err());
+        directory.release(id(2));
+        assert!(directory.reserve(id(2)).is_ok(), "no more seats are reserved than were given");
     }
 }

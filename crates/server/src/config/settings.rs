@@ -183,12 +183,16 @@ settings! {
     rooms_max: usize = "100000", 1..=10_000_000;
     /// The most rooms that one session may be in.
     rooms_per_session_max: usize = "16", 1..=1024;
+    /// The most rooms that one session may make in a minute. So many at once, too.
+    rooms_created_per_minute_max: u64 = "60", 1..=1_000_000;
     /// The most requests of one player in one room that may be unanswered at once.
     requests_unanswered_max: usize = "256", 1..=65_536;
     /// The longest display name, in bytes.
     name_bytes_max: usize = "64", 1..=1024;
     /// The most rooms in one answer to `list`.
     list_max: usize = "100", 1..=10_000;
+    /// The most `list` requests of one session in a second. So many at once, too.
+    lists_per_second_max: u64 = "10", 1..=1_000_000;
     /// The most messages from other shards that may wait for a shard.
     mailbox_max: usize = "16384", 1..=1_000_000;
     /// How many missed ticks a room makes up for; what it missed beyond that is skipped.

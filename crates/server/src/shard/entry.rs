@@ -11,6 +11,7 @@ use playfield_wire::{ErrorCode, Format};
 use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
 use crate::shard::Shard;
+use crate::shard::allowance::Rate;
 use crate::shard::connection::{Connection, ConnectionKey};
 use crate::shard::mail::ShardMail;
 use crate::shard::member::{Member, MemberOutlet, RemoteSession, Standing, link};
@@ -115,6 +116,8 @@ impl Shard {
             }
             Ok(())
         };
+        let rate = Rate::per_minute("rooms_created_per_minute_max", node.config.rooms_created_per_minute_max);
+        let may_create = session.creations.check(self.now, rate);
         let (choice, wanted, retries) = match wish {
             Wish::Join(id) => {
                 let not_found = || Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"));
@@ -129,6 +132,7 @@ impl Shard {
             }
             Wish::Create(wanted) | Wish::JoinOrCreate(wanted, 0) => {
                 check_schema(wanted.room_type)?;
+                may_create?;
                 let id = RoomId::from_random(self.entropy.bytes());
                 (node.directory.plan(&plan(self.delivery.shard, node, id, &wanted))?, Some(wanted), 0)
             }
@@ -137,9 +141,12 @@ impl Shard {
                 let id = RoomId::from_random(self.entropy.bytes());
                 let except: Vec<RoomId> = session.rooms.iter().map(|room| room.id).collect();
                 let plan = plan(self.delivery.shard, node, id, &wanted);
-                (node.directory.choose(&plan, &except)?, Some(wanted), retries)
+                (node.directory.choose(&plan, &except, may_create)?, Some(wanted), retries)
             }
         };
+        if choice.new {
+            session.creations.take(self.now, rate);
+        }
         session.rooms_numbered += 1;
         let (number, id) = (session.rooms_numbered, choice.id);
         session.rooms.push(SessionRoom { number, id, request: Some(request), seat: None, undelivered: 0 });

@@ -10,6 +10,7 @@ use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::{ErrorCode, Format, PROTOCOL};
 
 use crate::shard::Shard;
+use crate::shard::allowance::{Allowance, Rate};
 use crate::shard::connection::ConnectionKey;
 use crate::shard::entry::{Wanted, Wish};
 use crate::shard::mail::{Act, ShardMail};
@@ -79,6 +80,8 @@ impl Shard {
             mismatches: mismatches.collect(),
             rooms: Vec::new(),
             rooms_numbered: 0,
+            creations: Allowance::default(),
+            lists: Allowance::default(),
             moved: false,
         };
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
@@ -290,6 +293,12 @@ impl Shard {
         };
         if !self.is_new_request(key, request) {
             return;
+        }
+        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let rate = Rate::per_second("lists_per_second_max", node.config.lists_per_second_max);
+        match session.lists.check(self.now, rate) {
+            Ok(()) => session.lists.take(self.now, rate),
+            Err(error) => return self.send_error(key, Some(request), None, &error),
         }
         let list_max = node.config.list_max;
         let limit = if limit == 0 { list_max } else { list_max.min(limit as usize) };

@@ -9,6 +9,7 @@
 //! 3. writing: [`next_dirty`](Shard::next_dirty), [`unsent`](Shard::unsent), [`wrote`](Shard::wrote);
 //! 4. taking what else came of it: connections that leave, mail, closed connections.
 
+mod allowance;
 mod closing;
 mod connection;
 mod entry;

@@ -1,6 +1,7 @@
 //! Sessions: who is at the other end, and in which rooms.
 
 use crate::room_id::RoomId;
+use crate::shard::allowance::Allowance;
 use crate::shard::member::MemberKey;
 use crate::shard::rooms::RoomKey;
 
@@ -13,6 +14,10 @@ pub(crate) struct Session {
     pub(crate) rooms: Vec<SessionRoom>,
     /// The number of the last room.
     pub(crate) rooms_numbered: u32,
+    /// How many rooms it may make.
+    pub(crate) creations: Allowance,
+    /// How often it may list them.
+    pub(crate) lists: Allowance,
     /// It came from another shard. It does so once at most.
     pub(crate) moved: bool,
 }

@@ -18,6 +18,11 @@ fn waiting(world: &World, client: Client) -> usize {
     world.shards[shard].unsent(key).len()
 }
 
+fn list(world: &mut World, client: Client, request: u32) {
+    let message = ClientMessage::List { request, room_type: None, filter: Vec::new(), limit: 0 };
+    world.say(client, &encoded(PACKED, &message));
+}
+
 #[test]
 fn rooms_max() {
     let mut world = World::new(1, &[("rooms_max", "2")]);
@@ -45,6 +50,86 @@ fn rooms_per_session_max() {
     world.heard(client);
     world.join_or_create(client, 4, "");
     world.joined(client);
+}
+
+/// Rooms whose players are in at once, so that no time passes while they are made.
+const AT_ONCE: &str = "sync=0 tick=0";
+
+#[test]
+fn rooms_created_per_minute_max() {
+    let mut world = World::new(
+        1,
+        &[("rooms_created_per_minute_max", "3"), ("rooms_max", "5"), ("heartbeat_ms", "600000")],
+    );
+    let (client, other) = (world.client(0), world.client(0));
+    let (_, first) = world.room(other, AT_ONCE);
+    let limit = [refusal(9, ErrorCode::Limit)];
+    let started = world.now;
+    for number in 1..=3 {
+        world.create(client, number, false, AT_ONCE);
+        assert!(matches!(world.heard(client)[..], [Heard::Joined { .. }, ..]));
+    }
+    for _ in 0..10 {
+        world.create(client, 9, false, AT_ONCE);
+        assert_eq!(world.heard(client), limit);
+    }
+    // Rooms that are there may be joined, by their id or not.
+    world.join(client, 4, &first);
+    assert!(matches!(&world.heard(client)[..], [Heard::Joined { id, .. }, ..] if *id == first));
+    world.join_or_create(client, 9, AT_ONCE);
+    assert_eq!(world.heard(client), limit, "it is in all rooms that there are");
+    // What was refused left nothing behind: there is space for one more room, and a seat in it.
+    world.heard(other);
+    let (_, last) = world.room(other, AT_ONCE);
+    world.create(other, 9, false, AT_ONCE);
+    assert_eq!(world.heard(other), limit, "rooms_max, for anyone");
+    world.join_or_create(client, 5, AT_ONCE);
+    assert!(matches!(&world.heard(client)[..], [Heard::Joined { id, .. }, ..] if *id == last));
+
+    world.say(other, &send(1, "close", ""));
+    world.wait(19_900 - (world.now - started).as_millis() as u64);
+    world.heard(client);
+    world.join_or_create(client, 9, AT_ONCE);
+    assert_eq!(world.heard(client), limit);
+    world.wait(200);
+    world.join_or_create(client, 6, AT_ONCE);
+    assert!(matches!(world.heard(client)[..], [Heard::Joined { request: 6, .. }, ..]));
+    world.create(client, 9, false, AT_ONCE);
+    assert_eq!(world.heard(client), limit, "one was back, and no more");
+}
+
+#[test]
+fn a_session_takes_along_to_another_shard_what_it_has_used_up() {
+    let mut world = World::new(2, &[("rooms_created_per_minute_max", "1"), ("lists_per_second_max", "1")]);
+    let (host, client) = (world.client(1), world.client(1));
+    world.room(host, AT_ONCE);
+    list(&mut world, client, 1);
+    assert!(matches!(world.heard(client)[..], [Heard::Listed { .. }]));
+    world.create(client, 2, false, AT_ONCE);
+    assert_eq!(world.shard_of(client), 0, "where less is to do");
+    world.heard(client);
+    list(&mut world, client, 3);
+    world.create(client, 4, false, AT_ONCE);
+    assert_eq!(world.heard(client), [refusal(3, ErrorCode::Limit), refusal(4, ErrorCode::Limit)]);
+}
+
+#[test]
+fn lists_per_second_max() {
+    let mut world = World::new(1, &[("lists_per_second_max", "3")]);
+    let (client, other) = (world.client(0), world.client(0));
+    for number in 1..=5 {
+        list(&mut world, client, number);
+    }
+    let heard = world.heard(client);
+    let listed = |request| Heard::Listed { request, ids: Vec::new() };
+    assert_eq!(heard[..3], [listed(1), listed(2), listed(3)]);
+    assert_eq!(heard[3..], [refusal(4, ErrorCode::Limit), refusal(5, ErrorCode::Limit)]);
+    list(&mut world, other, 1);
+    assert_eq!(world.heard(other), [listed(1)], "each session for itself");
+    world.wait(334);
+    list(&mut world, client, 6);
+    list(&mut world, client, 7);
+    assert_eq!(world.heard(client), [listed(6), refusal(7, ErrorCode::Limit)]);
 }
 
 #[test]

@@ -1,0 +1,142 @@
+//! How often a session may do what costs the whole node something.
+
+use std::time::Duration;
+
+use playfield_room::Error;
+use playfield_wire::ErrorCode;
+
+/// So many in a time. All of them may be taken at once, and are back when that time has passed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    /// The setting that it comes from.
+    setting: &'static str,
+    count: u64,
+    unit: &'static str,
+    /// How long one of them takes to come back, in nanoseconds.
+    interval_ns: u64,
+}
+
+impl Rate {
+    pub(crate) fn per_second(setting: &'static str, count: u64) -> Self {
+        Self::new(setting, count, "second", Duration::from_secs(1))
+    }
+
+    pub(crate) fn per_minute(setting: &'static str, count: u64) -> Self {
+        Self::new(setting, count, "minute", Duration::from_secs(60))
+    }
+
+    fn new(setting: &'static str, count: u64, unit: &'static str, time: Duration) -> Self {
+        // Rounded up, so that it is never more than was set.
+        let interval_ns = nanoseconds(time).div_ceil(count.max(1));
+        Self { setting, count, unit, interval_ns }
+    }
+}
+
+/// A token bucket, kept as the time at which it is full again (the generic cell rate algorithm of ITU-T I.371).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Allowance {
+    /// In nanoseconds since the node started.
+    full_at_ns: u64,
+}
+
+impl Allowance {
+    /// Whether one may be taken now; the error names the setting and says when.
+    pub(crate) fn check(self, now: Duration, rate: Rate) -> Result<(), Error> {
+        // A clock may be a little behind that of the shard on which the last was taken.
+        let until_full = self.full_at_ns.saturating_sub(nanoseconds(now));
+        let most = rate.interval_ns.saturating_mul(rate.count.saturating_sub(1));
+        if until_full <= most {
+            return Ok(());
+        }
+        let Rate { setting, count, unit, .. } = rate;
+        let wait_s = (until_full - most).div_ceil(nanoseconds(Duration::from_secs(1)));
+        let text = format!("{setting}: one session gets {count} in a {unit}; try again in {wait_s} s");
+        Err(Error::new(ErrorCode::Limit, text))
+    }
+
+    /// Takes one that was there.
+    pub(crate) fn take(&mut self, now: Duration, rate: Rate) {
+        self.full_at_ns = self.full_at_ns.max(nanoseconds(now)).saturating_add(rate.interval_ns);
+    }
+}
+
+/// Enough for 584 years.
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use playfield_wire::ErrorCode;
+
+    use super::{Allowance, Rate};
+
+    /// How many can be taken at this time.
+    fn drain(allowance: &mut Allowance, now: Duration, rate: Rate) -> usize {
+        let takes = || {
+            allowance.check(now, rate).ok()?;
+            allowance.take(now, rate);
+            Some(())
+        };
+        std::iter::from_fn(takes).count()
+    }
+
+    #[test]
+    fn a_burst_is_as_many_as_the_rate_and_one_more_is_refused() {
+        for count in [1, 2, 3, 7, 60, 999_983, 1_000_000] {
+            for rate in [Rate::per_second("x", count), Rate::per_minute("x", count)] {
+                for now in [Duration::ZERO, Duration::from_secs(1000)] {
+                    assert_eq!(drain(&mut Allowance::default(), now, rate) as u64, count);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_taken_comes_back_one_by_one_and_no_more_than_there_was() {
+        let rate = Rate::per_minute("x", 60);
+        let mut allowance = Allowance::default();
+        let mut now = Duration::from_secs(5);
+        drain(&mut allowance, now, rate);
+        now += Duration::from_millis(999);
+        assert_eq!(drain(&mut allowance, now, rate), 0);
+        now += Duration::from_millis(1);
+        assert_eq!(drain(&mut allowance, now, rate), 1);
+        now += Duration::from_millis(10_500);
+        assert_eq!(drain(&mut allowance, now, rate), 10);
+        now += Duration::from_secs(3600);
+        assert_eq!(drain(&mut allowance, now, rate), 60);
+    }
+
+    #[test]
+    fn over_any_time_it_is_at_most_the_burst_and_the_rate() {
+        let rate = Rate::per_second("x", 7);
+        let mut allowance = Allowance::default();
+        let taken: usize = (0..10_000).map(|ms| drain(&mut allowance, Duration::from_millis(ms), rate)).sum();
+        assert_eq!(taken, 7 + 69);
+    }
+
+    #[test]
+    fn the_error_names_the_setting_its_value_and_when_to_try_again() {
+        let rate = Rate::per_minute("rooms", 3);
+        let mut allowance = Allowance::default();
+        let now = Duration::from_millis(100);
+        drain(&mut allowance, now, rate);
+        let error = allowance.check(now, rate).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::Limit);
+        assert_eq!(error.text(), "rooms: one session gets 3 in a minute; try again in 20 s");
+        let error = allowance.check(now + Duration::from_micros(19_000_001), rate).unwrap_err();
+        assert!(error.text().ends_with("try again in 1 s"));
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_only_delays() {
+        let rate = Rate::per_second("x", 2);
+        let mut allowance = Allowance::default();
+        drain(&mut allowance, Duration::from_secs(10), rate);
+        assert_eq!(drain(&mut allowance, Duration::from_millis(9990), rate), 0);
+        assert_eq!(drain(&mut allowance, Duration::from_millis(10_500), rate), 1);
+    }
+}
