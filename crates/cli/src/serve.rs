@@ -28,7 +28,7 @@ pub(crate) fn help() -> String {
             default if default.is_empty() => "empty".to_owned(),
             default => default,
         };
-        text += &format!("  --{:<25} {} (default {default})\n", flag(setting.name), setting.help);
+        text += &format!("  --{:<29} {} (default {default})\n", flag(setting.name), setting.help);
     }
     text
 }
