@@ -18,7 +18,7 @@ Usage: playfield [serve] [OPTIONS]
 Serves until it is interrupted. A setting comes from its flag, else from the environment (PLAYFIELD_LISTEN for --listen, and so on),
 else from the file, else it has its default.
 
-  --config FILE               settings in TOML, as listen = \"0.0.0.0:7350\"; else the file that PLAYFIELD_CONFIG names
+  --config FILE                   settings in TOML, as listen = \"0.0.0.0:7350\"; else the file that PLAYFIELD_CONFIG names
 ";
 
 pub(crate) fn help() -> String {
