@@ -15,6 +15,7 @@ const TESTS: &[(&str, fn())] = &[
     ("bench_sync_notices_one_damaged_message", bench_sync_notices_one_damaged_message),
     ("bench_rooms_verifies_what_it_counts", bench_rooms_verifies_what_it_counts),
     ("bench_rooms_notices_one_damaged_message", bench_rooms_notices_one_damaged_message),
+    ("a_case_ends_with_the_command_that_runs_it", a_case_ends_with_the_command_that_runs_it),
     (
         "it_serves_without_a_command_until_it_is_told_to_stop",
         it_serves_without_a_command_until_it_is_told_to_stop,
@@ -118,6 +119,18 @@ fn bench_rooms_notices_one_damaged_message() {
         assert_eq!(output.status.code(), Some(1), "{line}");
         assert!(line.contains(r#""verified":false"#), "{line}");
     }
+}
+
+fn a_case_ends_with_the_command_that_runs_it() {
+    let this = std::env::current_exe().expect("this programme has a path");
+    let mut case = Command::new(this)
+        .args(["bench", "sync", "--in-process", "--workload=swift", "--sequences=1000000"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("this programme can be run");
+    drop(case.stdin.take());
+    assert_eq!(case.wait().expect("it can be waited for").code(), Some(1));
 }
 
 fn it_serves_without_a_command_until_it_is_told_to_stop() {

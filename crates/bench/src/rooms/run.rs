@@ -44,6 +44,7 @@ pub(super) const COLUMNS: &[Column] = &[
 
 /// The driver's process: one run, one record.
 pub(super) fn drive(options: &Options, peer: Peer, out: &mut dyn Write) -> io::Result<bool> {
+    child::end_with_parent();
     let case = &options.case;
     let outcome = driver::run(case, peer, options.corrupt_one)?;
     if let Some(failure) = &outcome.failure {

@@ -68,6 +68,7 @@ const COLUMNS: &[Column] = &[
 /// A case's process can't be run, or `out` can't be written.
 pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     if let (Some(case), true) = (&options.case, options.in_process) {
+        child::end_with_parent();
         let outcome = run::measure(case, options.sequences, options.corrupt_one);
         if let Some(failure) = &outcome.failure {
             eprintln!("not verified: {failure}");
