@@ -30,6 +30,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
     let schema = tree.schema();
     let compare = tree.compare();
     let write = tree.write();
+    let columns = tree.columns();
     let json = tree.json();
     let read = tree.read();
     let view = tree.view();
@@ -48,6 +49,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
                 #schema
                 #compare
                 #write
+                #columns
                 #json
                 #read
                 #view
@@ -134,10 +136,16 @@ impl<'a> Tree<'a> {
             let keyed = synced.field.owner.then(|| quote!(<#of as #rt::State>::KEYED_BY_PLAYER ||));
             quote!(#keyed <#of as #rt::State>::NESTED_OWNERS)
         }));
+        let open_only = self.synced.iter().all(|synced| !synced.field.owner) && !self.synced.is_empty();
+        let fields = self.synced.iter().map(|synced| &synced.field.of);
+        let fixed =
+            if open_only { quote!(true #(&& <#fields as #rt::State>::FIXED)*) } else { quote!(false) };
         quote! {
             const NEEDS_OWNER: bool = #needs_owner;
             const HAS_OWNED: bool = #has_owned;
             const NESTED_OWNERS: bool = #nested_owners;
+            const COLUMN: bool = <Self as #rt::State>::FIXED;
+            const FIXED: bool = #fixed;
         }
     }
 
@@ -282,6 +290,96 @@ impl<'a> Tree<'a> {
         }
     }
 
+    fn columns(&self) -> TokenStream {
+        let rt = &self.rt;
+        let mask_bytes = self.mask_bytes();
+        let known: u64 = self.open().fold(0, |mask, synced| mask | synced.bit);
+        let keys = self.open().map(|Synced { field, shadow, bit }| {
+            let of = &field.of;
+            quote! {
+                if <#of as #rt::State>::stamps(&shadow.#shadow).after(lens) {
+                    if !<#of as #rt::State>::COLUMN {
+                        return ::std::option::Option::None;
+                    }
+                    key |= #bit;
+                }
+            }
+        });
+        let writes = self.open().map(|Synced { field, shadow, bit }| {
+            let of = &field.of;
+            quote! {
+                if key & #bit != 0 && <#of as #rt::State>::COLUMN {
+                    let inner = move |place: usize| &at(place).#shadow;
+                    // What changed in any of them is sent of all: it is so few bytes that it costs less than saying which.
+                    let inner_key = (0..count).fold(0, |key, place| {
+                        key | <#of as #rt::State>::column_key(inner(place), lens).unwrap_or(0)
+                    });
+                    <#of as #rt::State>::write_columns(count, inner, inner_key, lens, out);
+                }
+            }
+        });
+        let reads = self.open().map(|Synced { field, bit, .. }| {
+            let SyncedField { member, of, .. } = field;
+            quote! {
+                if mask & #bit != 0 {
+                    let mut inner: ::std::vec::Vec<&mut #of> = targets.iter_mut().map(|target| &mut target.#member).collect();
+                    <#of as #rt::State>::read_columns(&mut inner, reader)?;
+                }
+            }
+        });
+        let read_mask = self.read_mask(known);
+        quote! {
+            #[inline]
+            fn column_key(shadow: &Shadow, lens: #rt::Lens) -> ::std::option::Option<u64> {
+                if <Self as #rt::State>::HAS_OWNED && lens.part != #rt::Part::Shared {
+                    return ::std::option::Option::None;
+                }
+                #[allow(unused_mut)]
+                let mut key = 0_u64;
+                let _ = shadow;
+                #(#keys)*
+                ::std::option::Option::Some(key)
+            }
+            fn write_columns<'a>(
+                count: usize,
+                at: impl Fn(usize) -> &'a Shadow + ::std::marker::Copy,
+                key: u64,
+                lens: #rt::Lens,
+                out: &mut ::std::vec::Vec<u8>,
+            ) {
+                let _ = (count, at, lens);
+                out.extend_from_slice(&key.to_le_bytes()[..#mask_bytes]);
+                #(#writes)*
+            }
+            fn read_columns(
+                targets: &mut [&mut Self],
+                reader: &mut #rt::Reader<'_>,
+            ) -> ::std::result::Result<(), #rt::DecodeError> {
+                #read_mask
+                let _ = targets;
+                #(#reads)*
+                ::std::result::Result::Ok(())
+            }
+        }
+    }
+
+    /// Reads `mask`, in which only bits of `known` may be set; `at` is where it stood.
+    fn read_mask(&self, known: u64) -> TokenStream {
+        let rt = &self.rt;
+        let mask_bytes = self.mask_bytes();
+        quote! {
+            let at = reader.offset();
+            let mut bytes = [0_u8; 8];
+            bytes[..#mask_bytes].copy_from_slice(reader.take(#mask_bytes)?);
+            let mask = u64::from_le_bytes(bytes);
+            if mask & !#known != 0 {
+                return ::std::result::Result::Err(
+                    #rt::DecodeError::new(at, ::std::format!("the mask {mask:#x} marks fields that can't come here")),
+                );
+            }
+        }
+    }
+
     fn json(&self) -> TokenStream {
         let rt = &self.rt;
         let members = self.synced.iter().map(|Synced { field, shadow, .. }| {
@@ -340,7 +438,6 @@ impl<'a> Tree<'a> {
 
     fn read(&self) -> TokenStream {
         let rt = &self.rt;
-        let mask_bytes = self.mask_bytes();
         let known: u64 = self.synced.iter().fold(0, |mask, synced| mask | synced.bit);
         let fields = self.all.iter().map(|field| {
             let Field { member, of, policy, .. } = field;
@@ -350,17 +447,7 @@ impl<'a> Tree<'a> {
             }
         });
         let pad = self.open().next().is_none().then(|| quote!(<() as #rt::Data>::decode(reader)?;));
-        let read_mask = quote! {
-            let at = reader.offset();
-            let mut bytes = [0_u8; 8];
-            bytes[..#mask_bytes].copy_from_slice(reader.take(#mask_bytes)?);
-            let mask = u64::from_le_bytes(bytes);
-            if mask & !#known != 0 {
-                return ::std::result::Result::Err(
-                    #rt::DecodeError::new(at, ::std::format!("the mask {mask:#x} marks fields that are not in the schema")),
-                );
-            }
-        };
+        let read_mask = self.read_mask(known);
         let owner_reads: Vec<TokenStream> = self
             .owned()
             .map(|Synced { field, bit, .. }| {
@@ -460,6 +547,7 @@ fn for_enum(ident: &Ident) -> TokenStream {
             const NEEDS_OWNER: bool = false;
             const HAS_OWNED: bool = false;
             const NESTED_OWNERS: bool = false;
+            const COLUMN: bool = true;
 
             fn schema() -> #rt::schema::Type {
                 <Self as #rt::Data>::schema()
@@ -482,6 +570,9 @@ fn for_enum(ident: &Ident) -> TokenStream {
             fn write_patch(shadow: &Self::Shadow, _: #rt::Lens, out: &mut ::std::vec::Vec<u8>) -> bool {
                 #rt::Data::encode(shadow.value(), out);
                 true
+            }
+            fn column_key(_: &Self::Shadow, _: #rt::Lens) -> ::std::option::Option<u64> {
+                ::std::option::Option::Some(1)
             }
             fn json_full(shadow: &Self::Shadow, _: #rt::Lens, out: &mut ::std::vec::Vec<u8>) {
                 #rt::Data::to_json(shadow.value(), out);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::data::{Data, parse_json};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
-use crate::{Part, PlayerId, State};
+use crate::{Part, PlayerId, State, column};
 
 /// The shadow of a value that is compared and sent whole.
 #[derive(Clone, Copy, Debug)]
@@ -58,13 +58,15 @@ pub fn tree(value: &impl Data) -> Value {
 
 /// Makes a type a leaf: it is compared and sent whole.
 macro_rules! leaf {
-    ($($type:ty)*) => {$(
+    ($fixed:literal, $put:expr, $get:expr; $($type:ty)*) => {$(
         impl State for $type {
             type Shadow = Leaf<Self>;
 
             const NEEDS_OWNER: bool = false;
             const HAS_OWNED: bool = false;
             const NESTED_OWNERS: bool = false;
+            const COLUMN: bool = true;
+            const FIXED: bool = $fixed;
 
             fn schema() -> Type {
                 <Self as Data>::schema()
@@ -94,6 +96,20 @@ macro_rules! leaf {
                 shadow.value().encode(out);
                 true
             }
+            #[inline]
+            fn column_key(_: &Leaf<Self>, _: Lens) -> Option<u64> {
+                Some(1)
+            }
+            #[inline]
+            fn write_columns<'a>(
+                count: usize,
+                at: impl Fn(usize) -> &'a Leaf<Self> + Copy,
+                _: u64,
+                _: Lens,
+                out: &mut Vec<u8>,
+            ) {
+                $put(out, count, |place| at(place).value());
+            }
             fn json_full(shadow: &Leaf<Self>, _: Lens, out: &mut Vec<u8>) {
                 shadow.value().to_json(out);
             }
@@ -109,6 +125,9 @@ macro_rules! leaf {
                 *self = Self::decode(reader)?;
                 Ok(())
             }
+            fn read_columns(targets: &mut [&mut Self], reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+                $get(reader, targets.len(), |place: usize, value| *targets[place] = value)
+            }
             fn view(&self, _: Sight) -> Value {
                 tree(self)
             }
@@ -116,4 +135,6 @@ macro_rules! leaf {
     )*};
 }
 
-leaf! { bool u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 String PlayerId }
+leaf! { true, column::put, column::get; bool u8 u16 u32 u64 i8 i16 i32 i64 PlayerId }
+leaf! { true, column::put_each, column::get_each; f32 f64 }
+leaf! { false, column::put_each, column::get_each; String }

@@ -10,6 +10,7 @@
 //! [`Tracker`] is the server's end, [`Mirror`] and [`JsonMirror`] are the client's. Patches and snapshots are written from the
 //! shadow alone, so live players, slow readers and late joiners are all served by one mechanism.
 
+mod column;
 mod data;
 mod json_mirror;
 mod key;

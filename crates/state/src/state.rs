@@ -117,6 +117,10 @@ pub trait State: Sized {
     const NULLABLE: bool = false;
     /// It is a map keyed by player: as an `owner` field, each player sees their own entry.
     const KEYED_BY_PLAYER: bool = false;
+    /// A change of it can be written in a column, together with the same change of other entries of a map.
+    const COLUMN: bool = false;
+    /// Its values take few bytes, so that in a column those that did not change may be sent with those that did.
+    const FIXED: bool = false;
 
     /// Its shape.
     fn schema() -> Type;
@@ -139,6 +143,28 @@ pub trait State: Sized {
     /// Appends what changed after `lens.since` (packed). The caller has looked at [`stamps`](Self::stamps). Says whether there
     /// was anything; if not, the caller truncates what was appended.
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
+
+    /// What changed after `lens.since`, if all of it can be written in columns: a number, equal for two of them if they changed in
+    /// the same fields. What an owner alone sees never can.
+    fn column_key(_: &Self::Shadow, _: Lens) -> Option<u64> {
+        None
+    }
+
+    /// Appends the changes of several, which have the same key, as columns (packed).
+    fn write_columns<'a>(
+        count: usize,
+        at: impl Fn(usize) -> &'a Self::Shadow + Copy,
+        key: u64,
+        lens: Lens,
+        out: &mut Vec<u8>,
+    ) where
+        Self::Shadow: 'a,
+    {
+        let _ = key;
+        (0..count).for_each(|place| {
+            Self::write_patch(at(place), lens, out);
+        });
+    }
 
     /// The same through an `owner` field; appends nothing where there is nothing.
     fn write_owner_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
@@ -174,6 +200,14 @@ pub trait State: Sized {
     /// # Errors
     /// Anything but what the schema says, or what this copy can't have: it is then unusable.
     fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError>;
+
+    /// Applies what [`write_columns`](Self::write_columns) wrote.
+    ///
+    /// # Errors
+    /// As [`read_patch`](Self::read_patch).
+    fn read_columns(targets: &mut [&mut Self], reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        targets.iter_mut().try_for_each(|target| target.read_patch(reader, Part::Shared))
+    }
 
     /// Applies what [`write_owner_patch`](Self::write_owner_patch) wrote.
     ///

@@ -7,6 +7,7 @@
 
 mod common;
 
+use common::swarm::Swarm;
 use common::world::{Desks, Root, World};
 use common::{Dice, Eye};
 use playfield_state::{Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, view};
@@ -297,3 +298,4 @@ macro_rules! laws {
 
 laws!(world, World);
 laws!(desks, Desks);
+laws!(swarm, Swarm);

@@ -1,5 +1,6 @@
 //! A map that knows which of its entries were touched.
 
+mod groups;
 mod read;
 mod shadow;
 mod state;

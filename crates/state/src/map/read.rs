@@ -3,7 +3,9 @@
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
-use super::wire::{CHANGED, DEFINED, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, Slots};
+use super::wire::{
+    CHANGED, COLUMNS, DEFINED, GROUPS_MAX, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, Slots, read_slots,
+};
 use super::{Entry, Map};
 use crate::{Key, Part, State};
 
@@ -25,10 +27,10 @@ impl<K: Key, V: State> Map<K, V> {
     pub(super) fn read_changes(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
         let at = reader.offset();
         let flags = reader.u8()?;
-        if flags & !(REMOVED | DEFINED | CHANGED) != 0 {
+        if flags & !(REMOVED | DEFINED | CHANGED | COLUMNS) != 0 {
             return Err(DecodeError::new(
                 at,
-                format!("the flags of a map's patch are below 8, {flags} came"),
+                format!("the flags of a map's patch are below 16, {flags} came"),
             ));
         }
         if flags & REMOVED != 0 {
@@ -60,7 +62,52 @@ impl<K: Key, V: State> Map<K, V> {
                 entry.value.read_patch(reader, part)?;
             }
         }
+        if flags & COLUMNS != 0 {
+            if part == Part::Owned {
+                return Err(DecodeError::new(at, "what an owner alone sees came in columns"));
+            }
+            self.read_groups(reader)?;
+        }
         Ok(())
+    }
+
+    /// Groups of entries that changed in the same fields.
+    fn read_groups(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let at = reader.offset();
+        let groups = reader.u8()?;
+        if groups == 0 || usize::from(groups) > GROUPS_MAX {
+            return Err(DecodeError::new(
+                at,
+                format!("a map's patch has 1 to {GROUPS_MAX} groups, {groups} came"),
+            ));
+        }
+        (0..groups).try_for_each(|_| {
+            // The entries are out of the table for the time it takes to change them; so none can be named twice.
+            let mut taken = Vec::new();
+            let read = self.read_group(reader, &mut taken);
+            for (place, entry) in taken {
+                self.entries[place as usize] = Some(entry);
+            }
+            read
+        })
+    }
+
+    fn read_group(
+        &mut self,
+        reader: &mut Reader<'_>,
+        taken: &mut Vec<(u32, Entry<K, V>)>,
+    ) -> Result<(), DecodeError> {
+        let at = reader.offset();
+        read_slots(reader, |slot| {
+            let place = self.place_of(slot);
+            let entry = place.and_then(|place| Some((place, self.entries[place as usize].take()?)));
+            taken.push(entry.ok_or_else(|| {
+                DecodeError::new(at, format!("a change came for slot {slot}, which is empty here"))
+            })?);
+            Ok(())
+        })?;
+        let mut targets: Vec<&mut V> = taken.iter_mut().map(|(_, entry)| &mut entry.value).collect();
+        V::read_columns(&mut targets, reader)
     }
 
     /// A patch of one's own entry, which names the key and no slot.
@@ -263,7 +310,7 @@ mod tests {
             let mut map = Map::<u32, u8>::new();
             map.read_patch(&mut Reader::new(body), Part::Shared).unwrap_err().to_string()
         };
-        assert_eq!(say(&[8]), "at byte 0: the flags of a map's patch are below 8, 8 came");
+        assert_eq!(say(&[16]), "at byte 0: the flags of a map's patch are below 16, 16 came");
         assert_eq!(say(&[CHANGED, 3, 1, 0]), "at byte 2: a change came for slot 2, which is empty here");
         let mut own = Map::<crate::PlayerId, u8>::new();
         let mut read = |body: &[u8]| own.read_owner_patch(&mut Reader::new(body)).unwrap_err().to_string();

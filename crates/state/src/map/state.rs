@@ -7,6 +7,7 @@ use playfield_wire::schema::Type;
 use playfield_wire::{DecodeError, json};
 use serde_json::Value;
 
+use super::groups::Groups;
 use super::shadow::MapShadow;
 use super::wire::{CHANGED, DEFINED, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, Slots};
 use super::{FRESH, Map, new_token};
@@ -126,7 +127,9 @@ impl<K: Key, V: State> State for Map<K, V> {
             flags |= write_removed(shadow, lens, &found, out);
             flags |= write_defined::<K, V>(shadow, lens, &found, out);
         }
-        flags |= write_changed::<K, V>(shadow, lens, &found, out);
+        let groups = Groups::<V>::of(shadow, lens, &found);
+        flags |= write_changed::<K, V>(shadow, lens, &groups.rest, out);
+        flags |= groups.write(lens, out);
         out[flags_at] = flags;
         flags != 0
     }

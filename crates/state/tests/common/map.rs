@@ -21,6 +21,12 @@ impl AnyKey for String {
     }
 }
 
+impl AnyKey for u8 {
+    fn any(dice: &mut Dice) -> Self {
+        dice.pick(24) as Self
+    }
+}
+
 macro_rules! integer_keys {
     ($($int:ident)*) => {$(
         impl AnyKey for $int {

@@ -9,6 +9,7 @@
 mod leaves;
 mod list;
 mod map;
+pub(crate) mod swarm;
 pub(crate) mod world;
 
 use playfield_state::PlayerId;

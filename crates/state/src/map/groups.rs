@@ -1,0 +1,83 @@
+//! Entries of a map that changed in the same fields, written together.
+
+use std::borrow::Cow;
+
+use super::shadow::MapShadow;
+use super::wire::{COLUMN_MIN, COLUMNS, GROUPS_MAX, put_slots};
+use crate::lens::Lens;
+use crate::{Key, Part, State};
+
+/// The slots that a patch has to speak of, parted into those whose changes are written in columns and the others.
+pub(super) struct Groups<'a, V: State> {
+    groups: Vec<Group<'a, V>>,
+    /// What is not in a group.
+    pub(super) rest: Cow<'a, [u32]>,
+}
+
+struct Group<'a, V: State> {
+    key: u64,
+    slots: Vec<u32>,
+    shadows: Vec<&'a V::Shadow>,
+}
+
+impl<'a, V: State> Group<'a, V> {
+    fn new(key: u64, slot: u32, value: &'a V::Shadow, room: usize) -> Self {
+        let mut group = Self { key, slots: Vec::with_capacity(room), shadows: Vec::with_capacity(room) };
+        group.put(slot, value);
+        group
+    }
+
+    fn put(&mut self, slot: u32, value: &'a V::Shadow) {
+        self.slots.push(slot);
+        self.shadows.push(value);
+    }
+}
+
+impl<'a, V: State> Groups<'a, V> {
+    /// Parts the slots `found`.
+    pub(super) fn of<K: Key>(shadow: &'a MapShadow<K, V::Shadow>, lens: Lens, found: &'a [u32]) -> Self {
+        let none = Self { groups: Vec::new(), rest: Cow::Borrowed(found) };
+        if found.len() < COLUMN_MIN || lens.part == Part::Owned {
+            return none;
+        }
+        let changed = |slot: u32| {
+            let place = shadow.slot(slot);
+            let (key, value) = place.entry.as_ref()?;
+            let under = lens.under(key.player());
+            if place.defined > lens.since || !place.stamps.after(under) {
+                return None; // it came whole, or has nothing to say
+            }
+            V::column_key(value, under).map(|key| (key, value))
+        };
+        let mut groups: Vec<Group<'a, V>> = Vec::new();
+        let mut rest = Vec::new();
+        for &slot in found {
+            let Some((key, value)) = changed(slot) else {
+                rest.push(slot);
+                continue;
+            };
+            match groups.iter().position(|group| group.key == key) {
+                Some(place) => groups[place].put(slot, value),
+                None if groups.len() < GROUPS_MAX => groups.push(Group::new(key, slot, value, found.len())),
+                None => rest.push(slot),
+            }
+        }
+        let few = groups.extract_if(.., |group| group.slots.len() < COLUMN_MIN);
+        rest.extend(few.flat_map(|group| group.slots));
+        rest.sort_unstable();
+        Self { groups, rest: Cow::Owned(rest) }
+    }
+
+    /// Appends the groups: their number, then for each the slots and their columns. Nothing at all if there is none.
+    pub(super) fn write(&self, lens: Lens, out: &mut Vec<u8>) -> u8 {
+        if self.groups.is_empty() {
+            return 0;
+        }
+        out.push(self.groups.len() as u8);
+        for Group { key, slots, shadows } in &self.groups {
+            put_slots(slots, out);
+            V::write_columns(shadows.len(), |place| shadows[place], *key, lens, out);
+        }
+        COLUMNS
+    }
+}

@@ -1,0 +1,113 @@
+//! A state of many small entries that change together: what patches write in columns.
+
+use playfield_state::{Map, PlayerId, State};
+
+use super::map::AnyKey;
+use super::world::{Card, Root, Weather};
+use super::{Dice, Model};
+use crate::model;
+
+#[derive(State, Default, Clone, Debug)]
+pub(crate) struct Swarm {
+    pub(crate) motes: Map<u8, Mote>,
+    pub(crate) dots: Map<u8, i16>,
+    pub(crate) names: Map<u8, String>,
+    pub(crate) guards: Map<PlayerId, Guard>,
+    #[sync(owner)]
+    pub(crate) scouts: Map<PlayerId, Scout>,
+}
+
+model!(Swarm { open motes, open dots, open names, open guards, own scouts, });
+
+#[derive(State, Default, Clone, Debug)]
+pub(crate) struct Mote {
+    pub(crate) at: Spot,
+    pub(crate) hp: i32,
+    pub(crate) kind: u8,
+    pub(crate) awake: bool,
+    pub(crate) follows: PlayerId,
+    pub(crate) name: String,
+    pub(crate) weather: Weather,
+    pub(crate) held: Option<u8>,
+    #[sync(hidden)]
+    pub(crate) aim: i64,
+    pub(crate) speed: f32,
+    pub(crate) card: Card,
+    pub(crate) weight: u64,
+}
+
+model!(Mote {
+    open at,
+    open hp,
+    open kind,
+    open awake,
+    open follows,
+    open name,
+    open weather,
+    open held,
+    hidden aim,
+    open speed,
+    open card,
+    open weight,
+});
+
+#[derive(State, Default, Clone, Debug)]
+pub(crate) struct Spot {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) layer: i8,
+}
+
+model!(Spot { open x, open y, open layer, });
+
+/// Some of it is its owner's.
+#[derive(State, Default, Clone, Debug)]
+pub(crate) struct Guard {
+    pub(crate) hp: i32,
+    pub(crate) at: Spot,
+    #[sync(owner)]
+    pub(crate) orders: u16,
+}
+
+model!(Guard { open hp, open at, owner orders, });
+
+/// All of it is its owner's: columns stand inside what one player alone sees.
+#[derive(State, Default, Clone, Debug)]
+pub(crate) struct Scout {
+    pub(crate) seen: Map<u8, Mote>,
+    pub(crate) marks: Map<u8, u32>,
+}
+
+model!(Scout { open seen, open marks, });
+
+impl Root for Swarm {
+    fn change(&mut self, dice: &mut Dice) {
+        match dice.pick(8) {
+            0 => fill(&mut self.motes, dice),
+            1 => fill(&mut self.dots, dice),
+            2 => fill(&mut self.scouts.entry(PlayerId::any(dice)).seen, dice),
+            3 | 4 => change_some(&mut self.motes, dice),
+            5 => change_some(&mut self.dots, dice),
+            6 => change_some(&mut self.scouts.entry(PlayerId::any(dice)).seen, dice),
+            _ => self.mutate(dice),
+        }
+    }
+}
+
+/// Many entries come.
+fn fill<V: Model>(map: &mut Map<u8, V>, dice: &mut Dice) {
+    let first = u8::any(dice);
+    (first..first + 12).for_each(|key| drop(map.insert(key, V::random(dice))));
+}
+
+/// Many entries change, most of them alike.
+fn change_some<V: Model>(map: &mut Map<u8, V>, dice: &mut Dice) {
+    let (seed, odd) = (dice.roll(), dice.pick(5));
+    for (_, value) in map.iter_mut() {
+        match dice.pick(5) {
+            0 => {}
+            at if at == odd => value.mutate(dice),
+            _ => value.mutate(&mut Dice::new(seed)),
+        }
+    }
+}
