@@ -165,7 +165,9 @@ fn the_examples_are_true() {
     told.table.last = None;
     told.patches("list");
 
-    (10..15).for_each(|player| drop(told.table.seats.insert(PlayerId(player), Seat { hp: 100, secret: 0 })));
+    for player in 10..15 {
+        told.table.seats.insert(PlayerId(player), Seat { hp: 100, secret: 0 });
+    }
     told.patches("arrivals");
     for (player, hp) in (10..15).zip([100 - 1, 97, 98, 96, 95]) {
         told.table.seats.get_mut(&PlayerId(player)).unwrap().hp = hp;
