@@ -176,11 +176,14 @@ struct Shape {
 impl Shape {
     fn new(of: &Fields) -> syn::Result<Self> {
         let fields = fields(of)?;
-        if let Some(place) = fields.iter().position(|field| field.policy != Policy::Everyone) {
+        let whole = |field: &Field| {
+            field.policy == Policy::Everyone && field.mask.is_none() && field.quantize.is_none()
+        };
+        if let Some(place) = fields.iter().position(|field| !whole(field)) {
             let field = of.iter().nth(place);
             return Err(syn::Error::new_spanned(
                 field,
-                "a value that travels whole would carry this `owner` or `hidden` field to whoever gets it: \
+                "a value that travels whole is the same for whoever gets it, so nothing in it has a policy or is quantised: \
                  derive State alone, and send a type of its own in messages",
             ));
         }

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{DeriveInput, Fields, Ident, Index, Type};
+use syn::{DeriveInput, Error, Expr, ExprRange, Fields, Ident, Index, Path, RangeLimits, Type};
 
 /// Who sees a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,9 @@ pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) of: Type,
     pub(crate) policy: Policy,
+    /// A function from the value to what of it may be seen.
+    pub(crate) mask: Option<Path>,
+    pub(crate) quantize: Option<Quantize>,
 }
 
 /// Reads the fields and their `#[sync(...)]`.
@@ -32,7 +35,8 @@ pub(crate) fn fields(fields: &Fields) -> syn::Result<Vec<Field>> {
                 None => Index::from(place).to_token_stream(),
             };
             let name = field.ident.as_ref().map_or_else(|| place.to_string(), plain_name);
-            Ok(Field { member, name, of: field.ty.clone(), policy: policy(field)? })
+            let Sync { policy, mask, quantize } = sync(field)?;
+            Ok(Field { member, name, of: field.ty.clone(), policy, mask, quantize })
         })
         .collect()
 }
@@ -43,30 +47,84 @@ pub(crate) fn plain_name(ident: &Ident) -> String {
     name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
 }
 
-fn policy(field: &syn::Field) -> syn::Result<Policy> {
-    let mut policy = Policy::Everyone;
-    for attribute in &field.attrs {
-        if !attribute.path().is_ident("sync") {
-            continue;
-        }
+/// What `#[sync(...)]` says of a field.
+struct Sync {
+    policy: Policy,
+    mask: Option<Path>,
+    quantize: Option<Quantize>,
+}
+
+/// The parts of `quantize = step`, `range = a..=b` and `angle = step`.
+pub(crate) struct Quantize {
+    pub(crate) step: Expr,
+    pub(crate) range: Option<(Expr, Expr)>,
+    pub(crate) angle: bool,
+}
+
+const WORDS: &str = "#[sync(owner)], #[sync(hidden)], #[sync(mask = function)], #[sync(quantize = step)], \
+    #[sync(quantize = step, range = least..=most)] and #[sync(angle = step)]";
+
+fn sync(field: &syn::Field) -> syn::Result<Sync> {
+    let mut sync = Sync { policy: Policy::Everyone, mask: None, quantize: None };
+    let mut range = None;
+    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("sync")) {
         attribute.parse_nested_meta(|meta| {
-            if policy != Policy::Everyone {
-                return Err(meta.error("a field has one policy: `owner` or `hidden`"));
+            let word = meta.path.to_token_stream().to_string();
+            let policies = sync.policy != Policy::Everyone || sync.mask.is_some();
+            match word.as_str() {
+                "owner" | "hidden" | "mask" if policies => {
+                    return Err(meta.error("a field has one policy: `owner`, `hidden` or `mask = function`"));
+                }
+                "quantize" | "angle" if sync.quantize.is_some() => {
+                    return Err(
+                        meta.error("a field is quantised in one way: `quantize = step` or `angle = step`")
+                    );
+                }
+                "owner" => sync.policy = Policy::Owner,
+                "hidden" => sync.policy = Policy::Hidden,
+                "mask" => sync.mask = Some(meta.value()?.parse()?),
+                "quantize" | "angle" => {
+                    let step = meta.value()?.parse()?;
+                    sync.quantize = Some(Quantize { step, range: None, angle: word == "angle" });
+                }
+                "range" => range = Some((meta.path.clone(), meta.value()?.parse::<ExprRange>()?)),
+                _ => return Err(meta.error(format!("`{word}` is not known here: there are {WORDS}"))),
             }
-            policy = if meta.path.is_ident("owner") {
-                Policy::Owner
-            } else if meta.path.is_ident("hidden") {
-                Policy::Hidden
-            } else {
-                let named = meta.path.to_token_stream().to_string();
-                return Err(
-                    meta.error(format!("`{named}` is no policy: write #[sync(owner)] or #[sync(hidden)]"))
-                );
-            };
             Ok(())
         })?;
     }
-    Ok(policy)
+    if let Some((word, range)) = range {
+        let ends = match range {
+            ExprRange { start: Some(start), limits: RangeLimits::Closed(_), end: Some(end), .. } => {
+                (*start, *end)
+            }
+            other => {
+                return Err(Error::new_spanned(other, "a range of values has both ends: write -1.0..=1.0"));
+            }
+        };
+        match &mut sync.quantize {
+            Some(quantize) if !quantize.angle => quantize.range = Some(ends),
+            Some(_) => {
+                return Err(Error::new_spanned(word, "an angle has no range: it wraps at a whole turn"));
+            }
+            None => {
+                let message = "a range is of a quantised number: add `quantize = step`";
+                return Err(Error::new_spanned(word, message));
+            }
+        }
+    }
+    if sync.policy == Policy::Hidden && sync.quantize.is_some() {
+        return Err(Error::new_spanned(
+            field,
+            "a hidden field is never sent, so there is nothing to quantise",
+        ));
+    }
+    if sync.mask.is_some() && sync.quantize.is_some() {
+        let message =
+            "a masked field is sent as the mask returns it: quantise inside the mask, or drop one of the two";
+        return Err(Error::new_spanned(field, message));
+    }
+    Ok(sync)
 }
 
 /// Refuses generic types, which have no schema of their own.
@@ -74,7 +132,7 @@ pub(crate) fn refuse_generics(input: &DeriveInput) -> syn::Result<()> {
     if input.generics.params.is_empty() {
         return Ok(());
     }
-    Err(syn::Error::new_spanned(
+    Err(Error::new_spanned(
         &input.generics,
         "a type with parameters has no one schema: write one type for each use",
     ))

@@ -4,6 +4,7 @@
 
 mod data;
 mod fields;
+mod key;
 mod message;
 mod room;
 mod state;
@@ -14,7 +15,8 @@ use syn::{DeriveInput, parse_macro_input};
 
 /// Makes a struct of plain fields something that can be kept in step. See `playfield_state::State`.
 ///
-/// Fields may bear `#[sync(owner)]` or `#[sync(hidden)]`. An enum is kept in step as a whole value, and also derives `Data`
+/// Fields may bear `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(mask = function)]`, `#[sync(quantize = step)]` (with
+/// `range = least..=most`, if there is one) or `#[sync(angle = step)]`. An enum is kept in step as a whole value, and also derives `Data`
 /// and `Clone`.
 #[proc_macro_derive(State, attributes(sync))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
@@ -25,6 +27,12 @@ pub fn derive_state(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Data)]
 pub fn derive_data(input: TokenStream) -> TokenStream {
     finish(data::expand_data(&parse_macro_input!(input as DeriveInput)))
+}
+
+/// Makes a struct of one field the key of a map, and a value in its own right. See `playfield_state::Key`.
+#[proc_macro_derive(Key)]
+pub fn derive_key(input: TokenStream) -> TokenStream {
+    finish(key::expand_key(&parse_macro_input!(input as DeriveInput)))
 }
 
 /// Makes a struct or an enum a message. See `playfield_room::Message`.

@@ -14,7 +14,7 @@ pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
     refuse_generics(input)?;
     match &input.data {
         Data::Struct(data) => for_struct(input, fields(&data.fields)?),
-        Data::Enum(_) => Ok(for_enum(&input.ident)),
+        Data::Enum(_) => Ok(whole_value(&input.ident)),
         Data::Union(_) => Err(syn::Error::new_spanned(input, "a union can't be kept in step: use an enum")),
     }
 }
@@ -26,6 +26,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
         let (shadow, of) = (&synced.shadow, &synced.field.of);
         quote!(#shadow: <#of as #rt::State>::Shadow)
     });
+    let steps = tree.steps();
     let constants = tree.constants();
     let schema = tree.schema();
     let compare = tree.compare();
@@ -36,6 +37,8 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
     let view = tree.view();
     Ok(quote! {
         const _: () = {
+            #steps
+
             /// What was last synced.
             pub struct Shadow {
                 stamps: #rt::Stamps,
@@ -58,6 +61,23 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
     })
 }
 
+/// The type of a field that is kept in step, and how its value becomes that.
+fn wire_form(rt: &TokenStream, field: &Field) -> (TokenStream, Form) {
+    let of = &field.of;
+    match (&field.mask, &field.quantize) {
+        (_, Some(_)) => {
+            let steps = steps_name(field);
+            (quote!(#rt::Quantized<#of, #steps>), Form::Quantized)
+        }
+        (Some(function), None) => (quote!(#of), Form::Mask(quote!(#function))),
+        (None, None) => (quote!(#of), Form::Plain),
+    }
+}
+
+fn steps_name(field: &Field) -> Ident {
+    format_ident!("Steps_{}", field.name)
+}
+
 struct Tree<'a> {
     rt: TokenStream,
     ident: &'a Ident,
@@ -76,25 +96,77 @@ struct Synced {
 struct SyncedField {
     member: TokenStream,
     name: String,
-    of: syn::Type,
+    /// The type that is kept in step: the field's own, or what stands for it on the wire.
+    of: TokenStream,
     owner: bool,
+    form: Form,
+}
+
+/// How a field's value becomes what is kept in step.
+enum Form {
+    /// It is that.
+    Plain,
+    /// By a function.
+    Mask(TokenStream),
+    /// As a number of steps.
+    Quantized,
+}
+
+impl SyncedField {
+    /// An expression that borrows what is kept in step out of `self`.
+    fn borrowed(&self, mutably: bool) -> TokenStream {
+        let Self { member, of, .. } = self;
+        let reference = if mutably { quote!(&mut) } else { quote!(&) };
+        match &self.form {
+            Form::Plain => quote!(#reference self.#member),
+            Form::Mask(function) => quote!(#reference {
+                let mask: fn(&#of) -> #of = #function;
+                mask(&self.#member)
+            }),
+            Form::Quantized => quote!(#reference <#of>::of(self.#member)),
+        }
+    }
+
+    /// Statements that apply `read`, of what is kept in step, to the member of `this`.
+    fn read_into(&self, read: impl Fn(TokenStream) -> TokenStream) -> TokenStream {
+        let Self { member, of, .. } = self;
+        match self.form {
+            Form::Plain | Form::Mask(_) => {
+                let read = read(quote!(&mut this.#member));
+                quote!(#read;)
+            }
+            Form::Quantized => {
+                let read = read(quote!(&mut steps));
+                quote! {
+                    let mut steps = <#of>::of(this.#member);
+                    #read;
+                    this.#member = steps.value();
+                }
+            }
+        }
+    }
 }
 
 impl<'a> Tree<'a> {
     fn new(input: &'a DeriveInput, all: Vec<Field>) -> syn::Result<Self> {
+        let rt = crate::rt();
         let synced: Vec<Synced> = all
             .iter()
             .filter(|field| field.policy != Policy::Hidden)
             .enumerate()
-            .map(|(place, field)| Synced {
-                field: SyncedField {
-                    member: field.member.clone(),
-                    name: field.name.clone(),
-                    of: field.of.clone(),
-                    owner: field.policy == Policy::Owner,
-                },
-                shadow: format_ident!("field_{place}"),
-                bit: 1_u64.checked_shl(place as u32).unwrap_or(0),
+            .map(|(place, field)| {
+                let (of, form) = wire_form(&rt, field);
+                Synced {
+                    field: SyncedField {
+                        member: field.member.clone(),
+                        name: field.name.clone(),
+                        of,
+                        owner: field.policy == Policy::Owner,
+                        form,
+                    },
+                    shadow: format_ident!("field_{place}"),
+                    bit: 1_u64.checked_shl(place as u32).unwrap_or(0),
+                }
             })
             .collect();
         if synced.len() > FIELDS_MAX {
@@ -105,7 +177,26 @@ impl<'a> Tree<'a> {
             );
             return Err(syn::Error::new_spanned(&input.ident, message));
         }
-        Ok(Self { rt: crate::rt(), ident: &input.ident, all, synced })
+        Ok(Self { rt, ident: &input.ident, all, synced })
+    }
+
+    /// The types that say how numbers are quantised.
+    fn steps(&self) -> TokenStream {
+        let rt = &self.rt;
+        self.all.iter().filter_map(|field| Some((field, field.quantize.as_ref()?))).map(|(field, quantize)| {
+            let (name, step, angle) = (steps_name(field), &quantize.step, quantize.angle);
+            let range = quantize.range.as_ref().map(|(least, most)| {
+                quote!(const RANGE: ::std::option::Option<(f64, f64)> = ::std::option::Option::Some((#least, #most));)
+            });
+            quote! {
+                pub struct #name;
+                impl #rt::Quantize for #name {
+                    const STEP: f64 = #step;
+                    const ANGLE: bool = #angle;
+                    #range
+                }
+            }
+        }).collect()
     }
 
     fn open(&self) -> impl Iterator<Item = &Synced> {
@@ -153,7 +244,8 @@ impl<'a> Tree<'a> {
         let rt = &self.rt;
         let name = plain_name(self.ident);
         let fields = self.all.iter().map(|field| {
-            let (name, of) = (&field.name, &field.of);
+            let name = &field.name;
+            let (of, _) = wire_form(rt, field);
             let policy = match field.policy {
                 Policy::Everyone => quote!(Everyone),
                 Policy::Owner => quote!(Owner),
@@ -175,17 +267,17 @@ impl<'a> Tree<'a> {
     fn compare(&self) -> TokenStream {
         let rt = &self.rt;
         let same = self.open().map(|Synced { field, shadow, .. }| {
-            let SyncedField { member, of, .. } = field;
-            quote!(&& <#of as #rt::State>::same_shared(&self.#member, &shadow.#shadow, tracking))
+            let (of, value) = (&field.of, field.borrowed(false));
+            quote!(&& <#of as #rt::State>::same_shared(#value, &shadow.#shadow, tracking))
         });
         let binds = self.synced.iter().map(|Synced { field, shadow, .. }| {
-            let SyncedField { member, of, .. } = field;
-            quote!(#shadow: <#of as #rt::State>::bind(&mut self.#member, now))
+            let (of, value) = (&field.of, field.borrowed(true));
+            quote!(#shadow: <#of as #rt::State>::bind(#value, now))
         });
         let diffs = self.synced.iter().map(|Synced { field, shadow, .. }| {
-            let SyncedField { member, of, owner, .. } = field;
-            let to_owner = owner.then(|| quote!(.to_owner()));
-            quote!(changed |= <#of as #rt::State>::diff(&mut self.#member, &mut shadow.#shadow, step)#to_owner;)
+            let (of, value) = (&field.of, field.borrowed(true));
+            let to_owner = field.owner.then(|| quote!(.to_owner()));
+            quote!(changed |= <#of as #rt::State>::diff(#value, &mut shadow.#shadow, step)#to_owner;)
         });
         quote! {
             fn bind(&mut self, now: u64) -> Shadow {
@@ -319,13 +411,21 @@ impl<'a> Tree<'a> {
             }
         });
         let reads = self.open().map(|Synced { field, bit, .. }| {
-            let SyncedField { member, of, .. } = field;
-            quote! {
-                if mask & #bit != 0 {
+            let SyncedField { member, of, form, .. } = field;
+            let read = match form {
+                Form::Plain | Form::Mask(_) => quote! {
                     let mut inner: ::std::vec::Vec<&mut #of> = targets.iter_mut().map(|target| &mut target.#member).collect();
                     <#of as #rt::State>::read_columns(&mut inner, reader)?;
-                }
-            }
+                },
+                Form::Quantized => quote! {
+                    let mut steps: ::std::vec::Vec<#of> = targets.iter().map(|target| <#of>::of(target.#member)).collect();
+                    <#of as #rt::State>::read_columns(&mut steps.iter_mut().collect::<::std::vec::Vec<_>>(), reader)?;
+                    for (target, steps) in targets.iter_mut().zip(steps) {
+                        target.#member = steps.value();
+                    }
+                },
+            };
+            quote!(if mask & #bit != 0 { #read })
         });
         let read_mask = self.read_mask(known);
         quote! {
@@ -440,9 +540,11 @@ impl<'a> Tree<'a> {
         let rt = &self.rt;
         let known: u64 = self.synced.iter().fold(0, |mask, synced| mask | synced.bit);
         let fields = self.all.iter().map(|field| {
-            let Field { member, of, policy, .. } = field;
+            let Field { member, policy, quantize, .. } = field;
+            let (of, _) = wire_form(rt, field);
+            let value = quantize.as_ref().map(|_| quote!(.value()));
             match policy {
-                Policy::Everyone => quote!(#member: <#of as #rt::State>::read_full(reader, part)?),
+                Policy::Everyone => quote!(#member: <#of as #rt::State>::read_full(reader, part)?#value),
                 Policy::Owner | Policy::Hidden => quote!(#member: ::std::default::Default::default()),
             }
         });
@@ -451,12 +553,10 @@ impl<'a> Tree<'a> {
         let owner_reads: Vec<TokenStream> = self
             .owned()
             .map(|Synced { field, bit, .. }| {
-                let SyncedField { member, of, .. } = field;
-                quote! {
-                    if mask & #bit != 0 {
-                        <#of as #rt::State>::read_owner_patch(&mut this.#member, reader)?;
-                    }
-                }
+                let of = &field.of;
+                let read =
+                    field.read_into(|place| quote!(<#of as #rt::State>::read_owner_patch(#place, reader)?));
+                quote!(if mask & #bit != 0 { #read })
             })
             .collect();
         let owner_bits: u64 = self.owned().fold(0, |mask, synced| mask | synced.bit);
@@ -469,12 +569,10 @@ impl<'a> Tree<'a> {
             }
         });
         let open_reads = self.open().map(|Synced { field, bit, .. }| {
-            let SyncedField { member, of, .. } = field;
-            quote! {
-                if mask & #bit != 0 {
-                    <#of as #rt::State>::read_patch(&mut this.#member, reader, part)?;
-                }
-            }
+            let of = &field.of;
+            let read =
+                field.read_into(|place| quote!(<#of as #rt::State>::read_patch(#place, reader, part)?));
+            quote!(if mask & #bit != 0 { #read })
         });
         let owner_patch = (!owner_reads.is_empty()).then(|| {
             quote! {
@@ -513,15 +611,16 @@ impl<'a> Tree<'a> {
     fn view(&self) -> TokenStream {
         let rt = &self.rt;
         let members = self.synced.iter().map(|Synced { field, .. }| {
-            let SyncedField { member, name, of, owner } = field;
+            let SyncedField { name, of, owner, .. } = field;
+            let value = field.borrowed(false);
             if *owner {
                 quote! {
-                    if let ::std::option::Option::Some(value) = <#of as #rt::State>::owner_view(&self.#member, sight) {
+                    if let ::std::option::Option::Some(value) = <#of as #rt::State>::owner_view(#value, sight) {
                         members.insert(#name.into(), value);
                     }
                 }
             } else {
-                quote!(members.insert(#name.into(), <#of as #rt::State>::view(&self.#member, sight));)
+                quote!(members.insert(#name.into(), <#of as #rt::State>::view(#value, sight));)
             }
         });
         quote! {
@@ -536,8 +635,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// An enum is compared and sent whole; it derives `Data` and `Clone` as well.
-fn for_enum(ident: &Ident) -> TokenStream {
+/// What is compared and sent whole: an enum, or a key. It derives `Data` and `Clone` as well.
+pub(crate) fn whole_value(ident: &Ident) -> TokenStream {
     let rt = crate::rt();
     quote! {
         #[automatically_derived]

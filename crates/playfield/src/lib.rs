@@ -8,7 +8,7 @@ mod server;
 
 pub use playfield_room::*;
 pub use playfield_server::{Config, ConfigError, Running};
-pub use playfield_state::{Data, Format, Key, List, Map, Mirror, State, Tracker, Tracking, view};
+pub use playfield_state::{Bytes, Data, Format, Key, List, Map, Mirror, Set, State, Tracker, Tracking, view};
 pub use playfield_wire::ErrorCode;
 pub use server::Server;
 
@@ -23,7 +23,7 @@ pub mod prelude {
     pub use playfield_room::{
         Answer, AskId, Context, Error, Handle, Message, On, Player, PlayerId, Result, Room, TimerId, room,
     };
-    pub use playfield_state::{Data, List, Map, State};
+    pub use playfield_state::{Bytes, Data, Key, List, Map, Set, State};
 
     pub use crate::Server;
 }

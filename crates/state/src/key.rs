@@ -6,12 +6,23 @@ use playfield_wire::DecodeError;
 
 use crate::{Data, PlayerId};
 
-/// A key of a [`Map`](crate::Map): a player, a text, an integer.
+/// A key of a [`Map`](crate::Map): a player, a text, an integer, or a newtype of one of these.
+///
+/// ```
+/// use playfield_state::{Key, Map};
+///
+/// #[derive(Key, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// struct UnitId(u32);
+///
+/// let mut units = Map::new();
+/// units.insert(UnitId(7), "scout".to_owned());
+/// assert_eq!(units.get(&UnitId(7)).map(String::as_str), Some("scout"));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be the key of a map",
-    note = "keys are `PlayerId`, `String` and the integers"
+    note = "keys are `PlayerId`, `String`, the integers, and newtypes of these that derive `Key`, `Clone` and `Ord`"
 )]
-pub trait Key: Data + Ord + Clone {
+pub trait Key: Data + Ord + Clone + 'static {
     /// The map is keyed by player.
     const IS_PLAYER: bool = false;
 

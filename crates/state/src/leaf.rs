@@ -8,7 +8,9 @@ use serde_json::Value;
 use crate::data::{Data, parse_json};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
-use crate::{Part, PlayerId, State, column};
+use crate::quantized::{Float, Quantize, Quantized};
+use crate::set::Present;
+use crate::{Bytes, Part, PlayerId, State, column};
 
 /// The shadow of a value that is compared and sent whole.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +60,11 @@ pub fn tree(value: &impl Data) -> Value {
 
 /// Makes a type a leaf: it is compared and sent whole.
 macro_rules! leaf {
-    ($fixed:literal, $put:expr, $get:expr; $($type:ty)*) => {$(
-        impl State for $type {
+    ($fixed:literal, $put:expr, $get:expr; $($type:ty $(where [$($bounds:tt)*])?;)*) => {$(
+        leaf! { @one $fixed, $put, $get; ($type) ($($($bounds)*)?) }
+    )*};
+    (@one $fixed:literal, $put:expr, $get:expr; ($type:ty) ($($bounds:tt)*)) => {
+        impl $($bounds)* State for $type {
             type Shadow = Leaf<Self>;
 
             const NEEDS_OWNER: bool = false;
@@ -132,9 +137,12 @@ macro_rules! leaf {
                 tree(self)
             }
         }
-    )*};
+    };
 }
 
-leaf! { true, column::put, column::get; bool u8 u16 u32 u64 i8 i16 i32 i64 PlayerId }
-leaf! { true, column::put_each, column::get_each; f32 f64 }
-leaf! { false, column::put_each, column::get_each; String }
+leaf! { true, column::put, column::get;
+    bool; u8; u16; u32; u64; i8; i16; i32; i64; PlayerId;
+    Quantized<F, Q> where [<F: Float + Data, Q: Quantize>];
+}
+leaf! { true, column::put_each, column::get_each; f32; f64; }
+leaf! { false, column::put_each, column::get_each; String; Bytes; Present; }

@@ -10,6 +10,8 @@
 //! [`Tracker`] is the server's end, [`Mirror`] and [`JsonMirror`] are the client's. Patches and snapshots are written from the
 //! shadow alone, so live players, slow readers and late joiners are all served by one mechanism.
 
+mod array;
+mod bytes;
 mod column;
 mod data;
 mod json_mirror;
@@ -22,9 +24,12 @@ mod mirror;
 mod ops;
 mod option;
 mod player_id;
+mod quantized;
+mod set;
 mod state;
 mod tracker;
 
+pub use bytes::Bytes;
 pub use data::Data;
 pub use json_mirror::JsonMirror;
 pub use key::Key;
@@ -33,8 +38,9 @@ pub use list::List;
 pub use map::{MAP_SLOTS_MAX, Map};
 pub use mirror::Mirror;
 pub use player_id::PlayerId;
-pub use playfield_derive::{Data, State};
+pub use playfield_derive::{Data, Key, State};
 pub use playfield_wire::{DecodeError, Format};
+pub use set::Set;
 pub use state::{State, view};
 pub use tracker::Tracker;
 
@@ -42,9 +48,12 @@ pub use tracker::Tracker;
 #[doc(hidden)]
 pub mod __rt {
     pub use crate::data::Data;
+    pub use crate::key::Key;
     pub use crate::leaf::{Leaf, tree};
     pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step, Tracking};
     pub use crate::ops::Ops;
+    pub use crate::player_id::PlayerId;
+    pub use crate::quantized::{Quantize, Quantized};
     pub use crate::state::State;
     pub use playfield_wire::DecodeError;
     pub use playfield_wire::json::write_text;

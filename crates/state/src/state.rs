@@ -12,7 +12,9 @@ use crate::{Part, PlayerId};
 /// A tree of plain data that can be kept in step. Derive it: `#[derive(State)]`.
 ///
 /// Fields may say who sees them: `#[sync(owner)]` (the player whose entry this is: the key of the nearest enclosing map keyed by
-/// player, or, on such a map itself, each player their own entry) and `#[sync(hidden)]` (never leaves the server).
+/// player, or, on such a map itself, each player their own entry), `#[sync(hidden)]` (never leaves the server) and `#[sync(mask = f)]`
+/// (everyone sees what `f: fn(&T) -> T` returns, which must hang on the value alone). A float may be sent in steps, with an error of half
+/// a step: `#[sync(quantize = 0.01)]`, `#[sync(quantize = 0.01, range = -50.0..=50.0)]`, or, in radians, `#[sync(angle = 0.01)]`.
 ///
 /// ```
 /// use playfield_state::{List, Map, PlayerId, State, Tracker, Tracking};
@@ -101,11 +103,11 @@ use crate::{Part, PlayerId};
 /// server compares (`bind`, `diff`, `same_shared`), the server writes from the shadow alone (`write_*`, `json_*`), the client reads (`read_*`).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be kept in step",
-    note = "derive it: `#[derive(State)]`; collections are `playfield::Map` and `playfield::List`, an enum is `#[derive(State, Data, Clone)]`"
+    note = "derive it: `#[derive(State)]`; collections are `playfield::Map`, `playfield::Set` and `playfield::List`, an enum is `#[derive(State, Data, Clone)]`"
 )]
-pub trait State: Sized {
+pub trait State: Sized + 'static {
     /// What was last synced, stamped with versions.
-    type Shadow;
+    type Shadow: 'static;
 
     /// There is an `owner` field in it whose owner an enclosing map keyed by player has to tell.
     const NEEDS_OWNER: bool;
@@ -157,9 +159,7 @@ pub trait State: Sized {
         key: u64,
         lens: Lens,
         out: &mut Vec<u8>,
-    ) where
-        Self::Shadow: 'a,
-    {
+    ) {
         let _ = key;
         (0..count).for_each(|place| {
             Self::write_patch(at(place), lens, out);

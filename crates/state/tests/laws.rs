@@ -7,6 +7,7 @@
 
 mod common;
 
+use common::kinds::Kinds;
 use common::swarm::Swarm;
 use common::world::{Desks, Root, World};
 use common::{Dice, Eye};
@@ -299,3 +300,4 @@ macro_rules! laws {
 laws!(world, World);
 laws!(desks, Desks);
 laws!(swarm, Swarm);
+laws!(kinds, Kinds);

@@ -3,6 +3,7 @@
 mod common;
 
 use common::Dice;
+use common::kinds::Kinds;
 use common::swarm::Swarm;
 use common::world::{Root, World};
 use playfield_state::{Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, view};
@@ -166,6 +167,7 @@ macro_rules! readers {
 
 readers!(world, World);
 readers!(swarm, Swarm);
+readers!(kinds, Kinds);
 
 proptest! {
     #![proptest_config(config())]

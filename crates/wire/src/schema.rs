@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 /// The shape of a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Type {
     /// True or false.
     Bool,
@@ -60,16 +60,35 @@ pub enum Type {
     Option(Box<Type>),
     /// Values in an order.
     List(Box<Type>),
+    /// As many values as the number says.
+    Array(Box<Type>, usize),
     /// Values by key: the key's type, then the value's.
     Map(Box<Type>, Box<Type>),
+    /// Keys of a type.
+    Set(Box<Type>),
+    /// A number that travels in steps.
+    Quantized(Box<Quantized>),
     /// Named fields.
     Struct(Struct),
     /// One of several variants.
     Enum(Enum),
 }
 
+/// A float that travels as a number of steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quantized {
+    /// [`F32`](Type::F32) or [`F64`](Type::F64).
+    pub of: Type,
+    /// The distance between two values that can be told apart. Half of it is the greatest error.
+    pub step: f64,
+    /// The least and the greatest value.
+    pub range: Option<(f64, f64)>,
+    /// It is an angle in radians, which wraps.
+    pub angle: bool,
+}
+
 /// A type with named fields, or a variant of an [`Enum`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Struct {
     /// The type's name, or the variant's.
     pub name: Cow<'static, str>,
@@ -78,7 +97,7 @@ pub struct Struct {
 }
 
 /// A type with several variants, each of which has fields.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Enum {
     /// The type's name.
     pub name: Cow<'static, str>,
@@ -87,7 +106,7 @@ pub struct Enum {
 }
 
 /// A field of a [`Struct`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     /// The field's name.
     pub name: Cow<'static, str>,
@@ -110,7 +129,7 @@ pub enum Policy {
 }
 
 /// All that passes between a room type and its clients.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RoomSchema {
     /// The room's state.
     pub state: Type,
@@ -121,7 +140,7 @@ pub struct RoomSchema {
 }
 
 /// A message that clients send.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MessageSchema {
     /// The name by which it is called in `json`.
     pub name: Cow<'static, str>,
@@ -132,7 +151,7 @@ pub struct MessageSchema {
 }
 
 /// An event that a room raises.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EventSchema {
     /// The name by which it is called in `json`.
     pub name: Cow<'static, str>,
@@ -198,6 +217,13 @@ fn write_type(out: &mut String, of: &Type, depth: usize) -> fmt::Result {
         Type::Unit => "unit",
         Type::Option(inner) => return write_generic(out, "option", &[inner], depth),
         Type::List(inner) => return write_generic(out, "list", &[inner], depth),
+        Type::Array(inner, length) => {
+            out.write_str("array<")?;
+            write_type(out, inner, depth)?;
+            return write!(out, ", {length}>");
+        }
+        Type::Set(key) => return write_generic(out, "set", &[key], depth),
+        Type::Quantized(inner) => return write_quantized(out, inner),
         Type::Map(key, value) => return write_generic(out, "map", &[key, value], depth),
         Type::Struct(inner) => return write_fields(out, inner, depth),
         Type::Enum(inner) => return write_variants(out, inner, depth),
@@ -214,6 +240,15 @@ fn write_generic(out: &mut String, word: &str, of: &[&Type], depth: usize) -> fm
         write_type(out, inner, depth)?;
     }
     out.write_char('>')
+}
+
+fn write_quantized(out: &mut String, of: &Quantized) -> fmt::Result {
+    write_type(out, &of.of, 0)?;
+    match of.range {
+        _ if of.angle => write!(out, " angle by {:?}", of.step),
+        Some((least, most)) => write!(out, " from {least:?} to {most:?} by {:?}", of.step),
+        None => write!(out, " by {:?}", of.step),
+    }
 }
 
 fn write_fields(out: &mut String, of: &Struct, depth: usize) -> fmt::Result {

@@ -94,3 +94,23 @@ impl<T: Model> Model for Vec<T> {
         self.len() == other.len() && self.iter().zip(other).all(|(a, b)| a.equals(b))
     }
 }
+
+/// In steps of 0.01, of which a double can count 2^50.
+pub(crate) fn hundredth(value: f64) -> f64 {
+    let most = (1_u64 << 50) as f64;
+    let steps = if value.is_nan() { 0.0 } else { (value * 100.0).round().clamp(-most, most) };
+    (steps + 0.0) / 100.0
+}
+
+/// Another value that is the same in steps of 0.01.
+pub(crate) fn nudge(value: &mut f64, dice: &mut Dice) {
+    let near = [0.0, -0.0, f64::NAN, -f64::NAN, *value + 0.001, *value - 0.004][dice.pick(6)];
+    if hundredth(near).to_bits() == hundredth(*value).to_bits() {
+        *value = near;
+    }
+}
+
+/// In steps of 0.5, from −4 to 4.
+pub(crate) fn half(value: f32) -> f32 {
+    if value.is_nan() { 0.0 } else { (value.clamp(-4.0, 4.0) * 2.0).round_ties_even() / 2.0 + 0.0 }
+}

@@ -6,7 +6,8 @@
 // Each test binary takes what it needs of this.
 #![allow(dead_code)]
 
-mod leaves;
+pub(crate) mod kinds;
+pub(crate) mod leaves;
 mod list;
 mod map;
 pub(crate) mod swarm;
@@ -97,7 +98,16 @@ pub(crate) trait OwnModel: Model {
     fn redact_own(&self, eye: Eye) -> Self;
 }
 
-/// Says who sees the fields of a struct: `open`, `owner`, `own` (an `owner` map keyed by player) or `hidden`.
+/// A value of which a function says what may be seen.
+pub(crate) trait Masked: Model {
+    fn masked(&self) -> Self;
+
+    /// Changes only what can't be seen.
+    fn scramble_masked(&mut self, dice: &mut Dice);
+}
+
+/// Says who sees the fields of a struct: `open`, `owner`, `own` (an `owner` map or set keyed by player), `hidden` or `mask`; or
+/// how it is sent: in steps of a `hundredth`, to its owner alone (`ownhundredth`), or of a `half` between −4 and 4.
 #[macro_export]
 macro_rules! model {
     ($name:ident { $($policy:ident $field:ident,)* }) => {
@@ -143,6 +153,22 @@ macro_rules! model {
     };
     (redact own, $field:expr, $eye:expr) => { $crate::common::OwnModel::redact_own(&$field, $eye) };
     (redact hidden, $field:expr, $eye:expr) => { Default::default() };
+    (scramble mask, $field:expr, $dice:expr, $eye:expr) => {
+        $crate::common::Masked::scramble_masked(&mut $field, $dice)
+    };
+    (redact mask, $field:expr, $eye:expr) => { $crate::common::Masked::masked(&$field) };
+    (scramble hundredth, $field:expr, $dice:expr, $eye:expr) => {
+        $crate::common::leaves::nudge(&mut $field, $dice)
+    };
+    (redact hundredth, $field:expr, $eye:expr) => { $crate::common::leaves::hundredth($field) };
+    (scramble ownhundredth, $field:expr, $dice:expr, $eye:expr) => {
+        if $eye.owns() { $crate::common::leaves::nudge(&mut $field, $dice) } else { $field.mutate($dice) }
+    };
+    (redact ownhundredth, $field:expr, $eye:expr) => {
+        if $eye.owns() { $crate::common::leaves::hundredth($field) } else { 0.0 }
+    };
+    (scramble half, $field:expr, $dice:expr, $eye:expr) => { $field.scramble($dice, $eye) };
+    (redact half, $field:expr, $eye:expr) => { $crate::common::leaves::half($field) };
     (weight open, $field:expr) => { $field.weight() };
     (weight $policy:ident, $field:expr) => { 0 };
 }

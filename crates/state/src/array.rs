@@ -1,0 +1,203 @@
+//! Arrays: as many values as the type says.
+
+use playfield_wire::DecodeError;
+use playfield_wire::reader::Reader;
+use playfield_wire::schema::Type;
+use serde_json::Value;
+
+use crate::data::{Data, json_array, unexpected};
+use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
+use crate::ops::Ops;
+use crate::{Part, State};
+
+/// The shadow of an array.
+#[derive(Debug)]
+pub struct ArrayShadow<S> {
+    stamps: Stamps,
+    items: Vec<S>,
+}
+
+/// In columns, as many values as these may be sent for one that changed.
+const FIXED_MAX: usize = 16;
+
+impl<T: State, const N: usize> State for [T; N] {
+    type Shadow = ArrayShadow<T::Shadow>;
+
+    const NEEDS_OWNER: bool = {
+        assert!(N > 0, "an array without elements has nothing to keep in step");
+        T::NEEDS_OWNER
+    };
+    const HAS_OWNED: bool = T::HAS_OWNED;
+    const NESTED_OWNERS: bool = T::NESTED_OWNERS;
+    const COLUMN: bool = Self::FIXED;
+    const FIXED: bool = T::FIXED && N <= FIXED_MAX;
+
+    fn schema() -> Type {
+        Type::Array(Box::new(T::schema()), N)
+    }
+
+    fn bind(&mut self, now: u64) -> Self::Shadow {
+        let items = self.iter_mut().map(|item| item.bind(now)).collect();
+        ArrayShadow { stamps: Stamps::new(now, T::HAS_OWNED), items }
+    }
+
+    fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
+        let mut changed = Changed::NO;
+        for (item, last) in self.iter_mut().zip(&mut shadow.items) {
+            changed |= item.diff(last, step);
+        }
+        shadow.stamps.note(changed, step.now);
+        changed
+    }
+
+    fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
+        self.iter().zip(&shadow.items).all(|(item, last)| item.same_shared(last, tracking))
+    }
+
+    fn stamps(shadow: &Self::Shadow) -> Stamps {
+        shadow.stamps
+    }
+
+    fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+        shadow.items.iter().for_each(|item| T::write_full(item, lens, out));
+    }
+
+    fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        let mask_at = out.len();
+        out.resize(mask_at + N.div_ceil(8), 0);
+        let mut any = false;
+        for (place, item) in shadow.items.iter().enumerate() {
+            if !T::stamps(item).after(lens) {
+                continue;
+            }
+            let start = out.len();
+            if T::write_patch(item, lens, out) {
+                out[mask_at + place / 8] |= 1 << (place % 8);
+                any = true;
+            } else {
+                out.truncate(start);
+            }
+        }
+        any
+    }
+
+    fn column_key(shadow: &Self::Shadow, lens: Lens) -> Option<u64> {
+        if !Self::FIXED {
+            return None;
+        }
+        let changed = shadow.items.iter().enumerate().filter(|(_, item)| T::stamps(item).after(lens));
+        Some(changed.fold(0, |key, (place, _)| key | 1 << place))
+    }
+
+    fn write_columns<'a>(
+        count: usize,
+        at: impl Fn(usize) -> &'a Self::Shadow + Copy,
+        key: u64,
+        lens: Lens,
+        out: &mut Vec<u8>,
+    ) {
+        out.extend_from_slice(&key.to_le_bytes()[..N.div_ceil(8)]);
+        for item in (0..N).filter(|item| key >> item & 1 == 1) {
+            let inner = InArray { at, item };
+            inner.write::<T>(count, lens, out);
+        }
+    }
+
+    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+        json_array(out, shadow.items.iter(), |item, out| T::json_full(item, lens, out));
+    }
+
+    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+        for (place, item) in shadow.items.iter().enumerate() {
+            if T::stamps(item).after(lens) {
+                ops.element(place, |ops| T::json_patch(item, lens, ops));
+            }
+        }
+    }
+
+    fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
+        from_each(|| T::read_full(reader, part))
+    }
+
+    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        for place in marked::<N>(reader)? {
+            self[place].read_patch(reader, part)?;
+        }
+        Ok(())
+    }
+
+    fn read_columns(targets: &mut [&mut Self], reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        for place in marked::<N>(reader)? {
+            let mut inner: Vec<&mut T> = targets.iter_mut().map(|target| &mut target[place]).collect();
+            T::read_columns(&mut inner, reader)?;
+        }
+        Ok(())
+    }
+
+    fn view(&self, sight: Sight) -> Value {
+        Value::Array(self.iter().map(|item| item.view(sight)).collect())
+    }
+}
+
+/// The elements at one index of many arrays.
+#[derive(Clone, Copy)]
+struct InArray<A> {
+    at: A,
+    item: usize,
+}
+
+impl<A: Copy> InArray<A> {
+    fn write<'a, T: State>(self, count: usize, lens: Lens, out: &mut Vec<u8>)
+    where
+        A: Fn(usize) -> &'a ArrayShadow<T::Shadow>,
+    {
+        let at = move |place| &(self.at)(place).items[self.item];
+        let key = (0..count).fold(0, |key, place| key | T::column_key(at(place), lens).unwrap_or(0));
+        T::write_columns(count, at, key, lens, out);
+    }
+}
+
+/// Reads a mask of `N` bits, and says which are set.
+fn marked<const N: usize>(reader: &mut Reader<'_>) -> Result<Vec<usize>, DecodeError> {
+    let at = reader.offset();
+    let mask = reader.take(N.div_ceil(8))?;
+    let marked: Vec<usize> =
+        (0..8 * mask.len()).filter(|place| mask[place / 8] >> (place % 8) & 1 == 1).collect();
+    match marked.last() {
+        Some(&last) if last >= N => {
+            Err(DecodeError::new(at, format!("element {last} is past the end of an array of {N}")))
+        }
+        _ => Ok(marked),
+    }
+}
+
+fn from_each<T, const N: usize>(
+    mut next: impl FnMut() -> Result<T, DecodeError>,
+) -> Result<[T; N], DecodeError> {
+    let items: Vec<T> = (0..N).map(|_| next()).collect::<Result<_, _>>()?;
+    Ok(items.try_into().unwrap_or_else(|_| unreachable!("as many were read as there are")))
+}
+
+impl<T: Data, const N: usize> Data for [T; N] {
+    fn schema() -> Type {
+        Type::Array(Box::new(T::schema()), N)
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        const { assert!(N > 0, "an array without elements has nothing that could travel") }
+        self.iter().for_each(|item| item.encode(out));
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        from_each(|| T::decode(reader))
+    }
+    fn to_json(&self, out: &mut Vec<u8>) {
+        json_array(out, self.iter(), T::to_json);
+    }
+    fn same(&self, other: &Self) -> bool {
+        self.iter().zip(other).all(|(one, two)| one.same(two))
+    }
+    fn from_json(value: &Value) -> Result<Self, DecodeError> {
+        let items = value.as_array().filter(|items| items.len() == N);
+        let mut items = items.ok_or_else(|| unexpected("an array of the length of its type", value))?.iter();
+        from_each(|| items.next().map_or_else(|| Err(unexpected("an element", value)), T::from_json))
+    }
+}

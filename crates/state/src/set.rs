@@ -1,0 +1,199 @@
+//! A set that knows which of its elements came and went.
+
+use std::borrow::Borrow;
+use std::fmt;
+
+use playfield_wire::DecodeError;
+use playfield_wire::reader::Reader;
+use playfield_wire::schema::Type;
+use serde_json::Value;
+
+use crate::data::unexpected;
+use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
+use crate::ops::Ops;
+use crate::{Data, Key, Map, Part, State};
+
+/// A set of players, texts, integers or newtypes of these, iterated in their order on every machine.
+///
+/// A sync sends what came and what went. In JSON it is an object of which every member is `true`.
+pub struct Set<K> {
+    map: Map<K, Present>,
+}
+
+impl<K: Key> Set<K> {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// Whether the element is in it.
+    pub fn contains<Q: Ord + ?Sized>(&self, element: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.map.contains_key(element)
+    }
+
+    /// Puts an element in, and says whether it is new.
+    pub fn insert(&mut self, element: K) -> bool {
+        self.map.insert(element, Present).is_none()
+    }
+
+    /// Takes an element out, and says whether it was there.
+    pub fn remove<Q: Ord + ?Sized>(&mut self, element: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.map.remove(element).is_some()
+    }
+
+    /// Takes all elements out.
+    pub fn clear(&mut self) {
+        self.map.clear();
+    }
+
+    /// Keeps the elements for which `keep` says so.
+    pub fn retain(&mut self, mut keep: impl FnMut(&K) -> bool) {
+        self.map.retain(|element, _| keep(element));
+    }
+
+    /// All elements in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &K> + ExactSizeIterator {
+        self.map.keys()
+    }
+}
+
+impl<K: Key> Clone for Set<K> {
+    fn clone(&self) -> Self {
+        Self { map: self.map.clone() }
+    }
+}
+
+impl<K> Default for Set<K> {
+    fn default() -> Self {
+        Self { map: Map::default() }
+    }
+}
+
+impl<K: Key> FromIterator<K> for Set<K> {
+    fn from_iter<I: IntoIterator<Item = K>>(elements: I) -> Self {
+        let mut set = Self::default();
+        set.extend(elements);
+        set
+    }
+}
+
+impl<K: Key> Extend<K> for Set<K> {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, elements: I) {
+        for element in elements {
+            self.insert(element);
+        }
+    }
+}
+
+impl<K: Key> PartialEq for Set<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl<K: Key + fmt::Debug> fmt::Debug for Set<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+/// In step as a map to nothing.
+impl<K: Key> State for Set<K> {
+    type Shadow = <Map<K, Present> as State>::Shadow;
+
+    const NEEDS_OWNER: bool = false;
+    const HAS_OWNED: bool = false;
+    const NESTED_OWNERS: bool = false;
+    const KEYED_BY_PLAYER: bool = K::IS_PLAYER;
+
+    fn schema() -> Type {
+        Type::Set(Box::new(K::schema()))
+    }
+    fn bind(&mut self, now: u64) -> Self::Shadow {
+        self.map.bind(now)
+    }
+    fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
+        self.map.diff(shadow, step)
+    }
+    fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
+        self.map.same_shared(shadow, tracking)
+    }
+    fn stamps(shadow: &Self::Shadow) -> Stamps {
+        Map::<K, Present>::stamps(shadow)
+    }
+    fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+        Map::<K, Present>::write_full(shadow, lens, out);
+    }
+    fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        Map::<K, Present>::write_patch(shadow, lens, out)
+    }
+    fn write_owner_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        Map::<K, Present>::write_owner_patch(shadow, lens, out)
+    }
+    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+        Map::<K, Present>::json_full(shadow, lens, out);
+    }
+    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+        Map::<K, Present>::json_patch(shadow, lens, ops);
+    }
+    fn json_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+        Map::<K, Present>::json_owner_patch(shadow, lens, ops);
+    }
+    fn json_owner_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        Map::<K, Present>::json_owner_full(shadow, lens, out)
+    }
+    fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
+        Ok(Self { map: Map::read_full(reader, part)? })
+    }
+    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        self.map.read_patch(reader, part)
+    }
+    fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        self.map.read_owner_patch(reader)
+    }
+    fn view(&self, sight: Sight) -> Value {
+        self.map.view(sight)
+    }
+    fn owner_view(&self, sight: Sight) -> Option<Value> {
+        self.map.owner_view(sight)
+    }
+}
+
+/// What an element of a set is mapped to. It takes no bytes: a slot and a key stand before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Present;
+
+impl Data for Present {
+    fn schema() -> Type {
+        Type::Unit
+    }
+    fn encode(&self, _: &mut Vec<u8>) {}
+    fn decode(_: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+    fn to_json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"true");
+    }
+    fn same(&self, _: &Self) -> bool {
+        true
+    }
+    fn from_json(value: &Value) -> Result<Self, DecodeError> {
+        if *value == Value::Bool(true) { Ok(Self) } else { Err(unexpected("true", value)) }
+    }
+}
