@@ -9,6 +9,7 @@ use syn::{DeriveInput, Error, Expr, ExprRange, Fields, Ident, Index, Path, Range
 pub(crate) enum Policy {
     Everyone,
     Owner,
+    View,
     Hidden,
 }
 
@@ -22,6 +23,7 @@ pub(crate) struct Field {
     /// A function from the value to what of it may be seen.
     pub(crate) mask: Option<Path>,
     pub(crate) quantize: Option<Quantize>,
+    pub(crate) view: Option<View>,
 }
 
 /// Reads the fields and their `#[sync(...)]`.
@@ -35,8 +37,8 @@ pub(crate) fn fields(fields: &Fields) -> syn::Result<Vec<Field>> {
                 None => Index::from(place).to_token_stream(),
             };
             let name = field.ident.as_ref().map_or_else(|| place.to_string(), plain_name);
-            let Sync { policy, mask, quantize } = sync(field)?;
-            Ok(Field { member, name, of: field.ty.clone(), policy, mask, quantize })
+            let Sync { policy, mask, quantize, view } = sync(field)?;
+            Ok(Field { member, name, of: field.ty.clone(), policy, mask, quantize, view })
         })
         .collect()
 }
@@ -52,6 +54,16 @@ struct Sync {
     policy: Policy,
     mask: Option<Path>,
     quantize: Option<Quantize>,
+    view: Option<View>,
+}
+
+/// The parts of `view = function, viewer = map`.
+pub(crate) struct View {
+    pub(crate) function: Path,
+    /// The name of the map, keyed by player, in which viewers have their entries.
+    pub(crate) viewer: Ident,
+    /// The field is a map, of which each entry is seen or not by itself.
+    pub(crate) by_entry: bool,
 }
 
 /// The parts of `quantize = step`, `range = a..=b` and `angle = step`.
@@ -61,19 +73,21 @@ pub(crate) struct Quantize {
     pub(crate) angle: bool,
 }
 
-const WORDS: &str = "#[sync(owner)], #[sync(hidden)], #[sync(mask = function)], #[sync(quantize = step)], \
+const WORDS: &str = "#[sync(owner)], #[sync(hidden)], #[sync(mask = function)], #[sync(view = function, viewer = map)], #[sync(quantize = step)], \
     #[sync(quantize = step, range = least..=most)] and #[sync(angle = step)]";
 
 fn sync(field: &syn::Field) -> syn::Result<Sync> {
-    let mut sync = Sync { policy: Policy::Everyone, mask: None, quantize: None };
-    let mut range = None;
+    let mut sync = Sync { policy: Policy::Everyone, mask: None, quantize: None, view: None };
+    let (mut range, mut function, mut viewer) = (None, None, None);
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("sync")) {
         attribute.parse_nested_meta(|meta| {
             let word = meta.path.to_token_stream().to_string();
             let policies = sync.policy != Policy::Everyone || sync.mask.is_some();
             match word.as_str() {
-                "owner" | "hidden" | "mask" if policies => {
-                    return Err(meta.error("a field has one policy: `owner`, `hidden` or `mask = function`"));
+                "owner" | "hidden" | "mask" | "view" if policies => {
+                    let message =
+                        "a field has one policy: `owner`, `hidden`, `mask = function` or `view = function`";
+                    return Err(meta.error(message));
                 }
                 "quantize" | "angle" if sync.quantize.is_some() => {
                     return Err(
@@ -83,6 +97,11 @@ fn sync(field: &syn::Field) -> syn::Result<Sync> {
                 "owner" => sync.policy = Policy::Owner,
                 "hidden" => sync.policy = Policy::Hidden,
                 "mask" => sync.mask = Some(meta.value()?.parse()?),
+                "view" => {
+                    sync.policy = Policy::View;
+                    function = Some((meta.path.clone(), meta.value()?.parse::<Path>()?));
+                }
+                "viewer" => viewer = Some((meta.path.clone(), meta.value()?.parse::<Ident>()?)),
                 "quantize" | "angle" => {
                     let step = meta.value()?.parse()?;
                     sync.quantize = Some(Quantize { step, range: None, angle: word == "angle" });
@@ -113,6 +132,12 @@ fn sync(field: &syn::Field) -> syn::Result<Sync> {
             }
         }
     }
+    sync.view = view(field, function, viewer)?;
+    if sync.view.is_some() && sync.quantize.is_some() {
+        let message =
+            "a field with a view is sent whole: put the quantised number into a struct, and the view on that";
+        return Err(Error::new_spanned(field, message));
+    }
     if sync.policy == Policy::Hidden && sync.quantize.is_some() {
         return Err(Error::new_spanned(
             field,
@@ -125,6 +150,29 @@ fn sync(field: &syn::Field) -> syn::Result<Sync> {
         return Err(Error::new_spanned(field, message));
     }
     Ok(sync)
+}
+
+fn view(
+    field: &syn::Field,
+    function: Option<(Path, Path)>,
+    viewer: Option<(Path, Ident)>,
+) -> syn::Result<Option<View>> {
+    let by_entry = match &field.ty {
+        Type::Path(of) => of.path.segments.last().is_some_and(|last| last.ident == "Map"),
+        _ => false,
+    };
+    match (function, viewer) {
+        (None, None) => Ok(None),
+        (Some((_, function)), Some((_, viewer))) => Ok(Some(View { function, viewer, by_entry })),
+        (Some((word, _)), None) => {
+            let message = "a view needs to know who looks: add `viewer = map`, the field of this struct, a map keyed by player, \
+                of which each player's entry is given to the function";
+            Err(Error::new_spanned(word, message))
+        }
+        (None, Some((word, _))) => {
+            Err(Error::new_spanned(word, "a viewer is of a view: add `view = function`"))
+        }
+    }
 }
 
 /// Refuses generic types, which have no schema of their own.

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Ident};
 
-use crate::fields::{Field, Policy, any, fields, plain_name, refuse_generics};
+use crate::fields::{Field, Policy, View, any, fields, plain_name, refuse_generics};
 
 /// The most fields of one struct that players may see: a patch marks them in one 64-bit mask.
 const FIELDS_MAX: usize = 64;
@@ -23,9 +23,11 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
     let tree = Tree::new(input, all)?;
     let Tree { rt, ident, .. } = &tree;
     let shadow_fields = tree.synced.iter().map(|synced| {
-        let (shadow, of) = (&synced.shadow, &synced.field.of);
-        quote!(#shadow: <#of as #rt::State>::Shadow)
+        let (shadow, of) = (&synced.shadow, synced.field.of_shadow(rt));
+        quote!(#shadow: #of)
     });
+    let watches = tree.watches();
+    let watch_fields = watches.iter().map(|watch| &watch.name);
     let steps = tree.steps();
     let constants = tree.constants();
     let schema = tree.schema();
@@ -43,6 +45,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
             pub struct Shadow {
                 stamps: #rt::Stamps,
                 #(#shadow_fields,)*
+                #(#watch_fields: #rt::Watch,)*
             }
 
             #[automatically_derived]
@@ -74,6 +77,19 @@ fn wire_form(rt: &TokenStream, field: &Field) -> (TokenStream, Form) {
     }
 }
 
+fn look(rt: &TokenStream, all: &[Field], field: &Field, view: &View) -> syn::Result<Look> {
+    let (of, viewer) = (&field.of, &view.viewer);
+    let by = if view.by_entry { quote!(#rt::ByEntry<#of>) } else { quote!(#rt::AsWhole<#of>) };
+    if !all.iter().any(|other| other.name == plain_name(viewer)) {
+        let message = format!(
+            "no field of this struct is called `{viewer}`: name the map, keyed by player, that holds what the function is to know of each viewer"
+        );
+        return Err(syn::Error::new_spanned(viewer, message));
+    }
+    let watch = format_ident!("watch_{}", plain_name(viewer));
+    Ok(Look { by, function: view.function.clone(), viewer: quote!(#viewer), watch })
+}
+
 fn steps_name(field: &Field) -> Ident {
     format_ident!("Steps_{}", field.name)
 }
@@ -100,6 +116,16 @@ struct SyncedField {
     of: TokenStream,
     owner: bool,
     form: Form,
+    view: Option<Look>,
+}
+
+/// A view, as the generated code does it.
+struct Look {
+    /// The type that does it.
+    by: TokenStream,
+    function: syn::Path,
+    viewer: TokenStream,
+    watch: Ident,
 }
 
 /// How a field's value becomes what is kept in step.
@@ -112,7 +138,23 @@ enum Form {
     Quantized,
 }
 
+/// A map that views look at.
+struct Watched {
+    name: Ident,
+    member: TokenStream,
+    /// It is compared with a shadow of its own.
+    compared: bool,
+}
+
 impl SyncedField {
+    fn of_shadow(&self, rt: &TokenStream) -> TokenStream {
+        let of = &self.of;
+        match &self.view {
+            Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::Shadow),
+            None => quote!(<#of as #rt::State>::Shadow),
+        }
+    }
+
     /// An expression that borrows what is kept in step out of `self`.
     fn borrowed(&self, mutably: bool) -> TokenStream {
         let Self { member, of, .. } = self;
@@ -125,6 +167,11 @@ impl SyncedField {
             }),
             Form::Quantized => quote!(#reference <#of>::of(self.#member)),
         }
+    }
+
+    /// Not everyone sees it who sees the struct.
+    fn is_private(&self) -> bool {
+        self.owner || self.view.is_some()
     }
 
     /// Statements that apply `read`, of what is kept in step, to the member of `this`.
@@ -156,19 +203,20 @@ impl<'a> Tree<'a> {
             .enumerate()
             .map(|(place, field)| {
                 let (of, form) = wire_form(&rt, field);
-                Synced {
+                Ok(Synced {
                     field: SyncedField {
                         member: field.member.clone(),
                         name: field.name.clone(),
                         of,
                         owner: field.policy == Policy::Owner,
                         form,
+                        view: field.view.as_ref().map(|view| look(&rt, &all, field, view)).transpose()?,
                     },
                     shadow: format_ident!("field_{place}"),
                     bit: 1_u64.checked_shl(place as u32).unwrap_or(0),
-                }
+                })
             })
-            .collect();
+            .collect::<syn::Result<_>>()?;
         if synced.len() > FIELDS_MAX {
             let message = format!(
                 "{} has {} fields that players see, and at most {FIELDS_MAX} are possible: group some into a struct of their own",
@@ -200,11 +248,33 @@ impl<'a> Tree<'a> {
     }
 
     fn open(&self) -> impl Iterator<Item = &Synced> {
-        self.synced.iter().filter(|synced| !synced.field.owner)
+        self.synced.iter().filter(|synced| !synced.field.is_private())
     }
 
+    /// Those that not everyone sees.
     fn owned(&self) -> impl Iterator<Item = &Synced> {
-        self.synced.iter().filter(|synced| synced.field.owner)
+        self.synced.iter().filter(|synced| synced.field.is_private())
+    }
+
+    fn views(&self) -> impl Iterator<Item = (&Synced, &Look)> {
+        self.synced.iter().filter_map(|synced| Some((synced, synced.field.view.as_ref()?)))
+    }
+
+    /// The maps that views look at, each once.
+    fn watches(&self) -> Vec<Watched> {
+        let mut watches: Vec<Watched> = Vec::new();
+        for (_, look) in self.views() {
+            if watches.iter().all(|watch| watch.name != look.watch) {
+                let compared = |field: &Field| field.policy != Policy::Hidden && field.mask.is_none();
+                let of = self.all.iter().find(|field| look.watch == format_ident!("watch_{}", field.name));
+                watches.push(Watched {
+                    name: look.watch.clone(),
+                    member: look.viewer.clone(),
+                    compared: of.is_some_and(compared),
+                });
+            }
+        }
+        watches
     }
 
     fn mask_bytes(&self) -> usize {
@@ -220,14 +290,23 @@ impl<'a> Tree<'a> {
         }));
         let has_owned = any(self.synced.iter().map(|synced| {
             let of = &synced.field.of;
-            if synced.field.owner { quote!(true) } else { quote!(<#of as #rt::State>::HAS_OWNED) }
+            if synced.field.is_private() { quote!(true) } else { quote!(<#of as #rt::State>::HAS_OWNED) }
         }));
         let nested_owners = any(self.synced.iter().map(|synced| {
             let of = &synced.field.of;
+            if synced.field.view.is_some() {
+                return quote!(true); // anyone may see it
+            }
             let keyed = synced.field.owner.then(|| quote!(<#of as #rt::State>::KEYED_BY_PLAYER ||));
             quote!(#keyed <#of as #rt::State>::NESTED_OWNERS)
         }));
-        let open_only = self.synced.iter().all(|synced| !synced.field.owner) && !self.synced.is_empty();
+        let plain = self.synced.iter().map(|synced| match &synced.field {
+            SyncedField { view: Some(_), .. } => quote!(false),
+            SyncedField { of, .. } => quote!(<#of as #rt::State>::PLAIN),
+        });
+        let plain = quote!(true #(&& #plain)*);
+        let open_only =
+            self.synced.iter().all(|synced| !synced.field.is_private()) && !self.synced.is_empty();
         let fields = self.synced.iter().map(|synced| &synced.field.of);
         let fixed =
             if open_only { quote!(true #(&& <#fields as #rt::State>::FIXED)*) } else { quote!(false) };
@@ -235,6 +314,7 @@ impl<'a> Tree<'a> {
             const NEEDS_OWNER: bool = #needs_owner;
             const HAS_OWNED: bool = #has_owned;
             const NESTED_OWNERS: bool = #nested_owners;
+            const PLAIN: bool = #plain;
             const COLUMN: bool = <Self as #rt::State>::FIXED;
             const FIXED: bool = #fixed;
         }
@@ -249,6 +329,7 @@ impl<'a> Tree<'a> {
             let policy = match field.policy {
                 Policy::Everyone => quote!(Everyone),
                 Policy::Owner => quote!(Owner),
+                Policy::View => quote!(View),
                 Policy::Hidden => quote!(Hidden),
             };
             quote!(#rt::schema::Field {
@@ -272,24 +353,83 @@ impl<'a> Tree<'a> {
         });
         let binds = self.synced.iter().map(|Synced { field, shadow, .. }| {
             let (of, value) = (&field.of, field.borrowed(true));
-            quote!(#shadow: <#of as #rt::State>::bind(#value, now))
+            match &field.view {
+                Some(Look { by, .. }) => quote!(#shadow: <#by as #rt::Viewed>::bind(#value, now)),
+                None => quote!(#shadow: <#of as #rt::State>::bind(#value, now)),
+            }
         });
         let diffs = self.synced.iter().map(|Synced { field, shadow, .. }| {
             let (of, value) = (&field.of, field.borrowed(true));
             let to_owner = field.owner.then(|| quote!(.to_owner()));
-            quote!(changed |= <#of as #rt::State>::diff(#value, &mut shadow.#shadow, step)#to_owner;)
+            match &field.view {
+                Some(Look { by, .. }) => {
+                    quote!(changed |= <#by as #rt::Viewed>::diff(#value, &mut shadow.#shadow, step);)
+                }
+                None => {
+                    quote!(changed |= <#of as #rt::State>::diff(#value, &mut shadow.#shadow, step)#to_owner;)
+                }
+            }
         });
+        let watches = self.watches();
+        let watch_names: Vec<&Ident> = watches.iter().map(|watch| &watch.name).collect();
+        let touches = self.views().map(|(Synced { field, shadow, .. }, Look { by, .. })| {
+            let (member, touched) = (&field.member, format_ident!("touched_{shadow}"));
+            quote!(let #touched = <#by as #rt::Viewed>::touches(&self.#member, &shadow.#shadow, step);)
+        });
+        let moves = watches.iter().map(
+            |Watched { name, member, .. }| quote!(let #name = shadow.#name.touches(&self.#member, step);),
+        );
+        let look = |synced: &Synced,
+                    look: &Look,
+                    touched: TokenStream,
+                    moved: TokenStream,
+                    now: TokenStream| {
+            let Look { by, function, viewer, .. } = look;
+            let (member, shadow) = (&synced.field.member, &synced.shadow);
+            quote! {
+                <#by as #rt::Viewed>::look(&self.#member, &mut shadow.#shadow, &#touched, &self.#viewer, &#moved, #function, #now)
+            }
+        };
+        let first_looks = self.views().map(|(synced, view)| {
+            let all = quote!(#rt::Touches::All);
+            let look = look(synced, view, all.clone(), all, quote!(now));
+            quote!(#look;)
+        });
+        let looks = self.views().map(|(synced, view)| {
+            let (touched, moved) = (format_ident!("touched_{}", synced.shadow), &view.watch);
+            let look = look(synced, view, quote!(#touched), quote!(#moved), quote!(step.now));
+            quote!(changed |= #look;)
+        });
+        let notes: Vec<TokenStream> = watches
+            .iter()
+            .map(|Watched { name, member, compared }| {
+                if *compared {
+                    quote!(shadow.#name.note(&self.#member);)
+                } else {
+                    quote!(shadow.#name.note_uncompared(&mut self.#member);)
+                }
+            })
+            .collect();
         quote! {
             fn bind(&mut self, now: u64) -> Shadow {
-                Shadow {
+                #[allow(unused_mut)]
+                let mut shadow = Shadow {
                     stamps: #rt::Stamps::new(now, <Self as #rt::State>::HAS_OWNED),
                     #(#binds,)*
-                }
+                    #(#watch_names: ::std::default::Default::default(),)*
+                };
+                #(#first_looks)*
+                #(#notes)*
+                shadow
             }
             #[inline]
             fn diff(&mut self, shadow: &mut Shadow, step: #rt::Step) -> #rt::Changed {
                 let mut changed = #rt::Changed::NO;
+                #(#moves)*
+                #(#touches)*
                 #(#diffs)*
+                #(#looks)*
+                #(#notes)*
                 shadow.stamps.note(changed, step.now);
                 changed
             }
@@ -317,9 +457,13 @@ impl<'a> Tree<'a> {
             .owned()
             .map(|Synced { field, shadow, bit }| {
                 let of = &field.of;
+                let write = match &field.view {
+                    Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::write_patch),
+                    None => quote!(<#of as #rt::State>::write_owner_patch),
+                };
                 quote! {
                     let start = out.len();
-                    if <#of as #rt::State>::write_owner_patch(&shadow.#shadow, lens, out) {
+                    if #write(&shadow.#shadow, lens, out) {
                         mask |= #bit;
                     } else {
                         out.truncate(start);
@@ -483,8 +627,10 @@ impl<'a> Tree<'a> {
     fn json(&self) -> TokenStream {
         let rt = &self.rt;
         let members = self.synced.iter().map(|Synced { field, shadow, .. }| {
-            let SyncedField { name, of, owner, .. } = field;
-            let value = if *owner {
+            let SyncedField { name, of, owner, view, .. } = field;
+            let value = if let Some(Look { by, .. }) = view {
+                quote!(<#by as #rt::Viewed>::json_full(&shadow.#shadow, lens, out))
+            } else if *owner {
                 quote!(<#of as #rt::State>::json_owner_full(&shadow.#shadow, lens, out))
             } else {
                 quote!({ <#of as #rt::State>::json_full(&shadow.#shadow, lens, out); true })
@@ -504,11 +650,15 @@ impl<'a> Tree<'a> {
             }
         });
         let patches = self.synced.iter().map(|Synced { field, shadow, .. }| {
-            let SyncedField { name, of, owner, .. } = field;
-            if *owner {
+            let SyncedField { name, of, owner, view, .. } = field;
+            let write = match view {
+                Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::json_patch),
+                None => quote!(<#of as #rt::State>::json_owner_patch),
+            };
+            if *owner || view.is_some() {
                 quote! {
                     if lens.part != #rt::Part::Shared {
-                        ops.member(#name, |ops| <#of as #rt::State>::json_owner_patch(&shadow.#shadow, lens, ops));
+                        ops.member(#name, |ops| #write(&shadow.#shadow, lens, ops));
                     }
                 }
             } else {
@@ -545,7 +695,9 @@ impl<'a> Tree<'a> {
             let value = quantize.as_ref().map(|_| quote!(.value()));
             match policy {
                 Policy::Everyone => quote!(#member: <#of as #rt::State>::read_full(reader, part)?#value),
-                Policy::Owner | Policy::Hidden => quote!(#member: ::std::default::Default::default()),
+                Policy::Owner | Policy::View | Policy::Hidden => {
+                    quote!(#member: ::std::default::Default::default())
+                }
             }
         });
         let pad = self.open().next().is_none().then(|| quote!(<() as #rt::Data>::decode(reader)?;));
@@ -554,8 +706,11 @@ impl<'a> Tree<'a> {
             .owned()
             .map(|Synced { field, bit, .. }| {
                 let of = &field.of;
-                let read =
-                    field.read_into(|place| quote!(<#of as #rt::State>::read_owner_patch(#place, reader)?));
+                let read = match &field.view {
+                    Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::read_patch),
+                    None => quote!(<#of as #rt::State>::read_owner_patch),
+                };
+                let read = field.read_into(|place| quote!(#read(#place, reader)?));
                 quote!(if mask & #bit != 0 { #read })
             })
             .collect();
@@ -613,6 +768,15 @@ impl<'a> Tree<'a> {
         let members = self.synced.iter().map(|Synced { field, .. }| {
             let SyncedField { name, of, owner, .. } = field;
             let value = field.borrowed(false);
+            if let Some(Look { by, function, viewer, .. }) = &field.view {
+                return quote! {
+                    let viewer = self.#viewer.of_viewer(sight.viewer);
+                    let sees = |value: &<#by as #rt::Viewed>::Item| viewer.is_some_and(|viewer| #function(value, viewer));
+                    if let ::std::option::Option::Some(value) = <#by as #rt::Viewed>::view(#value, sight, sees) {
+                        members.insert(#name.into(), value);
+                    }
+                };
+            }
             if *owner {
                 quote! {
                     if let ::std::option::Option::Some(value) = <#of as #rt::State>::owner_view(#value, sight) {
@@ -647,6 +811,7 @@ pub(crate) fn whole_value(ident: &Ident) -> TokenStream {
             const HAS_OWNED: bool = false;
             const NESTED_OWNERS: bool = false;
             const COLUMN: bool = true;
+            const PLAIN: bool = true;
 
             fn schema() -> #rt::schema::Type {
                 <Self as #rt::Data>::schema()

@@ -29,6 +29,7 @@ impl<T: State, const N: usize> State for [T; N] {
     };
     const HAS_OWNED: bool = T::HAS_OWNED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
+    const PLAIN: bool = T::PLAIN;
     const COLUMN: bool = Self::FIXED;
     const FIXED: bool = T::FIXED && N <= FIXED_MAX;
 

@@ -71,6 +71,7 @@ macro_rules! leaf {
             const HAS_OWNED: bool = false;
             const NESTED_OWNERS: bool = false;
             const COLUMN: bool = true;
+            const PLAIN: bool = true;
             const FIXED: bool = $fixed;
 
             fn schema() -> Type {

@@ -26,6 +26,8 @@ pub struct Lens {
     pub since: u64,
     /// That version is so long ago that what went by then is not remembered by its key.
     pub stale: bool,
+    /// It is a value that came into view, or may have: how it came to be so is no business of the viewer's, and must not show in slots.
+    pub fresh: bool,
 }
 
 /// How many versions back a key that went is remembered, where one player alone is told of it. It must not be a number of keys: then
@@ -35,7 +37,18 @@ pub(crate) const GONE_VERSIONS: u64 = 1 << 14;
 impl Lens {
     /// What everyone sees (`viewer` is of no meaning then), what `viewer` alone sees, or both; as of version `now`.
     pub fn new(part: Part, viewer: PlayerId, since: u64, now: u64) -> Self {
-        Self { part, viewer, owner: None, since, stale: since.saturating_add(GONE_VERSIONS) < now }
+        Self { part, viewer, owner: None, since, stale: Self::forgotten(since, now), fresh: false }
+    }
+
+    /// The same, inside something that comes into view and goes out of it.
+    #[must_use]
+    pub fn in_view(self) -> Self {
+        Self { part: Part::All, fresh: true, ..self }
+    }
+
+    /// Whether a version is so long ago that nobody is told what went by then.
+    pub(crate) fn forgotten(version: u64, now: u64) -> bool {
+        version.saturating_add(GONE_VERSIONS) < now
     }
 
     /// The same, for something that came into being at version `defined`: whoever looks from before knows nothing of it.

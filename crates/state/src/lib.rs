@@ -28,6 +28,7 @@ mod quantized;
 mod set;
 mod state;
 mod tracker;
+mod viewed;
 
 pub use bytes::Bytes;
 pub use data::Data;
@@ -51,10 +52,12 @@ pub mod __rt {
     pub use crate::key::Key;
     pub use crate::leaf::{Leaf, tree};
     pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step, Tracking};
+    pub use crate::map::{ByEntry, Touches, Watch};
     pub use crate::ops::Ops;
     pub use crate::player_id::PlayerId;
     pub use crate::quantized::{Quantize, Quantized};
     pub use crate::state::State;
+    pub use crate::viewed::{AsWhole, Viewed};
     pub use playfield_wire::DecodeError;
     pub use playfield_wire::json::write_text;
     pub use playfield_wire::reader::Reader;

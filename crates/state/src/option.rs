@@ -36,6 +36,7 @@ impl<T: State> State for Option<T> {
     const HAS_OWNED: bool = T::HAS_OWNED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const NULLABLE: bool = true;
+    const PLAIN: bool = T::PLAIN;
 
     fn schema() -> Type {
         Type::Option(Box::new(T::schema()))

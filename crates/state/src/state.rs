@@ -123,6 +123,8 @@ pub trait State: Sized + 'static {
     const COLUMN: bool = false;
     /// Its values take few bytes, so that in a column those that did not change may be sent with those that did.
     const FIXED: bool = false;
+    /// A patch of it says nothing of what was before the version at which it begins. A map's does: its slots are older.
+    const PLAIN: bool = false;
 
     /// Its shape.
     fn schema() -> Type;
@@ -234,7 +236,13 @@ pub(crate) fn write_owner_field<T: State>(shadow: &T::Shadow, lens: Lens, out: &
     }
 }
 
-/// The same in JSON.
+/// Whether anything that the lens sees changed: stamps are of what any owner sees.
+pub(crate) fn differs<T: State>(shadow: &T::Shadow, lens: Lens) -> bool {
+    let lens = Lens { fresh: false, ..lens };
+    T::stamps(shadow).after(lens) && T::write_patch(shadow, lens, &mut Vec::new())
+}
+
+/// As [`write_owner_field`], in JSON.
 pub(crate) fn json_owner_field<T: State>(shadow: &T::Shadow, lens: Lens, ops: &mut Ops<'_>) {
     match lens.owner_field() {
         // The copy's object came without this member: there is nothing yet to change inside it.

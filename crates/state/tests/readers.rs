@@ -3,6 +3,7 @@
 mod common;
 
 use common::Dice;
+use common::field::Field;
 use common::kinds::Kinds;
 use common::swarm::Swarm;
 use common::world::{Root, World};
@@ -168,6 +169,7 @@ macro_rules! readers {
 readers!(world, World);
 readers!(swarm, Swarm);
 readers!(kinds, Kinds);
+readers!(field, Field);
 
 proptest! {
     #![proptest_config(config())]

@@ -31,6 +31,12 @@ impl<'a> Reader<'a> {
         self.bytes.len() - self.offset
     }
 
+    /// The next byte, which stays.
+    #[must_use]
+    pub fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.offset).copied()
+    }
+
     /// Whether all bytes have been read.
     #[must_use]
     pub fn is_empty(&self) -> bool {

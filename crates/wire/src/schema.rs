@@ -124,6 +124,8 @@ pub enum Policy {
     Everyone,
     /// The player it belongs to.
     Owner,
+    /// Those of whom a function says so: of a map's entries one by one, of anything else as a whole.
+    View,
     /// No player: it never leaves the server.
     Hidden,
 }
@@ -257,6 +259,7 @@ fn write_fields(out: &mut String, of: &Struct, depth: usize) -> fmt::Result {
         let policy = match field.policy {
             Policy::Everyone => "",
             Policy::Owner => "owner ",
+            Policy::View => "view ",
             Policy::Hidden => continue,
         };
         indent(out, depth + 1)?;

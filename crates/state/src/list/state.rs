@@ -27,6 +27,7 @@ impl<T: State> State for List<T> {
     const NEEDS_OWNER: bool = T::NEEDS_OWNER;
     const HAS_OWNED: bool = T::HAS_OWNED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
+    const PLAIN: bool = T::PLAIN;
 
     fn schema() -> Type {
         Type::List(Box::new(T::schema()))

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::shadow::MapShadow;
 use super::wire::{COLUMN_MIN, COLUMNS, GROUPS_MAX, put_slots};
+use crate::State;
 use crate::lens::Lens;
-use crate::{Key, Part, State};
 
 /// The slots that a patch has to speak of, parted into those whose changes are written in columns and the others.
 pub(super) struct Groups<'a, V: State> {
@@ -34,20 +33,14 @@ impl<'a, V: State> Group<'a, V> {
 }
 
 impl<'a, V: State> Groups<'a, V> {
-    /// Parts the slots `found`.
-    pub(super) fn of<K: Key>(shadow: &'a MapShadow<K, V::Shadow>, lens: Lens, found: &'a [u32]) -> Self {
-        let none = Self { groups: Vec::new(), rest: Cow::Borrowed(found) };
-        if found.len() < COLUMN_MIN || lens.part == Part::Owned {
-            return none;
+    /// Parts the slots `found`; `at` says what changed in a slot, if anything did.
+    pub(super) fn of(found: &'a [u32], at: impl Fn(u32) -> Option<(Lens, &'a V::Shadow)>) -> Self {
+        if found.len() < COLUMN_MIN {
+            return Self { groups: Vec::new(), rest: Cow::Borrowed(found) };
         }
-        let changed = |slot: u32| {
-            let place = shadow.slot(slot);
-            let (key, value) = place.entry.as_ref()?;
-            let under = lens.under(key.player());
-            if place.defined > lens.since || !place.stamps.after(under) {
-                return None; // it came whole, or has nothing to say
-            }
-            V::column_key(value, under).map(|key| (key, value))
+        let changed = |slot| {
+            let (lens, value) = at(slot)?;
+            V::column_key(value, lens).map(|key| (key, value))
         };
         let mut groups: Vec<Group<'a, V>> = Vec::new();
         let mut rest = Vec::new();

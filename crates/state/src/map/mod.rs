@@ -4,12 +4,17 @@ mod groups;
 mod read;
 mod shadow;
 mod state;
+mod touches;
+mod viewed;
 mod wire;
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use touches::{Touches, Watch};
+pub use viewed::ByEntry;
 
 use crate::Key;
 

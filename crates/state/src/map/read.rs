@@ -4,7 +4,8 @@ use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
 use super::wire::{
-    CHANGED, COLUMNS, DEFINED, GROUPS_MAX, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, Slots, read_slots,
+    CHANGED, COLUMNS, DEFINED, GROUPS_MAX, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, REPLACED, Slots,
+    read_slots,
 };
 use super::{Entry, Map};
 use crate::{Key, Part, State};
@@ -27,10 +28,10 @@ impl<K: Key, V: State> Map<K, V> {
     pub(super) fn read_changes(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
         let at = reader.offset();
         let flags = reader.u8()?;
-        if flags & !(REMOVED | DEFINED | CHANGED | COLUMNS) != 0 {
+        if flags & !(REMOVED | DEFINED | CHANGED | COLUMNS | REPLACED) != 0 {
             return Err(DecodeError::new(
                 at,
-                format!("the flags of a map's patch are below 16, {flags} came"),
+                format!("the flags of a map's patch are below 32, {flags} came"),
             ));
         }
         if flags & REMOVED != 0 {
@@ -54,12 +55,13 @@ impl<K: Key, V: State> Map<K, V> {
         if flags & CHANGED != 0 {
             let mut slots = Slots::default();
             while let Some(slot) = slots.next(reader)? {
-                let at = reader.offset();
-                let entry = self.place_of(slot).and_then(|place| self.entries[place as usize].as_mut());
-                let entry = entry.ok_or_else(|| {
-                    DecodeError::new(at, format!("a change came for slot {slot}, which is empty here"))
-                })?;
-                entry.value.read_patch(reader, part)?;
+                self.entry_in(slot, reader.offset())?.value.read_patch(reader, part)?;
+            }
+        }
+        if flags & REPLACED != 0 {
+            let mut slots = Slots::default();
+            while let Some(slot) = slots.next(reader)? {
+                self.entry_in(slot, reader.offset())?.value = V::read_full(reader, part)?;
             }
         }
         if flags & COLUMNS != 0 {
@@ -69,6 +71,14 @@ impl<K: Key, V: State> Map<K, V> {
             self.read_groups(reader)?;
         }
         Ok(())
+    }
+
+    /// The entry of which a change stands at this offset.
+    fn entry_in(&mut self, slot: u32, at: usize) -> Result<&mut Entry<K, V>, DecodeError> {
+        let entry = self.place_of(slot).and_then(|place| self.entries[place as usize].as_mut());
+        entry.ok_or_else(|| {
+            DecodeError::new(at, format!("a change came for slot {slot}, which is empty here"))
+        })
     }
 
     /// Groups of entries that changed in the same fields.
@@ -310,7 +320,7 @@ mod tests {
             let mut map = Map::<u32, u8>::new();
             map.read_patch(&mut Reader::new(body), Part::Shared).unwrap_err().to_string()
         };
-        assert_eq!(say(&[16]), "at byte 0: the flags of a map's patch are below 16, 16 came");
+        assert_eq!(say(&[32]), "at byte 0: the flags of a map's patch are below 32, 32 came");
         assert_eq!(say(&[CHANGED, 3, 1, 0]), "at byte 2: a change came for slot 2, which is empty here");
         let mut own = Map::<crate::PlayerId, u8>::new();
         let mut read = |body: &[u8]| own.read_owner_patch(&mut Reader::new(body)).unwrap_err().to_string();

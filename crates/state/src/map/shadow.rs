@@ -43,6 +43,12 @@ pub(super) struct Slot<K, S> {
     older: u32,
 }
 
+impl<K, S> Slot<K, S> {
+    fn version(&self) -> u64 {
+        self.defined.max(self.stamps.shared).max(self.stamps.owned)
+    }
+}
+
 /// No slot.
 const NOWHERE: u32 = u32::MAX;
 
@@ -63,6 +69,16 @@ impl<K: Key, S> MapShadow<K, S> {
 
     pub(super) fn slot(&self, slot: u32) -> &Slot<K, S> {
         &self.slots[slot as usize]
+    }
+
+    /// How many slots there are, vacant ones among them.
+    pub(super) fn slots_len(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// When anything last changed in any slot.
+    pub(super) fn newest_version(&self) -> u64 {
+        self.slots.get(self.newest as usize).map_or(0, Slot::version)
     }
 
     pub(super) fn shadow_mut(&mut self, slot: u32) -> Option<&mut S> {
@@ -123,11 +139,19 @@ impl<K: Key, S> MapShadow<K, S> {
 
     /// The slots where something changed after `lens.since`, in order.
     pub(super) fn changed_slots(&self, lens: Lens) -> Vec<u32> {
+        self.slots_since(lens.since, lens.recalls_all())
+    }
+
+    /// The same, for whoever looks.
+    pub(super) fn changed_since(&self, since: u64) -> Vec<u32> {
+        self.slots_since(since, false)
+    }
+
+    fn slots_since(&self, since: u64, all: bool) -> Vec<u32> {
         let mut found = Vec::new();
         let mut slot = self.newest;
         while let Some(place) = self.slots.get(slot as usize) {
-            let newest = place.defined.max(place.stamps.shared).max(place.stamps.owned);
-            if newest <= lens.since && !lens.recalls_all() {
+            if place.version() <= since && !all {
                 break;
             }
             found.push(slot);
@@ -145,6 +169,13 @@ impl<K: Key, S> MapShadow<K, S> {
             .iter()
             .enumerate()
             .filter_map(|(slot, place)| place.entry.as_ref().map(|(key, shadow)| (slot as u32, key, shadow)))
+    }
+
+    /// All entries in the order of keys.
+    pub(super) fn entries_by_key(&self) -> impl Iterator<Item = (&K, &S)> {
+        self.index
+            .values()
+            .filter_map(|&slot| self.slot(slot).entry.as_ref().map(|(key, shadow)| (key, shadow)))
     }
 
     /// Whether keys may have gone since, of which no more is known.

@@ -1,7 +1,5 @@
 //! Maps in step: the server compares and writes.
 
-use std::collections::BTreeMap;
-
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
 use playfield_wire::{DecodeError, json};
@@ -107,10 +105,17 @@ impl<K: Key, V: State> State for Map<K, V> {
 
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
         let mut slots = Slots::default();
-        for (slot, key, value) in shadow.entries() {
+        let mut put = |slot, key: &K, value| {
             slots.put(slot, out);
             key.encode(out);
             V::write_full(value, lens.under(key.player()), out);
+        };
+        if lens.fresh {
+            for (place, (key, value)) in shadow.entries_by_key().enumerate() {
+                put(place as u32, key, value);
+            }
+        } else {
+            shadow.entries().for_each(|(slot, key, value)| put(slot, key, value));
         }
         out.push(0);
     }
@@ -118,6 +123,12 @@ impl<K: Key, V: State> State for Map<K, V> {
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         if lens.part == Part::Owned && K::IS_PLAYER && !V::NESTED_OWNERS {
             return write_own_change::<K, V>(shadow, lens, out);
+        }
+        if lens.fresh {
+            // What is fresh is never patched: this is all of it, through an `owner` field.
+            out.push(DEFINED);
+            Self::write_full(shadow, lens, out);
+            return !shadow.index.is_empty();
         }
         let found = shadow.changed_slots(lens);
         let flags_at = out.len();
@@ -127,9 +138,7 @@ impl<K: Key, V: State> State for Map<K, V> {
             flags |= write_removed(shadow, lens, &found, out);
             flags |= write_defined::<K, V>(shadow, lens, &found, out);
         }
-        let groups = Groups::<V>::of(shadow, lens, &found);
-        flags |= write_changed::<K, V>(shadow, lens, &groups.rest, out);
-        flags |= groups.write(lens, out);
+        flags |= write_changes::<V>(&found, lens, |slot| changed_entry(shadow, slot, lens), out);
         out[flags_at] = flags;
         flags != 0
     }
@@ -313,19 +322,12 @@ impl<K: Key, V: State> Map<K, V> {
         let gone = shadow.index.iter().filter(|(key, _)| !self.index.contains_key(key));
         self.track.removed = gone.map(|(key, &slot)| (key.clone(), slot)).collect();
     }
-
-    fn in_step(&mut self, token: u64) {
-        self.track.token = token;
-        self.track.touched.clear();
-        self.track.removed = BTreeMap::new();
-        self.track.all = false;
-    }
 }
 
 // The server writes.
 
 /// Writes a section of the slots that `write` says something of; nothing at all if it says nothing.
-fn section(
+pub(super) fn section(
     found: &[u32],
     flag: u8,
     out: &mut Vec<u8>,
@@ -373,29 +375,39 @@ fn write_defined<K: Key, V: State>(
     })
 }
 
-fn write_changed<K: Key, V: State>(
-    shadow: &MapShadow<K, V::Shadow>,
+/// What changed inside the entry of a slot; nothing, if it came whole.
+fn changed_entry<K: Key, S>(shadow: &MapShadow<K, S>, slot: u32, lens: Lens) -> Option<(Lens, &S)> {
+    let place = shadow.slot(slot);
+    let (key, value) = place.entry.as_ref()?;
+    if place.defined > lens.since && lens.part != Part::Owned {
+        return None;
+    }
+    let under = lens.under(key.player()).of(place.defined);
+    place.stamps.after(under).then_some((under, value))
+}
+
+/// Writes the changes inside entries, in columns where many changed alike. `at` says what changed in a slot, if anything did.
+pub(super) fn write_changes<'a, V: State>(
+    found: &'a [u32],
     lens: Lens,
-    found: &[u32],
+    at: impl Fn(u32) -> Option<(Lens, &'a V::Shadow)>,
     out: &mut Vec<u8>,
 ) -> u8 {
-    section(found, CHANGED, out, |slot, slots, out| {
-        let place = shadow.slot(slot);
-        let Some((key, value)) = &place.entry else { return };
-        if place.defined > lens.since && lens.part != Part::Owned {
-            return; // sent whole
-        }
-        let under = lens.under(key.player()).of(place.defined);
-        if !place.stamps.after(under) {
-            return;
-        }
+    let grouped = (lens.part != Part::Owned).then(|| Groups::<V>::of(found, &at));
+    let one_by_one = grouped.as_ref().map_or(found, |groups| &groups.rest);
+    let mut flags = section(one_by_one, CHANGED, out, |slot, slots, out| {
+        let Some((lens, value)) = at(slot) else { return };
         let (start, before) = (out.len(), slots.next);
         slots.put(slot, out);
-        if !V::write_patch(value, under, out) {
+        if !V::write_patch(value, lens, out) {
             out.truncate(start);
             slots.next = before;
         }
-    })
+    });
+    if let Some(groups) = grouped {
+        flags |= groups.write(lens, out);
+    }
+    flags
 }
 
 /// The change of the viewer's own entry, where no other entry can hold anything of the viewer's.
@@ -407,7 +419,7 @@ fn write_own_change<K: Key, V: State>(
     match own_slot(shadow, lens) {
         Some((_, slot)) => {
             out.push(CHANGED);
-            write_changed::<K, V>(shadow, lens, &[slot], out) != 0
+            write_changes::<V>(&[slot], lens, |slot| changed_entry(shadow, slot, lens), out) != 0
         }
         None => false,
     }
@@ -450,7 +462,7 @@ fn own_slot<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens) -> Option<(K, u32)>
     Some((key, slot))
 }
 
-fn json_member<K: Key>(key: &K, out: &mut Vec<u8>) {
+pub(super) fn json_member<K: Key>(key: &K, out: &mut Vec<u8>) {
     json::write_text(out, &key.name());
     out.push(b':');
 }

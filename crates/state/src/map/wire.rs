@@ -13,6 +13,8 @@ pub(super) const REMOVED: u8 = 1;
 pub(super) const DEFINED: u8 = 2;
 pub(super) const CHANGED: u8 = 4;
 pub(super) const COLUMNS: u8 = 8;
+/// In what comes into view: entries that changed, and are sent whole.
+pub(super) const REPLACED: u8 = 16;
 
 /// Fewer entries than these that changed in the same fields are written one by one.
 pub(super) const COLUMN_MIN: usize = 4;

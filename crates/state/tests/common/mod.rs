@@ -6,6 +6,7 @@
 // Each test binary takes what it needs of this.
 #![allow(dead_code)]
 
+pub(crate) mod field;
 pub(crate) mod kinds;
 pub(crate) mod leaves;
 mod list;

@@ -1,0 +1,109 @@
+//! Which entries were touched, for those who have to know before a comparison forgets it.
+
+use std::collections::BTreeMap;
+
+use super::{FRESH, Map, new_token};
+use crate::lens::{Step, Tracking};
+use crate::{Key, PlayerId};
+
+/// The places of a map's entries that were touched since the last sync.
+pub enum Touches {
+    /// All of them, as far as is known.
+    All,
+    /// These, in order.
+    Places(Vec<u32>),
+}
+
+impl Touches {
+    pub(super) fn has(&self, place: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::Places(places) => places.binary_search(&place).is_ok(),
+        }
+    }
+}
+
+/// Watches a map that is looked at by others than its own shadow.
+#[derive(Default)]
+pub struct Watch {
+    /// What the map is in step with, as this last saw it.
+    token: u64,
+}
+
+impl Watch {
+    /// What was touched since [`note`](Self::note).
+    pub fn touches<K: Key, V>(&self, map: &Map<K, V>, step: Step) -> Touches {
+        map.touches(self.token, step)
+    }
+
+    /// The map is as it should be, after its own comparison.
+    pub fn note<K, V>(&mut self, map: &Map<K, V>) {
+        self.token = map.track.token;
+    }
+
+    /// The same for a map that is compared with nothing.
+    pub fn note_uncompared<K: Key, V>(&mut self, map: &mut Map<K, V>) {
+        if self.token == 0 {
+            self.token = new_token();
+        }
+        match map.touches(self.token, Step { now: 0, tracking: Tracking::On }) {
+            Touches::All => map.entries.iter_mut().flatten().for_each(|entry| entry.touched = false),
+            Touches::Places(places) => {
+                for place in places {
+                    map.entries[place as usize].iter_mut().for_each(|entry| entry.touched = false);
+                }
+            }
+        }
+        map.in_step(self.token);
+    }
+}
+
+impl<K: Key, V> Map<K, V> {
+    /// What was touched since the map came in step with `token`.
+    pub(super) fn touches(&self, token: u64, step: Step) -> Touches {
+        if token == 0 || self.track.token != token || self.track.all || step.tracking == Tracking::Off {
+            return Touches::All;
+        }
+        let mut places = self.track.touched.clone();
+        places.sort_unstable();
+        places.dedup();
+        Touches::Places(places)
+    }
+
+    /// From now on, what is touched is touched since it was in step with `token`.
+    pub(super) fn in_step(&mut self, token: u64) {
+        self.track.token = token;
+        self.track.touched.clear();
+        self.track.removed = BTreeMap::new();
+        self.track.all = false;
+    }
+
+    /// All entries with their places, in the order of keys.
+    pub(super) fn placed(&self) -> impl Iterator<Item = (u32, &K, &V)> {
+        self.index.values().filter_map(|&place| {
+            let entry = self.entries[place as usize].as_ref()?;
+            Some((place, &entry.key, &entry.value))
+        })
+    }
+
+    /// All entries by their slots in the shadow.
+    pub(super) fn slotted(&self) -> impl Iterator<Item = (u32, &V)> {
+        self.entries
+            .iter()
+            .flatten()
+            .filter(|entry| entry.slot != FRESH)
+            .map(|entry| (entry.slot, &entry.value))
+    }
+
+    /// The entry at a place, by its slot.
+    pub(super) fn slotted_at(&self, place: u32) -> Option<(u32, &V)> {
+        let entry = self.entries.get(place as usize)?.as_ref()?;
+        (entry.slot != FRESH).then_some((entry.slot, &entry.value))
+    }
+
+    /// The entry of the player who looks. For generated code.
+    #[doc(hidden)]
+    pub fn of_viewer(&self, viewer: Option<PlayerId>) -> Option<&V> {
+        self.get(&K::of_player(viewer?)?)
+    }
+}

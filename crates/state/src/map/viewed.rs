@@ -1,0 +1,387 @@
+//! A map of which a function says who sees which entry.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use playfield_wire::DecodeError;
+use playfield_wire::reader::Reader;
+use serde_json::Value;
+
+use super::shadow::MapShadow;
+use super::state::{json_member, section, write_changes};
+use super::wire::{DEFINED, REMOVED, REPLACED, Slots};
+use super::{Map, Touches};
+use crate::lens::{Changed, Lens, Sight, Stamps, Step};
+use crate::ops::Ops;
+use crate::state::differs;
+use crate::viewed::Viewed;
+use crate::{Key, Part, PlayerId, State};
+
+/// A map: each entry is seen or not by itself.
+pub struct ByEntry<M>(PhantomData<M>);
+
+/// The shadow of [`ByEntry`].
+pub struct ViewedShadow<K, S> {
+    map: MapShadow<K, S>,
+    /// When an entry changed, or came into someone's view or left it.
+    stamps: Stamps,
+    eyes: BTreeMap<PlayerId, Eye<K>>,
+    /// The slots in which something changed at the version `recent_at`, the last in which anything did.
+    recent: Vec<u32>,
+    recent_at: u64,
+    /// The version before it in which anything changed.
+    before: u64,
+}
+
+/// What one player sees of the map: a map of its own, with slots of its own, from keys to slots of the map.
+struct Eye<K> {
+    seen: MapShadow<K, u32>,
+    /// By slots of the map: 1 more than the viewer's slot, 0 where nothing is seen.
+    slots: Vec<u32>,
+}
+
+/// In place of the other sections: what follows is all there is.
+const ALL: u8 = 1 << 7;
+
+impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
+    type Of = Map<K, V>;
+    type Item = V;
+    type Shadow = ViewedShadow<K, V::Shadow>;
+
+    fn bind(value: &mut Map<K, V>, now: u64) -> Self::Shadow {
+        ViewedShadow {
+            map: value.bind(now),
+            stamps: Stamps::new(now, true),
+            eyes: BTreeMap::new(),
+            recent: Vec::new(),
+            recent_at: now,
+            before: now,
+        }
+    }
+
+    fn touches(value: &Map<K, V>, shadow: &Self::Shadow, step: Step) -> Touches {
+        value.touches(shadow.map.token, step)
+    }
+
+    fn diff(value: &mut Map<K, V>, shadow: &mut Self::Shadow, step: Step) -> Changed {
+        let changed = value.diff(&mut shadow.map, step).to_owner();
+        if changed.any() {
+            shadow.before = shadow.recent_at;
+            shadow.recent_at = step.now;
+            shadow.recent = shadow.map.changed_since(step.now - 1);
+        }
+        shadow.stamps.note(changed, step.now);
+        changed
+    }
+
+    fn look<P: Key, A>(
+        value: &Map<K, V>,
+        shadow: &mut Self::Shadow,
+        touched: &Touches,
+        viewers: &Map<P, A>,
+        moved: &Touches,
+        sees: impl Fn(&V, &A) -> bool,
+        now: u64,
+    ) -> Changed {
+        let touched = shadow.places(value, touched, now);
+        let mut everything = None;
+        let mut turned = false;
+        for (place, player, viewer) in viewers.placed() {
+            let Some(player) = player.player() else { continue };
+            let is_new = !shadow.eyes.contains_key(&player);
+            let eye = shadow.eyes.entry(player).or_insert_with(Eye::new);
+            let places = if is_new || moved.has(place) {
+                everything.get_or_insert_with(|| all_places(&shadow.map, value, now))
+            } else {
+                &touched
+            };
+            turned |= eye.look(&shadow.map, places, |value| sees(value, viewer), now);
+        }
+        if shadow.eyes.len() > viewers.len() {
+            shadow.eyes.retain(|player, eye| {
+                let is_there = P::of_player(*player).is_some_and(|key| viewers.contains_key(&key));
+                if !is_there {
+                    turned |= eye.close(now);
+                }
+                is_there || !Lens::forgotten(eye.seen.newest_version(), now)
+            });
+        }
+        let changed = Changed { shared: false, owned: turned };
+        shadow.stamps.note(changed, now);
+        changed
+    }
+
+    fn stamps(shadow: &Self::Shadow) -> Stamps {
+        shadow.stamps
+    }
+
+    fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        if lens.part == Part::Shared || !shadow.stamps.after(lens) {
+            return false;
+        }
+        if lens.stale || lens.fresh {
+            return shadow.write_all::<V>(lens, out);
+        }
+        let lens = lens.in_view();
+        let Some(eye) = shadow.eyes.get(&lens.viewer) else { return false };
+        let flags_at = out.len();
+        out.push(0);
+        let turned = eye.seen.changed_slots(lens);
+        let mut flags = 0;
+        if lens.since > 0 {
+            flags |= section(&turned, REMOVED, out, |slot, slots, out| {
+                let place = eye.seen.slot(slot);
+                if place.entry.is_none() && place.defined > lens.since {
+                    slots.put(slot, out);
+                }
+            });
+        }
+        flags |= section(&turned, DEFINED, out, |slot, slots, out| {
+            if let Some((key, at)) = &eye.seen.slot(slot).entry {
+                slots.put(slot, out);
+                key.encode(out);
+                shadow.write_value::<V>(key, *at, lens, out);
+            }
+        });
+        let changed = eye.changed(shadow, lens);
+        if V::PLAIN {
+            let at = |slot| eye.changed_entry(shadow, slot, lens).map(|(_, _, value, lens)| (lens, value));
+            flags |= write_changes::<V>(&changed, lens, at, out);
+        } else {
+            flags |= section(&changed, REPLACED, out, |slot, slots, out| {
+                if let Some((_, _, value, lens)) = eye.changed_entry(shadow, slot, lens)
+                    && differs::<V>(value, lens)
+                {
+                    slots.put(slot, out);
+                    V::write_full(value, lens, out);
+                }
+            });
+        }
+        out[flags_at] = flags;
+        flags != 0
+    }
+
+    fn read_patch(value: &mut Map<K, V>, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        if reader.peek() == Some(ALL) {
+            reader.u8()?;
+            *value = Map::read_entries(reader, Part::All)?;
+            return Ok(());
+        }
+        value.read_changes(reader, Part::All)
+    }
+
+    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        let lens = Lens { since: 0, ..lens };
+        out.push(b'{');
+        if lens.part != Part::Shared
+            && let Some(eye) = shadow.eyes.get(&lens.viewer)
+        {
+            for (place, (key, slot)) in eye.seen.index.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                json_member(key, out);
+                if let Some((_, at)) = &eye.seen.slot(*slot).entry {
+                    shadow.json_value::<V>(key, *at, lens, out);
+                }
+            }
+        }
+        out.push(b'}');
+        true
+    }
+
+    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+        if lens.part == Part::Shared || !shadow.stamps.after(lens) {
+            return;
+        }
+        let lens = lens.in_view();
+        let eye = shadow.eyes.get(&lens.viewer);
+        if lens.since > 0 && (lens.stale || eye.is_some_and(|eye| eye.seen.forgets(lens))) {
+            return ops.set(|out| {
+                Self::json_full(shadow, lens, out);
+            });
+        }
+        let Some(eye) = eye else { return };
+        for (key, end) in &eye.seen.gone {
+            if lens.since > 0 && *end > lens.since {
+                ops.member(&key.name(), Ops::remove);
+            }
+        }
+        for slot in eye.seen.changed_slots(lens) {
+            if let Some((key, at)) = &eye.seen.slot(slot).entry {
+                ops.member(&key.name(), |ops| ops.set(|out| shadow.json_value::<V>(key, *at, lens, out)));
+            }
+        }
+        for slot in eye.changed(shadow, lens) {
+            if let Some((key, at, value, under)) = eye.changed_entry(shadow, slot, lens) {
+                ops.member(&key.name(), |ops| {
+                    if V::PLAIN {
+                        V::json_patch(value, under, ops);
+                    } else if differs::<V>(value, under) {
+                        ops.set(|out| shadow.json_value::<V>(key, at, lens, out));
+                    }
+                });
+            }
+        }
+    }
+
+    fn view(value: &Map<K, V>, sight: Sight, sees: impl Fn(&V) -> bool) -> Option<Value> {
+        let seen = value.iter().filter(|(_, value)| sees(value));
+        Some(Value::Object(
+            seen.map(|(key, value)| (key.name().into_owned(), value.view(sight.under(key.player()))))
+                .collect(),
+        ))
+    }
+}
+
+/// A slot of the map, the value that is in it now, and whether that is another entry than before.
+struct Place<'a, V> {
+    slot: u32,
+    value: Option<&'a V>,
+    is_new: bool,
+}
+
+/// Every slot of the map.
+fn all_places<'a, K: Key, V, S>(shadow: &MapShadow<K, S>, map: &'a Map<K, V>, now: u64) -> Vec<Place<'a, V>> {
+    let mut places: Vec<Place<'_, V>> = (0..shadow.slots_len())
+        .map(|slot| Place { slot, value: None, is_new: shadow.slot(slot).defined == now })
+        .collect();
+    for (slot, value) in map.slotted() {
+        places[slot as usize].value = Some(value);
+    }
+    places
+}
+
+impl<K: Key, S> ViewedShadow<K, S> {
+    /// Writes all that is in view, in place of what the reader has.
+    fn write_all<V: State<Shadow = S>>(&self, lens: Lens, out: &mut Vec<u8>) -> bool {
+        out.push(ALL);
+        let inside = Lens { since: 0, ..lens.in_view() };
+        let mut slots = Slots::default();
+        let mut put = |slot, key: &K, at: &u32| {
+            slots.put(slot, out);
+            key.encode(out);
+            self.write_value::<V>(key, *at, inside, out);
+        };
+        if let Some(eye) = self.eyes.get(&lens.viewer) {
+            if lens.fresh {
+                for (place, (key, at)) in eye.seen.entries_by_key().enumerate() {
+                    put(place as u32, key, at);
+                }
+            } else {
+                eye.seen.entries().for_each(|(slot, key, at)| put(slot, key, at));
+            }
+        }
+        out.push(0);
+        true
+    }
+
+    fn write_value<V: State<Shadow = S>>(&self, key: &K, at: u32, lens: Lens, out: &mut Vec<u8>) {
+        if let Some((_, value)) = &self.map.slot(at).entry {
+            V::write_full(value, lens.under(key.player()), out);
+        }
+    }
+
+    fn json_value<V: State<Shadow = S>>(&self, key: &K, at: u32, lens: Lens, out: &mut Vec<u8>) {
+        if let Some((_, value)) = &self.map.slot(at).entry {
+            V::json_full(value, Lens { since: 0, ..lens.under(key.player()) }, out);
+        }
+    }
+
+    /// The slots of entries that were touched, and those that were vacated.
+    fn places<'a, V>(&self, map: &'a Map<K, V>, touched: &Touches, now: u64) -> Vec<Place<'a, V>> {
+        let Touches::Places(touched) = touched else { return all_places(&self.map, map, now) };
+        let mut places = Vec::with_capacity(touched.len());
+        for &place in touched {
+            // A slot is looked at once: an entry that went in the place of which another came is met there.
+            if let Some((slot, value)) = map.slotted_at(place) {
+                places.push(Place { slot, value: Some(value), is_new: self.map.slot(slot).defined == now });
+            }
+        }
+        if self.recent_at == now {
+            let vacated = self.recent.iter().filter(|slot| self.map.slot(**slot).entry.is_none());
+            places.extend(vacated.map(|&slot| Place { slot, value: None, is_new: true }));
+        }
+        places
+    }
+}
+
+impl<K: Key> Eye<K> {
+    fn new() -> Self {
+        Self { seen: MapShadow::new(0, Stamps::default()), slots: Vec::new() }
+    }
+
+    /// Looks at some places again; says whether anything came into view or left it.
+    fn look<V, S>(
+        &mut self,
+        map: &MapShadow<K, S>,
+        places: &[Place<'_, V>],
+        sees: impl Fn(&V) -> bool,
+        now: u64,
+    ) -> bool {
+        self.slots.resize(map.slots_len() as usize, 0);
+        let mut left = false;
+        let mut entered: Vec<(&K, u32)> = Vec::new();
+        for &Place { slot, value, is_new } in places {
+            let seen = self.slots[slot as usize];
+            let sees = value.is_some_and(&sees);
+            if seen != 0 && (is_new || !sees) {
+                self.seen.vacate(seen - 1, now);
+                self.slots[slot as usize] = 0;
+                left = true;
+            }
+            if sees
+                && self.slots[slot as usize] == 0
+                && let Some((key, _)) = &map.slot(slot).entry
+            {
+                entered.push((key, slot));
+            }
+        }
+        // In the order of keys, so that slots follow from what is seen alone.
+        entered.sort_unstable();
+        entered.dedup();
+        for &(key, slot) in &entered {
+            self.slots[slot as usize] = 1 + self.seen.define(key.clone(), slot, Stamps::default(), now);
+        }
+        left || !entered.is_empty()
+    }
+
+    /// Sees nothing any more.
+    fn close(&mut self, now: u64) -> bool {
+        let mut any = false;
+        for seen in self.slots.drain(..).filter(|seen| *seen != 0) {
+            self.seen.vacate(seen - 1, now);
+            any = true;
+        }
+        any
+    }
+
+    /// The entry in a slot of the viewer's, if it changed since.
+    fn changed_entry<'a, S>(
+        &'a self,
+        shadow: &'a ViewedShadow<K, S>,
+        slot: u32,
+        lens: Lens,
+    ) -> Option<(&'a K, u32, &'a S, Lens)> {
+        let (_, at) = self.seen.slot(slot).entry.as_ref()?;
+        let place = shadow.map.slot(*at);
+        let (key, value) = place.entry.as_ref()?;
+        let lens = lens.under(key.player());
+        place.stamps.after(lens).then_some((key, *at, value, lens))
+    }
+
+    /// The viewer's slots of entries that were in view and may have changed since, in order.
+    fn changed<S>(&self, shadow: &ViewedShadow<K, S>, lens: Lens) -> Vec<u32> {
+        let slot = |&at: &u32| {
+            let slot = self.slots.get(at as usize)?.checked_sub(1)?;
+            (self.seen.slot(slot).defined <= lens.since).then_some(slot)
+        };
+        let mut slots: Vec<u32> = if lens.since >= shadow.before && lens.since < shadow.recent_at {
+            shadow.recent.iter().filter_map(slot).collect()
+        } else {
+            shadow.map.changed_since(lens.since).iter().filter_map(slot).collect()
+        };
+        slots.sort_unstable();
+        slots
+    }
+}

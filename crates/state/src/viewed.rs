@@ -1,0 +1,229 @@
+//! What a function says who sees: `#[sync(view = function, viewer = map)]`.
+//!
+//! The function is given a value and the viewer's entry in a map keyed by player. It is asked again only where the value or that
+//! entry was touched; what came of it is kept for each viewer, with the versions at which things came into view and left it. So a
+//! patch from any version can tell *entered*, *left* and *changed* apart, and slots and tombstones belong to the one viewer.
+
+use std::collections::BTreeMap;
+
+use playfield_wire::DecodeError;
+use playfield_wire::reader::Reader;
+use serde_json::Value;
+
+use crate::lens::{Changed, Lens, Sight, Stamps, Step};
+use crate::map::Touches;
+use crate::ops::Ops;
+use crate::state::differs;
+use crate::{Key, Map, Part, PlayerId, State};
+
+/// A field that a function says who sees. The macro names the form: each entry by itself ([`ByEntry`](crate::map::ByEntry)) or
+/// the value as a whole ([`AsWhole`]).
+pub trait Viewed {
+    /// The field's type.
+    type Of: State;
+    /// What the function is given of it.
+    type Item;
+    /// What was last synced of it, and who sees what.
+    type Shadow: 'static;
+
+    /// Makes a shadow of it as it is. Nobody sees anything yet: [`look`](Self::look) says who does.
+    fn bind(value: &mut Self::Of, now: u64) -> Self::Shadow;
+
+    /// What was touched since the last sync.
+    fn touches(value: &Self::Of, shadow: &Self::Shadow, step: Step) -> Touches;
+
+    /// Brings what was last synced up to date.
+    fn diff(value: &mut Self::Of, shadow: &mut Self::Shadow, step: Step) -> Changed;
+
+    /// Brings up to date who sees what, after `diff`. `touched` and `moved` say where to look: in the value, and among viewers.
+    fn look<P: Key, A>(
+        value: &Self::Of,
+        shadow: &mut Self::Shadow,
+        touched: &Touches,
+        viewers: &Map<P, A>,
+        moved: &Touches,
+        sees: impl Fn(&Self::Item, &A) -> bool,
+        now: u64,
+    ) -> Changed;
+
+    /// When it last changed.
+    fn stamps(shadow: &Self::Shadow) -> Stamps;
+
+    /// As [`State::write_owner_patch`], for who sees something of it.
+    fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
+
+    /// Reads what [`write_patch`](Self::write_patch) wrote.
+    ///
+    /// # Errors
+    /// As [`State::read_patch`].
+    fn read_patch(value: &mut Self::Of, reader: &mut Reader<'_>) -> Result<(), DecodeError>;
+
+    /// As [`State::json_owner_full`].
+    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
+
+    /// As [`State::json_owner_patch`].
+    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>);
+
+    /// As [`State::owner_view`]; `sees` is of the viewer who looks.
+    fn view(value: &Self::Of, sight: Sight, sees: impl Fn(&Self::Item) -> bool) -> Option<Value>;
+}
+
+/// Any value but a map: it is seen as a whole, or not at all.
+pub struct AsWhole<T>(std::marker::PhantomData<T>);
+
+/// The shadow of [`AsWhole`].
+pub struct WholeShadow<S> {
+    value: S,
+    stamps: Stamps,
+    eyes: BTreeMap<PlayerId, Eye>,
+}
+
+/// Whether a viewer sees it, and since when.
+struct Eye {
+    sees: bool,
+    since: u64,
+}
+
+const LEFT: u8 = 0;
+const ENTERED: u8 = 1;
+const CHANGED: u8 = 2;
+/// It changed, and is sent whole.
+const REPLACED: u8 = 3;
+
+/// What it came to, for one viewer.
+enum Came {
+    Nothing,
+    Left,
+    Entered,
+    Changed,
+}
+
+impl<S> WholeShadow<S> {
+    fn came<T: State<Shadow = S>>(&self, lens: Lens) -> Came {
+        let (sees, since) = self.eyes.get(&lens.viewer).map_or((false, 0), |eye| (eye.sees, eye.since));
+        // Of what is long ago it is said how it is now, whether or not it was so before.
+        let turned = since > lens.since || lens.stale;
+        match (lens.part, sees) {
+            (Part::Shared, _) => Came::Nothing,
+            (_, true) if turned => Came::Entered,
+            (_, true) if differs::<T>(&self.value, lens.in_view()) => Came::Changed,
+            (_, false) if turned && lens.since > 0 => Came::Left,
+            _ => Came::Nothing,
+        }
+    }
+}
+
+impl<T: State + Default> Viewed for AsWhole<T> {
+    type Of = T;
+    type Item = T;
+    type Shadow = WholeShadow<T::Shadow>;
+
+    fn bind(value: &mut T, now: u64) -> Self::Shadow {
+        WholeShadow { value: value.bind(now), stamps: Stamps::new(now, true), eyes: BTreeMap::new() }
+    }
+
+    fn touches(_: &T, _: &Self::Shadow, _: Step) -> Touches {
+        Touches::All
+    }
+
+    fn diff(value: &mut T, shadow: &mut Self::Shadow, step: Step) -> Changed {
+        let changed = value.diff(&mut shadow.value, step).to_owner();
+        shadow.stamps.note(changed, step.now);
+        changed
+    }
+
+    fn look<P: Key, A>(
+        value: &T,
+        shadow: &mut Self::Shadow,
+        _: &Touches,
+        viewers: &Map<P, A>,
+        _: &Touches,
+        sees: impl Fn(&T, &A) -> bool,
+        now: u64,
+    ) -> Changed {
+        let mut changed = Changed::NO;
+        let mut turn = |eye: &mut Eye, sees: bool| {
+            if eye.sees != sees {
+                *eye = Eye { sees, since: now };
+                changed = Changed { shared: false, owned: true };
+            }
+        };
+        for (player, viewer) in viewers.iter() {
+            let Some(player) = player.player() else { continue };
+            let eye = shadow.eyes.entry(player).or_insert(Eye { sees: false, since: 0 });
+            turn(eye, sees(value, viewer));
+        }
+        shadow.eyes.retain(|player, eye| {
+            let is_there = P::of_player(*player).is_some_and(|key| viewers.contains_key(&key));
+            if !is_there {
+                turn(eye, false);
+            }
+            is_there || !Lens::forgotten(eye.since, now)
+        });
+        shadow.stamps.note(changed, now);
+        changed
+    }
+
+    fn stamps(shadow: &Self::Shadow) -> Stamps {
+        shadow.stamps
+    }
+
+    fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        match shadow.came::<T>(lens) {
+            Came::Nothing => return false,
+            Came::Left => out.push(LEFT),
+            Came::Entered => {
+                out.push(ENTERED);
+                T::write_full(&shadow.value, lens.in_view(), out);
+            }
+            Came::Changed if T::PLAIN => {
+                out.push(CHANGED);
+                return T::write_patch(&shadow.value, lens.in_view(), out);
+            }
+            Came::Changed => {
+                out.push(REPLACED);
+                T::write_full(&shadow.value, lens.in_view(), out);
+            }
+        }
+        true
+    }
+
+    fn read_patch(value: &mut T, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let at = reader.offset();
+        match reader.u8()? {
+            LEFT => *value = T::default(),
+            ENTERED | REPLACED => *value = T::read_full(reader, Part::All)?,
+            CHANGED => value.read_patch(reader, Part::All)?,
+            other => {
+                return Err(DecodeError::new(
+                    at,
+                    format!("what comes into view begins with 0 to 3, {other} came"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        let sees = lens.part != Part::Shared && shadow.eyes.get(&lens.viewer).is_some_and(|eye| eye.sees);
+        if sees {
+            T::json_full(&shadow.value, lens.in_view(), out);
+        }
+        sees
+    }
+
+    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+        match shadow.came::<T>(lens) {
+            Came::Nothing => {}
+            Came::Left => ops.remove(),
+            Came::Changed if T::PLAIN => T::json_patch(&shadow.value, lens.in_view(), ops),
+            Came::Entered | Came::Changed => {
+                ops.set(|out| T::json_full(&shadow.value, lens.in_view(), out));
+            }
+        }
+    }
+
+    fn view(value: &T, sight: Sight, sees: impl Fn(&T) -> bool) -> Option<Value> {
+        sees(value).then(|| value.view(sight))
+    }
+}
