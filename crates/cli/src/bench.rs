@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
-use playfield_bench::sync::{self, CARDS_MAX, Case, PLAYERS_MAX};
+use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
 use playfield_state::{Format, Tracking};
 
 use crate::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
@@ -31,7 +31,7 @@ another; and, in the same run, the floor: the same writes and nothing else.
 const ALL: &[Opt] = &[Opt { name: "json", value: "", help: "JSON objects instead of tables" }];
 
 const SYNC: &[Opt] = &[
-    Opt { name: "workload", value: "NAME", help: "swift (default) or colyseus" },
+    Opt { name: "workload", value: "NAME", help: "swift (default), colyseus, entities or windows" },
     Opt { name: "players", value: "N", help: "players in the room (default 30)" },
     Opt { name: "cards", value: "N", help: "cards in each hand (default 10)" },
     Opt {
@@ -40,6 +40,9 @@ const SYNC: &[Opt] = &[
         help: "A: the round and some hands change; B: every player's public state too (default)",
     },
     Opt { name: "hands", value: "FRACTION", help: "hands in which a card changes (default 0.2)" },
+    Opt { name: "entities", value: "N", help: "entities or windows: how many there are (default 10000)" },
+    Opt { name: "changed", value: "N", help: "how many of them move in a step (default 100)" },
+    Opt { name: "moving", value: "N", help: "how many players move in a step (default 1)" },
     Opt { name: "format", value: "NAME", help: "packed (default) or json" },
     Opt { name: "tracking", value: "on|off", help: "compare only what was touched (default on)" },
     Opt { name: "json", value: "", help: "one JSON object a case instead of a table" },
@@ -116,6 +119,9 @@ fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
             Long("cards") => case.cards = within(parser, "cards", 1..=CARDS_MAX)?,
             Long("scenario") => case.scenario = value(parser, "scenario")?,
             Long("hands") => case.hands = within(parser, "hands", 0.0..=1.0)?,
+            Long("entities") => case.entities = within(parser, "entities", 1..=ENTITIES_MAX)?,
+            Long("changed") => case.changed = within(parser, "changed", 0..=ENTITIES_MAX)?,
+            Long("moving") => case.moving = within(parser, "moving", 0..=PLAYERS_MAX)?,
             Long("format") => {
                 case.format =
                     one_of(parser, "format", &[("packed", Format::Packed), ("json", Format::Json)])?;

@@ -12,6 +12,9 @@ pub const PLAYERS_MAX: u64 = 10_000;
 /// The most cards in a hand.
 pub const CARDS_MAX: u32 = 1_000;
 
+/// The most entities on a plane.
+pub const ENTITIES_MAX: u32 = 1_000_000;
+
 /// One workload of one size.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -25,6 +28,12 @@ pub struct Case {
     pub scenario: Scenario,
     /// The fraction of hands in which a card changes, from 0 to 1; at least one hand always does.
     pub hands: f64,
+    /// How many entities there are, from 1 to [`ENTITIES_MAX`], in a workload of entities.
+    pub entities: u32,
+    /// How many of them move in a step.
+    pub changed: u32,
+    /// How many players move in a step, in a workload of entities.
+    pub moving: u64,
     /// The format of all messages.
     pub format: Format,
     /// Whether only what was touched is compared.
@@ -38,6 +47,10 @@ pub enum Which {
     Swift,
     /// [`Colyseus`](crate::workloads::colyseus::Colyseus).
     Colyseus,
+    /// [`Entities`](crate::workloads::entities::Entities) that everyone sees.
+    Entities,
+    /// Entities that are seen by those whose window they are in.
+    Windows,
 }
 
 /// What changes in a step.
@@ -57,6 +70,9 @@ impl Default for Case {
             cards: 10,
             scenario: Scenario::B,
             hands: 0.2,
+            entities: 10_000,
+            changed: 100,
+            moving: 1,
             format: Format::Packed,
             tracking: Tracking::On,
         }
@@ -75,6 +91,9 @@ impl Case {
                 format!("--cards={}", self.cards),
                 format!("--scenario={}", self.scenario.name()),
                 format!("--hands={}", self.hands),
+                format!("--entities={}", self.entities),
+                format!("--changed={}", self.changed),
+                format!("--moving={}", self.moving),
                 format!("--format={}", self.format),
                 format!("--tracking={}", tracking_name(self.tracking)),
             ])
@@ -83,15 +102,21 @@ impl Case {
 
     /// Begins the case's record.
     pub(super) fn record(&self) -> Record {
-        Record::new()
+        let record = Record::new()
             .with("suite", "sync")
             .with("workload", self.which.name())
-            .with("scenario", self.scenario.name())
-            .with("players", self.players)
-            .with("cards", self.cards)
-            .with("hands", self.hands)
-            .with("format", self.format.name())
-            .with("tracking", tracking_name(self.tracking))
+            .with("players", self.players);
+        let record = match self.which {
+            Which::Swift | Which::Colyseus => record
+                .with("scenario", self.scenario.name())
+                .with("cards", self.cards)
+                .with("hands", self.hands),
+            Which::Entities | Which::Windows => record
+                .with("entities", self.entities)
+                .with("changed", self.changed)
+                .with("moving", self.moving),
+        };
+        record.with("format", self.format.name()).with("tracking", tracking_name(self.tracking))
     }
 }
 
@@ -107,6 +132,14 @@ pub(super) fn standard() -> Vec<Case> {
             }
         }
     }
+    for (which, entities, moving) in [
+        (Which::Entities, 1_000, 1),
+        (Which::Entities, 10_000, 1),
+        (Which::Windows, 10_000, 1),
+        (Which::Windows, 10_000, 100),
+    ] {
+        cases.push(Case { which, players: 100, entities, moving, ..Case::default() });
+    }
     for scenario in [Scenario::A, Scenario::B] {
         cases.push(Case { scenario, tracking: Tracking::Off, ..Case::default() });
         cases.push(Case { scenario, format: Format::Json, ..Case::default() });
@@ -115,10 +148,21 @@ pub(super) fn standard() -> Vec<Case> {
 }
 
 impl Which {
+    /// How often the sequence is restarted, where a small workload restarts it `sequences` times: thousands of entities in the copies
+    /// of a hundred players take long to compare.
+    pub(super) fn sequences(self, sequences: u32) -> u32 {
+        match self {
+            Self::Swift | Self::Colyseus => sequences,
+            Self::Entities | Self::Windows => sequences.div_ceil(100),
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Swift => "swift",
             Self::Colyseus => "colyseus",
+            Self::Entities => "entities",
+            Self::Windows => "windows",
         }
     }
 }
@@ -127,10 +171,10 @@ impl FromStr for Which {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        [Self::Swift, Self::Colyseus]
+        [Self::Swift, Self::Colyseus, Self::Entities, Self::Windows]
             .into_iter()
             .find(|which| which.name() == name)
-            .ok_or_else(|| format!("there is no workload {name:?}: swift or colyseus"))
+            .ok_or_else(|| format!("there is no workload {name:?}: swift, colyseus, entities or windows"))
     }
 }
 

@@ -7,7 +7,7 @@ mod run;
 
 use std::io::{self, Write};
 
-pub use case::{CARDS_MAX, Case, PLAYERS_MAX, Scenario, Which};
+pub use case::{CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX, Scenario, Which};
 
 use crate::table::{Column, Table};
 use crate::{Machine, child};
@@ -48,6 +48,8 @@ const COLUMNS: &[Column] = &[
     ("scenario", "scenario"),
     ("players", "players"),
     ("hands", "hands"),
+    ("entities", "entities"),
+    ("moving", "moving"),
     ("format", "format"),
     ("tracking", "tracking"),
     ("sync us", "sync_us_mean"),

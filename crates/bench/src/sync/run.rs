@@ -11,6 +11,7 @@ use crate::clock::thread_cpu;
 use crate::stats::Samples;
 use crate::workloads::Workload;
 use crate::workloads::colyseus::Colyseus;
+use crate::workloads::entities::{Entities, Open, Windowed};
 use crate::workloads::swift::Swift;
 
 /// Iterations that count for nothing, at the beginning of each sequence.
@@ -41,6 +42,7 @@ pub(super) struct Outcome {
 /// Measures a case over `sequences` restarts, by the wall clock sync by sync, and again by the processor's clock.
 pub(super) fn measure(case: &Case, sequences: u32, corrupt_one: bool) -> Outcome {
     let all_players = case.scenario == Scenario::B;
+    let sequences = case.which.sequences(sequences);
     match case.which {
         Which::Swift => {
             let workload = Swift::new(case.players, case.cards, all_players, case.hands);
@@ -48,6 +50,14 @@ pub(super) fn measure(case: &Case, sequences: u32, corrupt_one: bool) -> Outcome
         }
         Which::Colyseus => {
             let workload = Colyseus::new(case.players, 0, case.cards, all_players, case.hands);
+            measure_workload(&workload, case, sequences, corrupt_one)
+        }
+        Which::Entities => {
+            let workload = Entities::<Open>::new(case.players, case.entities, case.changed, case.moving);
+            measure_workload(&workload, case, sequences, corrupt_one)
+        }
+        Which::Windows => {
+            let workload = Entities::<Windowed>::new(case.players, case.entities, case.changed, case.moving);
             measure_workload(&workload, case, sequences, corrupt_one)
         }
     }
@@ -140,7 +150,14 @@ impl Outcome {
 
     pub(super) fn report(&self, case: &Case) -> Record {
         let sync = Samples::new(self.sync_us.clone());
-        case.record()
+        let record = match case.which {
+            Which::Windows => {
+                let pairs = case.players * u64::from(case.changed);
+                case.record().measured("ns_per_player_and_change", 1e3 * sync.mean() / pairs as f64)
+            }
+            _ => case.record(),
+        };
+        record
             .measured("sync_us_mean", sync.mean())
             .measured("sync_us_p50", sync.percentile(50.0))
             .measured("sync_us_p99", sync.percentile(99.0))

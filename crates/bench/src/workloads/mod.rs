@@ -5,6 +5,7 @@
 //! like a fault on the way. The model also says what the steps cost without an engine.
 
 pub mod colyseus;
+pub mod entities;
 pub mod swift;
 
 use std::collections::BTreeMap;

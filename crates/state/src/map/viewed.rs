@@ -372,6 +372,9 @@ impl<K: Key> Eye<K> {
 
     /// The viewer's slots of entries that were in view and may have changed since, in order.
     fn changed<S>(&self, shadow: &ViewedShadow<K, S>, lens: Lens) -> Vec<u32> {
+        if lens.since == 0 {
+            return Vec::new(); // all of it came
+        }
         let slot = |&at: &u32| {
             let slot = self.slots.get(at as usize)?.checked_sub(1)?;
             (self.seen.slot(slot).defined <= lens.since).then_some(slot)

@@ -1,0 +1,258 @@
+//! Many entities on a plane, of which a few move in each step: seen by everyone, or by those whose window they are in.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use playfield_state::{Map, PlayerId, State};
+use serde_json::{Value, json};
+
+use super::{Workload, same_map};
+
+/// The plane is as wide and as high as this, and comes round at its edges.
+const PLANE: i32 = 1_000;
+
+/// How far a player sees to either side, and up and down.
+const WINDOW: i32 = 25;
+
+/// The workload's size.
+#[derive(Clone, Debug)]
+pub struct Entities<S> {
+    players: u64,
+    entities: u32,
+    /// How many entities move in each step.
+    changed: u32,
+    /// How many players move in each step.
+    moving: u64,
+    of: PhantomData<fn() -> S>,
+}
+
+/// What is kept in step: the same data, seen in one way or the other.
+pub trait Plane: State + Default {
+    /// Whether a player sees an entity.
+    fn sees(avatar: Spot, entity: Spot) -> bool;
+
+    /// The players, and the entities.
+    fn parts(&self) -> (&Map<PlayerId, Avatar>, &Map<u32, Entity>);
+
+    /// The same, to change them.
+    fn parts_mut(&mut self) -> (&mut Map<PlayerId, Avatar>, &mut Map<u32, Entity>);
+}
+
+/// Everyone sees everything.
+#[derive(State, Default)]
+pub struct Open {
+    avatars: Map<PlayerId, Avatar>,
+    entities: Map<u32, Entity>,
+}
+
+/// Players see the entities in their windows.
+#[derive(State, Default)]
+pub struct Windowed {
+    avatars: Map<PlayerId, Avatar>,
+    #[sync(view = in_window, viewer = avatars)]
+    entities: Map<u32, Entity>,
+}
+
+/// A player on the plane.
+#[derive(State, Default)]
+pub struct Avatar {
+    x: i32,
+    y: i32,
+}
+
+/// One of many.
+#[derive(State, Default)]
+pub struct Entity {
+    x: i32,
+    y: i32,
+    kind: u8,
+    hp: u16,
+}
+
+/// Where something is.
+pub type Spot = (i32, i32);
+
+fn in_window(entity: &Entity, avatar: &Avatar) -> bool {
+    near((avatar.x, avatar.y), (entity.x, entity.y))
+}
+
+fn near(avatar: Spot, entity: Spot) -> bool {
+    (avatar.0 - entity.0).abs() <= WINDOW && (avatar.1 - entity.1).abs() <= WINDOW
+}
+
+impl Plane for Open {
+    fn sees(_: Spot, _: Spot) -> bool {
+        true
+    }
+    fn parts(&self) -> (&Map<PlayerId, Avatar>, &Map<u32, Entity>) {
+        (&self.avatars, &self.entities)
+    }
+    fn parts_mut(&mut self) -> (&mut Map<PlayerId, Avatar>, &mut Map<u32, Entity>) {
+        (&mut self.avatars, &mut self.entities)
+    }
+}
+
+impl Plane for Windowed {
+    fn sees(avatar: Spot, entity: Spot) -> bool {
+        near(avatar, entity)
+    }
+    fn parts(&self) -> (&Map<PlayerId, Avatar>, &Map<u32, Entity>) {
+        (&self.avatars, &self.entities)
+    }
+    fn parts_mut(&mut self) -> (&mut Map<PlayerId, Avatar>, &mut Map<u32, Entity>) {
+        (&mut self.avatars, &mut self.entities)
+    }
+}
+
+/// The same, plain.
+#[derive(Debug)]
+pub struct Model {
+    avatars: BTreeMap<PlayerId, Spot>,
+    entities: BTreeMap<u32, Spot>,
+}
+
+impl<S> Entities<S> {
+    /// `players` on a plane with `entities`, of which `changed` move in each step, and of the players `moving`.
+    pub fn new(players: u64, entities: u32, changed: u32, moving: u64) -> Self {
+        Self {
+            players,
+            entities,
+            changed: changed.min(entities),
+            moving: moving.min(players),
+            of: PhantomData,
+        }
+    }
+
+    fn ids(&self) -> impl Iterator<Item = PlayerId> + use<S> {
+        (1..=self.players).map(PlayerId)
+    }
+
+    /// The entities that move in a step: others each time, until all have.
+    fn entities_of(&self, iteration: u64) -> impl Iterator<Item = u32> + use<S> {
+        let (all, first) = (u64::from(self.entities), iteration * u64::from(self.changed));
+        (0..u64::from(self.changed)).map(move |place| ((first + place) * 7_919 % all) as u32)
+    }
+
+    fn players_of(&self, iteration: u64) -> impl Iterator<Item = PlayerId> + use<S> {
+        let (all, first) = (self.players, iteration * self.moving);
+        (0..self.moving).map(move |place| PlayerId(1 + (first + place) % all))
+    }
+}
+
+/// Where something is at first: spread over the plane.
+fn start(number: u64) -> Spot {
+    let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((spread >> 20) as i32 & 0x7fff_ffff, (spread >> 44) as i32)
+}
+
+fn on_plane((x, y): Spot) -> Spot {
+    (x.rem_euclid(PLANE), y.rem_euclid(PLANE))
+}
+
+fn moved(spot: Spot, by: Spot) -> Spot {
+    on_plane((spot.0 + by.0, spot.1 + by.1))
+}
+
+/// A step goes this way, the next one another.
+fn way(iteration: u64, number: u64) -> Spot {
+    (
+        [3, -2, 5, -4][((iteration + number) % 4) as usize],
+        [-1, 4, -3, 2][((iteration / 4 + number) % 4) as usize],
+    )
+}
+
+fn kind(entity: u32) -> u8 {
+    (entity % 8) as u8
+}
+
+fn hp(entity: u32) -> u16 {
+    (100 + entity % 50) as u16
+}
+
+impl<S: Plane> Workload for Entities<S> {
+    type State = S;
+    type Model = Model;
+
+    fn players(&self) -> Vec<PlayerId> {
+        self.ids().collect()
+    }
+
+    fn state(&self) -> S {
+        let mut state = S::default();
+        let (avatars, entities) = state.parts_mut();
+        for id in self.ids() {
+            let (x, y) = on_plane(start(id.0 + 1_000_000));
+            avatars.insert(id, Avatar { x, y });
+        }
+        for number in 0..self.entities {
+            let (x, y) = on_plane(start(number.into()));
+            entities.insert(number, Entity { x, y, kind: kind(number), hp: hp(number) });
+        }
+        state
+    }
+
+    fn model(&self) -> Model {
+        Model {
+            avatars: self.ids().map(|id| (id, on_plane(start(id.0 + 1_000_000)))).collect(),
+            entities: (0..self.entities).map(|number| (number, on_plane(start(number.into())))).collect(),
+        }
+    }
+
+    fn step(&self, state: &mut S, iteration: u64) {
+        let (avatars, entities) = state.parts_mut();
+        for id in self.players_of(iteration) {
+            if let Some(avatar) = avatars.get_mut(&id) {
+                (avatar.x, avatar.y) = moved((avatar.x, avatar.y), way(iteration, id.0));
+            }
+        }
+        for number in self.entities_of(iteration) {
+            if let Some(entity) = entities.get_mut(&number) {
+                (entity.x, entity.y) = moved((entity.x, entity.y), way(iteration, number.into()));
+            }
+        }
+    }
+
+    fn step_model(&self, model: &mut Model, iteration: u64) {
+        for id in self.players_of(iteration) {
+            if let Some(spot) = model.avatars.get_mut(&id) {
+                *spot = moved(*spot, way(iteration, id.0));
+            }
+        }
+        for number in self.entities_of(iteration) {
+            if let Some(spot) = model.entities.get_mut(&number) {
+                *spot = moved(*spot, way(iteration, number.into()));
+            }
+        }
+    }
+
+    fn matches_shared(&self, copy: &S, model: &Model) -> bool {
+        same_map(copy.parts().0, &model.avatars, |avatar, spot| (avatar.x, avatar.y) == *spot)
+    }
+
+    fn matches_own(&self, copy: &S, model: &Model, viewer: PlayerId) -> bool {
+        let Some(avatar) = model.avatars.get(&viewer) else { return false };
+        let mut seen = model.entities.iter().filter(|(_, spot)| S::sees(*avatar, **spot));
+        let same = copy.parts().1.iter().all(|(number, entity)| {
+            seen.next() == Some((number, &(entity.x, entity.y)))
+                && (entity.kind, entity.hp) == (kind(*number), hp(*number))
+        });
+        same && seen.next().is_none()
+    }
+
+    fn shared_json(&self, model: &Model) -> serde_json::Map<String, Value> {
+        let avatar = |(id, (x, y)): (&PlayerId, &Spot)| (id.to_string(), json!({"x": x, "y": y}));
+        let avatars: serde_json::Map<String, Value> = model.avatars.iter().map(avatar).collect();
+        [("avatars".to_owned(), avatars.into())].into_iter().collect()
+    }
+
+    fn own_json(&self, model: &Model, viewer: PlayerId) -> (&'static str, Value) {
+        let avatar = model.avatars.get(&viewer);
+        let sees = |spot: Spot| avatar.is_some_and(|avatar| S::sees(*avatar, spot));
+        let seen = model.entities.iter().filter(|(_, spot)| sees(**spot));
+        let entity = |(number, (x, y)): (&u32, &Spot)| {
+            let entity = json!({"x": x, "y": y, "kind": kind(*number), "hp": hp(*number)});
+            (number.to_string(), entity)
+        };
+        ("entities", Value::Object(seen.map(entity).collect()))
+    }
+}
