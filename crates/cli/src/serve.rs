@@ -3,11 +3,15 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lexopt::Arg::{Long, Short};
 use playfield_server::{Config, Server, settings};
 
 use crate::options::{Failure, Usage, unknown_among};
+
+/// The exit status of a program that a second signal has ended.
+const INTERRUPTED: i32 = 130;
 
 /// The variable that names the file of settings. It is not a setting itself.
 const CONFIG_VARIABLE: &str = "PLAYFIELD_CONFIG";
@@ -46,11 +50,18 @@ pub(crate) fn run(
     crate::reports::to_standard_error();
     let running = make(config).start()?;
     let stopper = running.stopper();
-    ctrlc::set_handler(move || stopper.stop()).map_err(io::Error::other)?;
+    let told = AtomicBool::new(false);
+    let stop = move || if told.swap(true, Ordering::Relaxed) { exit_at_once() } else { stopper.stop() };
+    ctrlc::set_handler(stop).map_err(io::Error::other)?;
     writeln!(out, "listening on {}", running.local_addr())?;
     out.flush()?;
     running.wait();
     Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "who asks twice does not want to wait for goodbyes")]
+fn exit_at_once() {
+    std::process::exit(INTERRUPTED);
 }
 
 /// What the arguments say.
@@ -86,6 +97,9 @@ impl Flags {
         let (mut file, mut settings) = (self.file, Vec::new());
         for (name, value) in variables {
             if name == CONFIG_VARIABLE {
+                if value.is_empty() {
+                    return Err(Usage(format!("{CONFIG_VARIABLE} is empty: unset it, or name a file")).into());
+                }
                 file.get_or_insert(value);
             } else {
                 settings.push((name, value.to_string_lossy().into_owned()));

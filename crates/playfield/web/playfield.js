@@ -29,13 +29,25 @@ export function join(roomType, name, on = {}) {
   const room = { state: null, player: null, version: 0, number: null, bytes: 0, patches: 0, left: false };
   let requests = 0;
 
-  const put = (message) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
-  room.send = (message, payload) => put({ type: "send", room: room.number, message, payload });
+  const put = (message) => {
+    const open = socket.readyState === WebSocket.OPEN;
+    if (open) socket.send(JSON.stringify(message));
+    return open;
+  };
+  const abandon = (why) => {
+    for (const { reject } of waiting.values()) reject(new Error(why));
+    waiting.clear();
+  };
+  /** Whether it was sent: not before the room is joined, nor after the connection is gone. */
+  room.send = (message, payload) =>
+    room.number !== null && put({ type: "send", room: room.number, message, payload });
+  /** A promise of the reply. It is rejected with the server's reason, or because there is no connection. */
   room.request = (message, payload) =>
     new Promise((resolve, reject) => {
+      if (room.number === null) return reject(new Error("not in the room yet"));
       const request = ++requests;
+      if (!put({ type: "request", room: room.number, request, message, payload })) return reject(new Error("not connected"));
       waiting.set(request, { resolve, reject });
-      put({ type: "request", room: room.number, request, message, payload });
     });
   room.close = () => socket.close();
 
@@ -60,7 +72,11 @@ export function join(roomType, name, on = {}) {
       on.status?.(message.text);
     },
     ping: (message) => put({ type: "pong", nonce: message.nonce }),
-    left: (message) => on.status?.(message.text),
+    left: (message) => {
+      room.number = null;
+      abandon(message.text);
+      on.status?.(message.text);
+    },
     goodbye: (message) => {
       room.left = true;
       on.status?.(message.text);
@@ -76,6 +92,10 @@ export function join(roomType, name, on = {}) {
     handlers[message.type]?.(message);
     if (message.request !== undefined) waiting.delete(message.request);
   };
-  socket.onclose = () => room.left || on.status?.("disconnected");
+  socket.onclose = () => {
+    room.number = null;
+    abandon("disconnected");
+    if (!room.left) on.status?.("disconnected");
+  };
   return room;
 }

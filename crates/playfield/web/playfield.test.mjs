@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 const source = readFileSync(new URL("./playfield.js", import.meta.url), "utf8");
-const { apply } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+const { apply, join } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
 
 const applied = (state, ops) => (apply(state, ops), state);
 
@@ -32,4 +32,58 @@ test("__proto__ is a key like others", () => {
   const state = applied({ map: {} }, [[["map", "__proto__"], { hp: 1 }], [["map", "__proto__", "hp"], 2]]);
   assert.deepEqual(state, JSON.parse('{"map":{"__proto__":{"hp":2}}}'));
   assert.deepEqual(applied(state, [[["map", "__proto__"]]]), { map: {} });
+});
+
+/** A WebSocket that the test speaks for. */
+class Socket {
+  static OPEN = 1;
+  readyState = 0;
+  sent = [];
+  constructor() {
+    Socket.last = this;
+  }
+  send(text) {
+    this.sent.push(JSON.parse(text));
+  }
+  open() {
+    this.readyState = 1;
+    this.onopen();
+  }
+  says(message) {
+    this.onmessage({ data: JSON.stringify(message) });
+  }
+  ends() {
+    this.readyState = 3;
+    this.onclose();
+  }
+}
+
+function connected() {
+  Object.assign(globalThis, { WebSocket: Socket, location: { protocol: "http:", host: "here" } });
+  const room = join("table", "Ann");
+  const socket = Socket.last;
+  socket.open();
+  socket.says({ type: "welcome" });
+  return { room, socket };
+}
+
+test("a request before the room is joined is refused, and nothing is sent", async () => {
+  const { room, socket } = connected();
+  await assert.rejects(room.request("Draw"), /not in the room yet/);
+  assert.equal(room.send("Wave"), false);
+  assert.deepEqual(socket.sent.map(({ type }) => type), ["hello", "join_or_create"]);
+});
+
+test("what is unanswered when the connection or the room ends is refused", async () => {
+  const { room, socket } = connected();
+  const joined = { type: "joined", request: 1, room: 1, player: 7, id: "a" };
+  socket.says(joined);
+  const one = room.request("Draw");
+  socket.says({ type: "left", room: 1, code: "kicked", text: "out with you" });
+  await assert.rejects(one, /out with you/);
+  socket.says({ ...joined, room: 2 });
+  const two = room.request("Draw");
+  socket.ends();
+  await assert.rejects(two, /disconnected/);
+  await assert.rejects(room.request("Draw"), /not in the room yet|not connected/);
 });

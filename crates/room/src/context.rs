@@ -248,10 +248,14 @@ impl<'a, R> Context<'a, R> {
     /// Starts work that waits: for a database, a web service, a file. What it ends with comes to the room by [`On`](crate::On).
     ///
     /// A panic in it closes the room. It goes on if the room ends, and what it ends with is dropped.
-    pub fn spawn<M: NoteOf<R>>(&mut self, work: impl Future<Output = M> + Send + 'static) {
-        let task = self.desk.number_or_panic();
+    ///
+    /// # Errors
+    /// `busy` when the node has as much such work under way as it may (`tasks_max`), `limit` past [`PENDING_MAX`].
+    pub fn spawn<M: NoteOf<R>>(&mut self, work: impl Future<Output = M> + Send + 'static) -> Result<()> {
+        let task = self.desk.number()?;
+        self.out.spawn(task, Box::pin(async move { Note::of(&work.await) }))?;
         self.desk.tasks.insert(task, M::NAME);
-        self.out.spawn(task, Box::pin(async move { Note::of(&work.await) }));
+        Ok(())
     }
 
     /// Queues work that computes, on a bounded pool of threads. What it ends with comes to the room by [`On`](crate::On).

@@ -100,7 +100,11 @@ impl<R: Room> RoomCore<R> {
         if self.live.is_none() {
             return false;
         }
-        self.nursery.empty(out);
+        if let Err(error) = self.nursery.empty(out) {
+            let text = format!("the background work that it began in `create` was refused: {}", error.text());
+            self.fail(&text, out);
+            return false;
+        }
         true
     }
 
@@ -171,7 +175,7 @@ impl<R: Room> RoomCore<R> {
     }
 
     fn fail(&mut self, text: &str, out: &mut dyn Outlet) {
-        log::error!("room {} panicked, and is closed: {text}", self.desk.id);
+        log::error!("room {} failed, and is closed: {text}", self.desk.id);
         self.end(&Error::new(ErrorCode::RoomFailed, "the room failed"), out);
     }
 

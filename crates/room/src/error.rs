@@ -2,10 +2,16 @@
 
 use std::fmt;
 
-use playfield_wire::ErrorCode;
+use playfield_wire::{ErrorCode, start};
 
 /// What a room's callbacks return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The longest text of an [`Error`], in bytes: what a client sent is quoted in some, and is not to come back in full.
+pub const ERROR_TEXT_BYTES_MAX: usize = 512;
+
+/// What stands for the rest.
+const ELLIPSIS: &str = "…";
 
 /// A refusal, as the player will read it: a code for programs, a text for people.
 ///
@@ -17,9 +23,14 @@ pub struct Error {
 }
 
 impl Error {
-    /// A refusal with the given code.
+    /// A refusal with the given code. A text past [`ERROR_TEXT_BYTES_MAX`] is cut off there.
     pub fn new(code: ErrorCode, text: impl Into<String>) -> Self {
-        Self { code, text: text.into() }
+        let mut text = text.into();
+        if text.len() > ERROR_TEXT_BYTES_MAX {
+            text.truncate(start(&text, ERROR_TEXT_BYTES_MAX - ELLIPSIS.len()).len());
+            text.push_str(ELLIPSIS);
+        }
+        Self { code, text }
     }
 
     /// A room's own code, from 1000 up; smaller ones are raised by 1000, since those below belong to the protocol.
@@ -55,5 +66,20 @@ impl From<&str> for Error {
 impl From<String> for Error {
     fn from(text: String) -> Self {
         Self::new(ErrorCode::Refused, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        for bytes in 505..520 {
+            let error =
+                Error::new(ErrorCode::Refused, format!("{}{}", "a".repeat(bytes % 2), "é".repeat(bytes / 2)));
+            assert_eq!(error.text().ends_with('…'), bytes > ERROR_TEXT_BYTES_MAX, "{bytes}");
+            assert!(error.text().len() <= ERROR_TEXT_BYTES_MAX);
+        }
     }
 }

@@ -22,7 +22,7 @@ mod timers;
 
 pub use any_room::{AnyRoom, Entrant, Facts, Mail, Note};
 pub use context::{Context, METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
-pub use error::{Error, Result};
+pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Message, MessageOf, NoteOf, Notes, On,
     Settings,

@@ -1,28 +1,35 @@
 //! What a room sends while it is created, before its host can take it.
 
 use crate::{Error, EventHeader, Job, Link, Mail, Outlet, Result, Task};
-use playfield_wire::ErrorCode;
 
 /// Keeps it until the host's first call. There are no players yet, so there is nothing for players to keep.
 #[derive(Default)]
 pub(crate) struct Nursery {
     tasks: Vec<(u64, Task)>,
+    jobs: Vec<(u64, Job)>,
     posts: Vec<(String, Mail)>,
 }
 
 impl Nursery {
     pub(crate) fn is_empty(&self) -> bool {
-        self.tasks.is_empty() && self.posts.is_empty()
+        self.tasks.is_empty() && self.jobs.is_empty() && self.posts.is_empty()
     }
 
     /// Hands everything on.
-    pub(crate) fn empty(&mut self, out: &mut dyn Outlet) {
-        for (task, work) in self.tasks.drain(..) {
-            out.spawn(task, work);
-        }
+    ///
+    /// # Errors
+    /// Background work that the host can't take; what came before it is handed on.
+    pub(crate) fn empty(&mut self, out: &mut dyn Outlet) -> Result<()> {
         for (to, mail) in self.posts.drain(..) {
             out.post(&to, mail);
         }
+        for (task, work) in self.tasks.drain(..) {
+            out.spawn(task, work)?;
+        }
+        for (task, job) in self.jobs.drain(..) {
+            out.compute(task, job)?;
+        }
+        Ok(())
     }
 }
 
@@ -32,15 +39,14 @@ impl Outlet for Nursery {
     fn event(&mut self, _: Link, _: EventHeader, _: &[u8]) {}
     fn removed(&mut self, _: Link, _: &Error) {}
 
-    fn spawn(&mut self, task: u64, work: Task) {
+    fn spawn(&mut self, task: u64, work: Task) -> Result<()> {
         self.tasks.push((task, work));
+        Ok(())
     }
 
-    fn compute(&mut self, _: u64, _: Job) -> Result<()> {
-        Err(Error::new(
-            ErrorCode::Busy,
-            "nothing can be computed aside while the room is created: set a timer and do it then",
-        ))
+    fn compute(&mut self, task: u64, job: Job) -> Result<()> {
+        self.jobs.push((task, job));
+        Ok(())
     }
 
     fn post(&mut self, to: &str, mail: Mail) {

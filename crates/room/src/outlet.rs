@@ -43,7 +43,10 @@ pub trait Outlet {
     fn removed(&mut self, link: Link, why: &Error);
 
     /// Starts background work. `task` comes back in [`Mail::Done`], or in [`Mail::Lost`] if the work panicked.
-    fn spawn(&mut self, task: u64, work: Task);
+    ///
+    /// # Errors
+    /// `busy` if no more may be under way.
+    fn spawn(&mut self, task: u64, work: Task) -> Result<(), Error>;
 
     /// Queues work on the bounded pool for computation.
     ///

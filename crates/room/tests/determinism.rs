@@ -122,7 +122,7 @@ impl Handle<Act> for Fair {
                 }
             }
             Act::Work(what) => {
-                cx.spawn(async move { Gong(what) });
+                cx.spawn(async move { Gong(what) })?;
                 cx.compute(move || Gong(what))?;
             }
             Act::Ask(what) => self.log.push(format!("asks {}", cx.ask("other", &Gong(what)).0)),

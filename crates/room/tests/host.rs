@@ -98,10 +98,9 @@ impl Room for Hall {
                 cx.emit(&Said(1));
                 cx.tell("a", &Rang(1));
                 cx.ask("b", &Rang(2));
-                cx.spawn(async { Rang(3) });
+                cx.spawn(async { Rang(3) })?;
                 cx.after(Duration::from_millis(10), Rang(4));
-                let busy = cx.compute(|| Rang(5)).unwrap_err();
-                return Ok(Self { log: [busy.code().to_string()].into_iter().collect() });
+                cx.compute(|| Rang(5))?;
             }
         }
         Ok(Self::default())
@@ -140,7 +139,11 @@ impl Handle<Do> for Hall {
                 cx.kick(player.id(), "too late");
             }
             Do::Compute => cx.compute(|| Rang(1))?,
-            Do::WorkUpTo(count) => (0..count).for_each(|_| cx.spawn(std::future::pending::<Rang>())),
+            Do::WorkUpTo(count) => {
+                for _ in 0..count {
+                    cx.spawn(std::future::pending::<Rang>())?;
+                }
+            }
             Do::Beat => drop(cx.every(Duration::from_millis(100), Rang(0))),
             Do::After(ms) => drop(cx.after(Duration::from_millis(ms.into()), Rang(ms))),
             Do::TimersUpTo(count) => {
@@ -238,13 +241,22 @@ fn what_a_room_starts_while_it_is_created_comes_out_at_the_first_call() {
     let out = host.out.take();
     assert!(matches!(
         &out[..],
-        [Output::Spawn { .. }, Output::Post { to: a, .. }, Output::Post { to: b, .. }] if a == "a" && b == "b"
+        [Output::Post { to: a, .. }, Output::Post { to: b, .. }, Output::Spawn { .. }, Output::Compute { .. }]
+            if a == "a" && b == "b"
     ));
     host.join("p1").unwrap();
     host.out.take();
     host.wake_after(10);
-    assert_eq!(log(&mut host), ["busy", "4 at 10"], "an event for nobody is dropped, a timer is kept");
+    assert_eq!(log(&mut host), ["4 at 10"], "an event for nobody is dropped, a timer is kept");
     assert_eq!(host.out.take(), []);
+}
+
+#[test]
+fn a_room_whose_first_work_is_refused_ends() {
+    let mut host = Host::create::<Hall>(1, &packed(&Setup::Everything)).unwrap();
+    host.out.pool_is_full = true;
+    host.wake_after(0);
+    assert!(host.room.is_closed());
 }
 
 #[test]
@@ -449,15 +461,15 @@ fn one_timer_too_many_closes_the_room() {
 }
 
 #[test]
-fn one_piece_of_background_work_too_many_is_refused_or_closes_the_room() {
+fn one_piece_of_background_work_too_many_is_refused() {
     let mut host = hall_of(1);
     send(&mut host, 1, &Do::WorkUpTo(PENDING_MAX as u32));
     host.out.take();
-    request(&mut host, 1, &Do::Compute);
-    let [Output::Error { error, .. }] = &host.out.take()[..] else { panic!("one error") };
-    assert_eq!(error.code(), ErrorCode::Limit);
-    send(&mut host, 1, &Do::WorkUpTo(1));
-    assert_eq!(host.removed(), [(1, ErrorCode::RoomFailed)]);
+    for what in [Do::Compute, Do::WorkUpTo(1)] {
+        request(&mut host, 1, &what);
+        let [Output::Error { error, .. }] = &host.out.take()[..] else { panic!("one error") };
+        assert_eq!(error.code(), ErrorCode::Limit);
+    }
 }
 
 #[test]

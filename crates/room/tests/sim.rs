@@ -42,7 +42,7 @@ impl Room for Market {
 impl Handle<Do> for Market {
     fn handle(&mut self, what: Do, player: &Player, cx: &mut Context<Self>) -> Result<u64> {
         match what {
-            Do::Fetch => cx.spawn(async { std::future::pending::<Price>().await }),
+            Do::Fetch => cx.spawn(async { std::future::pending::<Price>().await })?,
             Do::Ask => return Ok(cx.ask(OTHER_ROOM_ID, &Price(1)).0),
             Do::Who => self.log.push(player.user().unwrap_or("a guest").to_owned()),
             Do::Fail => panic!("a bug in a handler"),

@@ -16,7 +16,10 @@ pub(crate) struct Origin {
 /// Runs work elsewhere. Each ends as mail to the room that began it.
 pub(crate) trait Background: Send + Sync {
     /// Starts work that waits.
-    fn spawn(&self, origin: Origin, work: Task);
+    ///
+    /// # Errors
+    /// `busy` if as much is under way as may be.
+    fn spawn(&self, origin: Origin, work: Task) -> Result<(), Error>;
 
     /// Queues work that computes.
     ///

@@ -91,7 +91,12 @@ impl Config {
             why: format!("not TOML: {error}"),
         })?;
         for (name, value) in &table {
-            self.set(name, &plain(value))?;
+            let text = plain(name, value).map_err(|why| ConfigError {
+                name: name.clone(),
+                value: None,
+                why: why.into(),
+            })?;
+            self.set(name, &text)?;
         }
         Ok(())
     }
@@ -123,6 +128,15 @@ impl Config {
         Ok(())
     }
 
+    /// Sees that the settings go together.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let (high, most) = (self.outbox_high_bytes, self.outbox_bytes_max);
+        if high > most {
+            return Err(format!("outbox_high_bytes = {high}: more than outbox_bytes_max, which is {most}"));
+        }
+        Ok(())
+    }
+
     pub(crate) fn hello_timeout(&self) -> Duration {
         Duration::from_millis(self.hello_timeout_ms)
     }
@@ -145,17 +159,24 @@ impl Config {
 }
 
 /// A TOML value as one would write it in the environment.
-fn plain(value: &toml::Value) -> String {
+fn plain(name: &str, value: &toml::Value) -> Result<String, &'static str> {
     match value {
-        toml::Value::String(text) => text.clone(),
-        toml::Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
-        toml::Value::Integer(number) => number.to_string(),
-        toml::Value::Float(number) => number.to_string(),
-        toml::Value::Boolean(is_set) => is_set.to_string(),
-        toml::Value::Datetime(time) => time.to_string(),
-        toml::Value::Table(_) => "a table".into(),
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Boolean(is_set) => Ok(is_set.to_string()),
+        toml::Value::Array(items) if LISTS.contains(&name) => {
+            let items: Result<Vec<String>, _> = items.iter().map(|item| plain("", item)).collect();
+            Ok(items?.join(","))
+        }
+        toml::Value::Array(_) => Err("a list; give one value"),
+        toml::Value::Float(_) => Err("not a whole number"),
+        toml::Value::Datetime(_) => Err("a date"),
+        toml::Value::Table(_) => Err("a table; settings stand at the top of the file"),
     }
 }
+
+/// The settings that are lists.
+const LISTS: [&str; 1] = ["pin_cores"];
 
 #[cfg(test)]
 mod tests {
@@ -222,6 +243,13 @@ mod tests {
 
         let error = Config::from_toml("shards = -1").unwrap_err().to_string();
         assert_eq!(error, r#"shards = "-1": not a whole number; give 0..=1024"#);
+        for (text, expected) in [
+            ("shards = [2]", "shards: a list; give one value"),
+            ("list_max = 7.0", "list_max: not a whole number"),
+            ("pin_cores = [[0]]", "pin_cores: a list; give one value"),
+        ] {
+            assert_eq!(Config::from_toml(text).unwrap_err().to_string(), expected);
+        }
         assert!(Config::from_toml("shards = ").unwrap_err().to_string().starts_with("not TOML: "));
     }
 

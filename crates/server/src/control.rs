@@ -83,11 +83,12 @@ impl Control {
 }
 
 impl Background for Control {
-    fn spawn(&self, origin: Origin, work: Task) {
+    fn spawn(&self, origin: Origin, work: Task) -> Result<(), Error> {
         if self.tasks.fetch_add(1, Ordering::Relaxed) >= self.tasks_max {
             self.tasks.fetch_sub(1, Ordering::Relaxed);
-            log::warn!("tasks_max: {} tasks run in the background; one more was not begun", self.tasks_max);
-            return finish(&self.floor, origin, None);
+            let text =
+                format!("tasks_max: {} pieces of background work are under way already", self.tasks_max);
+            return Err(Error::new(ErrorCode::Busy, text));
         }
         let (floor, tasks) = (Arc::clone(&self.floor), Arc::clone(&self.tasks));
         self.runtime.spawn(async move {
@@ -96,6 +97,7 @@ impl Background for Control {
             tasks.fetch_sub(1, Ordering::Relaxed);
             finish(&floor, origin, note);
         });
+        Ok(())
     }
 
     fn compute(&self, origin: Origin, job: Job) -> Result<(), Error> {

@@ -89,7 +89,12 @@ impl Server {
         let name_bytes_max = config.name_bytes_max;
         let authenticator = authenticator.unwrap_or_else(|| Box::new(Guests { name_bytes_max }));
 
-        let listeners = sys::listen(config.listen, shards)?;
+        config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        for &core in &config.pin_cores {
+            sys::check_core(core).map_err(|error| named("pin_cores", &error))?;
+        }
+        let listeners = sys::listen(config.listen, shards)
+            .map_err(|error| named(&format!("listen = {}", config.listen), &error))?;
         let deals = listeners.iter().flatten().count() < shards;
         let local_addr = match listeners.iter().flatten().next() {
             Some(listener) => listener.local_addr()?,
@@ -110,16 +115,16 @@ impl Server {
         let control = Arc::new(control);
         let node = Arc::new(Node::new(config, shards, room_types, pages, authenticator));
         let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
-        let (ends, ended) = sync_channel(shards + 1);
+        let (tells, words) = sync_channel(shards + 1);
 
         let mut running = Running {
-            stopper: Stopper { floor: Arc::clone(&floor) },
+            stopper: Stopper { floor: Arc::clone(&floor), tells: tells.clone() },
             local_addr,
             published: published.clone(),
             leash: Arc::default(),
             watchdog: None,
             shards: Vec::new(),
-            ended,
+            words,
             control_threads: Some(control_threads),
             shutdown_timeout: node.config.shutdown_timeout(),
         };
@@ -143,7 +148,7 @@ impl Server {
             )?;
             let cores = &node.config.pin_cores;
             let core = (!cores.is_empty()).then(|| cores[index % cores.len()]);
-            let ends = ends.clone();
+            let ends = tells.clone();
             let thread = thread::Builder::new().name(format!("playfield-shard-{index}"));
             running.shards.push(thread.spawn(move || {
                 let _guard = EndGuard { published, ends };
@@ -157,6 +162,11 @@ impl Server {
         log::info!("listening on {local_addr} with {shards} shards");
         Ok(running)
     }
+}
+
+/// An error, with the setting it comes of.
+fn named(setting: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{setting}: {error}"))
 }
 
 fn run(index: usize, core: Option<usize>, event_loop: EventLoop) {
@@ -173,7 +183,7 @@ fn run(index: usize, core: Option<usize>, event_loop: EventLoop) {
 /// Tells that a shard's thread has ended, however it did.
 struct EndGuard {
     published: Arc<Published>,
-    ends: SyncSender<()>,
+    ends: SyncSender<Word>,
 }
 
 impl Drop for EndGuard {
@@ -182,7 +192,7 @@ impl Drop for EndGuard {
             self.published.pulse.failed.store(true, Ordering::Relaxed);
         }
         // Nobody may be waiting.
-        let _ = self.ends.try_send(());
+        let _ = self.ends.try_send(Word::Ended);
     }
 }
 
@@ -194,7 +204,7 @@ pub struct Running {
     leash: Arc<Leash>,
     watchdog: Option<JoinHandle<()>>,
     shards: Vec<JoinHandle<()>>,
-    ended: Receiver<()>,
+    words: Receiver<Word>,
     control_threads: Option<ControlThreads>,
     shutdown_timeout: Duration,
 }
@@ -203,12 +213,23 @@ pub struct Running {
 #[derive(Clone)]
 pub struct Stopper {
     floor: Arc<Floor>,
+    tells: SyncSender<Word>,
+}
+
+/// What those hear who wait for a node to end.
+enum Word {
+    /// It was told to.
+    Stop,
+    /// A shard's thread has ended.
+    Ended,
 }
 
 impl Stopper {
     /// Begins the shutdown: nothing more is accepted, rooms close, and clients are told. It does not wait.
     pub fn stop(&self) {
         self.floor.stops.store(true, Ordering::Release);
+        // Whoever waits need not hear it twice.
+        let _ = self.tells.try_send(Word::Stop);
         for mailbox in &self.floor.mailboxes {
             if let Err(error) = mailbox.wake() {
                 log::warn!("a shard can't be woken: {error}");
@@ -243,13 +264,11 @@ impl Running {
         self.stopper.clone()
     }
 
-    /// Waits until someone has [stopped](Stopper::stop) the node, and it has ended.
-    pub fn wait(mut self) {
-        for _ in 0..self.shards.len() {
-            // An error means that all have ended.
-            let _ = self.ended.recv();
-        }
-        self.join();
+    /// Waits until someone has [stopped](Stopper::stop) the node, or a shard can't go on; then for its end, as
+    /// [`shutdown`](Self::shutdown) does.
+    pub fn wait(self) {
+        let ended = usize::from(matches!(self.words.recv(), Ok(Word::Ended)));
+        self.end(ended);
     }
 
     /// Stops the node in good order: nothing more is accepted, rooms close, every client is told `shutting_down`, and
@@ -260,13 +279,19 @@ impl Running {
         drop(self);
     }
 
-    /// Ends all threads; gives up on those that do not end in time.
-    fn join(&mut self) {
+    fn end(mut self, ended: usize) {
+        self.stopper.stop();
+        self.join(ended);
+    }
+
+    /// Ends all threads, of which so many are known to have ended; gives up on those that do not end in time.
+    fn join(&mut self, ended: usize) {
         let deadline = Instant::now() + self.shutdown_timeout + LAST_TURN;
-        let mut missing = self.shards.len();
+        let mut missing = self.shards.len() - ended;
         while missing > 0 {
-            match self.ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(()) => missing -= 1,
+            match self.words.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Word::Ended) => missing -= 1,
+                Ok(Word::Stop) => {}
                 // Whoever could have told has ended.
                 Err(RecvTimeoutError::Disconnected) => missing = 0,
                 Err(RecvTimeoutError::Timeout) => break,
@@ -290,7 +315,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         if !self.shards.is_empty() {
             self.stopper.stop();
-            self.join();
+            self.join(0);
         }
     }
 }

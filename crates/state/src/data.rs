@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
+use playfield_wire::start;
 use playfield_wire::{DecodeError, Format, json, writer};
 use serde_json::Value;
 
@@ -110,8 +111,7 @@ pub(crate) fn parse_json(payload: &[u8]) -> Result<Value, DecodeError> {
 pub(crate) fn unexpected(wanted: &'static str, got: &Value) -> DecodeError {
     let mut shown = got.to_string();
     if shown.len() > 40 {
-        let end = (0..=40).rev().find(|&at| shown.is_char_boundary(at)).unwrap_or(0);
-        shown.truncate(end);
+        shown.truncate(start(&shown, 40).len());
         shown.push('…');
     }
     DecodeError::new(0, format!("{wanted} was expected, {shown} came"))

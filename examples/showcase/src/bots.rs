@@ -12,7 +12,7 @@ use crate::counter::{Add, Counter};
 const PILOTS: usize = 18;
 const CARD_PLAYERS: [&str; 2] = ["Eve", "Max"];
 
-/// Lets all bots play until they are refused or the server ends.
+/// Lets all bots play until they are refused, the server ends, or this is dropped.
 pub async fn play(url: String) {
     let mut bots = tokio::task::JoinSet::new();
     for number in 0..PILOTS {
@@ -27,6 +27,7 @@ pub async fn play(url: String) {
     while let Some(ended) = bots.join_next().await {
         if let Ok(Err(error)) = ended
             && !error.is_closed()
+            && !error.is_left()
         {
             eprintln!("a bot stopped: {error}");
         }

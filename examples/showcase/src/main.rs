@@ -1,5 +1,6 @@
 //! `make run`: the server, the bots, and a URL to open.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use playfield::Config;
@@ -16,17 +17,33 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
-    let config = Config::from_env(std::env::vars())?;
+    let config = Config::from_env(std::env::vars_os().filter_map(text))?;
     let running = playfield_showcase::server().start(config)?;
     let address = running.local_addr();
     let bots = tokio::spawn(playfield_showcase::bots::play(format!("tcp://{address}")));
     println!("Playfield is running. Open http://{address}/ in a browser; Ctrl-C ends it.");
     interrupted().await?;
     println!("Saying goodbye.");
+    tokio::spawn(async {
+        if interrupted().await.is_ok() {
+            exit_at_once();
+        }
+    });
     // The bots hear it like everyone else, which takes this thread: so the wait for the end takes another.
     tokio::task::spawn_blocking(|| running.shutdown()).await?;
-    bots.await?;
+    // They have heard it, and the server is gone: one that thinks over its next move need not finish.
+    bots.abort();
     Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "who asks twice does not want to wait for goodbyes")]
+fn exit_at_once() {
+    std::process::exit(130);
+}
+
+/// Variables that are no text are none of ours.
+fn text((name, value): (OsString, OsString)) -> Option<(String, String)> {
+    Some((name.into_string().ok()?, value.into_string().ok()?))
 }
 
 /// Waits for Ctrl-C, or for what `kill` sends.

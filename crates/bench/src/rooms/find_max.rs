@@ -53,17 +53,19 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
                     show(&record, out)?;
                     all_verified &= verified;
                     compared += record["compared"].as_u64().unwrap_or(0);
-                    bytes.get_or_insert(sent_bytes(&record));
-                    ours.ran(record, gauge.is_slow()?);
+                    if verified {
+                        bytes.get_or_insert(sent_bytes(&record));
+                    }
+                    ours.ran(record, verified, gauge.is_slow()?);
                 }
                 Err(error) => ours.broke(rooms, &error),
             }
         }
         if let (Some(rooms), Some(bytes)) = (floor.search.next(), bytes) {
             match run_floor(&Case { rooms, ..options.case.clone() }, bytes) {
-                Ok(record) => {
+                Ok((record, whole)) => {
                     show(&record, out)?;
-                    floor.ran(record, gauge.is_slow()?);
+                    floor.ran(record, whole, gauge.is_slow()?);
                 }
                 Err(error) => floor.broke(rooms, &error),
             }
@@ -95,7 +97,7 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
     Ok(all_verified)
 }
 
-/// What is reported of the last run that counted, which is the third at the largest size that holds.
+/// What is reported of the last run that counted: the third at the largest size that holds, if any does.
 const LAST: &[&str] = &[
     "hz",
     "hz_slowest",
@@ -126,14 +128,14 @@ impl Side {
     }
 
     /// Takes the record of a run, unless the machine was disturbed.
-    fn ran(&mut self, record: Value, slow: bool) {
+    fn ran(&mut self, record: Value, whole: bool, slow: bool) {
         self.runs += 1;
         let delayed = number(&record["server_delayed"]).max(number(&record["driver_delayed"]));
         if (slow || delayed > DELAYED_MAX) && self.disturbed < DISTURBED_MAX {
             self.disturbed += 1;
             return;
         }
-        self.search.ran(record["verified"] == true && record["holds"] == true);
+        self.search.ran(whole && record["holds"] == true);
         self.last = record;
     }
 
@@ -182,7 +184,7 @@ impl Gauge {
             warm_up: Duration::from_millis(300),
             ..Case::default()
         };
-        Ok(number(&run_floor(&case, 600)?["us_per_send"]))
+        Ok(number(&run_floor(&case, 600)?.0["us_per_send"]))
     }
 }
 
@@ -210,11 +212,11 @@ mod tests {
         for (holds, delayed, slow) in
             [(true, 0.2, false), (false, 0.2, false), (true, 0.0, true), (false, 0.0, true)]
         {
-            side.ran(run(holds, delayed), slow);
+            side.ran(run(holds, delayed), true, slow);
             assert_eq!(side.search.next(), Some(100));
         }
         assert_eq!((side.runs, side.disturbed), (4, 4));
-        side.ran(run(true, 0.0), false);
+        side.ran(run(true, 0.0), true, false);
         assert_eq!(side.search.next(), Some(120));
     }
 
@@ -222,7 +224,7 @@ mod tests {
     fn on_a_machine_that_is_never_quiet_the_search_ends() {
         let mut side = Side::new(Search::new(100, 1000));
         while side.search.next().is_some() {
-            side.ran(run(false, 1.0), true);
+            side.ran(run(false, 1.0), true, true);
         }
         assert_eq!((side.search.result(), side.disturbed), (0, DISTURBED_MAX));
     }

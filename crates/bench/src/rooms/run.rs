@@ -46,7 +46,17 @@ pub(super) const COLUMNS: &[Column] = &[
 pub(super) fn drive(options: &Options, peer: Peer, out: &mut dyn Write) -> io::Result<bool> {
     child::end_with_parent();
     let case = &options.case;
-    let outcome = driver::run(case, peer, options.corrupt_one)?;
+    let outcome = match driver::run(case, peer, options.corrupt_one) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            eprintln!("{error}");
+            let record = case.record().with("peer", peer.name()).with("rooms", case.rooms);
+            let record =
+                record.with("failure", error.to_string()).with("verified", false).with("holds", false);
+            writeln!(out, "{}", record.line())?;
+            return Ok(false);
+        }
+        outcome => outcome?,
+    };
     if let Some(failure) = &outcome.failure {
         eprintln!("{failure}");
     }
@@ -56,10 +66,11 @@ pub(super) fn drive(options: &Options, peer: Peer, out: &mut dyn Write) -> io::R
 }
 
 impl Outcome {
-    /// All that was counted was compared, and equal; of the floor's bytes nothing is asked but their number.
+    /// All that was counted was compared, and equal; of the floor's bytes nothing is asked but their number, to everyone.
     fn verified(&self, peer: Peer) -> bool {
         self.failure.is_none()
             && self.messages > 0
+            && (peer == Peer::Playfield || self.lost == 0)
             && (peer != Peer::Playfield
                 || (self.compared == self.messages && self.inputs_handled == self.inputs_sent))
     }
@@ -78,8 +89,9 @@ impl Outcome {
 
     fn record(&self, case: &Case, peer: Peer, verified: bool) -> Record {
         let sends = self.messages.max(1) as f64;
-        case.record()
-            .with("peer", if peer == Peer::Playfield { "playfield" } else { "floor" })
+        let record = case
+            .record()
+            .with("peer", peer.name())
             .with("rooms", case.rooms)
             .with("clients", self.clients)
             .measured("hz", self.hz())
@@ -97,9 +109,11 @@ impl Outcome {
             .with("inputs_handled", self.inputs_handled)
             .with("lost", self.lost)
             .with("messages", self.messages)
-            .with("compared", self.compared)
-            .with("verified", verified)
-            .with("holds", self.holds(case))
+            .with("holds", self.holds(case));
+        match peer {
+            Peer::Playfield => record.with("compared", self.compared).with("verified", verified),
+            Peer::Floor { .. } => record, // nothing is compared there
+        }
     }
 }
 
@@ -111,11 +125,14 @@ pub(super) fn one(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     if let Some(table) = &table {
         table.row(&ours, out)?;
     }
-    let floor = run_floor(&options.case, sent_bytes(&ours))?;
+    let (floor, floor_whole) = run_floor(&options.case, sent_bytes(&ours))?;
+    let verified = verified && floor_whole;
     match &table {
         Some(table) => table.row(&floor, out)?,
         None => {
             let record = copied(options.case.record(), &ours, OURS)
+                .with("verified", verified)
+                .with("floor_lost", floor["lost"].clone())
                 .with("floor_us_per_send", floor["us_per_send"].clone())
                 .with("floor_server_core", floor["server_core"].clone())
                 .with("floor_interval_ms_p99", floor["interval_ms_p99"].clone())
@@ -146,7 +163,6 @@ const OURS: &[&str] = &[
     "lost",
     "messages",
     "compared",
-    "verified",
     "holds",
 ];
 
@@ -160,9 +176,10 @@ pub(super) fn run_ours(options: &Options, case: &Case) -> io::Result<(Value, boo
     Ok((report.record, report.verified))
 }
 
-/// Runs the floor at one size.
-pub(super) fn run_floor(case: &Case, bytes: usize) -> io::Result<Value> {
-    Ok(child::run(&case.floor_arguments(Role::FloorDriver, bytes))?.record)
+/// Runs the floor at one size: the record, and whether all its clients were there all the time.
+pub(super) fn run_floor(case: &Case, bytes: usize) -> io::Result<(Value, bool)> {
+    let report = child::run(&case.floor_arguments(Role::FloorDriver, bytes))?;
+    Ok((report.record, report.verified))
 }
 
 /// As many bytes as a patch of ours has with its frame.

@@ -54,8 +54,9 @@ impl Outlet for Record {
         self.removed.push((link, why.clone()));
     }
 
-    fn spawn(&mut self, task: u64, work: Task) {
+    fn spawn(&mut self, task: u64, work: Task) -> Result<()> {
         self.tasks.push((task, work));
+        Ok(())
     }
 
     fn compute(&mut self, task: u64, job: Job) -> Result<()> {

@@ -59,9 +59,13 @@ impl Outlet for Record {
         self.outputs.push(Output::Removed { link, why: why.clone() });
     }
 
-    fn spawn(&mut self, task: u64, work: Task) {
+    fn spawn(&mut self, task: u64, work: Task) -> Result<()> {
+        if self.pool_is_full {
+            return Err(Error::new(ErrorCode::Busy, "too much is under way"));
+        }
         self.outputs.push(Output::Spawn { task });
         self.tasks.push((task, work));
+        Ok(())
     }
 
     fn compute(&mut self, task: u64, job: Job) -> Result<()> {

@@ -7,7 +7,7 @@ use playfield_wire::server::ServerMessage;
 
 use crate::shard::Shard;
 use crate::shard::connection::{ConnectionKey, Phase};
-use crate::shard::mail::{Act, ShardMail};
+use crate::shard::mail::ShardMail;
 use crate::shard::session::{Seat, Session};
 use crate::shard::transport::{Framing, Input};
 
@@ -107,7 +107,7 @@ impl Shard {
             self.vacate(seat.room, seat.member, None);
         } else {
             let Seat { shard, room, member } = seat;
-            self.delivery.post(shard, ShardMail::Act { room, member, act: Act::Go });
+            self.delivery.post(shard, ShardMail::Go { room, member });
         }
     }
 

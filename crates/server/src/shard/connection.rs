@@ -56,6 +56,8 @@ pub(crate) struct Pause {
     pub(crate) outbox: bool,
     /// A mailbox is full that its messages go to.
     pub(crate) mailbox: bool,
+    /// A room elsewhere has not done yet what was sent to it.
+    pub(crate) acts: bool,
 }
 
 /// Bytes on their way to the socket.
@@ -186,6 +188,13 @@ impl Connections {
             return None;
         }
         Some(fill(connection, key, &mut self.buffers, &mut self.dirty, write))
+    }
+
+    /// Whether earlier bytes are stuck. Then the connection is noted as lagging.
+    pub(crate) fn lags(&mut self, key: ConnectionKey) -> bool {
+        let Some(connection) = self.slab.get_mut(key) else { return false };
+        connection.lagging |= connection.blocked;
+        connection.blocked
     }
 
     /// Appends messages in the connection's dialect, as `write` does with it.

@@ -15,6 +15,7 @@ use crate::shard::allowance::Rate;
 use crate::shard::connection::{Connection, ConnectionKey};
 use crate::shard::mail::ShardMail;
 use crate::shard::member::{Member, MemberOutlet, RemoteSession, Standing, link};
+use crate::shard::messages::excerpt;
 use crate::shard::session::{Seat, SessionRoom};
 use crate::shard::transport::Dialect;
 
@@ -120,7 +121,8 @@ impl Shard {
         let may_create = session.creations.check(self.now, rate);
         let (choice, wanted, retries) = match wish {
             Wish::Join(id) => {
-                let not_found = || Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"));
+                let not_found =
+                    || Error::new(ErrorCode::RoomNotFound, format!("no room has the id {:?}", excerpt(&id)));
                 let id = RoomId::parse(&id).ok_or_else(not_found)?;
                 if session.rooms.iter().any(|room| room.id == id) {
                     return Err(Error::new(ErrorCode::AlreadyJoined, "this session is in that room"));
@@ -149,7 +151,15 @@ impl Shard {
         }
         session.rooms_numbered += 1;
         let (number, id) = (session.rooms_numbered, choice.id);
-        session.rooms.push(SessionRoom { number, id, request: Some(request), seat: None, undelivered: 0 });
+        session.rooms.push(SessionRoom {
+            number,
+            id,
+            request: Some(request),
+            seat: None,
+            undelivered: 0,
+            acts: 0,
+            leaving: false,
+        });
         Ok((choice.shard, Ticket { request, number, id, wanted, create: choice.new, retries }))
     }
 
@@ -292,8 +302,7 @@ impl Shard {
             }
             Applicant::Elsewhere(entrant) => {
                 let (shard, connection) = (entrant.shard, entrant.connection);
-                let session =
-                    RemoteSession { shard, connection, out: Vec::new(), in_flight: 0, doomed: false };
+                let session = RemoteSession::new(shard, connection);
                 let outlet = MemberOutlet::Elsewhere(Box::new(session));
                 (outlet, entrant.dialect, entrant.name.clone(), entrant.user.clone())
             }

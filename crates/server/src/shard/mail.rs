@@ -16,13 +16,17 @@ pub(crate) enum ShardMail {
     Enter { entrant: Box<RemoteEntrant>, ticket: Box<Ticket> },
     /// To the room's shard: what a member that sits elsewhere does.
     Act { room: RoomKey, member: MemberKey, act: Act },
+    /// To the room's shard: the session of a member ended.
+    Go { room: RoomKey, member: MemberKey },
+    /// To the room's shard: so many bytes of output for a member were written to the transport.
+    Receive { room: RoomKey, member: MemberKey, bytes: usize },
     /// To the session's shard: the room agreed. `joined` follows with the room's next sync.
     Entered { from: u16, connection: ConnectionKey, number: u32, room: RoomKey, member: MemberKey },
     /// To the session's shard: the room, or its shard, did not agree.
     Refused { connection: ConnectionKey, ticket: Box<Ticket>, error: Error },
-    /// To the session's shard: whole messages for the client, framed as it wants them. With the first of them the
-    /// room is joined.
-    Output { connection: ConnectionKey, number: u32, bytes: Vec<u8> },
+    /// To the session's shard: how many acts of the member are done, and whole messages for the client, framed as it wants
+    /// them. With the first of these the room is joined.
+    Output { connection: ConnectionKey, number: u32, done: u32, bytes: Vec<u8> },
     /// To the session's shard: the session is not in the room any more.
     Ended { connection: ConnectionKey, number: u32 },
     /// To the session's shard: its client can't be kept.
@@ -33,21 +37,12 @@ pub(crate) enum ShardMail {
     Finished { room: RoomKey, mail: Mail },
 }
 
+/// How many acts of one member may be on their way to its room, or wait there, before nothing more is read from its client.
+pub(crate) const ACTS_MAX: u32 = 64;
+
 /// What a member does.
 pub(crate) enum Act {
-    Message {
-        message: MessageRef<'static>,
-        payload: Vec<u8>,
-        request: Option<u32>,
-    },
-    Leave {
-        request: u32,
-    },
-    /// The session ended.
-    Go,
+    Message { message: MessageRef<'static>, payload: Vec<u8>, request: Option<u32> },
+    Leave { request: u32 },
     Resync,
-    /// This many bytes of output were written to the transport.
-    Receive {
-        bytes: usize,
-    },
 }

@@ -1,8 +1,11 @@
 //! A session's seat in a room, as the room's shard keeps it.
 
+use std::collections::VecDeque;
+
 use playfield_room::{EventHeader, Link, PlayerId};
 
 use crate::shard::connection::ConnectionKey;
+use crate::shard::mail::Act;
 use crate::shard::slab::{Key, Slab};
 use crate::shard::transport::Dialect;
 
@@ -23,6 +26,8 @@ pub(crate) struct Member {
     pub(crate) clean: u64,
     /// A patch was skipped, because the one before is still on its way.
     pub(crate) lagging: bool,
+    /// A snapshot was asked for while earlier output was still on its way.
+    pub(crate) wants_snapshot: bool,
     /// How many events were sent.
     pub(crate) events: u64,
     /// The client's requests that the room has not answered.
@@ -73,6 +78,29 @@ pub(crate) struct RemoteSession {
     pub(crate) in_flight: usize,
     /// It is given up: too much was in flight.
     pub(crate) doomed: bool,
+    /// How many of its acts were done that its shard was not told of yet.
+    pub(crate) done: u32,
+    /// Acts that wait until its client has read more of what it was sent.
+    pub(crate) waiting: VecDeque<Act>,
+}
+
+impl RemoteSession {
+    pub(crate) fn new(shard: u16, connection: ConnectionKey) -> Self {
+        Self {
+            shard,
+            connection,
+            out: Vec::new(),
+            in_flight: 0,
+            doomed: false,
+            done: 0,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Whether more waits for the client than it may be behind.
+    pub(crate) fn is_behind(&self, high_bytes: usize) -> bool {
+        self.in_flight + self.out.len() > high_bytes
+    }
 }
 
 impl Member {
@@ -87,6 +115,7 @@ impl Member {
             sent: 0,
             clean: 0,
             lagging: false,
+            wants_snapshot: false,
             events: 0,
             unanswered: Vec::new(),
         }

@@ -69,6 +69,7 @@ impl Shard {
             Ok(identity) => identity,
             Err(error) => return self.fail(key, error.code(), error.text()),
         };
+        // A set: however often a client names a type, it is kept once.
         let mismatches = hello.schemas.iter().filter_map(|schema| {
             let room_type = node.room_type(&schema.room_type)?;
             let fingerprint = node.room_types[usize::from(room_type)].fingerprint;
@@ -272,6 +273,15 @@ impl Shard {
                 return self.send_error(key, Some(request), None, &Error::new(ErrorCode::Busy, text));
             }
         }
+        if let Some(connection) = self.delivery.connections.get_mut(key)
+            && let Some(session) = connection.session.as_deref_mut()
+        {
+            if let Some(room) = session.room_at(seat) {
+                room.acts += 1;
+                room.leaving |= matches!(act, Act::Leave { .. });
+            }
+            connection.pause.acts = session.has_acts_enough();
+        }
         self.delivery.post(shard, ShardMail::Act { room, member, act });
     }
 
@@ -328,9 +338,7 @@ impl Shard {
                 self.deliver(room, member, &message, &payload, request);
             }
             Act::Leave { request } => self.vacate(room, member, Some(request)),
-            Act::Go => self.vacate(room, member, None),
             Act::Resync => self.resync(room, member),
-            Act::Receive { bytes } => self.receive(room, member, bytes),
         }
     }
 
@@ -361,10 +369,15 @@ fn wrong_format(format: Format) -> &'static str {
     }
 }
 
+/// As much of a client's words as an error quotes.
+pub(super) fn excerpt(words: &str) -> &str {
+    playfield_wire::start(words, 64)
+}
+
 fn duplicate(request: u32) -> Error {
     Error::new(ErrorCode::DuplicateRequest, format!("request {request} is still unanswered"))
 }
 
 fn unknown_type(name: &str) -> Error {
-    Error::new(ErrorCode::UnknownRoomType, format!("the node has no room type {name:?}"))
+    Error::new(ErrorCode::UnknownRoomType, format!("the node has no room type {:?}", excerpt(name)))
 }

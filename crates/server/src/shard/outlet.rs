@@ -174,12 +174,13 @@ impl Delivery {
     /// Sends off what is owed to members elsewhere.
     pub(crate) fn ship(&mut self, member: &mut Member) {
         if let MemberOutlet::Elsewhere(session) = &mut member.outlet
-            && !session.out.is_empty()
+            && (!session.out.is_empty() || session.done > 0)
         {
             let bytes = std::mem::take(&mut session.out);
+            let done = std::mem::take(&mut session.done);
             session.in_flight += bytes.len();
             let (shard, connection, number) = (session.shard, session.connection, member.number);
-            self.post(shard, ShardMail::Output { connection, number, bytes });
+            self.post(shard, ShardMail::Output { connection, number, done, bytes });
         }
     }
 
@@ -274,9 +275,9 @@ impl Outlet for RoomOutlet<'_> {
         self.delivery.part(member);
     }
 
-    fn spawn(&mut self, task: u64, work: Task) {
+    fn spawn(&mut self, task: u64, work: Task) -> Result<(), Error> {
         let origin = Origin { shard: self.delivery.shard, room: self.room, task };
-        self.delivery.background.spawn(origin, work);
+        self.delivery.background.spawn(origin, work)
     }
 
     fn compute(&mut self, task: u64, job: Job) -> Result<(), Error> {

@@ -7,16 +7,18 @@ use crate::shard::Shard;
 use crate::shard::connection::ConnectionKey;
 use crate::shard::entry::{Applicant, Moving};
 use crate::shard::mail::{Act, ShardMail};
-use crate::shard::member::{MemberKey, MemberOutlet};
+use crate::shard::member::{MemberKey, MemberOutlet, RemoteSession};
 use crate::shard::rooms::RoomKey;
-use crate::shard::session::Seat;
+use crate::shard::session::{Seat, Session};
 
 impl Shard {
     /// Mail from another shard, or from the background.
     pub(crate) fn mail(&mut self, mail: ShardMail) {
         match mail {
             ShardMail::Enter { entrant, ticket } => self.admit(Applicant::Elsewhere(entrant), *ticket),
-            ShardMail::Act { room, member, act } => self.perform(room, member, act),
+            ShardMail::Act { room, member, act } => self.act_for_other(room, member, act),
+            ShardMail::Go { room, member } => self.vacate(room, member, None),
+            ShardMail::Receive { room, member, bytes } => self.receive(room, member, bytes),
             ShardMail::Entered { from, connection, number, room, member } => {
                 let seat = Seat { shard: from, room, member };
                 let session = self.delivery.connections.session_mut(connection);
@@ -29,11 +31,14 @@ impl Shard {
             ShardMail::Refused { connection, ticket, error } => {
                 self.refused(Applicant::Here(connection), *ticket, error);
             }
-            ShardMail::Output { connection, number, bytes } => self.forward(connection, number, &bytes),
+            ShardMail::Output { connection, number, done, bytes } => {
+                self.forward(connection, number, done, &bytes);
+            }
             ShardMail::Ended { connection, number } => {
                 if let Some(session) = self.delivery.connections.session_mut(connection) {
                     session.remove(number);
                 }
+                self.read_again(connection);
             }
             ShardMail::Doom { connection, code, text } => {
                 self.delivery.doom_connection(connection, code, text);
@@ -53,10 +58,14 @@ impl Shard {
     }
 
     /// On the session's shard: output of a room elsewhere.
-    fn forward(&mut self, key: ConnectionKey, number: u32, bytes: &[u8]) {
+    fn forward(&mut self, key: ConnectionKey, number: u32, done: u32, bytes: &[u8]) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(session) = connection.session.as_deref_mut() else { return };
         let Some(room) = session.room_mut(number) else { return };
+        room.acts = room.acts.saturating_sub(done);
+        if bytes.is_empty() {
+            return self.read_again(key);
+        }
         room.request = None;
         room.undelivered += bytes.len();
         connection.owes_receipts = true;
@@ -64,6 +73,49 @@ impl Shard {
             out.extend_from_slice(bytes);
             true
         });
+        self.read_again(key);
+    }
+
+    /// On the session's shard: reads on, if rooms elsewhere have done enough of what they were sent.
+    fn read_again(&mut self, key: ConnectionKey) {
+        if let Some(connection) = self.delivery.connections.get_mut(key)
+            && connection.pause.acts
+            && !connection.session.as_deref().is_some_and(Session::has_acts_enough)
+        {
+            connection.pause.acts = false;
+            self.resumed.push(key);
+        }
+    }
+
+    /// On the room's shard: does what a member elsewhere wants done; later, if its client is behind with reading. That is how
+    /// nothing is read from the client of a room here, for as long.
+    fn act_for_other(&mut self, room: RoomKey, key: MemberKey, act: Act) {
+        let high_bytes = self.delivery.node.config.outbox_high_bytes;
+        if let Some(session) = self.elsewhere(room, key)
+            && (session.is_behind(high_bytes) || !session.waiting.is_empty())
+        {
+            return session.waiting.push_back(act);
+        }
+        self.perform(room, key, act);
+        self.note_done(room, key);
+    }
+
+    /// On the room's shard: an act was done, of which the member's shard is told at the end of the turn.
+    fn note_done(&mut self, room: RoomKey, key: MemberKey) {
+        if let Some(session) = self.elsewhere(room, key) {
+            session.done += 1;
+            if session.done == 1 && session.out.is_empty() {
+                self.delivery.remote_dirty.push((room, key));
+            }
+        }
+    }
+
+    /// The session of a member that sits elsewhere.
+    fn elsewhere(&mut self, room: RoomKey, key: MemberKey) -> Option<&mut RemoteSession> {
+        match &mut self.rooms.get_mut(room)?.members.get_mut(key)?.outlet {
+            MemberOutlet::Elsewhere(session) => Some(session),
+            MemberOutlet::Here(_) => None,
+        }
     }
 
     /// On the session's shard: tells the rooms elsewhere that what they sent was written.
@@ -75,7 +127,7 @@ impl Shard {
             if let Some(Seat { shard, room, member }) = room.seat
                 && bytes > 0
             {
-                receipts.push((shard, ShardMail::Act { room, member, act: Act::Receive { bytes } }));
+                receipts.push((shard, ShardMail::Receive { room, member, bytes }));
             }
         }
         for (shard, mail) in receipts {
@@ -84,13 +136,19 @@ impl Shard {
     }
 
     /// On the room's shard: output for a member elsewhere was written.
-    pub(super) fn receive(&mut self, room: RoomKey, key: MemberKey, bytes: usize) {
-        let member = self.rooms.get_mut(room).and_then(|hosted| hosted.members.get_mut(key));
-        let Some(member) = member else { return };
-        let MemberOutlet::Elsewhere(session) = &mut member.outlet else { return };
+    fn receive(&mut self, room: RoomKey, key: MemberKey, bytes: usize) {
+        let Some(session) = self.elsewhere(room, key) else { return };
         session.in_flight = session.in_flight.saturating_sub(bytes);
-        if session.in_flight == 0 && member.lagging {
+        if session.in_flight == 0 {
             self.catch_up(room, key);
+        }
+        let high_bytes = self.delivery.node.config.outbox_high_bytes;
+        while let Some(session) = self.elsewhere(room, key)
+            && !session.is_behind(high_bytes)
+            && let Some(act) = session.waiting.pop_front()
+        {
+            self.perform(room, key, act);
+            self.note_done(room, key);
         }
     }
 

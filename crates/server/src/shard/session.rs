@@ -1,7 +1,10 @@
 //! Sessions: who is at the other end, and in which rooms.
 
+use std::collections::BTreeSet;
+
 use crate::room_id::RoomId;
 use crate::shard::allowance::Allowance;
+use crate::shard::mail::ACTS_MAX;
 use crate::shard::member::MemberKey;
 use crate::shard::rooms::RoomKey;
 
@@ -10,7 +13,7 @@ pub(crate) struct Session {
     pub(crate) name: String,
     pub(crate) user: Option<String>,
     /// Room types that the client was built for in another form.
-    pub(crate) mismatches: Vec<u16>,
+    pub(crate) mismatches: BTreeSet<u16>,
     pub(crate) rooms: Vec<SessionRoom>,
     /// The number of the last room.
     pub(crate) rooms_numbered: u32,
@@ -32,6 +35,10 @@ pub(crate) struct SessionRoom {
     pub(crate) seat: Option<Seat>,
     /// Bytes from the room's shard that it was not told of yet that they went out.
     pub(crate) undelivered: usize,
+    /// How many acts went to the room's shard that are not done.
+    pub(crate) acts: u32,
+    /// The client asked to leave, and hears `left` next.
+    pub(crate) leaving: bool,
 }
 
 /// A seat in a room, of this shard or another.
@@ -47,7 +54,17 @@ impl Session {
     #[inline]
     pub(crate) fn joined(&self, number: u32) -> Option<Seat> {
         let room = self.rooms.iter().find(|room| room.number == number)?;
-        if room.request.is_none() { room.seat } else { None }
+        if room.request.is_none() && !room.leaving { room.seat } else { None }
+    }
+
+    /// The room in which this is its seat.
+    pub(crate) fn room_at(&mut self, seat: Seat) -> Option<&mut SessionRoom> {
+        self.rooms.iter_mut().find(|room| room.seat == Some(seat))
+    }
+
+    /// Whether more acts are on their way to some room than may be.
+    pub(crate) fn has_acts_enough(&self) -> bool {
+        self.rooms.iter().any(|room| room.acts >= ACTS_MAX)
     }
 
     pub(crate) fn room_mut(&mut self, number: u32) -> Option<&mut SessionRoom> {

@@ -55,20 +55,30 @@ impl Shard {
         }
     }
 
-    /// Gives a member whose earlier output went out what it missed meanwhile: one patch to now.
+    /// Gives a member whose earlier output went out what it missed meanwhile: one patch to now, or the snapshot it asked for.
     pub(super) fn catch_up(&mut self, room: RoomKey, key: MemberKey) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
+        if member.wants_snapshot {
+            return self.resync(room, key);
+        }
         if std::mem::take(&mut member.lagging) && matches!(member.standing, Standing::Live) {
             let version = hosted.room.version();
             patch(&mut self.delivery, (room, key), member, &mut *hosted.room, version);
         }
     }
 
-    /// Sends a member a snapshot because it asked for one.
+    /// Sends a member a snapshot because it asked for one: once it has read what it was sent before, and one for all that
+    /// it asked for until then.
     pub(super) fn resync(&mut self, room: RoomKey, key: MemberKey) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        if let Some(member) = hosted.members.get_mut(key) {
+        let Some(member) = hosted.members.get_mut(key) else { return };
+        let is_behind = match &member.outlet {
+            MemberOutlet::Here(connection) => self.delivery.connections.lags(*connection),
+            MemberOutlet::Elsewhere(session) => session.in_flight > 0,
+        };
+        member.wants_snapshot = is_behind;
+        if !is_behind && matches!(member.standing, Standing::Live) {
             snapshot(&mut self.delivery, (room, key), member, &mut *hosted.room, hosted.epoch);
         }
     }

@@ -3,10 +3,14 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// A listener for each shard, all at one address.
 pub(crate) fn listen(address: SocketAddr, shards: usize) -> io::Result<Vec<Option<TcpListener>>> {
+    // With a shared port the system would let another server listen there as well, and deal out connections to both.
+    if address.port() != 0 {
+        super::check_free(address)?;
+    }
     let first = super::bind(address, true)?;
     let address = first.local_addr()?;
     let mut listeners = vec![Some(first)];
@@ -16,11 +20,21 @@ pub(crate) fn listen(address: SocketAddr, shards: usize) -> io::Result<Vec<Optio
     Ok(listeners)
 }
 
+/// Whether threads of this process can be kept on this core.
+pub(crate) fn check_core(core: usize) -> io::Result<()> {
+    let allowed = sched_getaffinity(None)?;
+    if core < CpuSet::MAX_CPU && allowed.is_set(core) {
+        return Ok(());
+    }
+    let cores: Vec<String> =
+        (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).map(|core| core.to_string()).collect();
+    let text = format!("{core} is no core that this process may run on; these are: {}", cores.join(", "));
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
+
 /// Lets the calling thread run on this core only.
 pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
-    if core >= CpuSet::MAX_CPU {
-        return Err(io::Error::other(format!("there is no core {core}")));
-    }
+    check_core(core)?;
     let mut cores = CpuSet::new();
     cores.set(core);
     Ok(sched_setaffinity(None, &cores)?)

@@ -15,9 +15,9 @@ use std::net::{SocketAddr, TcpListener};
 use socket2::{Domain, Protocol, Socket, Type};
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{listen, pin_to_core};
+pub(crate) use linux::{check_core, listen, pin_to_core};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use portable::{listen, pin_to_core};
+pub(crate) use portable::{check_core, listen, pin_to_core};
 
 /// Whether a read that filled less than its buffer has emptied the socket, so that the next bytes are announced.
 /// Elsewhere they are announced only after a read that found nothing.
@@ -41,6 +41,14 @@ fn bind(address: SocketAddr, shared_port: bool) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
+/// Fails if someone listens at the address already.
+#[cfg(target_os = "linux")]
+fn check_free(address: SocketAddr) -> io::Result<()> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
@@ -59,6 +67,15 @@ mod tests {
     fn without_shared_ports_the_first_shard_listens_for_all() {
         let listeners = super::portable::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 3).unwrap();
         assert_eq!(listeners.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, false]);
+    }
+
+    #[test]
+    fn where_one_server_listens_another_cannot() {
+        let listeners = super::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 2).unwrap();
+        let address = listeners[0].as_ref().unwrap().local_addr().unwrap();
+        assert_eq!(super::listen(address, 2).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+        drop(listeners);
+        assert!(super::listen(address, 2).is_ok());
     }
 
     #[test]

@@ -10,6 +10,11 @@ pub(crate) fn listen(address: SocketAddr, shards: usize) -> io::Result<Vec<Optio
     Ok(listeners)
 }
 
+/// No core will do here.
+pub(crate) fn check_core(core: usize) -> io::Result<()> {
+    pin_to_core(core)
+}
+
 /// Can't be done here.
 pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
     Err(io::Error::other(format!("threads can't be kept on core {core} on this system")))

@@ -26,7 +26,7 @@ pub(crate) fn room_type(name: &str) -> RoomType {
     RoomType { name: name.into(), fingerprint: 7, settings, create }
 }
 
-/// Options are words: `capacity=4 tick=20 sync=20 mode=duel refuse strict`.
+/// Options are words: `capacity=4 tick=20 sync=20 mode=duel ballast=0 refuse panic`.
 fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
     let options = String::from_utf8_lossy(birth.options);
     let options = options.trim_matches('"');
@@ -45,6 +45,7 @@ fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
         asked: Vec::new(),
         refuses: false,
         wants_sync: false,
+        ballast: 0,
         closed: false,
         empty_since: None,
     };
@@ -53,6 +54,7 @@ fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
         let number = || value.parse().map_err(|_| Error::new(ErrorCode::BadPayload, format!("{word:?}")));
         match key {
             "capacity" => room.facts.capacity = number()?,
+            "ballast" => room.ballast = number()? as usize,
             "tick" => room.tick_hz = number()?,
             "sync" => room.sync_hz = number()?,
             "mode" => drop(room.facts.metadata.insert("mode".into(), value.into())),
@@ -81,6 +83,8 @@ struct TestRoom {
     asked: Vec<(PlayerId, u32)>,
     refuses: bool,
     wants_sync: bool,
+    /// So many bytes more in each snapshot.
+    ballast: usize,
     closed: bool,
     empty_since: Option<Duration>,
 }
@@ -260,7 +264,9 @@ impl AnyRoom for TestRoom {
                     assert!(text != "panic", "as it was told");
                     Note { name: "shout".into(), payload: b"spawned".to_vec() }
                 };
-                out.spawn(6, Box::pin(work));
+                if let Err(error) = out.spawn(6, Box::pin(work)) {
+                    return out.error(link, request, &error);
+                }
             }
             Some("hang") => {
                 let until =
@@ -338,7 +344,7 @@ impl AnyRoom for TestRoom {
 
     fn snapshot(&mut self, player: PlayerId, format: Format, body: &mut Vec<u8>) {
         let secret = self.shown.secrets.get(&player).map_or(0, |secret| secret.0);
-        let text = format!("c={} s={secret} ", self.counter_shown());
+        let text = format!("c={} s={secret} {}", self.counter_shown(), "x".repeat(self.ballast));
         body.extend_from_slice(&encoded(format, text.as_bytes()));
     }
 

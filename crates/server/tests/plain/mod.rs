@@ -105,7 +105,7 @@ impl Handle<Do> for Table {
             ("private", _) => cx.set_private(true),
             ("spawn", of) => {
                 let of = of.parse().unwrap_or(0);
-                cx.spawn(async move { Double { of } });
+                cx.spawn(async move { Double { of } })?;
             }
             ("compute", of) => {
                 let of = of.parse().unwrap_or(0);

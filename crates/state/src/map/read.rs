@@ -177,7 +177,8 @@ impl<K: Key, V: State> Map<K, V> {
     /// table stays in proportion to what arrived.
     fn room_for(&mut self, slot: u32) -> u32 {
         let wanted = slot as usize;
-        if wanted >= self.entries.len() && wanted <= 2 * self.index.len() {
+        let places = self.entries.len();
+        if wanted == places || (places..=2 * self.index.len()).contains(&wanted) {
             self.entries.resize_with(wanted + 1, || None);
         }
         if self.entries.get(wanted).is_some_and(Option::is_none) {
@@ -296,6 +297,19 @@ mod tests {
         let body = section([(last + 1, Some(1))].into_iter());
         let error = Map::<u32, u8>::read_full(&mut Reader::new(&body), Part::Shared).unwrap_err();
         assert_eq!(error.to_string(), "at byte 0: slot 1048576 is past the limit of 1048576");
+    }
+
+    #[test]
+    fn a_slot_in_the_place_of_its_number_is_not_far() {
+        let mut map = Map::<u32, u8>::new();
+        for slot in 0..5 {
+            let gone = [slot].into_iter().filter(|slot| *slot > 0).map(|slot| (slot - 1, None));
+            let mut body = vec![REMOVED | DEFINED];
+            body.extend(section(gone));
+            body.extend(section([(slot, Some(1))].into_iter()));
+            map.read_patch(&mut Reader::new(&body), Part::Shared).unwrap();
+            assert_eq!((map.len(), map.far.len()), (1, 0));
+        }
     }
 
     #[test]

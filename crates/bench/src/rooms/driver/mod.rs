@@ -73,6 +73,15 @@ pub(super) enum Peer {
     Floor { bytes: usize },
 }
 
+impl Peer {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Playfield => "playfield",
+            Self::Floor { .. } => "floor",
+        }
+    }
+}
+
 struct Driver<'a> {
     case: &'a Case,
     peer: Peer,
@@ -91,6 +100,9 @@ struct Driver<'a> {
 }
 
 /// Runs a case against a server, which it starts.
+///
+/// # Errors
+/// `InvalidData` if what came is wrong before anything was measured; others if clients can't get in.
 pub(super) fn run(case: &Case, peer: Peer, corrupt_one: bool) -> io::Result<Outcome> {
     pin(super::DRIVER_CORE)?;
     raise_descriptors();
@@ -129,8 +141,12 @@ impl<'a> Driver<'a> {
                 self.connect(server)?;
             }
             self.turn(&mut events, Duration::from_millis(50))?;
-            if let (Some(failure), true) = (&self.window.failure, self.lost > 0) {
-                return Err(io::Error::other(format!("a client was lost before all were in: {failure}")));
+            if let Some(failure) = &self.window.failure {
+                let (kind, what) = match self.lost {
+                    0 => (io::ErrorKind::InvalidData, "what a client was sent on joining is wrong"),
+                    _ => (io::ErrorKind::Other, "a client was lost before all were in"),
+                };
+                return Err(io::Error::new(kind, format!("{what}: {failure}")));
             }
             let now = (self.clients.len() + self.ready, Instant::now());
             if now.0 > progress.0 {

@@ -98,6 +98,63 @@ fn a_room_elsewhere_is_played_through_the_mail() {
     assert!(matches!(&heard[..], [.., Heard::Event { payload, .. }] if payload == "2 leaves"), "{heard:?}");
 }
 
+/// What is kept for a client that asks and does not read, wherever its room is: what it is behind with, and one answer more.
+#[test]
+fn one_who_asks_and_does_not_read_is_kept_little() {
+    let settings = [("outbox_high_bytes", "4000"), ("outbox_bytes_max", "100000")];
+    for asks in ["resync", "request"] {
+        let mut world = World::new(2, &settings);
+        let (_, id, visitor) = apart(&mut world, "ballast=2000");
+        world.join(visitor, 1, &id);
+        let (room, _) = world.joined(visitor);
+        world.takes(visitor, 0);
+        let mut all = Vec::new();
+        for request in 0..500 {
+            let message = match asks {
+                "resync" => encoded(PACKED, &ClientMessage::Resync { room }),
+                _ => super::speech::request(PACKED, room, 10 + request, "big", "1000"),
+            };
+            all.extend(world.framed(visitor, &message));
+        }
+        world.bytes(visitor, &all);
+        world.wait(500);
+        let (buffered, input) = (world.buffered(visitor), all.len());
+        assert!(buffered <= input + 16_000, "{asks}: {buffered} bytes are kept, of which {input} came");
+        // Once it reads, it gets what it asked for: every answer, and a snapshot that is no older than the last question.
+        world.takes(visitor, usize::MAX);
+        world.wait(500);
+        let heard = world.heard(visitor);
+        let replies = heard.iter().filter(|heard| matches!(heard, Heard::Reply { .. })).count();
+        let snapshots = heard.iter().filter(|heard| matches!(heard, Heard::Snapshot { .. })).count();
+        match asks {
+            "resync" => assert!((1..=500).contains(&snapshots), "{snapshots}"),
+            _ => assert_eq!(replies, 500),
+        }
+        assert_eq!(world.ask(visitor, room, "add", ""), [Heard::Reply { request: 77, payload: "1".into() }]);
+    }
+}
+
+#[test]
+fn after_a_leave_nothing_goes_unanswered() {
+    let mut world = World::new(2, &[]);
+    let (_, id, visitor) = apart(&mut world, "");
+    world.join(visitor, 1, &id);
+    let (room, _) = world.joined(visitor);
+    let mut all = Vec::new();
+    for request in [111, 112] {
+        let leave = encoded(PACKED, &ClientMessage::Leave { request, room });
+        all.extend(world.framed(visitor, &leave));
+    }
+    all.extend(world.framed(visitor, &super::speech::request(PACKED, room, 113, "add", "")));
+    world.bytes(visitor, &all);
+    let mut heard = world.heard(visitor);
+    heard.sort_by_key(|heard| matches!(heard, Heard::Left { .. }));
+    let not_joined =
+        |request| Heard::Error { request: Some(request), room: None, code: ErrorCode::NotJoined };
+    let left = Heard::Left { request: Some(111), room, code: ErrorCode::Left };
+    assert_eq!(heard, [not_joined(112), not_joined(113), left]);
+}
+
 #[test]
 fn a_room_elsewhere_may_refuse_or_end() {
     let mut world = World::new(2, &[]);

@@ -68,8 +68,9 @@ pub(super) struct Held {
 }
 
 impl Background for Held {
-    fn spawn(&self, origin: Origin, work: Task) {
+    fn spawn(&self, origin: Origin, work: Task) -> Result<(), Error> {
         self.tasks.lock().unwrap().push((origin, work));
+        Ok(())
     }
 
     fn compute(&self, origin: Origin, job: Job) -> Result<(), Error> {
