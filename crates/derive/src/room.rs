@@ -154,10 +154,7 @@ fn checks(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStr
         })
     });
     let owned = quote_spanned! { room.span() =>
-        const _: () = ::std::assert!(
-            !<#room as #rt::State>::NEEDS_OWNER,
-            "a field with #[sync(owner)] has no owner: it must be a map keyed by PlayerId, or stand inside an entry of one"
-        );
+        const _: () = #rt::check_root::<#room>();
     };
     quote!(#(#distinct)* #owned)
 }

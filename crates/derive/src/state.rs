@@ -283,11 +283,24 @@ impl<'a> Tree<'a> {
 
     fn constants(&self) -> TokenStream {
         let rt = &self.rt;
-        let needs_owner = any(self.synced.iter().map(|synced| {
-            let of = &synced.field.of;
-            let unowned = synced.field.owner.then(|| quote!(!<#of as #rt::State>::KEYED_BY_PLAYER ||));
-            quote!(#unowned <#of as #rt::State>::NEEDS_OWNER)
-        }));
+        let unowned = self.synced.iter().map(|Synced { field, .. }| {
+            let SyncedField { of, owner, name, .. } = field;
+            if !owner {
+                return quote!(<#of as #rt::State>::UNOWNED);
+            }
+            let ident = self.ident;
+            let message = format!(
+                "the field `{name}` of `{ident}` is its owner's, and here it has none: put `{ident}` into a map keyed by \
+                 PlayerId, or make the field itself such a map"
+            );
+            quote! {
+                if <#of as #rt::State>::KEYED_BY_PLAYER {
+                    <#of as #rt::State>::UNOWNED
+                } else {
+                    ::std::option::Option::Some(#message)
+                }
+            }
+        });
         let has_owned = any(self.synced.iter().map(|synced| {
             let of = &synced.field.of;
             if synced.field.is_private() { quote!(true) } else { quote!(<#of as #rt::State>::HAS_OWNED) }
@@ -311,7 +324,7 @@ impl<'a> Tree<'a> {
         let fixed =
             if open_only { quote!(true #(&& <#fields as #rt::State>::FIXED)*) } else { quote!(false) };
         quote! {
-            const NEEDS_OWNER: bool = #needs_owner;
+            const UNOWNED: ::std::option::Option<&'static str> = #rt::first(&[#(#unowned),*]);
             const HAS_OWNED: bool = #has_owned;
             const NESTED_OWNERS: bool = #nested_owners;
             const PLAIN: bool = #plain;
@@ -807,7 +820,7 @@ pub(crate) fn whole_value(ident: &Ident) -> TokenStream {
         impl #rt::State for #ident {
             type Shadow = #rt::Leaf<Self>;
 
-            const NEEDS_OWNER: bool = false;
+            const UNOWNED: ::std::option::Option<&'static str> = ::std::option::Option::None;
             const HAS_OWNED: bool = false;
             const NESTED_OWNERS: bool = false;
             const COLUMN: bool = true;

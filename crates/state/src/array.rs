@@ -23,9 +23,9 @@ const FIXED_MAX: usize = 16;
 impl<T: State, const N: usize> State for [T; N] {
     type Shadow = ArrayShadow<T::Shadow>;
 
-    const NEEDS_OWNER: bool = {
+    const UNOWNED: Option<&'static str> = {
         assert!(N > 0, "an array without elements has nothing to keep in step");
-        T::NEEDS_OWNER
+        T::UNOWNED
     };
     const HAS_OWNED: bool = T::HAS_OWNED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;

@@ -67,7 +67,7 @@ macro_rules! leaf {
         impl $($bounds)* State for $type {
             type Shadow = Leaf<Self>;
 
-            const NEEDS_OWNER: bool = false;
+            const UNOWNED: Option<&'static str> = None;
             const HAS_OWNED: bool = false;
             const NESTED_OWNERS: bool = false;
             const COLUMN: bool = true;

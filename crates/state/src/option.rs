@@ -26,12 +26,12 @@ const PATCH: u8 = 2;
 impl<T: State> State for Option<T> {
     type Shadow = OptionShadow<T::Shadow>;
 
-    const NEEDS_OWNER: bool = {
+    const UNOWNED: Option<&'static str> = {
         assert!(
             !T::NULLABLE,
             "an Option in an Option can't be told apart in JSON: use one Option, or an enum"
         );
-        T::NEEDS_OWNER
+        T::UNOWNED
     };
     const HAS_OWNED: bool = T::HAS_OWNED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;

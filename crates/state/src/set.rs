@@ -117,7 +117,7 @@ impl<K: Key + fmt::Debug> fmt::Debug for Set<K> {
 impl<K: Key> State for Set<K> {
     type Shadow = <Map<K, Present> as State>::Shadow;
 
-    const NEEDS_OWNER: bool = false;
+    const UNOWNED: Option<&'static str> = None;
     const HAS_OWNED: bool = false;
     const NESTED_OWNERS: bool = false;
     const KEYED_BY_PLAYER: bool = K::IS_PLAYER;

@@ -109,8 +109,8 @@ pub trait State: Sized + 'static {
     /// What was last synced, stamped with versions.
     type Shadow: 'static;
 
-    /// There is an `owner` field in it whose owner an enclosing map keyed by player has to tell.
-    const NEEDS_OWNER: bool;
+    /// There is an `owner` field in it whose owner an enclosing map keyed by player has to tell: what to say if there is none.
+    const UNOWNED: Option<&'static str>;
     /// There is something in it that only an owner sees.
     const HAS_OWNED: bool;
     /// There is a map keyed by player in it that holds something owned, so that owners differ further down.
@@ -249,6 +249,25 @@ pub(crate) fn json_owner_field<T: State>(shadow: &T::Shadow, lens: Lens, ops: &m
         Some(lens) if lens.since == 0 => ops.set(|out| T::json_full(shadow, lens, out)),
         Some(lens) if T::stamps(shadow).after(lens) => T::json_patch(shadow, lens, ops),
         _ => {}
+    }
+}
+
+/// The first that is there. For generated code.
+pub const fn first(all: &[Option<&'static str>]) -> Option<&'static str> {
+    let mut place = 0;
+    while place < all.len() {
+        if all[place].is_some() {
+            return all[place];
+        }
+        place += 1;
+    }
+    None
+}
+
+/// Refuses, while it is compiled, a root in which an `owner` field is nobody's.
+pub const fn check_root<T: State>() {
+    if let Some(what) = T::UNOWNED {
+        panic!("{}", what);
     }
 }
 

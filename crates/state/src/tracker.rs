@@ -4,6 +4,7 @@ use playfield_wire::Format;
 
 use crate::lens::{Lens, Step, Tracking};
 use crate::ops::Ops;
+use crate::state::check_root;
 use crate::{Part, PlayerId, State};
 
 /// Keeps what was last synced of one state, and writes patches and snapshots from it.
@@ -31,12 +32,7 @@ struct Shared {
 impl<T: State> Tracker<T> {
     /// Begins with the state as it is, at version 1.
     pub fn new(state: &mut T, tracking: Tracking) -> Self {
-        const {
-            assert!(
-                !T::NEEDS_OWNER,
-                "this state has an `owner` field that is nobody's: put it into the entries of a map keyed by player, or on such a map"
-            );
-        }
+        const { check_root::<T>() }
         Self { shadow: state.bind(1), version: 1, tracking, shared: Vec::new(), used: 0 }
     }
 

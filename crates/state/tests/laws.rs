@@ -43,9 +43,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
+/// How many cases of each law for each state. With 60 steps in one on average, three laws and five states, it comes to a million steps.
+const CASES: u32 = 1_200;
+
 /// The number of cases, or a part of it for those that take long.
 fn config(part: u32) -> Config {
-    let cases = std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300);
+    let cases =
+        std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
     Config {
         cases: (cases / part).max(1),
         failure_persistence: None,
@@ -278,7 +282,7 @@ macro_rules! laws {
             }
 
             proptest! {
-                #![proptest_config(config(30))]
+                #![proptest_config(config(100))]
 
                 #[test]
                 fn law_one_holds_after_a_long_absence(

@@ -41,7 +41,7 @@ struct Mixed {
 }
 
 fn constants<T: State>() -> [bool; 4] {
-    [T::NEEDS_OWNER, T::HAS_OWNED, T::NESTED_OWNERS, T::KEYED_BY_PLAYER]
+    [T::UNOWNED.is_some(), T::HAS_OWNED, T::NESTED_OWNERS, T::KEYED_BY_PLAYER]
 }
 
 #[test]

@@ -17,10 +17,18 @@ pub(super) struct Room<'a, W: Workload> {
     pub(super) state: W::State,
     tracker: Tracker<W::State>,
     format: Format,
-    /// Each player, and the version last sent there.
-    players: Vec<(PlayerId, u64)>,
+    players: Vec<Seat>,
     transport: Transport,
     pub(super) sent: Sent,
+}
+
+/// A player, and what is known of their copy.
+struct Seat {
+    id: PlayerId,
+    /// The version last sent.
+    sent: u64,
+    /// The version that it equals: past `sent` where nothing has changed for this player since.
+    clean: u64,
 }
 
 /// Takes messages as a socket would: each whole and in one piece. It counts them, and keeps them until the next sync.
@@ -44,7 +52,8 @@ impl<'a, W: Workload> Room<'a, W> {
     pub(super) fn new(workload: &'a W, format: Format, tracking: Tracking) -> Self {
         let mut state = workload.state();
         let tracker = Tracker::new(&mut state, tracking);
-        let players = workload.players().into_iter().map(|id| (id, tracker.version())).collect();
+        let now = tracker.version();
+        let players = workload.players().into_iter().map(|id| Seat { id, sent: now, clean: now }).collect();
         let mut room = Self {
             workload,
             state,
@@ -69,15 +78,16 @@ impl<'a, W: Workload> Room<'a, W> {
     pub(super) fn sync(&mut self) {
         self.tracker.sync(&mut self.state);
         let version = self.tracker.version();
-        for (place, (id, base)) in self.players.iter_mut().enumerate() {
+        for (place, seat) in self.players.iter_mut().enumerate() {
             let start = self.transport.bytes.len();
             let mut any = false;
-            write_patch(self.format, &mut self.transport.bytes, ROOM, *base, version, |out| {
-                any = self.tracker.patch(*id, *base, self.format, out);
+            write_patch(self.format, &mut self.transport.bytes, ROOM, seat.sent, version, |out| {
+                any = self.tracker.patch(seat.id, seat.clean, self.format, out);
             });
+            seat.clean = version;
             if any {
                 self.transport.send(place);
-                *base = version;
+                seat.sent = version;
             } else {
                 self.transport.bytes.truncate(start);
             }
@@ -88,12 +98,12 @@ impl<'a, W: Workload> Room<'a, W> {
     #[inline(never)]
     pub(super) fn snapshots(&mut self) {
         let version = self.tracker.version();
-        for (place, (id, base)) in self.players.iter_mut().enumerate() {
+        for (place, seat) in self.players.iter_mut().enumerate() {
             write_snapshot(self.format, &mut self.transport.bytes, ROOM, EPOCH, version, |out| {
-                self.tracker.snapshot(*id, self.format, out);
+                self.tracker.snapshot(seat.id, self.format, out);
             });
             self.transport.send(place);
-            *base = version;
+            (seat.sent, seat.clean) = (version, version);
         }
     }
 

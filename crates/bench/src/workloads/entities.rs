@@ -130,7 +130,7 @@ impl<S> Entities<S> {
     /// The entities that move in a step: others each time, until all have.
     fn entities_of(&self, iteration: u64) -> impl Iterator<Item = u32> + use<S> {
         let (all, first) = (u64::from(self.entities), iteration * u64::from(self.changed));
-        (0..u64::from(self.changed)).map(move |place| ((first + place) * 7_919 % all) as u32)
+        (0..u64::from(self.changed)).map(move |place| ((first + place) % all) as u32)
     }
 
     fn players_of(&self, iteration: u64) -> impl Iterator<Item = PlayerId> + use<S> {

@@ -24,7 +24,7 @@ const SHAPE_AND_ELEMENTS: u8 = 2;
 impl<T: State> State for List<T> {
     type Shadow = ListShadow<T::Shadow>;
 
-    const NEEDS_OWNER: bool = T::NEEDS_OWNER;
+    const UNOWNED: Option<&'static str> = T::UNOWNED;
     const HAS_OWNED: bool = T::HAS_OWNED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const PLAIN: bool = T::PLAIN;

@@ -19,8 +19,9 @@ pub struct MapShadow<K, S> {
     pub(super) index: BTreeMap<K, u32>,
     slots: Vec<Slot<K, S>>,
     vacant: BinaryHeap<Reverse<u32>>,
-    /// The slot that changed last, from which `older` leads through all others.
-    newest: u32,
+    /// What changed, oldest first: a version, and a slot. A slot that changed again since stands there more than once; what it says
+    /// itself counts.
+    log: Vec<(u64, u32)>,
     /// Keys that went, and when, for what names keys and not slots: JSON, and an owner's own entry.
     pub(super) gone: BTreeMap<K, u64>,
     /// How many they may become before some are forgotten.
@@ -32,6 +33,9 @@ pub struct MapShadow<K, S> {
 /// The most ends that a map remembers by key, unless it is keyed by player: then it is the ends of the last [`GONE_VERSIONS`].
 const GONE_MAX: usize = 4_096;
 
+/// How much longer than twice the number of slots the log of changes gets before what is overtaken is taken out.
+const LOG_SPARE: usize = 64;
+
 /// A place for one entry.
 #[derive(Debug)]
 pub(super) struct Slot<K, S> {
@@ -39,8 +43,6 @@ pub(super) struct Slot<K, S> {
     /// When the entry came, or went.
     pub(super) defined: u64,
     pub(super) stamps: Stamps,
-    newer: u32,
-    older: u32,
 }
 
 impl<K, S> Slot<K, S> {
@@ -48,9 +50,6 @@ impl<K, S> Slot<K, S> {
         self.defined.max(self.stamps.shared).max(self.stamps.owned)
     }
 }
-
-/// No slot.
-const NOWHERE: u32 = u32::MAX;
 
 impl<K: Key, S> MapShadow<K, S> {
     pub(super) fn new(token: u64, stamps: Stamps) -> Self {
@@ -60,7 +59,7 @@ impl<K: Key, S> MapShadow<K, S> {
             index: BTreeMap::new(),
             slots: Vec::new(),
             vacant: BinaryHeap::new(),
-            newest: NOWHERE,
+            log: Vec::new(),
             gone: BTreeMap::new(),
             gone_max: GONE_MAX,
             forgotten: 0,
@@ -78,7 +77,7 @@ impl<K: Key, S> MapShadow<K, S> {
 
     /// When anything last changed in any slot.
     pub(super) fn newest_version(&self) -> u64 {
-        self.slots.get(self.newest as usize).map_or(0, Slot::version)
+        self.log.last().map_or(0, |(version, _)| *version)
     }
 
     pub(super) fn shadow_mut(&mut self, slot: u32) -> Option<&mut S> {
@@ -94,17 +93,8 @@ impl<K: Key, S> MapShadow<K, S> {
                     self.slots.len() < MAP_SLOTS_MAX,
                     "a synced map holds more than {MAP_SLOTS_MAX} entries: split it, or hide it from players with #[sync(hidden)]"
                 );
-                let slot = Slot {
-                    entry: None,
-                    defined: 0,
-                    stamps: Stamps::default(),
-                    newer: NOWHERE,
-                    older: NOWHERE,
-                };
-                self.slots.push(slot);
-                let slot = (self.slots.len() - 1) as u32;
-                self.link_newest(slot);
-                slot
+                self.slots.push(Slot { entry: None, defined: 0, stamps: Stamps::default() });
+                (self.slots.len() - 1) as u32
             }
         };
         self.gone.remove(&key);
@@ -113,7 +103,7 @@ impl<K: Key, S> MapShadow<K, S> {
         place.entry = Some((key, shadow));
         place.defined = now;
         place.stamps = stamps;
-        self.move_to_front(slot);
+        self.note(slot, now);
         slot
     }
 
@@ -124,7 +114,7 @@ impl<K: Key, S> MapShadow<K, S> {
         let Some((key, _)) = place.entry.take() else { return };
         self.index.remove(&key);
         self.vacant.push(Reverse(slot));
-        self.move_to_front(slot);
+        self.note(slot, now);
         self.gone.insert(key, now);
         if self.gone.len() > self.gone_max {
             self.forget(now);
@@ -134,7 +124,7 @@ impl<K: Key, S> MapShadow<K, S> {
     /// Notes a change inside an entry.
     pub(super) fn changed(&mut self, slot: u32, changed: Changed, now: u64) {
         self.slots[slot as usize].stamps.note(changed, now);
-        self.move_to_front(slot);
+        self.note(slot, now);
     }
 
     /// The slots where something changed after `lens.since`, in order.
@@ -148,18 +138,15 @@ impl<K: Key, S> MapShadow<K, S> {
     }
 
     fn slots_since(&self, since: u64, all: bool) -> Vec<u32> {
-        let mut found = Vec::new();
-        let mut slot = self.newest;
-        while let Some(place) = self.slots.get(slot as usize) {
-            if place.version() <= since && !all {
-                break;
-            }
-            found.push(slot);
-            slot = place.older;
+        if all {
+            return (0..self.slots.len() as u32).collect();
         }
-        // The newest come last changed first, and within one sync slots are visited in rising order: turned round, most is sorted.
-        found.reverse();
+        let first = self.log.iter().rposition(|(version, _)| *version <= since).map_or(0, |last| last + 1);
+        let latest = |&&(version, slot): &&(u64, u32)| self.slots[slot as usize].version() == version;
+        let mut found: Vec<u32> = self.log[first..].iter().filter(latest).map(|(_, slot)| *slot).collect();
+        // Within one sync slots are mostly visited in rising order.
         found.sort_unstable();
+        found.dedup();
         found
     }
 
@@ -198,25 +185,14 @@ impl<K: Key, S> MapShadow<K, S> {
         self.gone_max = GONE_MAX.max(2 * self.gone.len());
     }
 
-    fn move_to_front(&mut self, slot: u32) {
-        if self.newest == slot {
-            return;
+    /// Notes that something changed in a slot.
+    fn note(&mut self, slot: u32, now: u64) {
+        if self.log.len() >= 2 * self.slots.len() + LOG_SPARE {
+            // As many were noted since the last time as are gone through now.
+            let slots = &self.slots;
+            self.log.retain(|&(version, slot)| slots[slot as usize].version() == version);
+            self.log.dedup();
         }
-        let Slot { newer, older, .. } = self.slots[slot as usize];
-        self.slots[newer as usize].older = older;
-        if older != NOWHERE {
-            self.slots[older as usize].newer = newer;
-        }
-        self.link_newest(slot);
-    }
-
-    fn link_newest(&mut self, slot: u32) {
-        let second = self.newest;
-        self.slots[slot as usize].newer = NOWHERE;
-        self.slots[slot as usize].older = second;
-        if second != NOWHERE {
-            self.slots[second as usize].newer = slot;
-        }
-        self.newest = slot;
+        self.log.push((now, slot));
     }
 }

@@ -17,12 +17,12 @@ use crate::{Key, Part, State};
 impl<K: Key, V: State> State for Map<K, V> {
     type Shadow = MapShadow<K, V::Shadow>;
 
-    const NEEDS_OWNER: bool = {
+    const UNOWNED: Option<&'static str> = {
         assert!(
             !V::NULLABLE,
             "a Map can't hold Options: in JSON they could not be told from nothing. Leave the key out instead"
         );
-        V::NEEDS_OWNER && !K::IS_PLAYER
+        if K::IS_PLAYER { None } else { V::UNOWNED }
     };
     const HAS_OWNED: bool = V::HAS_OWNED;
     const NESTED_OWNERS: bool = V::NESTED_OWNERS || (K::IS_PLAYER && V::HAS_OWNED);

@@ -1,0 +1,9 @@
+use playfield::prelude::*;
+
+#[derive(State, Default)]
+struct Ship {
+    #[sync(quantize = 0.1, range = 0.0..3.0)]
+    speed: f32,
+}
+
+fn main() {}
