@@ -38,6 +38,9 @@ pub(crate) fn expand_key(input: &DeriveInput) -> syn::Result<TokenStream> {
             fn same(&self, other: &Self) -> bool {
                 #rt::Data::same(&self.0, &other.0)
             }
+            fn digest(&self) -> u64 {
+                #rt::Data::digest(&self.0)
+            }
             fn from_json(value: &#rt::Value) -> ::std::result::Result<Self, #rt::DecodeError> {
                 <#inner as #rt::Data>::from_json(value).map(Self)
             }

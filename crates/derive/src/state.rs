@@ -37,6 +37,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
     let json = tree.json();
     let read = tree.read();
     let view = tree.view();
+    let digest = tree.digest();
     Ok(quote! {
         const _: () = {
             #steps
@@ -58,6 +59,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
                 #columns
                 #json
                 #read
+                #digest
                 #view
             }
         };
@@ -166,6 +168,24 @@ impl SyncedField {
                 mask(&self.#member)
             }),
             Form::Quantized => quote!(#reference <#of>::of(self.#member)),
+        }
+    }
+
+    /// The same of a copy, in which a mask has had its say already.
+    fn borrowed_plainly(&self) -> TokenStream {
+        let Self { member, of, .. } = self;
+        match &self.form {
+            Form::Plain | Form::Mask(_) => quote!(&self.#member),
+            Form::Quantized => quote!(&<#of>::of(self.#member)),
+        }
+    }
+
+    /// What stands for it in the copy of one who does not see it.
+    fn default(&self) -> TokenStream {
+        let of = &self.of;
+        match self.form {
+            Form::Plain | Form::Mask(_) => quote!(&<#of as ::std::default::Default>::default()),
+            Form::Quantized => quote!(&<#of>::of(::std::default::Default::default())),
         }
     }
 
@@ -776,6 +796,56 @@ impl<'a> Tree<'a> {
         }
     }
 
+    fn digest(&self) -> TokenStream {
+        let rt = &self.rt;
+        let weighed = |place: usize, digest: TokenStream| {
+            let place = place as u64;
+            quote!(sum = sum.wrapping_add(::core::primitive::u64::wrapping_mul(#digest, const { #rt::weight(#place) }));)
+        };
+        let of_copy = self.synced.iter().enumerate().map(|(place, Synced { field, .. })| {
+            let (of, value) = (&field.of, field.borrowed_plainly());
+            let digest = match &field.view {
+                Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::copy_digest(#value)),
+                None if field.owner => {
+                    let default = field.default();
+                    quote!(#rt::of_private(<#of as #rt::State>::digest(#value), <#of as #rt::State>::digest(#default)))
+                }
+                None => quote!(<#of as #rt::State>::digest(#value)),
+            };
+            weighed(place, digest)
+        });
+        let of_shadow = self.synced.iter().enumerate().map(|(place, Synced { field, shadow, .. })| {
+            let of = &field.of;
+            let digest = match &field.view {
+                Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::shadow_digest(&shadow.#shadow, lens)),
+                None if field.owner => {
+                    let default = field.default();
+                    quote!(match <#of as #rt::State>::owner_digest(&shadow.#shadow, lens) {
+                        0 => 0,
+                        digest => #rt::of_private(digest, <#of as #rt::State>::digest(#default)),
+                    })
+                }
+                None => quote!(<#of as #rt::State>::shadow_digest(&shadow.#shadow, lens)),
+            };
+            weighed(place, digest)
+        });
+        quote! {
+            fn digest(&self) -> u64 {
+                #[allow(unused_mut)]
+                let mut sum = 0_u64;
+                #(#of_copy)*
+                sum
+            }
+            fn shadow_digest(shadow: &Shadow, lens: #rt::Lens) -> u64 {
+                let _ = (shadow, lens);
+                #[allow(unused_mut)]
+                let mut sum = 0_u64;
+                #(#of_shadow)*
+                sum
+            }
+        }
+    }
+
     fn view(&self) -> TokenStream {
         let rt = &self.rt;
         let members = self.synced.iter().map(|Synced { field, .. }| {
@@ -867,6 +937,12 @@ pub(crate) fn whole_value(ident: &Ident) -> TokenStream {
             ) -> ::std::result::Result<(), #rt::DecodeError> {
                 *self = <Self as #rt::Data>::decode(reader)?;
                 ::std::result::Result::Ok(())
+            }
+            fn digest(&self) -> u64 {
+                #rt::Data::digest(self)
+            }
+            fn shadow_digest(shadow: &Self::Shadow, lens: #rt::Lens) -> u64 {
+                if lens.part == #rt::Part::Owned { 0 } else { #rt::Data::digest(shadow.value()) }
             }
             fn view(&self, _: #rt::Sight) -> #rt::Value {
                 #rt::tree(self)

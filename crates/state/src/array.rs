@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::data::{Data, json_array, unexpected};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
-use crate::{Part, State};
+use crate::{Part, State, digest};
 
 /// The shadow of an array.
 #[derive(Debug)]
@@ -133,6 +133,14 @@ impl<T: State, const N: usize> State for [T; N] {
             T::read_columns(&mut inner, reader)?;
         }
         Ok(())
+    }
+
+    fn digest(&self) -> u64 {
+        digest::of_elements(self.iter().map(T::digest))
+    }
+
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        digest::of_elements(shadow.items.iter().map(|item| T::shadow_digest(item, lens)))
     }
 
     fn view(&self, sight: Sight) -> Value {

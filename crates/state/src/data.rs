@@ -8,7 +8,7 @@ use playfield_wire::start;
 use playfield_wire::{DecodeError, Format, json, writer};
 use serde_json::Value;
 
-use crate::{Key, PlayerId};
+use crate::{Key, PlayerId, digest};
 
 /// A value that travels whole: a message, a reply, options, a leaf of a state. Derive it: `#[derive(Data)]`.
 ///
@@ -72,6 +72,13 @@ pub trait Data: Sized {
         self.encode(&mut one);
         other.encode(&mut two);
         one == two
+    }
+
+    /// Its digest: equal for values that travel as the same bytes.
+    fn digest(&self) -> u64 {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        digest::of_bytes(&bytes)
     }
 
     /// Appends it in the given format.
@@ -140,6 +147,10 @@ macro_rules! unsigned {
             fn same(&self, other: &Self) -> bool {
                 self == other
             }
+            #[inline]
+            fn digest(&self) -> u64 {
+                digest::of_word(u64::from(*self))
+            }
             fn from_json(value: &Value) -> Result<Self, DecodeError> {
                 json::as_u64(value)
                     .and_then(|value| Self::try_from(value).ok())
@@ -172,6 +183,10 @@ macro_rules! signed {
             fn same(&self, other: &Self) -> bool {
                 self == other
             }
+            #[inline]
+            fn digest(&self) -> u64 {
+                digest::of_word(i64::from(*self).cast_unsigned())
+            }
             fn from_json(value: &Value) -> Result<Self, DecodeError> {
                 json::as_i64(value)
                     .and_then(|value| Self::try_from(value).ok())
@@ -203,6 +218,10 @@ impl Data for u8 {
     fn same(&self, other: &Self) -> bool {
         self == other
     }
+    #[inline]
+    fn digest(&self) -> u64 {
+        digest::of_word((*self).into())
+    }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         u16::from_json(value)
             .ok()
@@ -229,6 +248,10 @@ impl Data for i8 {
     #[inline]
     fn same(&self, other: &Self) -> bool {
         self == other
+    }
+    #[inline]
+    fn digest(&self) -> u64 {
+        digest::of_word(i64::from(*self).cast_unsigned())
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         i16::from_json(value)
@@ -259,6 +282,10 @@ macro_rules! float {
             fn same(&self, other: &Self) -> bool {
                 self.to_bits() == other.to_bits()
             }
+            #[inline]
+            fn digest(&self) -> u64 {
+                digest::of_word(self.to_bits().into())
+            }
             fn from_json(value: &Value) -> Result<Self, DecodeError> {
                 json::as_f64(value).map(|value| value as $float).ok_or_else(|| unexpected("a number", value))
             }
@@ -287,6 +314,10 @@ impl Data for bool {
     fn same(&self, other: &Self) -> bool {
         self == other
     }
+    #[inline]
+    fn digest(&self) -> u64 {
+        digest::of_word((*self).into())
+    }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         value.as_bool().ok_or_else(|| unexpected("true or false", value))
     }
@@ -311,6 +342,10 @@ impl Data for String {
     fn same(&self, other: &Self) -> bool {
         self == other
     }
+    #[inline]
+    fn digest(&self) -> u64 {
+        digest::of_bytes(self.as_bytes())
+    }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         value.as_str().map(str::to_owned).ok_or_else(|| unexpected("a text", value))
     }
@@ -334,6 +369,10 @@ impl Data for PlayerId {
     #[inline]
     fn same(&self, other: &Self) -> bool {
         self == other
+    }
+    #[inline]
+    fn digest(&self) -> u64 {
+        digest::of_word(self.0)
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         u64::from_json(value).map(Self)

@@ -134,6 +134,12 @@ macro_rules! leaf {
             fn read_columns(targets: &mut [&mut Self], reader: &mut Reader<'_>) -> Result<(), DecodeError> {
                 $get(reader, targets.len(), |place: usize, value| *targets[place] = value)
             }
+            fn digest(&self) -> u64 {
+                Data::digest(self)
+            }
+            fn shadow_digest(shadow: &Leaf<Self>, lens: Lens) -> u64 {
+                if lens.part == Part::Owned { 0 } else { Data::digest(shadow.value()) }
+            }
             fn view(&self, _: Sight) -> Value {
                 tree(self)
             }

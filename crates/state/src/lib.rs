@@ -14,6 +14,7 @@ mod array;
 mod bytes;
 mod column;
 mod data;
+mod digest;
 mod json_mirror;
 mod key;
 mod leaf;
@@ -49,6 +50,7 @@ pub use tracker::Tracker;
 #[doc(hidden)]
 pub mod __rt {
     pub use crate::data::Data;
+    pub use crate::digest::{of_private, weight};
     pub use crate::key::Key;
     pub use crate::leaf::{Leaf, tree};
     pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step, Tracking};

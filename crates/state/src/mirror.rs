@@ -24,6 +24,11 @@ impl<T: State + Default> Mirror<T> {
         &self.state
     }
 
+    /// A number that is the server's own for this copy, if the copy is right.
+    pub fn digest(&self) -> u64 {
+        self.state.digest()
+    }
+
     /// Replaces the copy by a snapshot.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
-use crate::{Part, State};
+use crate::{Part, State, digest};
 
 /// The shadow of an option.
 #[derive(Debug)]
@@ -139,6 +139,17 @@ impl<T: State> State for Option<T> {
             }
         }
         Ok(())
+    }
+
+    fn digest(&self) -> u64 {
+        self.as_ref()
+            .map_or(0, |value| value.digest().wrapping_mul(digest::weight(0)).wrapping_add(digest::PRESENT))
+    }
+
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        let Some(some) = &shadow.some else { return 0 };
+        let there = if lens.part == Part::Owned { 0 } else { digest::PRESENT };
+        T::shadow_digest(some, lens).wrapping_mul(digest::weight(0)).wrapping_add(there)
     }
 
     fn view(&self, sight: Sight) -> Value {

@@ -179,6 +179,10 @@ impl<F: Float + Data, Q: Quantize> Data for Quantized<F, Q> {
     fn same(&self, other: &Self) -> bool {
         self.steps == other.steps
     }
+    fn digest(&self) -> u64 {
+        // Of the value, which is all that a copy keeps: large ones may be the same for several numbers of steps.
+        self.value().digest()
+    }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         let number = F::from_json(value).map_err(|_| unexpected("a number", value))?;
         Ok(Self::of(number))

@@ -167,6 +167,15 @@ impl<K: Key> State for Set<K> {
     fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         self.map.read_owner_patch(reader)
     }
+    fn digest(&self) -> u64 {
+        self.map.digest()
+    }
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        Map::<K, Present>::shadow_digest(shadow, lens)
+    }
+    fn owner_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        Map::<K, Present>::owner_digest(shadow, lens)
+    }
     fn view(&self, sight: Sight) -> Value {
         self.map.view(sight)
     }

@@ -219,6 +219,18 @@ pub trait State: Sized + 'static {
         self.read_patch(reader, Part::All)
     }
 
+    /// The digest of a copy: of all that is in it.
+    fn digest(&self) -> u64;
+
+    /// The digest of what the lens sees of what was last synced. Those of [`Part::Shared`] and [`Part::Owned`] make up that of
+    /// [`Part::All`], which is the digest of the viewer's copy.
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64;
+
+    /// The same through an `owner` field.
+    fn owner_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        lens.owner_field().map_or(0, |lens| Self::shadow_digest(shadow, lens))
+    }
+
     /// The live state as `sight` sees it, in the form of its JSON.
     fn view(&self, sight: Sight) -> Value;
 

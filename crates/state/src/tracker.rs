@@ -17,6 +17,8 @@ pub struct Tracker<T: State> {
     shared: Vec<Shared>,
     /// How many of `shared` are of the current version; the others' memory serves again.
     used: usize,
+    /// The digest of what everyone sees, and the version it is of.
+    digest: Option<(u64, u64)>,
 }
 
 /// A shared part, kept until the next sync.
@@ -33,7 +35,7 @@ impl<T: State> Tracker<T> {
     /// Begins with the state as it is, at version 1.
     pub fn new(state: &mut T, tracking: Tracking) -> Self {
         const { check_root::<T>() }
-        Self { shadow: state.bind(1), version: 1, tracking, shared: Vec::new(), used: 0 }
+        Self { shadow: state.bind(1), version: 1, tracking, shared: Vec::new(), used: 0, digest: None }
     }
 
     /// The version of the last sync.
@@ -80,6 +82,19 @@ impl<T: State> Tracker<T> {
             }
         }
         true
+    }
+
+    /// The digest of `viewer`'s copy, as it is if it is right: see [`Mirror::digest`](crate::Mirror::digest).
+    pub fn digest(&mut self, viewer: PlayerId) -> u64 {
+        let (at, shared) = match self.digest {
+            Some(known) if known.0 == self.version => known,
+            _ => (self.version, T::shadow_digest(&self.shadow, self.lens(Part::Shared, viewer, 0))),
+        };
+        self.digest = Some((at, shared));
+        if !T::HAS_OWNED {
+            return shared;
+        }
+        shared.wrapping_add(T::shadow_digest(&self.shadow, self.lens(Part::Owned, viewer, 0)))
     }
 
     /// Appends all that `viewer` sees.

@@ -10,6 +10,7 @@ use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 use serde_json::Value;
 
+use crate::digest::of_private;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step};
 use crate::map::Touches;
 use crate::ops::Ops;
@@ -63,6 +64,12 @@ pub trait Viewed {
 
     /// As [`State::json_owner_patch`].
     fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>);
+
+    /// As [`State::digest`], of a copy.
+    fn copy_digest(value: &Self::Of) -> u64;
+
+    /// As [`State::owner_digest`].
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64;
 
     /// As [`State::owner_view`]; `sees` is of the viewer who looks.
     fn view(value: &Self::Of, sight: Sight, sees: impl Fn(&Self::Item) -> bool) -> Option<Value>;
@@ -221,6 +228,17 @@ impl<T: State + Default> Viewed for AsWhole<T> {
                 ops.set(|out| T::json_full(&shadow.value, lens.in_view(), out));
             }
         }
+    }
+
+    fn copy_digest(value: &T) -> u64 {
+        of_private(value.digest(), T::default().digest())
+    }
+
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        if lens.part == Part::Shared || !shadow.eyes.get(&lens.viewer).is_some_and(|eye| eye.sees) {
+            return 0;
+        }
+        of_private(T::shadow_digest(&shadow.value, lens.in_view()), T::default().digest())
     }
 
     fn view(value: &T, sight: Sight, sees: impl Fn(&T) -> bool) -> Option<Value> {

@@ -99,6 +99,7 @@ impl<T: Root> Client<T> {
         let eye = Eye::of(self.player);
         let seen = world.redact(eye);
         assert!(mirror.equals(&seen), "packed, {eye:?}\ncopy {mirror:?}\nseen {seen:?}");
+        assert_eq!(self.packed.as_ref().unwrap().0.digest(), tracker.digest(self.player), "digest, {eye:?}");
         body.clear();
         match &mut self.json {
             None => {

@@ -15,7 +15,7 @@ use crate::data::json_array;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::map::new_token;
 use crate::ops::Ops;
-use crate::{Part, State};
+use crate::{Part, State, digest};
 
 const WHOLE: u8 = 0;
 const ELEMENTS: u8 = 1;
@@ -150,6 +150,16 @@ impl<T: State> State for List<T> {
             SHAPE_AND_ELEMENTS => self.read_shape(reader, part),
             other => Err(DecodeError::new(at, format!("a list's patch begins with 0, 1 or 2, {other} came"))),
         }
+    }
+
+    fn digest(&self) -> u64 {
+        digest::of_elements(self.iter().map(T::digest)).wrapping_add(digest::of_length(self.len()))
+    }
+
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        let elements = shadow.elements.iter().map(|element| T::shadow_digest(&element.shadow, lens));
+        let length = if lens.part == Part::Owned { 0 } else { digest::of_length(shadow.elements.len()) };
+        digest::of_elements(elements).wrapping_add(length)
     }
 
     fn view(&self, sight: Sight) -> Value {

@@ -1,5 +1,6 @@
 //! What was last synced of a map: a table of slots, and the order in which they last changed.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -22,12 +23,22 @@ pub struct MapShadow<K, S> {
     /// What changed, oldest first: a version, and a slot. A slot that changed again since stands there more than once; what it says
     /// itself counts.
     log: Vec<(u64, u32)>,
+    /// Digests of what everyone sees.
+    digests: RefCell<Digests>,
     /// Keys that went, and when, for what names keys and not slots: JSON, and an owner's own entry.
     pub(super) gone: BTreeMap<K, u64>,
     /// How many they may become before some are forgotten.
     gone_max: usize,
     /// The latest version of an end that was forgotten from `gone`, but for those forgotten for their age.
     forgotten: u64,
+}
+
+/// Digests of what everyone sees in each slot, as of a version, and their sum: a later one needs only what changed since.
+#[derive(Debug, Default)]
+struct Digests {
+    at: u64,
+    slots: Vec<u64>,
+    sum: u64,
 }
 
 /// The most ends that a map remembers by key, unless it is keyed by player: then it is the ends of the last [`GONE_VERSIONS`].
@@ -60,6 +71,7 @@ impl<K: Key, S> MapShadow<K, S> {
             slots: Vec::new(),
             vacant: BinaryHeap::new(),
             log: Vec::new(),
+            digests: RefCell::default(),
             gone: BTreeMap::new(),
             gone_max: GONE_MAX,
             forgotten: 0,
@@ -148,6 +160,23 @@ impl<K: Key, S> MapShadow<K, S> {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// The slots that are not vacant.
+    pub(super) fn used_slots(&self) -> impl Iterator<Item = u32> {
+        self.index.values().copied()
+    }
+
+    /// The sum of the digests of what everyone sees in the slots, of which `of` makes one.
+    pub(super) fn shared_digest(&self, of: impl Fn(u32) -> u64) -> u64 {
+        let digests = &mut *self.digests.borrow_mut();
+        digests.slots.resize(self.slots.len(), 0);
+        for slot in self.changed_since(digests.at) {
+            let (now, before) = (of(slot), &mut digests.slots[slot as usize]);
+            digests.sum = digests.sum.wrapping_sub(std::mem::replace(before, now)).wrapping_add(now);
+        }
+        digests.at = self.newest_version();
+        digests.sum
     }
 
     /// All entries with their slots, in the order of slots.

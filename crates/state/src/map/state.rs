@@ -12,7 +12,7 @@ use super::{FRESH, Map, new_token};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::state::{json_owner_field, write_owner_field};
-use crate::{Key, Part, State};
+use crate::{Key, Part, State, digest};
 
 impl<K: Key, V: State> State for Map<K, V> {
     type Shadow = MapShadow<K, V::Shadow>;
@@ -256,6 +256,36 @@ impl<K: Key, V: State> State for Map<K, V> {
         if K::IS_PLAYER { self.read_own(reader) } else { self.read_patch(reader, Part::All) }
     }
 
+    fn digest(&self) -> u64 {
+        self.iter().fold(0, |sum, (key, value)| {
+            u64::wrapping_add(sum, digest::of_entry(key.digest(), value.digest(), true))
+        })
+    }
+
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        if lens.part == Part::Owned && K::IS_PLAYER && !V::NESTED_OWNERS {
+            return own_slot(shadow, lens).map_or(0, |(_, slot)| entry_digest::<K, V>(shadow, slot, lens));
+        }
+        if lens.part != Part::Shared {
+            return shadow
+                .used_slots()
+                .fold(0, |sum, slot| sum.wrapping_add(entry_digest::<K, V>(shadow, slot, lens)));
+        }
+        shadow.shared_digest(|slot| entry_digest::<K, V>(shadow, slot, lens))
+    }
+
+    fn owner_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        if !K::IS_PLAYER {
+            return lens.owner_field().map_or(0, |lens| Self::shadow_digest(shadow, lens));
+        }
+        match own_slot(shadow, lens) {
+            Some((_, slot)) if lens.part != Part::Shared => {
+                entry_digest::<K, V>(shadow, slot, Lens { part: Part::All, ..lens })
+            }
+            _ => 0,
+        }
+    }
+
     fn view(&self, sight: Sight) -> Value {
         Value::Object(
             self.iter()
@@ -274,6 +304,13 @@ impl<K: Key, V: State> State for Map<K, V> {
                 .collect(),
         ))
     }
+}
+
+/// The digest of the entry in a slot; 0 if there is none.
+pub(super) fn entry_digest<K: Key, V: State>(shadow: &MapShadow<K, V::Shadow>, slot: u32, lens: Lens) -> u64 {
+    let Some((key, value)) = &shadow.slot(slot).entry else { return 0 };
+    let value = V::shadow_digest(value, lens.under(key.player()));
+    digest::of_entry(key.digest(), value, lens.part != Part::Owned)
 }
 
 // The server compares.

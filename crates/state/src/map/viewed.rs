@@ -8,7 +8,7 @@ use playfield_wire::reader::Reader;
 use serde_json::Value;
 
 use super::shadow::MapShadow;
-use super::state::{json_member, section, write_changes};
+use super::state::{entry_digest, json_member, section, write_changes};
 use super::wire::{DEFINED, REMOVED, REPLACED, Slots};
 use super::{Map, Touches};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step};
@@ -223,6 +223,21 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
                 });
             }
         }
+    }
+
+    fn copy_digest(value: &Map<K, V>) -> u64 {
+        value.digest()
+    }
+
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        let lens = match shadow.eyes.get(&lens.viewer) {
+            Some(_) if lens.part != Part::Shared => lens.in_view(),
+            _ => return 0,
+        };
+        let seen = shadow.eyes.get(&lens.viewer).into_iter().flat_map(|eye| eye.seen.entries());
+        seen.fold(0, |sum, (_, key, at)| {
+            sum.wrapping_add(entry_digest::<K, V>(&shadow.map, *at, lens.under(key.player())))
+        })
     }
 
     fn view(value: &Map<K, V>, sight: Sight, sees: impl Fn(&V) -> bool) -> Option<Value> {
