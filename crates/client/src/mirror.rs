@@ -19,6 +19,11 @@ pub trait Mirror {
     /// A body that isn't one of this state's; the copy is as before.
     fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError>;
 
+    /// The copy's digest, if it can make one.
+    fn digest(&self) -> Option<u64> {
+        None
+    }
+
     /// Takes the copy from the patch's base to its version.
     ///
     /// # Errors
@@ -32,6 +37,10 @@ impl<T: State + Default> Mirror for playfield_state::Mirror<T> {
 
     fn state(&self) -> &T {
         self.state()
+    }
+
+    fn digest(&self) -> Option<u64> {
+        Some(self.digest())
     }
 
     fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {

@@ -138,6 +138,45 @@ async fn states_replies_and_events_have_their_types() {
     assert_eq!(server.hear().await, other("Send { room: 1, message: Index(0), payload: [0] }"));
 }
 
+/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a snapshot mends it.
+#[tokio::test]
+async fn a_copy_that_went_wrong_is_noticed_and_mended() {
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, true, |connect| connect).await;
+    let mut state = Table { round: 1, ..Table::default() };
+    let mut tracker = Tracker::new(&mut state, Tracking::On);
+    let me = PlayerId(4);
+    let table = enter(&connection, &mut server, &mut tracker).await;
+    let check = |tracker: &mut Tracker<Table>| ServerMessage::Check {
+        room: 1,
+        version: tracker.version(),
+        digest: tracker.digest(me),
+    };
+    // All is well, and nothing is asked for.
+    server.say(&check(&mut tracker)).await;
+
+    state.round = 7;
+    tracker.sync(&mut state);
+    let mut body = Vec::new();
+    assert!(tracker.patch(me, 1, Format::Packed, &mut body));
+    *body.last_mut().unwrap() ^= 1;
+    server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &body }).await;
+    table.changed().await.unwrap();
+    assert_eq!((table.version(), table.state().round), (2, 6));
+    // One that is about another version says nothing.
+    server.say(&ServerMessage::Check { room: 1, version: 1, digest: 0 }).await;
+    server.say(&check(&mut tracker)).await;
+    assert_eq!(server.hear().await, other("Resync { room: 1 }"));
+
+    body.clear();
+    tracker.snapshot(me, Format::Packed, &mut body);
+    server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 2, body: &body }).await;
+    table.changed().await.unwrap();
+    assert_eq!((table.version(), table.state().round), (2, 7));
+    server.say(&check(&mut tracker)).await;
+    table.send(Nudge).await.unwrap();
+    assert_eq!(server.hear().await, other("Send { room: 1, message: Index(0), payload: [0] }"));
+}
+
 #[tokio::test]
 async fn a_reply_of_another_type_is_an_error() {
     let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;

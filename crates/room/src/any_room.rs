@@ -161,6 +161,13 @@ pub trait AnyRoom: Send {
     /// Appends the body of this player's snapshot.
     fn snapshot(&mut self, player: PlayerId, format: Format, body: &mut Vec<u8>);
 
+    /// The digest of this player's copy at [`version`](Self::version), for a client to hold its own against; `None` where there is
+    /// none to be had.
+    fn digest(&mut self, player: PlayerId) -> Option<u64> {
+        let _ = player;
+        None
+    }
+
     /// Ends the room from outside.
     fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn Outlet);
 }

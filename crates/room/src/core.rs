@@ -407,6 +407,15 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         });
     }
 
+    fn digest(&mut self, player: PlayerId) -> Option<u64> {
+        let mut digest = None;
+        self.write(&mut Vec::new(), |tracker, _| {
+            digest = Some(tracker.digest(player));
+            true
+        });
+        digest
+    }
+
     fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn Outlet) {
         self.begin(at, out);
         self.end(&Error::new(code, text), out);

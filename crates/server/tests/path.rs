@@ -48,6 +48,22 @@ fn the_snapshot_holds_what_the_join_did_and_events_follow_it() {
 }
 
 #[test]
+fn copies_are_held_to_a_digest_now_and_then() {
+    let server = server(|config| config.check_every_syncs = 5);
+    let mut ann = Client::seated(&server, "Ann");
+    let mut bob = Client::seated(&server, "Bob");
+    bob.count();
+    for _ in 0..3 {
+        let (version, digest) = ann.expect(|message| match message {
+            ServerMessage::Check { version, digest, .. } => Some((*version, *digest)),
+            _ => None,
+        });
+        assert_eq!((ann.version, ann.mirror.digest()), (version, digest));
+        bob.count();
+    }
+}
+
+#[test]
 fn players_see_each_other_and_no_other_hand() {
     let server = server(|_| {});
     let mut ann = Client::seated(&server, "Ann");

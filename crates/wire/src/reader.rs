@@ -147,6 +147,15 @@ impl<'a> Reader<'a> {
         self.array("an f64").map(f64::from_le_bytes)
     }
 
+    /// Eight bytes, little endian.
+    ///
+    /// # Errors
+    /// If fewer are left.
+    #[inline]
+    pub fn u64(&mut self) -> Result<u64, DecodeError> {
+        self.array("a u64").map(u64::from_le_bytes)
+    }
+
     /// A text: its length in bytes, then UTF-8.
     ///
     /// # Errors

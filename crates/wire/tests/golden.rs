@@ -327,6 +327,11 @@ fn event_snapshot_and_patch() {
 #[test]
 fn the_small_server_messages() {
     golden!(ServerMessage::Ping { nonce: 8 }, packed "49 08", json r#"{"type":"ping","nonce":8}"#);
+    golden!(
+        ServerMessage::Check { room: 1, version: 300, digest: 0x0102_0304_0506_0708 },
+        packed "4d 01 ac02 0807060504030201",
+        json r#"{"type":"check","room":1,"version":300,"digest":"72623859790382856"}"#,
+    );
     golden!(ServerMessage::Pong { nonce: 8 }, packed "4a 08", json r#"{"type":"pong","nonce":8}"#);
     golden!(
         ServerMessage::Error {

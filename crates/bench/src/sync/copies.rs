@@ -98,6 +98,11 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
     /// Takes a message as a client does.
     fn take(&mut self, format: Format, message: &[u8]) -> Result<(), String> {
         let message = ServerMessage::decode(format, message).map_err(|error| error.to_string())?;
+        if let ServerMessage::Check { room: ROOM, version, digest } = message {
+            let CopyState::Packed(mirror) = &self.state else { return Err("a digest came in JSON".into()) };
+            let is_right = version == self.version && mirror.digest() == digest;
+            return if is_right { Ok(()) } else { Err(format!("the digest differs at version {version}")) };
+        }
         let (version, done) = match (message, &mut self.state) {
             (ServerMessage::Patch { room: ROOM, base, version, body }, state) if base == self.version => {
                 let done = match state {

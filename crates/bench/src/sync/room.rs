@@ -1,12 +1,15 @@
 //! The server's end: a room that is synced, and what it sent.
 
 use playfield_state::{Format, PlayerId, Tracker, Tracking};
-use playfield_wire::server::{write_patch, write_snapshot};
+use playfield_wire::server::{ServerMessage, write_patch, write_snapshot};
 
 use crate::workloads::Workload;
 
 /// The number of the room in its players' sessions.
 pub(super) const ROOM: u32 = 1;
+
+/// How often a player is sent a digest.
+const CHECK_EVERY_SYNCS: u64 = 100;
 
 /// The epoch of the room.
 pub(super) const EPOCH: u64 = 1;
@@ -90,6 +93,13 @@ impl<'a, W: Workload> Room<'a, W> {
                 seat.sent = version;
             } else {
                 self.transport.bytes.truncate(start);
+            }
+            // As a server does, unless told otherwise.
+            if self.format == Format::Packed && (version + seat.id.0).is_multiple_of(CHECK_EVERY_SYNCS) {
+                let (version, digest) = (seat.sent, self.tracker.digest(seat.id));
+                ServerMessage::Check { room: ROOM, version, digest }
+                    .encode(self.format, &mut self.transport.bytes);
+                self.transport.send(place);
             }
         }
     }

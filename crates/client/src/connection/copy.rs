@@ -93,6 +93,15 @@ impl<M: Mirror> SharedCopy<M> {
         }
     }
 
+    /// Whether the copy comes to this digest, as far as can be told: while patches wait it is not what it will be.
+    pub(super) fn check(&mut self, digest: u64) -> bool {
+        // What could not be applied is told by what could not.
+        if self.settle().is_err() || !self.waiting.is_empty() || self.broken {
+            return true;
+        }
+        self.mirror.digest().is_none_or(|own| own == digest)
+    }
+
     /// Applies what waits, unless someone is looking. On an error, a snapshot has to be asked for.
     pub(super) fn settle(&mut self) -> Result<(), DecodeError> {
         if self.waiting.is_empty() {

@@ -152,6 +152,10 @@ impl Handler for Dispatch {
         self.rooms.get(&room).map_or(Ok(()), |inside| inside.sink.patch(version, body))
     }
 
+    fn check(&mut self, room: u32, digest: u64) -> bool {
+        self.rooms.get(&room).is_none_or(|inside| inside.sink.check(digest))
+    }
+
     fn out_of_step(&mut self, room: u32, why: &OutOfStep) {
         // The core sees to anything else.
         let OutOfStep::Snapshot(error) = why else { return };

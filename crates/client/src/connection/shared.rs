@@ -15,6 +15,8 @@ use crate::{Error, Mirror};
 pub(super) trait Sink: Send + Sync {
     fn snapshot(&self, version: u64, body: &[u8]) -> Result<(), DecodeError>;
     fn patch(&self, version: u64, body: &[u8]) -> Result<(), DecodeError>;
+    /// Whether the copy comes to this digest.
+    fn check(&self, digest: u64) -> bool;
     fn event(&self, event: &RoomEvent<'_>);
     /// A `send` came to nothing.
     fn refused(&self, error: Error);
@@ -155,6 +157,10 @@ impl<M: Mirror + Send + Sync> Sink for Shared<M> {
 
     fn patch(&self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
         self.with_copy(|copy| copy.patch(version, body))
+    }
+
+    fn check(&self, digest: u64) -> bool {
+        self.with_copy(|copy| copy.check(digest))
     }
 
     fn event(&self, event: &RoomEvent<'_>) {

@@ -54,6 +54,12 @@ pub trait Handler {
         Ok(())
     }
 
+    /// What a room's copy is to come to at the version that it is at. Says whether it does, as far as that is known; if not, the client
+    /// asks for a snapshot.
+    fn check(&mut self, room: u32, digest: u64) -> bool {
+        true
+    }
+
     /// A room's copy fell out of step. It stands still until the next snapshot.
     fn out_of_step(&mut self, room: u32, why: &OutOfStep) {}
 
@@ -155,6 +161,11 @@ pub enum OutOfStep {
     Patch(DecodeError),
     /// A snapshot's body can't be read.
     Snapshot(DecodeError),
+    /// The copy is not what it is to be at this version. A snapshot was asked for.
+    Digest {
+        /// The copy's version.
+        version: u64,
+    },
 }
 
 impl Welcome<'_> {
@@ -208,6 +219,7 @@ impl std::fmt::Display for OutOfStep {
             }
             Self::Patch(error) => write!(f, "a patch can't be applied: {error}"),
             Self::Snapshot(error) => write!(f, "a snapshot can't be read: {error}"),
+            Self::Digest { version } => write!(f, "the copy is not what it is to be at version {version}"),
         }
     }
 }

@@ -44,6 +44,13 @@ impl Session {
                 }
                 Ok(())
             }
+            ServerMessage::Check { room, version, digest } => {
+                if self.rooms.is_at(room, version)? && !handler.check(room, digest) {
+                    let _ = self.resync(room);
+                    handler.out_of_step(room, &OutOfStep::Digest { version });
+                }
+                Ok(())
+            }
             ServerMessage::Ping { nonce } => {
                 // A client that is leaving, or can't send so much as a pong, owes none.
                 let _ = self.tell(&ClientMessage::Pong { nonce });
@@ -211,6 +218,7 @@ fn check_before_welcome(message: &ServerMessage<'_>) -> Result<(), ClientError> 
         ServerMessage::Event { .. } => "an event before the welcome",
         ServerMessage::Snapshot { .. } => "a snapshot before the welcome",
         ServerMessage::Patch { .. } => "a patch before the welcome",
+        ServerMessage::Check { .. } => "a check before the welcome",
     };
     Err(ClientError::OutOfTurn { message })
 }

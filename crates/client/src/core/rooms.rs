@@ -105,6 +105,12 @@ impl Rooms {
         })
     }
 
+    /// Whether the copy is at this version, and may be looked at.
+    pub(super) fn is_at(&mut self, room: u32, version: u64) -> Result<bool, ClientError> {
+        let copy = self.get_mut(room, "a check")?;
+        Ok(copy.in_step && copy.version == version)
+    }
+
     fn get_mut(&mut self, room: u32, message: &'static str) -> Result<&mut RoomCopy, ClientError> {
         self.copies.get_mut(&room).ok_or(ClientError::UnknownRoom { room, message })
     }

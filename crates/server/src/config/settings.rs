@@ -195,6 +195,8 @@ settings! {
     lists_per_second_max: u64 = "10", 1..=1_000_000;
     /// The most messages from other shards that may wait for a shard.
     mailbox_max: usize = "16384", 1..=1_000_000;
+    /// Each how many syncs of a room its clients are sent a digest to hold their copies against; 0 is never.
+    check_every_syncs: u64 = "100", 0..=1_000_000;
     /// How many missed ticks a room makes up for; what it missed beyond that is skipped.
     catch_up_ticks_max: u64 = "5", 1..=1000;
     /// How many threads run the rooms' computations; 0 makes it the number of cores less one, but one at least.

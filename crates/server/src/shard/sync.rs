@@ -1,6 +1,7 @@
 //! The way of a sync to the players: the one path that is walked for every player, twenty times a second.
 
 use playfield_room::AnyRoom;
+use playfield_wire::Format;
 use playfield_wire::server::{self, ServerMessage};
 
 use crate::shard::Shard;
@@ -24,7 +25,10 @@ impl Shard {
         for (member_key, member) in members.iter_mut() {
             let place = (key, member_key);
             match &mut member.standing {
-                Standing::Live => patch(&mut self.delivery, place, member, &mut **room, version),
+                Standing::Live => {
+                    patch(&mut self.delivery, place, member, &mut **room, version);
+                    check(&mut self.delivery, place, member, &mut **room, version);
+                }
                 Standing::Entering(entering) if entering.seated => {
                     let entering = std::mem::replace(entering, Box::new(Entering::default()));
                     member.standing = Standing::Live;
@@ -135,6 +139,28 @@ fn patch(
             member.lagging = true;
             delivery.counters.conflated += 1;
         }
+    }
+}
+
+/// Now and then sends the digest of a copy that is as it should be now: each member at a sync of their own, so that not all fall
+/// due at once.
+#[inline]
+fn check(
+    delivery: &mut Delivery,
+    place: (RoomKey, MemberKey),
+    member: &mut Member,
+    room: &mut dyn AnyRoom,
+    version: u64,
+) {
+    let every = delivery.node.config.check_every_syncs;
+    let is_due = every > 0 && version.wrapping_add(member.player.0).is_multiple_of(every);
+    // JSON's clients have no types to make a digest by.
+    if !is_due || member.clean != version || member.dialect.format != Format::Packed {
+        return;
+    }
+    if let Some(digest) = room.digest(member.player) {
+        let message = ServerMessage::Check { room: member.number, version: member.sent, digest };
+        delivery.send(place, member, &message);
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) enum Heard {
     Snapshot { room: u32, version: u64, body: String },
     Patch { room: u32, base: u64, version: u64, body: String },
     Ping,
+    Check { room: u32, version: u64, digest: u64 },
     Pong { nonce: u64 },
     Error { request: Option<u32>, room: Option<u32>, code: ErrorCode },
     Goodbye { code: ErrorCode },
@@ -44,6 +45,7 @@ pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
         ServerMessage::Patch { room, base, version, body } => {
             Heard::Patch { room, base, version, body: text(body) }
         }
+        ServerMessage::Check { room, version, digest } => Heard::Check { room, version, digest },
         ServerMessage::Ping { .. } => Heard::Ping,
         ServerMessage::Pong { nonce } => Heard::Pong { nonce },
         ServerMessage::Error { request, room, code, .. } => Heard::Error { request, room, code },

@@ -46,6 +46,7 @@ members! {
     Message "message",
     Metadata "metadata",
     Name "name",
+    Digest "digest",
     Nonce "nonce",
     Ops "ops",
     Options "options",

@@ -55,6 +55,11 @@ pub(super) fn decode(body: &[u8]) -> Result<ServerMessage<'_>, DecodeError> {
             body: members.raw(Member::State),
         },
         "patch" => patch(&members)?,
+        "check" => ServerMessage::Check {
+            room: members.u32(Member::Room)?,
+            version: members.u64(Member::Version)?,
+            digest: members.u64(Member::Digest)?,
+        },
         "ping" => ServerMessage::Ping { nonce: members.u64(Member::Nonce)? },
         "pong" => ServerMessage::Pong { nonce: members.u64(Member::Nonce)? },
         "error" => ServerMessage::Error {

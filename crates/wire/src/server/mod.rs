@@ -111,6 +111,15 @@ pub enum ServerMessage<'a> {
         /// The changes.
         body: &'a [u8],
     },
+    /// What a room's copy is to come to, for the client to notice if it does not.
+    Check {
+        /// The room's number.
+        room: u32,
+        /// The version that the copy is at if nothing is on its way to it.
+        version: u64,
+        /// The copy's digest.
+        digest: u64,
+    },
     /// Asks for a `pong`.
     Ping {
         /// Comes back in the `pong`.

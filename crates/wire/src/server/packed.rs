@@ -15,6 +15,7 @@ pub(super) const REPLY: u8 = 0x45;
 pub(super) const EVENT: u8 = 0x46;
 pub(super) const SNAPSHOT: u8 = 0x47;
 pub(super) const PATCH: u8 = 0x48;
+const CHECK: u8 = 0x4D;
 const PING: u8 = 0x49;
 const PONG: u8 = 0x4a;
 const ERROR: u8 = 0x4b;
@@ -84,6 +85,11 @@ fn message<'a>(reader: &mut Reader<'a>) -> Result<ServerMessage<'a>, DecodeError
                 .ok_or_else(|| DecodeError::new(at, "a patch leads past the last version of 64 bits"))?;
             ServerMessage::Patch { room, base, version, body: reader.rest() }
         }
+        CHECK => ServerMessage::Check {
+            room: reader.varint_u32()?,
+            version: reader.varint()?,
+            digest: reader.u64()?,
+        },
         PING => ServerMessage::Ping { nonce: reader.varint()? },
         PONG => ServerMessage::Pong { nonce: reader.varint()? },
         ERROR => ServerMessage::Error {
@@ -180,6 +186,12 @@ pub(super) fn encode(message: &ServerMessage<'_>, out: &mut Vec<u8>) {
         }
         ServerMessage::Patch { room, base, version, body } => {
             write_patch(Format::Packed, out, *room, *base, *version, |out| out.extend_from_slice(body));
+        }
+        ServerMessage::Check { room, version, digest } => {
+            put_u8(out, CHECK);
+            put_varint(out, (*room).into());
+            put_varint(out, *version);
+            out.extend_from_slice(&digest.to_le_bytes());
         }
         ServerMessage::Ping { nonce } => {
             put_u8(out, PING);

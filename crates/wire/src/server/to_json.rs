@@ -70,6 +70,13 @@ pub(super) fn encode(message: &ServerMessage<'_>, out: &mut Vec<u8>) {
         ServerMessage::Patch { room, base, version, body } => {
             write_patch(Format::Json, out, *room, *base, *version, |out| out.extend_from_slice(body));
         }
+        ServerMessage::Check { room, version, digest } => {
+            let mut object = Object::message(out, "check");
+            object.integer("room", *room);
+            object.integer("version", *version);
+            object.integer("digest", *digest);
+            object.end();
+        }
         ServerMessage::Ping { nonce } => {
             let mut object = Object::message(out, "ping");
             object.integer("nonce", *nonce);

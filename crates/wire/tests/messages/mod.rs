@@ -169,6 +169,11 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
         (number_u32(), number(), number(), raw(format)).prop_map(|(room, one, other, body)| {
             ServerMessage::Patch { room, base: one.min(other), version: one.max(other), body }
         }),
+        (number_u32(), number(), any::<u64>()).prop_map(|(room, version, digest)| ServerMessage::Check {
+            room,
+            version,
+            digest
+        }),
         number().prop_map(|nonce| ServerMessage::Ping { nonce }),
         number().prop_map(|nonce| ServerMessage::Pong { nonce }),
         (option::of(number_u32()), option::of(number_u32()), code(), text())

@@ -148,7 +148,8 @@ impl Client {
                 put(transport, out, &ClientMessage::Pong { nonce });
                 return Ok(Entry::None);
             }
-            (ServerMessage::Pong { .. }, _) => return Ok(Entry::None),
+            // Copies are held to the model here, message by message, and to no digest.
+            (ServerMessage::Pong { .. } | ServerMessage::Check { .. }, _) => return Ok(Entry::None),
             (ServerMessage::Reply { payload, .. }, _) => {
                 room.inputs = u64::read(Format::Packed, payload).map_err(|error| error.to_string())?;
                 return Ok(Entry::None);
