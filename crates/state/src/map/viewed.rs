@@ -230,12 +230,11 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
     }
 
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
-        let lens = match shadow.eyes.get(&lens.viewer) {
-            Some(_) if lens.part != Part::Shared => lens.in_view(),
-            _ => return 0,
+        let (Some(eye), Part::Owned | Part::All) = (shadow.eyes.get(&lens.viewer), lens.part) else {
+            return 0;
         };
-        let seen = shadow.eyes.get(&lens.viewer).into_iter().flat_map(|eye| eye.seen.entries());
-        seen.fold(0, |sum, (_, key, at)| {
+        let lens = lens.in_view();
+        eye.seen.entries().fold(0, |sum, (_, key, at)| {
             sum.wrapping_add(entry_digest::<K, V>(&shadow.map, *at, lens.under(key.player())))
         })
     }
