@@ -154,6 +154,9 @@ pub trait AnyRoom: Send {
     /// Notes what changed since the last sync, under the next version.
     fn sync(&mut self, at: Duration, out: &mut dyn Outlet);
 
+    /// Whether a patch can begin at this version; if not, the player needs a snapshot.
+    fn reaches(&self, since: u64) -> bool;
+
     /// Appends the body of the patch that takes this player's copy from version `since` to [`version`](Self::version);
     /// `false`, and nothing appended, when nothing changed for this player.
     fn patch(&mut self, player: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool;

@@ -396,6 +396,10 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         }
     }
 
+    fn reaches(&self, since: u64) -> bool {
+        self.live.as_ref().is_none_or(|live| live.tracker.reaches(since))
+    }
+
     fn patch(&mut self, player: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool {
         self.write(body, |tracker, body| tracker.patch(player, since, format, body))
     }

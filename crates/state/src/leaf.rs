@@ -6,7 +6,7 @@ use playfield_wire::schema::Type;
 use serde_json::Value;
 
 use crate::data::{Data, parse_json};
-use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
+use crate::lens::{Changed, Lens, Sight, Stamp, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::quantized::{Float, Quantize, Quantized};
 use crate::set::Present;
@@ -16,14 +16,14 @@ use crate::{Bytes, Part, PlayerId, State, column};
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf<T> {
     value: T,
-    stamp: u64,
+    stamp: Stamp,
 }
 
 impl<T: Data + Clone> Leaf<T> {
     /// As it is, now.
     #[inline]
     pub fn new(value: &T, now: u64) -> Self {
-        Self { value: value.clone(), stamp: now }
+        Self { value: value.clone(), stamp: Stamp::new(now) }
     }
 
     /// Takes the value over if it differs.
@@ -33,14 +33,14 @@ impl<T: Data + Clone> Leaf<T> {
             return Changed::NO;
         }
         self.value.clone_from(value);
-        self.stamp = step.now;
+        self.stamp = Stamp::new(step.now);
         Changed { shared: true, owned: false }
     }
 
     /// When it last changed.
     #[inline]
     pub fn stamps(&self) -> Stamps {
-        Stamps { shared: self.stamp, owned: 0 }
+        Stamps::of_shared(self.stamp)
     }
 
     /// What was last synced.

@@ -76,19 +76,60 @@ impl Lens {
     }
 }
 
-/// When something last changed, by who sees it. Version 0 = never.
+/// A version, kept in four bytes, since shadows hold so many of them. Version 0 = never.
+///
+/// What is kept counts from a version at which the [`Tracker`](crate::Tracker) bound its state, which it does again before four bytes run out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(u32);
+
+/// The last version that can be kept.
+pub(crate) const STAMP_MAX: u64 = u32::MAX as u64;
+
+impl Stamp {
+    /// Of a version up to [`STAMP_MAX`].
+    #[inline]
+    pub fn new(version: u64) -> Self {
+        debug_assert!(version <= STAMP_MAX, "version {version} is past what a shadow can keep");
+        Self(version as u32)
+    }
+
+    /// The version.
+    #[inline]
+    pub fn version(self) -> u64 {
+        self.0.into()
+    }
+}
+
+/// When something last changed, by who sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// The last change that everyone sees.
-    pub shared: u64,
-    /// The last change that some owner alone sees.
-    pub owned: u64,
+    shared: Stamp,
+    owned: Stamp,
 }
 
 impl Stamps {
     /// Everything new at `now`.
     pub fn new(now: u64, has_owned: bool) -> Self {
-        Self { shared: now, owned: if has_owned { now } else { 0 } }
+        let now = Stamp::new(now);
+        Self { shared: now, owned: if has_owned { now } else { Stamp::default() } }
+    }
+
+    /// Of something that everyone sees.
+    #[inline]
+    pub fn of_shared(shared: Stamp) -> Self {
+        Self { shared, owned: Stamp::default() }
+    }
+
+    /// The version of the last change that everyone sees.
+    #[inline]
+    pub fn shared(self) -> u64 {
+        self.shared.version()
+    }
+
+    /// The version of the last change of any kind.
+    #[inline]
+    pub fn newest(self) -> u64 {
+        self.shared.max(self.owned).version()
     }
 
     /// Whether there may be something to say to this lens.
@@ -99,17 +140,17 @@ impl Stamps {
             Part::Owned => self.owned,
             Part::All => self.shared.max(self.owned),
         };
-        newest > lens.since || (lens.recalls_all() && self.owned > 0)
+        newest.version() > lens.since || (lens.recalls_all() && self.owned > Stamp::default())
     }
 
     /// Notes a change.
     #[inline]
     pub fn note(&mut self, changed: Changed, now: u64) {
         if changed.shared {
-            self.shared = now;
+            self.shared = Stamp::new(now);
         }
         if changed.owned {
-            self.owned = now;
+            self.owned = Stamp::new(now);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use playfield_wire::Format;
 
-use crate::lens::{Lens, Step, Tracking};
+use crate::lens::{Lens, STAMP_MAX, Step, Tracking};
 use crate::ops::Ops;
 use crate::state::check_root;
 use crate::{Part, PlayerId, State};
@@ -13,6 +13,10 @@ use crate::{Part, PlayerId, State};
 pub struct Tracker<T: State> {
     shadow: T::Shadow,
     version: u64,
+    /// The shadow counts versions from this one, which is its 0.
+    bound_at: u64,
+    /// How far it can count.
+    versions_max: u64,
     tracking: Tracking,
     shared: Vec<Shared>,
     /// How many of `shared` are of the current version; the others' memory serves again.
@@ -35,7 +39,16 @@ impl<T: State> Tracker<T> {
     /// Begins with the state as it is, at version 1.
     pub fn new(state: &mut T, tracking: Tracking) -> Self {
         const { check_root::<T>() }
-        Self { shadow: state.bind(1), version: 1, tracking, shared: Vec::new(), used: 0, digest: None }
+        Self {
+            shadow: state.bind(1),
+            version: 1,
+            bound_at: 0,
+            versions_max: STAMP_MAX,
+            tracking,
+            shared: Vec::new(),
+            used: 0,
+            digest: None,
+        }
     }
 
     /// The version of the last sync.
@@ -47,15 +60,36 @@ impl<T: State> Tracker<T> {
     pub fn sync(&mut self, state: &mut T) {
         self.version += 1;
         self.used = 0;
-        state.diff(&mut self.shadow, Step { now: self.version, tracking: self.tracking });
+        if self.version - self.bound_at > self.versions_max {
+            // After two years at 60 syncs a second. Whoever has an older copy needs a snapshot.
+            self.bound_at = self.version - 1;
+            self.shadow = state.bind(1);
+            return;
+        }
+        let now = self.version - self.bound_at;
+        state.diff(&mut self.shadow, Step { now, tracking: self.tracking });
     }
 
-    /// Appends the body that takes `viewer`'s copy from version `since` (at least 1) to now. Says whether there is anything to
-    /// send; if not, nothing is appended.
+    /// Whether a patch can begin at this version. From one that is out of reach only a snapshot leads to now.
+    pub fn reaches(&self, since: u64) -> bool {
+        (self.bound_at + 1..=self.version).contains(&since)
+    }
+
+    /// Appends the body that takes `viewer`'s copy from version `since`, which must be [in reach](Self::reaches), to now. Says whether
+    /// there is anything to send; if not, nothing is appended.
+    ///
+    /// # Panics
+    /// If `since` is out of reach: what was sent would not fit the copy.
     pub fn patch(&mut self, viewer: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool {
+        assert!(
+            self.reaches(since),
+            "no patch leads from version {since} to {}: send a snapshot",
+            self.version
+        );
+        let since = since - self.bound_at;
         let stamps = T::stamps(&self.shadow);
         let own = T::HAS_OWNED && stamps.after(self.lens(Part::Owned, viewer, since));
-        if !own && stamps.shared <= since {
+        if !own && stamps.shared() <= since {
             return false;
         }
         let start = body.len();
@@ -111,7 +145,7 @@ impl<T: State> Tracker<T> {
     }
 
     fn lens(&self, part: Part, viewer: PlayerId, since: u64) -> Lens {
-        Lens::new(part, viewer, since, self.version)
+        Lens::new(part, viewer, since, self.version - self.bound_at)
     }
 
     fn own_packed(&self, viewer: PlayerId, since: u64, body: &mut Vec<u8>) -> bool {
@@ -154,7 +188,7 @@ impl<T: State> Tracker<T> {
         part.format = Some(format);
         part.since = since;
         part.bytes.clear();
-        let lens = Lens::new(Part::Shared, PlayerId(0), since.unwrap_or(0), self.version);
+        let lens = Lens::new(Part::Shared, PlayerId(0), since.unwrap_or(0), self.version - self.bound_at);
         part.any = match (format, since) {
             (Format::Packed, None) => {
                 T::write_full(&self.shadow, lens, &mut part.bytes);
@@ -170,5 +204,49 @@ impl<T: State> Tracker<T> {
         };
         self.used += 1;
         place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Map, Mirror};
+
+    #[test]
+    fn when_the_shadow_can_count_no_further_it_begins_anew() {
+        let mut state: Map<u32, u8> = (0..3).map(|key| (key, 0)).collect();
+        let mut tracker = Tracker::new(&mut state, Tracking::On);
+        tracker.versions_max = 3;
+        let mut copy = Mirror::<Map<u32, u8>>::new();
+        let (mut at, mut snapshots) = (0, 0);
+        for round in 0..20_u8 {
+            state.insert(u32::from(round) % 5, round);
+            state.remove(&(u32::from(round) % 3));
+            tracker.sync(&mut state);
+            let mut body = Vec::new();
+            assert_eq!(tracker.version(), u64::from(round) + 2);
+            if tracker.reaches(at) {
+                if tracker.patch(PlayerId(1), at, Format::Packed, &mut body) {
+                    copy.patch(&body).unwrap();
+                }
+            } else {
+                snapshots += 1;
+                tracker.snapshot(PlayerId(1), Format::Packed, &mut body);
+                copy.snapshot(&body).unwrap();
+            }
+            at = tracker.version();
+            assert_eq!(*copy.state(), state);
+            assert_eq!(copy.digest(), tracker.digest(PlayerId(1)));
+        }
+        assert_eq!(snapshots, 1 + 20 / 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "no patch leads from version 3 to 2")]
+    fn a_patch_from_a_version_to_come_is_refused() {
+        let mut state = Map::<u32, u8>::new();
+        let mut tracker = Tracker::new(&mut state, Tracking::On);
+        tracker.sync(&mut state);
+        tracker.patch(PlayerId(1), 3, Format::Packed, &mut Vec::new());
     }
 }

@@ -1,6 +1,6 @@
 //! The way of a sync to the players: the one path that is walked for every player, twenty times a second.
 
-use playfield_room::AnyRoom;
+use playfield_room::{AnyRoom, PlayerId};
 use playfield_wire::Format;
 use playfield_wire::server::{self, ServerMessage};
 
@@ -26,7 +26,7 @@ impl Shard {
             let place = (key, member_key);
             match &mut member.standing {
                 Standing::Live => {
-                    patch(&mut self.delivery, place, member, &mut **room, version);
+                    patch(&mut self.delivery, place, member, &mut **room, *epoch);
                     check(&mut self.delivery, place, member, &mut **room, version);
                 }
                 Standing::Entering(entering) if entering.seated => {
@@ -67,8 +67,7 @@ impl Shard {
             return self.resync(room, key);
         }
         if std::mem::take(&mut member.lagging) && matches!(member.standing, Standing::Live) {
-            let version = hosted.room.version();
-            patch(&mut self.delivery, (room, key), member, &mut *hosted.room, version);
+            patch(&mut self.delivery, (room, key), member, &mut *hosted.room, hosted.epoch);
         }
     }
 
@@ -88,16 +87,17 @@ impl Shard {
     }
 }
 
-/// Sends the patch from what the member has to `version`, if anything changed that it sees. While earlier output is
-/// on its way nothing is sent, and later there will be one patch instead of many.
+/// Sends the patch from what the member has to now, if anything changed that it sees, or a snapshot if no patch reaches that far. While
+/// earlier output is on its way nothing is sent, and later there will be one patch instead of many.
 #[inline]
 fn patch(
     delivery: &mut Delivery,
     place: (RoomKey, MemberKey),
     member: &mut Member,
     room: &mut dyn AnyRoom,
-    version: u64,
+    epoch: u64,
 ) {
+    let version = room.version();
     if member.clean >= version {
         return;
     }
@@ -106,9 +106,14 @@ fn patch(
     let mut write = |out: &mut Vec<u8>| {
         let mut changed = false;
         dialect.write_with(out, |out| {
-            server::write_patch(format, out, number, sent, version, |out| {
-                changed = room.patch(player, clean, format, out);
-            });
+            if room.reaches(clean) {
+                server::write_patch(format, out, number, sent, version, |out| {
+                    changed = room.patch(player, clean, format, out);
+                });
+            } else {
+                changed = true;
+                write_snapshot(room, player, format, number, epoch, out);
+            }
         });
         changed
     };
@@ -176,13 +181,20 @@ fn snapshot(
     member.clean = version;
     member.lagging = false;
     delivery.write(place, member, |dialect, out| {
-        let format = dialect.format;
-        dialect.write_with(out, |out| {
-            server::write_snapshot(format, out, number, epoch, version, |out| {
-                room.snapshot(player, format, out);
-            });
-        });
+        dialect.write_with(out, |out| write_snapshot(room, player, dialect.format, number, epoch, out));
     });
+}
+
+fn write_snapshot(
+    room: &mut dyn AnyRoom,
+    player: PlayerId,
+    format: Format,
+    number: u32,
+    epoch: u64,
+    out: &mut Vec<u8>,
+) {
+    let version = room.version();
+    server::write_snapshot(format, out, number, epoch, version, |out| room.snapshot(player, format, out));
 }
 
 /// From here on the session may speak to the room.

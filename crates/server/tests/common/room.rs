@@ -11,9 +11,9 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format};
 
 /// The messages, in the order of their numbers.
-pub(crate) const MESSAGES: [&str; 17] = [
+pub(crate) const MESSAGES: [&str; 18] = [
     "add", "secret", "shout", "refuse", "kick", "big", "later", "answer", "sync", "close", "lock", "tell",
-    "ask", "compute", "spawn", "hang", "fail",
+    "ask", "compute", "spawn", "hang", "fail", "forget",
 ];
 
 /// The number of a message.
@@ -46,6 +46,7 @@ fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
         refuses: false,
         wants_sync: false,
         ballast: 0,
+        forgotten: 0,
         closed: false,
         empty_since: None,
     };
@@ -85,6 +86,8 @@ struct TestRoom {
     wants_sync: bool,
     /// So many bytes more in each snapshot.
     ballast: usize,
+    /// No patch begins at this version or before it.
+    forgotten: u64,
     closed: bool,
     empty_since: Option<Duration>,
 }
@@ -240,6 +243,7 @@ impl AnyRoom for TestRoom {
             Some("sync") => self.wants_sync = true,
             Some("close") => return self.close(at, ErrorCode::RoomClosed, "over", out),
             Some("fail") => return self.close(at, ErrorCode::RoomFailed, "it broke", out),
+            Some("forget") => self.forgotten = self.version,
             Some("lock") => self.facts.locked = true,
             Some("tell") => {
                 let note = Note { name: "shout".into(), payload: b"told".to_vec() };
@@ -332,6 +336,10 @@ impl AnyRoom for TestRoom {
                 *shown = (*secret, version);
             }
         }
+    }
+
+    fn reaches(&self, since: u64) -> bool {
+        since > self.forgotten
     }
 
     fn patch(&mut self, player: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool {

@@ -28,6 +28,8 @@ pub struct Map<K, V> {
     index: BTreeMap<K, u32>,
     entries: Vec<Option<Entry<K, V>>>,
     free: Vec<u32>,
+    /// The entries stand in the order of their keys.
+    in_order: bool,
     /// In a client's copy, the places of slots that don't stand in the place of their number.
     far: BTreeMap<u32, u32>,
     track: Track<K>,
@@ -181,18 +183,8 @@ impl<K: Key, V> Map<K, V> {
     /// All entries, in the order of their keys, to change them. Every entry counts as touched.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
         self.track.all |= self.track.token != 0;
-        // Entries are handed out in the order of keys from a table in another order: each is taken out of a list of loans once.
-        let mut loans: Vec<Option<(&K, &mut V)>> = self
-            .entries
-            .iter_mut()
-            .map(|entry| {
-                entry.as_mut().map(|entry| {
-                    entry.touched = true;
-                    (&entry.key, &mut entry.value)
-                })
-            })
-            .collect();
-        self.index.values().filter_map(move |&place| loans[place as usize].take())
+        self.put_in_order();
+        self.entries.iter_mut().flatten().map(|entry| (&entry.key, &mut entry.value))
     }
 
     /// All values, in the order of their keys, to change them. Every entry counts as touched.
@@ -210,11 +202,34 @@ impl<K: Key, V> Map<K, V> {
         Some(&mut entry.value)
     }
 
+    /// Moves the entries to the places in which they stand in the order of their keys.
+    fn put_in_order(&mut self) {
+        if std::mem::replace(&mut self.in_order, true) {
+            return;
+        }
+        let mut entries = std::mem::take(&mut self.entries);
+        for (place, at) in self.index.values_mut().enumerate() {
+            self.entries.push(entries[*at as usize].take());
+            *at = place as u32;
+        }
+        self.free.clear();
+        self.far.clear();
+        // What names places holds no longer: all count as touched. A client's copy is never compared, and goes by its slots.
+        self.track.touched.clear();
+        if self.track.token == 0 {
+            let places = self.entries.iter().flatten().zip(0..);
+            let far = places.filter(|(entry, place)| entry.slot != FRESH && entry.slot != *place);
+            self.far.extend(far.map(|(entry, place)| (entry.slot, place)));
+        }
+    }
+
     fn add(&mut self, key: K, value: V) -> u32 {
         // A key that went and comes back since the last sync is the same entry: what did not change is not sent.
         let slot = self.track.removed.remove(&key).unwrap_or(FRESH);
         let synced = self.track.token != 0;
         let entry = Entry { key: key.clone(), value, slot, touched: synced };
+        let is_last = self.index.last_key_value().is_none_or(|(last, _)| *last < key);
+        self.in_order &= is_last && self.free.is_empty();
         let place = match self.free.pop() {
             Some(place) => {
                 self.entries[place as usize] = Some(entry);
@@ -250,6 +265,7 @@ impl<K, V> Default for Map<K, V> {
             index: BTreeMap::new(),
             entries: Vec::new(),
             free: Vec::new(),
+            in_order: true,
             far: BTreeMap::new(),
             track: Track::default(),
         }

@@ -160,6 +160,7 @@ impl<K: Key, V: State> Map<K, V> {
         let value = V::read_full(reader, part)?;
         self.displace(slot);
         let place = self.room_for(slot);
+        self.in_order = false;
         self.entries[place as usize] = Some(Entry { key: key.clone(), value, slot, touched: false });
         let other = self.index.insert(key, place);
         Ok(other.and_then(|place| self.entries[place as usize].as_ref()).map(|entry| entry.slot))
@@ -310,6 +311,19 @@ mod tests {
             map.read_patch(&mut Reader::new(&body), Part::Shared).unwrap();
             assert_eq!((map.len(), map.far.len()), (1, 0));
         }
+    }
+
+    #[test]
+    fn a_copy_whose_entries_are_changed_in_place_still_knows_its_slots() {
+        // Keys 7, 9 and 907 in slots 0, 2 and 900, and key 0 in slot 3.
+        let mut body = vec![1, 7, 1, 2, 9, 2, 1, 0, 3];
+        put_varint(&mut body, 900 - 3);
+        put_varint(&mut body, 907);
+        body.extend([3, 0]);
+        let mut map = Map::<u32, u8>::read_full(&mut Reader::new(&body), Part::Shared).unwrap();
+        map.values_mut().for_each(|value| *value += 10);
+        map.read_patch(&mut Reader::new(&[CHANGED, 1, 51, 2, 52, 1, 53, 0]), Part::Shared).unwrap();
+        assert_eq!(map.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [53, 51, 52, 13]);
     }
 
     #[test]

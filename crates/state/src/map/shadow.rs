@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use super::MAP_SLOTS_MAX;
 use crate::Key;
-use crate::lens::{Changed, GONE_VERSIONS, Lens, Stamps};
+use crate::lens::{Changed, GONE_VERSIONS, Lens, Stamp, Stamps};
 
 /// The shadow of a map.
 ///
@@ -22,7 +22,7 @@ pub struct MapShadow<K, S> {
     vacant: BinaryHeap<Reverse<u32>>,
     /// What changed, oldest first: a version, and a slot. A slot that changed again since stands there more than once; what it says
     /// itself counts.
-    log: Vec<(u64, u32)>,
+    log: Vec<(Stamp, u32)>,
     /// Digests of what everyone sees.
     digests: RefCell<Digests>,
     /// Keys that went, and when, for what names keys and not slots: JSON, and an owner's own entry.
@@ -51,14 +51,21 @@ const LOG_SPARE: usize = 64;
 #[derive(Debug)]
 pub(super) struct Slot<K, S> {
     pub(super) entry: Option<(K, S)>,
-    /// When the entry came, or went.
-    pub(super) defined: u64,
+    defined: Stamp,
     pub(super) stamps: Stamps,
 }
 
 impl<K, S> Slot<K, S> {
+    /// When the entry came, or went.
+    #[inline]
+    pub(super) fn defined(&self) -> u64 {
+        self.defined.version()
+    }
+
+    /// When it last changed.
+    #[inline]
     fn version(&self) -> u64 {
-        self.defined.max(self.stamps.shared).max(self.stamps.owned)
+        self.defined().max(self.stamps.newest())
     }
 }
 
@@ -89,7 +96,7 @@ impl<K: Key, S> MapShadow<K, S> {
 
     /// When anything last changed in any slot.
     pub(super) fn newest_version(&self) -> u64 {
-        self.log.last().map_or(0, |(version, _)| *version)
+        self.log.last().map_or(0, |(version, _)| version.version())
     }
 
     pub(super) fn shadow_mut(&mut self, slot: u32) -> Option<&mut S> {
@@ -105,7 +112,7 @@ impl<K: Key, S> MapShadow<K, S> {
                     self.slots.len() < MAP_SLOTS_MAX,
                     "a synced map holds more than {MAP_SLOTS_MAX} entries: split it, or hide it from players with #[sync(hidden)]"
                 );
-                self.slots.push(Slot { entry: None, defined: 0, stamps: Stamps::default() });
+                self.slots.push(Slot { entry: None, defined: Stamp::default(), stamps: Stamps::default() });
                 (self.slots.len() - 1) as u32
             }
         };
@@ -113,7 +120,7 @@ impl<K: Key, S> MapShadow<K, S> {
         self.index.insert(key.clone(), slot);
         let place = &mut self.slots[slot as usize];
         place.entry = Some((key, shadow));
-        place.defined = now;
+        place.defined = Stamp::new(now);
         place.stamps = stamps;
         self.note(slot, now);
         slot
@@ -122,7 +129,7 @@ impl<K: Key, S> MapShadow<K, S> {
     /// Empties a slot.
     pub(super) fn vacate(&mut self, slot: u32, now: u64) {
         let place = &mut self.slots[slot as usize];
-        place.defined = now;
+        place.defined = Stamp::new(now);
         let Some((key, _)) = place.entry.take() else { return };
         self.index.remove(&key);
         self.vacant.push(Reverse(slot));
@@ -153,13 +160,19 @@ impl<K: Key, S> MapShadow<K, S> {
         if all {
             return (0..self.slots.len() as u32).collect();
         }
-        let first = self.log.iter().rposition(|(version, _)| *version <= since).map_or(0, |last| last + 1);
-        let latest = |&&(version, slot): &&(u64, u32)| self.slots[slot as usize].version() == version;
-        let mut found: Vec<u32> = self.log[first..].iter().filter(latest).map(|(_, slot)| *slot).collect();
-        // Within one sync slots are mostly visited in rising order.
-        found.sort_unstable();
+        let mut found: Vec<u32> = self.logged_since(since).collect();
+        // Within one sync slots are mostly visited in rising order, and this sort makes use of it.
+        found.sort();
         found.dedup();
         found
+    }
+
+    /// The slots where something changed after a version, in the order in which it did. A slot may come more than once.
+    fn logged_since(&self, since: u64) -> impl Iterator<Item = u32> {
+        let last = self.log.iter().rposition(|(version, _)| version.version() <= since);
+        let latest =
+            |&&(version, slot): &&(Stamp, u32)| self.slots[slot as usize].version() == version.version();
+        self.log[last.map_or(0, |last| last + 1)..].iter().filter(latest).map(|(_, slot)| *slot)
     }
 
     /// The slots that are not vacant.
@@ -171,7 +184,7 @@ impl<K: Key, S> MapShadow<K, S> {
     pub(super) fn shared_digest(&self, of: impl Fn(u32) -> u64) -> u64 {
         let digests = &mut *self.digests.borrow_mut();
         digests.slots.resize(self.slots.len(), 0);
-        for slot in self.changed_since(digests.at) {
+        for slot in self.logged_since(digests.at) {
             let (now, before) = (of(slot), &mut digests.slots[slot as usize]);
             digests.sum = digests.sum.wrapping_sub(std::mem::replace(before, now)).wrapping_add(now);
         }
@@ -219,9 +232,9 @@ impl<K: Key, S> MapShadow<K, S> {
         if self.log.len() >= 2 * self.slots.len() + LOG_SPARE {
             // As many were noted since the last time as are gone through now.
             let slots = &self.slots;
-            self.log.retain(|&(version, slot)| slots[slot as usize].version() == version);
+            self.log.retain(|&(version, slot)| slots[slot as usize].version() == version.version());
             self.log.dedup();
         }
-        self.log.push((now, slot));
+        self.log.push((Stamp::new(now), slot));
     }
 }

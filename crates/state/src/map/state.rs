@@ -188,7 +188,7 @@ impl<K: Key, V: State> State for Map<K, V> {
     }
 
     fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
-        if lens.since > 0 && shadow.stamps.shared > lens.since && shadow.forgets(lens) {
+        if lens.since > 0 && shadow.stamps.shared() > lens.since && shadow.forgets(lens) {
             // Which keys went is no longer known: the map is sent whole.
             let lens = Lens { since: 0, ..lens };
             if lens.part != Part::Owned {
@@ -204,8 +204,8 @@ impl<K: Key, V: State> State for Map<K, V> {
         for &slot in &found {
             let place = shadow.slot(slot);
             let Some((key, value)) = &place.entry else { continue };
-            let under = lens.under(key.player()).of(place.defined);
-            if lens.part != Part::Owned && place.defined > lens.since {
+            let under = lens.under(key.player()).of(place.defined());
+            if lens.part != Part::Owned && place.defined() > lens.since {
                 ops.member(&key.name(), |ops| ops.set(|out| V::json_full(value, under, out)));
             } else if place.stamps.after(under) {
                 ops.member(&key.name(), |ops| V::json_patch(value, under, ops));
@@ -388,7 +388,7 @@ fn write_removed<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens, found: &[u32],
     }
     section(found, REMOVED, out, |slot, slots, out| {
         let place = shadow.slot(slot);
-        if place.entry.is_none() && place.defined > lens.since {
+        if place.entry.is_none() && place.defined() > lens.since {
             slots.put(slot, out);
         }
     })
@@ -402,7 +402,7 @@ fn write_defined<K: Key, V: State>(
 ) -> u8 {
     section(found, DEFINED, out, |slot, slots, out| {
         let place = shadow.slot(slot);
-        if place.defined > lens.since
+        if place.defined() > lens.since
             && let Some((key, value)) = &place.entry
         {
             slots.put(slot, out);
@@ -416,10 +416,10 @@ fn write_defined<K: Key, V: State>(
 fn changed_entry<K: Key, S>(shadow: &MapShadow<K, S>, slot: u32, lens: Lens) -> Option<(Lens, &S)> {
     let place = shadow.slot(slot);
     let (key, value) = place.entry.as_ref()?;
-    if place.defined > lens.since && lens.part != Part::Owned {
+    if place.defined() > lens.since && lens.part != Part::Owned {
         return None;
     }
-    let under = lens.under(key.player()).of(place.defined);
+    let under = lens.under(key.player()).of(place.defined());
     place.stamps.after(under).then_some((under, value))
 }
 
@@ -471,15 +471,14 @@ enum Own<'a, K, S> {
 }
 
 fn own_entry<'a, K: Key, S>(shadow: &'a MapShadow<K, S>, lens: Lens) -> Own<'a, K, S> {
-    let newest = shadow.stamps.shared.max(shadow.stamps.owned);
-    if lens.part == Part::Shared || (newest <= lens.since && !lens.stale) {
+    if lens.part == Part::Shared || (shadow.stamps.newest() <= lens.since && !lens.stale) {
         return Own::Nothing;
     }
     let lens = Lens { part: Part::All, owner: Some(lens.viewer), ..lens };
     if let Some((_, slot)) = own_slot(shadow, lens) {
         let place = shadow.slot(slot);
         let Some((key, value)) = &place.entry else { return Own::Nothing };
-        return if place.defined > lens.since {
+        return if place.defined() > lens.since {
             Own::Whole(key, value, lens)
         } else if place.stamps.after(lens) {
             Own::Patch(key, value, lens)

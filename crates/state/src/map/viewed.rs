@@ -131,7 +131,7 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
         if lens.since > 0 {
             flags |= section(&turned, REMOVED, out, |slot, slots, out| {
                 let place = eye.seen.slot(slot);
-                if place.entry.is_none() && place.defined > lens.since {
+                if place.entry.is_none() && place.defined() > lens.since {
                     slots.put(slot, out);
                 }
             });
@@ -258,7 +258,7 @@ struct Place<'a, V> {
 /// Every slot of the map.
 fn all_places<'a, K: Key, V, S>(shadow: &MapShadow<K, S>, map: &'a Map<K, V>, now: u64) -> Vec<Place<'a, V>> {
     let mut places: Vec<Place<'_, V>> = (0..shadow.slots_len())
-        .map(|slot| Place { slot, value: None, is_new: shadow.slot(slot).defined == now })
+        .map(|slot| Place { slot, value: None, is_new: shadow.slot(slot).defined() == now })
         .collect();
     for (slot, value) in map.slotted() {
         places[slot as usize].value = Some(value);
@@ -309,7 +309,7 @@ impl<K: Key, S> ViewedShadow<K, S> {
         for &place in touched {
             // A slot is looked at once: an entry that went in the place of which another came is met there.
             if let Some((slot, value)) = map.slotted_at(place) {
-                places.push(Place { slot, value: Some(value), is_new: self.map.slot(slot).defined == now });
+                places.push(Place { slot, value: Some(value), is_new: self.map.slot(slot).defined() == now });
             }
         }
         if self.recent_at == now {
@@ -391,7 +391,7 @@ impl<K: Key> Eye<K> {
         }
         let slot = |&at: &u32| {
             let slot = self.slots.get(at as usize)?.checked_sub(1)?;
-            (self.seen.slot(slot).defined <= lens.since).then_some(slot)
+            (self.seen.slot(slot).defined() <= lens.since).then_some(slot)
         };
         let mut slots: Vec<u32> = if lens.since >= shadow.before && lens.since < shadow.recent_at {
             shadow.recent.iter().filter_map(slot).collect()

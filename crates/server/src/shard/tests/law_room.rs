@@ -350,6 +350,10 @@ impl AnyRoom for Witness {
         self.room.wants_sync()
     }
 
+    fn reaches(&self, since: u64) -> bool {
+        self.room.reaches(since)
+    }
+
     fn patch(&mut self, player: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool {
         self.room.patch(player, since, format, body)
     }

@@ -148,6 +148,25 @@ fn a_client_that_lost_track_gets_a_snapshot() {
 }
 
 #[test]
+fn where_no_patch_reaches_a_snapshot_leads_to_now() {
+    let mut world = World::new(1, &[]);
+    let (one, other, room, _) = two(&mut world, "");
+    world.ask(one, room, "forget", "");
+    world.ask(one, room, "add", "");
+    world.wait(51);
+    for client in [one, other] {
+        let heard = world.heard(client);
+        assert_eq!(patches(&heard), []);
+        let snapshots: Vec<&Heard> =
+            heard.iter().filter(|heard| matches!(heard, Heard::Snapshot { .. })).collect();
+        assert!(matches!(snapshots[..], [Heard::Snapshot { body, .. }] if body == "c=1 s=0 "), "{heard:?}");
+    }
+    world.ask(one, room, "add", "");
+    world.wait(51);
+    assert_eq!(patches(&world.heard(other)).len(), 1);
+}
+
+#[test]
 fn events_are_counted_for_each_session_and_come_in_order() {
     let mut world = World::new(1, &[]);
     let (one, other, room, _) = two(&mut world, "");
