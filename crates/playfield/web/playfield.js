@@ -6,11 +6,20 @@ export function apply(state, ops) {
     let at = state;
     for (const step of path.slice(0, -1)) at = at[step];
     const last = path.at(-1);
-    if (rest.length === 2) at.splice(last, 0, rest[0]);
+    if (rest.length === 2) change(at, last, ...rest);
     else if (rest.length === 1) set(at, last, rest[0]);
     else if (Array.isArray(at)) at.splice(last, 1);
     else delete at[last];
   }
+}
+
+function change(at, last, value, word) {
+  if (word === "insert") at.splice(last, 0, value);
+  else if (word === "move") at.splice(value, 0, ...at.splice(last, 1));
+  else if (word === "order") {
+    const list = at[last], old = list.slice();
+    value.forEach((from, to) => (list[to] = old[from]));
+  } else throw new Error(`a patch has the operation "${word}", which this client doesn't know`);
 }
 
 // An assignment to `__proto__` would not make a member of that name, and a map's keys may be players' words.

@@ -53,20 +53,16 @@ impl JsonMirror {
             Some(Value::Array(path)) => path,
             other => return Err(unexpected("a path", &other.unwrap_or_default())),
         };
-        let (value, insert) = (parts.next(), parts.next());
+        let (value, word) = (parts.next(), parts.next());
         let (1..=PATH_STEPS_MAX, Some((last, above))) = (path.len(), path.split_last()) else {
             return Err(unexpected("a path of 1 to 128 steps", &Value::Array(path)));
         };
         let mut at = &mut self.state;
         for step in above {
-            at = match (at, step) {
-                (Value::Object(members), Value::String(name)) => members.get_mut(name),
-                (Value::Array(elements), Value::Number(index)) => elements.get_mut(place(index)),
-                _ => None,
-            }
-            .ok_or_else(|| unexpected("a path into this copy", &Value::Array(path.clone())))?;
+            at = inside(at, step)
+                .ok_or_else(|| unexpected("a path into this copy", &Value::Array(path.clone())))?;
         }
-        let done = match (at, last, value, insert) {
+        let done = match (at, last, value, word) {
             (Value::Object(members), Value::String(name), Some(value), None) => {
                 members.insert(name.clone(), value);
                 true
@@ -89,10 +85,48 @@ impl JsonMirror {
                 elements.insert(place(index), value);
                 true
             }
+            (
+                Value::Array(elements),
+                Value::Number(index),
+                Some(Value::Number(to)),
+                Some(Value::String(word)),
+            ) if word == "move" && place(index).max(place(&to)) < elements.len() => {
+                let element = elements.remove(place(index));
+                elements.insert(place(&to), element);
+                true
+            }
+            (at, last, Some(Value::Array(order)), Some(Value::String(word))) if word == "order" => {
+                match inside(at, last) {
+                    Some(Value::Array(elements)) => put_in_order(elements, &order),
+                    _ => false,
+                }
+            }
             _ => false,
         };
         if done { Ok(()) } else { Err(unexpected("an operation that fits this copy", &Value::Array(path))) }
     }
+}
+
+/// One step of a path.
+fn inside<'a>(at: &'a mut Value, step: &Value) -> Option<&'a mut Value> {
+    match (at, step) {
+        (Value::Object(members), Value::String(name)) => members.get_mut(name),
+        (Value::Array(elements), Value::Number(index)) => elements.get_mut(place(index)),
+        _ => None,
+    }
+}
+
+/// For each place the index at which its element stood. Says whether it is an order of these elements.
+fn put_in_order(elements: &mut Vec<Value>, order: &[Value]) -> bool {
+    if order.len() != elements.len() {
+        return false;
+    }
+    let mut old: Vec<Option<Value>> = elements.drain(..).map(Some).collect();
+    elements.extend(order.iter().map_while(|from| match from {
+        Value::Number(from) => old.get_mut(place(from))?.take(),
+        _ => None,
+    }));
+    elements.len() == order.len()
 }
 
 fn place(index: &serde_json::Number) -> usize {

@@ -2,10 +2,12 @@
 
 use playfield_wire::json;
 
+use crate::data::json_array;
+
 /// Appends operations to a body, and keeps the path to the place where they apply.
 ///
-/// An operation is `[path, value]` (set), `[path]` (remove) or `[path, value, "insert"]` (put into an array at the index that
-/// ends the path, moving the rest up). `docs/state.md` says it in full.
+/// An operation is `[path, value]` (set), `[path]` (remove), `[path, value, "insert"]` (put into an array at the index that
+/// ends the path, moving the rest up), `[path, index, "move"]` or `[path, indices, "order"]`. `docs/state.md` says it in full.
 #[derive(Debug)]
 pub struct Ops<'a> {
     out: &'a mut Vec<u8>,
@@ -55,6 +57,22 @@ impl<'a> Ops<'a> {
         self.out.push(b',');
         value(self.out);
         self.out.extend_from_slice(b",\"insert\"]");
+    }
+
+    /// Takes the element at this place out of its array, and puts it back in at an index.
+    pub fn move_to(&mut self, index: usize) {
+        self.begin();
+        self.out.push(b',');
+        json::write_u64(self.out, index as u64);
+        self.out.extend_from_slice(b",\"move\"]");
+    }
+
+    /// Puts the array at this place into another order: for each place the index at which its element stood.
+    pub fn order(&mut self, order: &[u32]) {
+        self.begin();
+        self.out.push(b',');
+        json_array(self.out, order.iter(), |from, out| json::write_u64(out, u64::from(*from)));
+        self.out.extend_from_slice(b",\"order\"]");
     }
 
     fn begin(&mut self) {

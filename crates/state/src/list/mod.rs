@@ -1,6 +1,7 @@
 //! A list that knows which of its elements were touched, and which came.
 
 mod align;
+mod op;
 mod shadow;
 mod state;
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::align::Run;
+use super::op::{LIST_OPS_MAX, Op};
 use crate::lens::{Lens, Stamps};
 
 /// The shadow of a list.
@@ -25,27 +26,21 @@ pub(super) struct Element<S> {
     pub(super) stamps: Stamps,
 }
 
-/// A change of shape at an index of the list as it is when the changes before it were made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Op {
-    Remove { index: u32, count: u32 },
-    Insert { index: u32, count: u32 },
-}
-
-/// The most changes of shape in one patch; past it the list is sent whole.
-pub(super) const LIST_OPS_MAX: usize = 1_024;
-
 impl Op {
-    fn inserted(self) -> usize {
+    fn inserted(&self) -> usize {
         match self {
-            Self::Remove { .. } => 0,
-            Self::Insert { count, .. } => count as usize,
+            Self::Insert { count, .. } => *count as usize,
+            Self::Remove { .. } | Self::Move { .. } | Self::Order(_) => 0,
         }
     }
 
-    fn count(self) -> usize {
+    /// How many operations it is in JSON.
+    fn count(&self) -> usize {
         match self {
-            Self::Remove { count, .. } | Self::Insert { count, .. } => count as usize,
+            Self::Remove { count, .. } | Self::Insert { count, .. } | Self::Move { count, .. } => {
+                *count as usize
+            }
+            Self::Order(_) => 1,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Lists in step.
 //!
-//! Packed, a list's patch is a byte that says how: whole (a count, then the elements), or changes of shape (each a varint, twice
-//! the count plus 0 for a removal or 1 for an insertion, and an index; ended by 0), then the elements that changed or came.
+//! Packed, a list's patch is a byte that says how: whole (a count, then the elements), or changes of shape (ended by 0), then the
+//! elements that changed or came.
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
@@ -9,7 +9,8 @@ use playfield_wire::{DecodeError, writer};
 use serde_json::Value;
 
 use super::align::{Run, align};
-use super::shadow::{Element, LIST_OPS_MAX, ListShadow, Op, Way};
+use super::op::{Op, read_ops};
+use super::shadow::{Element, ListShadow, Way};
 use super::{Item, List};
 use crate::data::json_array;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
@@ -95,7 +96,7 @@ impl<T: State> State for List<T> {
             Way::Ops(log, first) => {
                 out.push(SHAPE_AND_ELEMENTS);
                 for (_, op) in log.range(first..) {
-                    write_op(*op, out);
+                    op.write(out);
                 }
                 out.push(0);
                 write_elements::<T>(shadow, inside, out);
@@ -116,7 +117,7 @@ impl<T: State> State for List<T> {
                 Way::Whole => return ops.set(|out| Self::json_full(shadow, inside, out)),
                 Way::Ops(log, first) => {
                     for (_, op) in log.range(first..) {
-                        json_op::<T>(shadow, *op, inside, ops);
+                        json_op::<T>(shadow, op, inside, ops);
                     }
                 }
             }
@@ -239,15 +240,6 @@ impl<T: State> List<T> {
 
 // The server writes.
 
-fn write_op(op: Op, out: &mut Vec<u8>) {
-    let (count, kind, index) = match op {
-        Op::Remove { index, count } => (count, 0, index),
-        Op::Insert { index, count } => (count, 1, index),
-    };
-    writer::put_varint(out, u64::from(count) * 2 + kind);
-    writer::put_varint(out, u64::from(index));
-}
-
 /// Writes the elements that came (whole) or changed, each after its distance from the one before (the first: from −1); then 0.
 fn write_elements<T: State>(shadow: &ListShadow<T::Shadow>, lens: Lens, out: &mut Vec<u8>) -> bool {
     let mut next = 0;
@@ -272,8 +264,8 @@ fn write_elements<T: State>(shadow: &ListShadow<T::Shadow>, lens: Lens, out: &mu
     any
 }
 
-fn json_op<T: State>(shadow: &ListShadow<T::Shadow>, op: Op, lens: Lens, ops: &mut Ops<'_>) {
-    match op {
+fn json_op<T: State>(shadow: &ListShadow<T::Shadow>, op: &Op, lens: Lens, ops: &mut Ops<'_>) {
+    match *op {
         Op::Remove { index, count } => {
             for _ in 0..count {
                 ops.element(index as usize, Ops::remove);
@@ -287,6 +279,14 @@ fn json_op<T: State>(shadow: &ListShadow<T::Shadow>, op: Op, lens: Lens, ops: &m
                 });
             }
         }
+        // One at a time: towards the end, each in turn is the first of those that are left.
+        Op::Move { from, to, count } => {
+            for place in 0..count {
+                let (from, to) = if to > from { (from, to + count - 1) } else { (from + place, to + place) };
+                ops.element(from as usize, |ops| ops.move_to(to as usize));
+            }
+        }
+        Op::Order(ref order) => ops.order(order),
     }
 }
 
@@ -320,86 +320,40 @@ impl<T: State> List<T> {
 
     fn read_shape(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
         let ops = read_ops(reader, self.items.len())?;
-        let mut items: Vec<Option<T>> = self.items.drain(..).map(|item| Some(item.value)).collect();
-        for op in ops {
-            match op {
-                Op::Remove { index, count } => drop(items.drain(index as usize..(index + count) as usize)),
-                Op::Insert { index, count } => {
-                    drop(items.splice(index as usize..index as usize, (0..count).map(|_| None)));
+        let mut stood: Vec<u32> = (0..self.items.len() as u32).collect();
+        ops.iter().for_each(|op| op.apply(&mut stood));
+        let mut old: Vec<Option<Item<T>>> = self.items.drain(..).map(Some).collect();
+        self.shape = true;
+        let mut next = 0;
+        let mut following = next_index(reader, &mut next, stood.len())?;
+        for (index, from) in stood.iter().enumerate() {
+            let is_named = following == Some(index);
+            match old.get_mut(*from as usize).and_then(Option::take) {
+                Some(mut item) => {
+                    if is_named {
+                        item.value.read_patch(reader, part)?;
+                    }
+                    self.items.push(item);
+                }
+                None if is_named => self.push(T::read_full(reader, part)?),
+                None => {
+                    return Err(DecodeError::new(
+                        reader.offset(),
+                        "an element that came to a list was not sent",
+                    ));
                 }
             }
-        }
-        let mut next = 0;
-        while let Some(index) = next_index(reader, &mut next, items.len())? {
-            match &mut items[index] {
-                Some(value) => value.read_patch(reader, part)?,
-                none => *none = Some(T::read_full(reader, part)?),
+            if is_named {
+                following = next_index(reader, &mut next, stood.len())?;
             }
         }
-        let at = reader.offset();
-        let whole: Option<Vec<T>> = items.into_iter().collect();
-        let whole =
-            whole.ok_or_else(|| DecodeError::new(at, "an element that came to a list was not sent"))?;
-        self.extend(whole);
         Ok(())
     }
 }
 
-/// Reads the changes of shape of a list of this length, and sees that they fit it before any is made.
-fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>, DecodeError> {
-    let begin = reader.offset();
-    // No more came than are left now, and of those each stood here before or is sent.
-    let inserted_max = (length + reader.remaining()) as u64;
-    let mut length = length as u64;
-    let mut inserted = 0_u64;
-    let mut ops = Vec::new();
-    loop {
-        let at = reader.offset();
-        let word = reader.varint()?;
-        if word == 0 {
-            break;
-        }
-        if ops.len() == LIST_OPS_MAX {
-            return Err(DecodeError::new(
-                at,
-                format!("more than {LIST_OPS_MAX} changes of shape came for one list"),
-            ));
-        }
-        let (count, index) = (word / 2, reader.varint()?);
-        let fits = match word % 2 {
-            0 => index.saturating_add(count) <= length,
-            _ => index <= length && count <= inserted_max - inserted,
-        };
-        let (Ok(count32), Ok(index32), true) =
-            (u32::try_from(count), u32::try_from(index), fits && count > 0)
-        else {
-            let verb = if word % 2 == 0 { "go from" } else { "come at" };
-            return Err(DecodeError::new(
-                at,
-                format!("{count} elements can't {verb} {index} of a list of {length}"),
-            ));
-        };
-        if word % 2 == 0 {
-            length -= count;
-            ops.push(Op::Remove { index: index32, count: count32 });
-        } else {
-            length += count;
-            inserted += count;
-            ops.push(Op::Insert { index: index32, count: count32 });
-        }
-    }
-    // A list to which more came than are left is sent whole; so the work is in proportion to the list.
-    if inserted > length {
-        return Err(DecodeError::new(
-            begin,
-            format!("{inserted} elements came to a list, of which {length} are left"),
-        ));
-    }
-    Ok(ops)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::op::LIST_OPS_MAX;
     use super::*;
 
     fn read(list: &[u8], body: &[u8]) -> Result<Vec<u8>, String> {
@@ -413,7 +367,7 @@ mod tests {
     #[test]
     fn changes_of_shape_are_made_in_their_order() {
         // One removed from the front, two put behind the next; then the two that came, and the last one changed.
-        let body = [SHAPE_AND_ELEMENTS, 2, 0, 5, 1, 0, 2, 8, 1, 9, 1, 7, 0];
+        let body = [SHAPE_AND_ELEMENTS, 4, 0, 9, 1, 0, 2, 8, 1, 9, 1, 7, 0];
         assert_eq!(read(&[1, 2, 3], &body), Ok(vec![2, 8, 9, 7]));
         assert_eq!(read(&[1, 2, 3], &[WHOLE, 2, 5, 6]), Ok(vec![5, 6]));
         assert_eq!(read(&[1, 2, 3], &[ELEMENTS, 2, 9, 0]), Ok(vec![1, 9, 3]));
@@ -425,20 +379,20 @@ mod tests {
         assert_eq!(say(&[3]), "at byte 0: a list's patch begins with 0, 1 or 2, 3 came");
         assert_eq!(say(&[ELEMENTS, 4, 9, 0]), "at byte 1: index 3 is past the end of a list of 3");
         assert_eq!(
-            say(&[SHAPE_AND_ELEMENTS, 4, 2, 0, 0]),
+            say(&[SHAPE_AND_ELEMENTS, 8, 2, 0, 0]),
             "at byte 1: 2 elements can't go from 2 of a list of 3"
         );
         assert_eq!(
-            say(&[SHAPE_AND_ELEMENTS, 3, 4, 0, 0]),
+            say(&[SHAPE_AND_ELEMENTS, 5, 4, 0, 0]),
             "at byte 1: 1 elements can't come at 4 of a list of 3"
         );
         assert_eq!(
-            say(&[SHAPE_AND_ELEMENTS, 3, 0, 0, 0]),
+            say(&[SHAPE_AND_ELEMENTS, 5, 0, 0, 0]),
             "at byte 5: an element that came to a list was not sent"
         );
         // More than could ever be sent.
         let mut body = vec![SHAPE_AND_ELEMENTS];
-        writer::put_varint(&mut body, u64::MAX);
+        writer::put_varint(&mut body, u64::MAX - 2);
         body.extend([0, 0, 0]);
         assert!(say(&body).contains("elements can't come at 0"));
     }
@@ -446,20 +400,58 @@ mod tests {
     #[test]
     fn elements_that_come_only_to_go_are_bounded_by_those_that_stay() {
         let mut body = vec![SHAPE_AND_ELEMENTS];
-        body.extend([41, 0, 40, 0]); // 20 come, 20 go
+        body.extend([81, 0, 80, 0]); // 20 come, 20 go
         body.extend([0; 30]);
         assert_eq!(
             read(&[1, 2, 3], &body).unwrap_err(),
             "at byte 1: 20 elements came to a list, of which 3 are left"
         );
-        assert_eq!(read(&[1, 2, 3], &[SHAPE_AND_ELEMENTS, 7, 0, 6, 0, 0, 0]), Ok(vec![1, 2, 3]));
+        assert_eq!(read(&[1, 2, 3], &[SHAPE_AND_ELEMENTS, 13, 0, 12, 0, 0, 0]), Ok(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn elements_move() {
+        let moved = |op: [u8; 3]| read(&[1, 2, 3, 4, 5], &[SHAPE_AND_ELEMENTS, op[0], op[1], op[2], 0, 0]);
+        assert_eq!(moved([6, 0, 4]), Ok(vec![2, 3, 4, 5, 1]));
+        assert_eq!(moved([6, 4, 0]), Ok(vec![5, 1, 2, 3, 4]));
+        assert_eq!(moved([10, 1, 3]), Ok(vec![1, 4, 5, 2, 3]));
+        assert_eq!(moved([10, 3, 1]), Ok(vec![1, 4, 5, 2, 3]));
+        assert_eq!(moved([22, 0, 0]), Ok(vec![1, 2, 3, 4, 5]));
+        for (op, said) in [
+            ([22, 0, 1], "at byte 1: 5 elements can't move from 0 to 1 of a list of 5"),
+            ([6, 5, 0], "at byte 1: 1 elements can't move from 5 to 0 of a list of 5"),
+            ([6, 0, 5], "at byte 1: 1 elements can't move from 0 to 5 of a list of 5"),
+            ([2, 0, 0], "at byte 1: 0 elements can't move from 0 to 0 of a list of 5"),
+        ] {
+            assert_eq!(moved(op).unwrap_err(), said);
+        }
+    }
+
+    #[test]
+    fn a_list_is_put_into_an_order() {
+        let ordered = |op: &[u8]| read(&[1, 2, 3], &[&[SHAPE_AND_ELEMENTS], op, &[0, 2, 9, 0]].concat());
+        assert_eq!(ordered(&[15, 2, 0, 1]), Ok(vec![3, 9, 2]));
+        for (op, said) in [
+            (&[15, 2, 0, 2][..], "at byte 4: an order names the element 2 twice"),
+            (&[15, 2, 0, 3], "at byte 4: an order of 3 elements names the element 3"),
+            (&[11, 1, 0], "at byte 1: an order of 2 elements came for a list of 3"),
+            (&[19, 1, 0, 2, 3], "at byte 1: an order of 4 elements came for a list of 3"),
+            (&[3], "at byte 1: an order of 0 elements came for a list of 3"),
+        ] {
+            assert_eq!(ordered(op).unwrap_err(), said);
+        }
+        assert_eq!(
+            read(&[1; 100], &[SHAPE_AND_ELEMENTS, 0x93, 3, 0, 1]).unwrap_err(),
+            "at byte 3: an order of 100 elements came in 2 bytes"
+        );
+        assert!(read(&[], &[SHAPE_AND_ELEMENTS, 3, 0, 0]).unwrap_err().contains("an order of 0 elements"));
     }
 
     #[test]
     fn changes_of_shape_are_limited_in_number() {
         let ops = |count: usize| {
             let mut body = vec![SHAPE_AND_ELEMENTS];
-            (0..count).for_each(|_| body.extend([2, 0]));
+            (0..count).for_each(|_| body.extend([4, 0]));
             body.extend([0, 0]);
             read(&[7; LIST_OPS_MAX + 1], &body)
         };

@@ -1,0 +1,184 @@
+//! Changes of a list's shape, and their form on the wire.
+
+use playfield_wire::reader::Reader;
+use playfield_wire::{DecodeError, writer};
+
+/// A change of shape, at indices of the list as the changes before it left it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    Remove {
+        index: u32,
+        count: u32,
+    },
+    Insert {
+        index: u32,
+        count: u32,
+    },
+    /// `to` is an index of the list out of which they are taken.
+    Move {
+        from: u32,
+        to: u32,
+        count: u32,
+    },
+    /// For each place of the new list, where its element stood.
+    Order(Box<[u32]>),
+}
+
+/// The most changes of shape in one patch; past it the list is sent whole.
+pub(super) const LIST_OPS_MAX: usize = 1_024;
+
+/// An element that came, where elements are known by the index at which they stood.
+pub(super) const CAME: u32 = u32::MAX;
+
+const REMOVE: u64 = 0;
+const INSERT: u64 = 1;
+const MOVE: u64 = 2;
+const ORDER: u64 = 3;
+
+impl Op {
+    /// Makes the change in a list of indices.
+    pub(super) fn apply(&self, list: &mut Vec<u32>) {
+        match *self {
+            Self::Remove { index, count } => drop(list.drain(index as usize..(index + count) as usize)),
+            Self::Insert { index, count } => {
+                let came = std::iter::repeat_n(CAME, count as usize);
+                drop(list.splice(index as usize..index as usize, came));
+            }
+            Self::Move { from, to, count } if to >= from => {
+                list[from as usize..(to + count) as usize].rotate_left(count as usize);
+            }
+            Self::Move { from, to, count } => {
+                list[to as usize..(from + count) as usize].rotate_right(count as usize);
+            }
+            Self::Order(ref order) => *list = order.iter().map(|&from| list[from as usize]).collect(),
+        }
+    }
+
+    /// Appends it: a varint, four times the count and the kind, and what the kind asks for.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut word = |count: usize, kind| writer::put_varint(out, count as u64 * 4 + kind);
+        match *self {
+            Self::Remove { index, count } => {
+                word(count as usize, REMOVE);
+                writer::put_varint(out, index.into());
+            }
+            Self::Insert { index, count } => {
+                word(count as usize, INSERT);
+                writer::put_varint(out, index.into());
+            }
+            Self::Move { from, to, count } => {
+                word(count as usize, MOVE);
+                writer::put_varint(out, from.into());
+                writer::put_varint(out, to.into());
+            }
+            Self::Order(ref order) => {
+                word(order.len(), ORDER);
+                order.iter().for_each(|&from| writer::put_varint(out, from.into()));
+            }
+        }
+    }
+}
+
+/// Reads the changes of shape of a list of this length, up to the 0 that ends them, and sees that they fit it before any is made.
+pub(super) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>, DecodeError> {
+    let begin = reader.offset();
+    // No more came than are left now, and of those each stood here before or is sent.
+    let inserted_max = (length + reader.remaining()) as u64;
+    let mut length = length as u64;
+    let mut inserted = 0_u64;
+    let mut ops = Vec::new();
+    loop {
+        let at = reader.offset();
+        let word = reader.varint()?;
+        if word == 0 {
+            break;
+        }
+        let refused = |what: String| DecodeError::new(at, what);
+        if ops.len() == LIST_OPS_MAX {
+            return Err(refused(format!("more than {LIST_OPS_MAX} changes of shape came for one list")));
+        }
+        let count = word / 4;
+        // What fits is less than this, but for a list longer than any that is sent.
+        let fits = |n: u64| u32::try_from(n).ok().filter(|_| count > 0);
+        match word % 4 {
+            REMOVE => {
+                let index = reader.varint()?;
+                let (Some(count32), Some(index32), true) =
+                    (fits(count), fits(index), index.saturating_add(count) <= length)
+                else {
+                    return Err(refused(format!(
+                        "{count} elements can't go from {index} of a list of {length}"
+                    )));
+                };
+                length -= count;
+                ops.push(Op::Remove { index: index32, count: count32 });
+            }
+            INSERT => {
+                let index = reader.varint()?;
+                let (Some(count32), Some(index32), true) =
+                    (fits(count), fits(index), index <= length && count <= inserted_max - inserted)
+                else {
+                    return Err(refused(format!(
+                        "{count} elements can't come at {index} of a list of {length}"
+                    )));
+                };
+                length += count;
+                inserted += count;
+                ops.push(Op::Insert { index: index32, count: count32 });
+            }
+            MOVE => {
+                let (from, to) = (reader.varint()?, reader.varint()?);
+                let last = from.max(to).saturating_add(count);
+                let (Some(count32), Some(from32), Some(to32), true) =
+                    (fits(count), fits(from), fits(to), last <= length)
+                else {
+                    return Err(refused(format!(
+                        "{count} elements can't move from {from} to {to} of a list of {length}"
+                    )));
+                };
+                ops.push(Op::Move { from: from32, to: to32, count: count32 });
+            }
+            _ if count == length && count > 0 => ops.push(Op::Order(read_order(reader, count)?)),
+            _ => {
+                return Err(refused(format!("an order of {count} elements came for a list of {length}")));
+            }
+        }
+    }
+    // A list to which more came than are left is sent whole; so the work is in proportion to the list.
+    if inserted > length {
+        return Err(DecodeError::new(
+            begin,
+            format!("{inserted} elements came to a list, of which {length} are left"),
+        ));
+    }
+    Ok(ops)
+}
+
+/// Reads where each of so many elements stood.
+fn read_order(reader: &mut Reader<'_>, length: u64) -> Result<Box<[u32]>, DecodeError> {
+    let begin = reader.offset();
+    let Some(count) = usize::try_from(length).ok().filter(|&count| count <= reader.remaining()) else {
+        return Err(DecodeError::new(
+            begin,
+            format!("an order of {length} elements came in {} bytes", reader.remaining()),
+        ));
+    };
+    let mut taken = vec![false; count];
+    let mut order = Vec::with_capacity(count);
+    for _ in 0..count {
+        let at = reader.offset();
+        let from = reader.varint()?;
+        match usize::try_from(from).ok().and_then(|from| taken.get_mut(from)) {
+            Some(taken) if !*taken => *taken = true,
+            Some(_) => return Err(DecodeError::new(at, format!("an order names the element {from} twice"))),
+            None => {
+                return Err(DecodeError::new(
+                    at,
+                    format!("an order of {count} elements names the element {from}"),
+                ));
+            }
+        }
+        order.push(from as u32);
+    }
+    Ok(order.into())
+}
