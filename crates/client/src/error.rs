@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use playfield_websocket::handshake::HandshakeError;
+use playfield_wire::schema::{Incompatible, SchemaError};
 use playfield_wire::{DecodeError, ErrorCode};
 
 use crate::core::{ClientError, CommandError, Failure};
@@ -23,6 +24,8 @@ enum Kind {
     Unreachable { address: String, source: Arc<io::Error> },
     Handshake(HandshakeError),
     Payload { what: &'static str, source: DecodeError },
+    Incompatible(Incompatible),
+    Schema(SchemaError),
     Command(CommandError),
     Missed { events: u64 },
     Usage(String),
@@ -62,6 +65,14 @@ impl Error {
         Self { kind: Kind::Payload { what, source } }
     }
 
+    pub(crate) fn incompatible(error: Incompatible) -> Self {
+        Self { kind: Kind::Incompatible(error) }
+    }
+
+    pub(crate) fn schema(error: SchemaError) -> Self {
+        Self { kind: Kind::Schema(error) }
+    }
+
     pub(crate) fn missed(events: u64) -> Self {
         Self { kind: Kind::Missed { events } }
     }
@@ -88,6 +99,12 @@ impl Error {
         matches!(self.kind, Kind::Closed(_) | Kind::Command(CommandError::Closed))
     }
 
+    /// Whether the node's rooms of this type are of a build that this client's does not fit. The text names the first place in which they differ.
+    #[must_use]
+    pub fn is_incompatible(&self) -> bool {
+        matches!(self.kind, Kind::Incompatible(_))
+    }
+
     /// Whether events were missed because they were not taken out in time.
     #[must_use]
     pub fn is_missed(&self) -> bool {
@@ -101,6 +118,7 @@ impl Error {
             Kind::Refused { code, .. }
             | Kind::Left { code, .. }
             | Kind::Closed(Ending::Goodbye { code, .. }) => Some(*code),
+            Kind::Incompatible(_) => Some(ErrorCode::SchemaMismatch),
             Kind::Command(CommandError::TooLarge { .. }) => Some(ErrorCode::TooLarge),
             Kind::Command(CommandError::Busy { .. }) => Some(ErrorCode::Busy),
             Kind::Command(CommandError::NotJoined { .. }) => Some(ErrorCode::NotJoined),
@@ -140,6 +158,8 @@ impl fmt::Display for Error {
                     "{what} is not of the type it is read as; was this client built with the same room?"
                 )
             }
+            Kind::Incompatible(error) => error.fmt(f),
+            Kind::Schema(_) => f.write_str("the node's schema of the room can't be read"),
             Kind::Command(error) => error.fmt(f),
             Kind::Missed { events } => {
                 write!(f, "{events} events came faster than they were taken out, and were dropped")
@@ -161,6 +181,7 @@ impl std::error::Error for Error {
             Kind::Closed(Ending::Broken(error)) => error.source(),
             Kind::Handshake(source) => Some(source),
             Kind::Payload { source, .. } => Some(source),
+            Kind::Schema(source) => Some(source),
             _ => None,
         }
     }

@@ -1,6 +1,8 @@
 //! A kind of room that a node can create, whatever its state.
 
-use playfield_state::{Format, State};
+use std::sync::Arc;
+
+use playfield_state::{Data, Format, State};
 use playfield_wire::schema::{RoomSchema, fingerprint};
 
 use crate::core::RoomCore;
@@ -24,7 +26,7 @@ pub struct Birth<'a> {
     pub format: Format,
 }
 
-/// A kind of room: its name, its schema's fingerprint, its rates and limits, and how to make one.
+/// A kind of room: its name, its schema, its rates and limits, and how to make one.
 ///
 /// The same room can be served under several names at different rates:
 /// `RoomType { settings: Settings { tick_hz: 60, ..usual.settings }, ..usual }`.
@@ -34,6 +36,8 @@ pub struct RoomType {
     pub name: String,
     /// Of its state, messages and events.
     pub fingerprint: u64,
+    /// The schema itself, as JSON: clients that were built with another are told it.
+    pub schema: Arc<str>,
     /// Rates and limits; at first those that the attribute `room` gave.
     pub settings: Settings,
     /// Makes a room. `bad_payload` when the options can't be decoded; otherwise the room's own refusal.
@@ -43,18 +47,25 @@ pub struct RoomType {
 impl RoomType {
     /// Rooms of type `R`, under a name.
     pub fn of<R: Room>(name: &str) -> Self {
+        let schema = schema::<R>();
         Self {
             name: name.to_owned(),
-            fingerprint: fingerprint(&schema::<R>()),
+            fingerprint: fingerprint(&schema),
+            schema: schema.to_json().into(),
             settings: R::SETTINGS,
             create: RoomCore::<R>::create,
         }
     }
 }
 
-/// The schema of a room type: its state, messages and events.
+/// The schema of a room type: its state, options, messages and events.
 pub fn schema<R: Room>() -> RoomSchema {
-    let mut schema = RoomSchema { state: <R as State>::schema(), messages: Vec::new(), events: Vec::new() };
+    let mut schema = RoomSchema {
+        state: <R as State>::schema(),
+        options: <R::Options as Data>::schema(),
+        messages: Vec::new(),
+        events: Vec::new(),
+    };
     <R as Declared>::declare(&mut schema);
     schema
 }

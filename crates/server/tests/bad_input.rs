@@ -10,6 +10,7 @@ use common::{Client, Do, Transport, connect, server};
 use playfield_server::Running;
 use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
 use playfield_wire::message::MessageRef;
+use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format};
 
@@ -190,13 +191,20 @@ fn a_room_type_that_is_none_and_options_that_are_none_are_refused() {
 }
 
 #[test]
-fn a_client_built_with_another_schema_is_refused() {
+fn a_client_built_with_another_schema_is_told_the_nodes() {
     let server = server(|_| {});
-    let mut ann = Client::open(&server, Transport::Native, Format::Packed);
-    let mut hello = Hello::new(Format::Packed);
-    hello.schemas = vec![SchemaRef { room_type: "table".into(), fingerprint: 1 }];
-    ann.say(&ClientMessage::Hello(hello));
-    assert_eq!(ann.join_or_create().unwrap_err().0, ErrorCode::SchemaMismatch);
+    for format in [Format::Packed, Format::Json] {
+        let mut ann = Client::open(&server, Transport::Native, format);
+        let mut hello = Hello::new(format);
+        hello.schemas = vec![SchemaRef { room_type: "table".into(), fingerprint: 1 }];
+        ann.say(&ClientMessage::Hello(hello));
+        let text = ann.expect(|message| match message {
+            ServerMessage::Schema { request: None, schema, .. } => Some(schema.to_vec()),
+            _ => None,
+        });
+        RoomSchema::from_json(&text).unwrap();
+        ann.join_or_create().unwrap();
+    }
 }
 
 #[test]

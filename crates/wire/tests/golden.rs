@@ -354,3 +354,22 @@ fn the_small_server_messages() {
         json r#"{"type":"goodbye","code":"shutting_down","text":""}"#,
     );
 }
+
+#[test]
+fn schemas() {
+    golden!(
+        ClientMessage::Schema { request: 3, room_type: "table".into() },
+        packed "0e 03 057461626c65",
+        json r#"{"type":"schema","request":3,"room_type":"table"}"#,
+    );
+    golden!(
+        ServerMessage::Schema { request: Some(3), room_type: "table".into(), schema: b"{}" },
+        packed "4e 0103 057461626c65 7b7d",
+        json r#"{"type":"schema","request":3,"room_type":"table","schema":{}}"#,
+    );
+    golden!(
+        ServerMessage::Schema { request: None, room_type: "table".into(), schema: b"{}" },
+        packed "4e 00 057461626c65 7b7d",
+        json r#"{"type":"schema","room_type":"table","schema":{}}"#,
+    );
+}

@@ -19,8 +19,8 @@ fn client_ends_open(message: &ClientMessage<'_>) -> bool {
 }
 
 fn server_ends_open(message: &ServerMessage<'_>) -> bool {
-    use ServerMessage::{Event, Patch, Reply, Snapshot};
-    matches!(message, Event { .. } | Patch { .. } | Reply { .. } | Snapshot { .. })
+    use ServerMessage::{Event, Patch, Reply, Schema, Snapshot};
+    matches!(message, Event { .. } | Patch { .. } | Reply { .. } | Schema { .. } | Snapshot { .. })
 }
 
 /// The length of what must be there: in a message with a `rest`, all that stands before it.
@@ -38,6 +38,7 @@ fn server_required(message: &ServerMessage<'_>, length: usize) -> usize {
     match message {
         ServerMessage::Event { payload: rest, .. }
         | ServerMessage::Reply { payload: rest, .. }
+        | ServerMessage::Schema { schema: rest, .. }
         | ServerMessage::Snapshot { body: rest, .. }
         | ServerMessage::Patch { body: rest, .. } => length - rest.len(),
         _ => length,

@@ -46,7 +46,7 @@ fn a_hello_of_another_protocol_is_read_so_far() {
 
 #[test]
 fn unknown_kinds_are_told_apart() {
-    for body in [&[0x00][..], &[0x0e], &[0x41, 1], &[0xff]] {
+    for body in [&[0x00][..], &[0x0f], &[0x41, 1], &[0xff]] {
         let error = ClientMessage::decode(Format::Packed, body).unwrap_err();
         assert!(error.is_unknown_kind(), "{error}");
     }

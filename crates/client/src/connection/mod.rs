@@ -4,7 +4,9 @@ mod command;
 mod connect;
 mod copy;
 mod dispatch;
+mod inside;
 mod room;
+mod schemas;
 mod shared;
 mod task;
 
@@ -12,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_wire::Format;
+use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 
 pub use connect::{Connect, connect};
@@ -19,8 +22,9 @@ pub use room::{Kind, Room, RoomEvent, StateRef};
 
 use crate::Error;
 pub(crate) use command::Door;
+pub(crate) use schemas::Build;
 
-use command::{Command, Line, Query};
+use command::{Command, Enter, Line, Query};
 use shared::Shared;
 
 /// A connection to a node. Made by [`connect`].
@@ -59,6 +63,15 @@ impl Connection {
         self.line.ask(|answer| Command::List { query, answer }).await
     }
 
+    /// The schema of a room type, as the node has it: what its state, options, messages and events are made of.
+    ///
+    /// # Errors
+    /// If the node refuses, tells what is no schema, or the connection is over.
+    pub async fn schema(&self, room_type: &str) -> Result<RoomSchema, Error> {
+        let room_type = room_type.to_owned();
+        self.line.ask(|answer| Command::Schema { room_type, answer }).await
+    }
+
     /// How long a message to the node and its answer take.
     ///
     /// # Errors
@@ -75,15 +88,11 @@ impl Connection {
         self.line.until_closed().await;
     }
 
-    /// Enters a room, and waits for its first snapshot. With a fingerprint, only if the room has the same.
-    pub(crate) async fn enter<R: Kind>(
-        &self,
-        door: Door,
-        fingerprint: Option<u64>,
-    ) -> Result<Room<R>, Error> {
+    /// Enters a room, and waits for its first snapshot. With a build, only if the node's schema has grown from it.
+    pub(crate) async fn enter<R: Kind>(&self, door: Door, build: Option<Build>) -> Result<Room<R>, Error> {
         let shared = Arc::new(Shared::new(R::Mirror::default(), self.events_max));
         let sink = Arc::clone(&shared);
-        let entered = self.line.ask(|answer| Command::Enter { door, fingerprint, sink, answer }).await?;
+        let entered = self.line.ask(|answer| Command::Enter(Enter { door, build, sink, answer })).await?;
         Ok(Room::new(self.line.clone(), shared, entered))
     }
 }

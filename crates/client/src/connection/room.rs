@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use playfield_state::{PlayerId, State};
+use playfield_state::{PlayerId, State, Transcoder};
 use playfield_wire::Format;
 use playfield_wire::message::MessageRef;
 
@@ -137,6 +137,11 @@ impl<R: Kind> Room<R> {
         }
         let room = self.entered.joined.room;
         self.line.tell(Command::Send { room, index, name, payload }).await
+    }
+
+    /// What turns the node's schema into this client's, if they differ.
+    pub(crate) fn transcoder(&self) -> Option<&Transcoder> {
+        self.entered.transcoder.as_deref()
     }
 
     pub(crate) fn format(&self) -> Format {

@@ -20,8 +20,8 @@ pub struct ClientConfig {
     /// The most requests that may wait for their answers; 65536 unless told otherwise. One more is refused with
     /// [`CommandError::Busy`](super::CommandError::Busy).
     pub requests_max: usize,
-    /// Room types and the fingerprints of what this client was built with. The node refuses to let it into a room of
-    /// one of these types with another fingerprint.
+    /// Room types and the fingerprints of what this client was built with. Right after the welcome the node tells the schemas of those
+    /// of which it has another, see [`Handler::schema`](super::Handler::schema).
     pub schemas: Vec<(String, u64)>,
 }
 

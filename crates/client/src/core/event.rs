@@ -28,6 +28,15 @@ pub enum Event {
         /// The rooms found.
         rooms: Vec<RoomInfo<'static>>,
     },
+    /// [`Handler::schema`].
+    Schema {
+        /// The request that this answers, if it does.
+        request: Option<u32>,
+        /// The room type's name.
+        room_type: String,
+        /// The schema, as JSON.
+        schema: Vec<u8>,
+    },
     /// [`Handler::left`].
     Left {
         /// The room's number.
@@ -144,6 +153,11 @@ impl Handler for EventQueue {
     fn listed(&mut self, request: u32, rooms: &[RoomInfo<'_>]) {
         let rooms = rooms.iter().map(static_info).collect();
         self.events.push_back(Event::Listed { request, rooms });
+    }
+
+    fn schema(&mut self, request: Option<u32>, room_type: &str, schema: &[u8]) {
+        let (room_type, schema) = (room_type.to_owned(), schema.to_vec());
+        self.events.push_back(Event::Schema { request, room_type, schema });
     }
 
     fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {

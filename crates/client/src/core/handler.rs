@@ -24,6 +24,10 @@ pub trait Handler {
     /// The answer to `list`.
     fn listed(&mut self, request: u32, rooms: &[RoomInfo<'_>]) {}
 
+    /// The schema of a room type, as JSON: the answer to `schema` (then `request` says which), or, right after the welcome, that of a
+    /// room type of which this client [named](super::ClientConfig::schemas) another fingerprint.
+    fn schema(&mut self, request: Option<u32>, room_type: &str, schema: &[u8]) {}
+
     /// A room is over for this client, at its own `leave` (then `request` says which) or otherwise. Requests that
     /// the room had not answered have [`failed`](Self::failed) just before.
     fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {}

@@ -232,6 +232,12 @@ impl Client {
         self.session.ask(Asked::List, |request| ClientMessage::List { request, room_type, filter, limit })
     }
 
+    /// Asks for the schema of a room type.
+    pub fn schema(&mut self, room_type: &str) -> Result<u32, CommandError> {
+        let room_type = room_type.into();
+        self.session.ask(Asked::Schema, |request| ClientMessage::Schema { request, room_type })
+    }
+
     /// Asks to leave a room.
     pub fn leave(&mut self, room: u32) -> Result<u32, CommandError> {
         self.session.rooms.get(room)?;

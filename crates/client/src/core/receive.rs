@@ -82,6 +82,18 @@ impl Session {
                 }
                 Ok(())
             }
+            ServerMessage::Schema { request, room_type, schema } => {
+                let asked = match request {
+                    Some(request) => {
+                        self.requests.answered(request, "a schema", |asked| asked == Asked::Schema)?
+                    }
+                    None => true,
+                };
+                if asked {
+                    handler.schema(request, &room_type, schema);
+                }
+                Ok(())
+            }
             ServerMessage::Left { request, room, code, text } => {
                 self.left(request, room, code, &text, handler)
             }
@@ -213,6 +225,7 @@ fn check_before_welcome(message: &ServerMessage<'_>) -> Result<(), ClientError> 
         | ServerMessage::Pong { .. } => return Ok(()),
         ServerMessage::Joined { .. } => "a room before the welcome",
         ServerMessage::Listed { .. } => "a list before the welcome",
+        ServerMessage::Schema { .. } => "a schema before the welcome",
         ServerMessage::Left { .. } => "a left before the welcome",
         ServerMessage::Reply { .. } => "a reply before the welcome",
         ServerMessage::Event { .. } => "an event before the welcome",

@@ -12,6 +12,8 @@ pub(super) enum Asked {
     Join,
     /// Which rooms there are.
     List,
+    /// The schema of a room type.
+    Schema,
     /// To leave this room.
     Leave { room: u32 },
     /// A user message to this room.

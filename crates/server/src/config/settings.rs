@@ -193,6 +193,8 @@ settings! {
     list_max: usize = "100", 1..=10_000;
     /// The most `list` requests of one session in a second. So many at once, too.
     lists_per_second_max: u64 = "10", 1..=1_000_000;
+    /// The most `schema` requests of one session in a second. So many at once, too.
+    schemas_per_second_max: u64 = "10", 1..=1_000_000;
     /// The most messages from other shards that may wait for a shard.
     mailbox_max: usize = "16384", 1..=1_000_000;
     /// Each how many syncs of a room its clients are sent a digest to hold their copies against; 0 is never.

@@ -109,14 +109,6 @@ impl Shard {
         if self.is_shutting_down {
             return Err(Error::new(ErrorCode::ShuttingDown, "the node is shutting down"));
         }
-        let check_schema = |room_type: u16| {
-            if session.mismatches.contains(&room_type) {
-                let name = &node.room_types[usize::from(room_type)].name;
-                let text = format!("the client was built for another schema of the room type {name:?}");
-                return Err(Error::new(ErrorCode::SchemaMismatch, text));
-            }
-            Ok(())
-        };
         let rate = Rate::per_minute("rooms_created_per_minute_max", node.config.rooms_created_per_minute_max);
         let may_create = session.creations.check(self.now, rate);
         let (choice, wanted, retries) = match wish {
@@ -128,18 +120,15 @@ impl Shard {
                     return Err(Error::new(ErrorCode::AlreadyJoined, "this session is in that room"));
                 }
                 let place = node.directory.find(id).ok_or_else(not_found)?;
-                check_schema(place.room_type)?;
                 node.directory.reserve(id)?;
                 (Choice { id, shard: place.shard, new: false }, None, 0)
             }
             Wish::Create(wanted) | Wish::JoinOrCreate(wanted, 0) => {
-                check_schema(wanted.room_type)?;
                 may_create?;
                 let id = RoomId::from_random(self.entropy.bytes());
                 (node.directory.plan(&plan(self.delivery.shard, node, id, &wanted))?, Some(wanted), 0)
             }
             Wish::JoinOrCreate(wanted, retries) => {
-                check_schema(wanted.room_type)?;
                 let id = RoomId::from_random(self.entropy.bytes());
                 let except: Vec<RoomId> = session.rooms.iter().map(|room| room.id).collect();
                 let plan = plan(self.delivery.shard, node, id, &wanted);

@@ -1,9 +1,10 @@
 //! What clients say, and what becomes of it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use playfield_room::Error;
+use playfield_room::{Error, RoomType};
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
@@ -69,20 +70,24 @@ impl Shard {
             Ok(identity) => identity,
             Err(error) => return self.fail(key, error.code(), error.text()),
         };
-        // A set: however often a client names a type, it is kept once.
-        let mismatches = hello.schemas.iter().filter_map(|schema| {
-            let room_type = node.room_type(&schema.room_type)?;
-            let fingerprint = node.room_types[usize::from(room_type)].fingerprint;
-            (fingerprint != schema.fingerprint).then_some(room_type)
-        });
+        // A set: however often a client names a type, it is told of it once.
+        let mismatches: BTreeSet<u16> = hello
+            .schemas
+            .iter()
+            .filter_map(|schema| {
+                let room_type = node.room_type(&schema.room_type)?;
+                let fingerprint = node.room_types[usize::from(room_type)].fingerprint;
+                (fingerprint != schema.fingerprint).then_some(room_type)
+            })
+            .collect();
         let session = Session {
             name: identity.name,
             user: identity.user,
-            mismatches: mismatches.collect(),
             rooms: Vec::new(),
             rooms_numbered: 0,
             creations: Allowance::default(),
             lists: Allowance::default(),
+            schemas: Allowance::default(),
             moved: false,
         };
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
@@ -100,6 +105,15 @@ impl Shard {
             max_message_bytes: u32::try_from(node.config.max_message_bytes).unwrap_or(u32::MAX),
         };
         self.delivery.connections.send(key, &welcome);
+        for room_type in mismatches {
+            self.send_schema(key, None, room_type);
+        }
+    }
+
+    fn send_schema(&mut self, key: ConnectionKey, request: Option<u32>, room_type: u16) {
+        let RoomType { name, schema, .. } = &self.delivery.node.room_types[usize::from(room_type)];
+        let schema = ServerMessage::Schema { request, room_type: name.into(), schema: schema.as_bytes() };
+        self.delivery.connections.send(key, &schema);
     }
 
     /// Names the session and its shard; nobody guesses the rest.
@@ -160,6 +174,7 @@ impl Shard {
             ClientMessage::List { request, room_type, filter, limit } => {
                 self.list(key, request, room_type.as_deref(), &filter, limit);
             }
+            ClientMessage::Schema { request, room_type } => self.tell_schema(key, request, &room_type),
         }
     }
 
@@ -329,6 +344,18 @@ impl Shard {
         });
         let rooms = rooms.collect();
         self.delivery.connections.send(key, &ServerMessage::Listed { request, rooms });
+    }
+
+    fn tell_schema(&mut self, key: ConnectionKey, request: u32, room_type: &str) {
+        let Some(room_type) = self.known_type(key, request, room_type) else { return };
+        let per_second = self.delivery.node.config.schemas_per_second_max;
+        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let rate = Rate::per_second("schemas_per_second_max", per_second);
+        match session.schemas.check(self.now, rate) {
+            Ok(()) => session.schemas.take(self.now, rate),
+            Err(error) => return self.send_error(key, Some(request), None, &error),
+        }
+        self.send_schema(key, Some(request), room_type);
     }
 
     /// Does what a member of a room of this shard wants done.

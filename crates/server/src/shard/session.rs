@@ -1,7 +1,5 @@
 //! Sessions: who is at the other end, and in which rooms.
 
-use std::collections::BTreeSet;
-
 use crate::room_id::RoomId;
 use crate::shard::allowance::Allowance;
 use crate::shard::mail::ACTS_MAX;
@@ -12,8 +10,6 @@ use crate::shard::rooms::RoomKey;
 pub(crate) struct Session {
     pub(crate) name: String,
     pub(crate) user: Option<String>,
-    /// Room types that the client was built for in another form.
-    pub(crate) mismatches: BTreeSet<u16>,
     pub(crate) rooms: Vec<SessionRoom>,
     /// The number of the last room.
     pub(crate) rooms_numbered: u32,
@@ -21,6 +17,8 @@ pub(crate) struct Session {
     pub(crate) creations: Allowance,
     /// How often it may list them.
     pub(crate) lists: Allowance,
+    /// How often it may ask for schemas.
+    pub(crate) schemas: Allowance,
     /// It came from another shard. It does so once at most.
     pub(crate) moved: bool,
 }

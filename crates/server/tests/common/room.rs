@@ -23,7 +23,7 @@ pub(crate) fn index(name: &str) -> u32 {
 
 pub(crate) fn room_type(name: &str) -> RoomType {
     let settings = Settings { tick_hz: 20, sync_hz: 20, capacity: 4, empty_ms: 30_000 };
-    RoomType { name: name.into(), fingerprint: 7, settings, create }
+    RoomType { name: name.into(), fingerprint: 7, schema: "{\"fingerprint\":7}".into(), settings, create }
 }
 
 /// Options are words: `capacity=4 tick=20 sync=20 mode=duel ballast=0 refuse panic`.

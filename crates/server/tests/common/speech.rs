@@ -17,6 +17,7 @@ pub(crate) enum Heard {
     Event { room: u32, sequence: u64, payload: String },
     Snapshot { room: u32, version: u64, body: String },
     Patch { room: u32, base: u64, version: u64, body: String },
+    Schema { request: Option<u32>, room_type: String, schema: String },
     Ping,
     Check { room: u32, version: u64, digest: u64 },
     Pong { nonce: u64 },
@@ -33,6 +34,9 @@ pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
         }
         ServerMessage::Listed { request, rooms } => {
             Heard::Listed { request, ids: rooms.iter().map(|room| room.id.clone().into_owned()).collect() }
+        }
+        ServerMessage::Schema { request, room_type, schema } => {
+            Heard::Schema { request, room_type: room_type.into_owned(), schema: text(schema) }
         }
         ServerMessage::Left { request, room, code, .. } => Heard::Left { request, room, code },
         ServerMessage::Reply { request, payload } => Heard::Reply { request, payload: text(payload) },

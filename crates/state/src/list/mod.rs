@@ -1,10 +1,10 @@
 //! A list that knows which of its elements were touched, and which came.
 
 mod align;
-mod op;
+pub(crate) mod op;
 mod pairing;
 mod shadow;
-mod state;
+pub(crate) mod state;
 
 use std::fmt;
 use std::ops::RangeBounds;

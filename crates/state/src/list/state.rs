@@ -18,9 +18,9 @@ use crate::map::new_token;
 use crate::ops::Ops;
 use crate::{Part, PlayerId, State, digest};
 
-const WHOLE: u8 = 0;
-const ELEMENTS: u8 = 1;
-const SHAPE_AND_ELEMENTS: u8 = 2;
+pub(crate) const WHOLE: u8 = 0;
+pub(crate) const ELEMENTS: u8 = 1;
+pub(crate) const SHAPE_AND_ELEMENTS: u8 = 2;
 
 impl<T: State> State for List<T> {
     type Shadow = ListShadow<T::Shadow>;

@@ -6,7 +6,7 @@ mod shadow;
 mod state;
 mod touches;
 mod viewed;
-mod wire;
+pub(crate) mod wire;
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;

@@ -56,6 +56,10 @@ pub(super) fn decode(body: &[u8]) -> Result<ClientMessage<'_>, DecodeError> {
         "ping" => ClientMessage::Ping { nonce: members.u64(Member::Nonce)? },
         "pong" => ClientMessage::Pong { nonce: members.u64(Member::Nonce)? },
         "goodbye" => ClientMessage::Goodbye,
+        "schema" => ClientMessage::Schema {
+            request: members.u32(Member::Request)?,
+            room_type: members.text(Member::RoomType)?,
+        },
         unknown => return Err(members.unknown_type(unknown)),
     })
 }

@@ -57,6 +57,13 @@ pub enum ClientMessage<'a> {
         /// No more than this many rooms; 0 leaves it to the server.
         limit: u32,
     },
+    /// Asks for the schema of a room type.
+    Schema {
+        /// Comes back in the answer.
+        request: u32,
+        /// The room type's name.
+        room_type: Cow<'a, str>,
+    },
     /// Leaves a room.
     Leave {
         /// Comes back in the answer.

@@ -22,6 +22,7 @@ const RESYNC: u8 = 0x0a;
 const PING: u8 = 0x0b;
 const PONG: u8 = 0x0c;
 const GOODBYE: u8 = 0x0d;
+const SCHEMA: u8 = 0x0e;
 
 pub(super) fn decode(body: &[u8]) -> Result<ClientMessage<'_>, DecodeError> {
     let mut reader = Reader::new(body);
@@ -67,6 +68,7 @@ fn message<'a>(reader: &mut Reader<'a>) -> Result<ClientMessage<'a>, DecodeError
         PING => ClientMessage::Ping { nonce: reader.varint()? },
         PONG => ClientMessage::Pong { nonce: reader.varint()? },
         GOODBYE => ClientMessage::Goodbye,
+        SCHEMA => ClientMessage::Schema { request: reader.varint_u32()?, room_type: reader.text()?.into() },
         kind => return Err(DecodeError::of(0, Kind::Unknown { kind })),
     })
 }
@@ -182,6 +184,11 @@ pub(super) fn encode(message: &ClientMessage<'_>, out: &mut Vec<u8>) {
             put_varint(out, *nonce);
         }
         ClientMessage::Goodbye => put_u8(out, GOODBYE),
+        ClientMessage::Schema { request, room_type } => {
+            put_u8(out, SCHEMA);
+            put_varint(out, (*request).into());
+            put_text(out, room_type);
+        }
     }
 }
 

@@ -75,6 +75,12 @@ pub(super) fn encode(message: &ClientMessage<'_>, out: &mut Vec<u8>) {
             object.end();
         }
         ClientMessage::Goodbye => Object::message(out, "goodbye").end(),
+        ClientMessage::Schema { request, room_type } => {
+            let mut object = Object::message(out, "schema");
+            object.integer("request", *request);
+            object.text("room_type", room_type);
+            object.end();
+        }
     }
 }
 

@@ -60,6 +60,7 @@ members! {
     Room "room",
     RoomType "room_type",
     Rooms "rooms",
+    Schema "schema",
     Schemas "schemas",
     Sequence "sequence",
     Session "session",

@@ -69,6 +69,11 @@ pub(super) fn decode(body: &[u8]) -> Result<ServerMessage<'_>, DecodeError> {
             text: members.text(Member::Text)?,
         },
         "goodbye" => ServerMessage::Goodbye { code: code(&members)?, text: members.text(Member::Text)? },
+        "schema" => ServerMessage::Schema {
+            request: members.optional_u32(Member::Request)?,
+            room_type: members.text(Member::RoomType)?,
+            schema: members.raw(Member::Schema),
+        },
         unknown => return Err(members.unknown_type(unknown)),
     })
 }

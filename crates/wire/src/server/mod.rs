@@ -14,7 +14,7 @@ use crate::{DecodeError, ErrorCode, Format};
 /// A message from a node.
 ///
 /// `payload` and `body` are raw bytes in the connection's format: in JSON, the text of the value, empty if it is
-/// absent or `null`.
+/// absent or `null`. A `schema` is JSON in every format.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerMessage<'a> {
     /// Answers `hello`.
@@ -57,6 +57,15 @@ pub enum ServerMessage<'a> {
         request: u32,
         /// The rooms found.
         rooms: Vec<RoomInfo<'a>>,
+    },
+    /// The schema of a room type: answers `schema`, or tells a client that was built with another.
+    Schema {
+        /// The request that this answers, if it does.
+        request: Option<u32>,
+        /// The room type's name.
+        room_type: Cow<'a, str>,
+        /// The schema, see [`RoomSchema::from_json`](crate::schema::RoomSchema::from_json).
+        schema: &'a [u8],
     },
     /// Ends a room.
     Left {

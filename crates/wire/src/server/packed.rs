@@ -20,6 +20,7 @@ const PING: u8 = 0x49;
 const PONG: u8 = 0x4a;
 const ERROR: u8 = 0x4b;
 const GOODBYE: u8 = 0x4c;
+const SCHEMA: u8 = 0x4e;
 
 pub(super) fn decode(body: &[u8]) -> Result<ServerMessage<'_>, DecodeError> {
     let mut reader = Reader::new(body);
@@ -99,6 +100,11 @@ fn message<'a>(reader: &mut Reader<'a>) -> Result<ServerMessage<'a>, DecodeError
             text: reader.text()?.into(),
         },
         GOODBYE => ServerMessage::Goodbye { code: code(reader)?, text: reader.text()?.into() },
+        SCHEMA => ServerMessage::Schema {
+            request: optional_varint_u32(reader)?,
+            room_type: reader.text()?.into(),
+            schema: reader.rest(),
+        },
         kind => return Err(DecodeError::of(0, Kind::Unknown { kind })),
     })
 }
@@ -212,6 +218,12 @@ pub(super) fn encode(message: &ServerMessage<'_>, out: &mut Vec<u8>) {
             put_u8(out, GOODBYE);
             put_varint(out, code.number().into());
             put_text(out, text);
+        }
+        ServerMessage::Schema { request, room_type, schema } => {
+            put_u8(out, SCHEMA);
+            put_optional_varint(out, *request);
+            put_text(out, room_type);
+            out.extend_from_slice(schema);
         }
     }
 }

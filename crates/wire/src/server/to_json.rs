@@ -101,6 +101,13 @@ pub(super) fn encode(message: &ServerMessage<'_>, out: &mut Vec<u8>) {
             object.text("text", text);
             object.end();
         }
+        ServerMessage::Schema { request, room_type, schema } => {
+            let mut object = Object::message(out, "schema");
+            object.optional_integer("request", *request);
+            object.text("room_type", room_type);
+            object.raw("schema", schema);
+            object.end();
+        }
     }
 }
 

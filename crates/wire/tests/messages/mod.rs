@@ -104,6 +104,7 @@ pub(crate) fn client_message(format: Format) -> impl Strategy<Value = ClientMess
         number().prop_map(|nonce| ClientMessage::Ping { nonce }),
         number().prop_map(|nonce| ClientMessage::Pong { nonce }),
         Just(ClientMessage::Goodbye),
+        (number_u32(), text()).prop_map(|(request, room_type)| ClientMessage::Schema { request, room_type }),
     ]
 }
 
@@ -179,5 +180,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
         (option::of(number_u32()), option::of(number_u32()), code(), text())
             .prop_map(|(request, room, code, text)| ServerMessage::Error { request, room, code, text }),
         (code(), text()).prop_map(|(code, text)| ServerMessage::Goodbye { code, text }),
+        (option::of(number_u32()), text(), raw(format))
+            .prop_map(|(request, room_type, schema)| ServerMessage::Schema { request, room_type, schema }),
     ]
 }

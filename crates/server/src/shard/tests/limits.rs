@@ -133,6 +133,19 @@ fn lists_per_second_max() {
 }
 
 #[test]
+fn schemas_per_second_max() {
+    let mut world = World::new(1, &[("schemas_per_second_max", "1")]);
+    let client = world.client(0);
+    for request in [1, 2] {
+        let message = ClientMessage::Schema { request, room_type: "test".into() };
+        world.say(client, &encoded(PACKED, &message));
+    }
+    let heard = world.heard(client);
+    assert!(matches!(heard[0], Heard::Schema { request: Some(1), .. }));
+    assert_eq!(heard[1..], [refusal(2, ErrorCode::Limit)]);
+}
+
+#[test]
 fn requests_unanswered_max() {
     let mut world = World::new(1, &[("requests_unanswered_max", "3")]);
     let client = world.client(0);

@@ -199,22 +199,39 @@ fn rooms_that_cannot_be_made() {
 }
 
 #[test]
-fn a_client_that_was_built_for_another_schema() {
+fn schemas_are_told_to_who_asks() {
+    let mut world = World::new(1, &[]);
+    let client = world.client(0);
+    let ask = |request, room_type: &'static str| {
+        encoded(PACKED, &ClientMessage::Schema { request, room_type: room_type.into() })
+    };
+    world.say(client, &ask(1, "test"));
+    let schema =
+        Heard::Schema { request: Some(1), room_type: "test".into(), schema: r#"{"fingerprint":7}"#.into() };
+    assert_eq!(world.heard(client), [schema]);
+    world.say(client, &ask(2, "other"));
+    assert_refused(&mut world, client, 2, ErrorCode::UnknownRoomType);
+}
+
+#[test]
+fn a_client_that_was_built_for_another_schema_is_told_it_and_let_in() {
     let mut world = World::new(1, &[]);
     let schema =
         |room_type: &'static str, fingerprint| SchemaRef { room_type: room_type.into(), fingerprint };
-    for (schemas, is_fine) in
-        [(vec![schema("test", 7)], true), (vec![schema("test", 8)], false), (vec![schema("other", 8)], true)]
-    {
+    for (schemas, is_told) in [
+        (vec![schema("test", 7)], false),
+        (vec![schema("test", 8), schema("test", 9)], true),
+        (vec![schema("other", 8)], false),
+    ] {
         let hello = ClientMessage::Hello(Hello { schemas, ..Hello::new(PACKED) });
         let client = first(&mut world, &encoded(PACKED, &hello));
-        world.heard(client);
+        let told: Vec<_> =
+            world.heard(client).into_iter().filter(|heard| matches!(heard, Heard::Schema { .. })).collect();
+        let schema =
+            Heard::Schema { request: None, room_type: "test".into(), schema: r#"{"fingerprint":7}"#.into() };
+        assert_eq!(told, if is_told { vec![schema] } else { Vec::new() });
         world.join_or_create(client, 1, "");
-        if is_fine {
-            world.joined(client);
-        } else {
-            assert_refused(&mut world, client, 1, ErrorCode::SchemaMismatch);
-        }
+        world.joined(client);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The shape of a room type's state, messages and events, and its fingerprint.
+//! The shape of a room type's state, messages and events, its fingerprint, its form as JSON, and whether two of them fit.
 //!
 //! Two builds whose fingerprints are equal understand each other. It is taken over a text that names all that
 //! shows on the wire and nothing else:
@@ -10,6 +10,7 @@
 //!     suit u8
 //!   }>>
 //! }
+//! options unit
 //! message draw {
 //! } -> option<u8>
 //! event dealt {
@@ -20,8 +21,18 @@
 //! Fields come in their declared order, which is their order in `packed`. Hidden fields, which never leave the
 //! server, are left out; so are the names of structs and enums, which are for people and for generated code.
 
+mod error;
+mod from_json;
+mod growth;
+mod place;
+mod to_json;
+
 use std::borrow::Cow;
 use std::fmt::{self, Write};
+
+pub use error::SchemaError;
+pub use from_json::{SCHEMA_BYTES_MAX, TYPE_DEPTH_MAX};
+pub use growth::{Incompatible, check_growth};
 
 /// The shape of a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +85,82 @@ pub enum Type {
     Enum(Enum),
 }
 
+impl Type {
+    /// The word for it in the canonical text and in JSON, if it has nothing in it.
+    pub(crate) fn word(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Bool => "bool",
+            Self::U8 => "u8",
+            Self::U16 => "u16",
+            Self::U32 => "u32",
+            Self::U64 => "u64",
+            Self::I8 => "i8",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+            Self::Text => "text",
+            Self::Bytes => "bytes",
+            Self::Player => "player",
+            Self::Unit => "unit",
+            Self::Option(_)
+            | Self::List(_)
+            | Self::Array(..)
+            | Self::Map(..)
+            | Self::Set(_)
+            | Self::Quantized(_)
+            | Self::Struct(_)
+            | Self::Enum(_) => return None,
+        })
+    }
+
+    /// The type that a word stands for.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        const WORDS: [Type; 15] = [
+            Type::Bool,
+            Type::U8,
+            Type::U16,
+            Type::U32,
+            Type::U64,
+            Type::I8,
+            Type::I16,
+            Type::I32,
+            Type::I64,
+            Type::F32,
+            Type::F64,
+            Type::Text,
+            Type::Bytes,
+            Type::Player,
+            Type::Unit,
+        ];
+        WORDS.into_iter().find(|of| of.word() == Some(word))
+    }
+
+    /// Whether it may be left out: it is an option, or a collection that may hold nothing.
+    #[must_use]
+    pub fn may_be_empty(&self) -> bool {
+        matches!(self, Self::Option(_) | Self::List(_) | Self::Map(..) | Self::Set(_))
+    }
+
+    /// Whether maps and sets may be keyed by it.
+    pub(crate) fn is_key(&self) -> bool {
+        matches!(
+            self,
+            Self::Player
+                | Self::Text
+                | Self::U8
+                | Self::U16
+                | Self::U32
+                | Self::U64
+                | Self::I8
+                | Self::I16
+                | Self::I32
+                | Self::I64
+        )
+    }
+}
+
 /// A float that travels as a number of steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantized {
@@ -94,6 +181,13 @@ pub struct Struct {
     pub name: Cow<'static, str>,
     /// Its fields, in their order.
     pub fields: Vec<Field>,
+}
+
+impl Struct {
+    /// The fields that some player may see, in their order.
+    pub fn shown(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter().filter(|field| field.policy != Policy::Hidden)
+    }
 }
 
 /// A type with several variants, each of which has fields.
@@ -135,6 +229,8 @@ pub enum Policy {
 pub struct RoomSchema {
     /// The room's state.
     pub state: Type,
+    /// What a client may say when it creates a room.
+    pub options: Type,
     /// What clients may say, in the declared order.
     pub messages: Vec<MessageSchema>,
     /// What the room may say, in the declared order.
@@ -186,6 +282,8 @@ impl RoomSchema {
     fn write(&self, out: &mut String) -> fmt::Result {
         out.write_str("state ")?;
         write_type(out, &self.state, 0)?;
+        out.write_str("\noptions ")?;
+        write_type(out, &self.options, 0)?;
         for message in &self.messages {
             write!(out, "\nmessage {} ", Name(&message.name))?;
             write_type(out, &message.of, 0)?;
@@ -201,36 +299,21 @@ impl RoomSchema {
 }
 
 fn write_type(out: &mut String, of: &Type, depth: usize) -> fmt::Result {
-    let word = match of {
-        Type::Bool => "bool",
-        Type::U8 => "u8",
-        Type::U16 => "u16",
-        Type::U32 => "u32",
-        Type::U64 => "u64",
-        Type::I8 => "i8",
-        Type::I16 => "i16",
-        Type::I32 => "i32",
-        Type::I64 => "i64",
-        Type::F32 => "f32",
-        Type::F64 => "f64",
-        Type::Text => "text",
-        Type::Bytes => "bytes",
-        Type::Player => "player",
-        Type::Unit => "unit",
-        Type::Option(inner) => return write_generic(out, "option", &[inner], depth),
-        Type::List(inner) => return write_generic(out, "list", &[inner], depth),
+    match of {
+        Type::Option(inner) => write_generic(out, "option", &[inner], depth),
+        Type::List(inner) => write_generic(out, "list", &[inner], depth),
         Type::Array(inner, length) => {
             out.write_str("array<")?;
             write_type(out, inner, depth)?;
-            return write!(out, ", {length}>");
+            write!(out, ", {length}>")
         }
-        Type::Set(key) => return write_generic(out, "set", &[key], depth),
-        Type::Quantized(inner) => return write_quantized(out, inner),
-        Type::Map(key, value) => return write_generic(out, "map", &[key, value], depth),
-        Type::Struct(inner) => return write_fields(out, inner, depth),
-        Type::Enum(inner) => return write_variants(out, inner, depth),
-    };
-    out.write_str(word)
+        Type::Set(key) => write_generic(out, "set", &[key], depth),
+        Type::Quantized(inner) => write_quantized(out, inner),
+        Type::Map(key, value) => write_generic(out, "map", &[key, value], depth),
+        Type::Struct(inner) => write_fields(out, inner, depth),
+        Type::Enum(inner) => write_variants(out, inner, depth),
+        plain => out.write_str(plain.word().unwrap_or_default()),
+    }
 }
 
 fn write_generic(out: &mut String, word: &str, of: &[&Type], depth: usize) -> fmt::Result {
@@ -330,6 +413,7 @@ mod tests {
         ];
         RoomSchema {
             state: Type::Struct(structure("Table", state)),
+            options: Type::Unit,
             messages: vec![MessageSchema {
                 name: "draw".into(),
                 of: Type::Unit,
@@ -351,6 +435,7 @@ mod tests {
     rank u8
   }>>
 }
+options unit
 message draw unit -> option<{
   rank u8
 }>

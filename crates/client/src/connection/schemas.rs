@@ -1,0 +1,156 @@
+//! What this connection knows of the node's schemas, and what follows for rooms of other builds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use playfield_state::Transcoder;
+use playfield_wire::schema::{RoomSchema, SchemaError, Type, fingerprint};
+
+use crate::Error;
+
+/// What this client was built with, of one type of room.
+#[derive(Clone, Debug)]
+pub(crate) struct Build {
+    fingerprint: u64,
+    schema: Arc<RoomSchema>,
+}
+
+impl Build {
+    pub(crate) fn new(schema: RoomSchema) -> Self {
+        Self { fingerprint: fingerprint(&schema), schema: Arc::new(schema) }
+    }
+
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Whether there is anything to say when a room is created.
+    pub(crate) fn has_options(&self) -> bool {
+        self.schema.options != Type::Unit
+    }
+}
+
+/// How a client and a node that may be of different builds get on.
+#[derive(Debug)]
+pub(super) enum Fit {
+    /// They have the same schema.
+    Same,
+    /// The node's has grown from this client's.
+    Grown(Arc<Transcoder>),
+    /// The node has to be asked for its schema first.
+    Unknown,
+    /// Not at all.
+    Not(Error),
+}
+
+/// The node's schemas, by room type.
+#[derive(Debug, Default)]
+pub(super) struct Schemas {
+    /// Room types that this client named in its hello: of these the node may tell unasked.
+    named: BTreeSet<String>,
+    known: BTreeMap<String, Known>,
+    /// Those that the node was asked for, or is to be.
+    asked: BTreeSet<String>,
+    /// Those that it is to be asked for.
+    to_ask: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Known {
+    fingerprint: u64,
+    /// `None` while only the fingerprint is known.
+    told: Option<Told>,
+}
+
+#[derive(Debug)]
+struct Told {
+    schema: Result<RoomSchema, SchemaError>,
+    /// To clients of these builds.
+    transcoders: Vec<(u64, Arc<Transcoder>)>,
+}
+
+impl Schemas {
+    pub(super) fn new(named: impl IntoIterator<Item = String>) -> Self {
+        Self { named: named.into_iter().collect(), ..Self::default() }
+    }
+
+    /// A room that was joined has this fingerprint.
+    pub(super) fn met(&mut self, room_type: &str, fingerprint: u64) {
+        let is_known = self.known.get(room_type).is_some_and(|known| known.fingerprint == fingerprint);
+        if !is_known {
+            self.known.insert(room_type.to_owned(), Known { fingerprint, told: None });
+        }
+    }
+
+    /// The node tells its schema unasked, after the hello. Says whether it counts: whether the hello named the room type.
+    pub(super) fn told(&mut self, room_type: &str, text: &[u8]) -> bool {
+        let is_named = self.named.contains(room_type);
+        if is_named {
+            self.learn(room_type, text);
+        }
+        is_named
+    }
+
+    /// The node tells its schema as it was asked to.
+    pub(super) fn answered(&mut self, room_type: &str, text: &[u8]) {
+        self.asked.remove(room_type);
+        self.learn(room_type, text);
+    }
+
+    fn learn(&mut self, room_type: &str, text: &[u8]) {
+        let schema = RoomSchema::from_json(text);
+        let fingerprint = match &schema {
+            Ok(schema) => fingerprint(schema),
+            Err(_) => self.known.get(room_type).map_or(0, |known| known.fingerprint),
+        };
+        let told = Some(Told { schema, transcoders: Vec::new() });
+        self.known.insert(room_type.to_owned(), Known { fingerprint, told });
+    }
+
+    /// The node did not tell its schema.
+    pub(super) fn refused(&mut self, room_type: &str) {
+        self.asked.remove(room_type);
+    }
+
+    /// How this client and the node's rooms of a type get on, as far as is known. A room that was joined has told its fingerprint.
+    pub(super) fn fit(&mut self, room_type: &str, build: &Build, joined: Option<u64>) -> Fit {
+        if joined == Some(build.fingerprint) {
+            return Fit::Same;
+        }
+        let Some(known) = self.known.get_mut(room_type) else { return Fit::Unknown };
+        if joined.is_none() && known.fingerprint == build.fingerprint {
+            return Fit::Same;
+        }
+        let Some(told) = &mut known.told else { return Fit::Unknown };
+        let schema = match &told.schema {
+            Ok(schema) => schema,
+            Err(error) => return Fit::Not(Error::schema(error.clone())),
+        };
+        if let Some(stated) = joined.filter(|joined| *joined != known.fingerprint) {
+            return Fit::Not(Error::schema(SchemaError::Fingerprint { stated, own: known.fingerprint }));
+        }
+        if let Some((_, transcoder)) = told.transcoders.iter().find(|(own, _)| *own == build.fingerprint) {
+            return Fit::Grown(Arc::clone(transcoder));
+        }
+        match Transcoder::new(schema, &build.schema) {
+            Ok(transcoder) => {
+                let transcoder = Arc::new(transcoder);
+                told.transcoders.push((build.fingerprint, Arc::clone(&transcoder)));
+                Fit::Grown(transcoder)
+            }
+            Err(error) => Fit::Not(Error::incompatible(error)),
+        }
+    }
+
+    /// Has the node asked for a schema, unless it is being asked.
+    pub(super) fn ask(&mut self, room_type: &str) {
+        if self.asked.insert(room_type.to_owned()) {
+            self.to_ask.push(room_type.to_owned());
+        }
+    }
+
+    /// What the node is to be asked for.
+    pub(super) fn take_to_ask(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.to_ask)
+    }
+}

@@ -1,0 +1,57 @@
+//! Places in a schema, as errors name them.
+
+use std::fmt;
+
+/// A place, such as `state.seats.*.hp`: where it stands, and the step to it from there.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    before: Option<&'a Place<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Root(&'a str),
+    Name(&'a str),
+    Inside(&'static str),
+}
+
+impl<'a> Place<'a> {
+    /// Where a path begins.
+    pub(super) fn root(name: &'a str) -> Self {
+        Self { before: None, step: Step::Root(name) }
+    }
+
+    /// A field, a variant or a message.
+    pub(super) fn named<'b>(&'b self, name: &'b str) -> Place<'b> {
+        Place { before: Some(self), step: Step::Name(name) }
+    }
+
+    /// Every element or value.
+    pub(super) fn each<'b>(&'b self) -> Place<'b> {
+        Place { before: Some(self), step: Step::Inside(".*") }
+    }
+
+    /// The key of a map or a set.
+    pub(super) fn key<'b>(&'b self) -> Place<'b> {
+        Place { before: Some(self), step: Step::Inside(" (its key)") }
+    }
+
+    /// What answers a message.
+    pub(super) fn reply<'b>(&'b self) -> Place<'b> {
+        Place { before: Some(self), step: Step::Inside(" (its reply)") }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(before) = self.before {
+            before.fmt(f)?;
+        }
+        match self.step {
+            Step::Root(name) => f.write_str(name),
+            Step::Name(name) => write!(f, ".{}", crate::start(name, 64)),
+            Step::Inside(what) => f.write_str(what),
+        }
+    }
+}
