@@ -12,9 +12,11 @@
 
 mod array;
 mod bytes;
+mod change;
 mod column;
 mod data;
 mod digest;
+mod dynamic;
 mod json_mirror;
 mod key;
 mod leaf;
@@ -32,7 +34,9 @@ mod tracker;
 mod viewed;
 
 pub use bytes::Bytes;
+pub use change::{Change, ChangeKind, Path, PathStep, Pattern, PatternError};
 pub use data::Data;
+pub use dynamic::{DynamicMirror, ShapeError};
 pub use json_mirror::JsonMirror;
 pub use key::Key;
 pub use lens::{Part, Tracking};

@@ -18,9 +18,9 @@ pub struct OptionShadow<S> {
     stamps: Stamps,
 }
 
-const NONE: u8 = 0;
-const WHOLE: u8 = 1;
-const PATCH: u8 = 2;
+pub(crate) const NONE: u8 = 0;
+pub(crate) const WHOLE: u8 = 1;
+pub(crate) const PATCH: u8 = 2;
 
 /// In JSON `null` or the value, so what is inside must not be `null` itself.
 impl<T: State> State for Option<T> {

@@ -91,11 +91,11 @@ struct Eye {
     since: u64,
 }
 
-const LEFT: u8 = 0;
-const ENTERED: u8 = 1;
-const CHANGED: u8 = 2;
+pub(crate) const LEFT: u8 = 0;
+pub(crate) const ENTERED: u8 = 1;
+pub(crate) const CHANGED: u8 = 2;
 /// It changed, and is sent whole.
-const REPLACED: u8 = 3;
+pub(crate) const REPLACED: u8 = 3;
 
 /// What it came to, for one viewer.
 enum Came {

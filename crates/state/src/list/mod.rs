@@ -1,9 +1,9 @@
 //! A list that knows which of its elements were touched, and which came.
 
 mod align;
-mod op;
+pub(crate) mod op;
 mod shadow;
-mod state;
+pub(crate) mod state;
 
 use std::fmt;
 

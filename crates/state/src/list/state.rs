@@ -18,9 +18,9 @@ use crate::map::new_token;
 use crate::ops::Ops;
 use crate::{Part, State, digest};
 
-const WHOLE: u8 = 0;
-const ELEMENTS: u8 = 1;
-const SHAPE_AND_ELEMENTS: u8 = 2;
+pub(crate) const WHOLE: u8 = 0;
+pub(crate) const ELEMENTS: u8 = 1;
+pub(crate) const SHAPE_AND_ELEMENTS: u8 = 2;
 
 impl<T: State> State for List<T> {
     type Shadow = ListShadow<T::Shadow>;
@@ -293,7 +293,11 @@ fn json_op<T: State>(shadow: &ListShadow<T::Shadow>, op: &Op, lens: Lens, ops: &
 // The client reads.
 
 /// Reads the index that follows the last one.
-fn next_index(reader: &mut Reader<'_>, next: &mut u64, length: usize) -> Result<Option<usize>, DecodeError> {
+pub(crate) fn next_index(
+    reader: &mut Reader<'_>,
+    next: &mut u64,
+    length: usize,
+) -> Result<Option<usize>, DecodeError> {
     let at = reader.offset();
     let distance = reader.varint()?;
     if distance == 0 {

@@ -5,14 +5,15 @@ mod read;
 mod shadow;
 mod state;
 mod touches;
-mod viewed;
-mod wire;
+pub(crate) mod viewed;
+pub(crate) mod wire;
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub(crate) use read::TWO_SLOTS;
 pub use touches::{Touches, Watch};
 pub use viewed::ByEntry;
 

@@ -41,7 +41,7 @@ struct Eye<K> {
 }
 
 /// In place of the other sections: what follows is all there is.
-const ALL: u8 = 1 << 7;
+pub(crate) const ALL: u8 = 1 << 7;
 
 impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
     type Of = Map<K, V>;

@@ -9,27 +9,27 @@ use playfield_wire::{DecodeError, writer};
 
 use super::MAP_SLOTS_MAX;
 
-pub(super) const REMOVED: u8 = 1;
-pub(super) const DEFINED: u8 = 2;
-pub(super) const CHANGED: u8 = 4;
-pub(super) const COLUMNS: u8 = 8;
+pub(crate) const REMOVED: u8 = 1;
+pub(crate) const DEFINED: u8 = 2;
+pub(crate) const CHANGED: u8 = 4;
+pub(crate) const COLUMNS: u8 = 8;
 /// In what comes into view: entries that changed, and are sent whole.
-pub(super) const REPLACED: u8 = 16;
+pub(crate) const REPLACED: u8 = 16;
 
 /// Fewer entries than these that changed in the same fields are written one by one.
 pub(super) const COLUMN_MIN: usize = 4;
 
 /// The most groups of entries, by the fields that changed, that are written in columns.
-pub(super) const GROUPS_MAX: usize = 8;
+pub(crate) const GROUPS_MAX: usize = 8;
 
 /// What an owner's own entry came to, in a map of which each player sees their own.
-pub(super) const OWN_GONE: u8 = 0;
-pub(super) const OWN_WHOLE: u8 = 1;
-pub(super) const OWN_PATCH: u8 = 2;
+pub(crate) const OWN_GONE: u8 = 0;
+pub(crate) const OWN_WHOLE: u8 = 1;
+pub(crate) const OWN_PATCH: u8 = 2;
 
 /// Where a section of slots stands.
 #[derive(Default)]
-pub(super) struct Slots {
+pub(crate) struct Slots {
     /// One more than the last slot.
     pub(super) next: u64,
 }
@@ -42,7 +42,7 @@ impl Slots {
     }
 
     #[inline]
-    pub(super) fn next(&mut self, reader: &mut Reader<'_>) -> Result<Option<u32>, DecodeError> {
+    pub(crate) fn next(&mut self, reader: &mut Reader<'_>) -> Result<Option<u32>, DecodeError> {
         let at = reader.offset();
         let distance = reader.varint()?;
         if distance == 0 {
@@ -90,7 +90,7 @@ pub(super) fn put_slots(slots: &[u32], out: &mut Vec<u8>) {
 
 /// Reads what [`put_slots`] wrote, and hands each slot to `take` in turn, which refuses those that can't be: so a few bytes that name
 /// many slots cost no more than the slots there are.
-pub(super) fn read_slots(
+pub(crate) fn read_slots(
     reader: &mut Reader<'_>,
     mut take: impl FnMut(u32) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
