@@ -17,14 +17,32 @@ pub struct Error {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Refused { code: ErrorCode, text: String },
-    Left { code: ErrorCode, text: String },
+    Refused {
+        code: ErrorCode,
+        text: String,
+    },
+    Left {
+        code: ErrorCode,
+        text: String,
+    },
     Closed(Ending),
-    Unreachable { address: String, source: Arc<io::Error> },
+    Unreachable {
+        address: String,
+        source: Arc<io::Error>,
+    },
     Handshake(HandshakeError),
-    Payload { what: &'static str, source: DecodeError },
+    Payload {
+        what: &'static str,
+        source: DecodeError,
+    },
     Command(CommandError),
-    Missed { events: u64 },
+    Missed {
+        events: u64,
+    },
+    /// 0: nobody knows how many.
+    MissedChanges {
+        changes: u64,
+    },
     Usage(String),
 }
 
@@ -66,6 +84,10 @@ impl Error {
         Self { kind: Kind::Missed { events } }
     }
 
+    pub(crate) fn missed_changes(changes: u64) -> Self {
+        Self { kind: Kind::MissedChanges { changes } }
+    }
+
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Self { kind: Kind::Usage(text.into()) }
     }
@@ -88,10 +110,10 @@ impl Error {
         matches!(self.kind, Kind::Closed(_) | Kind::Command(CommandError::Closed))
     }
 
-    /// Whether events were missed because they were not taken out in time.
+    /// Whether events or changes were missed because they were not taken out in time, or changes because a copy had to be mended.
     #[must_use]
     pub fn is_missed(&self) -> bool {
-        matches!(self.kind, Kind::Missed { .. })
+        matches!(self.kind, Kind::Missed { .. } | Kind::MissedChanges { .. })
     }
 
     /// The code that the node or the room gave.
@@ -143,6 +165,12 @@ impl fmt::Display for Error {
             Kind::Command(error) => error.fmt(f),
             Kind::Missed { events } => {
                 write!(f, "{events} events came faster than they were taken out, and were dropped")
+            }
+            Kind::MissedChanges { changes: 0 } => {
+                f.write_str("changes were missed, since the copy had to be mended by a snapshot")
+            }
+            Kind::MissedChanges { changes } => {
+                write!(f, "{changes} changes came faster than they were taken out, and were dropped")
             }
             Kind::Usage(text) => f.write_str(text),
         }

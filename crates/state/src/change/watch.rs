@@ -56,6 +56,19 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// One level down, by the step of a path in JSON.
+    pub(crate) fn go_to(&mut self, step: &Value) {
+        match step {
+            Value::String(name) => self.enter(name),
+            Value::Number(index) => {
+                self.enter_at(
+                    index.as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX),
+                );
+            }
+            _ => {}
+        }
+    }
+
     /// One level up.
     #[inline]
     pub(crate) fn leave(&mut self) {
@@ -84,9 +97,11 @@ impl<'a> Watch<'a> {
         self.say(ChangeKind::Left, || (Some(old), None));
     }
 
-    /// An element came to this place from another.
-    pub(crate) fn moved(&mut self, from: usize) {
+    /// An element of this list came to an index from another.
+    pub(crate) fn moved(&mut self, to: usize, from: usize) {
+        self.enter_at(to);
         self.say(ChangeKind::Moved { from }, || (None, None));
+        self.leave();
     }
 
     /// Another value stands at this place.

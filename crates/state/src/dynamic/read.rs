@@ -413,11 +413,7 @@ impl Reading<'_, '_> {
             }
         }
         let kept = stood.iter().filter_map(|from| Some(*from as usize - gone.get(*from as usize)?));
-        for (to, from) in moved(&kept.collect::<Vec<_>>()) {
-            self.watch.enter_at(to);
-            self.watch.moved(from);
-            self.watch.leave();
-        }
+        moved(&kept.collect::<Vec<_>>()).into_iter().for_each(|(to, from)| self.watch.moved(to, from));
     }
 
     fn patch_at(&mut self, of: &Shape, index: usize, target: Target<'_>, part: Part) -> Done {
