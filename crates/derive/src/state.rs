@@ -384,6 +384,7 @@ impl<'a> Tree<'a> {
             let (of, value) = (&field.of, field.borrowed(false));
             quote!(&& <#of as #rt::State>::same_shared(#value, &shadow.#shadow, tracking))
         });
+        let looks_of_open = self.looks_of_open();
         let binds = self.synced.iter().map(|Synced { field, shadow, .. }| {
             let (of, value) = (&field.of, field.borrowed(true));
             match &field.view {
@@ -470,11 +471,31 @@ impl<'a> Tree<'a> {
                 let _ = (shadow, tracking);
                 true #(#same)*
             }
+            fn look(&self) -> u64 {
+                #[allow(unused_mut)]
+                let mut sum = 0_u64;
+                #(#looks_of_open)*
+                sum
+            }
             #[inline]
             fn stamps(shadow: &Shadow) -> #rt::Stamps {
                 shadow.stamps
             }
         }
+    }
+
+    /// Statements that add up what everyone sees, as in the digest of what was last synced.
+    fn looks_of_open(&self) -> Vec<TokenStream> {
+        let rt = &self.rt;
+        let weighed = |(place, Synced { field, .. }): (usize, &Synced)| {
+            let (of, value, place) = (&field.of, field.borrowed(false), place as u64);
+            quote! {
+                sum = sum.wrapping_add(
+                    ::core::primitive::u64::wrapping_mul(<#of as #rt::State>::look(#value), const { #rt::weight(#place) }),
+                );
+            }
+        };
+        self.synced.iter().enumerate().filter(|(_, synced)| !synced.field.is_private()).map(weighed).collect()
     }
 
     fn write(&self) -> TokenStream {
@@ -908,6 +929,9 @@ pub(crate) fn whole_value(ident: &Ident, columns: &TokenStream) -> TokenStream {
             }
             fn same_shared(&self, shadow: &Self::Shadow, _: #rt::Tracking) -> bool {
                 #rt::Data::same(shadow.value(), self)
+            }
+            fn look(&self) -> u64 {
+                #rt::Data::digest(self)
             }
             fn stamps(shadow: &Self::Shadow) -> #rt::Stamps {
                 shadow.stamps()

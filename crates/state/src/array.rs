@@ -55,6 +55,10 @@ impl<T: State, const N: usize> State for [T; N] {
         self.iter().zip(&shadow.items).all(|(item, last)| item.same_shared(last, tracking))
     }
 
+    fn look(&self) -> u64 {
+        digest::of_elements(self.iter().map(T::look))
+    }
+
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
     }

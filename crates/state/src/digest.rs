@@ -45,6 +45,11 @@ pub(crate) fn of_elements(elements: impl Iterator<Item = u64>) -> u64 {
         .fold(0, |sum, (place, digest)| u64::wrapping_add(sum, digest.wrapping_mul(weight(place as u64))))
 }
 
+/// The digest of what is there or not.
+pub(crate) fn of_option(value: Option<u64>) -> u64 {
+    value.map_or(0, |value| value.wrapping_mul(weight(0)).wrapping_add(PRESENT))
+}
+
 /// The digest of how many elements there are.
 pub(crate) fn of_length(length: usize) -> u64 {
     mix(PRESENT ^ length as u64)

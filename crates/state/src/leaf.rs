@@ -90,6 +90,10 @@ macro_rules! leaf {
                 shadow.value().same(self)
             }
             #[inline]
+            fn look(&self) -> u64 {
+                Data::digest(self)
+            }
+            #[inline]
             fn stamps(shadow: &Leaf<Self>) -> Stamps {
                 shadow.stamps()
             }

@@ -69,6 +69,10 @@ impl<T: State> State for Option<T> {
         }
     }
 
+    fn look(&self) -> u64 {
+        digest::of_option(self.as_ref().map(T::look))
+    }
+
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
     }
@@ -142,8 +146,7 @@ impl<T: State> State for Option<T> {
     }
 
     fn digest(&self) -> u64 {
-        self.as_ref()
-            .map_or(0, |value| value.digest().wrapping_mul(digest::weight(0)).wrapping_add(digest::PRESENT))
+        digest::of_option(self.as_ref().map(T::digest))
     }
 
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {

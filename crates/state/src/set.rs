@@ -134,6 +134,9 @@ impl<K: Key> State for Set<K> {
     fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
         self.map.same_shared(shadow, tracking)
     }
+    fn look(&self) -> u64 {
+        self.map.look()
+    }
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         Map::<K, Present>::stamps(shadow)
     }

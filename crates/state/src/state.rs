@@ -100,7 +100,7 @@ use crate::{Part, PlayerId};
 /// ```
 ///
 /// The methods are for generated code and for the collections; an application calls none of them. They come in three groups: the
-/// server compares (`bind`, `diff`, `same_shared`), the server writes from the shadow alone (`write_*`, `json_*`), the client reads (`read_*`).
+/// server compares (`bind`, `diff`, `same_shared`, `look`), the server writes from the shadow alone (`write_*`, `json_*`), the client reads (`read_*`).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be kept in step",
     note = "derive it: `#[derive(State)]`; collections are `playfield::Map`, `playfield::Set` and `playfield::List`, an enum is `#[derive(State, Data, Clone)]`"
@@ -137,6 +137,9 @@ pub trait State: Sized + 'static {
 
     /// Whether what everyone sees of it is as last synced.
     fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool;
+
+    /// What everyone sees of it, as a number: that of [`shadow_digest`](Self::shadow_digest) of [`Part::Shared`] if it is as last synced.
+    fn look(&self) -> u64;
 
     /// When it last changed.
     fn stamps(shadow: &Self::Shadow) -> Stamps;

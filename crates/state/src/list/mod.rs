@@ -2,6 +2,7 @@
 
 mod align;
 pub(crate) mod op;
+mod pairing;
 mod shadow;
 pub(crate) mod state;
 
@@ -34,6 +35,11 @@ const FRESH: u32 = u32::MAX;
 impl<T> Item<T> {
     fn fresh(value: T) -> Self {
         Self { value, place: FRESH, touched: true }
+    }
+
+    /// It is known to be as it was last synced, at this place.
+    fn is_still(&self, place: usize) -> bool {
+        !self.touched && self.place as usize == place
     }
 }
 

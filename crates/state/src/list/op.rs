@@ -27,6 +27,11 @@ pub(crate) enum Op {
 /// The most changes of shape in one patch; past it the list is sent whole.
 pub(super) const LIST_OPS_MAX: usize = 1_024;
 
+/// The most changes of shape in the patch of a list of this length: more of them cost more than the list does.
+pub(super) fn ops_max(length: usize) -> usize {
+    (1 + length / 2).min(LIST_OPS_MAX)
+}
+
 /// An element that came, where elements are known by the index at which they stood.
 pub(crate) const CAME: u32 = u32::MAX;
 
@@ -36,6 +41,14 @@ const MOVE: u64 = 2;
 const ORDER: u64 = 3;
 
 impl Op {
+    /// How many elements come.
+    pub(super) fn inserted(&self) -> usize {
+        match self {
+            Self::Insert { count, .. } => *count as usize,
+            Self::Remove { .. } | Self::Move { .. } | Self::Order(_) => 0,
+        }
+    }
+
     /// Makes the change in a list of indices.
     pub(crate) fn apply(&self, list: &mut Vec<u32>) {
         match *self {
@@ -44,12 +57,7 @@ impl Op {
                 let came = std::iter::repeat_n(CAME, count as usize);
                 drop(list.splice(index as usize..index as usize, came));
             }
-            Self::Move { from, to, count } if to >= from => {
-                list[from as usize..(to + count) as usize].rotate_left(count as usize);
-            }
-            Self::Move { from, to, count } => {
-                list[to as usize..(from + count) as usize].rotate_right(count as usize);
-            }
+            Self::Move { from, to, count } => shift(list, from, to, count),
             Self::Order(ref order) => *list = order.iter().map(|&from| list[from as usize]).collect(),
         }
     }
@@ -76,6 +84,15 @@ impl Op {
                 order.iter().for_each(|&from| writer::put_varint(out, from.into()));
             }
         }
+    }
+}
+
+/// Takes so many elements out at an index, and puts them back in at another.
+pub(super) fn shift<T>(list: &mut [T], from: u32, to: u32, count: u32) {
+    if to >= from {
+        list[from as usize..(to + count) as usize].rotate_left(count as usize);
+    } else {
+        list[to as usize..(from + count) as usize].rotate_right(count as usize);
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::align::Run;
-use super::op::{LIST_OPS_MAX, Op};
+use super::op::{Op, ops_max};
 use crate::lens::{Lens, Stamps};
 
 /// The shadow of a list.
@@ -14,6 +13,8 @@ pub struct ListShadow<S> {
     pub(super) elements: Vec<Element<S>>,
     /// Changes of shape, oldest first.
     log: VecDeque<(u64, Op)>,
+    /// How much the log holds, in indices.
+    log_size: usize,
     /// The log holds all changes of shape after this version.
     log_since: u64,
 }
@@ -26,25 +27,6 @@ pub(super) struct Element<S> {
     pub(super) stamps: Stamps,
 }
 
-impl Op {
-    fn inserted(&self) -> usize {
-        match self {
-            Self::Insert { count, .. } => *count as usize,
-            Self::Remove { .. } | Self::Move { .. } | Self::Order(_) => 0,
-        }
-    }
-
-    /// How many operations it is in JSON.
-    fn count(&self) -> usize {
-        match self {
-            Self::Remove { count, .. } | Self::Insert { count, .. } | Self::Move { count, .. } => {
-                *count as usize
-            }
-            Self::Order(_) => 1,
-        }
-    }
-}
-
 /// How a copy gets from a version to now.
 pub(super) enum Way<'a> {
     /// Through these changes of shape, then changes of elements.
@@ -55,28 +37,21 @@ pub(super) enum Way<'a> {
 
 impl<S> ListShadow<S> {
     pub(super) fn new(token: u64, elements: Vec<Element<S>>, stamps: Stamps, now: u64) -> Self {
-        Self { token, stamps, elements, log: VecDeque::new(), log_since: now }
+        Self { token, stamps, elements, log: VecDeque::new(), log_size: 0, log_since: now }
     }
 
     /// Notes what a sync did to the shape.
-    pub(super) fn log(&mut self, runs: &[Run], now: u64) {
-        let mut index = 0;
-        for run in runs {
-            match *run {
-                Run::Pair(count) => index += count as u32,
-                Run::Remove(count) => self.log.push_back((now, Op::Remove { index, count: count as u32 })),
-                Run::Insert(count) => {
-                    let count = count as u32;
-                    self.log.push_back((now, Op::Insert { index, count }));
-                    index += count;
-                }
-            }
+    pub(super) fn log(&mut self, ops: Vec<Op>, now: u64) {
+        for op in ops {
+            self.log_size += size(&op);
+            self.log.push_back((now, op));
         }
-        // A log longer than the list costs more than the list.
-        let most = 16 + self.elements.len();
-        while self.log.len() > most
-            && let Some((version, _)) = self.log.pop_front()
+        // A log longer than the list costs more than the list; but an order is as long as that itself.
+        let most = 16 + 2 * self.elements.len();
+        while self.log_size > most
+            && let Some((version, op)) = self.log.pop_front()
         {
+            self.log_size -= size(&op);
             self.log_since = version;
         }
     }
@@ -86,7 +61,7 @@ impl<S> ListShadow<S> {
         let first = self.log.partition_point(|(version, _)| *version <= since);
         let ops = self.log.len() - first;
         let inserted = self.log.range(first..).map(|(_, op)| op.inserted()).fold(0, usize::saturating_add);
-        let long = ops > self.ops_max() || inserted > self.elements.len();
+        let long = ops > ops_max(self.elements.len()) || inserted > self.elements.len();
         if since < self.log_since || long { Way::Whole } else { Way::Ops(&self.log, first) }
     }
 
@@ -94,14 +69,9 @@ impl<S> ListShadow<S> {
     /// possible if all changes of shape are of one sync, whose indices, front to back, are those of the finished list.
     pub(super) fn way_in_json(&self, since: u64) -> Way<'_> {
         let Way::Ops(log, first) = self.way(since) else { return Way::Whole };
-        let ops = log.range(first..).map(|(_, op)| op.count()).fold(0, usize::saturating_add);
+        let ops = log.range(first..).map(|(_, op)| count_in_json(op)).fold(0, usize::saturating_add);
         let one_sync = first == log.len() || log[first].0 == log[log.len() - 1].0;
-        if one_sync && ops <= self.ops_max() { Way::Ops(log, first) } else { Way::Whole }
-    }
-
-    /// More changes of shape than this cost more than the list does.
-    fn ops_max(&self) -> usize {
-        (1 + self.elements.len() / 2).min(LIST_OPS_MAX)
+        if one_sync && ops <= ops_max(self.elements.len()) { Way::Ops(log, first) } else { Way::Whole }
     }
 
     /// What a copy that goes this way knows of the elements.
@@ -110,5 +80,21 @@ impl<S> ListShadow<S> {
             Way::Ops(..) => lens,
             Way::Whole => Lens { since: 0, ..lens },
         }
+    }
+}
+
+/// How much memory a change of shape takes, in indices.
+fn size(op: &Op) -> usize {
+    match op {
+        Op::Order(order) => order.len(),
+        Op::Remove { .. } | Op::Insert { .. } | Op::Move { .. } => 1,
+    }
+}
+
+/// How many operations a change of shape is in JSON.
+fn count_in_json(op: &Op) -> usize {
+    match op {
+        Op::Remove { count, .. } | Op::Insert { count, .. } | Op::Move { count, .. } => *count as usize,
+        Op::Order(_) => 1,
     }
 }

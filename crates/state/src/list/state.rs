@@ -8,15 +8,15 @@ use playfield_wire::schema::Type;
 use playfield_wire::{DecodeError, writer};
 use serde_json::Value;
 
-use super::align::{Run, align};
-use super::op::{Op, read_ops};
+use super::op::{Op, read_ops, shift};
+use super::pairing::{Looks, pair};
 use super::shadow::{Element, ListShadow, Way};
 use super::{Item, List};
 use crate::data::json_array;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::map::new_token;
 use crate::ops::Ops;
-use crate::{Part, State, digest};
+use crate::{Part, PlayerId, State, digest};
 
 pub(crate) const WHOLE: u8 = 0;
 pub(crate) const ELEMENTS: u8 = 1;
@@ -64,6 +64,10 @@ impl<T: State> State for List<T> {
             && self.items.iter().zip(&shadow.elements).all(|(item, element)| {
                 (in_step && !item.touched) || item.value.same_shared(&element.shadow, tracking)
             })
+    }
+
+    fn look(&self) -> u64 {
+        digest::of_elements(self.iter().map(T::look)).wrapping_add(digest::of_length(self.len()))
     }
 
     fn stamps(shadow: &Self::Shadow) -> Stamps {
@@ -181,48 +185,82 @@ fn compare<T: State>(item: &mut Item<T>, element: &mut Element<T::Shadow>, step:
     changed
 }
 
+/// A list as it was last synced, and as it is.
+struct Sides<'a, T: State> {
+    elements: &'a [Element<T::Shadow>],
+    items: &'a [Item<T>],
+    tracking: Tracking,
+    everything: bool,
+}
+
+impl<T: State> Looks for Sides<'_, T> {
+    fn same(&self, old: usize, new: usize) -> bool {
+        let item = &self.items[new];
+        (!self.everything && item.is_still(old))
+            || item.value.same_shared(&self.elements[old].shadow, self.tracking)
+    }
+
+    fn old(&self, index: usize) -> u64 {
+        T::shadow_digest(&self.elements[index].shadow, seen_by_all())
+    }
+
+    fn new(&self, index: usize) -> u64 {
+        self.items[index].value.look()
+    }
+
+    fn size(&self, index: usize) -> usize {
+        let mut out = Vec::new();
+        T::write_full(&self.elements[index].shadow, seen_by_all(), &mut out);
+        out.len()
+    }
+}
+
+/// What everyone sees of something, and nothing of how it came to be so.
+fn seen_by_all() -> Lens {
+    Lens { fresh: true, ..Lens::new(Part::Shared, PlayerId(0), 0, 0) }
+}
+
 impl<T: State> List<T> {
     /// Pairs the elements with what was last synced and compares them: all, or those that were touched or moved.
     fn diff_elements(&mut self, shadow: &mut ListShadow<T::Shadow>, step: Step, everything: bool) -> Changed {
-        let known =
-            |item: &Item<T>, place: usize| !everything && !item.touched && item.place as usize == place;
-        let runs = align(shadow.elements.len(), self.items.len(), |old, new| {
-            let item = &self.items[new];
-            known(item, old) || item.value.same_shared(&shadow.elements[old].shadow, step.tracking)
-        });
+        let sides =
+            Sides { elements: &shadow.elements, items: &self.items, tracking: step.tracking, everything };
+        let pairing = pair(shadow.elements.len(), self.items.len(), &sides);
+        if let Some(pairing) = &pairing {
+            pairing.ops.iter().for_each(|op| self.reshape(&mut shadow.elements, op, step.now));
+        }
         let mut changed = Changed::NO;
-        let (mut old, mut at) = (0, 0);
-        let all = [Run::Pair(self.items.len())];
-        for run in runs.as_deref().unwrap_or(&all) {
-            match *run {
-                Run::Pair(count) => {
-                    for (item, element) in
-                        self.items[at..at + count].iter_mut().zip(&mut shadow.elements[at..])
-                    {
-                        if !known(item, old) {
-                            item.touched = false;
-                            changed |= compare(item, element, step);
-                        }
-                        old += 1;
-                    }
-                    at += count;
-                }
-                Run::Remove(count) => {
-                    shadow.elements.drain(at..at + count);
-                    old += count;
-                }
-                Run::Insert(count) => {
-                    let came = self.items[at..at + count].iter_mut().map(|item| element(item, step.now));
-                    shadow.elements.splice(at..at, came);
-                    at += count;
-                }
+        for (index, (item, element)) in self.items.iter_mut().zip(&mut shadow.elements).enumerate() {
+            let from = pairing.as_ref().map_or(Some(index), |pairing| pairing.from(index));
+            if let Some(from) = from
+                && (everything || !item.is_still(from))
+            {
+                item.touched = false;
+                changed |= compare(item, element, step);
             }
         }
-        if let Some(runs) = runs {
+        if let Some(pairing) = pairing {
             changed |= Changed::whole(T::HAS_OWNED);
-            shadow.log(&runs, step.now);
+            shadow.log(pairing.ops, step.now);
         }
         changed
+    }
+
+    /// Makes a change of shape. What comes does so last, so its indices are those of this list.
+    fn reshape(&mut self, elements: &mut Vec<Element<T::Shadow>>, op: &Op, now: u64) {
+        match *op {
+            Op::Remove { index, count } => drop(elements.drain(index as usize..(index + count) as usize)),
+            Op::Insert { index, count } => {
+                let place = index as usize..(index + count) as usize;
+                let came = self.items[place].iter_mut().map(|item| element(item, now));
+                drop(elements.splice(index as usize..index as usize, came));
+            }
+            Op::Move { from, to, count } => shift(elements, from, to, count),
+            Op::Order(ref order) => {
+                let mut old: Vec<Option<_>> = elements.drain(..).map(Some).collect();
+                elements.extend(order.iter().filter_map(|&from| old[from as usize].take()));
+            }
+        }
     }
 
     fn in_step(&mut self, token: u64) {

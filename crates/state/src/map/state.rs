@@ -99,6 +99,12 @@ impl<K: Key, V: State> State for Map<K, V> {
             })
     }
 
+    fn look(&self) -> u64 {
+        self.iter().fold(0, |sum, (key, value)| {
+            u64::wrapping_add(sum, digest::of_entry(key.digest(), value.look(), true))
+        })
+    }
+
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
     }

@@ -1,0 +1,357 @@
+//! How the elements of a list are paired with what was last synced.
+//!
+//! Elements are paired by what everyone sees of them, never by who they are: a shuffle of cards that lie face down must not show in
+//! a patch. So the pairing is a function of what was seen before and what is seen now, however it came about.
+
+use super::align::{common, longest_rising};
+use super::op::{CAME, Op, ops_max};
+
+/// The list as it was last synced, and as it is.
+pub(super) trait Looks {
+    /// Whether the old element of an index looks like the new one of another.
+    fn same(&self, old: usize, new: usize) -> bool;
+    /// How an old element looks: a number that is equal for those that look the same, and hardly ever for others.
+    fn old(&self, index: usize) -> u64;
+    /// How a new element looks.
+    fn new(&self, index: usize) -> u64;
+    /// How many bytes an old element takes as a whole value.
+    fn size(&self, index: usize) -> usize;
+}
+
+/// Which old element each of the new ones is, and how a copy gets there.
+#[derive(Debug)]
+pub(super) struct Pairing {
+    old: usize,
+    new: usize,
+    front: usize,
+    /// Of those between the front and the back, where each stood.
+    middle: Vec<u32>,
+    /// Removals, then a new order, then insertions: each from front to back.
+    pub(super) ops: Vec<Op>,
+}
+
+impl Pairing {
+    /// Where a new element stood; `None` if it came.
+    pub(super) fn from(&self, index: usize) -> Option<usize> {
+        if index < self.front {
+            return Some(index);
+        }
+        match self.middle.get(index - self.front) {
+            Some(&CAME) => None,
+            Some(&from) => Some(from as usize),
+            None => Some(index + self.old - self.new),
+        }
+    }
+}
+
+/// The most moves in one sync; past it the order of all elements is sent. The time they take to find grows with their number times that of elements.
+const MOVES_MAX: usize = 64;
+
+/// Of more elements than these, some are looked at before all are.
+const MANY: usize = 64;
+const SAMPLE: usize = 16;
+
+/// Pairs `old` elements with `new` ones. `None`: each is paired with the one in its place, and none came or went.
+///
+/// As many as possible keep their order and are paired with one that looks the same, if that takes few edits. In the gaps between
+/// them old and new elements are paired by position; the rest went or came. Where elements are left over on both sides that look the
+/// same, they may have moved; then it is as above, or they move, or all get a new order, whichever is the shortest to say.
+pub(super) fn pair(old: usize, new: usize, looks: &impl Looks) -> Option<Pairing> {
+    let shorter = old.min(new);
+    let front = (0..shorter).take_while(|&at| looks.same(at, at)).count();
+    let back = (1..=shorter - front).take_while(|&at| looks.same(old - at, new - at)).count();
+    Middle { old, new, front, back, looks }.pair()
+}
+
+/// What is left between elements that look the same in front and at the back. Its indices begin at 0.
+struct Middle<'a, L> {
+    old: usize,
+    new: usize,
+    front: usize,
+    back: usize,
+    looks: &'a L,
+}
+
+impl<L: Looks> Middle<'_, L> {
+    fn old_len(&self) -> usize {
+        self.old - self.front - self.back
+    }
+
+    fn new_len(&self) -> usize {
+        self.new - self.front - self.back
+    }
+
+    fn same(&self, old: usize, new: usize) -> bool {
+        self.looks.same(self.front + old, self.front + new)
+    }
+
+    fn pair(&self) -> Option<Pairing> {
+        let (old, new) = (self.old_len(), self.new_len());
+        if (old, new) == (0, 0) || (old, new) == (1, 1) {
+            return None;
+        }
+        let found = common(old, new, |i, j| self.same(i, j));
+        let mut alike = vec![CAME; new];
+        for &(i, j, count) in found.iter().flatten() {
+            (0..count).for_each(|place| alike[j + place] = (i + place) as u32);
+        }
+        let in_place = fill(old, &alike, |j| alike[j] != CAME);
+        if found.is_none() {
+            // Too much changed to find out what stayed; but what looks as it did in its place did not move.
+            for (place, alike) in alike.iter_mut().enumerate().take(old.min(new)) {
+                if self.same(place, place) {
+                    *alike = place as u32;
+                }
+            }
+        }
+        let ops = Steps::of(old, &in_place).in_place(self.front);
+        if !self.find_moved(&mut alike) {
+            return (!ops.is_empty()).then(|| self.pairing(in_place, ops));
+        }
+        self.shortest(&alike, in_place, ops)
+    }
+
+    fn pairing(&self, mut middle: Vec<u32>, ops: Vec<Op>) -> Pairing {
+        middle.iter_mut().filter(|from| **from != CAME).for_each(|from| *from += self.front as u32);
+        Pairing { old: self.old, new: self.new, front: self.front, middle, ops }
+    }
+
+    /// Pairs elements that are left over on both sides and look the same: the first with the first, and so on. Says whether there are any.
+    fn find_moved(&self, alike: &mut [u32]) -> bool {
+        let mut is_left = vec![true; self.old_len()];
+        alike.iter().filter(|from| **from != CAME).for_each(|from| is_left[*from as usize] = false);
+        let old: Vec<usize> = (0..self.old_len()).filter(|&i| is_left[i]).collect();
+        let new: Vec<usize> = (0..self.new_len()).filter(|&j| alike[j] == CAME).collect();
+        if old.is_empty() || new.is_empty() || !self.may_have_moved(&old, &new) {
+            return false;
+        }
+        let old_look = |i: &usize| self.looks.old(self.front + i);
+        let mut old: Vec<(u64, usize)> = old.iter().map(|i| (old_look(i), *i)).collect();
+        let new_look = |j: &usize| self.looks.new(self.front + j);
+        let mut new: Vec<(u64, usize)> = new.iter().map(|j| (new_look(j), *j)).collect();
+        old.sort_unstable();
+        new.sort_unstable();
+        let mut any = false;
+        let (mut one, mut two) = (old.into_iter().peekable(), new.into_iter().peekable());
+        while let (Some(&(old, i)), Some(&(new, j))) = (one.peek(), two.peek()) {
+            if old == new && self.same(i, j) {
+                alike[j] = i as u32;
+                any = true;
+            }
+            one.next_if(|_| old <= new);
+            two.next_if(|_| new <= old);
+        }
+        any
+    }
+
+    /// Whether it is worth the time to look for moves: not in a list of which all elements change.
+    fn may_have_moved(&self, old: &[usize], new: &[usize]) -> bool {
+        if old.len().max(new.len()) <= MANY {
+            return true;
+        }
+        let sample: Vec<u64> =
+            (0..SAMPLE).map(|place| self.looks.old(self.front + old[place * old.len() / SAMPLE])).collect();
+        let bits = sample.iter().fold(0, |bits, look| bits | 1_u64 << (look % 64));
+        new.iter().any(|j| {
+            let look = self.looks.new(self.front + j);
+            bits >> (look % 64) & 1 == 1 && sample.contains(&look)
+        })
+    }
+
+    /// The shortest of three ways to say it, of elements that look `alike`: as if none had moved, with moves, or with a new order.
+    fn shortest(&self, alike: &[u32], in_place: Vec<u32>, ops: Vec<Op>) -> Option<Pairing> {
+        let mut sizes = Sizes::default();
+        for (j, &from) in alike.iter().enumerate() {
+            if from != CAME && in_place[j] != from {
+                sizes.add(self.looks.size(self.front + from as usize));
+            }
+        }
+        let mut best = Candidate {
+            bytes: bytes(&ops, self.new).saturating_add(sizes.sum + sizes.count),
+            from: in_place,
+            ops,
+        };
+        let least = |from: Vec<u32>, ops: Vec<Op>, best: &mut Candidate| {
+            // What is paired otherwise is a change, and here comes whole.
+            let whole =
+                from.iter().zip(&best.from).filter(|(one, other)| **one == CAME && **other != CAME).count();
+            let bytes = bytes(&ops, self.new) + whole * sizes.mean();
+            if bytes < best.bytes {
+                *best = Candidate { bytes, from, ops };
+            }
+        };
+        let rising = longest_rising(alike.iter().copied());
+        let moved = fill(self.old_len(), alike, |j| rising[j]);
+        if let Some(ops) = Steps::of(self.old_len(), &moved).with_moves(self.front) {
+            least(moved, ops, &mut best);
+        }
+        let ordered = fill(self.old_len(), alike, |_| false);
+        let ops = Steps::of(self.old_len(), &ordered).with_order(self.front, self.back);
+        least(ordered, ops, &mut best);
+        let Candidate { from, ops, .. } = best;
+        (!ops.is_empty()).then(|| self.pairing(from, ops))
+    }
+}
+
+/// One way to say what became of a list.
+struct Candidate {
+    bytes: usize,
+    from: Vec<u32>,
+    ops: Vec<Op>,
+}
+
+#[derive(Default)]
+struct Sizes {
+    sum: usize,
+    count: usize,
+}
+
+impl Sizes {
+    fn add(&mut self, size: usize) {
+        self.sum += size;
+        self.count += 1;
+    }
+
+    fn mean(&self) -> usize {
+        self.sum.div_ceil(self.count.max(1))
+    }
+}
+
+/// How many bytes they take in the patch of a list of this length, with the 0 that ends them.
+fn bytes(ops: &[Op], length: usize) -> usize {
+    if ops.len() > ops_max(length) {
+        return usize::MAX / 2; // the list would be sent whole
+    }
+    let mut out = Vec::new();
+    ops.iter().for_each(|op| op.write(&mut out));
+    out.len() + usize::from(!ops.is_empty())
+}
+
+/// Pairs those that look alike, and by position the others that lie between the same two of those that stay.
+fn fill(old: usize, alike: &[u32], stays: impl Fn(usize) -> bool) -> Vec<u32> {
+    let mut is_left = vec![true; old];
+    alike.iter().filter(|from| **from != CAME).for_each(|from| is_left[*from as usize] = false);
+    let mut from = alike.to_vec();
+    let (mut next_old, mut next_new) = (0, 0);
+    for end in 0..=alike.len() {
+        let old_end = match alike.get(end) {
+            None => old,
+            Some(_) if !stays(end) => continue,
+            Some(&stood) => stood as usize,
+        };
+        let mut left = (next_old..old_end).filter(|&i| is_left[i]);
+        let others = from[next_new..end].iter_mut().filter(|from| **from == CAME);
+        others.zip(&mut left).for_each(|(from, i)| *from = i as u32);
+        (next_old, next_new) = (old_end, end);
+    }
+    from
+}
+
+/// The steps from a list to another, in which each element is known by where it stood.
+struct Steps {
+    removals: Vec<Op>,
+    /// Of those that are there before and after, the new order.
+    order: Vec<u32>,
+    insertions: Vec<Op>,
+}
+
+impl Steps {
+    fn of(old: usize, from: &[u32]) -> Self {
+        let mut stays = vec![false; old];
+        from.iter().filter(|from| **from != CAME).for_each(|from| stays[*from as usize] = true);
+        let mut rank = Vec::with_capacity(old);
+        let mut removals = Vec::new();
+        let mut left = 0;
+        for stays in stays {
+            rank.push(left);
+            match removals.last_mut() {
+                _ if stays => left += 1,
+                Some(Op::Remove { index, count }) if *index == left => *count += 1,
+                _ => removals.push(Op::Remove { index: left, count: 1 }),
+            }
+        }
+        let order = from.iter().filter(|from| **from != CAME).map(|from| rank[*from as usize]).collect();
+        let mut insertions = Vec::new();
+        for (place, _) in from.iter().enumerate().filter(|(_, from)| **from == CAME) {
+            match insertions.last_mut() {
+                Some(Op::Insert { index, count }) if *index + *count == place as u32 => *count += 1,
+                _ => insertions.push(Op::Insert { index: place as u32, count: 1 }),
+            }
+        }
+        Self { removals, order, insertions }
+    }
+
+    /// If nothing moved.
+    fn in_place(self, front: usize) -> Vec<Op> {
+        self.with(Vec::new(), front)
+    }
+
+    fn with_moves(self, front: usize) -> Option<Vec<Op>> {
+        let moves = moves(&self.order)?;
+        Some(self.with(moves, front))
+    }
+
+    fn with_order(self, front: usize, back: usize) -> Vec<Op> {
+        if self.order.iter().is_sorted() {
+            return self.in_place(front);
+        }
+        let (front, back) = (front as u32, back as u32);
+        let end = front + self.order.len() as u32;
+        let order = (0..front).chain(self.order.iter().map(|from| front + from)).chain(end..end + back);
+        // It is of the whole list already, and what the front adds to the others is none of it.
+        let order = Op::Order(order.collect());
+        self.with(vec![order], front as usize)
+    }
+
+    fn with(self, moved: Vec<Op>, front: usize) -> Vec<Op> {
+        let Self { mut removals, insertions, .. } = self;
+        removals.extend(moved);
+        removals.extend(insertions);
+        let front = front as u32;
+        for op in &mut removals {
+            match op {
+                Op::Remove { index, .. } | Op::Insert { index, .. } => *index += front,
+                Op::Move { from, to, .. } => {
+                    *from += front;
+                    *to += front;
+                }
+                Op::Order(_) => {}
+            }
+        }
+        removals
+    }
+}
+
+/// The moves that put a list into an order, front to back; `None` if they are too many. As many elements as possible stay.
+fn moves(order: &[u32]) -> Option<Vec<Op>> {
+    let stays = longest_rising(order.iter().copied());
+    let mut list: Vec<u32> = (0..order.len() as u32).collect();
+    let mut moves = Vec::new();
+    let mut at = 0;
+    while at < order.len() {
+        if stays[at] {
+            at += 1;
+            continue;
+        }
+        // Those that stood side by side, and will again, move together.
+        let follows = |place: usize| order[place] == order[place - 1] + 1 && !stays[place];
+        let count = 1 + (at + 1..order.len()).take_while(|&place| follows(place)).count();
+        let stood = |element: u32| list.iter().position(|one| *one == element).unwrap_or_default();
+        let from = stood(order[at]);
+        let to = match at.checked_sub(1).map(|before| stood(order[before])) {
+            None => 0,
+            Some(before) if before < from => before + 1,
+            Some(before) => before + 1 - count,
+        };
+        if from != to {
+            if moves.len() == MOVES_MAX {
+                return None;
+            }
+            let op = Op::Move { from: from as u32, to: to as u32, count: count as u32 };
+            op.apply(&mut list);
+            moves.push(op);
+        }
+        at += count;
+    }
+    Some(moves)
+}
