@@ -19,28 +19,7 @@ pub(crate) fn expand_key(input: &DeriveInput) -> syn::Result<TokenStream> {
     };
     let rt = crate::rt();
     let ident = &input.ident;
-    let state = whole_value(
-        ident,
-        &quote! {
-            const FIXED: bool = <#inner as #rt::State>::FIXED;
-
-            fn write_columns<'a>(
-                count: usize,
-                at: impl Fn(usize) -> &'a Self::Shadow + ::std::marker::Copy,
-                _: u64,
-                _: #rt::Lens,
-                out: &mut ::std::vec::Vec<u8>,
-            ) {
-                #rt::Key::put_column(out, count, |place| at(place).value());
-            }
-            fn read_columns(
-                targets: &mut [&mut Self],
-                reader: &mut #rt::Reader<'_>,
-            ) -> ::std::result::Result<(), #rt::DecodeError> {
-                #rt::Key::get_column(reader, targets.len(), |place: usize, value| *targets[place] = value)
-            }
-        },
-    );
+    let state = whole_value(ident);
     Ok(quote! {
         #[automatically_derived]
         impl #rt::Data for #ident {
@@ -82,16 +61,6 @@ pub(crate) fn expand_key(input: &DeriveInput) -> syn::Result<TokenStream> {
             }
             fn parse(name: &str) -> ::std::result::Result<Self, #rt::DecodeError> {
                 <#inner as #rt::Key>::parse(name).map(Self)
-            }
-            fn put_column<'a>(out: &mut ::std::vec::Vec<u8>, count: usize, at: impl ::std::ops::Fn(usize) -> &'a Self) {
-                <#inner as #rt::Key>::put_column(out, count, |place| &at(place).0);
-            }
-            fn get_column(
-                reader: &mut #rt::Reader<'_>,
-                count: usize,
-                mut set: impl ::std::ops::FnMut(usize, Self),
-            ) -> ::std::result::Result<(), #rt::DecodeError> {
-                <#inner as #rt::Key>::get_column(reader, count, |place, value| set(place, Self(value)))
             }
         }
 

@@ -14,7 +14,7 @@ pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
     refuse_generics(input)?;
     match &input.data {
         Data::Struct(data) => for_struct(input, fields(&data.fields)?),
-        Data::Enum(_) => Ok(whole_value(&input.ident, &TokenStream::new())),
+        Data::Enum(_) => Ok(whole_value(&input.ident)),
         Data::Union(_) => Err(syn::Error::new_spanned(input, "a union can't be kept in step: use an enum")),
     }
 }
@@ -903,8 +903,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// What is compared and sent whole: an enum, or a key, of which `columns` says how it stands in them. It derives `Data` and `Clone` as well.
-pub(crate) fn whole_value(ident: &Ident, columns: &TokenStream) -> TokenStream {
+/// What is compared and sent whole: an enum, or a key. It derives `Data` and `Clone` as well.
+pub(crate) fn whole_value(ident: &Ident) -> TokenStream {
     let rt = crate::rt();
     quote! {
         #[automatically_derived]
@@ -916,7 +916,6 @@ pub(crate) fn whole_value(ident: &Ident, columns: &TokenStream) -> TokenStream {
             const NESTED_OWNERS: bool = false;
             const COLUMN: bool = true;
             const PLAIN: bool = true;
-            #columns
 
             fn schema() -> #rt::schema::Type {
                 <Self as #rt::Data>::schema()

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use playfield_wire::DecodeError;
-use playfield_wire::reader::Reader;
 
-use crate::{Data, PlayerId, column};
+use crate::{Data, PlayerId};
 
 /// A key of a [`Map`](crate::Map): a player, a text, an integer, or a newtype of one of these.
 ///
@@ -45,38 +44,6 @@ pub trait Key: Data + Ord + Clone + 'static {
     /// # Errors
     /// A name that is no such key.
     fn parse(name: &str) -> Result<Self, DecodeError>;
-
-    /// Appends a column of keys, where they stand as values.
-    #[doc(hidden)]
-    fn put_column<'a>(out: &mut Vec<u8>, count: usize, at: impl Fn(usize) -> &'a Self) {
-        column::put_each(out, count, at);
-    }
-
-    /// Reads what [`put_column`](Self::put_column) wrote.
-    #[doc(hidden)]
-    fn get_column(
-        reader: &mut Reader<'_>,
-        count: usize,
-        set: impl FnMut(usize, Self),
-    ) -> Result<(), DecodeError> {
-        column::get_each(reader, count, set)
-    }
-}
-
-/// A key that is an integer stands in columns as one.
-macro_rules! integer_columns {
-    () => {
-        fn put_column<'a>(out: &mut Vec<u8>, count: usize, at: impl Fn(usize) -> &'a Self) {
-            column::put(out, count, at);
-        }
-        fn get_column(
-            reader: &mut Reader<'_>,
-            count: usize,
-            set: impl FnMut(usize, Self),
-        ) -> Result<(), DecodeError> {
-            column::get(reader, count, set)
-        }
-    };
 }
 
 impl Key for String {
@@ -103,7 +70,6 @@ impl Key for PlayerId {
     fn parse(name: &str) -> Result<Self, DecodeError> {
         u64::parse(name).map(Self)
     }
-    integer_columns! {}
 }
 
 macro_rules! integer_keys {
@@ -115,7 +81,6 @@ macro_rules! integer_keys {
             fn parse(name: &str) -> Result<Self, DecodeError> {
                 name.parse().map_err(|_| DecodeError::new(0, format!("{name:?} is no {}", stringify!($int))))
             }
-            integer_columns! {}
         }
     )*};
 }
