@@ -11,7 +11,7 @@ use playfield_wire::reader::Reader;
 use crate::{Data, PlayerId};
 
 /// In place of a width: the values stand one by one, as outside of columns, since a few of them lie far off.
-const ONE_BY_ONE: u8 = 65;
+pub(crate) const ONE_BY_ONE: u8 = 65;
 
 /// An integer, or what is one on the wire.
 pub(crate) trait Integer: Data + Copy {
@@ -102,7 +102,7 @@ pub(crate) fn get_each<T: Data>(
     })
 }
 
-fn packed_bytes(count: usize, width: u32) -> usize {
+pub(crate) fn packed_bytes(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 

@@ -31,6 +31,7 @@ mod quantized;
 mod set;
 mod state;
 mod tracker;
+mod transcode;
 mod viewed;
 
 pub use bytes::Bytes;
@@ -49,6 +50,7 @@ pub use playfield_wire::{DecodeError, Format};
 pub use set::Set;
 pub use state::{State, view};
 pub use tracker::Tracker;
+pub use transcode::Transcoder;
 
 /// What generated code names. Not for people.
 #[doc(hidden)]

@@ -201,7 +201,7 @@ impl Reading<'_, '_> {
         let Shape::Map(of) = &field.of else { return self.private_value(field, target) };
         match field.access {
             Access::OwnEntry => self.patch_own(of, target)?,
-            Access::ViewedMap if self.reader.peek() == Some(map::viewed::ALL) => {
+            Access::ViewedMap if self.reader.peek() == Some(map::wire::ALL) => {
                 self.reader.u8()?;
                 let made = self.whole_map(of, Part::All)?;
                 self.replace(&field.of, target, made);

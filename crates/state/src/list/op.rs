@@ -25,7 +25,7 @@ pub(crate) enum Op {
 }
 
 /// The most changes of shape in one patch; past it the list is sent whole.
-pub(super) const LIST_OPS_MAX: usize = 1_024;
+pub(crate) const LIST_OPS_MAX: usize = 1_024;
 
 /// The most changes of shape in the patch of a list of this length: more of them cost more than the list does.
 pub(super) fn ops_max(length: usize) -> usize {
@@ -35,10 +35,10 @@ pub(super) fn ops_max(length: usize) -> usize {
 /// An element that came, where elements are known by the index at which they stood.
 pub(crate) const CAME: u32 = u32::MAX;
 
-const REMOVE: u64 = 0;
-const INSERT: u64 = 1;
-const MOVE: u64 = 2;
-const ORDER: u64 = 3;
+pub(crate) const REMOVE: u64 = 0;
+pub(crate) const INSERT: u64 = 1;
+pub(crate) const MOVE: u64 = 2;
+pub(crate) const ORDER: u64 = 3;
 
 impl Op {
     /// How many elements come.

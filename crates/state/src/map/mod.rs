@@ -5,7 +5,7 @@ mod read;
 mod shadow;
 mod state;
 mod touches;
-pub(crate) mod viewed;
+mod viewed;
 pub(crate) mod wire;
 
 use std::borrow::Borrow;

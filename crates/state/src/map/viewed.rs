@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::shadow::MapShadow;
 use super::state::{entry_digest, json_member, section, write_changes};
-use super::wire::{DEFINED, REMOVED, REPLACED, Slots};
+use super::wire::{ALL, DEFINED, REMOVED, REPLACED, Slots};
 use super::{Map, Touches};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step};
 use crate::ops::Ops;
@@ -39,9 +39,6 @@ struct Eye<K> {
     /// By slots of the map: 1 more than the viewer's slot, 0 where nothing is seen.
     slots: Vec<u32>,
 }
-
-/// In place of the other sections: what follows is all there is.
-pub(crate) const ALL: u8 = 1 << 7;
 
 impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
     type Of = Map<K, V>;

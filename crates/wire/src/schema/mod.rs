@@ -23,6 +23,7 @@
 
 mod error;
 mod from_json;
+mod growth;
 mod place;
 mod to_json;
 
@@ -31,6 +32,7 @@ use std::fmt::{self, Write};
 
 pub use error::SchemaError;
 pub use from_json::{SCHEMA_BYTES_MAX, TYPE_DEPTH_MAX};
+pub use growth::{Incompatible, check_growth};
 
 /// The shape of a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,6 +137,12 @@ impl Type {
         WORDS.into_iter().find(|of| of.word() == Some(word))
     }
 
+    /// Whether it may be left out: it is an option, or a collection that may hold nothing.
+    #[must_use]
+    pub fn may_be_empty(&self) -> bool {
+        matches!(self, Self::Option(_) | Self::List(_) | Self::Map(..) | Self::Set(_))
+    }
+
     /// Whether maps and sets may be keyed by it.
     pub(crate) fn is_key(&self) -> bool {
         matches!(
@@ -173,6 +181,13 @@ pub struct Struct {
     pub name: Cow<'static, str>,
     /// Its fields, in their order.
     pub fields: Vec<Field>,
+}
+
+impl Struct {
+    /// The fields that some player may see, in their order.
+    pub fn shown(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter().filter(|field| field.policy != Policy::Hidden)
+    }
 }
 
 /// A type with several variants, each of which has fields.

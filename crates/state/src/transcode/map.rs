@@ -1,0 +1,125 @@
+//! Maps and sets. Slots and keys stay as they are.
+
+use playfield_wire::{DecodeError, writer};
+
+use super::plan::MapPlan;
+use super::walk::Walk;
+use crate::Part;
+use crate::map::wire::{
+    ALL, CHANGED, COLUMNS, DEFINED, GROUPS_MAX, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, REPLACED, Slots,
+    count_slots,
+};
+
+impl Walk<'_> {
+    pub(super) fn whole_map(&mut self, map: &MapPlan, part: Part) -> Result<(), DecodeError> {
+        if map.has_slots {
+            return self.entries(map, part);
+        }
+        let count = self.reader.count()?;
+        writer::put_varint(self.out, count as u64);
+        (0..count).try_for_each(|_| self.entry(map, part))
+    }
+
+    /// Slots, each with a whole entry.
+    fn entries(&mut self, map: &MapPlan, part: Part) -> Result<(), DecodeError> {
+        self.section(|walk| walk.entry(map, part))
+    }
+
+    fn entry(&mut self, map: &MapPlan, part: Part) -> Result<(), DecodeError> {
+        self.scalar(map.key)?;
+        self.value(map, part)
+    }
+
+    fn value(&mut self, map: &MapPlan, part: Part) -> Result<(), DecodeError> {
+        map.value.as_ref().map_or(Ok(()), |value| self.whole(value, part))
+    }
+
+    fn value_patch(&mut self, map: &MapPlan, part: Part) -> Result<(), DecodeError> {
+        map.value.as_ref().map_or(Ok(()), |value| self.patch(value, part))
+    }
+
+    /// Slots up to the 0 that ends them; `pass` passes on what stands behind each.
+    fn section(
+        &mut self,
+        mut pass: impl FnMut(&mut Self) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let mut slots = Slots::default();
+        loop {
+            let start = self.reader.offset();
+            let slot = slots.next(&mut self.reader)?;
+            self.pass_from(start);
+            if slot.is_none() {
+                return Ok(());
+            }
+            pass(self)?;
+        }
+    }
+
+    pub(super) fn map_patch(&mut self, map: &MapPlan, part: Part) -> Result<(), DecodeError> {
+        let at = self.reader.offset();
+        let flags = self.byte()?;
+        if flags & !(REMOVED | DEFINED | CHANGED | COLUMNS | REPLACED) != 0 {
+            let what = format!("the flags of a map's patch are below 32, {flags} came");
+            return Err(DecodeError::new(at, what));
+        }
+        if flags & REMOVED != 0 {
+            self.section(|_| Ok(()))?;
+        }
+        if flags & DEFINED != 0 {
+            self.entries(map, part)?;
+        }
+        if flags & CHANGED != 0 {
+            self.section(|walk| walk.value_patch(map, part))?;
+        }
+        if flags & REPLACED != 0 {
+            self.section(|walk| walk.value(map, part))?;
+        }
+        if flags & COLUMNS != 0 {
+            if part == Part::Owned {
+                return Err(DecodeError::new(at, "what an owner alone sees came in columns"));
+            }
+            self.groups(map)?;
+        }
+        Ok(())
+    }
+
+    fn groups(&mut self, map: &MapPlan) -> Result<(), DecodeError> {
+        let at = self.reader.offset();
+        let groups = self.byte()?;
+        if groups == 0 || usize::from(groups) > GROUPS_MAX {
+            let what = format!("a map's patch has 1 to {GROUPS_MAX} groups, {groups} came");
+            return Err(DecodeError::new(at, what));
+        }
+        (0..groups).try_for_each(|_| {
+            let start = self.reader.offset();
+            let count = count_slots(&mut self.reader)?;
+            self.pass_from(start);
+            map.value.as_ref().map_or(Ok(()), |value| self.columns(value, count))
+        })
+    }
+
+    /// One's own entry, which has no slot.
+    pub(super) fn own_entry(&mut self, map: &MapPlan) -> Result<(), DecodeError> {
+        let at = self.reader.offset();
+        let what = self.byte()?;
+        self.scalar(map.key)?;
+        match what {
+            OWN_GONE => Ok(()),
+            OWN_WHOLE => self.value(map, Part::All),
+            OWN_PATCH => self.value_patch(map, Part::All),
+            other => Err(DecodeError::new(
+                at,
+                format!("an entry of one's own begins with 0, 1 or 2, {other} came"),
+            )),
+        }
+    }
+
+    /// What is in view of a map, in slots of the viewer's own.
+    pub(super) fn view_of_entries(&mut self, map: &MapPlan) -> Result<(), DecodeError> {
+        if self.reader.peek() == Some(ALL) {
+            self.byte()?;
+            return self.entries(map, Part::All);
+        }
+        self.map_patch(map, Part::All)
+    }
+}

@@ -1,0 +1,344 @@
+//! Whether a client that was built with one schema can be served by a node that has another.
+//!
+//! State, replies and events go from the node to the client: what the client was not built with is passed over. Messages and
+//! options go the other way: what the client was not built with must be something that can be left out.
+
+use std::fmt;
+
+use super::place::Place;
+use super::{Enum, Policy, Quantized, RoomSchema, Struct, Type};
+
+/// Why a client can't be served: the first place that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incompatible {
+    place: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Both have it, and differ.
+    Differs { node: String, client: String },
+    /// The client was built with it, and the node lacks it.
+    NodeLacks { what: &'static str },
+    /// The node wants it, and the client was not built with it.
+    ClientLacks { what: &'static str },
+}
+
+impl Incompatible {
+    /// The place, such as `state.seats.*.hp`.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+}
+
+impl fmt::Display for Incompatible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.place)?;
+        match &self.kind {
+            Kind::Differs { node, client } => {
+                write!(f, "the node has {node}, this client was built with {client}")?;
+            }
+            Kind::NodeLacks { what } => {
+                write!(f, "this client was built with this {what}, which the node lacks")?;
+            }
+            Kind::ClientLacks { what } => {
+                write!(
+                    f,
+                    "the node has this {what}, which this client was not built with and can't do without"
+                )?;
+            }
+        }
+        f.write_str(": build it anew")
+    }
+}
+
+impl std::error::Error for Incompatible {}
+
+/// Which way values go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    ToClient,
+    ToNode,
+}
+
+/// Checks that a client that was built with `client` can be served by a node whose schema is `node`: that the node's is the
+/// same, or has grown from it.
+///
+/// | | to the client: state, replies, events | to the node: messages, options |
+/// |---|---|---|
+/// | fields of structs, by name | the node may have more | the node may have more that are options, lists, maps or sets: they are sent empty |
+/// | variants of enums, by name | the same | the node may have more |
+/// | messages and events, by name | the node may have more | the node may have more |
+/// | all else: numbers, keys, lengths, steps, policies | the same | the same |
+///
+/// A client whose options are nothing fits any: it creates rooms with their defaults.
+///
+/// # Errors
+/// The first place that does not fit.
+pub fn check_growth(node: &RoomSchema, client: &RoomSchema) -> Result<(), Incompatible> {
+    check(&node.state, &client.state, Way::ToClient, &Place::root("state"))?;
+    if client.options != Type::Unit {
+        check(&node.options, &client.options, Way::ToNode, &Place::root("options"))?;
+    }
+    let messages = Place::root("messages");
+    for message in &client.messages {
+        let place = messages.named(&message.name);
+        let of_node = node.messages.iter().find(|other| other.name == message.name);
+        let of_node = of_node.ok_or_else(|| lacks(&place, Kind::NodeLacks { what: "message" }))?;
+        check(&of_node.of, &message.of, Way::ToNode, &place)?;
+        check(&of_node.reply, &message.reply, Way::ToClient, &place.reply())?;
+    }
+    let events = Place::root("events");
+    for event in &client.events {
+        let place = events.named(&event.name);
+        let of_node = node.events.iter().find(|other| other.name == event.name);
+        let of_node = of_node.ok_or_else(|| lacks(&place, Kind::NodeLacks { what: "event" }))?;
+        check(&of_node.of, &event.of, Way::ToClient, &place)?;
+    }
+    Ok(())
+}
+
+fn check(node: &Type, client: &Type, way: Way, place: &Place<'_>) -> Result<(), Incompatible> {
+    match (node, client) {
+        (Type::Option(node), Type::Option(client)) => check(node, client, way, place),
+        (Type::List(node), Type::List(client)) => check(node, client, way, &place.each()),
+        (Type::Array(node, length), Type::Array(client, other)) if length == other => {
+            check(node, client, way, &place.each())
+        }
+        (Type::Map(node_key, node), Type::Map(client_key, client)) => {
+            check(node_key, client_key, way, &place.key())?;
+            check(node, client, way, &place.each())
+        }
+        (Type::Set(node), Type::Set(client)) => check(node, client, way, &place.key()),
+        (Type::Struct(node), Type::Struct(client)) => check_fields(node, client, way, place),
+        (Type::Enum(node), Type::Enum(client)) => check_variants(node, client, way, place),
+        (node, client) if node == client => Ok(()),
+        (node, client) => Err(differs(place, describe(node), describe(client))),
+    }
+}
+
+fn check_fields(node: &Struct, client: &Struct, way: Way, place: &Place<'_>) -> Result<(), Incompatible> {
+    for field in client.shown() {
+        let place = place.named(&field.name);
+        let of_node = node.shown().find(|other| other.name == field.name);
+        let of_node = of_node.ok_or_else(|| lacks(&place, Kind::NodeLacks { what: "field" }))?;
+        if of_node.policy != field.policy {
+            let seen = |policy| format!("a field {}", seen_by(policy));
+            return Err(differs(&place, seen(of_node.policy), seen(field.policy)));
+        }
+        check(&of_node.of, &field.of, way, &place)?;
+    }
+    if way == Way::ToNode {
+        let is_new = |name: &str| client.shown().all(|other| other.name != name);
+        let wanted = node.shown().find(|field| is_new(&field.name) && !field.of.may_be_empty());
+        if let Some(field) = wanted {
+            return Err(lacks(&place.named(&field.name), Kind::ClientLacks { what: "field" }));
+        }
+    }
+    Ok(())
+}
+
+fn check_variants(node: &Enum, client: &Enum, way: Way, place: &Place<'_>) -> Result<(), Incompatible> {
+    for variant in &client.variants {
+        let place = place.named(&variant.name);
+        let of_node = node.variants.iter().find(|other| other.name == variant.name);
+        let of_node = of_node.ok_or_else(|| lacks(&place, Kind::NodeLacks { what: "variant" }))?;
+        check_fields(of_node, variant, way, &place)?;
+    }
+    if way == Way::ToClient {
+        let is_new = |name: &str| client.variants.iter().all(|other| other.name != name);
+        if let Some(variant) = node.variants.iter().find(|variant| is_new(&variant.name)) {
+            return Err(lacks(&place.named(&variant.name), Kind::ClientLacks { what: "variant" }));
+        }
+    }
+    Ok(())
+}
+
+fn lacks(place: &Place<'_>, kind: Kind) -> Incompatible {
+    Incompatible { place: place.to_string(), kind }
+}
+
+fn differs(place: &Place<'_>, node: String, client: String) -> Incompatible {
+    Incompatible { place: place.to_string(), kind: Kind::Differs { node, client } }
+}
+
+fn seen_by(policy: Policy) -> &'static str {
+    match policy {
+        Policy::Everyone => "that everyone sees",
+        Policy::Owner => "that its owner sees",
+        Policy::View => "with a view",
+        Policy::Hidden => "that nobody sees",
+    }
+}
+
+/// A type in a few words.
+fn describe(of: &Type) -> String {
+    match of {
+        Type::Option(inner) => format!("an option of {}", describe(inner)),
+        Type::List(_) => "a list".into(),
+        Type::Array(_, length) => format!("an array of {length}"),
+        Type::Map(..) => "a map".into(),
+        Type::Set(_) => "a set".into(),
+        Type::Quantized(inner) => {
+            let Quantized { of, step, range, angle } = &**inner;
+            let angle = if *angle { " as an angle" } else { "" };
+            let range = range.map_or_else(String::new, |(least, most)| format!(" from {least} to {most}"));
+            format!("{}{angle}{range} in steps of {step}", describe(of))
+        }
+        Type::Struct(of) => format!("the struct {}", of.name),
+        Type::Enum(of) => format!("the enum {}", of.name),
+        plain => plain.word().unwrap_or_default().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{EventSchema, Field, MessageSchema};
+    use super::*;
+
+    fn structure(fields: &[(&'static str, Type)]) -> Type {
+        Type::Struct(fields_of("S", fields))
+    }
+
+    fn fields_of(name: &'static str, fields: &[(&'static str, Type)]) -> Struct {
+        let field = |(name, of): &(&'static str, Type)| Field {
+            name: (*name).into(),
+            policy: Policy::Everyone,
+            of: of.clone(),
+        };
+        Struct { name: name.into(), fields: fields.iter().map(field).collect() }
+    }
+
+    fn variants(names: &[&'static str]) -> Type {
+        let variants = names.iter().map(|name| fields_of(name, &[])).collect();
+        Type::Enum(Enum { name: "E".into(), variants })
+    }
+
+    fn schema(state: Type, options: Type, message: Type, reply: Type) -> RoomSchema {
+        RoomSchema {
+            state: structure(&[("it", state)]),
+            options,
+            messages: vec![MessageSchema { name: "Ask".into(), of: message, reply }],
+            events: vec![],
+        }
+    }
+
+    fn down(node: Type, client: Type) -> Option<String> {
+        let whole = |of| schema(of, Type::Unit, Type::Unit, Type::Unit);
+        check_growth(&whole(node), &whole(client)).err().map(|error| error.to_string())
+    }
+
+    fn up(node: Type, client: Type) -> Option<String> {
+        let whole = |of| schema(Type::Unit, Type::Unit, of, Type::Unit);
+        check_growth(&whole(node), &whole(client)).err().map(|error| error.to_string())
+    }
+
+    fn seats(hp: Type) -> Type {
+        Type::Map(Box::new(Type::Player), Box::new(structure(&[("hp", hp)])))
+    }
+
+    #[test]
+    fn a_field_that_differs_is_named_by_its_place() {
+        assert_eq!(
+            down(seats(Type::I32), seats(Type::U16)).unwrap(),
+            "state.it.*.hp: the node has i32, this client was built with u16: build it anew"
+        );
+        assert_eq!(
+            up(seats(Type::I32), seats(variants(&["A"]))).unwrap(),
+            "messages.Ask.*.hp: the node has i32, this client was built with the enum E: build it anew"
+        );
+    }
+
+    #[test]
+    fn fields_may_be_more_and_in_another_order() {
+        let old = || structure(&[("a", Type::U8), ("b", Type::Text)]);
+        let grown = |of| structure(&[("b", Type::Text), ("new", of), ("a", Type::U8)]);
+        assert_eq!(down(grown(Type::U64), old()), None);
+        assert_eq!(
+            down(old(), grown(Type::U64)).unwrap(),
+            "state.it.new: this client was built with this field, which the node lacks: build it anew"
+        );
+        for empty in [
+            Type::Option(Box::new(Type::U8)),
+            Type::List(Box::new(Type::U8)),
+            Type::Set(Box::new(Type::U8)),
+            Type::Map(Box::new(Type::U8), Box::new(Type::U8)),
+        ] {
+            assert_eq!(up(grown(empty), old()), None);
+        }
+        assert_eq!(
+            up(grown(Type::U64), old()).unwrap(),
+            "messages.Ask.new: the node has this field, which this client was not built with and can't do without: build it anew"
+        );
+        assert!(up(old(), grown(Type::U64)).is_some());
+    }
+
+    #[test]
+    fn variants_may_be_more_only_to_the_node() {
+        let (old, grown) = (|| variants(&["A", "B"]), || variants(&["B", "C", "A"]));
+        assert_eq!(up(grown(), old()), None);
+        assert_eq!(down(variants(&["B", "A"]), old()), None);
+        let error = down(grown(), old()).unwrap();
+        assert!(error.starts_with("state.it.C: the node has this variant"), "{error}");
+        for error in [down(old(), grown()), up(old(), grown())] {
+            let error = error.unwrap();
+            assert!(error.contains(".C: this client was built with this variant"), "{error}");
+        }
+    }
+
+    #[test]
+    fn all_else_is_the_same() {
+        let array = |length| Type::Array(Box::new(Type::U8), length);
+        let error = down(array(3), array(4)).unwrap();
+        assert!(
+            error.contains("the node has an array of 3, this client was built with an array of 4"),
+            "{error}"
+        );
+        let keyed = |key| Type::Set(Box::new(key));
+        let error = down(keyed(Type::U8), keyed(Type::Text)).unwrap();
+        assert!(error.starts_with("state.it (its key): the node has u8"), "{error}");
+        let steps =
+            |step| Type::Quantized(Box::new(Quantized { of: Type::F32, step, range: None, angle: false }));
+        let error = down(steps(0.5), steps(0.25)).unwrap();
+        assert!(
+            error.contains("f32 in steps of 0.5, this client was built with f32 in steps of 0.25"),
+            "{error}"
+        );
+        assert!(down(Type::Option(Box::new(Type::U8)), Type::U8).is_some());
+
+        let policy = |policy| {
+            let field = Field { name: "hand".into(), policy, of: Type::U8 };
+            Type::Struct(Struct { name: "S".into(), fields: vec![field] })
+        };
+        let error = down(policy(Policy::Owner), policy(Policy::Everyone)).unwrap();
+        assert!(error.starts_with("state.it.hand: the node has a field that its owner sees"), "{error}");
+        // What nobody sees is as if it were not there.
+        assert_eq!(down(policy(Policy::Owner), policy(Policy::Hidden)), None);
+        assert!(down(policy(Policy::Hidden), policy(Policy::Owner)).is_some());
+    }
+
+    #[test]
+    fn messages_events_replies_and_options_are_looked_at() {
+        let node = || schema(Type::U8, structure(&[("a", Type::U8)]), Type::Unit, seats(Type::U8));
+        let check = |change: fn(&mut RoomSchema)| {
+            let mut client = node();
+            change(&mut client);
+            check_growth(&node(), &client).err().map(|error| error.place().to_owned())
+        };
+        assert_eq!(check(|_| {}), None);
+        assert_eq!(check(|client| client.options = Type::Unit), None);
+        assert_eq!(check(|client| client.options = Type::U8).as_deref(), Some("options"));
+        assert_eq!(check(|client| client.messages.clear()), None);
+        assert_eq!(check(|client| client.messages[0].name = "Tell".into()).as_deref(), Some("messages.Tell"));
+        assert_eq!(
+            check(|client| client.messages[0].reply = seats(Type::U16)).as_deref(),
+            Some("messages.Ask (its reply).*.hp")
+        );
+        let event = |client: &mut RoomSchema| {
+            client.events.push(EventSchema { name: "Done".into(), of: Type::Unit });
+        };
+        assert_eq!(check(event).as_deref(), Some("events.Done"));
+    }
+}
