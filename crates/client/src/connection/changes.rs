@@ -274,7 +274,7 @@ impl Watcher {
 
     pub(super) fn end(&self, error: &Error) {
         for listener in &self.listeners {
-            listener.queue.tell(|state| drop(state.ended.get_or_insert_with(|| error.clone())));
+            listener.queue.tell(|state| state.ended = Some(error.clone()));
         }
     }
 }

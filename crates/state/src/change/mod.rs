@@ -16,8 +16,8 @@ pub(crate) use watch::Watch;
 
 /// One place of a copy that came, went, or is another than before.
 ///
-/// Values are as in the state's JSON. Changes come in an order: the index of an element is that in the list as the changes
-/// before left it.
+/// Values are as in the state's JSON. Changes come in an order in which they can be repeated on an older copy: the index of an element is that in the
+/// list as the changes before left it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Where it happened.
@@ -39,10 +39,9 @@ pub enum ChangeKind {
     Left,
     /// The value is another one. Of what has places inside, those are told of that changed.
     Changed,
-    /// The element of a list that stands there now stood elsewhere. Where several move at once, they are told of one after the other, and each
-    /// index is from before the first of them.
+    /// An element of a list was taken out at another index, and put back in at this one.
     Moved {
-        /// The index at which it stood.
+        /// The index at which it was taken out.
         from: usize,
     },
 }
