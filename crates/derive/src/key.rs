@@ -94,6 +94,9 @@ fn as_inner(rt: &TokenStream, ident: &Ident, inner: &Type) -> TokenStream {
             fn same_shared(&self, shadow: &Self::Shadow, tracking: #rt::Tracking) -> bool {
                 #of::same_shared(&self.0, shadow, tracking)
             }
+            fn look(&self) -> u64 {
+                #of::look(&self.0)
+            }
             fn stamps(shadow: &Self::Shadow) -> #rt::Stamps {
                 #of::stamps(shadow)
             }
