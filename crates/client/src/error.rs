@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use playfield_state::ShapeError;
 use playfield_websocket::handshake::HandshakeError;
+use playfield_wire::schema::{Incompatible, SchemaError};
 use playfield_wire::{DecodeError, ErrorCode};
 
 use crate::core::{ClientError, CommandError, Failure};
@@ -17,32 +19,18 @@ pub struct Error {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Refused {
-        code: ErrorCode,
-        text: String,
-    },
-    Left {
-        code: ErrorCode,
-        text: String,
-    },
+    Refused { code: ErrorCode, text: String },
+    Left { code: ErrorCode, text: String },
     Closed(Ending),
-    Unreachable {
-        address: String,
-        source: Arc<io::Error>,
-    },
+    Unreachable { address: String, source: Arc<io::Error> },
     Handshake(HandshakeError),
-    Payload {
-        what: &'static str,
-        source: DecodeError,
-    },
+    Payload { what: &'static str, source: DecodeError },
+    Incompatible(Incompatible),
+    Schema(SchemaError),
+    Shape(ShapeError),
     Command(CommandError),
-    Missed {
-        events: u64,
-    },
-    /// 0: nobody knows how many.
-    MissedChanges {
-        changes: u64,
-    },
+    Missed { events: u64 },
+    MissedChanges { changes: u64 },
     Usage(String),
 }
 
@@ -80,6 +68,18 @@ impl Error {
         Self { kind: Kind::Payload { what, source } }
     }
 
+    pub(crate) fn incompatible(error: Incompatible) -> Self {
+        Self { kind: Kind::Incompatible(error) }
+    }
+
+    pub(crate) fn schema(error: SchemaError) -> Self {
+        Self { kind: Kind::Schema(error) }
+    }
+
+    pub(crate) fn shape(error: ShapeError) -> Self {
+        Self { kind: Kind::Shape(error) }
+    }
+
     pub(crate) fn missed(events: u64) -> Self {
         Self { kind: Kind::Missed { events } }
     }
@@ -110,6 +110,12 @@ impl Error {
         matches!(self.kind, Kind::Closed(_) | Kind::Command(CommandError::Closed))
     }
 
+    /// Whether the node's rooms of this type are of a build that this client's does not fit. The text names the first place in which they differ.
+    #[must_use]
+    pub fn is_incompatible(&self) -> bool {
+        matches!(self.kind, Kind::Incompatible(_))
+    }
+
     /// Whether events or changes were missed because they were not taken out in time, or changes because a copy had to be mended.
     #[must_use]
     pub fn is_missed(&self) -> bool {
@@ -123,6 +129,7 @@ impl Error {
             Kind::Refused { code, .. }
             | Kind::Left { code, .. }
             | Kind::Closed(Ending::Goodbye { code, .. }) => Some(*code),
+            Kind::Incompatible(_) => Some(ErrorCode::SchemaMismatch),
             Kind::Command(CommandError::TooLarge { .. }) => Some(ErrorCode::TooLarge),
             Kind::Command(CommandError::Busy { .. }) => Some(ErrorCode::Busy),
             Kind::Command(CommandError::NotJoined { .. }) => Some(ErrorCode::NotJoined),
@@ -162,6 +169,9 @@ impl fmt::Display for Error {
                     "{what} is not of the type it is read as; was this client built with the same room?"
                 )
             }
+            Kind::Incompatible(error) => error.fmt(f),
+            Kind::Shape(_) => f.write_str("the node's schema of the room is none that a room has"),
+            Kind::Schema(_) => f.write_str("the node's schema of the room can't be read"),
             Kind::Command(error) => error.fmt(f),
             Kind::Missed { events } => {
                 write!(f, "{events} events came faster than they were taken out, and were dropped")
@@ -189,6 +199,8 @@ impl std::error::Error for Error {
             Kind::Closed(Ending::Broken(error)) => error.source(),
             Kind::Handshake(source) => Some(source),
             Kind::Payload { source, .. } => Some(source),
+            Kind::Schema(source) => Some(source),
+            Kind::Shape(source) => Some(source),
             _ => None,
         }
     }

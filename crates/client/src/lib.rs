@@ -47,7 +47,7 @@ mod typed;
 #[cfg(feature = "tokio")]
 pub use connection::{Changes, Connect, Connection, Kind, Room, RoomEvent, StateRef, Subscription, connect};
 #[cfg(feature = "tokio")]
-pub use dynamic::Dynamic;
+pub use dynamic::{Dynamic, DynamicCopy};
 #[cfg(feature = "tokio")]
 pub use error::Error;
 pub use mirror::{ChangeMirror, Mirror};

@@ -1,7 +1,8 @@
 //! A client's copy of a room's state, whatever its type.
 
-use playfield_state::{Change, DynamicMirror, JsonMirror, PlayerId, State};
+use playfield_state::{Change, DynamicMirror, JsonMirror, PlayerId, ShapeError, State};
 use playfield_wire::DecodeError;
+use playfield_wire::schema::RoomSchema;
 
 /// A copy of a room's state, kept in step by the bodies of snapshots and patches.
 ///
@@ -30,6 +31,24 @@ pub trait Mirror {
     /// A body that isn't one of this state's, or doesn't fit this copy. The copy may then be half changed: only a
     /// snapshot mends it.
     fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError>;
+
+    /// Takes the schema by which bodies in `packed` are to be read, and whose copy it is. A copy that knows its type needs none.
+    ///
+    /// # Errors
+    /// A schema that no room has.
+    fn learn(&mut self, schema: &RoomSchema, player: PlayerId) -> Result<(), ShapeError> {
+        let _ = (schema, player);
+        Ok(())
+    }
+
+    /// An event in `packed` as its name and its JSON, if that is how events of such rooms are told.
+    ///
+    /// # Errors
+    /// An event that is not what the schema says.
+    fn event_in_json(&self, number: u32, payload: &[u8]) -> Option<Result<(String, Vec<u8>), DecodeError>> {
+        let _ = (number, payload);
+        None
+    }
 
     /// Another copy, without anything in it yet, of the same state and for this player, which tells what changes in it. `None` if there is no such.
     fn watcher(&self, player: PlayerId) -> Option<Box<dyn ChangeMirror>> {

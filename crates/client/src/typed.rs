@@ -4,18 +4,20 @@ use playfield_room::{Accepts, Emits, Message, Room as RoomType, schema};
 use playfield_state::Data;
 use playfield_wire::Format;
 use playfield_wire::message::MessageRef;
-use playfield_wire::schema::fingerprint;
+use playfield_wire::schema::{Type, fingerprint};
 
 use crate::Error;
-use crate::connection::{Connection, Door, Room, RoomEvent};
+use crate::connection::{Build, Connect, Connection, Door, Room, RoomEvent};
 
-/// Typed rooms. `R` is the type of room that the node was built with: of another, the node's fingerprint differs, and it is not
-/// entered. The connection has to be of the format `packed`.
+/// Typed rooms. `R` is the type of room that the node was built with, or an older one from which the node's has
+/// [grown](playfield_wire::schema::check_growth): then the client asks the node for its schema and turns all that comes and goes from one into the other. A
+/// room of any other build is not entered. The connection has to be of the format `packed`.
 impl Connection {
     /// Enters a room that exists.
     ///
     /// # Errors
-    /// If the node or the room refuses, the node's rooms of this type are of another build (`schema_mismatch`), or the connection is over.
+    /// If the node or the room refuses, the node's rooms of this type are of a build that does not [fit](Error::is_incompatible), or the
+    /// connection is over.
     ///
     /// # Cancel safety
     /// The room is left again, should it be entered.
@@ -24,6 +26,9 @@ impl Connection {
     }
 
     /// Creates a room and enters it. A private one is neither listed nor entered by [`join_or_create`](Self::join_or_create).
+    ///
+    /// The first time that a connection creates a room with options of its own, of a room type of which it knows no fingerprint yet, it asks
+    /// the node for the schema: so that options reach a node of another build in its form.
     ///
     /// # Errors
     /// As [`join`](Self::join).
@@ -36,7 +41,7 @@ impl Connection {
         private: bool,
         options: &R::Options,
     ) -> Result<Room<R>, Error> {
-        let options = self.written(options);
+        let options = self.options::<R>(options);
         self.enter_typed(Door::Create { room_type: room_type.to_owned(), private, options }).await
     }
 
@@ -52,23 +57,35 @@ impl Connection {
         room_type: &str,
         options: &R::Options,
     ) -> Result<Room<R>, Error> {
-        let options = self.written(options);
+        let options = self.options::<R>(options);
         self.enter_typed(Door::JoinOrCreate { room_type: room_type.to_owned(), options }).await
     }
 
     async fn enter_typed<R: RoomType + Default + Sync>(&self, door: Door) -> Result<Room<R>, Error> {
         match self.format() {
-            Format::Packed => self.enter(door, Some(fingerprint(&schema::<R>()))).await,
+            Format::Packed => self.enter(door, Some(Build::new(schema::<R>()))).await,
             Format::Json => Err(Error::usage(
                 "a typed room needs a connection of the format packed; in json there are dynamic rooms",
             )),
         }
     }
 
-    fn written(&self, options: &impl Data) -> Vec<u8> {
+    /// Options that say nothing are the default, of whatever form the node's are.
+    fn options<R: RoomType>(&self, options: &R::Options) -> Vec<u8> {
         let mut out = Vec::new();
-        options.write(self.format(), &mut out);
+        if <R::Options as Data>::schema() != Type::Unit {
+            options.write(self.format(), &mut out);
+        }
         out
+    }
+}
+
+impl Connect {
+    /// Names in the hello what this client was built with, of rooms of type `R` under a name. If the node has grown since, it tells its
+    /// schema at once, and nothing has to wait for it later.
+    pub fn built_with<R: RoomType>(mut self, room_type: &str) -> Self {
+        self.schemas.push((room_type.to_owned(), fingerprint(&schema::<R>())));
+        self
     }
 }
 
@@ -84,8 +101,14 @@ impl<R: RoomType + Default + Sync> Room<R> {
     where
         R: Accepts<M>,
     {
-        let payload = self.written(&message);
-        let reply = self.request_raw(<R as Accepts<M>>::INDEX, M::NAME.into(), payload).await?;
+        let (index, payload) = self.written(<R as Accepts<M>>::INDEX, &message)?;
+        let mut reply = self.request_raw(index, M::NAME.into(), payload).await?;
+        if let Some(transcoder) = self.transcoder() {
+            let of_node = std::mem::take(&mut reply);
+            transcoder
+                .reply(<R as Accepts<M>>::INDEX, &of_node, &mut reply)
+                .map_err(|error| Error::payload("the reply", error))?;
+        }
         M::Reply::read(self.format(), &reply).map_err(|error| Error::payload("the reply", error))
     }
 
@@ -100,14 +123,19 @@ impl<R: RoomType + Default + Sync> Room<R> {
     where
         R: Accepts<M>,
     {
-        let payload = self.written(&message);
-        self.send_raw(<R as Accepts<M>>::INDEX, M::NAME.into(), payload).await
+        let (index, payload) = self.written(<R as Accepts<M>>::INDEX, &message)?;
+        self.send_raw(index, M::NAME.into(), payload).await
     }
 
-    fn written(&self, message: &impl Data) -> Vec<u8> {
-        let mut out = Vec::new();
-        message.write(self.format(), &mut out);
-        out
+    /// A message in the node's form, and the number that it has there.
+    fn written(&self, index: u32, message: &impl Data) -> Result<(u32, Vec<u8>), Error> {
+        let mut payload = Vec::new();
+        message.write(self.format(), &mut payload);
+        let Some(transcoder) = self.transcoder() else { return Ok((index, payload)) };
+        let mut of_node = Vec::new();
+        let index = transcoder.message(index, &payload, &mut of_node);
+        let index = index.map_err(|error| Error::payload("the message", error))?;
+        Ok((index, of_node))
     }
 }
 

@@ -11,7 +11,7 @@ use playfield_client::{Connection, Error, ErrorCode, Format, Room as RoomHandle}
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, room, schema};
 use playfield_state::{Data, Map, State, Tracker, Tracking};
 use playfield_wire::message::MessageRef;
-use playfield_wire::schema::fingerprint;
+use playfield_wire::schema::{Type, fingerprint};
 use playfield_wire::server::ServerMessage;
 
 use server::Server;
@@ -71,8 +71,16 @@ fn other(said: &str) -> Said {
     Said::Other(said.to_owned())
 }
 
-fn joined_as(fingerprint: u64) -> ServerMessage<'static> {
-    match joined(1, 1, 3) {
+/// The first room with options that is created asks for the schema, so that they are understood.
+async fn tell_schema(server: &mut Server) {
+    assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
+    let text = schema::<Table>().to_json();
+    let room_type = "table".into();
+    server.say(&ServerMessage::Schema { request: Some(1), room_type, schema: text.as_bytes() }).await;
+}
+
+fn joined_as(request: u32, fingerprint: u64) -> ServerMessage<'static> {
+    match joined(request, 1, 3) {
         ServerMessage::Joined { request, room, id, room_type, player, epoch, tick_hz, sync_hz, .. } => {
             ServerMessage::Joined {
                 request,
@@ -96,9 +104,10 @@ async fn enter(
     tracker: &mut Tracker<Table>,
 ) -> RoomHandle<Table> {
     let node = async {
-        let expected = r#"JoinOrCreate { request: 1, room_type: "table", options: [4] }"#;
+        tell_schema(server).await;
+        let expected = r#"JoinOrCreate { request: 2, room_type: "table", options: [4] }"#;
         assert_eq!(server.hear().await, other(expected));
-        server.say(&joined_as(fingerprint(&schema::<Table>()))).await;
+        server.say(&joined_as(2, fingerprint(&schema::<Table>()))).await;
         let mut body = Vec::new();
         tracker.snapshot(PlayerId(4), Format::Packed, &mut body);
         server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &body }).await;
@@ -116,7 +125,7 @@ async fn states_replies_and_events_have_their_types() {
     assert_eq!(table.state().round, 1);
 
     let node = async {
-        let expected = "Request { room: 1, request: 2, message: Index(1), payload: [3] }";
+        let expected = "Request { room: 1, request: 3, message: Index(1), payload: [3] }";
         assert_eq!(server.hear().await, other(expected));
         state.seats.insert(PlayerId(4), "Ann".to_owned());
         tracker.sync(&mut state);
@@ -125,7 +134,7 @@ async fn states_replies_and_events_have_their_types() {
         server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &body }).await;
         let message = MessageRef::Index(1);
         server.say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] }).await;
-        server.say(&ServerMessage::Reply { request: 2, payload: &[17] }).await;
+        server.say(&ServerMessage::Reply { request: 3, payload: &[17] }).await;
     };
     let (card, ()) = tokio::join!(table.request(Draw { from: 3 }), node);
     assert_eq!(card.unwrap(), 17);
@@ -184,7 +193,7 @@ async fn a_reply_of_another_type_is_an_error() {
     let table = enter(&connection, &mut server, &mut tracker).await;
     let node = async {
         server.hear().await;
-        server.say(&ServerMessage::Reply { request: 2, payload: b"\x01\x02" }).await;
+        server.say(&ServerMessage::Reply { request: 3, payload: b"\x01\x02" }).await;
     };
     let (card, ()) = tokio::join!(table.request(Draw { from: 3 }), node);
     let error = card.unwrap_err();
@@ -195,15 +204,54 @@ async fn a_reply_of_another_type_is_an_error() {
 #[tokio::test]
 async fn a_room_of_another_build_is_not_entered() {
     let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let mut other_build = schema::<Table>();
+    let Type::Struct(state) = &mut other_build.state else { unreachable!("the state is a struct") };
+    state.fields[0].of = Type::I64;
     let node = async {
         server.hear().await;
-        server.say(&joined_as(1)).await;
+        server.say(&joined_as(1, fingerprint(&other_build))).await;
         server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: b"?" }).await;
         server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: b"?" }).await;
-        assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
+        assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
+        let text = other_build.to_json();
+        let room_type = "table".into();
+        server.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() }).await;
+        assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
-    assert_eq!(table.unwrap_err().code(), Some(ErrorCode::SchemaMismatch));
+    let error = table.unwrap_err();
+    assert!(error.is_incompatible());
+    assert_eq!(error.code(), Some(ErrorCode::SchemaMismatch));
+    let text = "state.round: the node has i64, this client was built with u32: build it anew";
+    assert_eq!(error.to_string(), text);
+    // Now that it is known, nothing is created.
+    let error = connection.create::<Table>("table", true, &Setup::default()).await.unwrap_err();
+    assert_eq!(error.to_string(), text);
+}
+
+/// Whatever the node answers, nobody waits in vain.
+#[tokio::test]
+async fn a_node_that_tells_no_schema_is_not_waited_for() {
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let node = async {
+        server.hear().await;
+        server.say(&joined_as(1, 1)).await;
+        server.hear().await;
+        let (room, code, text) = (None, ErrorCode::Limit, "too many".into());
+        server.say(&ServerMessage::Error { request: Some(2), room, code, text }).await;
+        assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
+    };
+    let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
+    assert_eq!(table.unwrap_err().code(), Some(ErrorCode::Limit));
+
+    let setup = Setup::default();
+    let node = async {
+        assert_eq!(server.hear().await, other(r#"Schema { request: 4, room_type: "table" }"#));
+        server.say(&ServerMessage::Schema { request: Some(4), room_type: "x".into(), schema: b"{}" }).await;
+    };
+    let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);
+    let error = table.unwrap_err();
+    assert_eq!(error.to_string(), "the node's schema of the room can't be read");
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ mod viewed;
 pub use bytes::Bytes;
 pub use change::{Change, ChangeKind, Path, PathStep, Pattern, PatternError};
 pub use data::Data;
-pub use dynamic::{DynamicMirror, ShapeError};
+pub use dynamic::{DynamicMirror, JsonExchange, ShapeError};
 pub use json_mirror::JsonMirror;
 pub use key::Key;
 pub use lens::{Part, Tracking};

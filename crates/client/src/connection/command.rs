@@ -5,10 +5,12 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use playfield_state::Transcoder;
 use playfield_wire::Format;
 use playfield_wire::server::RoomInfo;
 use tokio::sync::{mpsc, oneshot};
 
+use super::schemas::Build;
 use super::shared::Sink;
 use crate::Error;
 use crate::core::Joined;
@@ -18,7 +20,7 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 
 /// Something to do for a handle.
 pub(super) enum Command {
-    Enter { door: Door, fingerprint: Option<u64>, sink: Arc<dyn Sink>, answer: Answer<Entered> },
+    Enter(Enter),
     Leave { room: u32, answer: Answer<()> },
     List { query: Query, answer: Answer<Vec<RoomInfo<'static>>> },
     Request { room: u32, index: u32, name: Cow<'static, str>, payload: Vec<u8>, answer: Answer<Vec<u8>> },
@@ -27,12 +29,33 @@ pub(super) enum Command {
     Close,
 }
 
+/// A wish to enter a room.
+pub(super) struct Enter {
+    pub(super) door: Door,
+    /// What this client was built with, unless the room is of no type.
+    pub(super) build: Option<Build>,
+    pub(super) sink: Arc<dyn Sink>,
+    pub(super) answer: Answer<Entered>,
+}
+
 /// How a room is entered.
 #[derive(Debug)]
 pub(crate) enum Door {
     Join { id: String },
     Create { room_type: String, private: bool, options: Vec<u8> },
     JoinOrCreate { room_type: String, options: Vec<u8> },
+}
+
+impl Door {
+    /// The room type, if that is said, and the options.
+    pub(super) fn of_type(&mut self) -> Option<(&str, &mut Vec<u8>)> {
+        match self {
+            Self::Join { .. } => None,
+            Self::Create { room_type, options, .. } | Self::JoinOrCreate { room_type, options } => {
+                Some((room_type, options))
+            }
+        }
+    }
 }
 
 /// Which rooms to list.
@@ -48,6 +71,8 @@ pub(super) struct Query {
 pub(super) struct Entered {
     pub(super) joined: Joined<'static>,
     pub(super) seat: Seat,
+    /// What turns the node's schema into this client's, if they differ.
+    pub(super) transcoder: Option<Arc<Transcoder>>,
 }
 
 /// What must not wait for a place in the queue of commands. There is at most one of each kind per room.

@@ -38,6 +38,7 @@ pub fn connect(url: &str) -> Connect {
         message_bytes_max: 16 << 20,
         commands_max: 1024,
         events_max: 1024,
+        schemas: Vec::new(),
         timeout: Duration::from_secs(10),
     }
 }
@@ -56,6 +57,8 @@ pub struct Connect {
     message_bytes_max: usize,
     commands_max: usize,
     events_max: usize,
+    /// Room types, and the fingerprints of what this client was built with.
+    pub(crate) schemas: Vec<(String, u64)>,
     timeout: Duration,
 }
 
@@ -110,6 +113,7 @@ impl Connect {
             name: self.name,
             token: self.token,
             message_bytes_max: self.message_bytes_max,
+            schemas: self.schemas.clone(),
             ..ClientConfig::new(self.format, transport)
         };
         let client = Client::new(config)?;
@@ -124,9 +128,10 @@ impl Connect {
         let (signals, heeded) = mpsc::unbounded_channel();
         let (welcomed, welcome) = oneshot::channel();
         let ending = Arc::new(OnceLock::new());
+        let named = self.schemas.into_iter().map(|(room_type, _)| room_type);
         let task = Task {
             client,
-            dispatch: Dispatch::new(welcomed, signals, Arc::clone(&ending)),
+            dispatch: Dispatch::new(welcomed, signals, Arc::clone(&ending), named),
             commands: taken,
             signals: heeded,
             started: Instant::now(),

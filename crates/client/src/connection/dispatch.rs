@@ -9,7 +9,9 @@ use playfield_wire::server::RoomInfo;
 use playfield_wire::{DecodeError, ErrorCode};
 use tokio::sync::mpsc;
 
-use super::command::{Answer, Entered, Seat, Signal};
+use super::command::{Answer, Enter, Entered, Seat, Signal};
+use super::inside::{Inside, Release};
+use super::schemas::{Build, Fit, Schemas};
 use super::shared::Sink;
 use crate::Error;
 use crate::core::{
@@ -26,6 +28,11 @@ pub(super) struct Dispatch {
     pub(super) rooms: NumberMap<Inside>,
     /// Rooms to leave, for whom there is no handle any more.
     pub(super) forsaken: Vec<u32>,
+    pub(super) schemas: Schemas,
+    /// Wishes that wait for the schema of a room type.
+    pub(super) unready: Vec<(String, Enter)>,
+    /// Wishes that waited, and can be followed now.
+    pub(super) ready: Vec<Enter>,
     pub(super) socket_error: Option<io::Error>,
     signals: mpsc::UnboundedSender<Signal>,
     ending: Arc<OnceLock<Ending>>,
@@ -35,17 +42,16 @@ pub(super) struct Dispatch {
 
 /// Who waits for the answer to a request.
 pub(super) enum Waiting {
-    Enter { fingerprint: Option<u64>, sink: Arc<dyn Sink>, answer: Answer<Entered> },
+    Enter {
+        build: Option<Build>,
+        sink: Arc<dyn Sink>,
+        answer: Answer<Entered>,
+    },
+    /// Those who wait for the schema of this room type.
+    Schema(String),
     Leave(Answer<()>),
     List(Answer<Vec<RoomInfo<'static>>>),
     Reply(Answer<Vec<u8>>),
-}
-
-/// A room that this session is in.
-pub(super) struct Inside {
-    pub(super) sink: Arc<dyn Sink>,
-    /// Who waits for the first snapshot.
-    entering: Option<(Joined<'static>, Answer<Entered>)>,
 }
 
 impl Dispatch {
@@ -53,6 +59,7 @@ impl Dispatch {
         welcomed: Answer<()>,
         signals: mpsc::UnboundedSender<Signal>,
         ending: Arc<OnceLock<Ending>>,
+        named: impl IntoIterator<Item = String>,
     ) -> Self {
         Self {
             welcomed: Some(welcomed),
@@ -60,10 +67,89 @@ impl Dispatch {
             pings: HashMap::new(),
             rooms: NumberMap::default(),
             forsaken: Vec::new(),
+            schemas: Schemas::new(named),
+            unready: Vec::new(),
+            ready: Vec::new(),
             socket_error: None,
             signals,
             ending,
             parting: None,
+        }
+    }
+
+    /// The node does not tell the schema of a room type: whoever waits for it can't enter.
+    pub(super) fn no_schema(&mut self, room_type: &str, error: &Error) {
+        self.schemas.refused(room_type);
+        for (_, wish) in self.unready.extract_if(.., |(waits_for, _)| waits_for == room_type) {
+            let _ = wish.answer.send(Err(error.clone()));
+        }
+        for room in self.holding(room_type) {
+            self.refuse(room, error.clone());
+        }
+    }
+
+    /// The schema of a room type is known: what waited for it goes on.
+    fn schema_known(&mut self, room_type: &str) {
+        let ready = self.unready.extract_if(.., |(waits_for, _)| waits_for == room_type);
+        self.ready.extend(ready.map(|(_, wish)| wish));
+        for room in self.holding(room_type) {
+            let Some(inside) = self.rooms.get_mut(&room) else { continue };
+            let (Some(held), Some((joined, _))) = (&inside.held, &inside.entering) else { continue };
+            let transcoder = match self.schemas.fit(room_type, &held.build, Some(joined.fingerprint)) {
+                Fit::Grown(transcoder) => Some(transcoder),
+                Fit::Learnt(schema) => match inside.learn(&schema) {
+                    Ok(()) => None,
+                    Err(error) => {
+                        self.refuse(room, error);
+                        continue;
+                    }
+                },
+                Fit::Not(error) => {
+                    self.refuse(room, error);
+                    continue;
+                }
+                // A room of the same schema holds nothing, and an answer that tells nothing is an error.
+                Fit::Same | Fit::Unknown => continue,
+            };
+            let release = inside.release(transcoder);
+            self.entered(room);
+            match release {
+                Release::Done => {}
+                Release::Resync => drop(self.signals.send(Signal::Resync { room })),
+                Release::Unreadable(error) => self.refuse(room, Error::payload("the room's state", error)),
+            }
+        }
+    }
+
+    /// The rooms of a type that wait for its schema.
+    fn holding(&self, room_type: &str) -> Vec<u32> {
+        let waits = |inside: &Inside| {
+            inside.held.is_some()
+                && inside.entering.as_ref().is_some_and(|(joined, _)| joined.room_type == room_type)
+        };
+        self.rooms.iter().filter(|(_, inside)| waits(inside)).map(|(room, _)| *room).collect()
+    }
+
+    /// A room that this client can't be in.
+    fn refuse(&mut self, room: u32, error: Error) {
+        if let Some(Inside { sink, entering, .. }) = self.rooms.remove(&room) {
+            sink.end(error.clone());
+            if let Some((_, answer)) = entering {
+                let _ = answer.send(Err(error));
+            }
+            self.forsaken.push(room);
+        }
+    }
+
+    /// Answers who waits for a room, now that the copy is there.
+    fn entered(&mut self, room: u32) {
+        let Some(inside) = self.rooms.get_mut(&room) else { return };
+        if inside.has_snapshot()
+            && let Some((joined, answer)) = inside.entering.take()
+        {
+            let seat = Seat { room, signals: self.signals.clone() };
+            let transcoder = inside.transcoder.clone();
+            let _ = answer.send(Ok(Entered { joined, seat, transcoder }));
         }
     }
 }
@@ -77,19 +163,43 @@ impl Handler for Dispatch {
     }
 
     fn joined(&mut self, request: u32, joined: &Joined<'_>) {
-        let Some(Waiting::Enter { fingerprint, sink, answer }) = self.waiting.remove(&request) else {
+        let Some(Waiting::Enter { build, sink, answer }) = self.waiting.remove(&request) else {
             return;
         };
-        if fingerprint.is_none_or(|fingerprint| fingerprint == joined.fingerprint) {
-            let entering = Some((joined.to_static(), answer));
-            self.rooms.insert(joined.room, Inside { sink, entering });
-        } else {
-            let text = format!(
-                "the node's rooms of type {:?} are of another build than this client's",
-                joined.room_type
-            );
-            let _ = answer.send(Err(Error::refused(ErrorCode::SchemaMismatch, text)));
-            self.forsaken.push(joined.room);
+        self.schemas.met(&joined.room_type, joined.fingerprint);
+        let mut inside = Inside::new(sink, joined.to_static(), answer);
+        if let Some(build) = build {
+            match self.schemas.fit(&joined.room_type, &build, Some(joined.fingerprint)) {
+                Fit::Same => {}
+                Fit::Grown(transcoder) => inside.transcoder = Some(transcoder),
+                Fit::Learnt(schema) => {
+                    if let Err(error) = inside.learn(&schema) {
+                        self.rooms.insert(joined.room, inside);
+                        return self.refuse(joined.room, error);
+                    }
+                }
+                Fit::Unknown => {
+                    inside.hold(build);
+                    self.schemas.ask(&joined.room_type);
+                }
+                Fit::Not(error) => {
+                    self.rooms.insert(joined.room, inside);
+                    return self.refuse(joined.room, error);
+                }
+            }
+        }
+        self.rooms.insert(joined.room, inside);
+    }
+
+    fn schema(&mut self, request: Option<u32>, room_type: &str, schema: &[u8]) {
+        // What was asked for counts, whatever the answer calls it.
+        let asked = request.and_then(|request| self.waiting.remove(&request));
+        let (room_type, is_answer) = match &asked {
+            Some(Waiting::Schema(asked)) => (&**asked, true),
+            _ => (room_type, false),
+        };
+        if self.schemas.told(room_type, is_answer, schema) {
+            self.schema_known(room_type);
         }
     }
 
@@ -100,7 +210,7 @@ impl Handler for Dispatch {
     }
 
     fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {
-        if let Some(Inside { sink, entering }) = self.rooms.remove(&room) {
+        if let Some(Inside { sink, entering, .. }) = self.rooms.remove(&room) {
             sink.end(Error::left(code, text));
             if let Some((_, answer)) = entering {
                 let _ = answer.send(Err(Error::left(code, text)));
@@ -128,32 +238,30 @@ impl Handler for Dispatch {
             Some(Waiting::Leave(answer)) => drop(answer.send(Err(error))),
             Some(Waiting::List(answer)) => drop(answer.send(Err(error))),
             Some(Waiting::Reply(answer)) => drop(answer.send(Err(error))),
+            Some(Waiting::Schema(room_type)) => self.no_schema(&room_type, &error),
             None => {}
         }
     }
 
     fn event(&mut self, event: &RoomEvent<'_>) {
-        if let Some(inside) = self.rooms.get(&event.room) {
-            inside.sink.event(event);
+        if let Some(inside) = self.rooms.get_mut(&event.room) {
+            inside.event(event);
         }
     }
 
     fn snapshot(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
         let Some(inside) = self.rooms.get_mut(&room) else { return Ok(()) };
-        inside.sink.snapshot(version, body)?;
-        if let Some((joined, answer)) = inside.entering.take() {
-            let seat = Seat { room, signals: self.signals.clone() };
-            let _ = answer.send(Ok(Entered { joined, seat }));
-        }
+        inside.snapshot(version, body)?;
+        self.entered(room);
         Ok(())
     }
 
     fn patch(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
-        self.rooms.get(&room).map_or(Ok(()), |inside| inside.sink.patch(version, body))
+        self.rooms.get_mut(&room).map_or(Ok(()), |inside| inside.patch(version, body))
     }
 
     fn check(&mut self, room: u32, digest: u64) -> bool {
-        self.rooms.get(&room).is_none_or(|inside| inside.sink.check(digest))
+        self.rooms.get(&room).is_none_or(|inside| inside.check(digest))
     }
 
     fn out_of_step(&mut self, room: u32, why: &OutOfStep) {
@@ -211,6 +319,8 @@ impl Handler for Dispatch {
         }
         // Whoever waits learns from the ending why there is no answer.
         self.rooms.clear();
+        self.unready.clear();
+        self.ready.clear();
         self.waiting.clear();
         self.pings.clear();
     }

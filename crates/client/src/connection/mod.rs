@@ -5,7 +5,9 @@ mod command;
 mod connect;
 mod copy;
 mod dispatch;
+mod inside;
 mod room;
+mod schemas;
 mod shared;
 mod task;
 
@@ -21,8 +23,9 @@ pub use room::{Kind, Room, RoomEvent, StateRef};
 
 use crate::Error;
 pub(crate) use command::Door;
+pub(crate) use schemas::Build;
 
-use command::{Command, Line, Query};
+use command::{Command, Enter, Line, Query};
 use shared::Shared;
 
 /// A connection to a node. Made by [`connect`].
@@ -77,15 +80,11 @@ impl Connection {
         self.line.until_closed().await;
     }
 
-    /// Enters a room, and waits for its first snapshot. With a fingerprint, only if the room has the same.
-    pub(crate) async fn enter<R: Kind>(
-        &self,
-        door: Door,
-        fingerprint: Option<u64>,
-    ) -> Result<Room<R>, Error> {
+    /// Enters a room, and waits for its first snapshot. With a build, only if the node's schema has grown from it.
+    pub(crate) async fn enter<R: Kind>(&self, door: Door, build: Option<Build>) -> Result<Room<R>, Error> {
         let shared = Arc::new(Shared::new(R::Mirror::default(), self.events_max));
         let sink = Arc::clone(&shared);
-        let entered = self.line.ask(|answer| Command::Enter { door, fingerprint, sink, answer }).await?;
+        let entered = self.line.ask(|answer| Command::Enter(Enter { door, build, sink, answer })).await?;
         Ok(Room::new(self.line.clone(), shared, entered))
     }
 }

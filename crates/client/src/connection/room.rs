@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use playfield_state::{Change, Pattern, PlayerId, State};
+use playfield_state::{Change, Pattern, PlayerId, State, Transcoder};
 use playfield_wire::Format;
 use playfield_wire::message::MessageRef;
 
@@ -200,6 +200,16 @@ impl<R: Kind> Room<R> {
         }
         let room = self.entered.joined.room;
         self.line.tell(Command::Send { room, index, name, payload }).await
+    }
+
+    /// What turns the node's schema into this client's, if they differ.
+    pub(crate) fn transcoder(&self) -> Option<&Transcoder> {
+        self.entered.transcoder.as_deref()
+    }
+
+    /// The copy of the state, for what it knows beside that.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&R::Mirror) -> T) -> T {
+        self.shared.with_copy(|copy| look(&copy.look()))
     }
 
     pub(crate) fn format(&self) -> Format {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use playfield_state::{Pattern, PlayerId};
 use playfield_wire::DecodeError;
 use playfield_wire::message::MessageRef;
+use playfield_wire::schema::RoomSchema;
 use tokio::sync::Notify;
 
 use super::changes::{Changes, Listened, Watcher};
@@ -22,6 +23,8 @@ pub(super) trait Sink: Send + Sync {
     fn event(&self, event: &RoomEvent<'_>);
     /// A `send` came to nothing.
     fn refused(&self, error: Error);
+    /// The copy is of this schema, of which it knew nothing, and for this player.
+    fn learn(&self, schema: &RoomSchema, player: PlayerId) -> Result<(), Error>;
     /// Nothing more will come.
     fn end(&self, error: Error);
 }
@@ -216,12 +219,24 @@ impl<M: Mirror + Send + Sync> Sink for Shared<M> {
     }
 
     fn event(&self, event: &RoomEvent<'_>) {
-        let RoomEvent { message, sequence, version, payload, .. } = event.to_static();
+        let RoomEvent { mut message, sequence, version, mut payload, .. } = event.to_static();
+        if let MessageRef::Index(number) = message
+            && let Some(read) = self.with_copy(|copy| copy.look().event_in_json(number, &payload))
+        {
+            match read {
+                Ok((name, json)) => (message, payload) = (MessageRef::Name(name.into()), json.into()),
+                Err(error) => return self.refused(Error::payload("an event", error)),
+            }
+        }
         self.arrive(Arrived::Event(RawEvent { message, sequence, version, payload: payload.into_owned() }));
     }
 
     fn refused(&self, error: Error) {
         self.arrive(Arrived::Refused(error));
+    }
+
+    fn learn(&self, schema: &RoomSchema, player: PlayerId) -> Result<(), Error> {
+        self.with_copy(|copy| copy.learn(schema, player)).map_err(Error::shape)
     }
 
     fn end(&self, error: Error) {

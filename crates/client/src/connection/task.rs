@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
+use playfield_state::JsonExchange;
+use playfield_wire::DecodeError;
+use playfield_wire::schema::RoomSchema;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::command::{Command, Door, Query, Signal};
+use super::command::{Command, Door, Enter, Query, Signal};
 use super::dispatch::{Dispatch, Waiting};
+use super::schemas::Fit;
 use crate::Error;
 use crate::core::{Client, CommandError};
 
@@ -96,6 +100,7 @@ impl Task {
                 Next::Signal(signal) => self.heed(signal),
                 Next::Time => {}
             }
+            self.follow_schemas();
             self.leave_forsaken();
             if self.client.is_finished() {
                 self.begin_farewell();
@@ -138,6 +143,55 @@ impl Task {
         self.dispatch.forsaken.retain(|&room| matches!(client.leave(room), Err(CommandError::Busy { .. })));
     }
 
+    /// Asks for the schemas that rooms wait for, and goes on with what waited for one.
+    fn follow_schemas(&mut self) {
+        for wish in std::mem::take(&mut self.dispatch.ready) {
+            self.enter(wish);
+        }
+        for room_type in self.dispatch.schemas.take_to_ask() {
+            match self.client.schema(&room_type) {
+                Ok(request) => drop(self.dispatch.waiting.insert(request, Waiting::Schema(room_type))),
+                Err(error) => self.dispatch.no_schema(&room_type, &error.into()),
+            }
+        }
+    }
+
+    /// Asks to enter a room: with options in the node's form, for which its schema may have to be known first.
+    fn enter(&mut self, wish: Enter) {
+        let Enter { mut door, build, sink, answer } = wish;
+        if let (Some((room_type, options)), Some(build)) = (door.of_type(), &build) {
+            let room_type = room_type.to_owned();
+            match self.dispatch.schemas.fit(&room_type, build, None) {
+                Fit::Same => {}
+                Fit::Unknown if !build.has_options(options) => {}
+                Fit::Learnt(_) if options.is_empty() => {}
+                Fit::Learnt(schema) => match packed_options(&schema, options) {
+                    Ok(packed) => *options = packed,
+                    Err(error) => return drop(answer.send(Err(error))),
+                },
+                Fit::Unknown => {
+                    self.dispatch.schemas.ask(&room_type);
+                    let wish = Enter { door, build: Some(build.clone()), sink, answer };
+                    return self.dispatch.unready.push((room_type, wish));
+                }
+                Fit::Grown(transcoder) => {
+                    let mut of_node = Vec::new();
+                    if let Err(error) = transcoder.options(options, &mut of_node) {
+                        return drop(answer.send(Err(Error::payload("the options", error))));
+                    }
+                    *options = of_node;
+                }
+                Fit::Not(error) => return drop(answer.send(Err(error))),
+            }
+        }
+        match enter_by(&mut self.client, &door) {
+            Ok(request) => {
+                self.dispatch.waiting.insert(request, Waiting::Enter { build, sink, answer });
+            }
+            Err(error) => drop(answer.send(Err(error.into()))),
+        }
+    }
+
     /// Carries out the command, and those queued behind it.
     fn carry_out_all(&mut self, first: Command) {
         self.carry_out(first);
@@ -156,12 +210,7 @@ impl Task {
         let (client, dispatch) = (&mut self.client, &mut self.dispatch);
         // Whoever asked may have stopped waiting for the answer.
         match command {
-            Command::Enter { door, fingerprint, sink, answer } => match enter(client, &door) {
-                Ok(request) => {
-                    dispatch.waiting.insert(request, Waiting::Enter { fingerprint, sink, answer });
-                }
-                Err(error) => drop(answer.send(Err(error.into()))),
-            },
+            Command::Enter(wish) => self.enter(wish),
             Command::Leave { room, answer } => match client.leave(room) {
                 Ok(request) => drop(dispatch.waiting.insert(request, Waiting::Leave(answer))),
                 Err(error) => drop(answer.send(Err(error.into()))),
@@ -192,7 +241,16 @@ impl Task {
     }
 }
 
-fn enter(client: &mut Client, door: &Door) -> Result<u32, CommandError> {
+/// Options that were given as JSON, in the node's form.
+fn packed_options(schema: &RoomSchema, options: &[u8]) -> Result<Vec<u8>, Error> {
+    let exchange = JsonExchange::new(schema).map_err(Error::shape)?;
+    let value = serde_json::from_slice(options).map_err(|error| {
+        Error::payload("the options", DecodeError::new(error.column(), error.to_string()))
+    })?;
+    exchange.options(&value).map_err(|error| Error::payload("the options", error))
+}
+
+fn enter_by(client: &mut Client, door: &Door) -> Result<u32, CommandError> {
     match door {
         Door::Join { id } => client.join(id),
         Door::Create { room_type, private, options } => client.create(room_type, *private, options),

@@ -6,6 +6,7 @@
 //! ```
 
 mod columns;
+mod exchange;
 mod map;
 mod node;
 mod plain;
@@ -25,6 +26,7 @@ use crate::{Change, Part, PlayerId};
 use node::Made;
 use read::Reading;
 
+pub use exchange::JsonExchange;
 pub(crate) use shape::Shape;
 pub use shape::ShapeError;
 

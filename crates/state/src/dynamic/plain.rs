@@ -140,10 +140,6 @@ impl KeyShape {
         })
     }
 
-    pub(crate) fn is_player(self) -> bool {
-        self.0 == Plain::Player
-    }
-
     /// Reads a key.
     pub(crate) fn read(self, reader: &mut Reader<'_>) -> Result<ReadKey, DecodeError> {
         fn read<K: Key>(reader: &mut Reader<'_>) -> Result<ReadKey, DecodeError> {

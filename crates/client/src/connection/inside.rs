@@ -1,0 +1,188 @@
+//! A room that this session is in, on the way from the connection to the handle.
+
+use std::sync::Arc;
+
+use playfield_state::{PlayerId, Transcoder};
+use playfield_wire::DecodeError;
+use playfield_wire::message::MessageRef;
+use playfield_wire::schema::RoomSchema;
+
+use super::command::{Answer, Entered};
+use super::schemas::Build;
+use super::shared::Sink;
+use crate::Error;
+use crate::core::{Joined, RoomEvent};
+
+/// How many bytes wait for the node's schema. Past it patches are dropped, and a snapshot is asked for; events are missed.
+const HELD_BYTES_MAX: usize = 1 << 20;
+
+pub(super) struct Inside {
+    pub(super) sink: Arc<dyn Sink>,
+    /// Who waits for the first snapshot.
+    pub(super) entering: Option<(Joined<'static>, Answer<Entered>)>,
+    /// What turns the node's schema into this client's, if they differ.
+    pub(super) transcoder: Option<Arc<Transcoder>>,
+    /// What waits until the node has told its schema.
+    pub(super) held: Option<Held>,
+}
+
+pub(super) struct Held {
+    pub(super) build: Build,
+    items: Vec<Item>,
+    bytes: usize,
+}
+
+enum Item {
+    Snapshot { version: u64, body: Vec<u8> },
+    Patch { version: u64, body: Vec<u8> },
+    Event(RoomEvent<'static>),
+}
+
+/// What became of what was held.
+pub(super) enum Release {
+    Done,
+    /// The copy needs a snapshot.
+    Resync,
+    /// The snapshot can't be read.
+    Unreadable(DecodeError),
+}
+
+impl Inside {
+    pub(super) fn new(sink: Arc<dyn Sink>, joined: Joined<'static>, answer: Answer<Entered>) -> Self {
+        Self { sink, entering: Some((joined, answer)), transcoder: None, held: None }
+    }
+
+    pub(super) fn snapshot(&mut self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
+        if let Some(held) = &mut self.held {
+            held.snapshot(version, body);
+            return Ok(());
+        }
+        match &self.transcoder {
+            None => self.sink.snapshot(version, body),
+            Some(transcoder) => {
+                let mut own = Vec::with_capacity(body.len());
+                transcoder.snapshot(body, &mut own)?;
+                self.sink.snapshot(version, &own)
+            }
+        }
+    }
+
+    pub(super) fn patch(&mut self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
+        if let Some(held) = &mut self.held {
+            return held.patch(version, body);
+        }
+        match &self.transcoder {
+            None => self.sink.patch(version, body),
+            Some(transcoder) => {
+                let mut own = Vec::with_capacity(body.len());
+                transcoder.patch(body, &mut own)?;
+                self.sink.patch(version, &own)
+            }
+        }
+    }
+
+    /// A digest is of the node's copy, and says nothing of one in another form.
+    pub(super) fn check(&self, digest: u64) -> bool {
+        self.held.is_some() || self.transcoder.is_some() || self.sink.check(digest)
+    }
+
+    pub(super) fn event(&mut self, event: &RoomEvent<'_>) {
+        if let Some(held) = &mut self.held {
+            if !held.event(event) {
+                self.sink.refused(Error::missed(1));
+            }
+            return;
+        }
+        let (Some(transcoder), MessageRef::Index(number)) = (&self.transcoder, &event.message) else {
+            return self.sink.event(event);
+        };
+        let mut own = Vec::new();
+        match transcoder.event(*number, &event.payload, &mut own) {
+            Ok(Some(number)) => {
+                let message = MessageRef::Index(number);
+                self.sink.event(&RoomEvent { message, payload: own.into(), ..*event });
+            }
+            // This client was not built with it.
+            Ok(None) => {}
+            Err(error) => self.sink.refused(Error::payload("an event", error)),
+        }
+    }
+
+    /// The copy is of this schema, of which it knew nothing.
+    pub(super) fn learn(&self, schema: &RoomSchema) -> Result<(), Error> {
+        let player = self.entering.as_ref().map_or(0, |(joined, _)| joined.player);
+        self.sink.learn(schema, PlayerId(player))
+    }
+
+    /// From now on what comes waits.
+    pub(super) fn hold(&mut self, build: Build) {
+        self.held = Some(Held { build, items: Vec::new(), bytes: 0 });
+    }
+
+    /// What waited goes on its way.
+    pub(super) fn release(&mut self, transcoder: Option<Arc<Transcoder>>) -> Release {
+        self.transcoder = transcoder;
+        let mut release = Release::Done;
+        for item in self.held.take().map(|held| held.items).unwrap_or_default() {
+            match item {
+                Item::Snapshot { version, body } => {
+                    if let Err(error) = self.snapshot(version, &body) {
+                        return Release::Unreadable(error);
+                    }
+                }
+                Item::Patch { version, body } => {
+                    if matches!(release, Release::Done) && self.patch(version, &body).is_err() {
+                        release = Release::Resync;
+                    }
+                }
+                Item::Event(event) => self.event(&event),
+            }
+        }
+        release
+    }
+
+    /// Whether the copy is there.
+    pub(super) fn has_snapshot(&self) -> bool {
+        self.held.is_none()
+    }
+}
+
+impl Held {
+    fn snapshot(&mut self, version: u64, body: &[u8]) {
+        // Whatever waits leads to a version before this one.
+        self.items.retain(|item| matches!(item, Item::Event(_)));
+        self.bytes = self.items.iter().map(Item::bytes).sum();
+        self.put(Item::Snapshot { version, body: body.to_vec() });
+    }
+
+    fn patch(&mut self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
+        let item = Item::Patch { version, body: body.to_vec() };
+        if self.put(item) {
+            return Ok(());
+        }
+        Err(DecodeError::new(0, "too much came before the node had told its schema"))
+    }
+
+    fn event(&mut self, event: &RoomEvent<'_>) -> bool {
+        self.put(Item::Event(event.to_static()))
+    }
+
+    fn put(&mut self, item: Item) -> bool {
+        let fits = matches!(item, Item::Snapshot { .. }) || self.bytes + item.bytes() <= HELD_BYTES_MAX;
+        if fits {
+            self.bytes += item.bytes();
+            self.items.push(item);
+        }
+        fits
+    }
+}
+
+impl Item {
+    fn bytes(&self) -> usize {
+        let body = match self {
+            Self::Snapshot { body, .. } | Self::Patch { body, .. } => body.len(),
+            Self::Event(event) => event.payload.len(),
+        };
+        size_of::<Self>() + body
+    }
+}

@@ -1,0 +1,119 @@
+//! A client that was built with an older room is served by a node whose room has grown, over real sockets.
+#![cfg(feature = "tokio")]
+
+#[path = "growth/grown.rs"]
+mod grown;
+#[path = "growth/old.rs"]
+mod old;
+
+use playfield_client::{Connect, ErrorCode, Room as RoomHandle, connect};
+use playfield_room::{Room, RoomType, room, schema};
+use playfield_server::{Config, Running, Server};
+use playfield_state::{Map, PlayerId, State};
+
+use old::{How, Nudge, Nudged, Over, Setup, Stir};
+
+const OLD: &str = include_str!("schemas/table.json");
+
+fn node() -> Running {
+    let config = Config { listen: "127.0.0.1:0".parse().unwrap(), shards: 1, ..Config::default() };
+    let server = Server::new(config).room_type(RoomType::of::<grown::Table>("table"));
+    server.room_type(RoomType::of::<old::Table>("old")).start().unwrap()
+}
+
+fn url(node: &Running) -> Connect {
+    connect(&format!("tcp://{}", node.local_addr())).name("Ann")
+}
+
+/// Waits until the copy is what it is to be.
+async fn becomes(table: &RoomHandle<old::Table>, expected: &str) {
+    while format!("{:?}", &*table.state()) != expected {
+        table.changed().await.unwrap();
+    }
+}
+
+#[test]
+fn the_old_build_is_the_one_that_is_kept() {
+    assert_eq!(
+        schema::<old::Table>().to_json_pretty().trim(),
+        OLD.trim(),
+        "the old build must stay as it was"
+    );
+}
+
+#[tokio::test]
+async fn an_old_client_plays_on() {
+    let node = node();
+    for connect in [url(&node), url(&node).built_with::<old::Table>("table")] {
+        let connection = connect.await.unwrap();
+        let table = connection.create::<old::Table>("table", true, &Setup { rounds: 7 }).await.unwrap();
+        assert_eq!(table.state().round, 7);
+        assert_eq!(table.state().seats.get(&table.player()).unwrap().name, "Ann");
+        // Another, who joins by the id, and looks on.
+        let other = url(&node).await.unwrap();
+        let onlooker = other.join::<old::Table>(table.id()).await.unwrap();
+
+        for seed in 0..60 {
+            let how = if seed % 3 == 0 { How::Little } else { How::Much { times: 1 + seed as u32 % 9 } };
+            let stirred = table.request(Stir { seed, how }).await.unwrap();
+            becomes(&table, &stirred.expected).await;
+            if seed % 10 == 0 {
+                let how = How::Much { times: 0 };
+                let seen = onlooker.request(Stir { seed, how }).await.unwrap();
+                becomes(&onlooker, &seen.expected).await;
+            }
+        }
+
+        table.send(Nudge).await.unwrap();
+        for room in [&table, &onlooker] {
+            let event = room.next_event().await.unwrap();
+            assert_eq!(event.decode::<Over>().unwrap(), None);
+            assert_eq!(event.decode().unwrap(), Some(Nudged { by: table.player() }));
+            let event = room.next_event().await.unwrap();
+            assert_eq!(event.decode().unwrap(), Some(Over));
+        }
+        onlooker.leave().await.unwrap();
+        table.leave().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_the_same_build_is_served_as_it_is() {
+    let node = node();
+    let connection = url(&node).await.unwrap();
+    let table = connection.create::<old::Table>("old", true, &Setup { rounds: 7 }).await.unwrap();
+    table.request(Stir { seed: 1, how: How::Little }).await.unwrap();
+}
+
+mod incompatible {
+    use super::{Map, PlayerId, Room, State, room};
+
+    #[derive(State, Default)]
+    pub(crate) struct Table {
+        seats: Map<PlayerId, Seat>,
+    }
+
+    #[derive(State, Default)]
+    pub(crate) struct Seat {
+        hp: u16,
+    }
+
+    #[room()]
+    impl Room for Table {}
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_fit_is_told_why() {
+    let node = node();
+    let connection = url(&node).await.unwrap();
+    let error = connection.join_or_create::<incompatible::Table>("table", &()).await.unwrap_err();
+    assert!(error.is_incompatible());
+    assert_eq!(error.code(), Some(ErrorCode::SchemaMismatch));
+    assert_eq!(
+        error.to_string(),
+        "state.seats.*.hp: the node has i32, this client was built with u16: build it anew"
+    );
+    // The room that was entered before that was known is left again, and the connection goes on.
+    connection.ping().await.unwrap();
+    while !connection.list(Some("table"), &[], 0).await.unwrap().iter().all(|room| room.players == 0) {}
+}
