@@ -8,7 +8,9 @@ mod server;
 
 pub use playfield_room::*;
 pub use playfield_server::{Config, ConfigError, Running};
-pub use playfield_state::{Bytes, Data, Format, Key, List, Map, Mirror, Set, State, Tracker, Tracking, view};
+pub use playfield_state::{
+    Bytes, Data, ElementId, Format, Key, List, Map, Mirror, Set, State, Tracker, Tracking, view,
+};
 pub use playfield_wire::ErrorCode;
 pub use server::Server;
 

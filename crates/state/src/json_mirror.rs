@@ -189,3 +189,48 @@ fn put_in_order(elements: &mut Vec<Value>, order: &[Value]) -> bool {
 fn place(index: &serde_json::Number) -> usize {
     index.as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patched(ops: &str) -> Result<String, String> {
+        let mut mirror = JsonMirror::new();
+        mirror.snapshot(br#"{"log": [10, 20, 30], "rows": [[1, 2], []], "name": 5}"#).unwrap();
+        mirror.patch(ops.as_bytes()).map_err(|error| error.to_string())?;
+        Ok(format!("{} {}", mirror.state()["log"], mirror.state()["rows"]))
+    }
+
+    #[test]
+    fn elements_move() {
+        let moved = |ops| patched(ops).unwrap();
+        assert_eq!(moved(r#"[[["log", 0], 2, "move"]]"#), "[20,30,10] [[1,2],[]]");
+        assert_eq!(moved(r#"[[["log", 2], 0, "move"], [["rows", 1], 0, "move"]]"#), "[30,10,20] [[],[1,2]]");
+        assert_eq!(moved(r#"[[["log"], [2, 0, 1], "order"]]"#), "[30,10,20] [[1,2],[]]");
+        assert_eq!(moved(r#"[[["rows", 0], [1, 0], "order"]]"#), "[10,20,30] [[2,1],[]]");
+        assert_eq!(moved(r#"[[["rows", 1], [], "order"]]"#), "[10,20,30] [[1,2],[]]");
+    }
+
+    #[test]
+    fn what_is_no_move_or_order_of_these_elements_is_refused() {
+        for op in [
+            r#"[["log", 0], 3, "move"]"#,
+            r#"[["log", 3], 0, "move"]"#,
+            r#"[["log", 0], -1, "move"]"#,
+            r#"[["log", 0], [0], "move"]"#,
+            r#"[["log"], 0, "move"]"#,
+            r#"[["log"], [0, 1], "order"]"#,
+            r#"[["log"], [0, 1, 1], "order"]"#,
+            r#"[["log"], [0, 1, 3], "order"]"#,
+            r#"[["log"], [0, 1, "2"], "order"]"#,
+            r#"[["log"], [0, 1, 2, 3], "order"]"#,
+            r#"[["log"], 0, "order"]"#,
+            r#"[["name"], [], "order"]"#,
+            r#"[["none"], [], "order"]"#,
+            r#"[["log", 0], 1, "shift"]"#,
+        ] {
+            let error = patched(&format!("[{op}]")).unwrap_err();
+            assert!(error.contains("an operation that fits this copy was expected"), "{op}: {error}");
+        }
+    }
+}

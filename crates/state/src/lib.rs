@@ -41,7 +41,7 @@ pub use dynamic::{DynamicMirror, JsonExchange, ShapeError};
 pub use json_mirror::JsonMirror;
 pub use key::Key;
 pub use lens::{Part, Tracking};
-pub use list::List;
+pub use list::{ElementId, List};
 pub use map::{MAP_SLOTS_MAX, Map};
 pub use mirror::Mirror;
 pub use player_id::PlayerId;

@@ -114,6 +114,45 @@ fn a_list_has_the_operations_of_a_vector() {
 }
 
 #[test]
+fn a_list_moves_its_elements() {
+    let mut list = List::from([1, 2, 3, 4, 5]);
+    list.move_to(0, 3);
+    assert_eq!(list, List::from([2, 3, 4, 1, 5]));
+    list.move_to(4, 1);
+    assert_eq!(list, List::from([2, 5, 3, 4, 1]));
+    list.move_to(2, 2);
+    list.reverse();
+    assert_eq!(list, List::from(vec![1, 4, 3, 5, 2]));
+    assert_eq!(list.drain(1..3).rev().collect::<Vec<_>>(), [3, 4]);
+    list.sort();
+    assert_eq!(list, List::from([1, 2, 5]));
+    list.sort_by_key(|value| std::cmp::Reverse(*value));
+    assert_eq!(list.into_iter().collect::<Vec<_>>(), [5, 2, 1]);
+}
+
+#[test]
+fn an_element_keeps_its_id_until_it_is_taken_out() {
+    let mut list = List::from(["a", "b", "c", "d"]);
+    let ids: Vec<_> = list.ids().collect();
+    list.swap(0, 3);
+    list.move_to(1, 2);
+    list.insert(0, "e");
+    list.retain(|value| *value != "a");
+    list.sort_by_key(|value| std::cmp::Reverse(*value));
+    assert_eq!(list, List::from(["e", "d", "c", "b"]));
+    assert_eq!(list.ids().skip(1).collect::<Vec<_>>(), [ids[3], ids[2], ids[1]]);
+    assert_eq!((list.index_of(ids[2]), list.index_of(ids[0])), (Some(2), None));
+    assert_eq!((list.get_by_id(ids[1]), list.get_by_id(ids[0])), (Some(&"b"), None));
+    *list.get_by_id_mut(ids[3]).unwrap() = "f";
+    assert_eq!((list[1], list.id_at(1), list.id_at(4)), ("f", Some(ids[3]), None));
+    // What is put in has an id that none has had.
+    let one = list.remove(0).unwrap();
+    list.clear();
+    list.push(one);
+    assert!(!ids.contains(&list.id_at(0).unwrap()));
+}
+
+#[test]
 fn a_list_is_sorted_stably() {
     let mut list = List::from_iter([(2, 'a'), (1, 'b'), (2, 'c'), (1, 'd')]);
     list.sort_by(|a, b| a.0.cmp(&b.0));
@@ -130,4 +169,10 @@ fn an_insertion_past_the_end_panics() {
 #[should_panic(expected = "index 2 is past the end of a list of 2")]
 fn an_index_past_the_end_panics() {
     List::from_iter([1, 2])[2] = 0;
+}
+
+#[test]
+#[should_panic(expected = "index 2 is past the end of a list of 2")]
+fn a_move_past_the_end_panics() {
+    List::from_iter([1, 2]).move_to(0, 2);
 }

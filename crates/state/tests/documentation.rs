@@ -165,6 +165,13 @@ fn the_examples_are_true() {
     told.table.last = None;
     told.patches("list");
 
+    told.table.log.extend((1..=6).map(|n| 100 + n));
+    told.patches("longer list");
+    told.table.log.move_to(1, 7);
+    told.patches("move");
+    told.table.log.reverse();
+    told.patches("order");
+
     for player in 10..15 {
         told.table.seats.insert(PlayerId(player), Seat { hp: 100, secret: 0 });
     }

@@ -214,9 +214,25 @@ fn operation() -> impl Strategy<Value = String> {
         Just("[]"),
     ];
     let path = proptest::collection::vec(step, 0..5).prop_map(|steps| format!("[{}]", steps.join(",")));
-    let value = prop_oneof![Just(""), Just(",1"), Just(",{}"), Just(",[[]]"), Just(",null")];
-    let word =
-        prop_oneof![4 => Just(""), 3 => Just(",\"insert\""), 1 => Just(",\"remove\""), 1 => Just(",1")];
+    let value = prop_oneof![
+        Just(""),
+        Just(",1"),
+        Just(",{}"),
+        Just(",[[]]"),
+        Just(",null"),
+        Just(",[0]"),
+        Just(",[1,0]"),
+        Just(",[2,0,1]"),
+        Just(",[1,1]"),
+    ];
+    let word = prop_oneof![
+        4 => Just(""),
+        3 => Just(",\"insert\""),
+        2 => Just(",\"move\""),
+        2 => Just(",\"order\""),
+        1 => Just(",\"remove\""),
+        1 => Just(",1"),
+    ];
     (path, value, word).prop_map(|(path, value, word)| format!("[{path}{value}{word}]"))
 }
 

@@ -7,13 +7,30 @@ mod shadow;
 pub(crate) mod state;
 
 use std::fmt;
+use std::ops::RangeBounds;
 
 /// An ordered list of state.
 ///
 /// It notes which elements were borrowed mutably and which are new, so that a sync sends what changed and not the list. It can't
 /// be borrowed as a slice, since writes through one would go unseen.
+///
+/// Each element has an [`ElementId`], which it keeps wherever it moves.
+///
+/// ```
+/// use playfield_state::List;
+///
+/// let mut queue = List::from(["Ann", "Bob", "Cleo"]);
+/// let bob = queue.id_at(1).unwrap();
+/// queue.move_to(1, 2);
+/// queue.remove(0);
+/// assert_eq!(queue.index_of(bob), Some(1));
+/// queue.sort();
+/// assert_eq!(queue.get_by_id(bob), Some(&"Bob"));
+/// ```
 pub struct List<T> {
     items: Vec<Item<T>>,
+    /// How many ids were given.
+    ids: u64,
     /// Which shadow this list is in step with; 0 = none.
     token: u64,
     /// Some element was borrowed mutably.
@@ -22,8 +39,17 @@ pub struct List<T> {
     shape: bool,
 }
 
+/// Which of a list's elements one is: a number that it has from when it is put in until it is taken out, and no other element of that
+/// list ever has.
+///
+/// Ids don't travel. A client's copy gives its own, which are as stable: an element keeps its id through patches, as long as the list is
+/// not sent whole. A snapshot is another copy, with other lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ElementId(u64);
+
 struct Item<T> {
     value: T,
+    id: ElementId,
     /// Its place in the shadow; [`FRESH`] until the first sync that sees it.
     place: u32,
     touched: bool,
@@ -33,10 +59,6 @@ struct Item<T> {
 const FRESH: u32 = u32::MAX;
 
 impl<T> Item<T> {
-    fn fresh(value: T) -> Self {
-        Self { value, place: FRESH, touched: true }
-    }
-
     /// It is known to be as it was last synced, at this place.
     fn is_still(&self, place: usize) -> bool {
         !self.touched && self.place as usize == place
@@ -86,7 +108,8 @@ impl<T> List<T> {
     /// Appends an element.
     pub fn push(&mut self, value: T) {
         self.shape = true;
-        self.items.push(Item::fresh(value));
+        let item = self.fresh(value);
+        self.items.push(item);
     }
 
     /// Takes the last element off.
@@ -103,7 +126,23 @@ impl<T> List<T> {
     pub fn insert(&mut self, index: usize, value: T) {
         assert!(index <= self.len(), "index {index} is past the end of a list of {}", self.len());
         self.shape = true;
-        self.items.insert(index, Item::fresh(value));
+        let item = self.fresh(value);
+        self.items.insert(index, item);
+    }
+
+    /// Takes the element at one index out, and puts it back in at another; those between them move by one.
+    ///
+    /// # Panics
+    /// If an index is past the end.
+    pub fn move_to(&mut self, from: usize, to: usize) {
+        let last = from.max(to);
+        assert!(last < self.len(), "index {last} is past the end of a list of {}", self.len());
+        self.shape |= from != to;
+        if from < to {
+            self.items[from..=to].rotate_left(1);
+        } else {
+            self.items[to..=from].rotate_right(1);
+        }
     }
 
     /// Takes the element at an index out; those behind it move down by one.
@@ -144,11 +183,42 @@ impl<T> List<T> {
         self.items.truncate(length);
     }
 
+    /// Takes the elements of a range of indices out, those that are not read as well.
+    ///
+    /// # Panics
+    /// If the range ends past the end, or before it begins.
+    pub fn drain(
+        &mut self,
+        range: impl RangeBounds<usize>,
+    ) -> impl DoubleEndedIterator<Item = T> + ExactSizeIterator {
+        self.shape = true;
+        self.items.drain(range).map(|item| item.value)
+    }
+
     /// Keeps the elements for which `keep` says so.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         let before = self.len();
         self.items.retain(|item| keep(&item.value));
         self.shape |= self.len() < before;
+    }
+
+    /// Puts the elements into the other order.
+    pub fn reverse(&mut self) {
+        self.shape = true;
+        self.items.reverse();
+    }
+
+    /// Orders the elements; equal ones keep their order.
+    pub fn sort(&mut self)
+    where
+        T: Ord,
+    {
+        self.sort_by(T::cmp);
+    }
+
+    /// Orders the elements by what `key` makes of them; equal ones keep their order.
+    pub fn sort_by_key<K: Ord>(&mut self, mut key: impl FnMut(&T) -> K) {
+        self.sort_by(|a, b| key(a).cmp(&key(b)));
     }
 
     /// Orders the elements; equal ones keep their order.
@@ -170,11 +240,42 @@ impl<T> List<T> {
             &mut item.value
         })
     }
+
+    /// The ids of all elements, in order.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = ElementId> + ExactSizeIterator {
+        self.items.iter().map(|item| item.id)
+    }
+
+    /// The id of the element at an index.
+    pub fn id_at(&self, index: usize) -> Option<ElementId> {
+        self.items.get(index).map(|item| item.id)
+    }
+
+    /// Where the element of an id is. It looks through the list.
+    pub fn index_of(&self, id: ElementId) -> Option<usize> {
+        self.ids().position(|one| one == id)
+    }
+
+    /// The element of an id. It looks through the list.
+    pub fn get_by_id(&self, id: ElementId) -> Option<&T> {
+        self.get(self.index_of(id)?)
+    }
+
+    /// The element of an id, to change it. It looks through the list.
+    pub fn get_by_id_mut(&mut self, id: ElementId) -> Option<&mut T> {
+        self.get_mut(self.index_of(id)?)
+    }
+
+    fn fresh(&mut self, value: T) -> Item<T> {
+        let id = ElementId(self.ids);
+        self.ids += 1;
+        Item { value, id, place: FRESH, touched: true }
+    }
 }
 
 impl<T> Default for List<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), token: 0, touched: false, shape: false }
+        Self { items: Vec::new(), ids: 0, token: 0, touched: false, shape: false }
     }
 }
 
@@ -192,6 +293,50 @@ impl<T> FromIterator<T> for List<T> {
         list
     }
 }
+
+impl<T> From<Vec<T>> for List<T> {
+    fn from(values: Vec<T>) -> Self {
+        values.into_iter().collect()
+    }
+}
+
+impl<T, const N: usize> From<[T; N]> for List<T> {
+    fn from(values: [T; N]) -> Self {
+        values.into_iter().collect()
+    }
+}
+
+impl<T> IntoIterator for List<T> {
+    type Item = T;
+    type IntoIter = IntoIter<T>;
+
+    fn into_iter(self) -> IntoIter<T> {
+        IntoIter(self.items.into_iter())
+    }
+}
+
+/// The elements of a [`List`], in order.
+pub struct IntoIter<T>(std::vec::IntoIter<Item<T>>);
+
+impl<T> Iterator for IntoIter<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.0.next().map(|item| item.value)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<T> DoubleEndedIterator for IntoIter<T> {
+    fn next_back(&mut self) -> Option<T> {
+        self.0.next_back().map(|item| item.value)
+    }
+}
+
+impl<T> ExactSizeIterator for IntoIter<T> {}
 
 impl<T> Extend<T> for List<T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {

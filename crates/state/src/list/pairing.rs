@@ -355,3 +355,198 @@ fn moves(order: &[u32]) -> Option<Vec<Op>> {
     }
     Some(moves)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look as they are, and take so many bytes each.
+    struct Numbers<'a>(&'a [u32], &'a [u32], usize);
+
+    impl Looks for Numbers<'_> {
+        fn same(&self, old: usize, new: usize) -> bool {
+            self.0[old] == self.1[new]
+        }
+        fn old(&self, index: usize) -> u64 {
+            // Some that differ have the same number.
+            u64::from(self.0[index] / 2)
+        }
+        fn new(&self, index: usize) -> u64 {
+            u64::from(self.1[index] / 2)
+        }
+        fn size(&self, _: usize) -> usize {
+            self.2
+        }
+    }
+
+    fn ops(old: &[u32], new: &[u32], size: usize) -> Vec<Op> {
+        pair(old.len(), new.len(), &Numbers(old, new, size)).map_or(Vec::new(), |pairing| pairing.ops)
+    }
+
+    const fn remove(index: u32, count: u32) -> Op {
+        Op::Remove { index, count }
+    }
+
+    const fn insert(index: u32, count: u32) -> Op {
+        Op::Insert { index, count }
+    }
+
+    const fn shifted(from: u32, to: u32, count: u32) -> Op {
+        Op::Move { from, to, count }
+    }
+
+    fn even(range: std::ops::Range<u32>) -> Vec<u32> {
+        range.map(|n| 2 * n).collect()
+    }
+
+    #[test]
+    fn a_push_and_a_pop_at_the_front_are_one_removal_and_one_insertion() {
+        assert_eq!(ops(&[2, 4, 6], &[4, 6, 8], 1), [remove(0, 1), insert(2, 1)]);
+    }
+
+    #[test]
+    fn an_element_put_in_the_place_of_another_is_paired_with_it() {
+        assert_eq!(ops(&[2, 4, 6], &[2, 18, 6], 1), []);
+        assert_eq!(ops(&[2, 4, 6, 8], &[2, 18, 16, 6, 8], 1), [insert(2, 1)]);
+    }
+
+    #[test]
+    fn elements_that_all_changed_are_paired_by_position() {
+        let (old, new) = (even(0..1000), even(1000..2000));
+        assert_eq!(ops(&old, &new, 8), []);
+        assert_eq!(ops(&old, &new[..990], 8), [remove(990, 10)]);
+        assert_eq!(ops(&old[..900], &new, 8), [insert(900, 100)]);
+    }
+
+    #[test]
+    fn a_list_that_ends_or_begins_is_one_run() {
+        assert_eq!(ops(&[], &[], 1), []);
+        assert_eq!(ops(&[], &[2, 2], 1), [insert(0, 2)]);
+        assert_eq!(ops(&[2, 2], &[], 1), [remove(0, 2)]);
+        assert_eq!(ops(&[14, 14, 14], &[14, 14], 1), [remove(2, 1)]);
+    }
+
+    #[test]
+    fn what_moved_is_moved() {
+        let old = even(0..1000);
+        let mut new = old.clone();
+        new[10..900].rotate_left(1);
+        assert_eq!(ops(&old, &new, 8), [shifted(10, 899, 1)]);
+        let mut new = old.clone();
+        new.rotate_right(300);
+        assert_eq!(ops(&old, &new, 8), [shifted(700, 0, 300)]);
+        let mut new = old.clone();
+        new.swap(3, 500);
+        assert_eq!(ops(&old, &new, 8), [shifted(500, 3, 1), shifted(4, 500, 1)]);
+        // What came and went as well does so around it.
+        new.remove(700);
+        new.insert(0, 9_999);
+        assert_eq!(
+            ops(&old, &new, 8),
+            [remove(700, 1), shifted(500, 3, 1), shifted(4, 500, 1), insert(0, 1)]
+        );
+    }
+
+    #[test]
+    fn what_is_small_is_sent_rather_than_moved() {
+        let old = even(0..100);
+        let mut new = old.clone();
+        new.swap(3, 50);
+        assert_eq!(ops(&old, &new, 1), []);
+    }
+
+    #[test]
+    fn many_that_moved_get_an_order() {
+        let old = even(0..100);
+        let mut new: Vec<u32> = old.iter().rev().copied().collect();
+        let reversed = Op::Order((0..100).rev().collect());
+        assert_eq!(ops(&old, &new, 4), [reversed]);
+        // Of those that look like none, the first are paired, wherever they are.
+        new[0] = 9_998;
+        new.pop();
+        let order = Op::Order(std::iter::once(0).chain((1..99).rev()).collect());
+        assert_eq!(ops(&old, &new, 4), [remove(99, 1), order]);
+    }
+
+    /// Every pair of short lists: the steps lead from the one to the other, and few edits are found as few.
+    #[test]
+    fn steps_lead_from_the_old_list_to_the_new_one() {
+        let lists: Vec<Vec<u32>> =
+            (0..3_u32.pow(5)).map(|n| (0..n % 6).map(|at| n / 3_u32.pow(at) % 3).collect()).collect();
+        for old in &lists {
+            for new in &lists {
+                for size in [1, 9] {
+                    let kept = check(old, new, size);
+                    assert!(kept >= longest_common(old, new), "{old:?} to {new:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn steps_lead_from_any_list_to_any() {
+        let mut seed = 1_u64;
+        let mut pick = move |count: usize| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (seed >> 33) as usize % count
+        };
+        for case in 0..400 {
+            let kinds = [2, 5, 100_000][case % 3];
+            let old: Vec<u32> = (0..pick(300)).map(|_| pick(kinds) as u32).collect();
+            let mut new = old.clone();
+            for _ in 0..[1, 3, 30, 300][case % 4] {
+                match pick(4) {
+                    0 => {
+                        let index = pick(new.len() + 1);
+                        new.insert(index, pick(kinds) as u32);
+                    }
+                    _ if new.is_empty() => {}
+                    1 => {
+                        let index = pick(new.len());
+                        new.remove(index);
+                    }
+                    2 => {
+                        let other = pick(new.len());
+                        new.swap(other, 0);
+                    }
+                    _ => {
+                        let (from, to) = (pick(new.len()), pick(new.len()));
+                        let element = new.remove(from);
+                        new.insert(to, element);
+                    }
+                }
+            }
+            check(&old, &new, 1 + case % 20);
+        }
+    }
+
+    /// Follows the steps; says how many elements are paired with one that looks the same.
+    fn check(old: &[u32], new: &[u32], size: usize) -> usize {
+        let Some(pairing) = pair(old.len(), new.len(), &Numbers(old, new, size)) else {
+            assert_eq!(old.len(), new.len());
+            return old.iter().zip(new).filter(|(one, other)| one == other).count();
+        };
+        let mut list: Vec<u32> = (0..old.len() as u32).collect();
+        pairing.ops.iter().for_each(|op| op.apply(&mut list));
+        let paired: Vec<u32> =
+            (0..new.len()).map(|index| pairing.from(index).map_or(CAME, |from| from as u32)).collect();
+        assert_eq!(list, paired, "{old:?} to {new:?}: {:?}", pairing.ops);
+        paired.iter().zip(new).filter(|(from, new)| old.get(**from as usize) == Some(*new)).count()
+    }
+
+    fn longest_common(a: &[u32], b: &[u32]) -> usize {
+        match (a, b) {
+            ([x, a @ ..], [y, b @ ..]) if x == y => 1 + longest_common(a, b),
+            ([_, rest_a @ ..], [_, rest_b @ ..]) => longest_common(rest_a, b).max(longest_common(a, rest_b)),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn the_longest_rising_stay() {
+        let of = |numbers: &[u32]| longest_rising(numbers.iter().copied());
+        assert!(of(&[]).is_empty());
+        assert_eq!(of(&[3, 0, 1, CAME, 2]), [false, true, true, false, true]);
+        assert_eq!(of(&[2, 1, 0]), [false, false, true]);
+    }
+}

@@ -147,8 +147,11 @@ impl<T: State> State for List<T> {
     fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
         let at = reader.offset();
         match reader.u8()? {
+            // All elements get ids that none here has had.
             WHOLE => {
-                *self = Self::read_full(reader, part)?;
+                let whole = Self::read_full(reader, part)?;
+                self.clear();
+                self.extend(whole);
                 Ok(())
             }
             ELEMENTS => self.read_elements(reader, part),

@@ -13,7 +13,7 @@ impl<T: Model> Model for List<T> {
         }
         let index = dice.pick(LENGTH_MAX);
         let other = dice.pick(LENGTH_MAX);
-        match dice.pick(30) {
+        match dice.pick(34) {
             0..=3 => self.push(T::random(dice)),
             4 => drop(self.pop()),
             5 if index <= self.len() => self.insert(index, T::random(dice)),
@@ -53,6 +53,9 @@ impl<T: Model> Model for List<T> {
                 self.pop();
                 self.insert(0, T::random(dice));
             }
+            30 | 31 if index < self.len() && other < self.len() => self.move_to(index, other),
+            32 => self.reverse(),
+            33 => drop(self.drain(index.min(self.len())..)),
             24 => {
                 let mut other: List<T> = (0..other).map(|_| T::random(dice)).collect();
                 std::mem::swap(self, &mut other);
