@@ -5,6 +5,7 @@
 mod bench;
 mod options;
 mod reports;
+mod schema;
 mod serve;
 
 use std::ffi::OsString;
@@ -21,6 +22,8 @@ Usage: playfield [COMMAND] [OPTIONS]
 Commands:
   serve         serve this programme's rooms; so it does without a command
   bench SUITE   measure, and check what was measured: sync, rooms
+  schema URL ROOM_TYPE
+                what a running node's rooms of a type are made of, as JSON
   help          this text; `help COMMAND` says more
 
 `COMMAND --help` says more of each.
@@ -66,8 +69,11 @@ fn run(
     match command.as_str() {
         "serve" => serve::run(parser, make, out),
         "bench" => bench::run(parser, out),
+        "schema" => schema::run(parser, out),
         "help" => help(parser, out),
-        other => Err(Usage(format!("there is no command {other:?}; there are serve, bench, help")).into()),
+        other => {
+            Err(Usage(format!("there is no command {other:?}; there are serve, bench, schema, help")).into())
+        }
     }
 }
 
@@ -78,8 +84,12 @@ fn help(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure>
         Some(Value(topic)) => match &*topic.to_string_lossy() {
             "serve" => serve::help(),
             "bench" => bench::help(),
+            "schema" => schema::help(),
             other => {
-                return Err(Usage(format!("there is no help on {other:?}; there is on serve, bench")).into());
+                return Err(Usage(format!(
+                    "there is no help on {other:?}; there is on serve, bench, schema"
+                ))
+                .into());
             }
         },
         Some(other) => return Err(unknown(&other, &[])),

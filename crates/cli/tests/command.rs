@@ -5,7 +5,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, ExitCode, Output, Stdio};
 
-use playfield_server::Server;
+use playfield_bench::workloads::colyseus::Table;
+use playfield_room::{RoomType, schema};
+use playfield_server::{Config, Server};
+use playfield_wire::schema::RoomSchema;
 use rustix::process::{Pid, Signal, kill_process};
 
 const TESTS: &[(&str, fn())] = &[
@@ -17,6 +20,7 @@ const TESTS: &[(&str, fn())] = &[
     ("bench_rooms_verifies_what_it_counts", bench_rooms_verifies_what_it_counts),
     ("bench_rooms_notices_one_damaged_message", bench_rooms_notices_one_damaged_message),
     ("a_case_ends_with_the_command_that_runs_it", a_case_ends_with_the_command_that_runs_it),
+    ("a_nodes_schema_is_shown", a_nodes_schema_is_shown),
     (
         "it_serves_without_a_command_until_it_is_told_to_stop",
         it_serves_without_a_command_until_it_is_told_to_stop,
@@ -24,7 +28,8 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    if matches!(std::env::args().nth(1).as_deref(), Some("bench" | "help" | "serve" | "--listen")) {
+    if matches!(std::env::args().nth(1).as_deref(), Some("bench" | "schema" | "help" | "serve" | "--listen"))
+    {
         return playfield_cli::main(Server::new);
     }
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
@@ -47,7 +52,7 @@ fn text(bytes: &[u8]) -> String {
 fn help_names_every_command() {
     let output = playfield(&["help"]);
     assert!(output.status.success());
-    for command in ["serve", "bench", "help"] {
+    for command in ["serve", "bench", "schema", "help"] {
         assert!(text(&output.stdout).contains(&format!("\n  {command} ")), "{command}");
     }
 }
@@ -146,6 +151,23 @@ fn a_case_ends_with_the_command_that_runs_it() {
         .expect("this programme can be run");
     drop(case.stdin.take());
     assert_eq!(case.wait().expect("it can be waited for").code(), Some(1));
+}
+
+fn a_nodes_schema_is_shown() {
+    let config =
+        Config { listen: "127.0.0.1:0".parse().expect("an address"), shards: 1, ..Config::default() };
+    let node = Server::new(config).room_type(RoomType::of::<Table>("table")).start().expect("it starts");
+    for scheme in ["tcp", "ws"] {
+        let url = format!("{scheme}://{}", node.local_addr());
+        let output = playfield(&["schema", &url, "table"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), schema::<Table>().to_json_pretty() + "\n");
+        RoomSchema::from_json(&output.stdout).expect("a schema");
+        let output = playfield(&["schema", &url, "chair"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains("unknown_room_type"), "{}", text(&output.stderr));
+    }
+    assert_eq!(playfield(&["schema", "tcp://127.0.0.1"]).status.code(), Some(2));
 }
 
 fn it_serves_without_a_command_until_it_is_told_to_stop() {

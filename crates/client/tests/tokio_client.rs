@@ -16,7 +16,7 @@ use playfield_wire::server::{RoomInfo, ServerMessage};
 use serde_json::json;
 
 use server::Server;
-use support::{Said, WAYS, joined, patch, snapshot, welcome};
+use support::{Said, WAYS, joined, patch, snapshot};
 
 fn other(said: &str) -> Said {
     Said::Other(said.to_owned())

@@ -12,6 +12,7 @@ pub use playfield_state::{
     Bytes, Data, ElementId, Format, Key, List, Map, Mirror, Set, State, Tracker, Tracking, view,
 };
 pub use playfield_wire::ErrorCode;
+pub use playfield_wire::schema::{Incompatible, RoomSchema, SchemaError, check_growth};
 pub use server::Server;
 
 /// The client: for bots, tests, and programmes without a window.

@@ -90,6 +90,18 @@ fn what_was_written_is_read_again_but_for_hidden_fields() {
 }
 
 #[test]
+fn the_example_in_the_protocol_is_a_schema() {
+    let document = include_str!("../../../docs/protocol.md");
+    let (_, section) = document.split_once("## Schemas").unwrap();
+    let (_, example) = section.split_once("```json").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let schema = RoomSchema::from_json(example.as_bytes()).unwrap();
+    let one_line: String = example.lines().map(str::trim).collect();
+    let without_spaces = |text: &str| text.replace(' ', "");
+    assert_eq!(schema.to_json(), without_spaces(&one_line));
+}
+
+#[test]
 fn what_is_no_schema_is_refused_by_its_place() {
     let cases = [
         ("", "", r#"{"a":"#, "a schema is JSON: EOF while parsing a value at line 1 column 5"),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use playfield_state::Transcoder;
 use playfield_wire::Format;
+use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 use tokio::sync::{mpsc, oneshot};
 
@@ -22,6 +23,7 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 pub(super) enum Command {
     Enter(Enter),
     Leave { room: u32, answer: Answer<()> },
+    Schema { room_type: String, answer: Answer<RoomSchema> },
     List { query: Query, answer: Answer<Vec<RoomInfo<'static>>> },
     Request { room: u32, index: u32, name: Cow<'static, str>, payload: Vec<u8>, answer: Answer<Vec<u8>> },
     Send { room: u32, index: u32, name: Cow<'static, str>, payload: Vec<u8> },

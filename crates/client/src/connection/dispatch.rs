@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{DecodeError, ErrorCode};
 use tokio::sync::mpsc;
@@ -49,6 +50,8 @@ pub(super) enum Waiting {
     },
     /// Those who wait for the schema of this room type.
     Schema(String),
+    /// Who wants to see a schema.
+    Told(Answer<RoomSchema>),
     Leave(Answer<()>),
     List(Answer<Vec<RoomInfo<'static>>>),
     Reply(Answer<Vec<u8>>),
@@ -192,14 +195,20 @@ impl Handler for Dispatch {
     }
 
     fn schema(&mut self, request: Option<u32>, room_type: &str, schema: &[u8]) {
-        // What was asked for counts, whatever the answer calls it.
-        let asked = request.and_then(|request| self.waiting.remove(&request));
-        let (room_type, is_answer) = match &asked {
-            Some(Waiting::Schema(asked)) => (&**asked, true),
-            _ => (room_type, false),
-        };
-        if self.schemas.told(room_type, is_answer, schema) {
-            self.schema_known(room_type);
+        match request.and_then(|request| self.waiting.remove(&request)) {
+            Some(Waiting::Told(answer)) => {
+                let _ = answer.send(RoomSchema::from_json(schema).map_err(Error::schema));
+            }
+            // What was asked for counts, whatever the answer calls it.
+            Some(Waiting::Schema(asked)) => {
+                self.schemas.answered(&asked, schema);
+                self.schema_known(&asked);
+            }
+            _ => {
+                if self.schemas.told(room_type, schema) {
+                    self.schema_known(room_type);
+                }
+            }
         }
     }
 
@@ -238,6 +247,7 @@ impl Handler for Dispatch {
             Some(Waiting::Leave(answer)) => drop(answer.send(Err(error))),
             Some(Waiting::List(answer)) => drop(answer.send(Err(error))),
             Some(Waiting::Reply(answer)) => drop(answer.send(Err(error))),
+            Some(Waiting::Told(answer)) => drop(answer.send(Err(error))),
             Some(Waiting::Schema(room_type)) => self.no_schema(&room_type, &error),
             None => {}
         }

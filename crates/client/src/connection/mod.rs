@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_wire::Format;
+use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 
 pub use changes::{Changes, Subscription};
@@ -62,6 +63,15 @@ impl Connection {
         let filter = filter.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         let query = Query { room_type: room_type.map(str::to_owned), filter, limit };
         self.line.ask(|answer| Command::List { query, answer }).await
+    }
+
+    /// The schema of a room type, as the node has it: what its state, options, messages and events are made of.
+    ///
+    /// # Errors
+    /// If the node refuses, tells what is no schema, or the connection is over.
+    pub async fn schema(&self, room_type: &str) -> Result<RoomSchema, Error> {
+        let room_type = room_type.to_owned();
+        self.line.ask(|answer| Command::Schema { room_type, answer }).await
     }
 
     /// How long a message to the node and its answer take.

@@ -85,22 +85,29 @@ impl Schemas {
         }
     }
 
-    /// The node tells its schema: as it was asked to, or after the hello. Says whether anyone may have waited for it.
-    pub(super) fn told(&mut self, room_type: &str, is_answer: bool, text: &[u8]) -> bool {
-        if !is_answer && !self.named.contains(room_type) {
-            return false;
+    /// The node tells its schema unasked, after the hello. Says whether it counts: whether the hello named the room type.
+    pub(super) fn told(&mut self, room_type: &str, text: &[u8]) -> bool {
+        let is_named = self.named.contains(room_type);
+        if is_named {
+            self.learn(room_type, text);
         }
+        is_named
+    }
+
+    /// The node tells its schema as it was asked to.
+    pub(super) fn answered(&mut self, room_type: &str, text: &[u8]) {
+        self.asked.remove(room_type);
+        self.learn(room_type, text);
+    }
+
+    fn learn(&mut self, room_type: &str, text: &[u8]) {
         let schema = RoomSchema::from_json(text).map(Arc::new);
-        let stated = match &schema {
+        let fingerprint = match &schema {
             Ok(schema) => fingerprint(schema),
             Err(_) => self.known.get(room_type).map_or(0, |known| known.fingerprint),
         };
         let told = Some(Told { schema, transcoders: Vec::new() });
-        self.known.insert(room_type.to_owned(), Known { fingerprint: stated, told });
-        if is_answer {
-            self.asked.remove(room_type);
-        }
-        true
+        self.known.insert(room_type.to_owned(), Known { fingerprint, told });
     }
 
     /// The node did not tell its schema.

@@ -215,6 +215,10 @@ impl Task {
                 Ok(request) => drop(dispatch.waiting.insert(request, Waiting::Leave(answer))),
                 Err(error) => drop(answer.send(Err(error.into()))),
             },
+            Command::Schema { room_type, answer } => match client.schema(&room_type) {
+                Ok(request) => drop(dispatch.waiting.insert(request, Waiting::Told(answer))),
+                Err(error) => drop(answer.send(Err(error.into()))),
+            },
             Command::List { query, answer } => match list(client, &query) {
                 Ok(request) => drop(dispatch.waiting.insert(request, Waiting::List(answer))),
                 Err(error) => drop(answer.send(Err(error.into()))),

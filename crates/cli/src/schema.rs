@@ -1,0 +1,56 @@
+//! `playfield schema`: what a running node's rooms of a type are made of.
+
+use std::io::{self, Write};
+
+use playfield_client::{Error, connect};
+
+use crate::options::{Failure, Usage, unknown};
+
+const HELP: &str = "\
+Usage: playfield schema URL ROOM_TYPE
+
+Prints the schema of a room type of a running node as JSON: its state, options, messages and events.
+URL is tcp://host:port or ws://host:port.
+";
+
+pub(crate) fn help() -> String {
+    HELP.to_owned()
+}
+
+pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    use lexopt::Arg::{Long, Short, Value};
+    let mut words = Vec::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(out.write_all(HELP.as_bytes())?),
+            Value(word) if words.len() < 2 => words.push(word.to_string_lossy().into_owned()),
+            other => return Err(unknown(&other, &[])),
+        }
+    }
+    let [url, room_type] = words.as_slice() else {
+        return Err(
+            Usage("schema needs a URL and a room type: schema tcp://127.0.0.1:7350 table".into()).into()
+        );
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let text = runtime.block_on(ask(url, room_type)).map_err(|error| io::Error::other(explained(&error)))?;
+    Ok(writeln!(out, "{text}")?)
+}
+
+async fn ask(url: &str, room_type: &str) -> Result<String, Error> {
+    let connection = connect(url).await?;
+    let schema = connection.schema(room_type).await?;
+    connection.close().await;
+    Ok(schema.to_json_pretty())
+}
+
+/// An error with what led to it.
+fn explained(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
