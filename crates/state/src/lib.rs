@@ -7,7 +7,7 @@
 //!  state ──diff──▶ shadow ──write──▶ patch (from any version) or snapshot ──read──▶ mirror
 //! ```
 //!
-//! [`Tracker`] is the server's end, [`Mirror`] and [`JsonMirror`] are the client's. Patches and snapshots are written from the
+//! [`Tracker`] is the server's end, [`Mirror`], [`JsonMirror`] and [`DynamicMirror`] are the client's. Patches and snapshots are written from the
 //! shadow alone, so live players, slow readers and late joiners are all served by one mechanism.
 
 mod array;
