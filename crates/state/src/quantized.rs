@@ -93,7 +93,7 @@ impl Scale {
                 }
                 let steps = (most - least) / step;
                 let whole = steps as i64;
-                if steps - whole as f64 >= 0.5 { whole + 1 } else { whole }
+                if whole <= STEPS_MAX && steps - whole as f64 >= 0.5 { whole + 1 } else { whole }
             }
             None => STEPS_MAX,
         };
