@@ -62,7 +62,7 @@ fn what_does_not_fit_a_copy_is_refused() {
             numbers(),
             &[1, 5, 9, 0],
             &[8, 1, 4, 0, 1, 0, 1, 0, 0],
-            "at byte 3: a change came for slot 0, which is empty here",
+            "at byte 3: a change came for slot 1, which is empty here",
         ),
         (
             numbers(),

@@ -47,7 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 const CASES: u32 = 1_200;
 
 /// In one of so many cases, copies are read by the schema as well.
-const DYNAMIC_EVERY: u64 = 1;
+const DYNAMIC_EVERY: u64 = 4;
 
 /// The number of cases, or a part of it for those that take long.
 fn config(part: u32) -> Config {
