@@ -98,6 +98,41 @@ fn which_of_many_equal_cards_was_drawn_does_not_show() {
     assert_eq!(sent[0], sent[2]);
 }
 
+#[test]
+fn a_sort_by_what_is_hidden_sends_what_any_exchange_of_the_backs_would() {
+    // Two piles of backs, mixed in one way; the faces that lie under them are mixed in many.
+    let sent = [3_u8, 5, 7, 11].map(|step| {
+        let card = |place: u8| Back { back: place / 26, face: place.wrapping_mul(step) };
+        let mut table = Table { cards: (0..52).map(card).collect() };
+        let mut tracker = Tracker::new(&mut table, Tracking::On);
+        table.cards.sort_by_key(|card| card.face);
+        // The backs come to alternate, whichever cards they are.
+        let (mut ones, mut others): (Vec<Back>, Vec<Back>) =
+            table.cards.drain(..).partition(|card| card.back == 0);
+        while let (Some(one), Some(other)) = (ones.pop(), others.pop()) {
+            table.cards.extend([one, other]);
+        }
+        tracker.sync(&mut table);
+        [Format::Packed, Format::Json].map(|format| patch(&mut tracker, ANN, 1, format).unwrap())
+    });
+    assert!(sent.iter().all(|one| *one == sent[0]));
+}
+
+#[test]
+fn what_moves_between_two_that_look_the_same_does_not_show() {
+    let mut table = Table { cards: (0..9).map(|face| Back { back: face % 2, face }).collect() };
+    let mut tracker = Tracker::new(&mut table, Tracking::On);
+    table.cards.move_to(0, 8);
+    table.cards.move_to(7, 0);
+    // The backs are as before, over other faces.
+    assert!(table.cards[0].face == 8 && table.cards[8].face == 0);
+    assert!(table.cards.iter().enumerate().all(|(place, card)| usize::from(card.back) == place % 2));
+    tracker.sync(&mut table);
+    for format in [Format::Packed, Format::Json] {
+        assert_eq!(patch(&mut tracker, ANN, 1, format), None);
+    }
+}
+
 #[derive(State, Default)]
 struct Numbers {
     list: List<u32>,

@@ -11,9 +11,9 @@ pub(super) trait Looks {
     /// Whether the old element of an index looks like the new one of another.
     fn same(&self, old: usize, new: usize) -> bool;
     /// How an old element looks: a number that is equal for those that look the same, and hardly ever for others.
-    fn old(&self, index: usize) -> u64;
+    fn old_look(&self, index: usize) -> u64;
     /// How a new element looks.
-    fn new(&self, index: usize) -> u64;
+    fn new_look(&self, index: usize) -> u64;
     /// How many bytes an old element takes as a whole value.
     fn size(&self, index: usize) -> usize;
 }
@@ -95,8 +95,8 @@ impl<L: Looks> Middle<'_, L> {
         for &(i, j, count) in found.iter().flatten() {
             (0..count).for_each(|place| alike[j + place] = (i + place) as u32);
         }
-        let in_place = fill(old, &alike, |j| alike[j] != CAME);
-        if found.is_none() {
+        let stayed = found.is_some().then(|| alike.clone());
+        if stayed.is_none() {
             // Too much changed to find out what stayed; but what looks as it did in its place did not move.
             for (place, alike) in alike.iter_mut().enumerate().take(old.min(new)) {
                 if self.same(place, place) {
@@ -104,8 +104,14 @@ impl<L: Looks> Middle<'_, L> {
                 }
             }
         }
+        let has_moved = self.find_moved(&mut alike);
+        let in_place = match stayed {
+            Some(stayed) => fill(old, &stayed, |j| stayed[j] != CAME),
+            None if !has_moved && old == new => return None,
+            None => (0..new).map(|j| if j < old { j as u32 } else { CAME }).collect(),
+        };
         let ops = Steps::of(old, &in_place).in_place(self.front);
-        if !self.find_moved(&mut alike) {
+        if !has_moved {
             return (!ops.is_empty()).then(|| self.pairing(in_place, ops));
         }
         self.shortest(&alike, in_place, ops)
@@ -125,9 +131,9 @@ impl<L: Looks> Middle<'_, L> {
         if old.is_empty() || new.is_empty() || !self.may_have_moved(&old, &new) {
             return false;
         }
-        let old_look = |i: &usize| self.looks.old(self.front + i);
+        let old_look = |i: &usize| self.looks.old_look(self.front + i);
         let mut old: Vec<(u64, usize)> = old.iter().map(|i| (old_look(i), *i)).collect();
-        let new_look = |j: &usize| self.looks.new(self.front + j);
+        let new_look = |j: &usize| self.looks.new_look(self.front + j);
         let mut new: Vec<(u64, usize)> = new.iter().map(|j| (new_look(j), *j)).collect();
         old.sort_unstable();
         new.sort_unstable();
@@ -149,11 +155,12 @@ impl<L: Looks> Middle<'_, L> {
         if old.len().max(new.len()) <= MANY {
             return true;
         }
-        let sample: Vec<u64> =
-            (0..SAMPLE).map(|place| self.looks.old(self.front + old[place * old.len() / SAMPLE])).collect();
+        let sample: Vec<u64> = (0..SAMPLE)
+            .map(|place| self.looks.old_look(self.front + old[place * old.len() / SAMPLE]))
+            .collect();
         let bits = sample.iter().fold(0, |bits, look| bits | 1_u64 << (look % 64));
         new.iter().any(|j| {
-            let look = self.looks.new(self.front + j);
+            let look = self.looks.new_look(self.front + j);
             bits >> (look % 64) & 1 == 1 && sample.contains(&look)
         })
     }
@@ -367,11 +374,11 @@ mod tests {
         fn same(&self, old: usize, new: usize) -> bool {
             self.0[old] == self.1[new]
         }
-        fn old(&self, index: usize) -> u64 {
+        fn old_look(&self, index: usize) -> u64 {
             // Some that differ have the same number.
             u64::from(self.0[index] / 2)
         }
-        fn new(&self, index: usize) -> u64 {
+        fn new_look(&self, index: usize) -> u64 {
             u64::from(self.1[index] / 2)
         }
         fn size(&self, _: usize) -> usize {

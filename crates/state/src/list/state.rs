@@ -203,11 +203,11 @@ impl<T: State> Looks for Sides<'_, T> {
             || item.value.same_shared(&self.elements[old].shadow, self.tracking)
     }
 
-    fn old(&self, index: usize) -> u64 {
+    fn old_look(&self, index: usize) -> u64 {
         T::shadow_digest(&self.elements[index].shadow, seen_by_all())
     }
 
-    fn new(&self, index: usize) -> u64 {
+    fn new_look(&self, index: usize) -> u64 {
         self.items[index].value.look()
     }
 
