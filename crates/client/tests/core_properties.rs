@@ -26,6 +26,9 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
         (n.clone(), v.clone(), v.clone()).prop_map(|(room, base, more)| patch(room, base, base + more)),
         n.clone().prop_map(|request| ServerMessage::Reply { request, payload: b"1" }),
         n.clone().prop_map(|request| ServerMessage::Listed { request, rooms: vec![] }),
+        prop::option::of(n.clone()).prop_map(|request| {
+            ServerMessage::Schema { request, room_type: "table".into(), schema: b"{}" }
+        }),
         (n.clone(), v.clone()).prop_map(|(room, sequence)| {
             let message = MessageRef::Index(0);
             ServerMessage::Event { room, sequence, version: 1, message, payload: b"1" }

@@ -172,6 +172,7 @@ fn an_answer_to_nothing_ends_the_connection() {
     for answer in [
         ServerMessage::Reply { request: 77, payload: b"" },
         ServerMessage::Listed { request: 77, rooms: vec![] },
+        ServerMessage::Schema { request: Some(77), room_type: "table".into(), schema: b"{}" },
         joined(77, 2, 3),
         ServerMessage::Error { request: Some(77), room: None, code: ErrorCode::Busy, text: "".into() },
         ServerMessage::Left { request: Some(77), room: 1, code: ErrorCode::Left, text: "".into() },
@@ -185,7 +186,7 @@ fn an_answer_to_nothing_ends_the_connection() {
 #[test]
 fn an_answer_of_another_kind_ends_the_connection() {
     type Make = fn(u32) -> ServerMessage<'static>;
-    let cases: [(Make, _); 4] = [
+    let cases: [(Make, _); 5] = [
         (|request| ServerMessage::Reply { request, payload: b"" }, "a reply"),
         (|request| joined(request, 2, 3), "a room"),
         (|request| ServerMessage::Listed { request, rooms: vec![] }, "a list"),
@@ -196,6 +197,13 @@ fn an_answer_of_another_kind_ends_the_connection() {
             },
             "a left",
         ),
+        (
+            |request| {
+                let (request, room_type) = (Some(request), "table".into());
+                ServerMessage::Schema { request, room_type, schema: b"{}" }
+            },
+            "a schema",
+        ),
     ];
     for (which, (make, answer)) in cases.into_iter().enumerate() {
         let mut talk = Talk::in_room();
@@ -204,6 +212,17 @@ fn an_answer_of_another_kind_ends_the_connection() {
         let request = if which == 2 { message } else { list };
         talk.says(&make(request));
         assert_closed(&mut talk, ClientError::WrongAnswer { request, answer });
+    }
+}
+
+#[test]
+fn schemas_come_as_answers_and_unasked() {
+    let mut talk = Talk::in_room();
+    let asked = talk.client.schema("table").unwrap();
+    for request in [Some(asked), None] {
+        talk.says(&ServerMessage::Schema { request, room_type: "table".into(), schema: b"{}" });
+        let told = Event::Schema { request, room_type: "table".into(), schema: b"{}".to_vec() };
+        assert_eq!(talk.events.pop(), Some(told));
     }
 }
 

@@ -7,11 +7,11 @@ mod support;
 
 use std::convert::Infallible;
 
-use playfield_client::{Connection, Error, ErrorCode, Format, Room as RoomHandle};
+use playfield_client::{Connect, Connection, Error, ErrorCode, Format, Room as RoomHandle};
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, room, schema};
 use playfield_state::{Data, Map, State, Tracker, Tracking};
 use playfield_wire::message::MessageRef;
-use playfield_wire::schema::{Type, fingerprint};
+use playfield_wire::schema::{Field, Policy, RoomSchema, Type, fingerprint};
 use playfield_wire::server::ServerMessage;
 
 use server::Server;
@@ -227,6 +227,151 @@ async fn a_room_of_another_build_is_not_entered() {
     // Now that it is known, nothing is created.
     let error = connection.create::<Table>("table", true, &Setup::default()).await.unwrap_err();
     assert_eq!(error.to_string(), text);
+}
+
+/// The room as a later node has it.
+mod grown {
+    use super::{Map, PlayerId, State};
+
+    #[derive(State, Default)]
+    pub(crate) struct Table {
+        pub(crate) seats: Map<PlayerId, String>,
+        pub(crate) fog: bool,
+        pub(crate) round: u32,
+    }
+}
+
+fn grown_schema() -> RoomSchema {
+    let mut grown = schema::<Table>();
+    grown.state = <grown::Table as State>::schema();
+    grown.events.reverse();
+    grown
+}
+
+/// What comes before the schema waits for it, and what comes in time is not lost.
+#[tokio::test]
+async fn what_comes_before_the_schema_waits_for_it() {
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let text = grown_schema().to_json();
+    let mut state = grown::Table { round: 1, ..Default::default() };
+    let mut tracker = Tracker::new(&mut state, Tracking::On);
+    let mut snapshot = Vec::new();
+    tracker.snapshot(PlayerId(4), Format::Packed, &mut snapshot);
+    let mut patch = |round| {
+        (state.round, state.fog) = (round, !state.fog);
+        tracker.sync(&mut state);
+        let mut body = Vec::new();
+        assert!(tracker.patch(PlayerId(4), u64::from(round) - 1, Format::Packed, &mut body));
+        body
+    };
+    let bodies = [patch(2), patch(3)];
+    let node = async {
+        server.hear().await;
+        server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
+        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot }).await;
+        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &bodies[0] }).await;
+        let message = MessageRef::Index(0);
+        server.say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] }).await;
+        // A digest of the node's copy says nothing of this client's.
+        server.say(&ServerMessage::Check { room: 1, version: 2, digest: 7 }).await;
+        assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
+        let room_type = "table".into();
+        server.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() }).await;
+    };
+    let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
+    let table = table.unwrap();
+    assert_eq!((table.version(), table.state().round), (2, 2));
+    assert_eq!(table.next_event().await.unwrap().decode().unwrap(), Some(Dealt { cards: 9 }));
+    server.say(&ServerMessage::Check { room: 1, version: 2, digest: 7 }).await;
+    server.say(&ServerMessage::Patch { room: 1, base: 2, version: 3, body: &bodies[1] }).await;
+    while table.version() < 3 {
+        table.changed().await.unwrap();
+    }
+    assert_eq!(table.state().round, 3);
+    table.send(Nudge).await.unwrap();
+    assert_eq!(server.hear().await, other("Send { room: 1, message: Index(0), payload: [0] }"));
+}
+
+/// What the hello names, the node tells unasked if it differs; then nothing has to be asked for, and options are the node's.
+#[tokio::test]
+async fn a_schema_that_came_unasked_is_remembered() {
+    let named = |connect: Connect| connect.built_with::<Table>("table");
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, named).await;
+    let mut grown = grown_schema();
+    let Type::Struct(options) = &mut grown.options else { unreachable!("options are a struct") };
+    let of = Type::List(Box::new(Type::U8));
+    options.fields.insert(0, Field { name: "decks".into(), policy: Policy::Everyone, of });
+    let text = grown.to_json();
+    for (name, text) in [("table", text.as_bytes()), ("chair", b"?")] {
+        server.say(&ServerMessage::Schema { request: None, room_type: name.into(), schema: text }).await;
+    }
+    // Whoever has heard the answer to a ping has heard what came before it.
+    let pong = async {
+        let Said::Other(ping) = server.hear().await else { panic!("a ping is no user message") };
+        let nonce = ping.trim_matches(|letter: char| !letter.is_ascii_digit()).parse().unwrap();
+        server.say(&ServerMessage::Pong { nonce }).await;
+    };
+    tokio::join!(connection.ping(), pong).0.unwrap();
+    let node = async {
+        let expected = r#"Create { request: 1, room_type: "table", private: false, options: [0, 4] }"#;
+        assert_eq!(server.hear().await, other(expected));
+        let (room, code, text) = (None, ErrorCode::Busy, "".into());
+        server.say(&ServerMessage::Error { request: Some(1), room, code, text }).await;
+    };
+    let setup = Setup { seats: 4 };
+    let (table, ()) = tokio::join!(connection.create::<Table>("table", false, &setup), node);
+    assert_eq!(table.unwrap_err().code(), Some(ErrorCode::Busy));
+}
+
+/// A schema that comes before the snapshot does not make the room be entered without one.
+#[tokio::test]
+async fn a_room_is_entered_with_its_snapshot() {
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let text = grown_schema().to_json();
+    let mut state = grown::Table { round: 5, ..Default::default() };
+    let mut tracker = Tracker::new(&mut state, Tracking::On);
+    let mut snapshot = Vec::new();
+    tracker.snapshot(PlayerId(4), Format::Packed, &mut snapshot);
+    let node = async {
+        server.hear().await;
+        server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
+        server.hear().await;
+        let room_type = "table".into();
+        server.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() }).await;
+        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot }).await;
+    };
+    let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
+    assert_eq!(table.unwrap().state().round, 5);
+}
+
+/// More than is kept while the schema is awaited: a snapshot is asked for in place of patches, and events are missed.
+#[tokio::test]
+async fn what_waits_for_the_schema_is_bounded() {
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let text = grown_schema().to_json();
+    let mut tracker = Tracker::new(&mut grown::Table::default(), Tracking::On);
+    let mut snapshot = Vec::new();
+    tracker.snapshot(PlayerId(4), Format::Packed, &mut snapshot);
+    let large = vec![0; 1 << 20];
+    let node = async {
+        server.hear().await;
+        server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
+        assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
+        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot }).await;
+        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &large }).await;
+        assert_eq!(server.hear().await, other("Resync { room: 1 }"));
+        let message = MessageRef::Index(0);
+        server
+            .say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &large })
+            .await;
+        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 9, body: &snapshot }).await;
+        let room_type = "table".into();
+        server.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() }).await;
+    };
+    let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
+    let table = table.unwrap();
+    assert_eq!(table.version(), 9);
+    assert!(table.next_event().await.unwrap_err().is_missed());
 }
 
 /// Whatever the node answers, nobody waits in vain.

@@ -124,7 +124,7 @@ fn bit_by_bit<T: Root>(seed: u64) {
     assert_eq!(transcoded(&between(&less, &least), &some), at_once);
 }
 
-/// Bytes that came wrong are refused, or make a body that a copy reads or refuses.
+/// Bytes that came wrong are refused, or pass through as they are.
 fn damaged<T: Root>(seed: u64, at: usize, bits: u8) {
     let whole = <T as State>::schema();
     let same = between(&whole, &whole);
@@ -136,16 +136,19 @@ fn damaged<T: Root>(seed: u64, at: usize, bits: u8) {
         let (mut one, mut two) = (Vec::new(), Vec::new());
         let is_snapshot = same.snapshot(snapshot, &mut one).is_ok();
         let is_patch = same.patch(patch, &mut two).is_ok();
+        // What becomes of them is for the copy to say.
         let mut mirror = Mirror::<T>::new();
-        // What a copy takes, passes through as it is.
-        if mirror.snapshot(snapshot).is_ok() {
-            assert!(is_snapshot);
+        if is_snapshot {
             assert_eq!(one, snapshot);
-            if mirror.patch(patch).is_ok() {
-                assert!(is_patch);
-                assert_eq!(two, patch);
+            if mirror.snapshot(&one).is_ok() && is_patch {
+                let _ = mirror.patch(&two);
             }
         }
+        if is_patch {
+            assert_eq!(two, patch);
+        }
+        one.clear();
+        two.clear();
         let _ = fewer.snapshot(snapshot, &mut one);
         let _ = fewer.patch(patch, &mut two);
     };
@@ -157,7 +160,7 @@ fn damaged<T: Root>(seed: u64, at: usize, bits: u8) {
     let place = at % snapshot.len();
     flipped[place] ^= bits;
     read(&flipped, patch);
-    for end in 0..patch.len() {
+    for end in (0..patch.len()).step_by(1 + patch.len() / 256) {
         read(snapshot, &patch[..end]);
     }
     for end in (0..snapshot.len()).step_by(1 + snapshot.len() / 64) {

@@ -9,7 +9,8 @@
 //! - [`framing`] cuts a byte stream into messages;
 //! - [`client::ClientMessage`] and [`server::ServerMessage`] are those messages, in either [`Format`];
 //! - [`reader`] and [`writer`] hold the primitive types of the format `packed`, [`json`] those of `json`;
-//! - [`schema`] describes a room type's state and messages, and takes their fingerprint.
+//! - [`schema`] describes a room type's state and messages, takes their fingerprint, writes them as JSON, and says whether one has
+//!   grown from another.
 
 pub mod client;
 mod code;

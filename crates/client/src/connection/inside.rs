@@ -24,6 +24,7 @@ pub(super) struct Inside {
     pub(super) transcoder: Option<Arc<Transcoder>>,
     /// What waits until the node has told its schema.
     pub(super) held: Option<Held>,
+    has_snapshot: bool,
 }
 
 pub(super) struct Held {
@@ -49,7 +50,7 @@ pub(super) enum Release {
 
 impl Inside {
     pub(super) fn new(sink: Arc<dyn Sink>, joined: Joined<'static>, answer: Answer<Entered>) -> Self {
-        Self { sink, entering: Some((joined, answer)), transcoder: None, held: None }
+        Self { sink, entering: Some((joined, answer)), transcoder: None, held: None, has_snapshot: false }
     }
 
     pub(super) fn snapshot(&mut self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
@@ -58,13 +59,15 @@ impl Inside {
             return Ok(());
         }
         match &self.transcoder {
-            None => self.sink.snapshot(version, body),
+            None => self.sink.snapshot(version, body)?,
             Some(transcoder) => {
                 let mut own = Vec::with_capacity(body.len());
                 transcoder.snapshot(body, &mut own)?;
-                self.sink.snapshot(version, &own)
+                self.sink.snapshot(version, &own)?;
             }
         }
+        self.has_snapshot = true;
+        Ok(())
     }
 
     pub(super) fn patch(&mut self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
@@ -143,7 +146,7 @@ impl Inside {
 
     /// Whether the copy is there.
     pub(super) fn has_snapshot(&self) -> bool {
-        self.held.is_none()
+        self.has_snapshot
     }
 }
 
