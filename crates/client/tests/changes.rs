@@ -167,7 +167,7 @@ fn told(path: &str, kind: &str, values: Value) -> (String, String, Value) {
 }
 
 /// What happens in the arena, and what Ann is told of it: in either format the same.
-async fn a_story<R: Kind>(node: &mut Node, changes: &mut Changes) {
+async fn a_story(node: &mut Node, changes: &mut Changes) {
     node.change(|arena| {
         arena.round = 2;
         arena.players.entry(PlayerId(7)).hp = 80;
@@ -186,7 +186,7 @@ async fn a_story<R: Kind>(node: &mut Node, changes: &mut Changes) {
         ]
     );
     // A trap is laid out of sight, then she comes near, it is armed, and she leaves.
-    node.change(|arena| drop(arena.traps.insert(1, Trap { x: 30, armed: false }))).await;
+    node.change(|arena| *arena.traps.entry(1) = Trap { x: 30, armed: false }).await;
     node.change(|arena| arena.players.entry(ME).x = 25).await;
     assert_eq!(
         next(changes, 2).await,
@@ -233,7 +233,7 @@ async fn a_story<R: Kind>(node: &mut Node, changes: &mut Changes) {
 async fn a_typed_room_tells_what_entered_left_and_changed() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let mut changes = listen(&room, &mut node).await;
-    a_story::<Arena>(&mut node, &mut changes).await;
+    a_story(&mut node, &mut changes).await;
     assert_eq!(room.state().log[0], "c");
 }
 
@@ -241,7 +241,7 @@ async fn a_typed_room_tells_what_entered_left_and_changed() {
 async fn a_dynamic_room_tells_the_same() {
     let (_connection, room, mut node) = Node::dynamic().await;
     let mut changes = listen(&room, &mut node).await;
-    a_story::<Dynamic>(&mut node, &mut changes).await;
+    a_story(&mut node, &mut changes).await;
     assert_eq!(room.state()["log"][0], "c");
 }
 
@@ -335,7 +335,7 @@ async fn called<T: Send + 'static>(calls: mpsc::Receiver<T>) -> (T, mpsc::Receiv
 #[tokio::test]
 async fn functions_are_called_for_what_their_patterns_match() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
-    let (sender, calls) = mpsc::channel();
+    let (sender, calls) = mpsc::sync_channel(8);
     let call = move |change: Change| sender.send(shown(change)).unwrap();
     let subscription = tokio::join!(room.on_change("players.*.hp", call), node.answer_resync()).0.unwrap();
     node.change(|arena| {
@@ -361,7 +361,7 @@ async fn functions_are_called_for_what_their_patterns_match() {
 async fn a_function_that_panics_ends_its_own_subscription_alone() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let mut changes = listen(&room, &mut node).await;
-    let (sender, calls) = mpsc::channel::<()>();
+    let (sender, calls) = mpsc::sync_channel::<()>(8);
     let panics = room
         .on_change("**", move |change| {
             let _sender = &sender;
@@ -383,8 +383,8 @@ async fn a_function_that_panics_ends_its_own_subscription_alone() {
 #[tokio::test]
 async fn a_function_that_takes_long_holds_nothing_up() {
     let (connection, room, mut node) = Node::typed(|connect| connect.events_max(2)).await;
-    let (go, wait) = mpsc::channel::<()>();
-    let (sender, calls) = mpsc::channel();
+    let (go, wait) = mpsc::sync_channel::<()>(8);
+    let (sender, calls) = mpsc::sync_channel(8);
     let call = move |change: Change| {
         sender.send(change.new).unwrap();
         wait.recv().unwrap();

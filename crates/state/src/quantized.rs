@@ -88,7 +88,8 @@ impl Scale {
                 if whole as f64 == steps { whole - 1 } else { whole }
             }
             Some((least, most)) => {
-                if !(least < most) {
+                let rises = least < most; // which no NaN does
+                if !rises {
                     return Err("a range has a least value and then a greatest one");
                 }
                 let steps = (most - least) / step;

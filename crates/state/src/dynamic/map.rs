@@ -139,10 +139,10 @@ impl Reading<'_, '_> {
     }
 
     /// Tells what went, then what came; one that went and came back is told of as it changed.
-    fn tell_of_entries(&mut self, of: &MapShape, members: &Map<String, Value>, mut news: News) {
-        let back: BTreeMap<String, Value> =
-            news.gone.extract_if(.., |name, _| members.contains_key(name)).collect();
-        for (name, old) in news.gone {
+    fn tell_of_entries(&mut self, of: &MapShape, members: &Map<String, Value>, news: News) {
+        let (back, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            news.gone.into_iter().partition(|(name, _)| members.contains_key(name));
+        for (name, old) in gone {
             self.watch.enter(&name);
             self.watch.left(old);
             self.watch.leave();

@@ -92,6 +92,10 @@ impl Plain {
 
     /// Reads a value, as JSON, and its digest.
     #[inline]
+    #[expect(
+        clippy::let_unit_value,
+        reason = "nothing is a value of the type unit, read and written as others are"
+    )]
     pub(crate) fn read(self, reader: &mut Reader<'_>) -> Result<(Value, u64), DecodeError> {
         with_type!(self, T => {
             let value = T::decode(reader)?;
@@ -120,6 +124,10 @@ impl Plain {
     }
 
     /// Appends the default.
+    #[expect(
+        clippy::unit_arg,
+        reason = "nothing is a value of the type unit, read and written as others are"
+    )]
     pub(crate) fn write_default(self, out: &mut Vec<u8>) {
         with_type!(self, T => T::default().encode(out));
     }
@@ -250,13 +258,13 @@ macro_rules! integers {
 
 integers! {
     bool, Value::Bool;
-    u8, |value| Value::from(value);
-    u16, |value| Value::from(value);
-    u32, |value| Value::from(value);
+    u8, Value::from;
+    u16, Value::from;
+    u32, Value::from;
     u64, unsigned;
-    i8, |value| Value::from(value);
-    i16, |value| Value::from(value);
-    i32, |value| Value::from(value);
+    i8, Value::from;
+    i16, Value::from;
+    i32, Value::from;
     i64, signed;
     PlayerId, |player: PlayerId| unsigned(player.0);
 }

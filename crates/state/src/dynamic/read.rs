@@ -233,7 +233,7 @@ impl Reading<'_, '_> {
     /// A field that was not seen here, if it is now.
     fn private_new(&mut self, field: &FieldShape) -> Result<Option<Made>, DecodeError> {
         if field.access != Access::Viewed {
-            return self.from_nothing(&field.of).map(Some);
+            return self.new_value(&field.of).map(Some);
         }
         let at = self.reader.offset();
         match self.reader.u8()? {
@@ -248,7 +248,7 @@ impl Reading<'_, '_> {
     }
 
     /// A patch of what is not here yet: of all of it, in the part *all*.
-    fn from_nothing(&mut self, shape: &Shape) -> Result<Made, DecodeError> {
+    fn new_value(&mut self, shape: &Shape) -> Result<Made, DecodeError> {
         let part = Part::All;
         let mut made = match shape {
             Shape::Plain(_) | Shape::Present | Shape::Steps(..) | Shape::Enum(_) => {
@@ -289,7 +289,7 @@ impl Reading<'_, '_> {
     /// A part of what is not here yet. Only what has nothing in it goes without saying.
     fn element(&mut self, shape: &Shape, is_marked: bool) -> Result<Made, DecodeError> {
         if is_marked {
-            return self.from_nothing(shape);
+            return self.new_value(shape);
         }
         let blank = shape.blank();
         blank.ok_or_else(|| {
