@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use playfield_state::ShapeError;
 use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::schema::{Incompatible, SchemaError};
 use playfield_wire::{DecodeError, ErrorCode};
@@ -26,8 +27,10 @@ enum Kind {
     Payload { what: &'static str, source: DecodeError },
     Incompatible(Incompatible),
     Schema(SchemaError),
+    Shape(ShapeError),
     Command(CommandError),
     Missed { events: u64 },
+    MissedChanges { changes: u64 },
     Usage(String),
 }
 
@@ -73,8 +76,16 @@ impl Error {
         Self { kind: Kind::Schema(error) }
     }
 
+    pub(crate) fn shape(error: ShapeError) -> Self {
+        Self { kind: Kind::Shape(error) }
+    }
+
     pub(crate) fn missed(events: u64) -> Self {
         Self { kind: Kind::Missed { events } }
+    }
+
+    pub(crate) fn missed_changes(changes: u64) -> Self {
+        Self { kind: Kind::MissedChanges { changes } }
     }
 
     pub(crate) fn usage(text: impl Into<String>) -> Self {
@@ -105,10 +116,10 @@ impl Error {
         matches!(self.kind, Kind::Incompatible(_))
     }
 
-    /// Whether events were missed because they were not taken out in time.
+    /// Whether events or changes were missed because they were not taken out in time, or changes because a copy had to be mended.
     #[must_use]
     pub fn is_missed(&self) -> bool {
-        matches!(self.kind, Kind::Missed { .. })
+        matches!(self.kind, Kind::Missed { .. } | Kind::MissedChanges { .. })
     }
 
     /// The code that the node or the room gave.
@@ -159,10 +170,17 @@ impl fmt::Display for Error {
                 )
             }
             Kind::Incompatible(error) => error.fmt(f),
+            Kind::Shape(_) => f.write_str("the node's schema of the room is none that a room has"),
             Kind::Schema(_) => f.write_str("the node's schema of the room can't be read"),
             Kind::Command(error) => error.fmt(f),
             Kind::Missed { events } => {
                 write!(f, "{events} events came faster than they were taken out, and were dropped")
+            }
+            Kind::MissedChanges { changes: 0 } => {
+                f.write_str("changes were missed, since the copy had to be mended by a snapshot")
+            }
+            Kind::MissedChanges { changes } => {
+                write!(f, "{changes} changes came faster than they were taken out, and were dropped")
             }
             Kind::Usage(text) => f.write_str(text),
         }
@@ -182,6 +200,7 @@ impl std::error::Error for Error {
             Kind::Handshake(source) => Some(source),
             Kind::Payload { source, .. } => Some(source),
             Kind::Schema(source) => Some(source),
+            Kind::Shape(source) => Some(source),
             _ => None,
         }
     }

@@ -45,10 +45,11 @@ mod mirror;
 mod typed;
 
 #[cfg(feature = "tokio")]
-pub use connection::{Connect, Connection, Kind, Room, RoomEvent, StateRef, connect};
+pub use connection::{Changes, Connect, Connection, Kind, Room, RoomEvent, StateRef, Subscription, connect};
 #[cfg(feature = "tokio")]
-pub use dynamic::Dynamic;
+pub use dynamic::{Dynamic, DynamicCopy};
 #[cfg(feature = "tokio")]
 pub use error::Error;
-pub use mirror::Mirror;
+pub use mirror::{ChangeMirror, Mirror};
+pub use playfield_state::{Change, ChangeKind, Path, PathStep, Pattern};
 pub use playfield_wire::{ErrorCode, Format};

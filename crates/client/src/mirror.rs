@@ -1,7 +1,8 @@
 //! A client's copy of a room's state, whatever its type.
 
-use playfield_state::{JsonMirror, State};
+use playfield_state::{Change, DynamicMirror, JsonMirror, PlayerId, ShapeError, State};
 use playfield_wire::DecodeError;
+use playfield_wire::schema::RoomSchema;
 
 /// A copy of a room's state, kept in step by the bodies of snapshots and patches.
 ///
@@ -30,7 +31,62 @@ pub trait Mirror {
     /// A body that isn't one of this state's, or doesn't fit this copy. The copy may then be half changed: only a
     /// snapshot mends it.
     fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError>;
+
+    /// Takes the schema by which bodies in `packed` are to be read, and whose copy it is. A copy that knows its type needs none.
+    ///
+    /// # Errors
+    /// A schema that no room has.
+    fn learn(&mut self, schema: &RoomSchema, player: PlayerId) -> Result<(), ShapeError> {
+        let _ = (schema, player);
+        Ok(())
+    }
+
+    /// An event in `packed` as its name and its JSON, if that is how events of such rooms are told.
+    ///
+    /// # Errors
+    /// An event that is not what the schema says.
+    fn event_in_json(&self, number: u32, payload: &[u8]) -> Option<Result<(String, Vec<u8>), DecodeError>> {
+        let _ = (number, payload);
+        None
+    }
+
+    /// Another copy, without anything in it yet, of the same state and for this player, which tells what changes in it. `None` if there is no such.
+    fn watcher(&self, player: PlayerId) -> Option<Box<dyn ChangeMirror>> {
+        let _ = player;
+        None
+    }
 }
+
+/// A copy of a room's state that tells what changes in it, place by place.
+pub trait ChangeMirror: Send {
+    /// Replaces the copy, and tells what is different; nothing, if it is the first, or the copy was unusable.
+    ///
+    /// # Errors
+    /// As [`Mirror::snapshot`].
+    fn snapshot_with(&mut self, body: &[u8], tell: &mut dyn FnMut(Change)) -> Result<(), DecodeError>;
+
+    /// Takes the copy from the patch's base to its version, and tells what changes.
+    ///
+    /// # Errors
+    /// As [`Mirror::patch`].
+    fn patch_with(&mut self, body: &[u8], tell: &mut dyn FnMut(Change)) -> Result<(), DecodeError>;
+}
+
+macro_rules! change_mirrors {
+    ($($mirror:ty)*) => {$(
+        impl ChangeMirror for $mirror {
+            fn snapshot_with(&mut self, body: &[u8], tell: &mut dyn FnMut(Change)) -> Result<(), DecodeError> {
+                self.snapshot_with(body, tell)
+            }
+
+            fn patch_with(&mut self, body: &[u8], tell: &mut dyn FnMut(Change)) -> Result<(), DecodeError> {
+                self.patch_with(body, tell)
+            }
+        }
+    )*};
+}
+
+change_mirrors! { DynamicMirror JsonMirror }
 
 impl<T: State + Default> Mirror for playfield_state::Mirror<T> {
     type State = T;
@@ -41,6 +97,10 @@ impl<T: State + Default> Mirror for playfield_state::Mirror<T> {
 
     fn digest(&self) -> Option<u64> {
         Some(self.digest())
+    }
+
+    fn watcher(&self, player: PlayerId) -> Option<Box<dyn ChangeMirror>> {
+        Some(Box::new(DynamicMirror::new(&T::schema(), player).ok()?))
     }
 
     fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
@@ -57,6 +117,10 @@ impl Mirror for JsonMirror {
 
     fn state(&self) -> &serde_json::Value {
         self.state()
+    }
+
+    fn watcher(&self, _: PlayerId) -> Option<Box<dyn ChangeMirror>> {
+        Some(Box::new(JsonMirror::new()))
     }
 
     fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {

@@ -4,7 +4,7 @@ use playfield_room::{Accepts, Emits, Message, Room as RoomType, schema};
 use playfield_state::Data;
 use playfield_wire::Format;
 use playfield_wire::message::MessageRef;
-use playfield_wire::schema::Type;
+use playfield_wire::schema::{Type, fingerprint};
 
 use crate::Error;
 use crate::connection::{Build, Connect, Connection, Door, Room, RoomEvent};
@@ -84,7 +84,7 @@ impl Connect {
     /// Names in the hello what this client was built with, of rooms of type `R` under a name. If the node has grown since, it tells its
     /// schema at once, and nothing has to wait for it later.
     pub fn built_with<R: RoomType>(mut self, room_type: &str) -> Self {
-        self.schemas.push((room_type.to_owned(), Build::new(schema::<R>()).fingerprint()));
+        self.schemas.push((room_type.to_owned(), fingerprint(&schema::<R>())));
         self
     }
 }

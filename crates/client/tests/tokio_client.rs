@@ -16,7 +16,7 @@ use playfield_wire::server::{RoomInfo, ServerMessage};
 use serde_json::json;
 
 use server::Server;
-use support::{Said, WAYS, joined, patch, snapshot, welcome};
+use support::{Said, WAYS, joined, patch, snapshot};
 
 fn other(said: &str) -> Said {
     Said::Other(said.to_owned())
@@ -403,19 +403,4 @@ async fn a_message_too_long_for_the_node_is_refused_here() {
     assert_eq!(room.next_event().await.unwrap_err().code(), Some(ErrorCode::TooLarge));
     server.say(&event(1)).await;
     room.next_event().await.unwrap();
-}
-
-#[tokio::test]
-async fn a_dynamic_room_needs_json() {
-    let (connection, _server) = Server::met(
-        Format::Packed,
-        false,
-        |connect| connect,
-        async |server| {
-            server.say(&welcome(0, 1000)).await;
-        },
-    )
-    .await;
-    let error = connection.unwrap().join_dynamic("r").await.unwrap_err();
-    assert!(error.to_string().contains("json"));
 }

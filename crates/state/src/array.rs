@@ -125,14 +125,14 @@ impl<T: State, const N: usize> State for [T; N] {
     }
 
     fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
-        for place in marked::<N>(reader)? {
+        for place in read_marked(reader, N)? {
             self[place].read_patch(reader, part)?;
         }
         Ok(())
     }
 
     fn read_columns(targets: &mut [&mut Self], reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        for place in marked::<N>(reader)? {
+        for place in read_marked(reader, N)? {
             let mut inner: Vec<&mut T> = targets.iter_mut().map(|target| &mut target[place]).collect();
             T::read_columns(&mut inner, reader)?;
         }
@@ -170,15 +170,15 @@ impl<A: Copy> InArray<A> {
     }
 }
 
-/// Reads a mask of `N` bits, and says which are set.
-fn marked<const N: usize>(reader: &mut Reader<'_>) -> Result<Vec<usize>, DecodeError> {
+/// Reads a mask of so many bits, and says which are set.
+pub(crate) fn read_marked(reader: &mut Reader<'_>, count: usize) -> Result<Vec<usize>, DecodeError> {
     let at = reader.offset();
-    let mask = reader.take(N.div_ceil(8))?;
+    let mask = reader.take(count.div_ceil(8))?;
     let marked: Vec<usize> =
         (0..8 * mask.len()).filter(|place| mask[place / 8] >> (place % 8) & 1 == 1).collect();
     match marked.last() {
-        Some(&last) if last >= N => {
-            Err(DecodeError::new(at, format!("element {last} is past the end of an array of {N}")))
+        Some(&last) if last >= count => {
+            Err(DecodeError::new(at, format!("element {last} is past the end of an array of {count}")))
         }
         _ => Ok(marked),
     }

@@ -50,22 +50,34 @@ pub(crate) fn put<'a, T: Integer + 'a>(out: &mut Vec<u8>, count: usize, at: impl
 pub(crate) fn get<T: Integer>(
     reader: &mut Reader<'_>,
     count: usize,
+    set: impl FnMut(usize, T),
+) -> Result<(), DecodeError> {
+    get_ranked(reader, count, T::decode, T::rank, T::of_rank, set)
+}
+
+/// The same, of what is known to be an integer only when it is read.
+pub(crate) fn get_ranked<T>(
+    reader: &mut Reader<'_>,
+    count: usize,
+    decode: impl Fn(&mut Reader<'_>) -> Result<T, DecodeError>,
+    rank: impl Fn(T) -> u64,
+    of_rank: impl Fn(u64) -> Option<T>,
     mut set: impl FnMut(usize, T),
 ) -> Result<(), DecodeError> {
     let at = reader.offset();
     let width = reader.u8()?;
     if width == ONE_BY_ONE {
         for place in 0..count {
-            set(place, T::decode(reader)?);
+            set(place, decode(reader)?);
         }
         return Ok(());
     }
     if width > 64 {
         return Err(DecodeError::new(at, format!("a column's width is at most 65, {width} came")));
     }
-    let least = T::decode(reader)?.rank();
+    let least = rank(decode(reader)?);
     get_bits(reader.take(packed_bytes(count, width.into()))?, count, width.into(), |place, above| {
-        let value = least.checked_add(above).and_then(T::of_rank).ok_or_else(|| {
+        let value = least.checked_add(above).and_then(&of_rank).ok_or_else(|| {
             DecodeError::new(at, format!("a value {above} above the least of its column is out of range"))
         })?;
         set(place, value);

@@ -3,6 +3,8 @@
 use playfield_wire::DecodeError;
 use serde_json::Value;
 
+use crate::Change;
+use crate::change::{Watch, compare, moved};
 use crate::data::{parse_json, unexpected};
 
 /// The most steps of a path. A copy can't be nested deeper than this and what the JSON parser allows in one value: a deeper tree could
@@ -13,6 +15,8 @@ const PATH_STEPS_MAX: usize = 128;
 #[derive(Clone, Debug, Default)]
 pub struct JsonMirror {
     state: Value,
+    /// There is a copy of which changes can be told: a snapshot has come, and every patch since could be applied.
+    in_step: bool,
 }
 
 impl JsonMirror {
@@ -32,6 +36,20 @@ impl JsonMirror {
     /// A body that isn't JSON; the copy is as before.
     pub fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         self.state = parse_json(body)?;
+        self.in_step = true;
+        Ok(())
+    }
+
+    /// As [`snapshot`](Self::snapshot), and tells what is different from the copy that it replaces. The first one tells nothing, nor does
+    /// one that comes after a patch was refused.
+    ///
+    /// # Errors
+    /// As [`snapshot`](Self::snapshot).
+    pub fn snapshot_with(&mut self, body: &[u8], mut tell: impl FnMut(Change)) -> Result<(), DecodeError> {
+        let before = std::mem::replace(&mut self.state, parse_json(body)?);
+        if std::mem::replace(&mut self.in_step, true) {
+            compare(None, &before, &self.state, &mut Vec::new(), &mut tell);
+        }
         Ok(())
     }
 
@@ -40,13 +58,31 @@ impl JsonMirror {
     /// # Errors
     /// A body that isn't a list of operations, or doesn't fit this copy, which may then be half changed.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
-        match parse_json(body)? {
-            Value::Array(ops) => ops.into_iter().try_for_each(|op| self.apply(op)),
-            other => Err(unexpected("a list of operations", &other)),
-        }
+        self.apply_all(body, &mut Watch::new(None))
     }
 
-    fn apply(&mut self, op: Value) -> Result<(), DecodeError> {
+    /// As [`patch`](Self::patch), and tells what changed, place by place. A value that is sent whole is compared with the one it replaces.
+    ///
+    /// The copy does not know its type: an object with one member of which the new value has another is told of as changed, since it may be an
+    /// enum, though it may be a map.
+    ///
+    /// # Errors
+    /// As [`patch`](Self::patch). What was told before the error is not all that may be different.
+    pub fn patch_with(&mut self, body: &[u8], mut tell: impl FnMut(Change)) -> Result<(), DecodeError> {
+        self.apply_all(body, &mut Watch::new(Some(&mut tell)))
+    }
+
+    fn apply_all(&mut self, body: &[u8], watch: &mut Watch<'_>) -> Result<(), DecodeError> {
+        let was_in_step = std::mem::replace(&mut self.in_step, false);
+        match parse_json(body)? {
+            Value::Array(ops) => ops.into_iter().try_for_each(|op| self.apply(op, watch)),
+            other => Err(unexpected("a list of operations", &other)),
+        }?;
+        self.in_step = was_in_step;
+        Ok(())
+    }
+
+    fn apply(&mut self, op: Value, watch: &mut Watch<'_>) -> Result<(), DecodeError> {
         let Value::Array(op) = op else { return Err(unexpected("an operation", &op)) };
         let mut parts = op.into_iter();
         let path = match parts.next() {
@@ -62,26 +98,38 @@ impl JsonMirror {
             at = inside(at, step)
                 .ok_or_else(|| unexpected("a path into this copy", &Value::Array(path.clone())))?;
         }
+        path.iter().for_each(|step| watch.go_to(step));
         let done = match (at, last, value, word) {
             (Value::Object(members), Value::String(name), Some(value), None) => {
+                match members.get(name) {
+                    Some(old) => watch.replaced(None, old, &value),
+                    None => watch.entered(&value),
+                }
                 members.insert(name.clone(), value);
                 true
             }
             // Something that came and went since this copy's version may be named, and is not here.
             (Value::Object(members), Value::String(name), None, None) => {
-                members.remove(name);
+                if let Some(old) = members.remove(name) {
+                    watch.left(old);
+                }
                 true
             }
             (Value::Array(elements), Value::Number(index), Some(value), None) => {
-                elements.get_mut(place(index)).map(|element| *element = value).is_some()
+                elements.get_mut(place(index)).is_some_and(|element| {
+                    watch.replaced(None, element, &value);
+                    *element = value;
+                    true
+                })
             }
             (Value::Array(elements), Value::Number(index), None, None) if place(index) < elements.len() => {
-                elements.remove(place(index));
+                watch.left(elements.remove(place(index)));
                 true
             }
             (Value::Array(elements), Value::Number(index), Some(value), Some(Value::String(word)))
                 if word == "insert" && place(index) <= elements.len() =>
             {
+                watch.entered(&value);
                 elements.insert(place(index), value);
                 true
             }
@@ -91,18 +139,27 @@ impl JsonMirror {
                 Some(Value::Number(to)),
                 Some(Value::String(word)),
             ) if word == "move" && place(index).max(place(&to)) < elements.len() => {
-                let element = elements.remove(place(index));
-                elements.insert(place(&to), element);
+                let (from, to) = (place(index), place(&to));
+                let element = elements.remove(from);
+                elements.insert(to, element);
+                watch.leave();
+                watch.moved(to, from);
                 true
             }
             (at, last, Some(Value::Array(order)), Some(Value::String(word))) if word == "order" => {
-                match inside(at, last) {
+                let done = match inside(at, last) {
                     Some(Value::Array(elements)) => put_in_order(elements, &order),
                     _ => false,
+                };
+                if done && watch.listens() {
+                    let stood: Vec<usize> = order.iter().filter_map(Value::as_number).map(place).collect();
+                    moved(&stood).into_iter().for_each(|(to, from)| watch.moved(to, from));
                 }
+                done
             }
             _ => false,
         };
+        watch.back_to(0);
         if done { Ok(()) } else { Err(unexpected("an operation that fits this copy", &Value::Array(path))) }
     }
 }

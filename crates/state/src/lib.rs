@@ -7,14 +7,16 @@
 //!  state ──diff──▶ shadow ──write──▶ patch (from any version) or snapshot ──read──▶ mirror
 //! ```
 //!
-//! [`Tracker`] is the server's end, [`Mirror`] and [`JsonMirror`] are the client's. Patches and snapshots are written from the
+//! [`Tracker`] is the server's end, [`Mirror`], [`JsonMirror`] and [`DynamicMirror`] are the client's. Patches and snapshots are written from the
 //! shadow alone, so live players, slow readers and late joiners are all served by one mechanism.
 
 mod array;
 mod bytes;
+mod change;
 mod column;
 mod data;
 mod digest;
+mod dynamic;
 mod json_mirror;
 mod key;
 mod leaf;
@@ -33,7 +35,9 @@ mod transcode;
 mod viewed;
 
 pub use bytes::Bytes;
+pub use change::{Change, ChangeKind, Path, PathStep, Pattern, PatternError};
 pub use data::Data;
+pub use dynamic::{DynamicMirror, JsonExchange, ShapeError};
 pub use json_mirror::JsonMirror;
 pub use key::Key;
 pub use lens::{Part, Tracking};

@@ -56,79 +56,141 @@ impl Float for f64 {
     }
 }
 
+/// Steps beyond these wouldn't come back from a double as the same number of steps.
+const STEPS_MAX: i64 = 1 << 50;
+
+/// How numbers and their steps go with each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Scale {
+    /// The distance between values. Of an angle, a whole number of them makes a turn.
+    step: f64,
+    range: Option<(f64, f64)>,
+    angle: bool,
+    /// The greatest number of steps.
+    most: i64,
+}
+
+impl Scale {
+    /// As a type says it.
+    const fn of_type(step: f64, range: Option<(f64, f64)>, angle: bool) -> Result<Self, &'static str> {
+        if !(step > 0.0 && step < f64::INFINITY) {
+            return Err("a step of quantisation is greater than 0");
+        }
+        let most = match range {
+            Some(_) if angle => return Err("an angle has no range: it wraps"),
+            None if angle => {
+                if step > PI {
+                    return Err("a step of an angle is at most half a turn, in radians");
+                }
+                let steps = TAU / step;
+                // Rounded up: a whole number of steps makes a turn.
+                let whole = steps as i64;
+                if whole as f64 == steps { whole - 1 } else { whole }
+            }
+            Some((least, most)) => {
+                let rises = least < most; // which no NaN does
+                if !rises {
+                    return Err("a range has a least value and then a greatest one");
+                }
+                let steps = (most - least) / step;
+                let whole = steps as i64;
+                if whole <= STEPS_MAX && steps - whole as f64 >= 0.5 { whole + 1 } else { whole }
+            }
+            None => STEPS_MAX,
+        };
+        if most > STEPS_MAX {
+            return Err("so small a step gives more values than a number can have: make it larger");
+        }
+        let step = if angle { TAU / (most + 1) as f64 } else { step };
+        Ok(Self { step, range, angle, most })
+    }
+
+    /// As a schema says it, in which the step of an angle has been made to fit the turn.
+    pub(crate) fn of_schema(of: &schema::Quantized) -> Result<Self, &'static str> {
+        let scale = Self::of_type(of.step, of.range, of.angle)?;
+        let most = if of.angle { (TAU / of.step).round() as i64 - 1 } else { scale.most };
+        Ok(Self { step: of.step, most, ..scale })
+    }
+
+    /// Steps go from 0 up, since there is a least.
+    const fn is_unsigned(self) -> bool {
+        self.angle || self.range.is_some()
+    }
+
+    /// The nearest number of steps.
+    pub(crate) fn steps(self, value: f64) -> i64 {
+        let from = self.range.map_or(0.0, |(least, _)| least);
+        let value = if self.angle { value.rem_euclid(TAU) } else { value - from };
+        let value = if value.is_nan() { 0.0 - from } else { value };
+        // Halves go to the even neighbour, so that they don't drift to one side.
+        let steps = (value / self.step).round_ties_even() as i64;
+        match steps {
+            steps if self.angle => steps % (self.most + 1),
+            steps if self.is_unsigned() => steps.clamp(0, self.most),
+            steps => steps.clamp(-STEPS_MAX, STEPS_MAX),
+        }
+    }
+
+    /// The number.
+    pub(crate) fn value(self, steps: i64) -> f64 {
+        let steps = steps as f64;
+        let turns = 1.0 / self.step;
+        // Hundredths are divided by 100, which comes out as people write them; a product with 0.01 does not.
+        let distance = if turns == turns.trunc() { steps / turns } else { steps * self.step };
+        match self.range {
+            _ if self.angle && distance > PI => distance - TAU,
+            Some((least, most)) => (least + distance).min(most),
+            None => distance,
+        }
+    }
+
+    /// Whether there are as many steps.
+    pub(crate) fn holds(self, steps: i64) -> bool {
+        let least = if self.is_unsigned() { 0 } else { -STEPS_MAX };
+        (least..=self.most).contains(&steps)
+    }
+
+    pub(crate) fn encode(self, steps: i64, out: &mut Vec<u8>) {
+        if self.is_unsigned() {
+            writer::put_varint(out, steps.cast_unsigned());
+        } else {
+            writer::put_zigzag(out, steps);
+        }
+    }
+
+    pub(crate) fn decode(self, reader: &mut Reader<'_>) -> Result<i64, DecodeError> {
+        let at = reader.offset();
+        let steps = if self.is_unsigned() { reader.varint()?.cast_signed() } else { reader.zigzag()? };
+        if self.holds(steps) {
+            return Ok(steps);
+        }
+        Err(DecodeError::new(
+            at,
+            format!("{steps} steps are past the range of a number that has {} at most", self.most),
+        ))
+    }
+}
+
 /// A number of steps. What isn't a number is 0, or the least of the range if 0 is not in it.
 pub struct Quantized<F, Q> {
     steps: i64,
     of: PhantomData<fn() -> (F, Q)>,
 }
 
-/// Steps beyond these wouldn't come back from a double as the same number of steps.
-const STEPS_MAX: i64 = 1 << 50;
-
 impl<F: Float, Q: Quantize> Quantized<F, Q> {
-    /// Steps go from 0 up, since there is a least.
-    const UNSIGNED: bool = Q::ANGLE || Q::RANGE.is_some();
-
-    /// The greatest number of steps.
-    const MOST: i64 = {
-        assert!(Q::STEP > 0.0 && Q::STEP < f64::INFINITY, "a step of quantisation is greater than 0");
-        let most = match Q::RANGE {
-            _ if Q::ANGLE => {
-                assert!(Q::RANGE.is_none(), "an angle has no range: it wraps");
-                assert!(Q::STEP <= PI, "a step of an angle is at most half a turn, in radians");
-                let steps = TAU / Q::STEP;
-                // Rounded up: a whole number of steps makes a turn.
-                let whole = steps as i64;
-                if whole as f64 == steps { whole - 1 } else { whole }
-            }
-            Some((least, most)) => {
-                assert!(least < most, "a range has a least value and then a greatest one");
-                let steps = (most - least) / Q::STEP;
-                let whole = steps as i64;
-                if steps - whole as f64 >= 0.5 { whole + 1 } else { whole }
-            }
-            None => STEPS_MAX,
-        };
-        assert!(
-            most <= STEPS_MAX,
-            "so small a step gives more values than a number can have: make it larger"
-        );
-        most
+    const SCALE: Scale = match Scale::of_type(Q::STEP, Q::RANGE, Q::ANGLE) {
+        Ok(scale) => scale,
+        Err(why) => panic!("{}", why),
     };
-
-    /// The real distance between values: for an angle the nearest to the step of which a whole number makes a turn.
-    fn step() -> f64 {
-        if Q::ANGLE { TAU / (Self::MOST + 1) as f64 } else { Q::STEP }
-    }
 
     /// The nearest number of steps.
     pub fn of(value: F) -> Self {
-        let value = value.wide();
-        let from = Q::RANGE.map_or(0.0, |(least, _)| least);
-        let value = if Q::ANGLE { value.rem_euclid(TAU) } else { value - from };
-        let value = if value.is_nan() { 0.0 - from } else { value };
-        // Halves go to the even neighbour, so that they don't drift to one side.
-        let steps = (value / Self::step()).round_ties_even() as i64;
-        let steps = match steps {
-            steps if Q::ANGLE => steps % (Self::MOST + 1),
-            steps if Self::UNSIGNED => steps.clamp(0, Self::MOST),
-            steps => steps.clamp(-STEPS_MAX, STEPS_MAX),
-        };
-        Self { steps, of: PhantomData }
+        Self { steps: Self::SCALE.steps(value.wide()), of: PhantomData }
     }
 
     /// The number.
     pub fn value(&self) -> F {
-        let steps = self.steps as f64;
-        let turns = 1.0 / Self::step();
-        // Hundredths are divided by 100, which comes out as people write them; a product with 0.01 does not.
-        let distance = if turns == turns.trunc() { steps / turns } else { steps * Self::step() };
-        let value = match Q::RANGE {
-            _ if Q::ANGLE && distance > PI => distance - TAU,
-            Some((least, most)) => (least + distance).min(most),
-            None => distance,
-        };
-        F::narrow(value)
+        F::narrow(Self::SCALE.value(self.steps))
     }
 }
 
@@ -150,28 +212,17 @@ impl<F: Float + Data, Q: Quantize> Data for Quantized<F, Q> {
     fn schema() -> Type {
         Type::Quantized(Box::new(schema::Quantized {
             of: F::OF,
-            step: Self::step(),
+            step: Self::SCALE.step,
             range: Q::RANGE,
             angle: Q::ANGLE,
         }))
     }
     fn encode(&self, out: &mut Vec<u8>) {
-        if Self::UNSIGNED {
-            writer::put_varint(out, self.steps.cast_unsigned());
-        } else {
-            writer::put_zigzag(out, self.steps);
-        }
+        Self::SCALE.encode(self.steps, out);
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let at = reader.offset();
-        let steps = if Self::UNSIGNED { reader.varint()?.cast_signed() } else { reader.zigzag()? };
-        let refused = || {
-            DecodeError::new(
-                at,
-                format!("{steps} steps are past the range of a number that has {} at most", Self::MOST),
-            )
-        };
-        Self::of_steps(steps).ok_or_else(refused)
+        let steps = Self::SCALE.decode(reader)?;
+        Ok(Self { steps, of: PhantomData })
     }
     fn to_json(&self, out: &mut Vec<u8>) {
         self.value().to_json(out);
@@ -189,22 +240,16 @@ impl<F: Float + Data, Q: Quantize> Data for Quantized<F, Q> {
     }
 }
 
-impl<F: Float, Q: Quantize> Quantized<F, Q> {
-    fn of_steps(steps: i64) -> Option<Self> {
-        let least = if Self::UNSIGNED { 0 } else { -STEPS_MAX };
-        (least..=Self::MOST).contains(&steps).then_some(Self { steps, of: PhantomData })
-    }
-}
-
 impl<F: Float + Data, Q: Quantize> Integer for Quantized<F, Q> {
     fn rank(self) -> u64 {
         self.steps.rank()
     }
     fn of_rank(rank: u64) -> Option<Self> {
-        i64::of_rank(rank).and_then(Self::of_steps)
+        let steps = i64::of_rank(rank).filter(|steps| Self::SCALE.holds(*steps))?;
+        Some(Self { steps, of: PhantomData })
     }
     fn bytes(self) -> usize {
-        if Self::UNSIGNED { self.steps.cast_unsigned().bytes() } else { self.steps.bytes() }
+        if Self::SCALE.is_unsigned() { self.steps.cast_unsigned().bytes() } else { self.steps.bytes() }
     }
 }
 
@@ -284,6 +329,30 @@ mod tests {
         assert_eq!(sent::<f32, Turn>(f32::INFINITY), 0.0);
         assert_eq!(sent::<f64, Turn>(TAU), 0.0);
         assert!((sent::<f64, Turn>(3.0 * PI).abs() - PI).abs() <= 0.005);
+    }
+
+    #[test]
+    fn a_schema_tells_the_same_scale() {
+        fn check<Q: Quantize>() {
+            let Type::Quantized(of) = Quantized::<f64, Q>::schema() else { panic!("a number in steps") };
+            assert_eq!(Scale::of_schema(&of), Ok(Quantized::<f64, Q>::SCALE));
+        }
+        check::<Hundredth>();
+        check::<Wide>();
+        check::<Turn>();
+        // Of every step a whole number makes a turn, whichever way it is divided.
+        for step in (1..3_000).map(|n| f64::from(n) * 0.001) {
+            let scale = Scale::of_type(step, None, true).unwrap();
+            let of = schema::Quantized { of: Type::F64, step: scale.step, range: None, angle: true };
+            assert_eq!(Scale::of_schema(&of), Ok(scale));
+        }
+        let say = |step, range, angle| {
+            Scale::of_schema(&schema::Quantized { of: Type::F64, step, range, angle }).unwrap_err()
+        };
+        assert_eq!(say(f64::NAN, None, false), "a step of quantisation is greater than 0");
+        assert_eq!(say(4.0, None, true), "a step of an angle is at most half a turn, in radians");
+        assert_eq!(say(1.0, Some((1.0, 1.0)), false), "a range has a least value and then a greatest one");
+        assert!(say(1e-300, Some((0.0, 1.0)), false).starts_with("so small a step"));
     }
 
     #[test]

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use playfield_state::{Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view};
+use playfield_state::{
+    DynamicMirror, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view,
+};
 
 const STATE_MD: &str = include_str!("../../../docs/state.md");
 
@@ -62,6 +64,7 @@ struct Told {
     table: Table,
     tracker: Tracker<Table>,
     packed: [Mirror<Table>; 2],
+    dynamic: [DynamicMirror; 2],
     json: [JsonMirror; 2],
     hex: BTreeMap<String, String>,
     text: BTreeMap<String, String>,
@@ -75,6 +78,7 @@ impl Told {
             self.tracker.snapshot(player, Format::Packed, &mut body);
             self.check(&name, &body, Format::Packed);
             self.packed[place].snapshot(&body).unwrap();
+            self.dynamic[place].snapshot(&body).unwrap();
             body.clear();
             self.tracker.snapshot(player, Format::Json, &mut body);
             self.check(&name, &body, Format::Json);
@@ -91,6 +95,7 @@ impl Told {
             if self.tracker.patch(player, since, Format::Packed, &mut body) {
                 self.check(&name, &body, Format::Packed);
                 self.packed[place].patch(&body).unwrap();
+                self.dynamic[place].patch(&body).unwrap();
             }
             body.clear();
             if self.tracker.patch(player, since, Format::Json, &mut body) {
@@ -100,6 +105,8 @@ impl Told {
             let seen = view(&self.table, Some(player));
             assert_eq!(view(self.packed[place].state(), Some(player)), seen);
             assert_eq!(*self.json[place].state(), seen);
+            assert_eq!(*self.dynamic[place].state(), seen);
+            assert_eq!(self.dynamic[place].digest(), self.tracker.digest(player));
         }
     }
 
@@ -138,6 +145,7 @@ fn the_examples_are_true() {
         table,
         tracker,
         packed: Default::default(),
+        dynamic: [ANN, BOB].map(|player| DynamicMirror::new(&Table::schema(), player).unwrap()),
         json: Default::default(),
         hex: examples("hex"),
         text: examples("json"),

@@ -12,7 +12,7 @@ use common::kinds::Kinds;
 use common::swarm::Swarm;
 use common::world::{Desks, Root, World};
 use common::{Dice, Eye};
-use playfield_state::{Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, view};
+use playfield_state::{DynamicMirror, Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, view};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
@@ -46,6 +46,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// How many cases of each law for each state. With 60 steps in one on average, three laws and five states, it comes to a million steps.
 const CASES: u32 = 1_200;
 
+/// In one of so many cases, copies are read by the schema as well.
+const DYNAMIC_EVERY: u64 = 4;
+
 /// The number of cases, or a part of it for those that take long.
 fn config(part: u32) -> Config {
     let cases =
@@ -66,6 +69,8 @@ fn tracking(on: bool) -> Tracking {
 struct Client<T> {
     player: PlayerId,
     packed: Option<(Mirror<T>, u64)>,
+    /// Read by the schema, from the same bodies as `packed`; not in every case.
+    dynamic: Option<DynamicMirror>,
     json: Option<(JsonMirror, u64)>,
 }
 
@@ -84,11 +89,17 @@ impl<T: Root> Client<T> {
                 tracker.snapshot(self.player, Format::Packed, &mut body);
                 mirror.snapshot(&body).unwrap();
                 self.packed = Some((mirror, now));
+                if let Some(mirror) = &mut self.dynamic {
+                    mirror.snapshot(&body).unwrap_or_else(|error| panic!("{error} in {body:02x?}"));
+                }
             }
             Some((mirror, at)) if !dice.once_in(3) => {
                 if tracker.patch(self.player, *at, Format::Packed, &mut body) {
                     mirror.patch(&body).unwrap_or_else(|error| panic!("{error} in {body:02x?}"));
                     *at = now;
+                    if let Some(mirror) = &mut self.dynamic {
+                        mirror.patch(&body).unwrap_or_else(|error| panic!("{error} in {body:02x?}"));
+                    }
                 } else if dice.once_in(2) {
                     *at = now; // equal already: the base may stay, or be now
                 }
@@ -100,6 +111,10 @@ impl<T: Root> Client<T> {
         let seen = world.redact(eye);
         assert!(mirror.equals(&seen), "packed, {eye:?}\ncopy {mirror:?}\nseen {seen:?}");
         assert_eq!(self.packed.as_ref().unwrap().0.digest(), tracker.digest(self.player), "digest, {eye:?}");
+        if let Some(mirror) = &self.dynamic {
+            assert_eq!(*mirror.state(), view(world, Some(self.player)), "dynamic, {eye:?}");
+            assert_eq!(mirror.digest(), tracker.digest(self.player), "dynamic digest, {eye:?}");
+        }
         body.clear();
         match &mut self.json {
             None => {
@@ -128,7 +143,12 @@ impl<T: Root> Client<T> {
 fn copies_equal_the_filtered_state<T: Root>(start: u64, steps: &[Step], tracking: Tracking) {
     let mut world = T::changed(start);
     let mut tracker = Tracker::new(&mut world, tracking);
-    let mut clients = PLAYERS.map(|player| Client { player, packed: None, json: None });
+    let schema = T::schema();
+    let is_dynamic = start.is_multiple_of(DYNAMIC_EVERY);
+    let mut clients = PLAYERS.map(|player| {
+        let dynamic = is_dynamic.then(|| DynamicMirror::new(&schema, player).unwrap());
+        Client { player, packed: None, dynamic, json: None }
+    });
     for step in steps {
         match step {
             Step::Mutate(seed) => world.change(&mut Dice::new(*seed)),

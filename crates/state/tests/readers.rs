@@ -7,7 +7,7 @@ use common::field::Field;
 use common::kinds::Kinds;
 use common::swarm::Swarm;
 use common::world::{Root, World};
-use playfield_state::{Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, view};
+use playfield_state::{DynamicMirror, Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, view};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
@@ -41,10 +41,24 @@ fn read<T: Root>(format: Format, snapshot: &[u8], patch: &[u8]) {
     match format {
         Format::Packed => {
             let mut mirror = Mirror::<T>::new();
-            if mirror.snapshot(snapshot).is_ok() {
+            let mut dynamic = DynamicMirror::new(&T::schema(), VIEWER).unwrap();
+            let is_read = mirror.snapshot(snapshot).is_ok();
+            let is_read_by_schema = dynamic.snapshot(snapshot).is_ok();
+            // By the schema less can go without saying, and nothing else is read otherwise.
+            assert!(is_read || !is_read_by_schema, "{snapshot:02x?}");
+            if is_read {
                 // A copy that refused a patch is to be thrown away, and yet may be looked at.
-                let _ = mirror.patch(patch);
+                let is_read = mirror.patch(patch).is_ok();
                 view(mirror.state(), Some(VIEWER));
+                if is_read_by_schema {
+                    let mut told = 0;
+                    let is_read_by_schema = dynamic.patch_with(patch, |_| told += 1).is_ok();
+                    assert!(is_read || !is_read_by_schema, "{snapshot:02x?}\n{patch:02x?}");
+                    drop(dynamic.state().to_string());
+                    if is_read_by_schema {
+                        assert_eq!(dynamic.digest(), mirror.digest(), "{snapshot:02x?}\n{patch:02x?}");
+                    }
+                }
             }
         }
         Format::Json => {

@@ -75,8 +75,7 @@ impl Connect {
         self
     }
 
-    /// The format of everything that is said; `packed` unless told otherwise. [`Dynamic`](crate::Dynamic) rooms need `json`, typed ones
-    /// `packed`.
+    /// The format of everything that is said; `packed` unless told otherwise. Typed rooms need `packed`; [`Dynamic`](crate::Dynamic) ones go with either.
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self
@@ -94,8 +93,8 @@ impl Connect {
         self
     }
 
-    /// How many events a room keeps until they are taken out, at least 1; 1024 unless told otherwise. Past it the oldest are
-    /// dropped, which [`Room::next_event`](crate::Room::next_event) reports.
+    /// How many events a room keeps until they are taken out, and how many changes for each who listens, at least 1; 1024 unless told otherwise. Past it
+    /// the oldest are dropped, which [`Room::next_event`](crate::Room::next_event) and [`Changes::next`](crate::Changes::next) report.
     pub fn events_max(mut self, events: usize) -> Self {
         self.events_max = events.max(1);
         self

@@ -3,7 +3,9 @@
 use std::mem;
 use std::sync::Arc;
 
+use playfield_state::{PlayerId, ShapeError};
 use playfield_wire::DecodeError;
+use playfield_wire::schema::RoomSchema;
 
 use crate::Mirror;
 
@@ -53,6 +55,11 @@ impl<M: Mirror> SharedCopy<M> {
 
     pub(super) fn changes(&self) -> u64 {
         self.changes
+    }
+
+    /// The copy is of this schema. Nobody looks at it yet.
+    pub(super) fn learn(&mut self, schema: &RoomSchema, player: PlayerId) -> Result<(), ShapeError> {
+        Arc::get_mut(&mut self.mirror).map_or(Ok(()), |mirror| mirror.learn(schema, player))
     }
 
     pub(super) fn snapshot(&mut self, version: u64, body: &[u8]) -> Result<(), DecodeError> {

@@ -98,21 +98,28 @@ impl Dispatch {
         for room in self.holding(room_type) {
             let Some(inside) = self.rooms.get_mut(&room) else { continue };
             let (Some(held), Some((joined, _))) = (&inside.held, &inside.entering) else { continue };
-            match self.schemas.fit(room_type, &held.build, Some(joined.fingerprint)) {
-                Fit::Grown(transcoder) => {
-                    let release = inside.release(transcoder);
-                    self.entered(room);
-                    match release {
-                        Release::Done => {}
-                        Release::Resync => drop(self.signals.send(Signal::Resync { room })),
-                        Release::Unreadable(error) => {
-                            self.refuse(room, Error::payload("the room's state", error));
-                        }
+            let transcoder = match self.schemas.fit(room_type, &held.build, Some(joined.fingerprint)) {
+                Fit::Grown(transcoder) => Some(transcoder),
+                Fit::Learnt(schema) => match inside.learn(&schema) {
+                    Ok(()) => None,
+                    Err(error) => {
+                        self.refuse(room, error);
+                        continue;
                     }
+                },
+                Fit::Not(error) => {
+                    self.refuse(room, error);
+                    continue;
                 }
-                Fit::Not(error) => self.refuse(room, error),
                 // A room of the same schema holds nothing, and an answer that tells nothing is an error.
-                Fit::Same | Fit::Unknown => {}
+                Fit::Same | Fit::Unknown => continue,
+            };
+            let release = inside.release(transcoder);
+            self.entered(room);
+            match release {
+                Release::Done => {}
+                Release::Resync => drop(self.signals.send(Signal::Resync { room })),
+                Release::Unreadable(error) => self.refuse(room, Error::payload("the room's state", error)),
             }
         }
     }
@@ -168,6 +175,12 @@ impl Handler for Dispatch {
             match self.schemas.fit(&joined.room_type, &build, Some(joined.fingerprint)) {
                 Fit::Same => {}
                 Fit::Grown(transcoder) => inside.transcoder = Some(transcoder),
+                Fit::Learnt(schema) => {
+                    if let Err(error) = inside.learn(&schema) {
+                        self.rooms.insert(joined.room, inside);
+                        return self.refuse(joined.room, error);
+                    }
+                }
                 Fit::Unknown => {
                     inside.hold(build);
                     self.schemas.ask(&joined.room_type);

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use playfield_state::Transcoder;
+use playfield_state::{PlayerId, Transcoder};
 use playfield_wire::DecodeError;
 use playfield_wire::message::MessageRef;
+use playfield_wire::schema::RoomSchema;
 
 use super::command::{Answer, Entered};
 use super::schemas::Build;
@@ -110,14 +111,20 @@ impl Inside {
         }
     }
 
+    /// The copy is of this schema, of which it knew nothing.
+    pub(super) fn learn(&self, schema: &RoomSchema) -> Result<(), Error> {
+        let player = self.entering.as_ref().map_or(0, |(joined, _)| joined.player);
+        self.sink.learn(schema, PlayerId(player))
+    }
+
     /// From now on what comes waits.
     pub(super) fn hold(&mut self, build: Build) {
         self.held = Some(Held { build, items: Vec::new(), bytes: 0 });
     }
 
     /// What waited goes on its way.
-    pub(super) fn release(&mut self, transcoder: Arc<Transcoder>) -> Release {
-        self.transcoder = Some(transcoder);
+    pub(super) fn release(&mut self, transcoder: Option<Arc<Transcoder>>) -> Release {
+        self.transcoder = transcoder;
         let mut release = Release::Done;
         for item in self.held.take().map(|held| held.items).unwrap_or_default() {
             match item {

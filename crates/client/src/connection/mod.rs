@@ -1,5 +1,6 @@
 //! The client on tokio: one task per connection owns its socket, and handles talk to it.
 
+mod changes;
 mod command;
 mod connect;
 mod copy;
@@ -17,6 +18,7 @@ use playfield_wire::Format;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 
+pub use changes::{Changes, Subscription};
 pub use connect::{Connect, connect};
 pub use room::{Kind, Room, RoomEvent, StateRef};
 

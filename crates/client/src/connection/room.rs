@@ -6,10 +6,11 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use playfield_state::{PlayerId, State, Transcoder};
+use playfield_state::{Change, Pattern, PlayerId, State, Transcoder};
 use playfield_wire::Format;
 use playfield_wire::message::MessageRef;
 
+use super::changes::{Changes, Subscription};
 use super::command::{Command, Entered, Line};
 use super::shared::{RawEvent, Shared};
 use crate::core::Joined;
@@ -84,6 +85,68 @@ impl<R: Kind> Room<R> {
         self.shared.changed().await
     }
 
+    /// What changes in the copy, place by place, with old and new values as JSON: what comes, goes and becomes another, in the order in which it does.
+    ///
+    /// A second copy is kept for it while anyone listens; with the first who does, a snapshot is asked for, and this waits for it. From it on every
+    /// change is told.
+    ///
+    /// ```no_run
+    /// # async fn example<R: playfield_client::Kind>(room: playfield_client::Room<R>) -> Result<(), playfield_client::Error> {
+    /// let mut changes = room.changes().await?;
+    /// loop {
+    ///     match changes.next().await {
+    ///         Ok(change) => println!("{} {:?}: {:?}", change.path, change.kind, change.new),
+    ///         Err(error) if error.is_missed() => println!("{error}"),
+    ///         Err(error) => return Err(error),
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If this client is no longer in the room.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is listened to.
+    pub async fn changes(&self) -> Result<Changes, Error> {
+        self.listen(None).await
+    }
+
+    /// Calls back for each change of which the path matches a [pattern](Pattern) such as `players.*.hp`, until the subscription is dropped.
+    ///
+    /// The function is called where it may block, in no hurry for anyone else. If it panics, its subscription is over and nothing else. If it is too slow,
+    /// changes are [missed](Subscription::missed), as by [`changes`](Self::changes).
+    ///
+    /// ```no_run
+    /// # async fn example<R: playfield_client::Kind>(room: playfield_client::Room<R>) -> Result<(), playfield_client::Error> {
+    /// let subscription = room
+    ///     .on_change("players.*.hp", |change| println!("{}: {:?} -> {:?}", change.path, change.old, change.new))
+    ///     .await?;
+    /// # drop(subscription);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If it is no pattern, or this client is no longer in the room.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is called.
+    pub async fn on_change(
+        &self,
+        pattern: &str,
+        call: impl FnMut(Change) + Send + 'static,
+    ) -> Result<Subscription, Error> {
+        let pattern: Pattern = pattern.parse().map_err(|error| Error::usage(format!("{error}")))?;
+        Ok(Subscription::begin(self.listen(Some(pattern)).await?, call))
+    }
+
+    async fn listen(&self, pattern: Option<Pattern>) -> Result<Changes, Error> {
+        let changes = self.shared.listen(self.player(), pattern, || self.entered.seat.resync())?;
+        changes.begun().await?;
+        Ok(changes)
+    }
+
     /// The next event, in the order in which they were raised.
     ///
     /// # Errors
@@ -142,6 +205,11 @@ impl<R: Kind> Room<R> {
     /// What turns the node's schema into this client's, if they differ.
     pub(crate) fn transcoder(&self) -> Option<&Transcoder> {
         self.entered.transcoder.as_deref()
+    }
+
+    /// The copy of the state, for what it knows beside that.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&R::Mirror) -> T) -> T {
+        self.shared.with_copy(|copy| look(&copy.look()))
     }
 
     pub(crate) fn format(&self) -> Format {

@@ -10,23 +10,24 @@ use crate::Error;
 
 /// What this client was built with, of one type of room.
 #[derive(Clone, Debug)]
-pub(crate) struct Build {
-    fingerprint: u64,
-    schema: Arc<RoomSchema>,
+pub(crate) enum Build {
+    /// A schema, and its fingerprint.
+    Of(u64, Arc<RoomSchema>),
+    /// With nothing: it takes the node's schema, whatever that is.
+    Any,
 }
 
 impl Build {
     pub(crate) fn new(schema: RoomSchema) -> Self {
-        Self { fingerprint: fingerprint(&schema), schema: Arc::new(schema) }
+        Self::Of(fingerprint(&schema), Arc::new(schema))
     }
 
-    pub(crate) fn fingerprint(&self) -> u64 {
-        self.fingerprint
-    }
-
-    /// Whether there is anything to say when a room is created.
-    pub(crate) fn has_options(&self) -> bool {
-        self.schema.options != Type::Unit
+    /// Whether these options of a room that is created say anything, so that they have to be in the node's form.
+    pub(crate) fn has_options(&self, options: &[u8]) -> bool {
+        match self {
+            Self::Of(_, schema) => schema.options != Type::Unit,
+            Self::Any => !options.is_empty(),
+        }
     }
 }
 
@@ -37,6 +38,8 @@ pub(super) enum Fit {
     Same,
     /// The node's has grown from this client's.
     Grown(Arc<Transcoder>),
+    /// The node's is this client's from now on.
+    Learnt(Arc<RoomSchema>),
     /// The node has to be asked for its schema first.
     Unknown,
     /// Not at all.
@@ -64,7 +67,7 @@ struct Known {
 
 #[derive(Debug)]
 struct Told {
-    schema: Result<RoomSchema, SchemaError>,
+    schema: Result<Arc<RoomSchema>, SchemaError>,
     /// To clients of these builds.
     transcoders: Vec<(u64, Arc<Transcoder>)>,
 }
@@ -98,7 +101,7 @@ impl Schemas {
     }
 
     fn learn(&mut self, room_type: &str, text: &[u8]) {
-        let schema = RoomSchema::from_json(text);
+        let schema = RoomSchema::from_json(text).map(Arc::new);
         let fingerprint = match &schema {
             Ok(schema) => fingerprint(schema),
             Err(_) => self.known.get(room_type).map_or(0, |known| known.fingerprint),
@@ -114,11 +117,15 @@ impl Schemas {
 
     /// How this client and the node's rooms of a type get on, as far as is known. A room that was joined has told its fingerprint.
     pub(super) fn fit(&mut self, room_type: &str, build: &Build, joined: Option<u64>) -> Fit {
-        if joined == Some(build.fingerprint) {
+        let own = match build {
+            Build::Of(fingerprint, _) => Some(*fingerprint),
+            Build::Any => None,
+        };
+        if own.is_some() && joined == own {
             return Fit::Same;
         }
         let Some(known) = self.known.get_mut(room_type) else { return Fit::Unknown };
-        if joined.is_none() && known.fingerprint == build.fingerprint {
+        if joined.is_none() && Some(known.fingerprint) == own {
             return Fit::Same;
         }
         let Some(told) = &mut known.told else { return Fit::Unknown };
@@ -129,13 +136,14 @@ impl Schemas {
         if let Some(stated) = joined.filter(|joined| *joined != known.fingerprint) {
             return Fit::Not(Error::schema(SchemaError::Fingerprint { stated, own: known.fingerprint }));
         }
-        if let Some((_, transcoder)) = told.transcoders.iter().find(|(own, _)| *own == build.fingerprint) {
+        let Build::Of(own, build) = build else { return Fit::Learnt(Arc::clone(schema)) };
+        if let Some((_, transcoder)) = told.transcoders.iter().find(|(known, _)| known == own) {
             return Fit::Grown(Arc::clone(transcoder));
         }
-        match Transcoder::new(schema, &build.schema) {
+        match Transcoder::new(schema, build) {
             Ok(transcoder) => {
                 let transcoder = Arc::new(transcoder);
-                told.transcoders.push((build.fingerprint, Arc::clone(&transcoder)));
+                told.transcoders.push((*own, Arc::clone(&transcoder)));
                 Fit::Grown(transcoder)
             }
             Err(error) => Fit::Not(Error::incompatible(error)),

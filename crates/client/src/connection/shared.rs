@@ -1,12 +1,15 @@
 //! What the connection's task and the handle of one room share.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use playfield_state::{Pattern, PlayerId};
 use playfield_wire::DecodeError;
 use playfield_wire::message::MessageRef;
+use playfield_wire::schema::RoomSchema;
 use tokio::sync::Notify;
 
+use super::changes::{Changes, Listened, Watcher};
 use super::copy::SharedCopy;
 use crate::core::RoomEvent;
 use crate::{Error, Mirror};
@@ -20,6 +23,8 @@ pub(super) trait Sink: Send + Sync {
     fn event(&self, event: &RoomEvent<'_>);
     /// A `send` came to nothing.
     fn refused(&self, error: Error);
+    /// The copy is of this schema, of which it knew nothing, and for this player.
+    fn learn(&self, schema: &RoomSchema, player: PlayerId) -> Result<(), Error>;
     /// Nothing more will come.
     fn end(&self, error: Error);
 }
@@ -38,6 +43,8 @@ pub(super) struct Shared<M> {
 #[derive(Debug)]
 struct Inner<M> {
     copy: SharedCopy<M>,
+    /// Tells what changes; there is none while nobody listens.
+    watcher: Option<Watcher>,
     /// The changes of the copy that `changed` has told of.
     changes_told: u64,
     events: VecDeque<Arrived>,
@@ -64,6 +71,7 @@ impl<M: Mirror> Shared<M> {
     pub(super) fn new(mirror: M, events_max: usize) -> Self {
         let inner = Inner {
             copy: SharedCopy::new(mirror),
+            watcher: None,
             changes_told: 1,
             events: VecDeque::new(),
             events_missed: 0,
@@ -133,6 +141,41 @@ impl<M: Mirror> Shared<M> {
         self.lock().ended.clone()
     }
 
+    /// Has a body read by the copy that tells what changes, if there is one.
+    fn watch(&self, read: impl FnOnce(&mut Watcher) -> Result<(), DecodeError>) -> Result<(), DecodeError> {
+        self.lock().watcher.as_mut().map_or(Ok(()), read)
+    }
+
+    /// Begins to listen for changes, from the copy that the next snapshot brings if nobody listens yet: then `ask` asks for it.
+    pub(super) fn listen(
+        self: &Arc<Self>,
+        player: PlayerId,
+        pattern: Option<Pattern>,
+        ask: impl FnOnce(),
+    ) -> Result<Changes, Error>
+    where
+        M: Send + Sync + 'static,
+    {
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        if let Some(error) = &inner.ended {
+            return Err(error.clone());
+        }
+        let watcher = match &mut inner.watcher {
+            Some(watcher) => watcher,
+            none => {
+                let mirror = inner.copy.look().watcher(player).ok_or_else(|| {
+                    Error::usage("the copy of this room's state can't tell what changes in it")
+                })?;
+                ask();
+                none.insert(Watcher::new(mirror))
+            }
+        };
+        let queue = watcher.listen(pattern, self.events_max);
+        let room: Weak<Self> = Arc::downgrade(self);
+        Ok(Changes::new(queue, room))
+    }
+
     fn arrive(&self, arrived: Arrived) {
         let mut inner = self.lock();
         if inner.events.len() >= self.events_max {
@@ -150,13 +193,25 @@ impl<M: Mirror> Shared<M> {
     }
 }
 
+impl<M: Mirror + Send + Sync> Listened for Shared<M> {
+    fn forget_gone(&self) {
+        let mut inner = self.lock();
+        if inner.watcher.as_mut().is_some_and(|watcher| !watcher.forget_gone()) {
+            inner.watcher = None;
+        }
+    }
+}
+
 impl<M: Mirror + Send + Sync> Sink for Shared<M> {
     fn snapshot(&self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
-        self.with_copy(|copy| copy.snapshot(version, body))
+        self.with_copy(|copy| copy.snapshot(version, body))?;
+        self.watch(|watcher| watcher.snapshot(body))
     }
 
     fn patch(&self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
-        self.with_copy(|copy| copy.patch(version, body))
+        // Both read it, since an error of one is mended by a snapshot for both.
+        let watched = self.watch(|watcher| watcher.patch(body));
+        self.with_copy(|copy| copy.patch(version, body)).and(watched)
     }
 
     fn check(&self, digest: u64) -> bool {
@@ -164,7 +219,15 @@ impl<M: Mirror + Send + Sync> Sink for Shared<M> {
     }
 
     fn event(&self, event: &RoomEvent<'_>) {
-        let RoomEvent { message, sequence, version, payload, .. } = event.to_static();
+        let RoomEvent { mut message, sequence, version, mut payload, .. } = event.to_static();
+        if let MessageRef::Index(number) = message
+            && let Some(read) = self.with_copy(|copy| copy.look().event_in_json(number, &payload))
+        {
+            match read {
+                Ok((name, json)) => (message, payload) = (MessageRef::Name(name.into()), json.into()),
+                Err(error) => return self.refused(Error::payload("an event", error)),
+            }
+        }
         self.arrive(Arrived::Event(RawEvent { message, sequence, version, payload: payload.into_owned() }));
     }
 
@@ -172,8 +235,17 @@ impl<M: Mirror + Send + Sync> Sink for Shared<M> {
         self.arrive(Arrived::Refused(error));
     }
 
+    fn learn(&self, schema: &RoomSchema, player: PlayerId) -> Result<(), Error> {
+        self.with_copy(|copy| copy.learn(schema, player)).map_err(Error::shape)
+    }
+
     fn end(&self, error: Error) {
-        self.lock().ended.get_or_insert(error);
+        let mut inner = self.lock();
+        let error = inner.ended.get_or_insert(error).clone();
+        if let Some(watcher) = inner.watcher.take() {
+            watcher.end(&error);
+        }
+        drop(inner);
         self.changed.notify_waiters();
         self.arrived.notify_waiters();
     }

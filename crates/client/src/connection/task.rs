@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use playfield_state::JsonExchange;
+use playfield_wire::DecodeError;
+use playfield_wire::schema::RoomSchema;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -160,7 +163,12 @@ impl Task {
             let room_type = room_type.to_owned();
             match self.dispatch.schemas.fit(&room_type, build, None) {
                 Fit::Same => {}
-                Fit::Unknown if !build.has_options() => {}
+                Fit::Unknown if !build.has_options(options) => {}
+                Fit::Learnt(_) if options.is_empty() => {}
+                Fit::Learnt(schema) => match packed_options(&schema, options) {
+                    Ok(packed) => *options = packed,
+                    Err(error) => return drop(answer.send(Err(error))),
+                },
                 Fit::Unknown => {
                     self.dispatch.schemas.ask(&room_type);
                     let wish = Enter { door, build: Some(build.clone()), sink, answer };
@@ -235,6 +243,15 @@ impl Task {
             Command::Close => self.begin_farewell(),
         }
     }
+}
+
+/// Options that were given as JSON, in the node's form.
+fn packed_options(schema: &RoomSchema, options: &[u8]) -> Result<Vec<u8>, Error> {
+    let exchange = JsonExchange::new(schema).map_err(Error::shape)?;
+    let value = serde_json::from_slice(options).map_err(|error| {
+        Error::payload("the options", DecodeError::new(error.column(), error.to_string()))
+    })?;
+    exchange.options(&value).map_err(|error| Error::payload("the options", error))
 }
 
 fn enter_by(client: &mut Client, door: &Door) -> Result<u32, CommandError> {

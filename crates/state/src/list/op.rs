@@ -5,7 +5,7 @@ use playfield_wire::{DecodeError, writer};
 
 /// A change of shape, at indices of the list as the changes before it left it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Op {
+pub(crate) enum Op {
     Remove {
         index: u32,
         count: u32,
@@ -33,7 +33,7 @@ pub(super) fn ops_max(length: usize) -> usize {
 }
 
 /// An element that came, where elements are known by the index at which they stood.
-pub(super) const CAME: u32 = u32::MAX;
+pub(crate) const CAME: u32 = u32::MAX;
 
 pub(crate) const REMOVE: u64 = 0;
 pub(crate) const INSERT: u64 = 1;
@@ -50,7 +50,7 @@ impl Op {
     }
 
     /// Makes the change in a list of indices.
-    pub(super) fn apply(&self, list: &mut Vec<u32>) {
+    pub(crate) fn apply(&self, list: &mut Vec<u32>) {
         match *self {
             Self::Remove { index, count } => drop(list.drain(index as usize..(index + count) as usize)),
             Self::Insert { index, count } => {
@@ -97,7 +97,7 @@ pub(super) fn shift<T>(list: &mut [T], from: u32, to: u32, count: u32) {
 }
 
 /// Reads the changes of shape of a list of this length, up to the 0 that ends them, and sees that they fit it before any is made.
-pub(super) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>, DecodeError> {
+pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>, DecodeError> {
     let begin = reader.offset();
     // No more came than are left now, and of those each stood here before or is sent.
     let inserted_max = (length + reader.remaining()) as u64;

@@ -334,7 +334,11 @@ fn json_op<T: State>(shadow: &ListShadow<T::Shadow>, op: &Op, lens: Lens, ops: &
 // The client reads.
 
 /// Reads the index that follows the last one.
-fn next_index(reader: &mut Reader<'_>, next: &mut u64, length: usize) -> Result<Option<usize>, DecodeError> {
+pub(crate) fn next_index(
+    reader: &mut Reader<'_>,
+    next: &mut u64,
+    length: usize,
+) -> Result<Option<usize>, DecodeError> {
     let at = reader.offset();
     let distance = reader.varint()?;
     if distance == 0 {

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub(crate) use read::TWO_SLOTS;
 pub use touches::{Touches, Watch};
 pub use viewed::ByEntry;
 

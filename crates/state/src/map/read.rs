@@ -222,7 +222,7 @@ impl<K: Key, V: State> Map<K, V> {
     }
 }
 
-const TWO_SLOTS: &str = "one key stands in two slots of a map";
+pub(crate) const TWO_SLOTS: &str = "one key stands in two slots of a map";
 
 #[cfg(test)]
 mod tests {

@@ -93,7 +93,7 @@ pub(super) fn put_slots(slots: &[u32], out: &mut Vec<u8>) {
 
 /// Reads what [`put_slots`] wrote, and hands each slot to `take` in turn, which refuses those that can't be: so a few bytes that name
 /// many slots cost no more than the slots there are.
-pub(super) fn read_slots(
+pub(crate) fn read_slots(
     reader: &mut Reader<'_>,
     mut take: impl FnMut(u32) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {

@@ -1,0 +1,427 @@
+//! What changes in a room, place by place, told over a real socket.
+#![cfg(feature = "tokio")]
+
+#[path = "support/server.rs"]
+mod server;
+mod support;
+
+use std::sync::mpsc;
+
+use playfield_client::{
+    Change, ChangeKind, Changes, Connect, Dynamic, Error, Format, Kind, Room as RoomHandle,
+};
+use playfield_room::{Context, PlayerId, Result, Room, room, schema};
+use playfield_state::{List, Map, State, Tracker, Tracking};
+use playfield_wire::schema::fingerprint;
+use playfield_wire::server::ServerMessage;
+use serde_json::{Value, json};
+
+use server::Server;
+use support::{Said, joined};
+
+#[derive(State, Default)]
+struct Arena {
+    round: u32,
+    players: Map<PlayerId, Fighter>,
+    #[sync(view = near, viewer = players)]
+    traps: Map<u32, Trap>,
+    log: List<String>,
+}
+
+#[derive(State, Default)]
+struct Fighter {
+    x: i32,
+    hp: i32,
+    #[sync(owner)]
+    mana: u8,
+}
+
+#[derive(State, Default)]
+struct Trap {
+    x: i32,
+    armed: bool,
+}
+
+fn near(trap: &Trap, fighter: &Fighter) -> bool {
+    (trap.x - fighter.x).abs() <= 10
+}
+
+#[room]
+impl Room for Arena {
+    type Options = ();
+
+    fn create((): (), _: &mut Context<Self>) -> Result<Self> {
+        Ok(Self::default())
+    }
+}
+
+const ME: PlayerId = PlayerId(4);
+
+/// The node's end: the room, and what this client was sent of it.
+struct Node {
+    server: Server,
+    arena: Arena,
+    tracker: Tracker<Arena>,
+    format: Format,
+    sent: u64,
+}
+
+impl Node {
+    /// A room that this client is in, where Ann (player 4) and player 7 stand, and its node.
+    async fn entered<R: Kind>(
+        format: Format,
+        set: impl FnOnce(Connect) -> Connect,
+        enter: impl AsyncFnOnce(&playfield_client::Connection) -> std::result::Result<RoomHandle<R>, Error>,
+    ) -> (playfield_client::Connection, RoomHandle<R>, Self) {
+        let (connection, server) = Server::welcomed_as(format, false, set).await;
+        let mut arena = Arena { round: 1, ..Arena::default() };
+        arena.players.insert(ME, Fighter { x: 0, hp: 100, mana: 5 });
+        arena.players.insert(PlayerId(7), Fighter { x: 50, hp: 90, mana: 6 });
+        let tracker = Tracker::new(&mut arena, Tracking::On);
+        let mut node = Self { server, arena, tracker, format, sent: 1 };
+        let meet = async {
+            node.server.hear().await;
+            let ServerMessage::Joined {
+                request, room, id, room_type, player, epoch, tick_hz, sync_hz, ..
+            } = joined(1, 1, 3)
+            else {
+                unreachable!("a joined")
+            };
+            let fingerprint = fingerprint(&schema::<Arena>());
+            let joined = ServerMessage::Joined {
+                request,
+                room,
+                id,
+                room_type,
+                player,
+                epoch,
+                tick_hz,
+                sync_hz,
+                fingerprint,
+            };
+            node.server.say(&joined).await;
+            node.snapshot().await;
+        };
+        let (room, ()) = tokio::join!(enter(&connection), meet);
+        (connection, room.unwrap(), node)
+    }
+
+    async fn typed(
+        set: impl FnOnce(Connect) -> Connect,
+    ) -> (playfield_client::Connection, RoomHandle<Arena>, Self) {
+        Self::entered(Format::Packed, set, async |connection| connection.join::<Arena>("r").await).await
+    }
+
+    async fn dynamic() -> (playfield_client::Connection, RoomHandle<Dynamic>, Self) {
+        Self::entered(Format::Json, |connect| connect, async |connection| connection.join_dynamic("r").await)
+            .await
+    }
+
+    async fn snapshot(&mut self) {
+        let mut body = Vec::new();
+        self.tracker.snapshot(ME, self.format, &mut body);
+        let version = self.tracker.version();
+        self.server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version, body: &body }).await;
+        self.sent = version;
+    }
+
+    /// Answers what is asked for when the first one listens.
+    async fn answer_resync(&mut self) {
+        assert_eq!(self.server.hear().await, Said::Other("Resync { room: 1 }".to_owned()));
+        self.snapshot().await;
+    }
+
+    /// Changes the state, and sends what that comes to.
+    async fn change(&mut self, change: impl FnOnce(&mut Arena)) {
+        change(&mut self.arena);
+        self.tracker.sync(&mut self.arena);
+        let mut body = Vec::new();
+        if self.tracker.patch(ME, self.sent, self.format, &mut body) {
+            let version = self.tracker.version();
+            self.server.say(&ServerMessage::Patch { room: 1, base: self.sent, version, body: &body }).await;
+            self.sent = version;
+        }
+    }
+}
+
+async fn listen<R: Kind>(room: &RoomHandle<R>, node: &mut Node) -> Changes {
+    tokio::join!(room.changes(), node.answer_resync()).0.unwrap()
+}
+
+/// The next changes, each as a path, a word and values.
+async fn next(changes: &mut Changes, count: usize) -> Vec<(String, String, Value)> {
+    let mut told = Vec::new();
+    for _ in 0..count {
+        told.push(shown(changes.next().await.unwrap()));
+    }
+    told
+}
+
+fn shown(change: Change) -> (String, String, Value) {
+    let values = json!([change.old, change.new]);
+    (change.path.to_string(), format!("{:?}", change.kind), values)
+}
+
+fn told(path: &str, kind: &str, values: Value) -> (String, String, Value) {
+    (path.to_owned(), kind.to_owned(), values)
+}
+
+/// What happens in the arena, and what Ann is told of it: in either format the same.
+async fn a_story(node: &mut Node, changes: &mut Changes) {
+    node.change(|arena| {
+        arena.round = 2;
+        arena.players.entry(PlayerId(7)).hp = 80;
+        arena.players.entry(PlayerId(7)).mana = 0; // not hers to see
+        arena.players.entry(ME).mana = 4;
+    })
+    .await;
+    let mut heard = next(changes, 3).await;
+    heard.sort_by(|one, two| one.0.cmp(&two.0));
+    assert_eq!(
+        heard,
+        [
+            told("players.4.mana", "Changed", json!([5, 4])),
+            told("players.7.hp", "Changed", json!([90, 80])),
+            told("round", "Changed", json!([1, 2])),
+        ]
+    );
+    // A trap is laid out of sight, then she comes near, it is armed, and she leaves.
+    node.change(|arena| *arena.traps.entry(1) = Trap { x: 30, armed: false }).await;
+    node.change(|arena| arena.players.entry(ME).x = 25).await;
+    assert_eq!(
+        next(changes, 2).await,
+        [
+            told("players.4.x", "Changed", json!([0, 25])),
+            told("traps.1", "Entered", json!([null, {"x": 30, "armed": false}])),
+        ]
+    );
+    node.change(|arena| arena.traps.entry(1).armed = true).await;
+    assert_eq!(next(changes, 1).await, [told("traps.1.armed", "Changed", json!([false, true]))]);
+    node.change(|arena| arena.players.entry(ME).x = 0).await;
+    assert_eq!(
+        next(changes, 2).await,
+        [
+            told("players.4.x", "Changed", json!([25, 0])),
+            told("traps.1", "Left", json!([{"x": 30, "armed": true}, null])),
+        ]
+    );
+    // Entries of a map and elements of a list.
+    node.change(|arena| {
+        arena.players.remove(&PlayerId(7));
+        arena.players.insert(PlayerId(9), Fighter { x: 1, hp: 2, mana: 3 });
+        arena.log.extend(["a".to_owned(), "b".to_owned(), "c".to_owned()]);
+    })
+    .await;
+    assert_eq!(
+        next(changes, 2).await,
+        [
+            told("players.7", "Left", json!([{"x": 50, "hp": 80}, null])),
+            told("players.9", "Entered", json!([null, {"x": 1, "hp": 2}])),
+        ]
+    );
+    let entered = next(changes, 3).await;
+    assert_eq!(entered[2], told("log.2", "Entered", json!([null, "c"])));
+    node.change(|arena| {
+        let last = arena.log.remove(2).unwrap();
+        arena.log.insert(0, last);
+    })
+    .await;
+    assert_eq!(next(changes, 1).await, [told("log.0", "Moved { from: 2 }", json!([null, null]))]);
+}
+
+#[tokio::test]
+async fn a_typed_room_tells_what_entered_left_and_changed() {
+    let (_connection, room, mut node) = Node::typed(|connect| connect).await;
+    let mut changes = listen(&room, &mut node).await;
+    a_story(&mut node, &mut changes).await;
+    assert_eq!(room.state().log[0], "c");
+}
+
+#[tokio::test]
+async fn a_dynamic_room_tells_the_same() {
+    let (_connection, room, mut node) = Node::dynamic().await;
+    let mut changes = listen(&room, &mut node).await;
+    a_story(&mut node, &mut changes).await;
+    assert_eq!(room.state()["log"][0], "c");
+}
+
+/// Between the baseline and a later snapshot, what is different is told, and a second listener asks for none.
+#[tokio::test]
+async fn a_snapshot_tells_what_is_different() {
+    let (_connection, room, mut node) = Node::typed(|connect| connect).await;
+    let mut changes = listen(&room, &mut node).await;
+    let mut second = room.changes().await.unwrap();
+    node.arena.round = 5;
+    node.arena.players.remove(&PlayerId(7));
+    node.tracker.sync(&mut node.arena);
+    node.snapshot().await;
+    let expected = [
+        told("round", "Changed", json!([1, 5])),
+        told("players.7", "Left", json!([{"x": 50, "hp": 90}, null])),
+    ];
+    assert_eq!(next(&mut changes, 2).await, expected);
+    assert_eq!(next(&mut second, 2).await, expected);
+}
+
+#[tokio::test]
+async fn who_is_too_slow_is_told_that_changes_were_missed_and_goes_on() {
+    let (_connection, room, mut node) = Node::typed(|connect| connect.events_max(3)).await;
+    let mut changes = listen(&room, &mut node).await;
+    for round in 2..=8 {
+        node.change(|arena| arena.round = round).await;
+    }
+    while room.state().round < 8 {
+        room.changed().await.unwrap();
+    }
+    let error = changes.next().await.unwrap_err();
+    assert!(error.is_missed() && !error.is_closed());
+    assert_eq!(error.to_string(), "4 changes came faster than they were taken out, and were dropped");
+    let rounds = next(&mut changes, 3).await;
+    assert_eq!(rounds[0], told("round", "Changed", json!([5, 6])));
+    node.change(|arena| arena.round = 9).await;
+    assert_eq!(next(&mut changes, 1).await, [told("round", "Changed", json!([8, 9]))]);
+}
+
+/// A patch that can't be read is mended by a snapshot; what it changed nobody knows.
+#[tokio::test]
+async fn a_copy_that_had_to_be_mended_is_a_gap() {
+    let (_connection, room, mut node) = Node::typed(|connect| connect).await;
+    let mut changes = listen(&room, &mut node).await;
+    node.server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &[0xff] }).await;
+    node.arena.round = 7;
+    node.tracker.sync(&mut node.arena);
+    node.answer_resync().await;
+    let error = changes.next().await.unwrap_err();
+    assert!(error.is_missed());
+    assert_eq!(error.to_string(), "changes were missed, since the copy had to be mended by a snapshot");
+    node.change(|arena| arena.round = 8).await;
+    assert_eq!(next(&mut changes, 1).await, [told("round", "Changed", json!([7, 8]))]);
+}
+
+#[tokio::test]
+async fn when_nobody_listens_nothing_is_kept_and_the_next_one_begins_anew() {
+    let (_connection, room, mut node) = Node::typed(|connect| connect).await;
+    let changes = listen(&room, &mut node).await;
+    drop(changes);
+    node.change(|arena| arena.round = 2).await;
+    // It asks for a snapshot again, since there is no copy any more.
+    let mut changes = listen(&room, &mut node).await;
+    node.change(|arena| arena.round = 3).await;
+    assert_eq!(next(&mut changes, 1).await, [told("round", "Changed", json!([2, 3]))]);
+}
+
+#[tokio::test]
+async fn the_end_of_a_room_ends_its_changes_after_those_that_came() {
+    let (connection, room, mut node) = Node::typed(|connect| connect).await;
+    let mut changes = listen(&room, &mut node).await;
+    node.change(|arena| arena.round = 2).await;
+    room.changed().await.unwrap();
+    while room.state().round < 2 {
+        room.changed().await.unwrap();
+    }
+    node.server.hang_up().await;
+    drop(node);
+    connection.ping().await.unwrap_err();
+    assert_eq!(next(&mut changes, 1).await, [told("round", "Changed", json!([1, 2]))]);
+    assert!(changes.next().await.unwrap_err().is_closed());
+    assert!(room.changes().await.unwrap_err().is_closed());
+}
+
+/// Waits for the next call, on a thread that may wait.
+async fn called<T: Send + 'static>(calls: mpsc::Receiver<T>) -> (T, mpsc::Receiver<T>) {
+    tokio::task::spawn_blocking(move || (calls.recv().unwrap(), calls)).await.unwrap()
+}
+
+#[tokio::test]
+async fn functions_are_called_for_what_their_patterns_match() {
+    let (_connection, room, mut node) = Node::typed(|connect| connect).await;
+    let (sender, calls) = mpsc::sync_channel(8);
+    let call = move |change: Change| sender.send(shown(change)).unwrap();
+    let subscription = tokio::join!(room.on_change("players.*.hp", call), node.answer_resync()).0.unwrap();
+    node.change(|arena| {
+        arena.round = 2;
+        arena.players.entry(PlayerId(7)).hp = 1;
+    })
+    .await;
+    let (call, calls) = called(calls).await;
+    assert_eq!(call, told("players.7.hp", "Changed", json!([90, 1])));
+    node.change(|arena| arena.players.entry(ME).hp = 2).await;
+    let (call, calls) = called(calls).await;
+    assert_eq!(call, told("players.4.hp", "Changed", json!([100, 2])));
+    assert_eq!(subscription.missed(), 0);
+    drop(subscription);
+    // What it held is dropped with it, so its channel ends.
+    let rest = tokio::task::spawn_blocking(move || calls.recv()).await.unwrap();
+    assert_eq!(rest, Err(mpsc::RecvError));
+    let error = room.on_change("players..hp", drop).await.unwrap_err();
+    assert!(error.to_string().contains("an empty step"), "{error}");
+}
+
+#[tokio::test]
+async fn a_function_that_panics_ends_its_own_subscription_alone() {
+    let (_connection, room, mut node) = Node::typed(|connect| connect).await;
+    let mut changes = listen(&room, &mut node).await;
+    let (sender, calls) = mpsc::sync_channel::<()>(8);
+    let panics = room
+        .on_change("**", move |change| {
+            let _sender = &sender;
+            panic!("no use for {}", change.path);
+        })
+        .await
+        .unwrap();
+    node.change(|arena| arena.round = 2).await;
+    let ended = tokio::task::spawn_blocking(move || calls.recv()).await.unwrap();
+    assert_eq!(ended, Err(mpsc::RecvError));
+    while !panics.is_over() {
+        tokio::task::yield_now().await;
+    }
+    node.change(|arena| arena.round = 3).await;
+    assert_eq!(next(&mut changes, 2).await[1], told("round", "Changed", json!([2, 3])));
+}
+
+/// On a runtime of one thread, too.
+#[tokio::test]
+async fn a_function_that_takes_long_holds_nothing_up() {
+    let (connection, room, mut node) = Node::typed(|connect| connect.events_max(2)).await;
+    let (go, wait) = mpsc::sync_channel::<()>(8);
+    let (sender, calls) = mpsc::sync_channel(8);
+    let call = move |change: Change| {
+        sender.send(change.new).unwrap();
+        wait.recv().unwrap();
+    };
+    let subscription = tokio::join!(room.on_change("round", call), node.answer_resync()).0.unwrap();
+    node.change(|arena| arena.round = 2).await;
+    let (first, calls) = called(calls).await;
+    assert_eq!(first, Some(json!(2)));
+    for round in 3..=6 {
+        node.change(|arena| arena.round = round).await;
+    }
+    while room.state().round < 6 {
+        room.changed().await.unwrap();
+    }
+    let pong = async {
+        let Said::Other(said) = node.server.hear().await else { panic!("a ping") };
+        let nonce = said.trim_start_matches("Ping { nonce: ").trim_end_matches(" }").parse().unwrap();
+        node.server.say(&ServerMessage::Pong { nonce }).await;
+    };
+    tokio::join!(connection.ping(), pong).0.unwrap();
+    (0..3).for_each(|_| go.send(()).unwrap());
+    let (second, calls) = called(calls).await;
+    let (third, _calls) = called(calls).await;
+    assert_eq!([second, third], [Some(json!(5)), Some(json!(6))]);
+    assert_eq!(subscription.missed(), 2);
+    drop(go);
+}
+
+/// What is awaited can be awaited in any task, and the kinds of change are told apart.
+#[test]
+fn futures_can_be_sent_between_threads() {
+    fn is_send<T: Send>(_: T) {}
+    fn futures(room: &RoomHandle<Arena>, mut changes: Changes) {
+        is_send(room.changes());
+        is_send(room.on_change("**", drop));
+        is_send(changes.next());
+    }
+    let _ = futures;
+    assert_ne!(ChangeKind::Entered, ChangeKind::Left);
+}

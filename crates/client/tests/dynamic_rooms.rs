@@ -1,0 +1,234 @@
+//! Programs that learn at run time what a room is, on connections of either format, against a node over real sockets.
+#![cfg(feature = "tokio")]
+
+#[path = "support/server.rs"]
+mod server;
+mod support;
+
+use playfield_client::{Connection, Dynamic, ErrorCode, Format, Room as RoomHandle, connect};
+use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, RoomType, room};
+use playfield_server::{Config, Running, Server};
+use playfield_state::{Bytes, Data, List, Map, State};
+use playfield_wire::server::ServerMessage;
+use serde_json::{Value, json};
+use support::{Said, joined};
+
+#[derive(State, Default)]
+struct Table {
+    round: u32,
+    seats: Map<PlayerId, Seat>,
+    last: Option<Card>,
+    log: List<String>,
+}
+
+#[derive(State, Default)]
+struct Seat {
+    #[sync(quantize = 0.25)]
+    x: f32,
+    #[sync(owner)]
+    hand: List<Card>,
+}
+
+#[derive(State, Data, Clone, Default)]
+enum Card {
+    #[default]
+    Blank,
+    Number(u8),
+    Pair(i64, u64),
+    Face {
+        name: String,
+        worth: Option<f64>,
+    },
+}
+
+#[derive(Data, Default)]
+struct Setup {
+    rounds: u32,
+}
+
+#[derive(Message)]
+struct Nudge;
+
+/// Plays a card, and tells which were played.
+#[derive(Message)]
+#[reply(Vec<Card>)]
+struct Play {
+    card: Card,
+    seal: Bytes,
+}
+
+#[derive(Message)]
+struct Over;
+
+#[derive(Message)]
+struct Played {
+    by: PlayerId,
+    seal: Bytes,
+}
+
+#[room(messages(Nudge, Play), events(Over, Played))]
+impl Room for Table {
+    type Options = Setup;
+
+    fn create(setup: Setup, _: &mut Context<Self>) -> Result<Self> {
+        Ok(Self { round: setup.rounds, ..Self::default() })
+    }
+
+    fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
+        let seat = self.seats.entry(player.id());
+        seat.x = 1.25;
+        seat.hand.push(Card::Number(7));
+        Ok(())
+    }
+}
+
+impl Handle<Nudge> for Table {
+    fn handle(&mut self, _: Nudge, _: &Player, context: &mut Context<Self>) -> Result<()> {
+        context.emit(&Over);
+        Ok(())
+    }
+}
+
+impl Handle<Play> for Table {
+    fn handle(&mut self, play: Play, player: &Player, context: &mut Context<Self>) -> Result<Vec<Card>> {
+        self.log.push(player.id().to_string());
+        self.last = Some(play.card.clone());
+        let hand = &mut self.seats.entry(player.id()).hand;
+        hand.push(play.card);
+        context.emit(&Played { by: player.id(), seal: play.seal });
+        Ok(self.seats.entry(player.id()).hand.iter().cloned().collect())
+    }
+}
+
+fn node() -> Running {
+    let config = Config { listen: "127.0.0.1:0".parse().unwrap(), shards: 1, ..Config::default() };
+    Server::new(config).room_type(RoomType::of::<Table>("table")).start().unwrap()
+}
+
+async fn connected(node: &Running, format: Format) -> Connection {
+    connect(&format!("tcp://{}", node.local_addr())).name("Ann").format(format).await.unwrap()
+}
+
+/// Waits until the copy is what it is to be.
+async fn becomes(table: &RoomHandle<Dynamic>, expected: &Value) {
+    while *table.state() != *expected {
+        table.changed().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_room_is_the_same_in_packed_and_in_json() {
+    let node = node();
+    let packed = connected(&node, Format::Packed).await;
+    let json = connected(&node, Format::Json).await;
+    let one = packed.create_dynamic("table", false, Some(&json!({"rounds": 3}))).await.unwrap();
+    let two = json.join_dynamic(one.id()).await.unwrap();
+    assert_eq!((one.player(), two.player()), (PlayerId(1), PlayerId(2)));
+    let mut hand = vec![json!({"Number": 7})];
+    for card in [
+        json!("Blank"),
+        json!({"Number": 9}),
+        json!({"Pair": [-5, "18446744073709551615"]}),
+        json!({"Face": {"name": "king", "worth": 0.1}}),
+        json!({"Face": {"name": "knave", "worth": null}}),
+    ] {
+        let mut log = one.state()["log"].as_array().unwrap().clone();
+        hand.push(card.clone());
+        for (room, player) in [(&one, "1"), (&two, "2")] {
+            let reply = room.request("Play", &json!({"card": card, "seal": "AQI="})).await.unwrap();
+            assert_eq!(reply, json!(hand));
+            log.push(json!(player));
+            for listener in [&one, &two] {
+                let event = listener.next_event().await.unwrap();
+                assert_eq!(event.name(), "Played");
+                assert_eq!(
+                    event.value().unwrap(),
+                    json!({"by": player.parse::<u64>().unwrap(), "seal": "AQI="})
+                );
+            }
+        }
+        let state = |own: &str, other: &str| {
+            json!({
+                "round": 3,
+                "seats": {own: {"x": 1.25, "hand": hand}, other: {"x": 1.25}},
+                "last": card,
+                "log": log,
+            })
+        };
+        becomes(&one, &state("1", "2")).await;
+        becomes(&two, &state("2", "1")).await;
+    }
+    one.send("Nudge", &Value::Null).await.unwrap();
+    let event = two.next_event().await.unwrap();
+    assert_eq!((event.name(), event.value().unwrap()), ("Over", Value::Null));
+}
+
+/// A second room of the type asks for no schema, and a change is told by path there as well.
+#[tokio::test]
+async fn changes_are_told_by_the_node_s_schema() {
+    let node = node();
+    let packed = connected(&node, Format::Packed).await;
+    let first = packed.join_or_create_dynamic("table", None).await.unwrap();
+    assert_eq!(first.state()["round"], 0);
+    first.leave().await.unwrap();
+    let table = packed.create_dynamic("table", true, Some(&json!({"rounds": 8}))).await.unwrap();
+    let mut changes = table.changes().await.unwrap();
+    table.request("Play", &json!({"card": "Blank", "seal": ""})).await.unwrap();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        let change = changes.next().await.unwrap();
+        told.push((change.path.to_string(), change.old, change.new));
+    }
+    told.sort_by(|one, two| one.0.cmp(&two.0));
+    assert_eq!(
+        told,
+        [
+            ("last".to_owned(), Some(Value::Null), Some(json!("Blank"))),
+            ("log.0".to_owned(), None, Some(json!("1"))),
+            ("seats.1.hand.1".to_owned(), None, Some(json!("Blank"))),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_the_schema_does_not_know_is_not_sent() {
+    let node = node();
+    let packed = connected(&node, Format::Packed).await;
+    let bad = packed.create_dynamic("table", true, Some(&json!({"rounds": "many"}))).await.unwrap_err();
+    assert!(bad.to_string().starts_with("the options"), "{bad}");
+    let table = packed.create_dynamic("table", true, None).await.unwrap();
+    for (name, message) in [("Deal", json!(null)), ("Play", json!({"card": {"Number": 300}, "seal": ""}))] {
+        let error = table.request(name, &message).await.unwrap_err();
+        assert!(error.to_string().starts_with("the message"), "{error}");
+        assert!(table.send(name, &message).await.is_err());
+    }
+    let error = packed.create_dynamic("chair", true, None).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::UnknownRoomType));
+    packed.ping().await.unwrap();
+}
+
+/// A node that tells a schema which is none, or none at all: the room is left again.
+#[tokio::test]
+async fn a_room_without_a_schema_that_can_be_read_is_not_entered() {
+    for answer in [&b"{"[..], b""] {
+        let (connection, mut node) =
+            server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+        let meet = async {
+            node.hear().await;
+            node.say(&joined(1, 1, 3)).await;
+            node.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &[1, 2, 3] }).await;
+            let Said::Other(asked) = node.hear().await else { panic!("a question") };
+            assert!(asked.starts_with("Schema { request: 2"), "{asked}");
+            if answer.is_empty() {
+                let (code, text) = (ErrorCode::UnknownRoomType, "no such".into());
+                node.say(&ServerMessage::Error { request: Some(2), room: None, code, text }).await;
+            } else {
+                let room_type = "table".into();
+                node.say(&ServerMessage::Schema { request: Some(2), room_type, schema: answer }).await;
+            }
+            assert_eq!(node.hear().await, Said::Other("Leave { request: 3, room: 1 }".to_owned()));
+        };
+        let (room, ()) = tokio::join!(connection.join_dynamic("r"), meet);
+        assert!(room.is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! Telling of changes while they are made.
+
+use serde_json::Value;
+
+use super::{Change, ChangeKind, Path, PathStep, compare};
+use crate::dynamic::Shape;
+
+/// Who is told of changes, if anyone, and where the reader is. Nothing is noted where nobody listens.
+pub(crate) struct Watch<'a> {
+    path: Vec<PathStep>,
+    tell: Option<&'a mut dyn FnMut(Change)>,
+    /// How many times it was hushed.
+    hushed: u32,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(tell: Option<&'a mut dyn FnMut(Change)>) -> Self {
+        Self { path: Vec::new(), tell, hushed: 0 }
+    }
+
+    /// Whether anyone listens.
+    #[inline]
+    pub(crate) fn listens(&self) -> bool {
+        self.tell.is_some() && self.hushed == 0
+    }
+
+    /// What comes is told of as a whole, and not while it is read.
+    pub(crate) fn hush(&mut self, hush: bool) {
+        if hush {
+            self.hushed += 1;
+        } else {
+            self.hushed -= 1;
+        }
+    }
+
+    /// One level down, to a member.
+    #[inline]
+    pub(crate) fn enter(&mut self, name: &str) {
+        if self.listens() {
+            self.path.push(PathStep::Name(name.to_owned()));
+        }
+    }
+
+    /// One level down, to an element.
+    #[inline]
+    pub(crate) fn enter_at(&mut self, index: usize) {
+        if self.listens() {
+            self.path.push(PathStep::Index(index));
+        }
+    }
+
+    /// Some levels down.
+    pub(crate) fn go(&mut self, first: Option<&PathStep>, then: &[PathStep]) {
+        if self.listens() {
+            self.path.extend(first.into_iter().chain(then).cloned());
+        }
+    }
+
+    /// One level down, by the step of a path in JSON.
+    pub(crate) fn go_to(&mut self, step: &Value) {
+        match step {
+            Value::String(name) => self.enter(name),
+            Value::Number(index) => {
+                self.enter_at(
+                    index.as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// One level up.
+    #[inline]
+    pub(crate) fn leave(&mut self) {
+        if self.listens() {
+            self.path.pop();
+        }
+    }
+
+    /// How many levels down.
+    pub(crate) fn depth(&self) -> usize {
+        self.path.len()
+    }
+
+    /// Up to that level.
+    pub(crate) fn back_to(&mut self, depth: usize) {
+        self.path.truncate(depth);
+    }
+
+    /// A value came to this place.
+    pub(crate) fn entered(&mut self, new: &Value) {
+        self.say(ChangeKind::Entered, || (None, Some(new.clone())));
+    }
+
+    /// A value went from this place.
+    pub(crate) fn left(&mut self, old: Value) {
+        self.say(ChangeKind::Left, || (Some(old), None));
+    }
+
+    /// An element of this list came to an index from another.
+    pub(crate) fn moved(&mut self, to: usize, from: usize) {
+        self.enter_at(to);
+        self.say(ChangeKind::Moved { from }, || (None, None));
+        self.leave();
+    }
+
+    /// Another value stands at this place.
+    #[inline]
+    pub(crate) fn replaced(&mut self, of: Option<&Shape>, old: &Value, new: &Value) {
+        if self.hushed == 0
+            && let Some(tell) = &mut self.tell
+        {
+            compare(of, old, new, &mut self.path, *tell);
+        }
+    }
+
+    fn say(&mut self, kind: ChangeKind, values: impl FnOnce() -> (Option<Value>, Option<Value>)) {
+        if self.hushed == 0
+            && let Some(tell) = &mut self.tell
+        {
+            let (old, new) = values();
+            tell(Change { path: Path(self.path.clone()), kind, old, new });
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What is said in a room, by a schema that is known only at run time.
+
+use playfield_wire::DecodeError;
+use playfield_wire::reader::Reader;
+use playfield_wire::schema::{RoomSchema, Type};
+use serde_json::Value;
+
+use super::ShapeError;
+use super::shape::Measure;
+use super::whole::Whole;
+
+/// Turns what is said in a room from JSON into `packed` and back, by the room's schema.
+///
+/// ```
+/// use playfield_state::JsonExchange;
+/// use playfield_wire::schema::{MessageSchema, RoomSchema, Struct, Type};
+/// use serde_json::json;
+///
+/// let schema = RoomSchema {
+///     state: Type::Struct(Struct { name: "Counter".into(), fields: vec![] }),
+///     options: Type::Unit,
+///     messages: vec![MessageSchema { name: "add".into(), of: Type::I64, reply: Type::Text }],
+///     events: vec![],
+/// };
+/// let exchange = JsonExchange::new(&schema)?;
+/// assert_eq!(exchange.message("add", &json!(-2))?, (0, vec![3]));
+/// assert_eq!(exchange.reply(0, b"\x02ok")?, json!("ok"));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct JsonExchange {
+    options: Whole,
+    messages: Vec<(String, Whole, Whole)>,
+    events: Vec<(String, Whole)>,
+}
+
+impl JsonExchange {
+    /// By this schema.
+    ///
+    /// # Errors
+    /// A type that does not travel whole.
+    pub fn new(schema: &RoomSchema) -> Result<Self, ShapeError> {
+        let whole = |of: &Type| Whole::of(of, &mut Measure::default());
+        let messages = schema
+            .messages
+            .iter()
+            .map(|message| {
+                Ok((message.name.clone().into_owned(), whole(&message.of)?, whole(&message.reply)?))
+            })
+            .collect::<Result<_, _>>()?;
+        let events = schema
+            .events
+            .iter()
+            .map(|event| Ok((event.name.clone().into_owned(), whole(&event.of)?)))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { options: whole(&schema.options)?, messages, events })
+    }
+
+    /// The number of a message, and the message.
+    ///
+    /// # Errors
+    /// If the room has no message of that name, or it is of another type.
+    pub fn message(&self, name: &str, value: &Value) -> Result<(u32, Vec<u8>), DecodeError> {
+        let number = self.messages.iter().position(|(known, ..)| known == name);
+        let number =
+            number.ok_or_else(|| DecodeError::new(0, format!("the room has no message {name:?}")))?;
+        let mut payload = Vec::new();
+        self.messages[number].1.write(value, &mut payload)?;
+        Ok((number as u32, payload))
+    }
+
+    /// The reply to a message.
+    ///
+    /// # Errors
+    /// If the room has no message of that number, or the reply is of another type.
+    pub fn reply(&self, number: u32, payload: &[u8]) -> Result<Value, DecodeError> {
+        let message = self.messages.get(number as usize);
+        let (_, _, reply) = message
+            .ok_or_else(|| DecodeError::new(0, format!("the room has no message of the number {number}")))?;
+        read(reply, payload)
+    }
+
+    /// The name of an event, and the event.
+    ///
+    /// # Errors
+    /// If the room has no event of that number, or it is of another type.
+    pub fn event(&self, number: u32, payload: &[u8]) -> Result<(&str, Value), DecodeError> {
+        let event = self.events.get(number as usize);
+        let (name, event) = event
+            .ok_or_else(|| DecodeError::new(0, format!("the room has no event of the number {number}")))?;
+        Ok((name, read(event, payload)?))
+    }
+
+    /// The options of a room that is created.
+    ///
+    /// # Errors
+    /// If they are of another type.
+    pub fn options(&self, value: &Value) -> Result<Vec<u8>, DecodeError> {
+        let mut payload = Vec::new();
+        self.options.write(value, &mut payload)?;
+        Ok(payload)
+    }
+}
+
+/// Reads a whole payload; no byte may be left over.
+fn read(of: &Whole, payload: &[u8]) -> Result<Value, DecodeError> {
+    let mut reader = Reader::new(payload);
+    let value = of.read(&mut reader)?;
+    reader.finish()?;
+    Ok(value)
+}

@@ -1,0 +1,292 @@
+//! Reading by a shape: maps and sets.
+
+use std::collections::BTreeMap;
+
+use playfield_wire::DecodeError;
+use serde_json::{Map, Value};
+
+use super::node::{Entry, Made, MapNode, Target};
+use super::plain::ReadKey;
+use super::read::Reading;
+use super::shape::{MapShape, Shape};
+use crate::Part;
+use crate::change::PathStep;
+use crate::map::TWO_SLOTS;
+use crate::map::wire::{
+    CHANGED, COLUMNS, DEFINED, GROUPS_MAX, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, REPLACED, Slots,
+    read_slots,
+};
+
+type Done = Result<(), DecodeError>;
+
+/// What went and what came while a patch of a map is read, if anyone listens.
+#[derive(Default)]
+struct News {
+    gone: BTreeMap<String, Value>,
+    came: Vec<String>,
+}
+
+impl Reading<'_, '_> {
+    /// A whole map.
+    pub(super) fn whole_map(&mut self, of: &MapShape, part: Part) -> Result<Made, DecodeError> {
+        let mut made = Made::empty_map();
+        let (members, node) = made.target().map();
+        let mut slots = Slots::default();
+        while let Some(slot) = slots.next(&mut self.reader)? {
+            let at = self.reader.offset();
+            let (key, value) = self.entry(of, part)?;
+            if put(members, node, slot.into(), key, value).is_some() {
+                return Err(DecodeError::new(at, TWO_SLOTS));
+            }
+        }
+        Ok(made)
+    }
+
+    /// A key and its whole value.
+    fn entry(&mut self, of: &MapShape, part: Part) -> Result<(ReadKey, Made), DecodeError> {
+        let key = of.key.read(&mut self.reader)?;
+        let value = self.under(key.player, |reading| reading.whole(&of.value, part))?;
+        Ok((key, value))
+    }
+
+    /// One level down, where the key is the owner if it is a player.
+    fn under<T>(
+        &mut self,
+        player: Option<crate::PlayerId>,
+        work: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        let outer = self.owner;
+        self.owner = player.or(outer);
+        let done = work(self);
+        self.owner = outer;
+        done
+    }
+
+    /// A patch of a map.
+    pub(super) fn patch_map(&mut self, of: &MapShape, target: Target<'_>, part: Part) -> Done {
+        let (members, node) = target.map();
+        let at = self.reader.offset();
+        let flags = self.reader.u8()?;
+        if flags & !(REMOVED | DEFINED | CHANGED | COLUMNS | REPLACED) != 0 {
+            return Err(DecodeError::new(
+                at,
+                format!("the flags of a map's patch are below 32, {flags} came"),
+            ));
+        }
+        if flags & (REMOVED | DEFINED) != 0 {
+            self.came_and_went(of, flags, members, node, part)?;
+        }
+        if flags & CHANGED != 0 {
+            self.each_entry(members, node, |reading, target| reading.patch(&of.value, target, part))?;
+        }
+        if flags & REPLACED != 0 {
+            self.each_entry(members, node, |reading, target| {
+                let made = reading.whole(&of.value, part)?;
+                reading.replace(&of.value, target, made);
+                Ok(())
+            })?;
+        }
+        if flags & COLUMNS != 0 {
+            if part == Part::Owned {
+                return Err(DecodeError::new(at, "what an owner alone sees came in columns"));
+            }
+            self.groups(&of.value, members, node)?;
+        }
+        Ok(())
+    }
+
+    fn came_and_went(
+        &mut self,
+        of: &MapShape,
+        flags: u8,
+        members: &mut Map<String, Value>,
+        node: &mut MapNode,
+        part: Part,
+    ) -> Done {
+        let at = self.reader.offset().saturating_sub(1);
+        let mut news = News::default();
+        if flags & REMOVED != 0 {
+            let mut slots = Slots::default();
+            while let Some(slot) = slots.next(&mut self.reader)? {
+                // One who looks from before knows nothing of an entry that came and went since.
+                displace(members, node, slot.into(), &mut news);
+            }
+        }
+        if flags & DEFINED != 0 {
+            let mut slots = Slots::default();
+            // A key that moved to a lower slot still stands in the old one until that is displaced in its turn.
+            let mut left = Vec::new();
+            while let Some(slot) = slots.next(&mut self.reader)? {
+                let (key, made) = self.entry(of, part)?;
+                displace(members, node, slot.into(), &mut news);
+                if self.watch.listens() {
+                    // Where the key stands in another slot still, its value goes now.
+                    if let Some(old) = members.remove(&key.name) {
+                        news.gone.entry(key.name.clone()).or_insert(old);
+                    }
+                    news.came.push(key.name.clone());
+                }
+                left.extend(put(members, node, slot.into(), key, made));
+            }
+            if left.iter().any(|&slot| !node.stands(slot)) {
+                return Err(DecodeError::new(at, TWO_SLOTS));
+            }
+        }
+        if self.watch.listens() {
+            self.tell_of_entries(of, members, news);
+        }
+        Ok(())
+    }
+
+    /// Tells what went, then what came; one that went and came back is told of as it changed.
+    fn tell_of_entries(&mut self, of: &MapShape, members: &Map<String, Value>, news: News) {
+        let (back, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            news.gone.into_iter().partition(|(name, _)| members.contains_key(name));
+        for (name, old) in gone {
+            self.watch.enter(&name);
+            self.watch.left(old);
+            self.watch.leave();
+        }
+        for name in news.came {
+            let Some(new) = members.get(&name) else { continue };
+            self.watch.enter(&name);
+            match back.get(&name) {
+                Some(old) => self.watch.replaced(Some(&of.value), old, new),
+                None => self.watch.entered(new),
+            }
+            self.watch.leave();
+        }
+    }
+
+    /// Reads a section of entries that are here.
+    fn each_entry(
+        &mut self,
+        members: &mut Map<String, Value>,
+        node: &mut MapNode,
+        mut read: impl FnMut(&mut Self, Target<'_>) -> Done,
+    ) -> Done {
+        let mut slots = Slots::default();
+        while let Some(slot) = slots.next(&mut self.reader)? {
+            let at = self.reader.offset();
+            let entry = node.slots.get_mut(&slot.into()).ok_or_else(|| empty(at, slot))?;
+            let value = members.get_mut(&entry.name).ok_or_else(|| empty(at, slot))?;
+            self.watch.enter(&entry.name);
+            let target = Target { value, node: &mut entry.node };
+            self.under(entry.player, |reading| read(reading, target))?;
+            self.watch.leave();
+        }
+        Ok(())
+    }
+
+    /// Groups of entries that changed in the same fields.
+    fn groups(&mut self, of: &Shape, members: &mut Map<String, Value>, node: &mut MapNode) -> Done {
+        let at = self.reader.offset();
+        let groups = self.reader.u8()?;
+        if groups == 0 || usize::from(groups) > GROUPS_MAX {
+            return Err(DecodeError::new(
+                at,
+                format!("a map's patch has 1 to {GROUPS_MAX} groups, {groups} came"),
+            ));
+        }
+        (0..groups).try_for_each(|_| {
+            // The entries are out of the map for the time it takes to change them; so none can be named twice.
+            let mut taken = Vec::new();
+            let read = self.group(of, members, node, &mut taken);
+            for (slot, value, entry) in taken {
+                members.insert(entry.name.clone(), value);
+                node.slots.insert(slot, entry);
+            }
+            read
+        })
+    }
+
+    fn group(
+        &mut self,
+        of: &Shape,
+        members: &mut Map<String, Value>,
+        node: &mut MapNode,
+        taken: &mut Vec<(u64, Value, Entry)>,
+    ) -> Done {
+        let at = self.reader.offset();
+        read_slots(&mut self.reader, |slot| {
+            let entry = node.slots.remove(&slot.into()).ok_or_else(|| empty(at, slot))?;
+            let value = members.get_mut(&entry.name).map(Value::take).unwrap_or_default();
+            taken.push((slot.into(), value, entry));
+            Ok(())
+        })?;
+        let listens = self.watch.listens();
+        let names: Vec<PathStep> = taken
+            .iter()
+            .filter(|_| listens)
+            .map(|(_, _, entry)| PathStep::Name(entry.name.clone()))
+            .collect();
+        let targets = taken.iter_mut().map(|(_, value, entry)| Target { value, node: &mut entry.node });
+        self.columns(of, targets.collect(), &names, &mut Vec::new())
+    }
+
+    /// A patch of one's own entry, which names the key and no slot.
+    pub(super) fn patch_own(&mut self, of: &MapShape, target: Target<'_>) -> Done {
+        let (members, node) = target.map();
+        let at = self.reader.offset();
+        let what = self.reader.u8()?;
+        let key = of.key.read(&mut self.reader)?;
+        self.watch.enter(&key.name);
+        let slot = node.index.get(&key.name).copied();
+        match what {
+            OWN_GONE => {
+                if let Some(slot) = slot {
+                    node.displace(slot);
+                    self.watch.left(members.remove(&key.name).unwrap_or_default());
+                }
+            }
+            OWN_WHOLE => {
+                let made = self.under(key.player, |reading| reading.whole(&of.value, Part::All))?;
+                match members.get(&key.name) {
+                    Some(old) => self.watch.replaced(Some(&of.value), old, &made.value),
+                    None => self.watch.entered(&made.value),
+                }
+                put(members, node, slot.unwrap_or_else(|| node.own_slot()), key, made);
+            }
+            OWN_PATCH => {
+                let missing =
+                    || DecodeError::new(at, "a change came for an entry of one's own that is not here");
+                let entry = slot.and_then(|slot| node.slots.get_mut(&slot)).ok_or_else(missing)?;
+                let value = members.get_mut(&key.name).ok_or_else(missing)?;
+                let target = Target { value, node: &mut entry.node };
+                self.under(key.player, |reading| reading.patch(&of.value, target, Part::All))?;
+            }
+            other => {
+                return Err(DecodeError::new(
+                    at,
+                    format!("an entry of one's own begins with 0, 1 or 2, {other} came"),
+                ));
+            }
+        }
+        self.watch.leave();
+        Ok(())
+    }
+}
+
+/// Puts an entry into an empty slot. Says in which other slot its key stood.
+fn put(
+    members: &mut Map<String, Value>,
+    node: &mut MapNode,
+    slot: u64,
+    key: ReadKey,
+    made: Made,
+) -> Option<u64> {
+    members.insert(key.name.clone(), made.value);
+    let entry = Entry { name: key.name, key: key.digest, player: key.player, node: made.node };
+    node.put(slot, entry).filter(|other| *other != slot)
+}
+
+fn displace(members: &mut Map<String, Value>, node: &mut MapNode, slot: u64, news: &mut News) {
+    if let Some(name) = node.displace(slot) {
+        let old = members.remove(&name).unwrap_or_default();
+        news.gone.entry(name).or_insert(old);
+    }
+}
+
+fn empty(at: usize, slot: u32) -> DecodeError {
+    DecodeError::new(at, format!("a change came for slot {slot}, which is empty here"))
+}

@@ -1,0 +1,302 @@
+//! Numbers, texts and byte strings, of which the type is known when they are read.
+
+use playfield_wire::DecodeError;
+use playfield_wire::json;
+use playfield_wire::reader::Reader;
+use playfield_wire::schema::Type;
+use serde_json::Value;
+
+use crate::data::parse_json;
+use crate::{Bytes, Data, Key, PlayerId, column};
+
+/// A type with nothing inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plain {
+    Bool,
+    U8,
+    U16,
+    U32,
+    U64,
+    I8,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+    Text,
+    Bytes,
+    Player,
+    Unit,
+}
+
+/// A type by which maps are keyed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyShape(Plain);
+
+/// A key as it was read.
+pub(crate) struct ReadKey {
+    pub(crate) name: String,
+    pub(crate) digest: u64,
+    pub(crate) player: Option<PlayerId>,
+}
+
+/// Does something with the type in Rust.
+macro_rules! with_type {
+    ($plain:expr, $of:ident => $then:expr) => {
+        match $plain {
+            Plain::Bool => with_type!(@ $of, bool, $then),
+            Plain::U8 => with_type!(@ $of, u8, $then),
+            Plain::U16 => with_type!(@ $of, u16, $then),
+            Plain::U32 => with_type!(@ $of, u32, $then),
+            Plain::U64 => with_type!(@ $of, u64, $then),
+            Plain::I8 => with_type!(@ $of, i8, $then),
+            Plain::I16 => with_type!(@ $of, i16, $then),
+            Plain::I32 => with_type!(@ $of, i32, $then),
+            Plain::I64 => with_type!(@ $of, i64, $then),
+            Plain::F32 => with_type!(@ $of, f32, $then),
+            Plain::F64 => with_type!(@ $of, f64, $then),
+            Plain::Text => with_type!(@ $of, String, $then),
+            Plain::Bytes => with_type!(@ $of, Bytes, $then),
+            Plain::Player => with_type!(@ $of, PlayerId, $then),
+            Plain::Unit => with_type!(@ $of, (), $then),
+        }
+    };
+    (@ $of:ident, $type:ty, $then:expr) => {{
+        type $of = $type;
+        $then
+    }};
+}
+
+impl Plain {
+    /// The plain type that it is, if it is one.
+    pub(crate) fn of(of: &Type) -> Option<Self> {
+        Some(match of {
+            Type::Bool => Self::Bool,
+            Type::U8 => Self::U8,
+            Type::U16 => Self::U16,
+            Type::U32 => Self::U32,
+            Type::U64 => Self::U64,
+            Type::I8 => Self::I8,
+            Type::I16 => Self::I16,
+            Type::I32 => Self::I32,
+            Type::I64 => Self::I64,
+            Type::F32 => Self::F32,
+            Type::F64 => Self::F64,
+            Type::Text => Self::Text,
+            Type::Bytes => Self::Bytes,
+            Type::Player => Self::Player,
+            Type::Unit => Self::Unit,
+            _ => return None,
+        })
+    }
+
+    /// Reads a value, as JSON, and its digest.
+    #[inline]
+    #[expect(
+        clippy::let_unit_value,
+        reason = "nothing is a value of the type unit, read and written as others are"
+    )]
+    pub(crate) fn read(self, reader: &mut Reader<'_>) -> Result<(Value, u64), DecodeError> {
+        with_type!(self, T => {
+            let value = T::decode(reader)?;
+            let digest = Data::digest(&value);
+            Ok((value.into_json(), digest))
+        })
+    }
+
+    /// Reads a column of values.
+    pub(crate) fn read_column(
+        self,
+        reader: &mut Reader<'_>,
+        count: usize,
+        mut set: impl FnMut(usize, Value, u64),
+    ) -> Result<(), DecodeError> {
+        with_type!(self, T => T::column(reader, count, |place, value: T| {
+            let digest = Data::digest(&value);
+            set(place, value.into_json(), digest);
+        }))
+    }
+
+    /// Appends a value that is given as JSON.
+    pub(crate) fn write(self, value: &Value, out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        with_type!(self, T => T::from_json(value)?.encode(out));
+        Ok(())
+    }
+
+    /// Appends the default.
+    #[expect(
+        clippy::unit_arg,
+        reason = "nothing is a value of the type unit, read and written as others are"
+    )]
+    pub(crate) fn write_default(self, out: &mut Vec<u8>) {
+        with_type!(self, T => T::default().encode(out));
+    }
+
+    /// The digest of the default.
+    pub(crate) fn default_digest(self) -> u64 {
+        with_type!(self, T => Data::digest(&T::default()))
+    }
+}
+
+impl KeyShape {
+    /// The key that it is, if it is one.
+    pub(crate) fn of(of: &Type) -> Option<Self> {
+        Plain::of(of).map(Self).filter(|Self(plain)| match plain {
+            Plain::Bool | Plain::F32 | Plain::F64 | Plain::Bytes | Plain::Unit => false,
+            Plain::U8 | Plain::U16 | Plain::U32 | Plain::U64 | Plain::Text | Plain::Player => true,
+            Plain::I8 | Plain::I16 | Plain::I32 | Plain::I64 => true,
+        })
+    }
+
+    /// Reads a key.
+    pub(crate) fn read(self, reader: &mut Reader<'_>) -> Result<ReadKey, DecodeError> {
+        fn read<K: Key>(reader: &mut Reader<'_>) -> Result<ReadKey, DecodeError> {
+            let key = K::decode(reader)?;
+            Ok(ReadKey { name: key.name().into_owned(), digest: key.digest(), player: key.player() })
+        }
+        match self.0 {
+            Plain::U8 => read::<u8>(reader),
+            Plain::U16 => read::<u16>(reader),
+            Plain::U32 => read::<u32>(reader),
+            Plain::U64 => read::<u64>(reader),
+            Plain::I8 => read::<i8>(reader),
+            Plain::I16 => read::<i16>(reader),
+            Plain::I32 => read::<i32>(reader),
+            Plain::I64 => read::<i64>(reader),
+            Plain::Player => read::<PlayerId>(reader),
+            _ => read::<String>(reader),
+        }
+    }
+
+    /// Reads the name of a member as a key of this type: how it is ordered among others of its length, and its bytes in `packed`.
+    pub(crate) fn write(self, name: &str, out: &mut Vec<u8>) -> Result<SortKey, DecodeError> {
+        fn write<K: Key>(
+            name: &str,
+            out: &mut Vec<u8>,
+            order: impl Fn(&K) -> SortKey,
+        ) -> Result<SortKey, DecodeError> {
+            let key = K::parse(name)?;
+            key.encode(out);
+            Ok(order(&key))
+        }
+        match self.0 {
+            Plain::U8 => write::<u8>(name, out, |key| SortKey::Number(i128::from(*key))),
+            Plain::U16 => write::<u16>(name, out, |key| SortKey::Number(i128::from(*key))),
+            Plain::U32 => write::<u32>(name, out, |key| SortKey::Number(i128::from(*key))),
+            Plain::U64 => write::<u64>(name, out, |key| SortKey::Number(i128::from(*key))),
+            Plain::I8 => write::<i8>(name, out, |key| SortKey::Number(i128::from(*key))),
+            Plain::I16 => write::<i16>(name, out, |key| SortKey::Number(i128::from(*key))),
+            Plain::I32 => write::<i32>(name, out, |key| SortKey::Number(i128::from(*key))),
+            Plain::I64 => write::<i64>(name, out, |key| SortKey::Number(i128::from(*key))),
+            Plain::Player => write::<PlayerId>(name, out, |key| SortKey::Number(i128::from(key.0))),
+            _ => write::<String>(name, out, |key| SortKey::Text(key.clone())),
+        }
+    }
+}
+
+/// What puts the keys of one map in their order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SortKey {
+    Number(i128),
+    Text(String),
+}
+
+/// A float that was read in 32 or 64 bits, as JSON.
+pub(crate) fn float(value: f64, is_short: bool) -> Value {
+    // What JSON writes without a point reads as an integer.
+    if value.fract() == 0.0 && value.abs() < 1e9 && (value != 0.0 || value.is_sign_positive()) {
+        return Value::from(value as i64);
+    }
+    let mut text = Vec::new();
+    if is_short {
+        json::write_f32(&mut text, value as f32);
+    } else {
+        json::write_f64(&mut text, value);
+    }
+    parse_json(&text).expect("a float is written as JSON")
+}
+
+/// What a value in Rust comes to in JSON, and how a column of such values is read.
+trait Read: Data + Default {
+    fn into_json(self) -> Value;
+
+    fn column(
+        reader: &mut Reader<'_>,
+        count: usize,
+        set: impl FnMut(usize, Self),
+    ) -> Result<(), DecodeError> {
+        column::get_each(reader, count, set)
+    }
+}
+
+/// Of integers, those that not every reader of JSON takes as they are become texts.
+fn unsigned(value: u64) -> Value {
+    if value > json::INTEGER_MAX { Value::String(value.to_string()) } else { value.into() }
+}
+
+fn signed(value: i64) -> Value {
+    if value.unsigned_abs() > json::INTEGER_MAX { Value::String(value.to_string()) } else { value.into() }
+}
+
+macro_rules! integers {
+    ($($of:ty, $into:expr;)*) => {$(
+        impl Read for $of {
+            #[inline]
+            fn into_json(self) -> Value {
+                $into(self)
+            }
+            fn column(
+                reader: &mut Reader<'_>,
+                count: usize,
+                set: impl FnMut(usize, Self),
+            ) -> Result<(), DecodeError> {
+                column::get(reader, count, set)
+            }
+        }
+    )*};
+}
+
+integers! {
+    bool, Value::Bool;
+    u8, Value::from;
+    u16, Value::from;
+    u32, Value::from;
+    u64, unsigned;
+    i8, Value::from;
+    i16, Value::from;
+    i32, Value::from;
+    i64, signed;
+    PlayerId, |player: PlayerId| unsigned(player.0);
+}
+
+impl Read for f32 {
+    fn into_json(self) -> Value {
+        float(self.into(), true)
+    }
+}
+
+impl Read for f64 {
+    fn into_json(self) -> Value {
+        float(self, false)
+    }
+}
+
+impl Read for String {
+    fn into_json(self) -> Value {
+        Value::String(self)
+    }
+}
+
+impl Read for Bytes {
+    fn into_json(self) -> Value {
+        let mut text = Vec::new();
+        json::write_base64(&mut text, &self);
+        parse_json(&text).expect("bytes are written as JSON")
+    }
+}
+
+impl Read for () {
+    fn into_json(self) -> Value {
+        Value::Null
+    }
+}

@@ -1,0 +1,125 @@
+//! What a copy tells of changes is all that changed: repeated on an older copy, it makes the newer one.
+
+mod common;
+
+use common::Dice;
+use common::field::Field;
+use common::kinds::Kinds;
+use common::swarm::Swarm;
+use common::world::{Desks, Root, World};
+use playfield_state::{
+    Change, ChangeKind, DynamicMirror, Format, JsonMirror, PathStep, PlayerId, Tracker, Tracking,
+};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use serde_json::Value;
+
+const VIEWER: PlayerId = PlayerId(1);
+
+/// Makes a change in a tree, and sees that what it says was there is there.
+fn repeat(tree: &mut Value, change: &Change) {
+    let Change { path, kind, old, new } = change;
+    let (last, above) = path.steps().split_last().expect("a change is inside the root");
+    let at = above.iter().fold(tree, |at, step| match step {
+        PathStep::Name(name) => &mut at[name],
+        PathStep::Index(index) => &mut at[index],
+    });
+    match (at, last, kind) {
+        (Value::Object(members), PathStep::Name(name), _) => {
+            let before = match new {
+                Some(new) => members.insert(name.clone(), new.clone()),
+                None => members.remove(name),
+            };
+            assert_eq!(before, *old, "{path}");
+            assert_eq!(old.is_none(), *kind == ChangeKind::Entered, "{path}");
+            assert_eq!(new.is_none(), *kind == ChangeKind::Left, "{path}");
+        }
+        (Value::Array(elements), PathStep::Index(index), ChangeKind::Entered) => {
+            elements.insert(*index, new.clone().unwrap());
+        }
+        (Value::Array(elements), PathStep::Index(index), ChangeKind::Left) => {
+            assert_eq!(Some(elements.remove(*index)), *old, "{path}");
+        }
+        (Value::Array(elements), PathStep::Index(index), ChangeKind::Changed) => {
+            let before = std::mem::replace(&mut elements[*index], new.clone().unwrap());
+            assert_eq!(Some(before), *old, "{path}");
+        }
+        (Value::Array(elements), PathStep::Index(index), ChangeKind::Moved { from }) => {
+            let element = elements.remove(*from);
+            elements.insert(*index, element);
+        }
+        (at, ..) => panic!("{change:?} in {at}"),
+    }
+    if *kind == ChangeKind::Changed {
+        assert_ne!(old, new, "{path}");
+    }
+}
+
+fn changes_make_the_newer_copy<T: Root>(start: u64, seed: u64) {
+    let mut dice = Dice::new(seed);
+    let mut world = T::changed(start);
+    let mut tracker = Tracker::new(&mut world, Tracking::On);
+    let mut packed = DynamicMirror::new(&T::schema(), VIEWER).unwrap();
+    let mut json = JsonMirror::new();
+    let mut at = 0;
+    for _ in 0..30 {
+        (0..1 + dice.pick(8)).for_each(|_| world.change(&mut dice));
+        tracker.sync(&mut world);
+        if dice.once_in(3) {
+            continue; // one who reads slowly
+        }
+        let (before, before_json) = (packed.state().clone(), json.state().clone());
+        let (mut told, mut told_json) = (Vec::new(), Vec::new());
+        let (mut body, mut body_json) = (Vec::new(), Vec::new());
+        let is_first = at == 0;
+        if is_first || dice.once_in(8) {
+            tracker.snapshot(VIEWER, Format::Packed, &mut body);
+            tracker.snapshot(VIEWER, Format::Json, &mut body_json);
+            packed.snapshot_with(&body, |change| told.push(change)).unwrap();
+            json.snapshot_with(&body_json, |change| told_json.push(change)).unwrap();
+        } else if tracker.patch(VIEWER, at, Format::Packed, &mut body) {
+            assert!(tracker.patch(VIEWER, at, Format::Json, &mut body_json));
+            packed.patch_with(&body, |change| told.push(change)).unwrap();
+            json.patch_with(&body_json, |change| told_json.push(change)).unwrap();
+        }
+        at = tracker.version();
+        if is_first {
+            assert!(told.is_empty() && told_json.is_empty(), "the first copy tells nothing");
+            continue;
+        }
+        for (mut tree, told, now) in
+            [(before, &told, packed.state()), (before_json, &told_json, json.state())]
+        {
+            told.iter().for_each(|change| repeat(&mut tree, change));
+            assert_eq!(tree, *now);
+        }
+    }
+}
+
+fn config() -> Config {
+    let cases = std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(60);
+    Config { cases, failure_persistence: None, ..Config::default() }
+}
+
+macro_rules! changes {
+    ($($name:ident, $state:ty;)*) => {
+        proptest! {
+            #![proptest_config(config())]
+
+            $(
+                #[test]
+                fn $name(start in 0..80_u64, seed in any::<u64>()) {
+                    changes_make_the_newer_copy::<$state>(start, seed);
+                }
+            )*
+        }
+    };
+}
+
+changes! {
+    world, World;
+    desks, Desks;
+    swarm, Swarm;
+    kinds, Kinds;
+    field, Field;
+}
