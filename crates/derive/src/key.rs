@@ -32,8 +32,8 @@ pub(crate) fn expand_key(input: &DeriveInput) -> syn::Result<TokenStream> {
             fn decode(reader: &mut #rt::Reader<'_>) -> ::std::result::Result<Self, #rt::DecodeError> {
                 <#inner as #rt::Data>::decode(reader).map(Self)
             }
-            fn to_json(&self, out: &mut ::std::vec::Vec<u8>) {
-                #rt::Data::to_json(&self.0, out);
+            fn to_tree(&self, out: #rt::TreeWriter<'_>) {
+                #rt::Data::to_tree(&self.0, out);
             }
             fn same(&self, other: &Self) -> bool {
                 #rt::Data::same(&self.0, &other.0)

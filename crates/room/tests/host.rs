@@ -66,9 +66,9 @@ impl Data for Said {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         u32::decode(reader).map(Self)
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
+    fn to_tree(&self, out: TreeWriter<'_>) {
         ENCODED.set(ENCODED.get() + 1);
-        self.0.to_json(out);
+        self.0.to_tree(out);
     }
     fn from_json(value: &serde_json::Value) -> Result<Self, DecodeError> {
         u32::from_json(value).map(Self)

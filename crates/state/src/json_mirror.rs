@@ -1,24 +1,34 @@
-//! The client's end, untyped, in JSON.
+//! The client's end, untyped.
 
-use playfield_wire::DecodeError;
+use playfield_wire::tree::read_value;
+use playfield_wire::{DecodeError, TreeFormat};
 use serde_json::Value;
 
-use crate::data::{parse_json, unexpected};
+use crate::data::unexpected;
 
-/// The most steps of a path. A copy can't be nested deeper than this and what the JSON parser allows in one value: a deeper tree could
+/// The most steps of a path. A copy can't be nested deeper than this and what the parsers allow in one value: a deeper tree could
 /// not be dropped without overflowing the stack.
 const PATH_STEPS_MAX: usize = 128;
 
-/// A client's copy of a room's state as a JSON tree, kept in step by bodies in `json`.
-#[derive(Clone, Debug, Default)]
+/// A client's copy of a room's state as a JSON value, kept in step by bodies in `json` or in `msgpack`.
+///
+/// In a copy from `msgpack` integers of any size are numbers; bytes are texts in base64, and floats that are no numbers their names,
+/// as they are in JSON.
+#[derive(Clone, Debug)]
 pub struct JsonMirror {
+    format: TreeFormat,
     state: Value,
 }
 
 impl JsonMirror {
-    /// A copy of nothing yet: `null`.
+    /// A copy of nothing yet, `null`, kept in step by bodies in `json`.
     pub fn new() -> Self {
-        Self::default()
+        Self::of(TreeFormat::Json)
+    }
+
+    /// A copy of nothing yet, `null`, kept in step by bodies in this format.
+    pub fn of(format: TreeFormat) -> Self {
+        Self { format, state: Value::Null }
     }
 
     /// The copy.
@@ -29,9 +39,9 @@ impl JsonMirror {
     /// Replaces the copy by a snapshot.
     ///
     /// # Errors
-    /// A body that isn't JSON; the copy is as before.
+    /// A body that isn't in the copy's format; the copy is as before.
     pub fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
-        self.state = parse_json(body)?;
+        self.state = read_value(self.format, body)?;
         Ok(())
     }
 
@@ -40,7 +50,7 @@ impl JsonMirror {
     /// # Errors
     /// A body that isn't a list of operations, or doesn't fit this copy, which may then be half changed.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
-        match parse_json(body)? {
+        match read_value(self.format, body)? {
             Value::Array(ops) => ops.into_iter().try_for_each(|op| self.apply(op)),
             other => Err(unexpected("a list of operations", &other)),
         }
@@ -92,6 +102,12 @@ impl JsonMirror {
             _ => false,
         };
         if done { Ok(()) } else { Err(unexpected("an operation that fits this copy", &Value::Array(path))) }
+    }
+}
+
+impl Default for JsonMirror {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -72,8 +72,8 @@ impl Connect {
         self
     }
 
-    /// The format of everything that is said; `packed` unless told otherwise. [`Dynamic`](crate::Dynamic) rooms need `json`, typed ones
-    /// `packed`.
+    /// The format of everything that is said; `packed` unless told otherwise. [`Dynamic`](crate::Dynamic) rooms need `msgpack` or `json`,
+    /// typed ones `packed`.
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self

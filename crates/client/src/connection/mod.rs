@@ -81,7 +81,7 @@ impl Connection {
         door: Door,
         fingerprint: Option<u64>,
     ) -> Result<Room<R>, Error> {
-        let shared = Arc::new(Shared::new(R::Mirror::default(), self.events_max));
+        let shared = Arc::new(Shared::new(R::mirror(self.format()), self.events_max));
         let sink = Arc::clone(&shared);
         let entered = self.line.ask(|answer| Command::Enter { door, fingerprint, sink, answer }).await?;
         Ok(Room::new(self.line.clone(), shared, entered))

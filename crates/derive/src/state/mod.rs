@@ -2,10 +2,10 @@
 
 mod columns;
 mod compare;
+mod described;
 mod digest;
 mod packed;
 mod read;
-mod text;
 mod tree;
 mod view;
 mod whole;
@@ -43,7 +43,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
     let compare = tree.compare();
     let write = tree.write();
     let columns = tree.columns();
-    let json = tree.json();
+    let described = tree.described();
     let read = tree.read();
     let view = tree.view();
     let digest = tree.digest();
@@ -66,7 +66,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
                 #compare
                 #write
                 #columns
-                #json
+                #described
                 #read
                 #digest
                 #view

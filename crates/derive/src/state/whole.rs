@@ -43,11 +43,11 @@ pub(crate) fn whole_value(ident: &Ident) -> TokenStream {
             fn column_key(_: &Self::Shadow, _: #rt::Lens) -> ::std::option::Option<u64> {
                 ::std::option::Option::Some(1)
             }
-            fn json_full(shadow: &Self::Shadow, _: #rt::Lens, out: &mut ::std::vec::Vec<u8>) {
-                #rt::Data::to_json(shadow.value(), out);
+            fn tree_full(shadow: &Self::Shadow, _: #rt::Lens, out: #rt::TreeWriter<'_>) {
+                #rt::Data::to_tree(shadow.value(), out);
             }
-            fn json_patch(shadow: &Self::Shadow, _: #rt::Lens, ops: &mut #rt::Ops<'_>) {
-                ops.set(|out| #rt::Data::to_json(shadow.value(), out));
+            fn tree_patch(shadow: &Self::Shadow, _: #rt::Lens, ops: &mut #rt::Ops<'_, '_>) {
+                ops.set(|out| #rt::Data::to_tree(shadow.value(), out));
             }
             fn read_full(reader: &mut #rt::Reader<'_>, _: #rt::Part) -> ::std::result::Result<Self, #rt::DecodeError> {
                 <Self as #rt::Data>::decode(reader)
@@ -66,8 +66,8 @@ pub(crate) fn whole_value(ident: &Ident) -> TokenStream {
             fn shadow_digest(shadow: &Self::Shadow, lens: #rt::Lens) -> u64 {
                 if lens.part == #rt::Part::Owned { 0 } else { #rt::Data::digest(shadow.value()) }
             }
-            fn view(&self, _: #rt::Sight) -> #rt::Value {
-                #rt::tree(self)
+            fn view(&self, sight: #rt::Sight) -> #rt::Value {
+                #rt::tree(self, sight.format)
             }
         }
     }

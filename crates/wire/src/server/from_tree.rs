@@ -1,18 +1,18 @@
-//! Server messages from JSON.
+//! Server messages from trees.
 
 use super::{RoomInfo, ServerMessage};
-use crate::json::input::{Member, Members};
 use crate::message::MessageRef;
+use crate::tree::members::{Member, Members, Raw};
 use crate::{DecodeError, ErrorCode};
 
-pub(super) fn decode(body: &[u8]) -> Result<ServerMessage<'_>, DecodeError> {
+pub(super) fn decode<'a, R: Raw<'a>>(body: R) -> Result<ServerMessage<'a>, DecodeError> {
     let members = Members::of_message(body)?;
     let name = members.message_type()?;
     Ok(match &*name {
         "welcome" => ServerMessage::Welcome {
             protocol: members.u64(Member::Protocol)?,
             session: members.u64(Member::Session)?,
-            resume: members.bytes(Member::Resume)?.into(),
+            resume: members.bytes(Member::Resume)?,
             heartbeat_ms: members.u32(Member::HeartbeatMs)?,
             max_message_bytes: members.u32(Member::MaxMessageBytes)?,
         },
@@ -73,7 +73,7 @@ pub(super) fn decode(body: &[u8]) -> Result<ServerMessage<'_>, DecodeError> {
     })
 }
 
-fn patch<'a>(members: &Members<'a>) -> Result<ServerMessage<'a>, DecodeError> {
+fn patch<'a, R: Raw<'a>>(members: &Members<'a, R>) -> Result<ServerMessage<'a>, DecodeError> {
     let base = members.u64(Member::Base)?;
     let version = members.u64(Member::Version)?;
     if version < base {
@@ -88,7 +88,7 @@ fn patch<'a>(members: &Members<'a>) -> Result<ServerMessage<'a>, DecodeError> {
 }
 
 /// A code of the node by its name, a room's own by its number.
-fn code(members: &Members<'_>) -> Result<ErrorCode, DecodeError> {
+fn code<'a, R: Raw<'a>>(members: &Members<'a, R>) -> Result<ErrorCode, DecodeError> {
     let code = match members.optional_text(Member::Code) {
         Ok(Some(name)) => ErrorCode::from_name(&name),
         Ok(None) => return Err(members.missing(Member::Code)),
@@ -102,7 +102,7 @@ fn room_code(number: u32) -> Option<ErrorCode> {
     ErrorCode::from_number(number).filter(|code| matches!(code, ErrorCode::Room(_)))
 }
 
-fn room_info<'a>(members: &Members<'a>) -> Result<RoomInfo<'a>, DecodeError> {
+fn room_info<'a, R: Raw<'a>>(members: &Members<'a, R>) -> Result<RoomInfo<'a>, DecodeError> {
     Ok(RoomInfo {
         id: members.text(Member::Id)?,
         room_type: members.text(Member::RoomType)?,
