@@ -120,7 +120,7 @@ impl<'a> Cursor<'a> {
             }
             if pending > self.remaining() {
                 let (announced, remain) = (pending as u64, self.remaining());
-                let kind = Kind::PastEnd { what: "nested value", unit: "values", announced, remain };
+                let kind = Kind::PastEnd { what: "tree", unit: "values", announced, remain };
                 return Err(DecodeError::of(at, kind));
             }
         }
