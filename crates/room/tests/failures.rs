@@ -5,7 +5,7 @@ mod support;
 use playfield_room::{
     Answer, AskId, Context, Handle, Mail, Message, Note, On, Player, PlayerId, Result, Room, room,
 };
-use playfield_state::{Data, DecodeError, Format, Map, State};
+use playfield_state::{Data, DecodeError, Format, Map, State, TreeWriter};
 use playfield_wire::ErrorCode;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
@@ -326,7 +326,7 @@ fn a_panic_while_the_state_is_compared_closes_the_room() {
 
 #[test]
 fn a_panic_while_a_patch_or_a_snapshot_is_written_closes_the_room_at_its_next_wake() {
-    for format in [Format::Packed, Format::Json] {
+    for format in Format::ALL {
         for snapshot in [false, true] {
             let mut host = field(Where::Encode);
             let since = host.room.version();
