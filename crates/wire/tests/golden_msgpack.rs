@@ -193,6 +193,26 @@ fn what_nodes_say() {
     );
 }
 
+/// Each line of the examples in `docs/protocol.md`, in which texts stand in quotes between hex digits.
+fn documented() -> Vec<Vec<u8>> {
+    let document = include_str!("../../../docs/protocol.md");
+    let (_, block) = document.split_once("```msgpack\n").expect("the examples are there");
+    let word = |word: &str| match word.strip_prefix('"') {
+        Some(text) => text.trim_end_matches('"').as_bytes().to_vec(),
+        None => vec![u8::from_str_radix(word, 16).unwrap()],
+    };
+    let lines = block.lines().take_while(|line| !line.starts_with("```"));
+    lines.map(|line| line.split_whitespace().flat_map(word).collect()).collect()
+}
+
+#[test]
+fn the_examples_of_the_document_are_true() {
+    let [hello, join] = &documented()[..] else { panic!("two examples") };
+    let expected = ClientMessage::Hello(Hello::new(MSGPACK));
+    assert_eq!(ClientMessage::decode_first(hello), Ok((MSGPACK, expected)));
+    client(&ClientMessage::Join { request: 1, room: "r7".into() }, join);
+}
+
 #[test]
 fn other_forms_are_read_too() {
     // Integers in wider and in signed forms and as decimal texts, a text in a longer form, unknown and repeated members, any order.
