@@ -30,6 +30,7 @@ impl<'a, 'o> Ops<'a, 'o> {
     }
 
     /// Sets the place to a value.
+    #[inline]
     pub fn set(&mut self, value: impl FnOnce(TreeWriter<'_>)) {
         let mut op = self.begin(2);
         value(op.element());
@@ -50,14 +51,14 @@ impl<'a, 'o> Ops<'a, 'o> {
     }
 
     /// An operation of so many parts, of which the path is written.
+    #[inline]
     fn begin(&mut self, parts: usize) -> Array<'_> {
         let mut op = self.array.element().array(parts);
-        let mut path = op.element().array(self.steps);
-        path.append(&self.path, self.steps);
-        path.end();
+        op.element().array_of(&self.path, self.steps);
         op
     }
 
+    #[inline]
     fn within(&mut self, step: impl FnOnce(TreeWriter<'_>), inside: impl FnOnce(&mut Self)) {
         let length = self.path.len();
         step(Array::bare(self.array.format(), &mut self.path, self.steps).element());

@@ -30,6 +30,7 @@ impl<'o> TreeWriter<'o> {
     }
 
     /// The format in which it is written.
+    #[inline]
     #[must_use]
     pub fn format(&self) -> TreeFormat {
         self.format
@@ -130,6 +131,22 @@ impl<'o> TreeWriter<'o> {
         let head = Head::begin(out, format, b'[', expected);
         Array { out, format, head: Some(head), count: 0 }
     }
+
+    /// An array of these `count` elements, which an array that is [bare](Array::bare) wrote.
+    #[inline]
+    pub fn array_of(self, elements: &[u8], count: usize) {
+        match self.format {
+            TreeFormat::Json => {
+                self.out.push(b'[');
+                self.out.extend_from_slice(elements);
+                self.out.push(b']');
+            }
+            TreeFormat::Msgpack => {
+                msgpack::write_array_head(self.out, count);
+                self.out.extend_from_slice(elements);
+            }
+        }
+    }
 }
 
 /// An object that is being written. It ends with [`end`](Self::end).
@@ -213,17 +230,20 @@ pub struct Array<'o> {
 
 impl<'o> Array<'o> {
     /// Elements without an array around them, of which `count` are in `out` already: to be [appended](Self::append) to one.
+    #[inline]
     pub fn bare(format: TreeFormat, out: &'o mut Vec<u8>, count: usize) -> Self {
         Self { out, format, head: None, count }
     }
 
     /// The format in which it is written.
+    #[inline]
     #[must_use]
     pub fn format(&self) -> TreeFormat {
         self.format
     }
 
     /// How many elements there are by now.
+    #[inline]
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
@@ -237,7 +257,8 @@ impl<'o> Array<'o> {
         TreeWriter { out: self.out, format: self.format }
     }
 
-    /// The next `count` elements, which [`bare`](Self::bare) wrote.
+    /// The next `count` elements, which an array that is [bare](Self::bare) wrote.
+    #[inline]
     pub fn append(&mut self, elements: &[u8], count: usize) {
         if count > 0 {
             self.separate();
@@ -384,6 +405,8 @@ mod tests {
                 array.end();
             });
             assert_eq!(appended, whole);
+            let rest = written(format, |tree| tree.array_of(&elements, 2));
+            assert_eq!(rest, if format == TreeFormat::Json { &b"[2,3]"[..] } else { b"\x92\x02\x03" });
         }
     }
 
