@@ -43,7 +43,7 @@ const SYNC: &[Opt] = &[
     Opt { name: "entities", value: "N", help: "entities or windows: how many there are (default 10000)" },
     Opt { name: "changed", value: "N", help: "how many of them move in a step (default 100)" },
     Opt { name: "moving", value: "N", help: "how many players move in a step (default 1)" },
-    Opt { name: "format", value: "NAME", help: "packed (default) or json" },
+    Opt { name: "format", value: "NAME", help: "packed (default), msgpack or json" },
     Opt { name: "tracking", value: "on|off", help: "compare only what was touched (default on)" },
     Opt { name: "json", value: "", help: "one JSON object a case instead of a table" },
     Opt { name: "sequences", value: "", help: "" },
@@ -123,8 +123,7 @@ fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
             Long("changed") => case.changed = within(parser, "changed", 0..=ENTITIES_MAX)?,
             Long("moving") => case.moving = within(parser, "moving", 0..=PLAYERS_MAX)?,
             Long("format") => {
-                case.format =
-                    one_of(parser, "format", &[("packed", Format::Packed), ("json", Format::Json)])?;
+                case.format = one_of(parser, "format", &Format::ALL.map(|format| (format.name(), format)))?;
             }
             Long("tracking") => {
                 case.tracking = one_of(parser, "tracking", &[("on", Tracking::On), ("off", Tracking::Off)])?;

@@ -1,26 +1,28 @@
-//! Rooms without types, in JSON: for tools, and for programs that learn at run time what a room is.
+//! Rooms without types, as JSON values: for tools, and for programs that learn at run time what a room is.
 
 use std::sync::Arc;
 
 use playfield_state::{DynamicMirror, JsonExchange, JsonMirror, PlayerId, ShapeError};
 use playfield_wire::DecodeError;
 use playfield_wire::Format;
+use playfield_wire::TreeFormat;
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::RoomSchema;
+use playfield_wire::tree::{TreeWriter, read_value};
 use serde_json::Value;
 
 use crate::connection::{Build, Connection, Door, Kind, Room, RoomEvent};
 use crate::{ChangeMirror, Error, Mirror};
 
-/// A room of any type, whose state, messages and events are JSON to the program. On a connection of the format `packed` the node is asked for the room's
-/// schema, and all that comes and goes is read and written by it.
+/// A room of any type, whose state, messages and events are JSON values to the program. On a connection of the format `packed` the node is asked for
+/// the room's schema, and all that comes and goes is read and written by it. In `msgpack` a text in base64 may stand for bytes, in either direction.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), playfield_client::Error> {
 /// use playfield_client::{Format, connect};
 /// use serde_json::json;
 ///
-/// let connection = connect("ws://127.0.0.1:7350").format(Format::Json).await?;
+/// let connection = connect("ws://127.0.0.1:7350").format(Format::Msgpack).await?;
 /// let counter = connection.join_or_create_dynamic("counter", None).await?;
 /// let reply = counter.request("add", &json!(2)).await?;
 /// println!("{reply}, {}", counter.state()["value"]);
@@ -32,15 +34,20 @@ pub enum Dynamic {}
 
 impl Kind for Dynamic {
     type Mirror = DynamicCopy;
+
+    fn mirror(format: Format) -> DynamicCopy {
+        // In packed it is but a beginning, until the schema is known.
+        DynamicCopy(Of::Tree(format.tree().map_or_else(JsonMirror::new, JsonMirror::of)))
+    }
 }
 
 /// The copy of a [`Dynamic`] room.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct DynamicCopy(Of);
 
 #[derive(Debug)]
 enum Of {
-    Json(JsonMirror),
+    Tree(JsonMirror),
     Packed(Box<Learnt>),
 }
 
@@ -53,16 +60,10 @@ struct Learnt {
     exchange: Arc<JsonExchange>,
 }
 
-impl Default for Of {
-    fn default() -> Self {
-        Self::Json(JsonMirror::new())
-    }
-}
-
 impl DynamicCopy {
     fn exchange(&self) -> Option<Arc<JsonExchange>> {
         match &self.0 {
-            Of::Json(_) => None,
+            Of::Tree(_) => None,
             Of::Packed(learnt) => Some(Arc::clone(&learnt.exchange)),
         }
     }
@@ -73,21 +74,21 @@ impl Mirror for DynamicCopy {
 
     fn state(&self) -> &Value {
         match &self.0 {
-            Of::Json(mirror) => mirror.state(),
+            Of::Tree(mirror) => mirror.state(),
             Of::Packed(learnt) => learnt.mirror.state(),
         }
     }
 
     fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         match &mut self.0 {
-            Of::Json(mirror) => mirror.snapshot(body),
+            Of::Tree(mirror) => mirror.snapshot(body),
             Of::Packed(learnt) => learnt.mirror.snapshot(body),
         }
     }
 
     fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         match &mut self.0 {
-            Of::Json(mirror) => mirror.patch(body),
+            Of::Tree(mirror) => mirror.patch(body),
             Of::Packed(learnt) => learnt.mirror.patch(body),
         }
     }
@@ -106,12 +107,15 @@ impl Mirror for DynamicCopy {
 
     fn event_in_json(&self, number: u32, payload: &[u8]) -> Option<Result<(String, Vec<u8>), DecodeError>> {
         let read = self.exchange()?;
-        Some(read.event(number, payload).map(|(name, event)| (name.to_owned(), to_text(Some(&event)))))
+        Some(
+            read.event(number, payload)
+                .map(|(name, event)| (name.to_owned(), tree(TreeFormat::Json, &event))),
+        )
     }
 
     fn watcher(&self, player: PlayerId) -> Option<Box<dyn ChangeMirror>> {
         match &self.0 {
-            Of::Json(mirror) => mirror.watcher(player),
+            Of::Tree(mirror) => mirror.watcher(player),
             Of::Packed(learnt) => Some(Box::new(learnt.empty.clone())),
         }
     }
@@ -143,7 +147,8 @@ impl Connection {
         private: bool,
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
-        let door = Door::Create { room_type: room_type.to_owned(), private, options: to_text(options) };
+        let door =
+            Door::Create { room_type: room_type.to_owned(), private, options: self.options_in_tree(options) };
         self.enter(door, self.any_build()).await
     }
 
@@ -159,17 +164,29 @@ impl Connection {
         room_type: &str,
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
-        let door = Door::JoinOrCreate { room_type: room_type.to_owned(), options: to_text(options) };
+        let door =
+            Door::JoinOrCreate { room_type: room_type.to_owned(), options: self.options_in_tree(options) };
         self.enter(door, self.any_build()).await
     }
 
-    /// In JSON there is nothing to learn.
+    /// In packed they are JSON until the schema says what becomes of them.
+    fn options_in_tree(&self, options: Option<&Value>) -> Vec<u8> {
+        options
+            .map_or_else(Vec::new, |options| tree(self.format().tree().unwrap_or(TreeFormat::Json), options))
+    }
+
+    /// Of trees there is nothing to learn.
     fn any_build(&self) -> Option<Build> {
         (self.format() == Format::Packed).then_some(Build::Any)
     }
 }
 
 impl Room<Dynamic> {
+    /// What says how messages are written in packed. A room is not entered before it is known.
+    fn exchange(&self) -> Result<Arc<JsonExchange>, Error> {
+        self.look(DynamicCopy::exchange).ok_or_else(|| Error::usage("the schema of this room is not known"))
+    }
+
     /// Sends the message called `name`, and waits for the reply.
     ///
     /// # Errors
@@ -178,13 +195,14 @@ impl Room<Dynamic> {
     /// # Cancel safety
     /// Once it is queued the message is sent, and its reply is passed over.
     pub async fn request(&self, name: &str, message: &Value) -> Result<Value, Error> {
-        let Some(exchange) = self.look(DynamicCopy::exchange) else {
-            let reply = self.request_raw(0, name.to_owned().into(), to_text(Some(message))).await?;
-            return parse(&reply).map_err(|error| Error::payload("the reply", error));
+        let Some(format) = self.format().tree() else {
+            let exchange = self.exchange()?;
+            let (number, payload) = written(&exchange, name, message)?;
+            let reply = self.request_raw(number, name.to_owned().into(), payload).await?;
+            return exchange.reply(number, &reply).map_err(|error| Error::payload("the reply", error));
         };
-        let (number, payload) = written(&exchange, name, message)?;
-        let reply = self.request_raw(number, name.to_owned().into(), payload).await?;
-        exchange.reply(number, &reply).map_err(|error| Error::payload("the reply", error))
+        let reply = self.request_raw(0, name.to_owned().into(), tree(format, message)).await?;
+        read_value(format, &reply).map_err(|error| Error::payload("the reply", error))
     }
 
     /// Sends the message called `name`, which is not answered. If the room refuses it, [`next_event`](Self::next_event) says so.
@@ -195,9 +213,9 @@ impl Room<Dynamic> {
     /// # Cancel safety
     /// The message is sent if it was queued, or not at all.
     pub async fn send(&self, name: &str, message: &Value) -> Result<(), Error> {
-        let (number, payload) = match self.look(DynamicCopy::exchange) {
-            Some(exchange) => written(&exchange, name, message)?,
-            None => (0, to_text(Some(message))),
+        let (number, payload) = match self.format().tree() {
+            Some(format) => (0, tree(format, message)),
+            None => written(&*self.exchange()?, name, message)?,
         };
         self.send_raw(number, name.to_owned().into(), payload).await
     }
@@ -209,7 +227,7 @@ impl RoomEvent<Dynamic> {
     pub fn name(&self) -> &str {
         match &self.message {
             MessageRef::Name(name) => name,
-            // They are told in JSON, in which events go by their names.
+            // They are told in trees, in which events go by their names.
             MessageRef::Index(_) => "",
         }
     }
@@ -217,9 +235,11 @@ impl RoomEvent<Dynamic> {
     /// The event itself.
     ///
     /// # Errors
-    /// If it is not JSON.
+    /// If it is no value of the connection's format.
     pub fn value(&self) -> Result<Value, Error> {
-        parse(&self.payload).map_err(|error| Error::payload("the event", error))
+        // What came in packed was turned into JSON.
+        let format = self.format.tree().unwrap_or(TreeFormat::Json);
+        read_value(format, &self.payload).map_err(|error| Error::payload("the event", error))
     }
 }
 
@@ -227,14 +247,8 @@ fn written(exchange: &JsonExchange, name: &str, message: &Value) -> Result<(u32,
     exchange.message(name, message).map_err(|error| Error::payload("the message", error))
 }
 
-fn to_text(value: Option<&Value>) -> Vec<u8> {
-    value.map_or_else(Vec::new, |value| value.to_string().into_bytes())
-}
-
-/// What the protocol leaves out is `null`.
-fn parse(payload: &[u8]) -> Result<Value, DecodeError> {
-    if payload.is_empty() {
-        return Ok(Value::Null);
-    }
-    serde_json::from_slice(payload).map_err(|error| DecodeError::new(error.column(), error.to_string()))
+fn tree(format: TreeFormat, value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    TreeWriter::new(format, &mut out).value(value);
+    out
 }

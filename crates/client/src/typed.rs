@@ -64,8 +64,8 @@ impl Connection {
     async fn enter_typed<R: RoomType + Default + Sync>(&self, door: Door) -> Result<Room<R>, Error> {
         match self.format() {
             Format::Packed => self.enter(door, Some(Build::new(schema::<R>()))).await,
-            Format::Json => Err(Error::usage(
-                "a typed room needs a connection of the format packed; in json there are dynamic rooms",
+            Format::Msgpack | Format::Json => Err(Error::usage(
+                "a typed room needs a connection of the format packed; in msgpack and json there are dynamic rooms",
             )),
         }
     }

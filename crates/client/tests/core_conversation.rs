@@ -10,7 +10,7 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{ErrorCode, Format};
 
-use support::{Node, Said, WAYS, config};
+use support::{Node, Said, WAYS, config, msgpack};
 
 /// What the client does, and what the node says then.
 struct Step {
@@ -81,7 +81,11 @@ const STEPS: [Step; 3] = [
 fn expected_events(format: Format) -> Vec<Event> {
     let event = match format {
         Format::Packed => MessageRef::Index(0),
-        Format::Json => MessageRef::Name("dealt".into()),
+        Format::Msgpack | Format::Json => MessageRef::Name("dealt".into()),
+    };
+    let body = |json: &str| match format {
+        Format::Packed | Format::Json => json.as_bytes().to_vec(),
+        Format::Msgpack => msgpack(json),
     };
     let refused = |text: &str| Failure::Refused { code: ErrorCode::Refused, text: text.to_owned().into() };
     vec![
@@ -104,16 +108,16 @@ fn expected_events(format: Format) -> Vec<Event> {
                 fingerprint: 99,
             },
         },
-        Event::Snapshot { room: 1, version: 5, body: b"\"s\"".to_vec() },
-        Event::Patch { room: 1, version: 7, body: b"[]".to_vec() },
+        Event::Snapshot { room: 1, version: 5, body: body("\"s\"") },
+        Event::Patch { room: 1, version: 7, body: body("[]") },
         Event::Event(RoomEvent {
             room: 1,
             sequence: 1,
             version: 7,
             message: event,
-            payload: b"{}".to_vec().into(),
+            payload: body("{}").into(),
         }),
-        Event::Reply { request: 2, payload: b"17".to_vec() },
+        Event::Reply { request: 2, payload: body("17") },
         Event::Failed { request: 3, failure: refused("no") },
         Event::Listed {
             request: 4,
@@ -128,7 +132,7 @@ fn expected_events(format: Format) -> Vec<Event> {
         },
         Event::Pong { nonce: 1, round_trip: Duration::ZERO },
         Event::Error { room: Some(1), code: ErrorCode::Refused, text: "never".to_owned() },
-        Event::Patch { room: 1, version: 8, body: b"[]".to_vec() },
+        Event::Patch { room: 1, version: 8, body: body("[]") },
         Event::Left { room: 1, request: Some(5), code: ErrorCode::Left, text: String::new() },
         Event::Goodbye { code: ErrorCode::ShuttingDown, text: "bye".to_owned() },
         Event::Failed { request: 6, failure: Failure::Closed },
@@ -139,7 +143,7 @@ fn expected_events(format: Format) -> Vec<Event> {
 fn expected_said(format: Format) -> Vec<Said> {
     let message = |index, name: &'static str| match format {
         Format::Packed => MessageRef::Index(index),
-        Format::Json => MessageRef::Name(name.into()),
+        Format::Msgpack | Format::Json => MessageRef::Name(name.into()),
     };
     use playfield_wire::client::ClientMessage as Message;
     let room_type = Some("table".into());
@@ -178,6 +182,7 @@ fn converse(
         said.extend(node.read(&out));
         let bytes = match format {
             Format::Packed => step.packed.iter().flat_map(|body| node.frame(body)).collect::<Vec<_>>(),
+            Format::Msgpack => step.json.iter().flat_map(|body| node.frame(&msgpack(body))).collect(),
             Format::Json => step.json.iter().flat_map(|body| node.frame(body.as_bytes())).collect(),
         };
         for mut piece in cut(turn, &bytes) {

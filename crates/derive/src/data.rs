@@ -7,7 +7,7 @@ use syn::{Data, DataEnum, DeriveInput, Fields};
 use crate::fields::{Field, Policy, fields, plain_name, refuse_generics};
 
 /// Implements `Data`. Packed, a struct is its fields in order (one zero byte if there are none), an enum is the varint position of
-/// its variant, then that variant's fields. In JSON, a struct is an object (a tuple an array, of one field just that field, of none
+/// its variant, then that variant's fields. In trees, a struct is an object (a tuple an array, of one field just that field, of none
 /// `null`), an enum is its variant's name, or an object of that one member.
 pub(crate) fn expand_data(input: &DeriveInput) -> syn::Result<TokenStream> {
     refuse_generics(input)?;
@@ -28,7 +28,7 @@ fn for_struct(input: &DeriveInput, of: &Fields) -> syn::Result<TokenStream> {
     let schema = shape.schema(&rt, &name);
     let encode = shape.encode(&rt, &bindings, true);
     let decode = shape.decode(&rt, true);
-    let to_json = shape.to_json(&rt, &bindings);
+    let to_tree = shape.to_tree(&rt, &bindings);
     let from_json = shape.read_json(&rt, &quote!(Self));
     let literal = shape.literal(&bindings);
     let others = shape.other_bindings();
@@ -50,9 +50,9 @@ fn for_struct(input: &DeriveInput, of: &Fields) -> syn::Result<TokenStream> {
                 #decode
                 ::std::result::Result::Ok(Self #literal)
             }
-            fn to_json(&self, out: &mut ::std::vec::Vec<u8>) {
+            fn to_tree(&self, out: #rt::TreeWriter<'_>) {
                 let Self #pattern = self;
-                #to_json
+                #to_tree
             }
             fn same(&self, other: &Self) -> bool {
                 let (Self #pattern, Self #other_pattern) = (self, other);
@@ -75,7 +75,7 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
             "an enum without variants has no value that could travel",
         ));
     }
-    let (mut schemas, mut encodes, mut decodes, mut to_jsons, mut from_jsons, mut units, mut sames) =
+    let (mut schemas, mut encodes, mut decodes, mut to_trees, mut from_jsons, mut units, mut sames) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (place, variant) in data.variants.iter().enumerate() {
         let variant_ident = &variant.ident;
@@ -98,20 +98,19 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
         sames.push(
             quote! { (Self::#variant_ident #literal, Self::#variant_ident #other_literal) => { #same } },
         );
-        let to_json = shape.to_json(&rt, &bindings);
+        let to_tree = shape.to_tree(&rt, &bindings);
         let from_json = shape.read_json(&rt, &quote!(Self::#variant_ident));
         if shape.fields.is_empty() {
-            to_jsons.push(quote! { Self::#variant_ident #literal => #rt::write_text(out, #variant_name), });
+            to_trees.push(quote! { Self::#variant_ident #literal => out.text(#variant_name), });
             units.push(
                 quote! { #variant_name => return ::std::result::Result::Ok(Self::#variant_ident #literal), },
             );
         } else {
-            to_jsons.push(quote! { Self::#variant_ident #literal => {
-                out.push(b'{');
-                #rt::write_text(out, #variant_name);
-                out.push(b':');
-                #to_json
-                out.push(b'}');
+            to_trees.push(quote! { Self::#variant_ident #literal => {
+                let mut variant = out.object(1);
+                let out = variant.field(#variant_name);
+                #to_tree
+                variant.end();
             } });
             from_jsons.push(quote! { #variant_name => { #from_json } });
         }
@@ -133,8 +132,8 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
                     other => ::std::result::Result::Err(#rt::DecodeError::new(at, ::std::format!("{other} {}", #unknown))),
                 }
             }
-            fn to_json(&self, out: &mut ::std::vec::Vec<u8>) {
-                match self { #(#to_jsons)* }
+            fn to_tree(&self, out: #rt::TreeWriter<'_>) {
+                match self { #(#to_trees)* }
             }
             fn same(&self, other: &Self) -> bool {
                 #[allow(unreachable_patterns)] // of an enum with one variant, all pairs are named
@@ -251,20 +250,27 @@ impl Shape {
         quote!(#(let #bindings = <#types as #rt::Data>::decode(reader)?;)*)
     }
 
-    fn to_json(&self, rt: &TokenStream, bindings: &[proc_macro2::Ident]) -> TokenStream {
+    fn to_tree(&self, rt: &TokenStream, bindings: &[proc_macro2::Ident]) -> TokenStream {
         if self.fields.is_empty() {
-            return quote!(out.extend_from_slice(b"null"););
+            return quote!(out.null(););
         }
         if !self.named && self.fields.len() == 1 {
-            return quote!(#(#rt::Data::to_json(#bindings, out);)*);
+            return quote!(#(#rt::Data::to_tree(#bindings, out);)*);
         }
-        let (open, close) = if self.named { (b'{', b'}') } else { (b'[', b']') };
-        let members = self.fields.iter().zip(bindings).enumerate().map(|(place, (field, binding))| {
-            let comma = if place > 0 { "," } else { "" };
-            let lead = if self.named { format!("{comma}{:?}:", field.name) } else { comma.to_owned() };
-            quote!(out.extend_from_slice(#lead.as_bytes()); #rt::Data::to_json(#binding, out);)
-        });
-        quote!(out.push(#open); #(#members)* out.push(#close);)
+        let count = self.fields.len();
+        if !self.named {
+            return quote! {
+                let mut elements = out.array(#count);
+                #(#rt::Data::to_tree(#bindings, elements.element());)*
+                elements.end();
+            };
+        }
+        let names = self.fields.iter().map(|field| &field.name);
+        quote! {
+            let mut members = out.object(#count);
+            #(#rt::Data::to_tree(#bindings, members.field(#names));)*
+            members.end();
+        }
     }
 
     /// An expression: a `Result` of `made` with the fields read from `value`.

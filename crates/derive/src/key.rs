@@ -31,8 +31,8 @@ pub(crate) fn expand_key(input: &DeriveInput) -> syn::Result<TokenStream> {
             fn decode(reader: &mut #rt::Reader<'_>) -> ::std::result::Result<Self, #rt::DecodeError> {
                 <#inner as #rt::Data>::decode(reader).map(Self)
             }
-            fn to_json(&self, out: &mut ::std::vec::Vec<u8>) {
-                #rt::Data::to_json(&self.0, out);
+            fn to_tree(&self, out: #rt::TreeWriter<'_>) {
+                #rt::Data::to_tree(&self.0, out);
             }
             fn same(&self, other: &Self) -> bool {
                 #rt::Data::same(&self.0, &other.0)
@@ -118,11 +118,11 @@ fn as_inner(rt: &TokenStream, ident: &Ident, inner: &Type) -> TokenStream {
             ) {
                 #of::write_columns(count, at, key, lens, out);
             }
-            fn json_full(shadow: &Self::Shadow, lens: #rt::Lens, out: &mut ::std::vec::Vec<u8>) {
-                #of::json_full(shadow, lens, out);
+            fn tree_full(shadow: &Self::Shadow, lens: #rt::Lens, out: #rt::TreeWriter<'_>) {
+                #of::tree_full(shadow, lens, out);
             }
-            fn json_patch(shadow: &Self::Shadow, lens: #rt::Lens, ops: &mut #rt::Ops<'_>) {
-                #of::json_patch(shadow, lens, ops);
+            fn tree_patch(shadow: &Self::Shadow, lens: #rt::Lens, ops: &mut #rt::Ops<'_, '_>) {
+                #of::tree_patch(shadow, lens, ops);
             }
             fn read_full(reader: &mut #rt::Reader<'_>, part: #rt::Part) -> ::std::result::Result<Self, #rt::DecodeError> {
                 #of::read_full(reader, part).map(Self)

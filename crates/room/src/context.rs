@@ -42,7 +42,7 @@ pub(crate) struct Desk {
     pub(crate) asks: BTreeMap<u64, &'static str>,
     pub(crate) next_number: u64,
     /// Events are encoded here, once for each format.
-    scratch: [Vec<u8>; 2],
+    scratch: [Vec<u8>; Format::ALL.len()],
 }
 
 /// What is done when the callback that wanted it has returned.
@@ -75,7 +75,7 @@ impl Desk {
             tasks: BTreeMap::new(),
             asks: BTreeMap::new(),
             next_number: 0,
-            scratch: [Vec::new(), Vec::new()],
+            scratch: Default::default(),
         }
     }
 
@@ -151,7 +151,7 @@ impl<'a, R> Context<'a, R> {
 
     /// Sends an event to some players, in the order given.
     pub fn emit_some<E: EventOf<R>>(&mut self, players: impl IntoIterator<Item = PlayerId>, event: &E) {
-        let mut encoded = [false; 2];
+        let mut encoded = [false; Format::ALL.len()];
         for id in players {
             if let Some(player) = self.seats.get(&id) {
                 self.emit_one(event, player, &mut encoded);
@@ -270,17 +270,19 @@ impl<'a, R> Context<'a, R> {
     }
 
     fn emit_each<E: EventOf<R>>(&mut self, event: &E, to: impl Fn(PlayerId) -> bool) {
-        let mut encoded = [false; 2];
+        let mut encoded = [false; Format::ALL.len()];
         for player in self.seats.values().filter(|player| to(player.id)) {
             self.emit_one(event, player, &mut encoded);
         }
     }
 
-    fn emit_one<E: EventOf<R>>(&mut self, event: &E, player: &Player, encoded: &mut [bool; 2]) {
-        let place = match player.format {
-            Format::Packed => 0,
-            Format::Json => 1,
-        };
+    fn emit_one<E: EventOf<R>>(
+        &mut self,
+        event: &E,
+        player: &Player,
+        encoded: &mut [bool; Format::ALL.len()],
+    ) {
+        let place = usize::from(player.format.number());
         let payload = &mut self.desk.scratch[place];
         if !std::mem::replace(&mut encoded[place], true) {
             payload.clear();

@@ -192,7 +192,7 @@ fn acts() -> impl Strategy<Value = Act> {
 fn inputs() -> impl Strategy<Value = Vec<Input>> {
     let player = 1..12_u8;
     let input = prop_oneof![
-        6 => prop_oneof![Just(Format::Packed), Just(Format::Json)].prop_map(Input::Join),
+        6 => proptest::sample::select(&Format::ALL).prop_map(Input::Join),
         2 => player.clone().prop_map(Input::Leave),
         20 => (player.clone(), acts(), any::<bool>()).prop_map(|(who, act, ask)| Input::Act(who, act, ask)),
         1 => player.clone().prop_map(|who| Input::Act(who, Act::Close, false)),
@@ -253,7 +253,7 @@ fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
         }
         facts += &format!("{:?} {:?} {}\n", host.room.facts(), host.room.wake_at(), host.room.version());
         for player in 1..12 {
-            for format in [Format::Packed, Format::Json] {
+            for format in Format::ALL {
                 let mut body = Vec::new();
                 host.room.patch(PlayerId(player), 1, format, &mut body);
                 host.room.snapshot(PlayerId(player), format, &mut body);

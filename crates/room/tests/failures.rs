@@ -5,7 +5,7 @@ mod support;
 use playfield_room::{
     Answer, AskId, Context, Handle, Mail, Message, Note, On, Player, PlayerId, Result, Room, room,
 };
-use playfield_state::{Data, DecodeError, Format, Map, State};
+use playfield_state::{Data, DecodeError, Format, Map, State, TreeWriter};
 use playfield_wire::ErrorCode;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
@@ -50,9 +50,9 @@ impl Data for Mine {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         bool::decode(reader).map(|_| Self::Safe)
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
+    fn to_tree(&self, out: TreeWriter<'_>) {
         assert!(!matches!(self, Self::InEncode), "a mine in the encoder");
-        false.to_json(out);
+        false.to_tree(out);
     }
     fn from_json(value: &serde_json::Value) -> Result<Self, DecodeError> {
         bool::from_json(value).map(|_| Self::Safe)
@@ -79,8 +79,8 @@ impl Data for Setup {
         assert!(at != Where::Options, "a mine in the options");
         Ok(Self(at))
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        self.0.to_json(out);
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        self.0.to_tree(out);
     }
     fn from_json(value: &serde_json::Value) -> Result<Self, DecodeError> {
         Where::from_json(value).map(Self)
@@ -136,8 +136,8 @@ impl Data for Loaded {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         bool::decode(reader).map(Self)
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        self.0.to_json(out);
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        self.0.to_tree(out);
     }
     fn from_json(value: &serde_json::Value) -> Result<Self, DecodeError> {
         bool::from_json(value).map(Self)
@@ -326,7 +326,7 @@ fn a_panic_while_the_state_is_compared_closes_the_room() {
 
 #[test]
 fn a_panic_while_a_patch_or_a_snapshot_is_written_closes_the_room_at_its_next_wake() {
-    for format in [Format::Packed, Format::Json] {
+    for format in Format::ALL {
         for snapshot in [false, true] {
             let mut host = field(Where::Encode);
             let since = host.room.version();

@@ -190,11 +190,13 @@ fn a_reply_comes_and_the_copy_follows() {
 }
 
 #[test]
-fn the_same_comes_to_pass_in_json() {
-    let mut sim = table();
-    let ann = sim.join_in("Ann", Format::Json).unwrap();
-    assert_eq!(sim.request(ann, Draw), Ok(9));
-    assert_eq!(sim.events::<Said>(ann).len(), 1);
+fn the_same_comes_to_pass_in_msgpack_and_json() {
+    for format in [Format::Msgpack, Format::Json] {
+        let mut sim = table();
+        let ann = sim.join_in("Ann", format).unwrap();
+        assert_eq!(sim.request(ann, Draw), Ok(9));
+        assert_eq!(sim.events::<Said>(ann).len(), 1);
+    }
 }
 
 #[test]

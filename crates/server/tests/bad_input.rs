@@ -112,9 +112,9 @@ fn other_versions_and_formats_are_refused() {
     let server = server(|_| {});
     assert_eq!(raw(&server, &framed(&[0x01, 2])), Some(ErrorCode::UnsupportedProtocol));
     assert_eq!(
-        raw(&server, &framed(&[0x01, 1, 1, 0, 0, 0, 0])),
+        raw(&server, &framed(&[0x01, 1, 3, 0, 0, 0, 0])),
         Some(ErrorCode::WrongFormat),
-        "msgpack is reserved"
+        "no format has the number 3"
     );
     let mut ann = Client::hello(&server, Transport::WebSocket, Format::Packed, "Ann");
     ann.format = Format::Json;

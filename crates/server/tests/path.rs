@@ -10,10 +10,12 @@ use playfield_wire::client::ClientMessage;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format};
 
-const ALL: [(Transport, Format); 4] = [
+const ALL: [(Transport, Format); 6] = [
     (Transport::Native, Format::Packed),
+    (Transport::Native, Format::Msgpack),
     (Transport::Native, Format::Json),
     (Transport::WebSocket, Format::Packed),
+    (Transport::WebSocket, Format::Msgpack),
     (Transport::WebSocket, Format::Json),
 ];
 

@@ -37,6 +37,7 @@ fn every_transport_and_format_plays() {
     let clients = [
         Client::native(running.local_addr()),
         Client::websocket(running.local_addr(), Format::Packed),
+        Client::websocket(running.local_addr(), Format::Msgpack),
         Client::websocket(running.local_addr(), Format::Json),
     ];
     for mut client in clients {

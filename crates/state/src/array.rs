@@ -3,9 +3,10 @@
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
+use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
-use crate::data::{Data, json_array, unexpected};
+use crate::data::{Data, unexpected, write_array};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::{Part, State, digest};
@@ -108,14 +109,14 @@ impl<T: State, const N: usize> State for [T; N] {
         }
     }
 
-    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
-        json_array(out, shadow.items.iter(), |item, out| T::json_full(item, lens, out));
+    fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) {
+        write_array(out, shadow.items.iter(), |item, out| T::tree_full(item, lens, out));
     }
 
-    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+    fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
         for (place, item) in shadow.items.iter().enumerate() {
             if T::stamps(item).after(lens) {
-                ops.element(place, |ops| T::json_patch(item, lens, ops));
+                ops.element(place, |ops| T::tree_patch(item, lens, ops));
             }
         }
     }
@@ -202,8 +203,8 @@ impl<T: Data, const N: usize> Data for [T; N] {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         from_each(|| T::decode(reader))
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        json_array(out, self.iter(), T::to_json);
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        write_array(out, self.iter(), T::to_tree);
     }
     fn same(&self, other: &Self) -> bool {
         self.iter().zip(other).all(|(one, two)| one.same(two))

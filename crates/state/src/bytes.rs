@@ -2,12 +2,13 @@
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
+use playfield_wire::tree::TreeWriter;
 use playfield_wire::{DecodeError, json, writer};
 use serde_json::Value;
 
 use crate::data::{Data, unexpected};
 
-/// Bytes, compared and sent whole: in `json` as base64 (RFC 4648, with padding).
+/// Bytes, compared and sent whole: in `json` as base64 (RFC 4648, with padding), in `msgpack` as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bytes(pub Vec<u8>);
 
@@ -21,8 +22,8 @@ impl Data for Bytes {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self(reader.bytes()?.to_vec()))
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        json::write_base64(out, &self.0);
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        out.bytes(&self.0);
     }
     fn same(&self, other: &Self) -> bool {
         self == other

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
 use playfield_wire::start;
+use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{DecodeError, Format, json, writer};
 use serde_json::Value;
 
@@ -57,10 +58,11 @@ pub trait Data: Sized {
     /// Anything but what the schema says.
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
 
-    /// Appends it as JSON.
-    fn to_json(&self, out: &mut Vec<u8>);
+    /// Writes it as a tree, in JSON or MessagePack.
+    fn to_tree(&self, out: TreeWriter<'_>);
 
-    /// Reads it from JSON.
+    /// Reads it from a tree, as the JSON value that it is (see [`msgpack::read_value`](playfield_wire::msgpack::read_value) for what
+    /// MessagePack becomes).
     ///
     /// # Errors
     /// Anything but what the schema says.
@@ -83,38 +85,30 @@ pub trait Data: Sized {
 
     /// Appends it in the given format.
     fn write(&self, format: Format, out: &mut Vec<u8>) {
-        match format {
-            Format::Packed => self.encode(out),
-            Format::Json => self.to_json(out),
+        match format.tree() {
+            None => self.encode(out),
+            Some(format) => self.to_tree(TreeWriter::new(format, out)),
         }
     }
 
-    /// Reads a whole payload; no byte may be left over. An empty JSON payload reads as `null`.
+    /// Reads a whole payload; no byte may be left over. In formats of trees an empty payload reads as `null`.
     ///
     /// # Errors
     /// Anything but what the schema says.
     fn read(format: Format, payload: &[u8]) -> Result<Self, DecodeError> {
-        match format {
-            Format::Packed => {
+        match format.tree() {
+            None => {
                 let mut reader = Reader::new(payload);
                 let value = Self::decode(&mut reader)?;
                 reader.finish()?;
                 Ok(value)
             }
-            Format::Json => Self::from_json(&parse_json(payload)?),
+            Some(format) => Self::from_json(&read_value(format, payload)?),
         }
     }
 }
 
-/// Parses one JSON value; no bytes are none.
-pub(crate) fn parse_json(payload: &[u8]) -> Result<Value, DecodeError> {
-    if payload.is_empty() {
-        return Ok(Value::Null);
-    }
-    serde_json::from_slice(payload).map_err(|error| DecodeError::new(error.column(), error.to_string()))
-}
-
-/// A JSON value that isn't what the schema says.
+/// A value that isn't what the schema says.
 pub(crate) fn unexpected(wanted: &'static str, got: &Value) -> DecodeError {
     let mut shown = got.to_string();
     if shown.len() > 40 {
@@ -140,8 +134,8 @@ macro_rules! unsigned {
                 let value = reader.varint()?;
                 Self::try_from(value).map_err(|_| DecodeError::new(at, format!("{value} is past the range of {}", stringify!($int))))
             }
-            fn to_json(&self, out: &mut Vec<u8>) {
-                json::write_u64(out, u64::from(*self));
+            fn to_tree(&self, out: TreeWriter<'_>) {
+                out.u64(u64::from(*self));
             }
             #[inline]
             fn same(&self, other: &Self) -> bool {
@@ -176,8 +170,8 @@ macro_rules! signed {
                 let value = reader.zigzag()?;
                 Self::try_from(value).map_err(|_| DecodeError::new(at, format!("{value} is past the range of {}", stringify!($int))))
             }
-            fn to_json(&self, out: &mut Vec<u8>) {
-                json::write_i64(out, i64::from(*self));
+            fn to_tree(&self, out: TreeWriter<'_>) {
+                out.i64(i64::from(*self));
             }
             #[inline]
             fn same(&self, other: &Self) -> bool {
@@ -211,8 +205,8 @@ impl Data for u8 {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         reader.u8()
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        json::write_u64(out, u64::from(*self));
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        out.u64(u64::from(*self));
     }
     #[inline]
     fn same(&self, other: &Self) -> bool {
@@ -242,8 +236,8 @@ impl Data for i8 {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(reader.u8()?.cast_signed())
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        json::write_i64(out, i64::from(*self));
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        out.i64(i64::from(*self));
     }
     #[inline]
     fn same(&self, other: &Self) -> bool {
@@ -262,7 +256,7 @@ impl Data for i8 {
 }
 
 macro_rules! float {
-    ($($float:ident, $of:ident, $put:ident, $json:ident;)*) => {$(
+    ($($float:ident, $of:ident, $put:ident;)*) => {$(
         impl Data for $float {
             fn schema() -> Type {
                 Type::$of
@@ -275,8 +269,8 @@ macro_rules! float {
             fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
                 reader.$float()
             }
-            fn to_json(&self, out: &mut Vec<u8>) {
-                json::$json(out, *self);
+            fn to_tree(&self, out: TreeWriter<'_>) {
+                out.$float(*self);
             }
             #[inline]
             fn same(&self, other: &Self) -> bool {
@@ -293,7 +287,7 @@ macro_rules! float {
     )*};
 }
 
-float! { f32, F32, put_f32, write_f32; f64, F64, put_f64, write_f64; }
+float! { f32, F32, put_f32; f64, F64, put_f64; }
 
 impl Data for bool {
     fn schema() -> Type {
@@ -307,8 +301,8 @@ impl Data for bool {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         reader.bool()
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(if *self { b"true" } else { b"false" });
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        out.bool(*self);
     }
     #[inline]
     fn same(&self, other: &Self) -> bool {
@@ -335,8 +329,8 @@ impl Data for String {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(reader.text()?.to_owned())
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        json::write_text(out, self);
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        out.text(self);
     }
     #[inline]
     fn same(&self, other: &Self) -> bool {
@@ -363,8 +357,8 @@ impl Data for PlayerId {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         u64::decode(reader).map(Self)
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        self.0.to_json(out);
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        self.0.to_tree(out);
     }
     #[inline]
     fn same(&self, other: &Self) -> bool {
@@ -395,8 +389,8 @@ impl Data for () {
             }
         }
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"null");
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        out.null();
     }
     #[inline]
     fn same(&self, other: &Self) -> bool {
@@ -425,10 +419,10 @@ impl<T: Data> Data for Option<T> {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         reader.bool()?.then(|| T::decode(reader)).transpose()
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
+    fn to_tree(&self, out: TreeWriter<'_>) {
         match self {
-            Some(value) => value.to_json(out),
-            None => out.extend_from_slice(b"null"),
+            Some(value) => value.to_tree(out),
+            None => out.null(),
         }
     }
     fn same(&self, other: &Self) -> bool {
@@ -443,20 +437,15 @@ impl<T: Data> Data for Option<T> {
     }
 }
 
-/// Appends a JSON array.
-pub(crate) fn json_array<T>(
-    out: &mut Vec<u8>,
-    items: impl Iterator<Item = T>,
-    mut write: impl FnMut(T, &mut Vec<u8>),
+/// Writes an array of these elements.
+pub(crate) fn write_array<T>(
+    out: TreeWriter<'_>,
+    items: impl ExactSizeIterator<Item = T>,
+    mut write: impl FnMut(T, TreeWriter<'_>),
 ) {
-    out.push(b'[');
-    for (place, item) in items.enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        write(item, out);
-    }
-    out.push(b']');
+    let mut array = out.array(items.len());
+    items.for_each(|item| write(item, array.element()));
+    array.end();
 }
 
 impl<T: Data> Data for Vec<T> {
@@ -474,8 +463,8 @@ impl<T: Data> Data for Vec<T> {
         let count = reader.count()?;
         (0..count).map(|_| T::decode(reader)).collect()
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        json_array(out, self.iter(), T::to_json);
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        write_array(out, self.iter(), T::to_tree);
     }
     fn same(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().zip(other).all(|(one, two)| one.same(two))
@@ -508,17 +497,12 @@ impl<K: Key, V: Data> Data for BTreeMap<K, V> {
         }
         Ok(map)
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        out.push(b'{');
-        for (place, (key, value)) in self.iter().enumerate() {
-            if place > 0 {
-                out.push(b',');
-            }
-            json::write_text(out, &key.name());
-            out.push(b':');
-            value.to_json(out);
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        let mut object = out.object(self.len());
+        for (key, value) in self {
+            value.to_tree(object.member(&key.name()));
         }
-        out.push(b'}');
+        object.end();
     }
     fn same(&self, other: &Self) -> bool {
         self.len() == other.len()

@@ -1,28 +1,38 @@
-//! The client's end, untyped, in JSON.
+//! The client's end, untyped.
 
-use playfield_wire::DecodeError;
+use playfield_wire::tree::read_value;
+use playfield_wire::{DecodeError, TreeFormat};
 use serde_json::Value;
 
 use crate::Change;
 use crate::change::{Watch, compare, moved};
-use crate::data::{parse_json, unexpected};
+use crate::data::unexpected;
 
-/// The most steps of a path. A copy can't be nested deeper than this and what the JSON parser allows in one value: a deeper tree could
+/// The most steps of a path. A copy can't be nested deeper than this and what the parsers allow in one value: a deeper tree could
 /// not be dropped without overflowing the stack.
 const PATH_STEPS_MAX: usize = 128;
 
-/// A client's copy of a room's state as a JSON tree, kept in step by bodies in `json`.
-#[derive(Clone, Debug, Default)]
+/// A client's copy of a room's state as a JSON value, kept in step by bodies in `json` or in `msgpack`.
+///
+/// In a copy from `msgpack` integers of any size are numbers; bytes are texts in base64, and floats that are no numbers their names,
+/// as they are in JSON.
+#[derive(Clone, Debug)]
 pub struct JsonMirror {
+    format: TreeFormat,
     state: Value,
     /// There is a copy of which changes can be told: a snapshot has come, and every patch since could be applied.
     in_step: bool,
 }
 
 impl JsonMirror {
-    /// A copy of nothing yet: `null`.
+    /// A copy of nothing yet, `null`, kept in step by bodies in `json`.
     pub fn new() -> Self {
-        Self::default()
+        Self::of(TreeFormat::Json)
+    }
+
+    /// A copy of nothing yet, `null`, kept in step by bodies in this format.
+    pub fn of(format: TreeFormat) -> Self {
+        Self { format, state: Value::Null, in_step: false }
     }
 
     /// The copy.
@@ -33,9 +43,9 @@ impl JsonMirror {
     /// Replaces the copy by a snapshot.
     ///
     /// # Errors
-    /// A body that isn't JSON; the copy is as before.
+    /// A body that isn't in the copy's format; the copy is as before.
     pub fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
-        self.state = parse_json(body)?;
+        self.state = read_value(self.format, body)?;
         self.in_step = true;
         Ok(())
     }
@@ -46,7 +56,7 @@ impl JsonMirror {
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
     pub fn snapshot_with(&mut self, body: &[u8], mut tell: impl FnMut(Change)) -> Result<(), DecodeError> {
-        let before = std::mem::replace(&mut self.state, parse_json(body)?);
+        let before = std::mem::replace(&mut self.state, read_value(self.format, body)?);
         if std::mem::replace(&mut self.in_step, true) {
             compare(None, &before, &self.state, &mut Vec::new(), &mut tell);
         }
@@ -74,7 +84,7 @@ impl JsonMirror {
 
     fn apply_all(&mut self, body: &[u8], watch: &mut Watch<'_>) -> Result<(), DecodeError> {
         let was_in_step = std::mem::replace(&mut self.in_step, false);
-        match parse_json(body)? {
+        match read_value(self.format, body)? {
             Value::Array(ops) => ops.into_iter().try_for_each(|op| self.apply(op, watch)),
             other => Err(unexpected("a list of operations", &other)),
         }?;
@@ -184,6 +194,12 @@ fn put_in_order(elements: &mut Vec<Value>, order: &[Value]) -> bool {
         _ => None,
     }));
     elements.len() == order.len()
+}
+
+impl Default for JsonMirror {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 fn place(index: &serde_json::Number) -> usize {

@@ -1,11 +1,12 @@
 //! Values that are compared and sent whole.
 
-use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
+use playfield_wire::tree::{TreeWriter, read_value};
+use playfield_wire::{DecodeError, TreeFormat};
 use serde_json::Value;
 
-use crate::data::{Data, parse_json};
+use crate::data::Data;
 use crate::lens::{Changed, Lens, Sight, Stamp, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::quantized::{Float, Quantize, Quantized};
@@ -50,12 +51,12 @@ impl<T: Data + Clone> Leaf<T> {
     }
 }
 
-/// The JSON of a value, as a tree.
-pub fn tree(value: &impl Data) -> Value {
-    let mut text = Vec::new();
-    value.to_json(&mut text);
-    // What `to_json` writes is JSON; the alternative keeps a broken impl visible instead of panicking.
-    parse_json(&text).unwrap_or_else(|error| Value::String(error.to_string()))
+/// A value as the tree that is read of it in this format.
+pub fn tree(value: &impl Data, format: TreeFormat) -> Value {
+    let mut bytes = Vec::new();
+    value.to_tree(TreeWriter::new(format, &mut bytes));
+    // What `to_tree` writes is a tree; the alternative keeps a broken impl visible instead of panicking.
+    read_value(format, &bytes).unwrap_or_else(|error| Value::String(error.to_string()))
 }
 
 /// Makes a type a leaf: it is compared and sent whole.
@@ -120,11 +121,11 @@ macro_rules! leaf {
             ) {
                 $put(out, count, |place| at(place).value());
             }
-            fn json_full(shadow: &Leaf<Self>, _: Lens, out: &mut Vec<u8>) {
-                shadow.value().to_json(out);
+            fn tree_full(shadow: &Leaf<Self>, _: Lens, out: TreeWriter<'_>) {
+                shadow.value().to_tree(out);
             }
-            fn json_patch(shadow: &Leaf<Self>, _: Lens, ops: &mut Ops<'_>) {
-                ops.set(|out| shadow.value().to_json(out));
+            fn tree_patch(shadow: &Leaf<Self>, _: Lens, ops: &mut Ops<'_, '_>) {
+                ops.set(|out| shadow.value().to_tree(out));
             }
             #[inline]
             fn read_full(reader: &mut Reader<'_>, _: Part) -> Result<Self, DecodeError> {
@@ -144,8 +145,8 @@ macro_rules! leaf {
             fn shadow_digest(shadow: &Leaf<Self>, lens: Lens) -> u64 {
                 if lens.part == Part::Owned { 0 } else { Data::digest(shadow.value()) }
             }
-            fn view(&self, _: Sight) -> Value {
-                tree(self)
+            fn view(&self, sight: Sight) -> Value {
+                tree(self, sight.format)
             }
         }
     };

@@ -1,5 +1,7 @@
 //! Who is looking, at which part, since when.
 
+use playfield_wire::TreeFormat;
+
 use crate::PlayerId;
 
 /// The parts of which a body is made. See `docs/state.md`.
@@ -221,6 +223,8 @@ pub struct Sight {
     pub viewer: Option<PlayerId>,
     /// Whose this place in the tree is.
     pub owner: Option<PlayerId>,
+    /// The format that a copy would be read from: numbers and bytes are not the same in both.
+    pub format: TreeFormat,
 }
 
 impl Sight {

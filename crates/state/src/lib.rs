@@ -46,9 +46,10 @@ pub use map::{MAP_SLOTS_MAX, Map};
 pub use mirror::Mirror;
 pub use player_id::PlayerId;
 pub use playfield_derive::{Data, Key, State};
-pub use playfield_wire::{DecodeError, Format};
+pub use playfield_wire::tree::TreeWriter;
+pub use playfield_wire::{DecodeError, Format, TreeFormat};
 pub use set::Set;
-pub use state::{State, view};
+pub use state::{State, view, view_in};
 pub use tracker::Tracker;
 pub use transcode::Transcoder;
 
@@ -67,9 +68,9 @@ pub mod __rt {
     pub use crate::state::{State, check_root, first};
     pub use crate::viewed::{AsWhole, Viewed};
     pub use playfield_wire::DecodeError;
-    pub use playfield_wire::json::write_text;
     pub use playfield_wire::reader::Reader;
     pub use playfield_wire::schema;
+    pub use playfield_wire::tree::TreeWriter;
     pub use playfield_wire::writer;
     pub use serde_json::{Map as JsonMap, Value};
 }

@@ -2,6 +2,7 @@
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
+use playfield_wire::tree::TreeWriter;
 use playfield_wire::{DecodeError, writer};
 use serde_json::Value;
 
@@ -22,7 +23,7 @@ pub(crate) const NONE: u8 = 0;
 pub(crate) const WHOLE: u8 = 1;
 pub(crate) const PATCH: u8 = 2;
 
-/// In JSON `null` or the value, so what is inside must not be `null` itself.
+/// In a tree `null` or the value, so what is inside must not be `null` itself.
 impl<T: State> State for Option<T> {
     type Shadow = OptionShadow<T::Shadow>;
 
@@ -100,23 +101,23 @@ impl<T: State> State for Option<T> {
         T::stamps(some).after(lens) && T::write_patch(some, lens, out)
     }
 
-    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+    fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) {
         match &shadow.some {
-            Some(some) => T::json_full(some, lens, out),
-            None => out.extend_from_slice(b"null"),
+            Some(some) => T::tree_full(some, lens, out),
+            None => out.null(),
         }
     }
 
-    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+    fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
         match &shadow.some {
             Some(some) if lens.part == Part::Owned || shadow.defined <= lens.since => {
                 let lens = lens.of(shadow.defined);
                 if T::stamps(some).after(lens) {
-                    T::json_patch(some, lens, ops);
+                    T::tree_patch(some, lens, ops);
                 }
             }
             None if lens.part == Part::Owned || shadow.defined <= lens.since => {}
-            _ => ops.set(|out| Self::json_full(shadow, lens.of(shadow.defined), out)),
+            _ => ops.set(|out| Self::tree_full(shadow, lens.of(shadow.defined), out)),
         }
     }
 

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::{self, Type};
+use playfield_wire::tree::TreeWriter;
 use playfield_wire::{DecodeError, writer};
 use serde_json::Value;
 
@@ -224,8 +225,8 @@ impl<F: Float + Data, Q: Quantize> Data for Quantized<F, Q> {
         let steps = Self::SCALE.decode(reader)?;
         Ok(Self { steps, of: PhantomData })
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        self.value().to_json(out);
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        self.value().to_tree(out);
     }
     fn same(&self, other: &Self) -> bool {
         self.steps == other.steps

@@ -6,6 +6,7 @@ use std::fmt;
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
+use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
 use crate::data::unexpected;
@@ -15,7 +16,7 @@ use crate::{Data, Key, Map, Part, State};
 
 /// A set of players, texts, integers or newtypes of these, iterated in their order on every machine.
 ///
-/// A sync sends what came and what went. In JSON it is an object of which every member is `true`.
+/// A sync sends what came and what went. In trees it is an object of which every member is `true`.
 pub struct Set<K> {
     map: Map<K, Present>,
 }
@@ -149,17 +150,17 @@ impl<K: Key> State for Set<K> {
     fn write_owner_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         Map::<K, Present>::write_owner_patch(shadow, lens, out)
     }
-    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
-        Map::<K, Present>::json_full(shadow, lens, out);
+    fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) {
+        Map::<K, Present>::tree_full(shadow, lens, out);
     }
-    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
-        Map::<K, Present>::json_patch(shadow, lens, ops);
+    fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
+        Map::<K, Present>::tree_patch(shadow, lens, ops);
     }
-    fn json_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
-        Map::<K, Present>::json_owner_patch(shadow, lens, ops);
+    fn tree_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
+        Map::<K, Present>::tree_owner_patch(shadow, lens, ops);
     }
-    fn json_owner_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
-        Map::<K, Present>::json_owner_full(shadow, lens, out)
+    fn tree_owner_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool {
+        Map::<K, Present>::tree_owner_full(shadow, lens, out)
     }
     fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
         Ok(Self { map: Map::read_full(reader, part)? })
@@ -199,8 +200,8 @@ impl Data for Present {
     fn decode(_: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self)
     }
-    fn to_json(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"true");
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        out.bool(true);
     }
     fn same(&self, _: &Self) -> bool {
         true

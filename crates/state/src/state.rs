@@ -1,8 +1,9 @@
 //! The trait of everything that can be kept in step.
 
-use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
+use playfield_wire::tree::TreeWriter;
+use playfield_wire::{DecodeError, TreeFormat};
 use serde_json::Value;
 
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
@@ -100,7 +101,7 @@ use crate::{Part, PlayerId};
 /// ```
 ///
 /// The methods are for generated code and for the collections; an application calls none of them. They come in three groups: the
-/// server compares (`bind`, `diff`, `same_shared`, `look`), the server writes from the shadow alone (`write_*`, `json_*`), the client reads (`read_*`).
+/// server compares (`bind`, `diff`, `same_shared`, `look`), the server writes from the shadow alone (`write_*`, `tree_*`), the client reads (`read_*`).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be kept in step",
     note = "derive it: `#[derive(State)]`; collections are `playfield::Map`, `playfield::Set` and `playfield::List`, an enum is `#[derive(State, Data, Clone)]`"
@@ -115,7 +116,7 @@ pub trait State: Sized + 'static {
     const HAS_OWNED: bool;
     /// There is a map keyed by player in it that holds something owned, so that owners differ further down.
     const NESTED_OWNERS: bool;
-    /// In JSON, `null` is one of its values.
+    /// In a tree, `null` is one of its values.
     const NULLABLE: bool = false;
     /// It is a map keyed by player: as an `owner` field, each player sees their own entry.
     const KEYED_BY_PLAYER: bool = false;
@@ -176,21 +177,21 @@ pub trait State: Sized + 'static {
         write_owner_field::<Self>(shadow, lens, out)
     }
 
-    /// Appends the whole of it as JSON, for [`Part::All`] or [`Part::Shared`].
-    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>);
+    /// Writes the whole of it as a tree, for [`Part::All`] or [`Part::Shared`].
+    fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>);
 
-    /// Adds the operations that bring a JSON copy up to date.
-    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>);
+    /// Adds the operations that bring a tree up to date.
+    fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>);
 
     /// The same through an `owner` field.
-    fn json_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
-        json_owner_field::<Self>(shadow, lens, ops);
+    fn tree_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
+        tree_owner_field::<Self>(shadow, lens, ops);
     }
 
-    /// Appends the JSON of an `owner` field. Says whether the member is there at all: it is not, for who may not see it.
-    fn json_owner_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+    /// Writes an `owner` field as a tree. Says whether the member is there at all: it is not, for who may not see it.
+    fn tree_owner_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool {
         let Some(lens) = lens.owner_field() else { return false };
-        Self::json_full(shadow, lens, out);
+        Self::tree_full(shadow, lens, out);
         true
     }
 
@@ -234,7 +235,7 @@ pub trait State: Sized + 'static {
         lens.owner_field().map_or(0, |lens| Self::shadow_digest(shadow, lens))
     }
 
-    /// The live state as `sight` sees it, in the form of its JSON.
+    /// The live state as `sight` sees it, as a tree.
     fn view(&self, sight: Sight) -> Value;
 
     /// The same through an `owner` field; `None` where there is nothing to see.
@@ -257,12 +258,12 @@ pub(crate) fn differs<T: State>(shadow: &T::Shadow, lens: Lens) -> bool {
     T::stamps(shadow).after(lens) && T::write_patch(shadow, lens, &mut Vec::new())
 }
 
-/// As [`write_owner_field`], in JSON.
-pub(crate) fn json_owner_field<T: State>(shadow: &T::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+/// As [`write_owner_field`], in a tree.
+pub(crate) fn tree_owner_field<T: State>(shadow: &T::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
     match lens.owner_field() {
         // The copy's object came without this member: there is nothing yet to change inside it.
-        Some(lens) if lens.since == 0 => ops.set(|out| T::json_full(shadow, lens, out)),
-        Some(lens) if T::stamps(shadow).after(lens) => T::json_patch(shadow, lens, ops),
+        Some(lens) if lens.since == 0 => ops.set(|out| T::tree_full(shadow, lens, out)),
+        Some(lens) if T::stamps(shadow).after(lens) => T::tree_patch(shadow, lens, ops),
         _ => {}
     }
 }
@@ -290,5 +291,10 @@ pub const fn check_root<T: State>() {
 ///
 /// It goes another way than patches do, and so is the measure that copies are held to.
 pub fn view<T: State>(state: &T, viewer: Option<PlayerId>) -> Value {
-    state.view(Sight { viewer, owner: None })
+    view_in(TreeFormat::Json, state, viewer)
+}
+
+/// The same, in the form that a copy in this format has: what MessagePack carries as a number or as bytes, JSON may carry as text.
+pub fn view_in<T: State>(format: TreeFormat, state: &T, viewer: Option<PlayerId>) -> Value {
+    state.view(Sight { viewer, owner: None, format })
 }

@@ -1,6 +1,7 @@
 //! The server's end: what was last synced, and the bodies made from it.
 
 use playfield_wire::Format;
+use playfield_wire::tree::{Array, TreeWriter};
 
 use crate::lens::{Lens, STAMP_MAX, Step, Tracking};
 use crate::ops::Ops;
@@ -33,6 +34,8 @@ struct Shared {
     since: Option<u64>,
     bytes: Vec<u8>,
     any: bool,
+    /// How many operations, in a tree's patch.
+    ops: usize,
 }
 
 impl<T: State> Tracker<T> {
@@ -94,28 +97,29 @@ impl<T: State> Tracker<T> {
         }
         let start = body.len();
         let shared = self.shared(format, Some(since));
-        let any = shared.any;
-        match format {
-            Format::Packed => {
+        let any = match format.tree() {
+            None => {
+                let any = shared.any;
                 body.extend_from_slice(&shared.bytes);
                 let any_own = own && self.own_packed(viewer, since, body);
-                if !any && !any_own {
-                    body.truncate(start);
-                    return false;
-                }
+                any || any_own
             }
-            Format::Json => {
-                body.push(b'[');
-                body.extend_from_slice(&shared.bytes);
-                let any_own = own && self.own_json(viewer, since, any, body);
-                if !any && !any_own {
-                    body.truncate(start);
-                    return false;
+            Some(format) => {
+                let mut ops = TreeWriter::new(format, body).array(shared.ops);
+                ops.append(&shared.bytes, shared.ops);
+                if own {
+                    let lens = self.lens(Part::Owned, viewer, since);
+                    T::tree_patch(&self.shadow, lens, &mut Ops::new(&mut ops));
                 }
-                body.push(b']');
+                let any = ops.count() > 0;
+                ops.end();
+                any
             }
+        };
+        if !any {
+            body.truncate(start);
         }
-        true
+        any
     }
 
     /// The digest of `viewer`'s copy, as it is if it is right: see [`Mirror::digest`](crate::Mirror::digest).
@@ -133,14 +137,19 @@ impl<T: State> Tracker<T> {
 
     /// Appends all that `viewer` sees.
     pub fn snapshot(&mut self, viewer: PlayerId, format: Format, body: &mut Vec<u8>) {
-        match format {
-            Format::Packed => {
+        match format.tree() {
+            // An object with the viewer's own inside it can't be put together from two parts.
+            Some(format) if T::HAS_OWNED => {
+                let lens = self.lens(Part::All, viewer, 0);
+                T::tree_full(&self.shadow, lens, TreeWriter::new(format, body));
+            }
+            Some(_) => body.extend_from_slice(&self.shared(format, None).bytes),
+            None => {
                 body.extend_from_slice(&self.shared(format, None).bytes);
                 if T::HAS_OWNED {
                     self.own_packed(viewer, 0, body);
                 }
             }
-            Format::Json => T::json_full(&self.shadow, self.lens(Part::All, viewer, 0), body),
         }
     }
 
@@ -151,20 +160,6 @@ impl<T: State> Tracker<T> {
     fn own_packed(&self, viewer: PlayerId, since: u64, body: &mut Vec<u8>) -> bool {
         let start = body.len();
         let any = T::write_patch(&self.shadow, self.lens(Part::Owned, viewer, since), body);
-        if !any {
-            body.truncate(start);
-        }
-        any
-    }
-
-    fn own_json(&self, viewer: PlayerId, since: u64, comma: bool, body: &mut Vec<u8>) -> bool {
-        let start = body.len();
-        if comma {
-            body.push(b',');
-        }
-        let mut ops = Ops::new(body);
-        T::json_patch(&self.shadow, self.lens(Part::Owned, viewer, since), &mut ops);
-        let any = ops.any();
         if !any {
             body.truncate(start);
         }
@@ -189,17 +184,21 @@ impl<T: State> Tracker<T> {
         part.since = since;
         part.bytes.clear();
         let lens = Lens::new(Part::Shared, PlayerId(0), since.unwrap_or(0), self.version - self.bound_at);
-        part.any = match (format, since) {
-            (Format::Packed, None) => {
+        (part.any, part.ops) = match (format.tree(), since) {
+            (None, None) => {
                 T::write_full(&self.shadow, lens, &mut part.bytes);
-                true
+                (true, 0)
             }
             // A root's patch is written even where it says that nothing changed: the owner's part follows it.
-            (Format::Packed, Some(_)) => T::write_patch(&self.shadow, lens, &mut part.bytes),
-            (Format::Json, _) => {
-                let mut ops = Ops::new(&mut part.bytes);
-                T::json_patch(&self.shadow, lens, &mut ops);
-                ops.any()
+            (None, Some(_)) => (T::write_patch(&self.shadow, lens, &mut part.bytes), 0),
+            (Some(format), None) => {
+                T::tree_full(&self.shadow, lens, TreeWriter::new(format, &mut part.bytes));
+                (true, 0)
+            }
+            (Some(format), Some(_)) => {
+                let mut ops = Array::bare(format, &mut part.bytes, 0);
+                T::tree_patch(&self.shadow, lens, &mut Ops::new(&mut ops));
+                (ops.count() > 0, ops.count())
             }
         };
         self.used += 1;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
+use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
 use crate::digest::of_private;
@@ -59,11 +60,11 @@ pub trait Viewed {
     /// As [`State::read_patch`].
     fn read_patch(value: &mut Self::Of, reader: &mut Reader<'_>) -> Result<(), DecodeError>;
 
-    /// As [`State::json_owner_full`].
-    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
+    /// As [`State::tree_owner_full`].
+    fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool;
 
-    /// As [`State::json_owner_patch`].
-    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>);
+    /// As [`State::tree_owner_patch`].
+    fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>);
 
     /// As [`State::digest`], of a copy.
     fn copy_digest(value: &Self::Of) -> u64;
@@ -211,21 +212,21 @@ impl<T: State + Default> Viewed for AsWhole<T> {
         Ok(())
     }
 
-    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+    fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool {
         let sees = lens.part != Part::Shared && shadow.eyes.get(&lens.viewer).is_some_and(|eye| eye.sees);
         if sees {
-            T::json_full(&shadow.value, lens.in_view(), out);
+            T::tree_full(&shadow.value, lens.in_view(), out);
         }
         sees
     }
 
-    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+    fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
         match shadow.came::<T>(lens) {
             Came::Nothing => {}
             Came::Left => ops.remove(),
-            Came::Changed if T::PLAIN => T::json_patch(&shadow.value, lens.in_view(), ops),
+            Came::Changed if T::PLAIN => T::tree_patch(&shadow.value, lens.in_view(), ops),
             Came::Entered | Came::Changed => {
-                ops.set(|out| T::json_full(&shadow.value, lens.in_view(), out));
+                ops.set(|out| T::tree_full(&shadow.value, lens.in_view(), out));
             }
         }
     }

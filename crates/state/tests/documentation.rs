@@ -1,12 +1,13 @@
 //! The examples of `docs/state.md` are what the crate writes, and what it reads.
 //!
-//! A block that begins with ```` ```hex NAME ```` holds bytes, each line up to its first `;`; one that begins with ```` ```json NAME ````
-//! holds a value.
+//! A block that begins with ```` ```hex NAME ```` holds bytes, each line up to its first `;`, and so does ```` ```msgpack NAME ````; one
+//! that begins with ```` ```json NAME ```` holds a value.
 
 use std::collections::BTreeMap;
 
 use playfield_state::{
-    DynamicMirror, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view,
+    DynamicMirror, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, TreeFormat,
+    view,
 };
 
 const STATE_MD: &str = include_str!("../../../docs/state.md");
@@ -66,6 +67,8 @@ struct Told {
     packed: [Mirror<Table>; 2],
     dynamic: [DynamicMirror; 2],
     json: [JsonMirror; 2],
+    msgpack: [JsonMirror; 2],
+    msgpack_hex: BTreeMap<String, String>,
     hex: BTreeMap<String, String>,
     text: BTreeMap<String, String>,
 }
@@ -83,6 +86,10 @@ impl Told {
             self.tracker.snapshot(player, Format::Json, &mut body);
             self.check(&name, &body, Format::Json);
             self.json[place].snapshot(&body).unwrap();
+            body.clear();
+            self.tracker.snapshot(player, Format::Msgpack, &mut body);
+            self.check(&name, &body, Format::Msgpack);
+            self.msgpack[place].snapshot(&body).unwrap();
         }
     }
 
@@ -102,11 +109,17 @@ impl Told {
                 self.check(&name, &body, Format::Json);
                 self.json[place].patch(&body).unwrap();
             }
+            body.clear();
+            if self.tracker.patch(player, since, Format::Msgpack, &mut body) {
+                self.check(&name, &body, Format::Msgpack);
+                self.msgpack[place].patch(&body).unwrap();
+            }
             let seen = view(&self.table, Some(player));
             assert_eq!(view(self.packed[place].state(), Some(player)), seen);
             assert_eq!(*self.json[place].state(), seen);
             assert_eq!(*self.dynamic[place].state(), seen);
             assert_eq!(self.dynamic[place].digest(), self.tracker.digest(player));
+            assert_eq!(*self.msgpack[place].state(), seen);
         }
     }
 
@@ -115,6 +128,11 @@ impl Told {
         match format {
             Format::Packed => {
                 if let Some(text) = self.hex.remove(name) {
+                    assert_eq!(bytes(&text), body, "{name}: {body:02x?}");
+                }
+            }
+            Format::Msgpack => {
+                if let Some(text) = self.msgpack_hex.remove(name) {
                     assert_eq!(bytes(&text), body, "{name}: {body:02x?}");
                 }
             }
@@ -147,10 +165,15 @@ fn the_examples_are_true() {
         packed: Default::default(),
         dynamic: [ANN, BOB].map(|player| DynamicMirror::new(&Table::schema(), player).unwrap()),
         json: Default::default(),
+        msgpack: [TreeFormat::Msgpack; 2].map(JsonMirror::of),
+        msgpack_hex: examples("msgpack"),
         hex: examples("hex"),
         text: examples("json"),
     };
-    assert!(told.hex.len() >= 6 && told.text.len() >= 5, "the examples are found");
+    assert!(
+        told.hex.len() >= 6 && told.text.len() >= 5 && told.msgpack_hex.len() >= 2,
+        "the examples are found"
+    );
     told.snapshots("snapshot");
 
     told.table.round = 300;
@@ -191,6 +214,7 @@ fn the_examples_are_true() {
 
     told.table.deck.clear();
     told.patches("hidden");
-    let untold: Vec<String> = told.hex.into_keys().chain(told.text.into_keys()).collect();
+    let untold: Vec<String> =
+        [told.hex, told.text, told.msgpack_hex].into_iter().flat_map(BTreeMap::into_keys).collect();
     assert!(untold.is_empty(), "examples that nothing is held to: {untold:?}");
 }

@@ -1,7 +1,8 @@
 //! Cases that once broke a law, or nearly did, each with its own name.
 
 use playfield_state::{
-    Data, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view,
+    Data, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, TreeFormat, view,
+    view_in,
 };
 
 const ANN: PlayerId = PlayerId(1);
@@ -22,24 +23,29 @@ fn patch_json<T: State>(tracker: &mut Tracker<T>, viewer: PlayerId, since: u64) 
     patch(tracker, viewer, since, Format::Json).map(|body| String::from_utf8(body).unwrap())
 }
 
-/// One player's copies in both formats, checked at every step.
+fn trees() -> [(TreeFormat, JsonMirror); 2] {
+    [TreeFormat::Msgpack, TreeFormat::Json].map(|format| (format, JsonMirror::of(format)))
+}
+
+/// One player's copies in every format, checked at every step.
 struct Copies<T: State + Default> {
     viewer: PlayerId,
     packed: Mirror<T>,
-    json: JsonMirror,
+    trees: [(TreeFormat, JsonMirror); 2],
     at: u64,
 }
 
 impl<T: State + Default> Copies<T> {
     fn of(state: &T, tracker: &mut Tracker<T>, viewer: PlayerId) -> Self {
-        let mut copies =
-            Self { viewer, packed: Mirror::new(), json: JsonMirror::new(), at: tracker.version() };
+        let mut copies = Self { viewer, packed: Mirror::new(), trees: trees(), at: tracker.version() };
         let mut body = Vec::new();
         tracker.snapshot(viewer, Format::Packed, &mut body);
         copies.packed.snapshot(&body).unwrap();
-        body.clear();
-        tracker.snapshot(viewer, Format::Json, &mut body);
-        copies.json.snapshot(&body).unwrap();
+        for (format, tree) in &mut copies.trees {
+            body.clear();
+            tracker.snapshot(viewer, (*format).into(), &mut body);
+            tree.snapshot(&body).unwrap();
+        }
         copies.check(state);
         copies
     }
@@ -48,8 +54,10 @@ impl<T: State + Default> Copies<T> {
         if let Some(body) = patch(tracker, self.viewer, self.at, Format::Packed) {
             self.packed.patch(&body).unwrap();
         }
-        if let Some(body) = patch(tracker, self.viewer, self.at, Format::Json) {
-            self.json.patch(&body).unwrap();
+        for (format, tree) in &mut self.trees {
+            if let Some(body) = patch(tracker, self.viewer, self.at, (*format).into()) {
+                tree.patch(&body).unwrap();
+            }
         }
         self.at = tracker.version();
         self.check(state);
@@ -58,7 +66,9 @@ impl<T: State + Default> Copies<T> {
     fn check(&self, state: &T) {
         let seen = view(state, Some(self.viewer));
         assert_eq!(view(self.packed.state(), Some(self.viewer)), seen);
-        assert_eq!(*self.json.state(), seen);
+        for (format, tree) in &self.trees {
+            assert_eq!(*tree.state(), view_in(*format, state, Some(self.viewer)), "{format:?}");
+        }
     }
 }
 
@@ -204,9 +214,9 @@ fn what_is_the_owners_comes_with_an_entry_that_is_new() {
     tracker.sync(&mut club);
     ann.read(&club, &mut tracker);
     bob.read(&club, &mut tracker);
-    assert_eq!(ann.json.state()["seats"]["1"]["plan"]["steps"][0], 1);
-    assert_eq!(bob.json.state()["seats"]["1"]["plan"], serde_json::Value::Null);
-    assert_eq!(bob.json.state()["seats"]["1"]["offers"]["2"]["done"], true);
+    assert_eq!(ann.trees[0].1.state()["seats"]["1"]["plan"]["steps"][0], 1);
+    assert_eq!(bob.trees[0].1.state()["seats"]["1"]["plan"], serde_json::Value::Null);
+    assert_eq!(bob.trees[0].1.state()["seats"]["1"]["offers"]["2"]["done"], true);
 }
 
 #[derive(State, Default)]
@@ -235,7 +245,7 @@ fn what_others_own_inside_what_is_mine_does_not_show() {
     let mut bob = Copies::of(&market, &mut tracker, BOB);
     market.stalls.entry(ANN).goods[0].bids.insert(BOB, 3);
     tracker.sync(&mut market);
-    for format in [Format::Packed, Format::Json] {
+    for format in Format::ALL {
         assert_eq!(patch(&mut tracker, ANN, 1, format), None);
     }
     // Bob's bid is his, but it lies in what Ann alone sees.

@@ -12,7 +12,9 @@ use common::kinds::Kinds;
 use common::swarm::Swarm;
 use common::world::{Desks, Root, World};
 use common::{Dice, Eye};
-use playfield_state::{DynamicMirror, Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, view};
+use playfield_state::{
+    DynamicMirror, Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, TreeFormat, view, view_in,
+};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
@@ -65,13 +67,20 @@ fn tracking(on: bool) -> Tracking {
     if on { Tracking::On } else { Tracking::Off }
 }
 
+/// Half of what is read as a tree is read in each of the two formats.
+fn one_of_trees(dice: &mut Dice) -> TreeFormat {
+    if dice.once_in(2) { TreeFormat::Msgpack } else { TreeFormat::Json }
+}
+
 /// One player's copies.
 struct Client<T> {
     player: PlayerId,
     packed: Option<(Mirror<T>, u64)>,
     /// Read by the schema, from the same bodies as `packed`; not in every case.
     dynamic: Option<DynamicMirror>,
-    json: Option<(JsonMirror, u64)>,
+    tree: Option<(JsonMirror, u64)>,
+    /// That of `tree`.
+    format: TreeFormat,
 }
 
 impl<T: Root> Client<T> {
@@ -81,7 +90,7 @@ impl<T: Root> Client<T> {
         let mut body = Vec::new();
         if dice.once_in(12) {
             self.packed = None;
-            self.json = None;
+            self.tree = None;
         }
         match &mut self.packed {
             None => {
@@ -116,15 +125,16 @@ impl<T: Root> Client<T> {
             assert_eq!(mirror.digest(), tracker.digest(self.player), "dynamic digest, {eye:?}");
         }
         body.clear();
-        match &mut self.json {
+        match &mut self.tree {
             None => {
-                let mut mirror = JsonMirror::new();
-                tracker.snapshot(self.player, Format::Json, &mut body);
+                self.format = one_of_trees(dice);
+                let mut mirror = JsonMirror::of(self.format);
+                tracker.snapshot(self.player, self.format.into(), &mut body);
                 mirror.snapshot(&body).unwrap();
-                self.json = Some((mirror, now));
+                self.tree = Some((mirror, now));
             }
             Some((mirror, at)) if !dice.once_in(3) => {
-                if tracker.patch(self.player, *at, Format::Json, &mut body) {
+                if tracker.patch(self.player, *at, self.format.into(), &mut body) {
                     mirror
                         .patch(&body)
                         .unwrap_or_else(|error| panic!("{error} in {}", String::from_utf8_lossy(&body)));
@@ -135,8 +145,8 @@ impl<T: Root> Client<T> {
             }
             Some(_) => return,
         }
-        let mirror = self.json.as_ref().unwrap().0.state();
-        assert_eq!(*mirror, view(world, Some(self.player)), "json, {eye:?}");
+        let mirror = self.tree.as_ref().unwrap().0.state();
+        assert_eq!(*mirror, view_in(self.format, world, Some(self.player)), "{:?}, {eye:?}", self.format);
     }
 }
 
@@ -147,7 +157,7 @@ fn copies_equal_the_filtered_state<T: Root>(start: u64, steps: &[Step], tracking
     let is_dynamic = start.is_multiple_of(DYNAMIC_EVERY);
     let mut clients = PLAYERS.map(|player| {
         let dynamic = is_dynamic.then(|| DynamicMirror::new(&schema, player).unwrap());
-        Client { player, packed: None, dynamic, json: None }
+        Client { player, packed: None, dynamic, tree: None, format: TreeFormat::Json }
     });
     for step in steps {
         match step {
@@ -165,26 +175,30 @@ fn copies_equal_the_filtered_state<T: Root>(start: u64, steps: &[Step], tracking
     }
 }
 
-/// The bodies that one player is owed in one history.
-fn bodies<T: Root>(tracker: &mut Tracker<T>, viewer: PlayerId, since: u64) -> [Option<Vec<u8>>; 4] {
+/// The bodies that one player is owed in one history, in `packed` and in one of trees.
+fn bodies<T: Root>(
+    tracker: &mut Tracker<T>,
+    viewer: PlayerId,
+    since: u64,
+    format: TreeFormat,
+) -> [Option<Vec<u8>>; 4] {
     let mut patch = |format| {
         let mut body = Vec::new();
         tracker.patch(viewer, since, format, &mut body).then_some(body)
     };
-    let [packed, json] = [Format::Packed, Format::Json].map(&mut patch);
-    let [whole, whole_json] = [Format::Packed, Format::Json].map(|format| {
+    let [packed, tree] = [Format::Packed, format.into()].map(&mut patch);
+    let [whole, whole_tree] = [Format::Packed, format.into()].map(|format| {
         let mut body = Vec::new();
         tracker.snapshot(viewer, format, &mut body);
         Some(body)
     });
-    [packed, json, whole, whole_json]
+    [packed, tree, whole, whole_tree]
 }
 
 fn shown(bodies: &[Option<Vec<u8>>; 4]) -> String {
-    let [packed, json, whole, whole_json] = bodies;
-    let text =
-        |body: &Option<Vec<u8>>| body.as_deref().map(|body| String::from_utf8_lossy(body).into_owned());
-    format!("{packed:02x?}\n{:?}\n{whole:02x?}\n{:?}", text(json), text(whole_json))
+    let [packed, tree, whole, whole_tree] = bodies;
+    let text = |body: &Option<Vec<u8>>| body.as_deref().map(|body| body.escape_ascii().to_string());
+    format!("{packed:02x?}\n{:?}\n{whole:02x?}\n{:?}", text(tree), text(whole_tree))
 }
 
 /// Where a value moved from where the viewer can't see it to where they can, lets it be the same one in both.
@@ -196,7 +210,7 @@ fn look_alike<T: Root>([a, b]: &mut [T; 2], eye: Eye, seed: u64) {
     }
 }
 
-/// Whether both look the same. That something is seen at all shows in JSON alone, if it is at its default.
+/// Whether both look the same. That something is seen at all shows in trees alone, if it is at its default.
 fn looks_like<T: Root>(a: &T, b: &T, eye: Eye) -> bool {
     a.redact(eye).equals(&b.redact(eye)) && view(a, Some(eye.viewer)) == view(b, Some(eye.viewer))
 }
@@ -224,7 +238,8 @@ fn nothing_leaks<T: Root>(start: u64, steps: &[Step], viewer: PlayerId, on: [boo
                     1 + dice.pick(20).min(now as usize - 1) as u64,
                 ] {
                     let [a, b] = &mut trackers;
-                    let (a, b) = (bodies(a, viewer, since), bodies(b, viewer, since));
+                    let format = one_of_trees(&mut dice);
+                    let (a, b) = (bodies(a, viewer, since, format), bodies(b, viewer, since, format));
                     assert!(a == b, "from {since} to {now}\none:\n{}\nother:\n{}", shown(&a), shown(&b));
                 }
             }
@@ -256,9 +271,11 @@ fn tracking_shows_in_no_byte<T: Root>(start: u64, steps: &[Step]) {
                 }
                 let now = trackers[0].version();
                 for viewer in PLAYERS {
-                    let since = 1 + Dice::new(*seed).pick(now as usize) as u64;
+                    let mut dice = Dice::new(*seed);
+                    let since = 1 + dice.pick(now as usize) as u64;
+                    let format = one_of_trees(&mut dice);
                     let [a, b] = &mut trackers;
-                    let (a, b) = (bodies(a, viewer, since), bodies(b, viewer, since));
+                    let (a, b) = (bodies(a, viewer, since, format), bodies(b, viewer, since, format));
                     assert!(a == b, "from {since} to {now}\non:\n{}\noff:\n{}", shown(&a), shown(&b));
                 }
             }

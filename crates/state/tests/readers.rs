@@ -38,8 +38,8 @@ impl Bodies {
 
 /// Reads both bodies, as far as they can be read, and looks at the copy.
 fn read<T: Root>(format: Format, snapshot: &[u8], patch: &[u8]) {
-    match format {
-        Format::Packed => {
+    match format.tree() {
+        None => {
             let mut mirror = Mirror::<T>::new();
             let mut dynamic = DynamicMirror::new(&T::schema(), VIEWER).unwrap();
             let is_read = mirror.snapshot(snapshot).is_ok();
@@ -61,8 +61,8 @@ fn read<T: Root>(format: Format, snapshot: &[u8], patch: &[u8]) {
                 }
             }
         }
-        Format::Json => {
-            let mut mirror = JsonMirror::new();
+        Some(format) => {
+            let mut mirror = JsonMirror::of(format);
             if mirror.snapshot(snapshot).is_ok() && mirror.patch(patch).is_ok() {
                 drop(mirror.state().to_string());
             }
@@ -119,7 +119,7 @@ fn damaged(body: &[u8], damage: &[Damage]) -> Vec<u8> {
 }
 
 fn formats() -> impl Strategy<Value = Format> {
-    prop_oneof![Just(Format::Packed), Just(Format::Json)]
+    proptest::sample::select(&Format::ALL)
 }
 
 fn config() -> Config {
@@ -165,7 +165,7 @@ macro_rules! readers {
             #[test]
             fn every_beginning_of_a_body_is_read_or_refused() {
                 for seed in 0..4 {
-                    for format in [Format::Packed, Format::Json] {
+                    for format in Format::ALL {
                         let Bodies { snapshot, patch } = Bodies::of::<$state>(seed, format);
                         for end in 0..snapshot.len() {
                             read::<$state>(format, &snapshot[..end], &[]);

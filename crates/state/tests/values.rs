@@ -1,8 +1,8 @@
-//! Whole values: derived, in both formats, there and back.
+//! Whole values: derived, in every format, there and back.
 
 use std::collections::BTreeMap;
 
-use playfield_state::{Data, Format, PlayerId};
+use playfield_state::{Bytes, Data, Format, PlayerId};
 use proptest::prelude::*;
 
 #[derive(Data, Clone, PartialEq, Debug)]
@@ -19,6 +19,7 @@ struct Named {
     maybe: Option<u16>,
     many: Vec<i32>,
     table: BTreeMap<String, Pair>,
+    raw: Bytes,
     r#type: Choice,
 }
 
@@ -61,9 +62,15 @@ fn json(value: &impl Data) -> String {
     String::from_utf8(out).unwrap()
 }
 
+fn msgpack(value: &impl Data) -> Vec<u8> {
+    let mut out = Vec::new();
+    value.write(Format::Msgpack, &mut out);
+    out
+}
+
 #[track_caller]
 fn there_and_back<T: Data>(value: &T) {
-    for format in [Format::Packed, Format::Json] {
+    for format in Format::ALL {
         let mut out = Vec::new();
         value.write(format, &mut out);
         let back = T::read(format, &out).unwrap_or_else(|error| panic!("{error} in {out:02x?}"));
@@ -95,6 +102,65 @@ fn each_shape_has_its_bytes_and_its_json() {
     there_and_back(&Single::Only { value: 1 });
     [Unit].iter().for_each(there_and_back);
     there_and_back(&Nothing {});
+}
+
+#[test]
+fn each_shape_has_its_messagepack() {
+    let cases: [(Vec<u8>, &[u8]); 14] = [
+        (msgpack(&Unit), b"\xc0"),
+        (msgpack(&Nothing {}), b"\xc0"),
+        (msgpack(&Wrapped(300)), b"\xcd\x01\x2c"),
+        (msgpack(&Pair(-2, "é".into())), b"\x92\xfe\xa2\xc3\xa9"),
+        (msgpack(&Choice::Plain), b"\xa5Plain"),
+        (msgpack(&Choice::One(Wrapped(7))), b"\x81\xa3One\x07"),
+        (msgpack(&Choice::Two(1, None)), b"\x81\xa3Two\x92\x01\xc0"),
+        (msgpack(&Choice::Named { x: -1, r#in: Unit }), b"\x81\xa5Named\x82\xa1x\xff\xa2in\xc0"),
+        (msgpack(&1.5_f32), b"\xca\x3f\xc0\0\0"),
+        (msgpack(&f64::NAN), b"\xcb\x7f\xf8\0\0\0\0\0\0"),
+        (msgpack(&i64::MIN), b"\xd3\x80\0\0\0\0\0\0\0"),
+        (msgpack(&PlayerId(u64::MAX)), b"\xcf\xff\xff\xff\xff\xff\xff\xff\xff"),
+        (msgpack(&Bytes(vec![0xff, 0])), b"\xc4\x02\xff\0"),
+        (msgpack(&BTreeMap::from([(-7_i8, true)])), b"\x81\xa2-7\xc3"),
+    ];
+    for (written, bytes) in cases {
+        assert_eq!(written.escape_ascii().to_string(), bytes.escape_ascii().to_string());
+    }
+}
+
+#[test]
+fn messagepack_of_other_senders_is_read() {
+    fn read<T: Data>(bytes: &[u8]) -> Result<T, String> {
+        T::read(Format::Msgpack, bytes).map_err(|error| error.to_string())
+    }
+    // Integers of any width and sign that fit, and as texts.
+    for seven in
+        [&b"\x07"[..], b"\xcc\x07", b"\xcf\0\0\0\0\0\0\0\x07", b"\xd0\x07", b"\xd2\0\0\0\x07", b"\xa17"]
+    {
+        assert_eq!((read::<u8>(seven), read::<i64>(seven)), (Ok(7), Ok(7)), "{seven:02x?}");
+    }
+    assert!(read::<u8>(b"\xcd\x01\0").unwrap_err().contains("256 came"));
+    assert!(read::<u8>(b"\xff").unwrap_err().contains("-1 came"));
+    assert!(read::<u8>(b"\xca\x3f\xc0\0\0").unwrap_err().contains("1.5 came"));
+    // Floats of either width, integers, and what JSON calls them.
+    assert_eq!(read::<f64>(b"\xca\x3f\xc0\0\0"), Ok(1.5));
+    assert_eq!(read::<f32>(b"\xcb\x3f\xf8\0\0\0\0\0\0"), Ok(1.5));
+    assert_eq!(read::<f32>(b"\xfe"), Ok(-2.0));
+    assert!(read::<f32>(b"\xca\x7f\xc0\0\x01").unwrap().is_nan());
+    assert_eq!(read::<f64>(b"\xa9-Infinity"), Ok(f64::NEG_INFINITY));
+    // Bytes as text in base64, keys as integers.
+    assert_eq!(read::<Bytes>(b"\xa4/wA="), Ok(Bytes(vec![0xff, 0])));
+    assert!(read::<Bytes>(b"\xa1%").unwrap_err().contains("base64"));
+    assert_eq!(read::<BTreeMap<u16, bool>>(b"\x81\xcc\xff\xc3"), Ok(BTreeMap::from([(255, true)])));
+    assert!(
+        read::<BTreeMap<u16, bool>>(b"\x81\xc3\xc3").unwrap_err().contains("neither a text nor an integer")
+    );
+    // No other type for another.
+    assert!(read::<bool>(b"\x01").unwrap_err().contains("true or false was expected, 1 came"));
+    assert!(read::<String>(b"\x01").unwrap_err().contains("a text was expected, 1 came"));
+    assert!(read::<Vec<u8>>(b"\xc4\x01\x01").unwrap_err().contains("an array was expected"));
+    assert!(read::<PlayerId>(b"\xd7\xff\0\0\0\0\0\0\0\0").unwrap_err().contains("extension type"));
+    assert!(read::<Unit>(b"\xc0\xc0").unwrap_err().contains("the end was expected"));
+    assert_eq!(read::<Unit>(b""), Ok(Unit));
 }
 
 #[test]
@@ -195,11 +261,12 @@ fn named() -> impl Strategy<Value = Named> {
         any::<Option<u16>>(),
         any::<Vec<i32>>(),
         proptest::collection::btree_map(any::<String>(), pair(), 0..4),
+        any::<Vec<u8>>().prop_map(Bytes),
         choice(),
     );
     (numbers, rest).prop_map(|(numbers, rest)| {
         let (flag, small, signed, wide, negative, single, double) = numbers;
-        let (text, player, maybe, many, table, r#type) = rest;
+        let (text, player, maybe, many, table, raw, r#type) = rest;
         Named {
             flag,
             small,
@@ -213,6 +280,7 @@ fn named() -> impl Strategy<Value = Named> {
             maybe,
             many,
             table,
+            raw,
             r#type,
         }
     })
@@ -231,7 +299,12 @@ proptest! {
         let (single, double) = (f32::from_bits(single), f64::from_bits(double));
         prop_assert!(f32::read(Format::Packed, &packed(&single)).unwrap().same(&single));
         prop_assert!(f64::read(Format::Packed, &packed(&double)).unwrap().same(&double));
+        if !double.is_nan() {
+            prop_assert!(f64::read(Format::Msgpack, &msgpack(&double)).unwrap().same(&double));
+            prop_assert!(f64::read(Format::Json, json(&double).as_bytes()).unwrap().same(&double));
+        }
         if !single.is_nan() {
+            prop_assert!(f32::read(Format::Msgpack, &msgpack(&single)).unwrap().same(&single));
             prop_assert!(f32::read(Format::Json, json(&single).as_bytes()).unwrap().same(&single));
         }
     }
@@ -248,7 +321,7 @@ proptest! {
 
     #[test]
     fn random_values_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        for format in [Format::Packed, Format::Json] {
+        for format in Format::ALL {
             let _ = (Named::read(format, &bytes), BTreeMap::<u16, Vec<Pair>>::read(format, &bytes));
         }
     }

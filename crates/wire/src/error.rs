@@ -40,6 +40,11 @@ impl DecodeError {
         Self { offset, kind }
     }
 
+    /// The same, of bytes that stand at `start` in the message.
+    pub(crate) fn at(self, start: usize) -> Self {
+        Self { offset: start + self.offset, ..self }
+    }
+
     /// Where the error is, in bytes from the start of what was decoded.
     #[must_use]
     pub fn offset(&self) -> usize {
@@ -52,7 +57,7 @@ impl DecodeError {
         matches!(self.kind, Kind::Missing { .. } | Kind::PastEnd { .. })
     }
 
-    /// Whether the message is of a kind (in JSON, a `type`) that the protocol doesn't have.
+    /// Whether the message is of a kind (in JSON and MessagePack, a `type`) that the protocol doesn't have.
     #[must_use]
     pub fn is_unknown_kind(&self) -> bool {
         matches!(self.kind, Kind::Unknown { .. } | Kind::UnknownType { .. })

@@ -7,8 +7,9 @@
 //! From the bytes up:
 //!
 //! - [`framing`] cuts a byte stream into messages;
-//! - [`client::ClientMessage`] and [`server::ServerMessage`] are those messages, in either [`Format`];
-//! - [`reader`] and [`writer`] hold the primitive types of the format `packed`, [`json`] those of `json`;
+//! - [`client::ClientMessage`] and [`server::ServerMessage`] are those messages, in every [`Format`];
+//! - [`reader`] and [`writer`] hold the primitive types of the format `packed`, [`json`] those of `json`, [`msgpack`] those of
+//!   `msgpack`; [`tree`] writes the last two as one;
 //! - [`schema`] describes a room type's state and messages, takes their fingerprint, writes them as JSON, and says whether one has
 //!   grown from another.
 
@@ -19,14 +20,16 @@ mod format;
 pub mod framing;
 pub mod json;
 pub mod message;
+pub mod msgpack;
 pub mod reader;
 pub mod schema;
 pub mod server;
+pub mod tree;
 pub mod writer;
 
 pub use code::ErrorCode;
 pub use error::DecodeError;
-pub use format::Format;
+pub use format::{Format, TreeFormat};
 
 /// The version of the protocol that this crate speaks, as `hello` and `welcome` carry it.
 pub const PROTOCOL: u64 = 1;

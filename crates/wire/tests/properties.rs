@@ -1,14 +1,15 @@
-//! What holds for every message, in both formats, and for bytes that are no message at all.
+//! What holds for every message, in every format, and for bytes that are no message at all.
 
 mod messages;
 
 use messages::{client_message, server_message};
-use playfield_wire::Format;
 use playfield_wire::client::ClientMessage;
 use playfield_wire::framing::{FrameError, Framing, write_frame};
 use playfield_wire::reader::Reader;
 use playfield_wire::server::ServerMessage;
+use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::writer::{put_f32, put_f64, put_varint, put_zigzag};
+use playfield_wire::{Format, TreeFormat};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -73,6 +74,19 @@ proptest! {
     }
 
     #[test]
+    fn client_messages_come_back_from_msgpack(message in client_message(Format::Msgpack), extra: u8) {
+        let mut out = Vec::new();
+        message.encode(Format::Msgpack, &mut out);
+        prop_assert!(read_value(TreeFormat::Msgpack, &out).is_ok());
+        prop_assert_eq!(ClientMessage::decode(Format::Msgpack, &out), Ok(message));
+        for cut in 0..out.len() {
+            prop_assert!(ClientMessage::decode(Format::Msgpack, &out[..cut]).is_err(), "cut at {}", cut);
+        }
+        out.push(extra);
+        prop_assert!(ClientMessage::decode(Format::Msgpack, &out).is_err());
+    }
+
+    #[test]
     fn client_messages_come_back_from_json(message in client_message(Format::Json)) {
         let mut out = Vec::new();
         message.encode(Format::Json, &mut out);
@@ -83,6 +97,19 @@ proptest! {
         }
         out.push(b'}');
         prop_assert!(ClientMessage::decode(Format::Json, &out).is_err());
+    }
+
+    #[test]
+    fn server_messages_come_back_from_msgpack(message in server_message(Format::Msgpack), extra: u8) {
+        let mut out = Vec::new();
+        message.encode(Format::Msgpack, &mut out);
+        prop_assert!(read_value(TreeFormat::Msgpack, &out).is_ok());
+        prop_assert_eq!(ServerMessage::decode(Format::Msgpack, &out), Ok(message));
+        for cut in 0..out.len() {
+            prop_assert!(ServerMessage::decode(Format::Msgpack, &out[..cut]).is_err(), "cut at {}", cut);
+        }
+        out.push(extra);
+        prop_assert!(ServerMessage::decode(Format::Msgpack, &out).is_err());
     }
 
     #[test]
@@ -102,7 +129,7 @@ proptest! {
     fn no_bytes_make_a_decoder_panic(bytes in vec(any::<u8>(), 0..200), kind in 0_u8..0x50) {
         for body in [bytes.clone(), [&[kind], &bytes[..]].concat()] {
             let _ = ClientMessage::decode_first(&body);
-            for format in [Format::Packed, Format::Json] {
+            for format in Format::ALL {
                 let _ = ClientMessage::decode(format, &body);
                 let _ = ServerMessage::decode(format, &body);
             }
@@ -111,21 +138,22 @@ proptest! {
 
     #[test]
     fn no_change_of_a_byte_makes_a_decoder_panic(
-        client in client_message(Format::Json),
-        server in server_message(Format::Json),
+        (format, client, server) in prop_oneof![Just(Format::Msgpack), Just(Format::Json)]
+            .prop_flat_map(|format| (Just(format), client_message(format), server_message(format))),
         at: prop::sample::Index,
         byte: u8,
     ) {
         let mut out = Vec::new();
-        client.encode(Format::Json, &mut out);
+        client.encode(format, &mut out);
         let index = at.index(out.len());
         out[index] = byte;
-        let _ = ClientMessage::decode(Format::Json, &out);
+        let _ = ClientMessage::decode(format, &out);
+        let _ = format.tree().map(|format| read_value(format, &out));
         out.clear();
-        server.encode(Format::Json, &mut out);
+        server.encode(format, &mut out);
         let index = at.index(out.len());
         out[index] = byte;
-        let _ = ServerMessage::decode(Format::Json, &out);
+        let _ = ServerMessage::decode(format, &out);
     }
 
     #[test]
@@ -163,6 +191,32 @@ proptest! {
         prop_assert_eq!(reader.f32().unwrap().to_bits(), narrow);
         prop_assert_eq!(reader.f64().unwrap().to_bits(), wide);
         prop_assert_eq!(reader.finish(), Ok(()));
+    }
+
+    #[test]
+    fn msgpack_values_come_back(unsigned: u64, signed: i64, narrow: u32, wide: u64, shift in 0..64_u32, raw: Vec<u8>) {
+        use playfield_wire::json::{as_bytes, as_f64, as_i64, as_u64};
+        let (unsigned, signed) = (unsigned >> shift, signed >> shift);
+        let (narrow, wide) = (f32::from_bits(narrow), f64::from_bits(wide));
+        let mut out = Vec::new();
+        let mut array = TreeWriter::new(TreeFormat::Msgpack, &mut out).array(5);
+        array.element().u64(unsigned);
+        array.element().i64(signed);
+        array.element().f32(narrow);
+        array.element().f64(wide);
+        array.element().bytes(&raw);
+        array.end();
+        let values = read_value(TreeFormat::Msgpack, &out).unwrap();
+        prop_assert_eq!(as_u64(&values[0]), Some(unsigned));
+        prop_assert_eq!(as_i64(&values[1]), Some(signed));
+        let back = as_f64(&values[2]).unwrap() as f32;
+        prop_assert!(back.to_bits() == narrow.to_bits() || (back.is_nan() && narrow.is_nan()));
+        let back = as_f64(&values[3]).unwrap();
+        prop_assert!(back.to_bits() == wide.to_bits() || (back.is_nan() && wide.is_nan()));
+        prop_assert_eq!(as_bytes(&values[4]), Some(raw));
+        for cut in 0..out.len() {
+            prop_assert!(read_value(TreeFormat::Msgpack, &out[..cut]).is_err() || cut == 0);
+        }
     }
 
     #[test]

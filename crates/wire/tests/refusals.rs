@@ -19,6 +19,13 @@ fn the_first_message_tells_its_format() {
     assert_eq!(packed, Ok((Format::Packed, ClientMessage::Hello(Hello::new(Format::Packed)))));
     let packed_naming_json = ClientMessage::decode_first(&[1, 1, 2, 0, 0, 0, 0]);
     assert_eq!(packed_naming_json, Ok((Format::Json, ClientMessage::Hello(Hello::new(Format::Json)))));
+    let packed_naming_msgpack = ClientMessage::decode_first(&[1, 1, 1, 0, 0, 0, 0]);
+    let msgpack_hello = ClientMessage::Hello(Hello::new(Format::Msgpack));
+    assert_eq!(packed_naming_msgpack, Ok((Format::Msgpack, msgpack_hello.clone())));
+    for head in [&[0x82][..], &[0xde, 0, 2], &[0xdf, 0, 0, 0, 2]] {
+        let hello = [head, b"\xa8protocol\x01\xa4type\xa5hello"].concat();
+        assert_eq!(ClientMessage::decode_first(&hello), Ok((Format::Msgpack, msgpack_hello.clone())));
+    }
     let json = ClientMessage::decode_first(br#"{"protocol":1,"type":"hello"}"#);
     assert_eq!(json, Ok((Format::Json, ClientMessage::Hello(Hello::new(Format::Json)))));
     let no_hello = ClientMessage::decode_first(&[0x0d]);
@@ -27,11 +34,15 @@ fn the_first_message_tells_its_format() {
 
 #[test]
 fn a_format_that_is_not_spoken_is_told_apart() {
-    let packed = ClientMessage::decode_first(&[1, 1, 1, 0, 0, 0, 0]).unwrap_err();
-    assert_eq!(packed.unspoken_format(), Some(1));
-    assert_eq!(packed.to_string(), "at byte 2: the format 1 is not spoken here");
+    let packed = ClientMessage::decode_first(&[1, 1, 3, 0, 0, 0, 0]).unwrap_err();
+    assert_eq!(packed.unspoken_format(), Some(3));
+    assert_eq!(packed.to_string(), "at byte 2: the format 3 is not spoken here");
     let json = from_json(r#"{"type":"hello","protocol":1,"format":0}"#).unwrap_err();
     assert_eq!(json.unspoken_format(), Some(0));
+    let msgpack =
+        ClientMessage::decode_first(b"\x83\xa8protocol\x01\xa4type\xa5hello\xa6format\x02").unwrap_err();
+    assert_eq!(msgpack.unspoken_format(), Some(2));
+    assert_eq!(msgpack.to_string(), "at byte 29: the format 2 is not spoken here");
     assert_eq!(ClientMessage::decode_first(&[1, 1]).unwrap_err().unspoken_format(), None);
 }
 

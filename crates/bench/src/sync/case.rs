@@ -142,6 +142,7 @@ pub(super) fn standard() -> Vec<Case> {
     }
     for scenario in [Scenario::A, Scenario::B] {
         cases.push(Case { scenario, tracking: Tracking::Off, ..Case::default() });
+        cases.push(Case { scenario, format: Format::Msgpack, ..Case::default() });
         cases.push(Case { scenario, format: Format::Json, ..Case::default() });
     }
     cases

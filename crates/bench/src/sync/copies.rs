@@ -1,6 +1,6 @@
 //! The receiving end: every player's copy, kept in step by what came, and compared with the model.
 
-use playfield_state::{Format, JsonMirror, Mirror, PlayerId, view};
+use playfield_state::{Format, JsonMirror, Mirror, PlayerId, TreeFormat, view, view_in};
 use playfield_wire::server::ServerMessage;
 use serde_json::Value;
 
@@ -25,14 +25,14 @@ struct PlayerCopy<T> {
 
 enum CopyState<T> {
     Packed(Box<Mirror<T>>),
-    Json(JsonMirror),
+    Tree(TreeFormat, JsonMirror),
 }
 
 /// What everyone sees in one turn, in the form that copies are compared with.
 struct Expected<'a, W: Workload> {
     workload: &'a W,
     model: &'a W::Model,
-    /// Made once a turn, where copies are JSON.
+    /// Made once a turn, where copies are trees.
     shared: Option<serde_json::Map<String, Value>>,
 }
 
@@ -88,9 +88,9 @@ impl Checked {
 
 impl<T: playfield_state::State + Default> PlayerCopy<T> {
     fn new(viewer: PlayerId, format: Format) -> Self {
-        let state = match format {
-            Format::Packed => CopyState::Packed(Box::default()),
-            Format::Json => CopyState::Json(JsonMirror::new()),
+        let state = match format.tree() {
+            None => CopyState::Packed(Box::default()),
+            Some(format) => CopyState::Tree(format, JsonMirror::of(format)),
         };
         Self { viewer, version: 0, state }
     }
@@ -99,7 +99,7 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
     fn take(&mut self, format: Format, message: &[u8]) -> Result<(), String> {
         let message = ServerMessage::decode(format, message).map_err(|error| error.to_string())?;
         if let ServerMessage::Check { room: ROOM, version, digest } = message {
-            let CopyState::Packed(mirror) = &self.state else { return Err("a digest came in JSON".into()) };
+            let CopyState::Packed(mirror) = &self.state else { return Err("a digest came to a tree".into()) };
             let is_right = version == self.version && mirror.digest() == digest;
             return if is_right { Ok(()) } else { Err(format!("the digest differs at version {version}")) };
         }
@@ -107,14 +107,14 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
             (ServerMessage::Patch { room: ROOM, base, version, body }, state) if base == self.version => {
                 let done = match state {
                     CopyState::Packed(mirror) => mirror.patch(body),
-                    CopyState::Json(mirror) => mirror.patch(body),
+                    CopyState::Tree(_, mirror) => mirror.patch(body),
                 };
                 (version, done)
             }
             (ServerMessage::Snapshot { room: ROOM, epoch: EPOCH, version, body }, state) => {
                 let done = match state {
                     CopyState::Packed(mirror) => mirror.snapshot(body),
-                    CopyState::Json(mirror) => mirror.snapshot(body),
+                    CopyState::Tree(_, mirror) => mirror.snapshot(body),
                 };
                 (version, done)
             }
@@ -130,17 +130,17 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
 
     /// Whether it is the live state through the viewer's eyes.
     fn sees(&self, state: &T) -> bool {
-        let live = view(state, Some(self.viewer));
+        let viewer = Some(self.viewer);
         match &self.state {
-            CopyState::Packed(mirror) => view(mirror.state(), Some(self.viewer)) == live,
-            CopyState::Json(mirror) => *mirror.state() == live,
+            CopyState::Packed(mirror) => view(mirror.state(), viewer) == view(state, viewer),
+            CopyState::Tree(format, mirror) => *mirror.state() == view_in(*format, state, viewer),
         }
     }
 }
 
 impl<'a, W: Workload> Expected<'a, W> {
     fn new(workload: &'a W, model: &'a W::Model, format: Format) -> Self {
-        let shared = (format == Format::Json).then(|| workload.shared_json(model));
+        let shared = format.tree().map(|format| workload.shared_tree(model, format));
         Self { workload, model, shared }
     }
 
@@ -150,15 +150,17 @@ impl<'a, W: Workload> Expected<'a, W> {
                 self.workload.matches_shared(mirror.state(), self.model)
                     && self.workload.matches_own(mirror.state(), self.model, copy.viewer)
             }
-            (CopyState::Json(mirror), Some(shared)) => self.matches_json(mirror.state(), shared, copy.viewer),
-            (CopyState::Json(_), None) => false,
+            (CopyState::Tree(_, mirror), Some(shared)) => {
+                self.matches_tree(mirror.state(), shared, copy.viewer)
+            }
+            (CopyState::Tree(..), None) => false,
         };
         if same { Ok(()) } else { Err("the copy differs from what this player may see".into()) }
     }
 
-    fn matches_json(&self, copy: &Value, shared: &serde_json::Map<String, Value>, viewer: PlayerId) -> bool {
+    fn matches_tree(&self, copy: &Value, shared: &serde_json::Map<String, Value>, viewer: PlayerId) -> bool {
         let Value::Object(members) = copy else { return false };
-        let (own_name, own) = self.workload.own_json(self.model, viewer);
+        let (own_name, own) = self.workload.own_tree(self.model, viewer);
         members.len() == shared.len() + 1
             && members.get(own_name) == Some(&own)
             && shared.iter().all(|(name, value)| members.get(name) == Some(value))

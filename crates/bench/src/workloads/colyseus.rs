@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use playfield_state::{List, Map, PlayerId, State};
-use playfield_wire::json::write_f64;
+use playfield_state::{List, Map, PlayerId, State, TreeFormat};
+use playfield_wire::tree::{TreeWriter, read_value};
 use serde_json::{Value, json};
 
 use super::{Workload, hands_changed, same_map, same_own};
@@ -205,11 +205,11 @@ impl Workload for Colyseus {
         })
     }
 
-    fn shared_json(&self, model: &Model) -> serde_json::Map<String, Value> {
+    fn shared_tree(&self, model: &Model, format: TreeFormat) -> serde_json::Map<String, Value> {
         let players = model.players.iter().map(|(id, seat)| {
             let value = json!({
-                "pos_x": number(seat.pos_x),
-                "pos_y": number(seat.pos_y),
+                "pos_x": number(seat.pos_x, format),
+                "pos_y": number(seat.pos_y, format),
                 "health": seat.health,
                 "name": seat.name,
             });
@@ -221,7 +221,7 @@ impl Workload for Colyseus {
         ])
     }
 
-    fn own_json(&self, model: &Model, viewer: PlayerId) -> (&'static str, Value) {
+    fn own_tree(&self, model: &Model, viewer: PlayerId) -> (&'static str, Value) {
         let hands = model.hands.get(&viewer).map(|cards| {
             let cards: Vec<Value> = cards
                 .iter()
@@ -250,9 +250,9 @@ fn health(tick: i32, place: usize) -> i32 {
     1 + (tick * 7 + place as i32) % 100
 }
 
-/// A float as the number that its JSON text reads back as: one without a fraction reads as an integer.
-fn number(value: f64) -> Value {
-    let mut text = Vec::new();
-    write_f64(&mut text, value);
-    serde_json::from_slice(&text).unwrap_or_default()
+/// A float as it reads back from this format: from JSON, one without a fraction reads as an integer.
+fn number(value: f64, format: TreeFormat) -> Value {
+    let mut bytes = Vec::new();
+    TreeWriter::new(format, &mut bytes).f64(value);
+    read_value(format, &bytes).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-use playfield_state::{Map, PlayerId, State};
+use playfield_state::{Map, PlayerId, State, TreeFormat};
 use serde_json::{Value, json};
 
 use super::{Workload, same_map};
@@ -239,13 +239,13 @@ impl<S: Plane> Workload for Entities<S> {
         same && seen.next().is_none()
     }
 
-    fn shared_json(&self, model: &Model) -> serde_json::Map<String, Value> {
+    fn shared_tree(&self, model: &Model, _: TreeFormat) -> serde_json::Map<String, Value> {
         let avatar = |(id, (x, y)): (&PlayerId, &Spot)| (id.to_string(), json!({"x": x, "y": y}));
         let avatars: serde_json::Map<String, Value> = model.avatars.iter().map(avatar).collect();
         [("avatars".to_owned(), avatars.into())].into_iter().collect()
     }
 
-    fn own_json(&self, model: &Model, viewer: PlayerId) -> (&'static str, Value) {
+    fn own_tree(&self, model: &Model, viewer: PlayerId) -> (&'static str, Value) {
         let avatar = model.avatars.get(&viewer);
         let sees = |spot: Spot| avatar.is_some_and(|avatar| S::sees(*avatar, spot));
         let seen = model.entities.iter().filter(|(_, spot)| sees(**spot));

@@ -10,7 +10,7 @@ pub mod swift;
 
 use std::collections::BTreeMap;
 
-use playfield_state::{Map, PlayerId, State};
+use playfield_state::{Map, PlayerId, State, TreeFormat};
 use serde_json::Value;
 
 /// A workload of a given size.
@@ -41,11 +41,11 @@ pub trait Workload {
     /// Whether a copy holds what the viewer alone sees of the model, and nothing of anyone else's.
     fn matches_own(&self, copy: &Self::State, model: &Self::Model, viewer: PlayerId) -> bool;
 
-    /// What everyone sees of the model, as the members of a JSON copy.
-    fn shared_json(&self, model: &Self::Model) -> serde_json::Map<String, Value>;
+    /// What everyone sees of the model, as the members of a copy that is a tree, in this format.
+    fn shared_tree(&self, model: &Self::Model, format: TreeFormat) -> serde_json::Map<String, Value>;
 
     /// What one player alone sees of the model: one more member, by its name.
-    fn own_json(&self, model: &Self::Model, viewer: PlayerId) -> (&'static str, Value);
+    fn own_tree(&self, model: &Self::Model, viewer: PlayerId) -> (&'static str, Value);
 }
 
 /// How many hands change in a step: the fraction of the players, rounded down, but at least one.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use playfield_state::{List, Map, PlayerId, State};
+use playfield_state::{List, Map, PlayerId, State, TreeFormat};
 use serde_json::{Value, json};
 
 use super::{Workload, hands_changed, same_map, same_own};
@@ -189,7 +189,7 @@ impl Workload for Swift {
         })
     }
 
-    fn shared_json(&self, model: &Model) -> serde_json::Map<String, Value> {
+    fn shared_tree(&self, model: &Model, _: TreeFormat) -> serde_json::Map<String, Value> {
         let players = model.players.iter().map(|(id, seat)| {
             (id.to_string(), json!({ "name": seat.name, "hp": seat.hp, "hp_max": seat.hp_max }))
         });
@@ -199,7 +199,7 @@ impl Workload for Swift {
         ])
     }
 
-    fn own_json(&self, model: &Model, viewer: PlayerId) -> (&'static str, Value) {
+    fn own_tree(&self, model: &Model, viewer: PlayerId) -> (&'static str, Value) {
         let hands = model.hands.get(&viewer).map(|hand| {
             let cards: Vec<Value> = hand
                 .cards

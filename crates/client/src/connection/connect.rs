@@ -75,7 +75,7 @@ impl Connect {
         self
     }
 
-    /// The format of everything that is said; `packed` unless told otherwise. Typed rooms need `packed`; [`Dynamic`](crate::Dynamic) ones go with either.
+    /// The format of everything that is said; `packed` unless told otherwise. Typed rooms need `packed`; [`Dynamic`](crate::Dynamic) ones go with any.
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self

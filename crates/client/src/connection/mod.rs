@@ -92,7 +92,7 @@ impl Connection {
 
     /// Enters a room, and waits for its first snapshot. With a build, only if the node's schema has grown from it.
     pub(crate) async fn enter<R: Kind>(&self, door: Door, build: Option<Build>) -> Result<Room<R>, Error> {
-        let shared = Arc::new(Shared::new(R::Mirror::default(), self.events_max));
+        let shared = Arc::new(Shared::new(R::mirror(self.format()), self.events_max));
         let sink = Arc::clone(&shared);
         let entered = self.line.ask(|answer| Command::Enter(Enter { door, build, sink, answer })).await?;
         Ok(Room::new(self.line.clone(), shared, entered))

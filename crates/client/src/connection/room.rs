@@ -19,11 +19,18 @@ use crate::{Error, Mirror};
 /// What a [`Room`] is a room of: a type of state, or [`Dynamic`](crate::Dynamic).
 pub trait Kind {
     /// The client's copy of its state.
-    type Mirror: Mirror + Default + Send + Sync + 'static;
+    type Mirror: Mirror + Send + Sync + 'static;
+
+    /// A copy of nothing yet, which bodies in this format will keep in step.
+    fn mirror(format: Format) -> Self::Mirror;
 }
 
 impl<T: State + Default + Send + Sync + 'static> Kind for T {
     type Mirror = playfield_state::Mirror<T>;
+
+    fn mirror(_: Format) -> Self::Mirror {
+        playfield_state::Mirror::new()
+    }
 }
 
 /// A room that this client is in, with a copy of its state. Dropping it leaves the room.

@@ -117,10 +117,7 @@ impl fmt::Display for ClientError {
             Self::Frame(_) => f.write_str("the node sent a frame that is not allowed"),
             Self::Message(_) => f.write_str("the node sent a message that can't be read"),
             Self::WrongFormat { agreed } => {
-                let (got, wanted) = match agreed {
-                    Format::Packed => ("text", "binary"),
-                    Format::Json => ("binary", "text"),
-                };
+                let (got, wanted) = if agreed.is_text() { ("binary", "text") } else { ("text", "binary") };
                 write!(f, "the node sent a {got} message; in the format {agreed} they are {wanted}")
             }
             Self::Protocol { protocol } => {

@@ -124,7 +124,7 @@ pub struct RoomEvent<'a> {
     pub sequence: u64,
     /// The room's version when the event was raised.
     pub version: u64,
-    /// Which of the room type's events: by position in `packed`, by name in `json`.
+    /// Which of the room type's events: by position in `packed`, by name in `msgpack` and `json`.
     pub message: MessageRef<'a>,
     /// The event itself, in the connection's format.
     pub payload: Cow<'a, [u8]>,

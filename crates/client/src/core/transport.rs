@@ -23,10 +23,7 @@ pub(super) fn open(
         }
         Transport::WebSocket { host, target, key, masks } => {
             let handshake = ClientHandshake::new(&host, &target, key, &[], &[])?;
-            let opcode = match format {
-                Format::Packed => Opcode::Binary,
-                Format::Json => Opcode::Text,
-            };
+            let opcode = if format.is_text() { Opcode::Text } else { Opcode::Binary };
             let frames = Frames::WebSocket { opcode, masks, closed: false };
             // Nothing may follow the request until it is answered (RFC 6455, 4.1).
             let outbound = Outbound { ready: handshake.request().to_vec(), held: Some(Vec::new()), frames };
@@ -77,8 +74,8 @@ impl Inbound {
                     return Ok(None);
                 }
                 let piece = match decoded.item {
-                    Some(Item::Binary(body)) if format == Format::Packed => Piece::Message(body),
-                    Some(Item::Text(body)) if format == Format::Json => Piece::Message(body.as_bytes()),
+                    Some(Item::Binary(body)) if !format.is_text() => Piece::Message(body),
+                    Some(Item::Text(body)) if format.is_text() => Piece::Message(body.as_bytes()),
                     Some(Item::Binary(_) | Item::Text(_)) => {
                         return Err(ClientError::WrongFormat { agreed: format });
                     }

@@ -5,14 +5,29 @@
 use playfield_client::core::{Client, ClientConfig, Event, EventQueue, Masks, Transport};
 use playfield_websocket::handshake::{Head, HeadLimits, accept, parse_request};
 use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};
-use playfield_wire::Format;
 use playfield_wire::client::ClientMessage;
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::server::ServerMessage;
+use playfield_wire::tree::TreeWriter;
+use playfield_wire::{Format, TreeFormat};
 
 /// Every way to speak the protocol.
-pub(crate) const WAYS: [(Format, bool); 4] =
-    [(Format::Packed, false), (Format::Json, false), (Format::Packed, true), (Format::Json, true)];
+pub(crate) const WAYS: [(Format, bool); 6] = [
+    (Format::Packed, false),
+    (Format::Msgpack, false),
+    (Format::Json, false),
+    (Format::Packed, true),
+    (Format::Msgpack, true),
+    (Format::Json, true),
+];
+
+/// What this JSON is in MessagePack.
+pub(crate) fn msgpack(json: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let value = serde_json::from_str(json).unwrap();
+    TreeWriter::new(TreeFormat::Msgpack, &mut out).value(&value);
+    out
+}
 
 pub(crate) fn config(format: Format, web_socket: bool) -> ClientConfig {
     let transport = if web_socket {
@@ -125,7 +140,7 @@ impl Node {
         let mut out = std::mem::take(&mut self.answer);
         match (self.web_socket, self.format) {
             (false, _) => write_frame(&mut out, body),
-            (true, Format::Packed) => encode(&mut out, Opcode::Binary, body, None),
+            (true, Format::Packed | Format::Msgpack) => encode(&mut out, Opcode::Binary, body, None),
             (true, Format::Json) => encode(&mut out, Opcode::Text, body, None),
         }
         out
@@ -154,8 +169,8 @@ impl Node {
                 Some(decoder) => {
                     let decoded = decoder.decode(&mut self.unread).unwrap();
                     heard.extend(decoded.item.map(|item| match (item, self.format) {
-                        (Item::Binary(body), Format::Packed) => {
-                            said(&ClientMessage::decode(Format::Packed, body).unwrap())
+                        (Item::Binary(body), format @ (Format::Packed | Format::Msgpack)) => {
+                            said(&ClientMessage::decode(format, body).unwrap())
                         }
                         (Item::Text(body), Format::Json) => {
                             said(&ClientMessage::decode(Format::Json, body.as_bytes()).unwrap())

@@ -41,7 +41,7 @@ mod record;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use playfield_state::{Data, Format, JsonMirror, Mirror, PlayerId, Tracking};
+use playfield_state::{Data, Format, PlayerId, Tracking};
 use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
 
@@ -162,8 +162,8 @@ impl<R: Room + Default> Sim<R> {
     fn enter(&mut self, name: &str, user: Option<String>, format: Format) -> Result<PlayerId> {
         self.links += 1;
         let link = Link(self.links);
-        if format == Format::Json {
-            self.out.json.push(link);
+        if format != Format::Packed {
+            self.out.formats.insert(link, format);
         }
         let entrant = Entrant { link, format, name: name.into(), user };
         let joined = self.core.join(self.now, entrant, &mut self.out);
@@ -172,9 +172,7 @@ impl<R: Room + Default> Sim<R> {
             self.out.events.retain(|event| event.link != link);
         }
         let player = joined?;
-        let copies =
-            Copies { link, packed: Mirror::new(), json: JsonMirror::new(), version: 0, stalled: false };
-        self.players.insert(player, copies);
+        self.players.insert(player, Copies::new(link, format));
         self.sync();
         Ok(player)
     }
@@ -349,9 +347,9 @@ impl<R: Room + Default> Sim<R> {
             self.players.get(&player).map_or(Format::Packed, |copies| self.out.format_of(copies.link));
         let mut payload = Vec::new();
         message.write(format, &mut payload);
-        let reference = match format {
-            Format::Packed => MessageRef::Index(M::INDEX),
-            Format::Json => MessageRef::Name(M::NAME.into()),
+        let reference = match format.tree() {
+            None => MessageRef::Index(M::INDEX),
+            Some(_) => MessageRef::Name(M::NAME.into()),
         };
         self.core.message(self.now, player, &reference, &payload, request, &mut self.out);
         self.gone();

@@ -17,7 +17,8 @@ pub(super) struct Record {
     pub(super) tasks: Vec<(u64, Task)>,
     pub(super) jobs: Vec<(u64, Job)>,
     pub(super) posts: Vec<(String, Mail)>,
-    pub(super) json: Vec<Link>,
+    /// The formats of those that are not `packed`.
+    pub(super) formats: BTreeMap<Link, Format>,
 }
 
 pub(super) struct SentEvent {
@@ -28,7 +29,7 @@ pub(super) struct SentEvent {
 
 impl Record {
     pub(super) fn format_of(&self, link: Link) -> Format {
-        if self.json.contains(&link) { Format::Json } else { Format::Packed }
+        self.formats.get(&link).copied().unwrap_or_default()
     }
 }
 

@@ -29,7 +29,7 @@ impl Shard {
             return self.handle_first(key, body, is_text);
         }
         let format = connection.dialect.format;
-        if is_text.is_some_and(|is_text| is_text != (format == Format::Json)) {
+        if is_text.is_some_and(|is_text| is_text != format.is_text()) {
             return self.fail(key, ErrorCode::WrongFormat, wrong_format(format));
         }
         match ClientMessage::decode(format, body) {
@@ -40,11 +40,10 @@ impl Shard {
 
     fn handle_first(&mut self, key: ConnectionKey, body: &[u8], is_text: Option<bool>) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let is_json = body.first() == Some(&b'{');
-        let format = if is_json { Format::Json } else { Format::Packed };
+        let format = ClientMessage::format_of_first(body);
         // A refusal is written as the hello was.
         connection.dialect.format = format;
-        if is_text.is_some_and(|is_text| is_text != is_json) {
+        if is_text.is_some_and(|is_text| is_text != format.is_text()) {
             return self.fail(key, ErrorCode::WrongFormat, wrong_format(format));
         }
         match ClientMessage::decode_first(body) {
@@ -392,6 +391,7 @@ impl Shard {
 fn wrong_format(format: Format) -> &'static str {
     match format {
         Format::Packed => "messages in the format packed are binary",
+        Format::Msgpack => "messages in the format msgpack are binary",
         Format::Json => "messages in the format json are text",
     }
 }

@@ -74,10 +74,7 @@ impl Dialect {
         match self.framing {
             Framing::Native => framing::write_frame_with(out, message),
             Framing::WebSocket => {
-                let opcode = match self.format {
-                    Format::Packed => Opcode::Binary,
-                    Format::Json => Opcode::Text,
-                };
+                let opcode = if self.format.is_text() { Opcode::Text } else { Opcode::Binary };
                 playfield_websocket::encode_with(out, opcode, None, message);
             }
         }

@@ -92,7 +92,7 @@ impl Client {
     pub(crate) fn framed(&self, body: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         if self.websocket.is_some() {
-            let opcode = if self.format == Format::Json { Opcode::Text } else { Opcode::Binary };
+            let opcode = if self.format.is_text() { Opcode::Text } else { Opcode::Binary };
             playfield_websocket::encode(&mut out, opcode, body, Some([1, 2, 3, 4]));
         } else {
             write_frame(&mut out, body);
@@ -110,12 +110,8 @@ impl Client {
     }
 
     pub(crate) fn join_or_create(&mut self, request: u32, options: &str) {
-        let options = match self.format {
-            Format::Packed => options.to_owned(),
-            Format::Json => format!("{options:?}"),
-        };
-        let message =
-            ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: options.as_bytes() };
+        let options = room::encoded(self.format, options.as_bytes());
+        let message = ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: &options };
         self.say(&encoded(self.format, &message));
     }
 

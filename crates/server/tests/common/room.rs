@@ -8,6 +8,7 @@ use playfield_room::{
     Settings,
 };
 use playfield_wire::message::MessageRef;
+use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{ErrorCode, Format};
 
 /// The messages, in the order of their numbers.
@@ -28,8 +29,7 @@ pub(crate) fn room_type(name: &str) -> RoomType {
 
 /// Options are words: `capacity=4 tick=20 sync=20 mode=duel ballast=0 refuse panic`.
 fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
-    let options = String::from_utf8_lossy(birth.options);
-    let options = options.trim_matches('"');
+    let options = decoded(birth.format, birth.options);
     let mut room = TestRoom {
         id: birth.id,
         facts: Facts { capacity: 4, private: birth.private, ..Facts::default() },
@@ -140,13 +140,24 @@ impl TestRoom {
 }
 
 /// A text as a payload.
-fn encoded(format: Format, text: &[u8]) -> Vec<u8> {
-    match format {
-        Format::Packed => text.to_vec(),
-        Format::Json => {
-            let mut quoted = Vec::new();
-            playfield_wire::json::write_text(&mut quoted, &String::from_utf8_lossy(text));
-            quoted
+pub(crate) fn encoded(format: Format, text: &[u8]) -> Vec<u8> {
+    match format.tree() {
+        None => text.to_vec(),
+        Some(format) => {
+            let mut out = Vec::new();
+            TreeWriter::new(format, &mut out).text(&String::from_utf8_lossy(text));
+            out
+        }
+    }
+}
+
+/// A payload as a text.
+fn decoded(format: Format, bytes: &[u8]) -> String {
+    match format.tree() {
+        None => String::from_utf8_lossy(bytes).into_owned(),
+        Some(format) => {
+            let value = read_value(format, bytes).unwrap_or_default();
+            value.as_str().unwrap_or_default().to_owned()
         }
     }
 }
@@ -215,7 +226,7 @@ impl AnyRoom for TestRoom {
             MessageRef::Index(index) => MESSAGES.get(*index as usize).copied(),
             MessageRef::Name(name) => MESSAGES.iter().find(|known| **known == *name).copied(),
         };
-        let text = String::from_utf8_lossy(payload).trim_matches('"').to_owned();
+        let text = decoded(format, payload);
         let mut reply = String::new();
         match name {
             Some("add") => {

@@ -2,7 +2,8 @@
 
 use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::tree::read_value;
+use playfield_wire::{ErrorCode, Format, TreeFormat};
 
 use super::room;
 
@@ -26,7 +27,12 @@ pub(crate) enum Heard {
 }
 
 pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_matches('"').to_owned();
+    let text = |bytes: &[u8]| match format {
+        Format::Msgpack => {
+            read_value(TreeFormat::Msgpack, bytes).unwrap().as_str().unwrap_or_default().to_owned()
+        }
+        Format::Packed | Format::Json => String::from_utf8_lossy(bytes).trim_matches('"').to_owned(),
+    };
     match ServerMessage::decode(format, body).unwrap() {
         ServerMessage::Welcome { session, .. } => Heard::Welcome { session },
         ServerMessage::Joined { request, room, id, player, .. } => {
@@ -69,12 +75,9 @@ pub(crate) fn hello(format: Format) -> Vec<u8> {
 }
 
 pub(crate) fn request(format: Format, room: u32, request: u32, name: &str, payload: &str) -> Vec<u8> {
-    let payload = match format {
-        Format::Packed => payload.to_owned(),
-        Format::Json => format!("{payload:?}"),
-    };
+    let payload = room::encoded(format, payload.as_bytes());
     let mut body = Vec::new();
-    client::write_request(format, &mut body, room, request, room::index(name), name, payload.as_bytes());
+    client::write_request(format, &mut body, room, request, room::index(name), name, &payload);
     body
 }
 

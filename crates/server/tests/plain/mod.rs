@@ -242,7 +242,7 @@ impl Client {
         match self.transport {
             Transport::Native => write_frame(&mut out, body),
             Transport::WebSocket => {
-                let opcode = if self.format == Format::Json { Opcode::Text } else { Opcode::Binary };
+                let opcode = if self.format.is_text() { Opcode::Text } else { Opcode::Binary };
                 encode(&mut out, opcode, body, Some([1, 2, 3, 4]));
             }
         }

@@ -6,8 +6,9 @@ use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
 use serde_json::Value;
 
-use crate::data::parse_json;
 use crate::{Bytes, Data, Key, PlayerId, column};
+use playfield_wire::TreeFormat;
+use playfield_wire::tree::read_value;
 
 /// A type with nothing inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +214,7 @@ pub(crate) fn float(value: f64, is_short: bool) -> Value {
     } else {
         json::write_f64(&mut text, value);
     }
-    parse_json(&text).expect("a float is written as JSON")
+    read_value(TreeFormat::Json, &text).expect("a float is written as JSON")
 }
 
 /// What a value in Rust comes to in JSON, and how a column of such values is read.
@@ -291,7 +292,7 @@ impl Read for Bytes {
     fn into_json(self) -> Value {
         let mut text = Vec::new();
         json::write_base64(&mut text, &self);
-        parse_json(&text).expect("bytes are written as JSON")
+        read_value(TreeFormat::Json, &text).expect("bytes are written as JSON")
     }
 }
 

@@ -65,9 +65,9 @@ impl<S> ListShadow<S> {
         if since < self.log_since || long { Way::Whole } else { Way::Ops(&self.log, first) }
     }
 
-    /// As [`way`](Self::way), for JSON. There an operation moves one element, and an insertion carries it as it is now: that is only
+    /// As [`way`](Self::way), for trees. There an operation moves one element, and an insertion carries it as it is now: that is only
     /// possible if all changes of shape are of one sync, whose indices, front to back, are those of the finished list.
-    pub(super) fn way_in_json(&self, since: u64) -> Way<'_> {
+    pub(super) fn way_in_tree(&self, since: u64) -> Way<'_> {
         let Way::Ops(log, first) = self.way(since) else { return Way::Whole };
         let ops = log.range(first..).map(|(_, op)| count_in_json(op)).fold(0, usize::saturating_add);
         let one_sync = first == log.len() || log[first].0 == log[log.len() - 1].0;

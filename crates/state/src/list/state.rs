@@ -5,6 +5,7 @@
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
+use playfield_wire::tree::TreeWriter;
 use playfield_wire::{DecodeError, writer};
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use super::op::{Op, read_ops, shift};
 use super::pairing::{Looks, pair};
 use super::shadow::{Element, ListShadow, Way};
 use super::{Item, List};
-use crate::data::json_array;
+use crate::data::write_array;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::map::new_token;
 use crate::ops::Ops;
@@ -109,19 +110,19 @@ impl<T: State> State for List<T> {
         true
     }
 
-    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
-        json_array(out, shadow.elements.iter(), |element, out| T::json_full(&element.shadow, lens, out));
+    fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) {
+        write_array(out, shadow.elements.iter(), |element, out| T::tree_full(&element.shadow, lens, out));
     }
 
-    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
-        let way = shadow.way_in_json(lens.since);
+    fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
+        let way = shadow.way_in_tree(lens.since);
         let inside = ListShadow::<T::Shadow>::lens(&way, lens);
         if lens.part != Part::Owned {
             match way {
-                Way::Whole => return ops.set(|out| Self::json_full(shadow, inside, out)),
+                Way::Whole => return ops.set(|out| Self::tree_full(shadow, inside, out)),
                 Way::Ops(log, first) => {
                     for (_, op) in log.range(first..) {
-                        json_op::<T>(shadow, op, inside, ops);
+                        tree_op::<T>(shadow, op, inside, ops);
                     }
                 }
             }
@@ -130,7 +131,7 @@ impl<T: State> State for List<T> {
             let inserted = element.defined > lens.since && lens.part != Part::Owned;
             let lens = inside.of(element.defined);
             if !inserted && element.stamps.after(lens) {
-                ops.element(index, |ops| T::json_patch(&element.shadow, lens, ops));
+                ops.element(index, |ops| T::tree_patch(&element.shadow, lens, ops));
             }
         }
     }
@@ -305,7 +306,7 @@ fn write_elements<T: State>(shadow: &ListShadow<T::Shadow>, lens: Lens, out: &mu
     any
 }
 
-fn json_op<T: State>(shadow: &ListShadow<T::Shadow>, op: &Op, lens: Lens, ops: &mut Ops<'_>) {
+fn tree_op<T: State>(shadow: &ListShadow<T::Shadow>, op: &Op, lens: Lens, ops: &mut Ops<'_, '_>) {
     match *op {
         Op::Remove { index, count } => {
             for _ in 0..count {
@@ -316,7 +317,7 @@ fn json_op<T: State>(shadow: &ListShadow<T::Shadow>, op: &Op, lens: Lens, ops: &
             for index in index as usize..(index + count) as usize {
                 let lens = lens.of(shadow.elements[index].defined);
                 ops.element(index, |ops| {
-                    ops.insert(|out| T::json_full(&shadow.elements[index].shadow, lens, out));
+                    ops.insert(|out| T::tree_full(&shadow.elements[index].shadow, lens, out));
                 });
             }
         }

@@ -1,8 +1,9 @@
 //! Maps in step: the server compares and writes.
 
+use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
-use playfield_wire::{DecodeError, json};
+use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
 use super::groups::Groups;
@@ -11,7 +12,7 @@ use super::wire::{CHANGED, DEFINED, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, Slo
 use super::{FRESH, Map, new_token};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
-use crate::state::{json_owner_field, write_owner_field};
+use crate::state::{tree_owner_field, write_owner_field};
 use crate::{Key, Part, State, digest};
 
 impl<K: Key, V: State> State for Map<K, V> {
@@ -179,74 +180,69 @@ impl<K: Key, V: State> State for Map<K, V> {
         }
     }
 
-    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
-        out.push(b'{');
-        for (place, (key, &slot)) in shadow.index.iter().enumerate() {
-            if place > 0 {
-                out.push(b',');
-            }
-            json_member(key, out);
+    fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) {
+        let mut object = out.object(shadow.index.len());
+        for &slot in shadow.index.values() {
             if let Some((key, value)) = &shadow.slot(slot).entry {
-                V::json_full(value, lens.under(key.player()), out);
+                V::tree_full(value, lens.under(key.player()), object.member(&key.name()));
             }
         }
-        out.push(b'}');
+        object.end();
     }
 
-    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+    fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
         if lens.since > 0 && shadow.stamps.shared() > lens.since && shadow.forgets(lens) {
             // Which keys went is no longer known: the map is sent whole.
             let lens = Lens { since: 0, ..lens };
             if lens.part != Part::Owned {
-                ops.set(|out| Self::json_full(shadow, lens, out));
+                ops.set(|out| Self::tree_full(shadow, lens, out));
                 return;
             }
-            return Self::json_patch(shadow, lens, ops);
+            return Self::tree_patch(shadow, lens, ops);
         }
         let found = shadow.changed_slots(lens);
         if lens.part != Part::Owned {
-            json_removed(shadow, lens, ops);
+            tree_removed(shadow, lens, ops);
         }
         for &slot in &found {
             let place = shadow.slot(slot);
             let Some((key, value)) = &place.entry else { continue };
             let under = lens.under(key.player()).of(place.defined());
             if lens.part != Part::Owned && place.defined() > lens.since {
-                ops.member(&key.name(), |ops| ops.set(|out| V::json_full(value, under, out)));
+                ops.member(&key.name(), |ops| ops.set(|out| V::tree_full(value, under, out)));
             } else if place.stamps.after(under) {
-                ops.member(&key.name(), |ops| V::json_patch(value, under, ops));
+                ops.member(&key.name(), |ops| V::tree_patch(value, under, ops));
             }
         }
     }
 
-    fn json_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+    fn tree_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
         if !K::IS_PLAYER {
-            return json_owner_field::<Self>(shadow, lens, ops);
+            return tree_owner_field::<Self>(shadow, lens, ops);
         }
         match own_entry(shadow, lens) {
             Own::Nothing => {}
             Own::Gone(key) => ops.member(&key.name(), Ops::remove),
             Own::Whole(key, value, lens) => {
-                ops.member(&key.name(), |ops| ops.set(|out| V::json_full(value, lens, out)));
+                ops.member(&key.name(), |ops| ops.set(|out| V::tree_full(value, lens, out)));
             }
-            Own::Patch(key, value, lens) => ops.member(&key.name(), |ops| V::json_patch(value, lens, ops)),
+            Own::Patch(key, value, lens) => ops.member(&key.name(), |ops| V::tree_patch(value, lens, ops)),
         }
     }
 
-    fn json_owner_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+    fn tree_owner_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool {
         if !K::IS_PLAYER {
             let Some(lens) = lens.owner_field() else { return false };
-            Self::json_full(shadow, lens, out);
+            Self::tree_full(shadow, lens, out);
             return true;
         }
-        out.push(b'{');
+        let mut object = out.object(1);
         if lens.part != Part::Shared
             && let Own::Whole(key, value, lens) = own_entry(shadow, Lens { since: 0, ..lens })
         {
-            json_member(key, out);
-            V::json_full(value, lens, out);
+            V::tree_full(value, lens, object.member(&key.name()));
         }
-        out.push(b'}');
+        object.end();
         true
     }
 
@@ -504,13 +500,8 @@ fn own_slot<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens) -> Option<(K, u32)>
     Some((key, slot))
 }
 
-pub(super) fn json_member<K: Key>(key: &K, out: &mut Vec<u8>) {
-    json::write_text(out, &key.name());
-    out.push(b':');
-}
-
 /// Removes what went after `lens.since`, unless it came back.
-fn json_removed<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens, ops: &mut Ops<'_>) {
+fn tree_removed<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens, ops: &mut Ops<'_, '_>) {
     if lens.since == 0 {
         return;
     }

@@ -5,10 +5,11 @@ use std::marker::PhantomData;
 
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
+use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
 use super::shadow::MapShadow;
-use super::state::{entry_digest, json_member, section, write_changes};
+use super::state::{entry_digest, section, write_changes};
 use super::wire::{ALL, DEFINED, REMOVED, REPLACED, Slots};
 use super::{Map, Touches};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step};
@@ -167,27 +168,20 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
         value.read_changes(reader, Part::All)
     }
 
-    fn json_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+    fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool {
         let lens = Lens { since: 0, ..lens };
-        out.push(b'{');
-        if lens.part != Part::Shared
-            && let Some(eye) = shadow.eyes.get(&lens.viewer)
-        {
-            for (place, (key, slot)) in eye.seen.index.iter().enumerate() {
-                if place > 0 {
-                    out.push(b',');
-                }
-                json_member(key, out);
-                if let Some((_, at)) = &eye.seen.slot(*slot).entry {
-                    shadow.json_value::<V>(key, *at, lens, out);
-                }
+        let eye = shadow.eyes.get(&lens.viewer).filter(|_| lens.part != Part::Shared);
+        let mut object = out.object(eye.map_or(0, |eye| eye.seen.index.len()));
+        for (key, slot) in eye.iter().flat_map(|eye| &eye.seen.index) {
+            if let Some((_, at)) = eye.and_then(|eye| eye.seen.slot(*slot).entry.as_ref()) {
+                shadow.tree_value::<V>(key, *at, lens, object.member(&key.name()));
             }
         }
-        out.push(b'}');
+        object.end();
         true
     }
 
-    fn json_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_>) {
+    fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
         if lens.part == Part::Shared || !shadow.stamps.after(lens) {
             return;
         }
@@ -195,7 +189,7 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
         let eye = shadow.eyes.get(&lens.viewer);
         if lens.since > 0 && (lens.stale || eye.is_some_and(|eye| eye.seen.forgets(lens))) {
             return ops.set(|out| {
-                Self::json_full(shadow, lens, out);
+                Self::tree_full(shadow, lens, out);
             });
         }
         let Some(eye) = eye else { return };
@@ -206,16 +200,16 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
         }
         for slot in eye.seen.changed_slots(lens) {
             if let Some((key, at)) = &eye.seen.slot(slot).entry {
-                ops.member(&key.name(), |ops| ops.set(|out| shadow.json_value::<V>(key, *at, lens, out)));
+                ops.member(&key.name(), |ops| ops.set(|out| shadow.tree_value::<V>(key, *at, lens, out)));
             }
         }
         for slot in eye.changed(shadow, lens) {
             if let Some((key, at, value, under)) = eye.changed_entry(shadow, slot, lens) {
                 ops.member(&key.name(), |ops| {
                     if V::PLAIN {
-                        V::json_patch(value, under, ops);
+                        V::tree_patch(value, under, ops);
                     } else if differs::<V>(value, under) {
-                        ops.set(|out| shadow.json_value::<V>(key, at, lens, out));
+                        ops.set(|out| shadow.tree_value::<V>(key, at, lens, out));
                     }
                 });
             }
@@ -293,9 +287,10 @@ impl<K: Key, S> ViewedShadow<K, S> {
         }
     }
 
-    fn json_value<V: State<Shadow = S>>(&self, key: &K, at: u32, lens: Lens, out: &mut Vec<u8>) {
-        if let Some((_, value)) = &self.map.slot(at).entry {
-            V::json_full(value, Lens { since: 0, ..lens.under(key.player()) }, out);
+    fn tree_value<V: State<Shadow = S>>(&self, key: &K, at: u32, lens: Lens, out: TreeWriter<'_>) {
+        match &self.map.slot(at).entry {
+            Some((_, value)) => V::tree_full(value, Lens { since: 0, ..lens.under(key.player()) }, out),
+            None => out.null(),
         }
     }
 

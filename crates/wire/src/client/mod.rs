@@ -1,20 +1,22 @@
 //! What a client says to a node.
 
-mod from_json;
+mod from_tree;
 mod packed;
-mod to_json;
+mod to_tree;
 
 use std::borrow::Cow;
 
-use crate::json::output::Object;
+use crate::json::raw::RawJson;
 use crate::message::MessageRef;
+use crate::msgpack::raw::RawMsgpack;
+use crate::tree::Object;
 use crate::writer::{put_u8, put_varint};
-use crate::{DecodeError, Format, PROTOCOL};
+use crate::{DecodeError, Format, PROTOCOL, msgpack};
 
 /// A message from a client.
 ///
-/// `payload` and `options` are raw bytes in the connection's format: in JSON, the text of the value, empty if it
-/// is absent or `null`.
+/// `payload` and `options` are raw bytes in the connection's format: in JSON and MessagePack, those of the
+/// value, empty if it is absent or null.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientMessage<'a> {
     /// Opens the conversation.
@@ -186,17 +188,28 @@ pub struct SchemaRef<'a> {
 }
 
 impl<'a> ClientMessage<'a> {
-    /// Reads the first message on a connection, whose own form decides: `{` begins JSON, anything else is
-    /// `packed`. The format returned is that of all that follows: the one that a packed hello names.
+    /// Reads the first message on a connection, whose own form decides: see [`format_of_first`](Self::format_of_first).
+    /// The format returned is that of all that follows: the one that a packed hello names.
     ///
     /// # Errors
     /// As [`decode`](Self::decode).
     pub fn decode_first(body: &'a [u8]) -> Result<(Format, Self), DecodeError> {
-        let format = if body.first() == Some(&b'{') { Format::Json } else { Format::Packed };
+        let format = Self::format_of_first(body);
         let message = Self::decode(format, body)?;
         match &message {
             Self::Hello(hello) => Ok((hello.format, message)),
             _ => Ok((format, message)),
+        }
+    }
+
+    /// The format in which the first message on a connection is written: `{` begins JSON, a map MessagePack, and
+    /// anything else is `packed`.
+    #[must_use]
+    pub fn format_of_first(body: &[u8]) -> Format {
+        match body.first() {
+            Some(b'{') => Format::Json,
+            Some(&byte) if msgpack::begins_map(byte) => Format::Msgpack,
+            _ => Format::Packed,
         }
     }
 
@@ -208,7 +221,8 @@ impl<'a> ClientMessage<'a> {
     pub fn decode(format: Format, body: &'a [u8]) -> Result<Self, DecodeError> {
         match format {
             Format::Packed => packed::decode(body),
-            Format::Json => from_json::decode(body),
+            Format::Msgpack => from_tree::decode(RawMsgpack::of_message(body)),
+            Format::Json => from_tree::decode(RawJson::of_message(body)?),
         }
     }
 
@@ -216,11 +230,11 @@ impl<'a> ClientMessage<'a> {
     ///
     /// # Panics
     /// If a [`MessageRef`] is not in the form of `format`; see [`write_request`] and [`write_send`], which write
-    /// either.
+    /// any.
     pub fn encode(&self, format: Format, out: &mut Vec<u8>) {
-        match format {
-            Format::Packed => packed::encode(self, out),
-            Format::Json => to_json::encode(self, out),
+        match format.tree() {
+            None => packed::encode(self, out),
+            Some(format) => to_tree::encode(self, format, out),
         }
     }
 }
@@ -235,16 +249,16 @@ pub fn write_request(
     name: &str,
     payload: &[u8],
 ) {
-    match format {
-        Format::Packed => {
+    match format.tree() {
+        None => {
             put_u8(out, packed::REQUEST);
             put_varint(out, room.into());
             put_varint(out, request.into());
             put_varint(out, index.into());
             out.extend_from_slice(payload);
         }
-        Format::Json => {
-            let mut object = Object::message(out, "request");
+        Some(format) => {
+            let mut object = Object::message(format, out, "request");
             object.integer("room", room);
             object.integer("request", request);
             object.text("message", name);
@@ -256,15 +270,15 @@ pub fn write_request(
 
 /// Appends a `send`. The message is declared at `index` and called `name`; the format decides which is written.
 pub fn write_send(format: Format, out: &mut Vec<u8>, room: u32, index: u32, name: &str, payload: &[u8]) {
-    match format {
-        Format::Packed => {
+    match format.tree() {
+        None => {
             put_u8(out, packed::SEND);
             put_varint(out, room.into());
             put_varint(out, index.into());
             out.extend_from_slice(payload);
         }
-        Format::Json => {
-            let mut object = Object::message(out, "send");
+        Some(format) => {
+            let mut object = Object::message(format, out, "send");
             object.integer("room", room);
             object.text("message", name);
             object.raw("payload", payload);

@@ -1,7 +1,6 @@
 //! The primitive types of the format `json`: each `write_` appends to `out`, each `as_` reads a value.
 
-pub(crate) mod input;
-pub(crate) mod output;
+pub(crate) mod raw;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -85,6 +84,17 @@ fn not_finite(value: f64) -> Option<&'static [u8]> {
     }
 }
 
+/// The text that stands for a float which is no number.
+pub(crate) fn name_of_float(value: f64) -> &'static str {
+    if value.is_nan() {
+        "NaN"
+    } else if value > 0.0 {
+        "Infinity"
+    } else {
+        "-Infinity"
+    }
+}
+
 fn write_finite<T: serde::Serialize>(out: &mut Vec<u8>, value: &T) {
     serde_json::to_writer(&mut *out, value).expect("a Vec takes all that is written to it");
     if out.ends_with(b".0") {
@@ -141,6 +151,11 @@ pub fn as_f64(value: &Value) -> Option<f64> {
 #[must_use]
 pub fn as_bytes(value: &Value) -> Option<Vec<u8>> {
     parse_base64(value.as_str()?)
+}
+
+/// Bytes in base64, without quotes.
+pub(crate) fn base64(value: &[u8]) -> String {
+    STANDARD.encode(value)
 }
 
 pub(crate) fn parse_base64(text: &str) -> Option<Vec<u8>> {

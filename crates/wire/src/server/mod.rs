@@ -1,20 +1,22 @@
 //! What a node says to a client.
 
-mod from_json;
+mod from_tree;
 mod packed;
-mod to_json;
+mod to_tree;
 
 use std::borrow::Cow;
 
-use crate::json::output::Object;
+use crate::json::raw::RawJson;
 use crate::message::MessageRef;
+use crate::msgpack::raw::RawMsgpack;
+use crate::tree::Object;
 use crate::writer::{put_u8, put_varint};
 use crate::{DecodeError, ErrorCode, Format};
 
 /// A message from a node.
 ///
-/// `payload` and `body` are raw bytes in the connection's format: in JSON, the text of the value, empty if it is
-/// absent or `null`. A `schema` is JSON in every format.
+/// `payload` and `body` are raw bytes in the connection's format: in JSON and MessagePack, those of the value, empty
+/// if it is absent or null. A `schema` is JSON in every format.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerMessage<'a> {
     /// Answers `hello`.
@@ -184,19 +186,20 @@ impl<'a> ServerMessage<'a> {
     pub fn decode(format: Format, body: &'a [u8]) -> Result<Self, DecodeError> {
         match format {
             Format::Packed => packed::decode(body),
-            Format::Json => from_json::decode(body),
+            Format::Msgpack => from_tree::decode(RawMsgpack::of_message(body)),
+            Format::Json => from_tree::decode(RawJson::of_message(body)?),
         }
     }
 
     /// Appends the message.
     ///
     /// # Panics
-    /// If a [`MessageRef`] is not in the form of `format`; see [`write_event`], which writes either. If a patch's
+    /// If a [`MessageRef`] is not in the form of `format`; see [`write_event`], which writes any. If a patch's
     /// version is before its base.
     pub fn encode(&self, format: Format, out: &mut Vec<u8>) {
-        match format {
-            Format::Packed => packed::encode(self, out),
-            Format::Json => to_json::encode(self, out),
+        match format.tree() {
+            None => packed::encode(self, out),
+            Some(format) => to_tree::encode(self, format, out),
         }
     }
 }
@@ -215,20 +218,20 @@ pub fn write_patch(
     body: impl FnOnce(&mut Vec<u8>),
 ) {
     let advance = version.checked_sub(base).expect("a patch leads from its base to a later version");
-    match format {
-        Format::Packed => {
+    match format.tree() {
+        None => {
             put_u8(out, packed::PATCH);
             put_varint(out, room.into());
             put_varint(out, base);
             put_varint(out, advance);
             body(out);
         }
-        Format::Json => {
-            let mut object = Object::message(out, "patch");
+        Some(format) => {
+            let mut object = Object::message(format, out, "patch");
             object.integer("room", room);
             object.integer("base", base);
             object.integer("version", version);
-            object.raw_with("ops", body);
+            object.field("ops").raw(body);
             object.end();
         }
     }
@@ -244,20 +247,20 @@ pub fn write_snapshot(
     version: u64,
     body: impl FnOnce(&mut Vec<u8>),
 ) {
-    match format {
-        Format::Packed => {
+    match format.tree() {
+        None => {
             put_u8(out, packed::SNAPSHOT);
             put_varint(out, room.into());
             put_varint(out, epoch);
             put_varint(out, version);
             body(out);
         }
-        Format::Json => {
-            let mut object = Object::message(out, "snapshot");
+        Some(format) => {
+            let mut object = Object::message(format, out, "snapshot");
             object.integer("room", room);
             object.integer("epoch", epoch);
             object.integer("version", version);
-            object.raw_with("state", body);
+            object.field("state").raw(body);
             object.end();
         }
     }
@@ -275,8 +278,8 @@ pub fn write_event(
     name: &str,
     payload: &[u8],
 ) {
-    match format {
-        Format::Packed => {
+    match format.tree() {
+        None => {
             put_u8(out, packed::EVENT);
             put_varint(out, room.into());
             put_varint(out, sequence);
@@ -284,8 +287,8 @@ pub fn write_event(
             put_varint(out, index.into());
             out.extend_from_slice(payload);
         }
-        Format::Json => {
-            let mut object = Object::message(out, "event");
+        Some(format) => {
+            let mut object = Object::message(format, out, "event");
             object.integer("room", room);
             object.integer("sequence", sequence);
             object.integer("version", version);
@@ -298,14 +301,14 @@ pub fn write_event(
 
 /// Appends a `reply`.
 pub fn write_reply(format: Format, out: &mut Vec<u8>, request: u32, payload: &[u8]) {
-    match format {
-        Format::Packed => {
+    match format.tree() {
+        None => {
             put_u8(out, packed::REPLY);
             put_varint(out, request.into());
             out.extend_from_slice(payload);
         }
-        Format::Json => {
-            let mut object = Object::message(out, "reply");
+        Some(format) => {
+            let mut object = Object::message(format, out, "reply");
             object.integer("request", request);
             object.raw("payload", payload);
             object.end();

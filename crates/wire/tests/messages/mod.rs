@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom, SchemaRef};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::tree::TreeWriter;
+use playfield_wire::{ErrorCode, Format, TreeFormat};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -32,10 +33,18 @@ fn pairs() -> impl Strategy<Value = Vec<(Cow<'static, str>, Cow<'static, str>)>>
     vec((text(), text()), 0..4)
 }
 
-/// Any bytes in `packed`, the text of any value in JSON. The decoder borrows them, so they are leaked.
+/// Any bytes in `packed`, any value in MessagePack and JSON. The decoder borrows them, so they are leaked.
 fn raw(format: Format) -> BoxedStrategy<&'static [u8]> {
     let raw = match format {
         Format::Packed => vec(any::<u8>(), 0..20).boxed(),
+        Format::Msgpack => prop_oneof![
+            Just(Vec::new()),
+            any::<i32>().prop_map(|number| tree(|value| value.i64(number.into()))),
+            bytes().prop_map(|bytes| tree(|value| value.bytes(&bytes))),
+            text()
+                .prop_map(|text| tree(|value| value.value(&serde_json::json!({ "a": [text, null, true] })))),
+        ]
+        .boxed(),
         Format::Json => prop_oneof![
             Just(Vec::new()),
             any::<i32>().prop_map(|number| number.to_string().into_bytes()),
@@ -46,10 +55,16 @@ fn raw(format: Format) -> BoxedStrategy<&'static [u8]> {
     raw.prop_map(|raw| &*raw.leak()).boxed()
 }
 
+fn tree(write: impl FnOnce(TreeWriter<'_>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(TreeWriter::new(TreeFormat::Msgpack, &mut out));
+    out
+}
+
 fn message_ref(format: Format) -> BoxedStrategy<MessageRef<'static>> {
     match format {
         Format::Packed => number_u32().prop_map(MessageRef::Index).boxed(),
-        Format::Json => text().prop_map(MessageRef::Name).boxed(),
+        Format::Msgpack | Format::Json => text().prop_map(MessageRef::Name).boxed(),
     }
 }
 

@@ -11,8 +11,9 @@ fn all_transports_and_formats_say_the_same() {
     let mut world = World::new(1, &[]);
     let native = world.client(0);
     let binary = world.websocket_client(0, Format::Packed);
+    let msgpack = world.websocket_client(0, Format::Msgpack);
     let text = world.websocket_client(0, Format::Json);
-    for client in [native, binary, text] {
+    for client in [native, binary, msgpack, text] {
         let (room, _) = world.room(client, "");
         let heard = world.ask(client, room, "add", "");
         assert_eq!(heard, [Heard::Reply { request: 77, payload: "1".into() }]);
@@ -20,6 +21,17 @@ fn all_transports_and_formats_say_the_same() {
         let heard = world.heard(client);
         assert!(matches!(&heard[..], [Heard::Patch { body, .. }] if body == "c=1 "), "{heard:?}");
     }
+}
+
+#[test]
+fn a_hello_in_packed_may_name_msgpack() {
+    let mut world = World::new(1, &[]);
+    let client = world.connect(0);
+    let mut bytes = b"PF1\n".to_vec();
+    bytes.extend(world.framed(client, &[1, 1, 1, 0, 0, 0, 0]));
+    world.bytes(client, &bytes);
+    let answer = world.raw(client);
+    assert!(answer[4..].starts_with(b"\x86\xa4type\xa7welcome"), "{answer:?}");
 }
 
 #[test]
@@ -35,7 +47,7 @@ fn native_framing_carries_json_too() {
 
 #[test]
 fn a_conversation_may_come_one_byte_at_a_time() {
-    for format in [Format::Packed, Format::Json] {
+    for format in Format::ALL {
         let mut world = World::new(1, &[]);
         let client = world.connect(0);
         world.upgrade(client, format);

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use playfield_room::Message;
-use playfield_state::{Data, JsonMirror, Mirror, PlayerId, view};
+use playfield_state::{Data, JsonMirror, Mirror, PlayerId, view, view_in};
 use playfield_wire::Format;
 use playfield_wire::client::{ClientMessage, write_send};
 use playfield_wire::server::ServerMessage;
@@ -23,8 +23,8 @@ use super::world::{Client, World};
 const SEATS: [(usize, bool, Format); 5] = [
     (0, false, Format::Packed),
     (1, true, Format::Packed),
-    (0, true, Format::Json),
-    (1, false, Format::Packed),
+    (0, true, Format::Msgpack),
+    (1, false, Format::Msgpack),
     (1, false, Format::Json),
 ];
 
@@ -87,16 +87,22 @@ struct Copy {
     version: Option<u64>,
     events: u64,
     packed: Mirror<Law>,
-    json: JsonMirror,
+    tree: JsonMirror,
 }
 
 impl Copy {
     /// The copy is what the player saw of the room at that version.
     fn check(&self, format: Format, version: u64) {
-        let expected = law_room::synced(&self.id, version, |law| view(law, Some(self.player)));
-        let copy = match format {
-            Format::Packed => view(self.packed.state(), Some(self.player)),
-            Format::Json => self.json.state().clone(),
+        let viewer = Some(self.player);
+        let (expected, copy) = match format.tree() {
+            None => (
+                law_room::synced(&self.id, version, |law| view(law, viewer)),
+                view(self.packed.state(), viewer),
+            ),
+            Some(format) => (
+                law_room::synced(&self.id, version, |law| view_in(format, law, viewer)),
+                self.tree.state().clone(),
+            ),
         };
         assert_eq!(copy, expected, "{format:?}, {} in {} at {version}", self.player, self.id);
     }
@@ -126,7 +132,7 @@ impl Seat {
                     version: None,
                     events: 0,
                     packed: Mirror::new(),
-                    json: JsonMirror::new(),
+                    tree: self.format.tree().map_or_else(JsonMirror::new, JsonMirror::of),
                 };
                 assert!(self.copies.insert(room, copy).is_none(), "the number {room} is taken");
             }
@@ -137,7 +143,7 @@ impl Seat {
                 let copy = self.copies.get_mut(&room).expect("a room that was joined");
                 match self.format {
                     Format::Packed => copy.packed.snapshot(body).unwrap(),
-                    Format::Json => copy.json.snapshot(body).unwrap(),
+                    Format::Msgpack | Format::Json => copy.tree.snapshot(body).unwrap(),
                 }
                 copy.version = Some(version);
                 copy.check(self.format, version);
@@ -147,7 +153,7 @@ impl Seat {
                 assert_eq!(copy.version, Some(base), "the patch to {version} begins elsewhere");
                 match self.format {
                     Format::Packed => copy.packed.patch(body).unwrap(),
-                    Format::Json => copy.json.patch(body).unwrap(),
+                    Format::Msgpack | Format::Json => copy.tree.patch(body).unwrap(),
                 }
                 copy.version = Some(version);
                 copy.check(self.format, version);
@@ -240,10 +246,7 @@ impl Play {
                 let Some((client, room)) = self.place(seat, pick) else { return };
                 let format = self.seats[seat].format;
                 let mut payload = Vec::new();
-                match format {
-                    Format::Packed => Act { seed }.encode(&mut payload),
-                    Format::Json => payload.extend_from_slice(format!(r#"{{"seed":{seed}}}"#).as_bytes()),
-                }
+                Act { seed }.write(format, &mut payload);
                 let mut body = Vec::new();
                 write_send(format, &mut body, room, 0, Act::NAME, &payload);
                 self.world.say(client, &body);

@@ -65,16 +65,16 @@ fn another_protocol() {
 #[test]
 fn a_format_that_is_not_spoken() {
     let mut world = World::new(1, &[]);
-    let client = first(&mut world, &[1, 1, 1, 0, 0, 0, 0]);
+    let client = first(&mut world, &[1, 1, 3, 0, 0, 0, 0]);
     assert_closed(&mut world, client, ErrorCode::WrongFormat);
 }
 
 #[test]
 fn text_where_binary_was_agreed_and_the_reverse() {
-    for format in [Format::Packed, Format::Json] {
+    for format in Format::ALL {
         let mut world = World::new(1, &[]);
         let client = world.websocket_client(0, format);
-        let opcode = if format == Format::Packed { 0x81 } else { 0x82 };
+        let opcode = if format.is_text() { 0x82 } else { 0x81 };
         world.bytes(client, &[opcode, 0x82, 0, 0, 0, 0, b'{', b'}']);
         assert_closed(&mut world, client, ErrorCode::WrongFormat);
     }
@@ -100,6 +100,27 @@ fn messages_that_are_none() {
         let mut world = World::new(1, &[]);
         let client = world.websocket_client(0, Format::Json);
         world.say(client, body.as_bytes());
+        assert_closed(&mut world, client, ErrorCode::BadMessage);
+    }
+}
+
+#[test]
+fn messages_in_messagepack_that_are_none() {
+    let deep = [vec![0x91; 200_000], vec![0xc0]].concat();
+    let bomb = [b"\x81\xa4type", &deep[..]].concat();
+    let bodies = [
+        &b""[..],
+        b"\x80",
+        b"\x90",
+        b"\x81\xa4type",
+        b"\x81\xa4type\xa5dance",
+        b"\xdf\xff\xff\xff\xff",
+        &bomb,
+    ];
+    for body in bodies {
+        let mut world = World::new(1, &[("max_message_bytes", "1000000")]);
+        let client = world.websocket_client(0, Format::Msgpack);
+        world.say(client, body);
         assert_closed(&mut world, client, ErrorCode::BadMessage);
     }
 }
@@ -345,13 +366,14 @@ fn noise_of_every_kind() {
     let bystander = world.client(0);
     let (room, id) = world.room(bystander, "");
     for round in 0..2000 {
-        let client = match round % 4 {
+        let client = match round % 5 {
             0 => world.connect(0),
             1 => world.client(0),
             2 => world.websocket_client(0, Format::Packed),
+            3 => world.websocket_client(0, Format::Msgpack),
             _ => world.websocket_client(0, Format::Json),
         };
-        if round % 4 == 1 {
+        if round % 5 == 1 {
             world.join(client, 1, &id);
         }
         let mut bytes: Vec<u8> = (0..random()).map(|_| random()).collect();

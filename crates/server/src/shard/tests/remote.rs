@@ -23,7 +23,7 @@ fn a_connection_moves_to_its_first_room() {
     let mut world = World::new(2, &[]);
     let host = world.client(0);
     let (_, id) = world.room(host, "");
-    for format in [Format::Packed, Format::Json] {
+    for format in Format::ALL {
         let client = world.websocket_client(1, format);
         world.join(client, 1, &id);
         let (room, joined) = world.joined(client);
@@ -31,7 +31,7 @@ fn a_connection_moves_to_its_first_room() {
         let heard = world.ask(client, room, "add", "");
         assert!(matches!(heard[..], [Heard::Reply { .. }]), "{heard:?}");
     }
-    assert_eq!((world.counters(0).sessions, world.counters(1).sessions), (3, 0));
+    assert_eq!((world.counters(0).sessions, world.counters(1).sessions), (4, 0));
     assert_eq!(world.counters(1).connections, 0);
 }
 

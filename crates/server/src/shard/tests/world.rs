@@ -190,7 +190,7 @@ impl World {
         let mut out = Vec::new();
         let peer = &self.peers[client];
         if peer.websocket.is_some() {
-            let opcode = if peer.format == Format::Json { Opcode::Text } else { Opcode::Binary };
+            let opcode = if peer.format.is_text() { Opcode::Text } else { Opcode::Binary };
             playfield_websocket::encode(&mut out, opcode, body, Some([9, 8, 7, 6]));
         } else {
             write_frame(&mut out, body);
@@ -354,9 +354,8 @@ impl World {
 
     fn payload(&self, client: Client, text: &str) -> Vec<u8> {
         match self.peers[client].format {
-            Format::Packed => text.as_bytes().to_vec(),
-            Format::Json if text.is_empty() => Vec::new(),
-            Format::Json => format!("{text:?}").into_bytes(),
+            Format::Msgpack | Format::Json if text.is_empty() => Vec::new(),
+            format => room::encoded(format, text.as_bytes()),
         }
     }
 

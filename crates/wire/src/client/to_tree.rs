@@ -1,20 +1,20 @@
-//! Client messages to JSON.
+//! Client messages to trees.
 
 use super::{ClientMessage, Hello, write_request, write_send};
-use crate::Format;
-use crate::json::output::Object;
+use crate::TreeFormat;
+use crate::tree::Object;
 
-pub(super) fn encode(message: &ClientMessage<'_>, out: &mut Vec<u8>) {
+pub(super) fn encode(message: &ClientMessage<'_>, format: TreeFormat, out: &mut Vec<u8>) {
     match message {
-        ClientMessage::Hello(hello) => write_hello(out, hello),
+        ClientMessage::Hello(hello) => write_hello(format, out, hello),
         ClientMessage::Join { request, room } => {
-            let mut object = Object::message(out, "join");
+            let mut object = Object::message(format, out, "join");
             object.integer("request", *request);
             object.text("room", room);
             object.end();
         }
         ClientMessage::Create { request, room_type, private, options } => {
-            let mut object = Object::message(out, "create");
+            let mut object = Object::message(format, out, "create");
             object.integer("request", *request);
             object.text("room_type", room_type);
             object.bool("private", *private);
@@ -22,14 +22,14 @@ pub(super) fn encode(message: &ClientMessage<'_>, out: &mut Vec<u8>) {
             object.end();
         }
         ClientMessage::JoinOrCreate { request, room_type, options } => {
-            let mut object = Object::message(out, "join_or_create");
+            let mut object = Object::message(format, out, "join_or_create");
             object.integer("request", *request);
             object.text("room_type", room_type);
             object.raw("options", options);
             object.end();
         }
         ClientMessage::List { request, room_type, filter, limit } => {
-            let mut object = Object::message(out, "list");
+            let mut object = Object::message(format, out, "list");
             object.integer("request", *request);
             if let Some(room_type) = room_type {
                 object.text("room_type", room_type);
@@ -39,44 +39,44 @@ pub(super) fn encode(message: &ClientMessage<'_>, out: &mut Vec<u8>) {
             object.end();
         }
         ClientMessage::Leave { request, room } => {
-            let mut object = Object::message(out, "leave");
+            let mut object = Object::message(format, out, "leave");
             object.integer("request", *request);
             object.integer("room", *room);
             object.end();
         }
         ClientMessage::Request { room, request, message, payload } => {
-            let (index, name) = message.parts(Format::Json);
-            write_request(Format::Json, out, *room, *request, index, name, payload);
+            let (index, name) = message.parts(format.into());
+            write_request(format.into(), out, *room, *request, index, name, payload);
         }
         ClientMessage::Send { room, message, payload } => {
-            let (index, name) = message.parts(Format::Json);
-            write_send(Format::Json, out, *room, index, name, payload);
+            let (index, name) = message.parts(format.into());
+            write_send(format.into(), out, *room, index, name, payload);
         }
         ClientMessage::Ack { room, version, sequence } => {
-            let mut object = Object::message(out, "ack");
+            let mut object = Object::message(format, out, "ack");
             object.integer("room", *room);
             object.integer("version", *version);
             object.integer("sequence", *sequence);
             object.end();
         }
         ClientMessage::Resync { room } => {
-            let mut object = Object::message(out, "resync");
+            let mut object = Object::message(format, out, "resync");
             object.integer("room", *room);
             object.end();
         }
         ClientMessage::Ping { nonce } => {
-            let mut object = Object::message(out, "ping");
+            let mut object = Object::message(format, out, "ping");
             object.integer("nonce", *nonce);
             object.end();
         }
         ClientMessage::Pong { nonce } => {
-            let mut object = Object::message(out, "pong");
+            let mut object = Object::message(format, out, "pong");
             object.integer("nonce", *nonce);
             object.end();
         }
-        ClientMessage::Goodbye => Object::message(out, "goodbye").end(),
+        ClientMessage::Goodbye => Object::message(format, out, "goodbye").end(),
         ClientMessage::Schema { request, room_type } => {
-            let mut object = Object::message(out, "schema");
+            let mut object = Object::message(format, out, "schema");
             object.integer("request", *request);
             object.text("room_type", room_type);
             object.end();
@@ -84,14 +84,14 @@ pub(super) fn encode(message: &ClientMessage<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn write_hello(out: &mut Vec<u8>, hello: &Hello<'_>) {
-    let mut object = Object::message(out, "hello");
+fn write_hello(format: TreeFormat, out: &mut Vec<u8>, hello: &Hello<'_>) {
+    let mut object = Object::message(format, out, "hello");
     object.integer("protocol", hello.protocol);
     object.integer("format", hello.format.number());
     object.text("name", &hello.name);
     object.bytes("token", &hello.token);
     if let Some(resume) = &hello.resume {
-        let mut inner = Object::new(object.member("resume"));
+        let mut inner = object.field("resume").object(2);
         inner.bytes("token", &resume.token);
         inner.list("rooms", &resume.rooms, |object, room| {
             object.integer("room", room.room);

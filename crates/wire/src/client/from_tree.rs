@@ -1,14 +1,12 @@
-//! Client messages from JSON.
-
-use std::borrow::Cow;
+//! Client messages from trees.
 
 use super::{ClientMessage, Hello, Resume, ResumeRoom, SchemaRef};
 use crate::error::Kind;
-use crate::json::input::{Member, Members};
 use crate::message::MessageRef;
+use crate::tree::members::{Member, Members, Raw};
 use crate::{DecodeError, Format, PROTOCOL};
 
-pub(super) fn decode(body: &[u8]) -> Result<ClientMessage<'_>, DecodeError> {
+pub(super) fn decode<'a, R: Raw<'a>>(body: R) -> Result<ClientMessage<'a>, DecodeError> {
     let members = Members::of_message(body)?;
     let name = members.message_type()?;
     Ok(match &*name {
@@ -64,30 +62,31 @@ pub(super) fn decode(body: &[u8]) -> Result<ClientMessage<'_>, DecodeError> {
     })
 }
 
-fn hello<'a>(members: &Members<'a>) -> Result<Hello<'a>, DecodeError> {
+fn hello<'a, R: Raw<'a>>(members: &Members<'a, R>) -> Result<Hello<'a>, DecodeError> {
+    let format = Format::from(R::FORMAT);
     let protocol = members.u64(Member::Protocol)?;
     if protocol != PROTOCOL {
-        return Ok(Hello { protocol, ..Hello::new(Format::Json) });
+        return Ok(Hello { protocol, ..Hello::new(format) });
     }
-    let json = u64::from(Format::Json.number());
-    let format = members.optional_u64(Member::Format)?.unwrap_or(json);
-    if format != json {
-        // A JSON hello is followed by JSON, so it can't ask for anything else.
-        let number = u8::try_from(format).map_err(|_| members.refuse(Member::Format, "2"))?;
+    let number = u64::from(format.number());
+    let named = members.optional_u64(Member::Format)?.unwrap_or(number);
+    if named != number {
+        // What follows is in the format of the hello itself, so it can't ask for anything else.
+        let number = u8::try_from(named).map_err(|_| members.refuse(Member::Format, &number.to_string()))?;
         return Err(DecodeError::of(members.offset(Member::Format), Kind::UnspokenFormat { number }));
     }
     let resume = members.optional_object(Member::Resume)?;
     Ok(Hello {
         protocol,
-        format: Format::Json,
+        format,
         name: members.optional_text(Member::Name)?.unwrap_or_default(),
-        token: members.optional_bytes(Member::Token)?.unwrap_or_default().into(),
+        token: members.optional_bytes(Member::Token)?.unwrap_or_default(),
         resume: resume.as_ref().map(resume_of).transpose()?,
         schemas: members.optional_list(Member::Schemas, schema_of)?,
     })
 }
 
-fn resume_of<'a>(members: &Members<'a>) -> Result<Resume<'a>, DecodeError> {
+fn resume_of<'a, R: Raw<'a>>(members: &Members<'a, R>) -> Result<Resume<'a>, DecodeError> {
     let rooms = members.list(Member::Rooms, |members| {
         Ok(ResumeRoom {
             room: members.u32(Member::Room)?,
@@ -96,10 +95,10 @@ fn resume_of<'a>(members: &Members<'a>) -> Result<Resume<'a>, DecodeError> {
             sequence: members.u64(Member::Sequence)?,
         })
     })?;
-    Ok(Resume { token: Cow::Owned(members.bytes(Member::Token)?), rooms })
+    Ok(Resume { token: members.bytes(Member::Token)?, rooms })
 }
 
-fn schema_of<'a>(members: &Members<'a>) -> Result<SchemaRef<'a>, DecodeError> {
+fn schema_of<'a, R: Raw<'a>>(members: &Members<'a, R>) -> Result<SchemaRef<'a>, DecodeError> {
     Ok(SchemaRef {
         room_type: members.text(Member::RoomType)?,
         fingerprint: members.u64(Member::Fingerprint)?,

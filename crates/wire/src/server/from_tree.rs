@@ -1,18 +1,20 @@
-//! Server messages from JSON.
+//! Server messages from trees.
+
+use std::borrow::Cow;
 
 use super::{RoomInfo, ServerMessage};
-use crate::json::input::{Member, Members};
 use crate::message::MessageRef;
-use crate::{DecodeError, ErrorCode};
+use crate::tree::members::{Member, Members, Raw};
+use crate::{DecodeError, ErrorCode, TreeFormat};
 
-pub(super) fn decode(body: &[u8]) -> Result<ServerMessage<'_>, DecodeError> {
+pub(super) fn decode<'a, R: Raw<'a>>(body: R) -> Result<ServerMessage<'a>, DecodeError> {
     let members = Members::of_message(body)?;
     let name = members.message_type()?;
     Ok(match &*name {
         "welcome" => ServerMessage::Welcome {
             protocol: members.u64(Member::Protocol)?,
             session: members.u64(Member::Session)?,
-            resume: members.bytes(Member::Resume)?.into(),
+            resume: members.bytes(Member::Resume)?,
             heartbeat_ms: members.u32(Member::HeartbeatMs)?,
             max_message_bytes: members.u32(Member::MaxMessageBytes)?,
         },
@@ -72,13 +74,24 @@ pub(super) fn decode(body: &[u8]) -> Result<ServerMessage<'_>, DecodeError> {
         "schema" => ServerMessage::Schema {
             request: members.optional_u32(Member::Request)?,
             room_type: members.text(Member::RoomType)?,
-            schema: members.raw(Member::Schema),
+            schema: schema(&members)?,
         },
         unknown => return Err(members.unknown_type(unknown)),
     })
 }
 
-fn patch<'a>(members: &Members<'a>) -> Result<ServerMessage<'a>, DecodeError> {
+/// JSON in every format: in JSON the object itself, in MessagePack its text.
+fn schema<'a, R: Raw<'a>>(members: &Members<'a, R>) -> Result<&'a [u8], DecodeError> {
+    match R::FORMAT {
+        TreeFormat::Json => Ok(members.raw(Member::Schema)),
+        TreeFormat::Msgpack => match members.text(Member::Schema)? {
+            Cow::Borrowed(text) => Ok(text.as_bytes()),
+            Cow::Owned(_) => Err(members.refuse(Member::Schema, "a text")),
+        },
+    }
+}
+
+fn patch<'a, R: Raw<'a>>(members: &Members<'a, R>) -> Result<ServerMessage<'a>, DecodeError> {
     let base = members.u64(Member::Base)?;
     let version = members.u64(Member::Version)?;
     if version < base {
@@ -93,7 +106,7 @@ fn patch<'a>(members: &Members<'a>) -> Result<ServerMessage<'a>, DecodeError> {
 }
 
 /// A code of the node by its name, a room's own by its number.
-fn code(members: &Members<'_>) -> Result<ErrorCode, DecodeError> {
+fn code<'a, R: Raw<'a>>(members: &Members<'a, R>) -> Result<ErrorCode, DecodeError> {
     let code = match members.optional_text(Member::Code) {
         Ok(Some(name)) => ErrorCode::from_name(&name),
         Ok(None) => return Err(members.missing(Member::Code)),
@@ -107,7 +120,7 @@ fn room_code(number: u32) -> Option<ErrorCode> {
     ErrorCode::from_number(number).filter(|code| matches!(code, ErrorCode::Room(_)))
 }
 
-fn room_info<'a>(members: &Members<'a>) -> Result<RoomInfo<'a>, DecodeError> {
+fn room_info<'a, R: Raw<'a>>(members: &Members<'a, R>) -> Result<RoomInfo<'a>, DecodeError> {
     Ok(RoomInfo {
         id: members.text(Member::Id)?,
         room_type: members.text(Member::RoomType)?,

@@ -1,0 +1,137 @@
+//! A client of dynamic rooms in a real server, over every format and transport that they can be had in.
+
+#![cfg(feature = "tokio")]
+
+use std::net::SocketAddr;
+
+use playfield_client::{Connection, Dynamic, ErrorCode, Format, Room as Entered, connect};
+use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
+use playfield_server::{Config, Running, Server};
+use playfield_state::{Bytes, Data, Map, PlayerId, State};
+use serde_json::{Value, json};
+
+#[derive(State, Default)]
+struct Harbour {
+    name: String,
+    flag: Bytes,
+    depth: f32,
+    total: u64,
+    ships: Map<PlayerId, Ship>,
+}
+
+#[derive(State, Default)]
+struct Ship {
+    name: String,
+    #[sync(owner)]
+    cargo: u64,
+}
+
+#[derive(Data, Default)]
+struct Setup {
+    name: String,
+    flag: Bytes,
+}
+
+#[derive(Message)]
+#[reply(u64)]
+struct Load {
+    tons: u64,
+}
+
+#[derive(Message)]
+struct Horn {
+    by: PlayerId,
+    pitch: f64,
+    log: Bytes,
+}
+
+#[room(messages(Load), events(Horn), sync_hz = 100)]
+impl Room for Harbour {
+    type Options = Setup;
+
+    fn create(options: Setup, _: &mut Context<Self>) -> Result<Self> {
+        Ok(Self { name: options.name, flag: options.flag, depth: 0.5, ..Self::default() })
+    }
+
+    fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
+        self.ships.insert(player.id(), Ship { name: player.name().to_owned(), cargo: 0 });
+        Ok(())
+    }
+}
+
+impl Handle<Load> for Harbour {
+    fn handle(&mut self, Load { tons }: Load, player: &Player, cx: &mut Context<Self>) -> Result<u64> {
+        let ship = self.ships.get_mut(&player.id()).ok_or("no ship")?;
+        ship.cargo = ship.cargo.checked_add(tons).ok_or("too much")?;
+        self.total = ship.cargo;
+        cx.emit(&Horn { by: player.id(), pitch: f64::INFINITY, log: Bytes(vec![0xff]) });
+        Ok(ship.cargo)
+    }
+}
+
+fn server() -> Running {
+    let config = Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)), shards: 1, ..Config::default() };
+    Server::new(config).room_type(RoomType::of::<Harbour>("harbour")).start().unwrap()
+}
+
+async fn connected(server: &Running, scheme: &str, format: Format) -> Connection {
+    connect(&format!("{scheme}://{}", server.local_addr())).name("Ann").format(format).await.unwrap()
+}
+
+/// Waits until the copy holds a value at a place.
+async fn until(room: &Entered<Dynamic>, pointer: &str, value: Value) {
+    while room.state().pointer(pointer) != Some(&value) {
+        room.changed().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_room_is_entered_played_in_and_left() {
+    let server = server();
+    for scheme in ["tcp", "ws"] {
+        for format in [Format::Msgpack, Format::Json] {
+            let connection = connected(&server, scheme, format).await;
+            let options = json!({ "name": "Éire", "flag": "/wA=" });
+            let room = connection.create_dynamic("harbour", true, Some(&options)).await.unwrap();
+            let me = room.player().to_string();
+            let ship = json!({ "name": "Ann", "cargo": 0 });
+            let seen = json!({ "name": "Éire", "flag": "/wA=", "depth": 0.5, "total": 0, "ships": { me.clone(): ship } });
+            assert_eq!(*room.state(), seen, "{format}");
+
+            let reply = room.request("Load", &json!({ "tons": 7 })).await.unwrap();
+            assert_eq!(reply, 7);
+            until(&room, &format!("/ships/{me}/cargo"), json!(7)).await;
+            let horn = room.next_event().await.unwrap();
+            assert_eq!(horn.name(), "Horn");
+            let heard = json!({ "by": room.player().0, "pitch": "Infinity", "log": "/w==" });
+            assert_eq!(horn.value().unwrap(), heard, "{format}");
+
+            // An integer of 64 bits is a number in MessagePack, and a text in JSON.
+            room.send("Load", &json!({ "tons": (1_u64 << 63) - 7 })).await.unwrap();
+            let large =
+                if format == Format::Msgpack { json!(1_u64 << 63) } else { json!("9223372036854775808") };
+            until(&room, "/total", large).await;
+
+            let error = room.request("Load", &json!({ "tons": -1 })).await.unwrap_err();
+            assert_eq!(error.code(), Some(ErrorCode::BadPayload));
+            let error = room.request("Sink", &Value::Null).await.unwrap_err();
+            assert_eq!(error.code(), Some(ErrorCode::UnknownMessage));
+            room.leave().await.unwrap();
+            connection.close().await;
+        }
+    }
+    server.shutdown();
+}
+
+#[tokio::test]
+async fn what_is_nested_too_deep_is_refused_and_nothing_else_is_lost() {
+    let server = server();
+    let connection = connected(&server, "ws", Format::Msgpack).await;
+    let room = connection.join_or_create_dynamic("harbour", None).await.unwrap();
+    let deep = (0..200).fold(Value::Null, |value, _| json!([value]));
+    let error = room.request("Load", &deep).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::BadPayload));
+    assert!(error.to_string().contains("nested deeper than 127"), "{error}");
+    assert_eq!(room.request("Load", &json!({ "tons": 1 })).await.unwrap(), 1);
+    server.shutdown();
+}

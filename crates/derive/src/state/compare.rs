@@ -1,0 +1,129 @@
+//! What compares the state with its shadow.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::Ident;
+
+use super::tree::{Look, Synced, Tree, Watched};
+
+impl Tree<'_> {
+    pub(super) fn compare(&self) -> TokenStream {
+        let rt = &self.rt;
+        let same = self.open().map(|Synced { field, shadow, .. }| {
+            let (of, value) = (&field.of, field.borrowed(false));
+            quote!(&& <#of as #rt::State>::same_shared(#value, &shadow.#shadow, tracking))
+        });
+        let looks_of_open = self.looks_of_open();
+        let binds = self.synced.iter().map(|Synced { field, shadow, .. }| {
+            let (of, value) = (&field.of, field.borrowed(true));
+            match &field.view {
+                Some(Look { by, .. }) => quote!(#shadow: <#by as #rt::Viewed>::bind(#value, now)),
+                None => quote!(#shadow: <#of as #rt::State>::bind(#value, now)),
+            }
+        });
+        let diffs = self.synced.iter().map(|Synced { field, shadow, .. }| {
+            let (of, value) = (&field.of, field.borrowed(true));
+            let to_owner = field.owner.then(|| quote!(.to_owner()));
+            match &field.view {
+                Some(Look { by, .. }) => {
+                    quote!(changed |= <#by as #rt::Viewed>::diff(#value, &mut shadow.#shadow, step);)
+                }
+                None => {
+                    quote!(changed |= <#of as #rt::State>::diff(#value, &mut shadow.#shadow, step)#to_owner;)
+                }
+            }
+        });
+        let watches = self.watches();
+        let watch_names: Vec<&Ident> = watches.iter().map(|watch| &watch.name).collect();
+        let touches = self.views().map(|(Synced { field, shadow, .. }, Look { by, .. })| {
+            let (member, touched) = (&field.member, format_ident!("touched_{shadow}"));
+            quote!(let #touched = <#by as #rt::Viewed>::touches(&self.#member, &shadow.#shadow, step);)
+        });
+        let moves = watches.iter().map(
+            |Watched { name, member, .. }| quote!(let #name = shadow.#name.touches(&self.#member, step);),
+        );
+        let look = |synced: &Synced,
+                    look: &Look,
+                    touched: TokenStream,
+                    moved: TokenStream,
+                    now: TokenStream| {
+            let Look { by, function, viewer, .. } = look;
+            let (member, shadow) = (&synced.field.member, &synced.shadow);
+            quote! {
+                <#by as #rt::Viewed>::look(&self.#member, &mut shadow.#shadow, &#touched, &self.#viewer, &#moved, #function, #now)
+            }
+        };
+        let first_looks = self.views().map(|(synced, view)| {
+            let all = quote!(#rt::Touches::All);
+            let look = look(synced, view, all.clone(), all, quote!(now));
+            quote!(#look;)
+        });
+        let looks = self.views().map(|(synced, view)| {
+            let (touched, moved) = (format_ident!("touched_{}", synced.shadow), &view.watch);
+            let look = look(synced, view, quote!(#touched), quote!(#moved), quote!(step.now));
+            quote!(changed |= #look;)
+        });
+        let notes: Vec<TokenStream> = watches
+            .iter()
+            .map(|Watched { name, member, compared }| {
+                if *compared {
+                    quote!(shadow.#name.note(&self.#member);)
+                } else {
+                    quote!(shadow.#name.note_uncompared(&mut self.#member);)
+                }
+            })
+            .collect();
+        quote! {
+            fn bind(&mut self, now: u64) -> Shadow {
+                #[allow(unused_mut)]
+                let mut shadow = Shadow {
+                    stamps: #rt::Stamps::new(now, <Self as #rt::State>::HAS_OWNED),
+                    #(#binds,)*
+                    #(#watch_names: ::std::default::Default::default(),)*
+                };
+                #(#first_looks)*
+                #(#notes)*
+                shadow
+            }
+            #[inline]
+            fn diff(&mut self, shadow: &mut Shadow, step: #rt::Step) -> #rt::Changed {
+                let mut changed = #rt::Changed::NO;
+                #(#moves)*
+                #(#touches)*
+                #(#diffs)*
+                #(#looks)*
+                #(#notes)*
+                shadow.stamps.note(changed, step.now);
+                changed
+            }
+            fn same_shared(&self, shadow: &Shadow, tracking: #rt::Tracking) -> bool {
+                let _ = (shadow, tracking);
+                true #(#same)*
+            }
+            fn look(&self) -> u64 {
+                #[allow(unused_mut)]
+                let mut sum = 0_u64;
+                #(#looks_of_open)*
+                sum
+            }
+            #[inline]
+            fn stamps(shadow: &Shadow) -> #rt::Stamps {
+                shadow.stamps
+            }
+        }
+    }
+
+    /// Statements that add up what everyone sees, as in the digest of what was last synced.
+    fn looks_of_open(&self) -> Vec<TokenStream> {
+        let rt = &self.rt;
+        let weighed = |(place, Synced { field, .. }): (usize, &Synced)| {
+            let (of, value, place) = (&field.of, field.borrowed(false), place as u64);
+            quote! {
+                sum = sum.wrapping_add(
+                    ::core::primitive::u64::wrapping_mul(<#of as #rt::State>::look(#value), const { #rt::weight(#place) }),
+                );
+            }
+        };
+        self.synced.iter().enumerate().filter(|(_, synced)| !synced.field.is_private()).map(weighed).collect()
+    }
+}

@@ -1,0 +1,76 @@
+//! `#[derive(State)]`: trees that are kept in step.
+
+mod columns;
+mod compare;
+mod described;
+mod digest;
+mod packed;
+mod read;
+mod tree;
+mod view;
+mod whole;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput};
+
+use self::tree::Tree;
+pub(crate) use self::whole::whole_value;
+use crate::fields::{Field, fields, refuse_generics};
+
+/// Implements `State`: for a struct field by field, for an enum as a whole value.
+pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
+    refuse_generics(input)?;
+    match &input.data {
+        Data::Struct(data) => for_struct(input, fields(&data.fields)?),
+        Data::Enum(_) => Ok(whole_value(&input.ident)),
+        Data::Union(_) => Err(syn::Error::new_spanned(input, "a union can't be kept in step: use an enum")),
+    }
+}
+
+fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> {
+    let tree = Tree::new(input, all)?;
+    let Tree { rt, ident, .. } = &tree;
+    let shadow_fields = tree.synced.iter().map(|synced| {
+        let (shadow, of) = (&synced.shadow, synced.field.of_shadow(rt));
+        quote!(#shadow: #of)
+    });
+    let watches = tree.watches();
+    let watch_fields = watches.iter().map(|watch| &watch.name);
+    let steps = tree.steps();
+    let constants = tree.constants();
+    let schema = tree.schema();
+    let compare = tree.compare();
+    let write = tree.write();
+    let columns = tree.columns();
+    let described = tree.described();
+    let read = tree.read();
+    let view = tree.view();
+    let digest = tree.digest();
+    Ok(quote! {
+        const _: () = {
+            #steps
+
+            /// What was last synced.
+            pub struct Shadow {
+                stamps: #rt::Stamps,
+                #(#shadow_fields,)*
+                #(#watch_fields: #rt::Watch,)*
+            }
+
+            #[automatically_derived]
+            impl #rt::State for #ident {
+                type Shadow = Shadow;
+                #constants
+                #schema
+                #compare
+                #write
+                #columns
+                #described
+                #read
+                #digest
+                #view
+            }
+        };
+    })
+}

@@ -1,0 +1,103 @@
+//! What reads whole values and patches in `packed`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::tree::{Look, Synced, Tree, wire_form};
+use crate::fields::{Field, Policy};
+
+impl Tree<'_> {
+    pub(super) fn read(&self) -> TokenStream {
+        let rt = &self.rt;
+        let known: u64 = self.synced.iter().fold(0, |mask, synced| mask | synced.bit);
+        let fields = self.all.iter().map(|field| {
+            let Field { member, policy, quantize, .. } = field;
+            let (of, _) = wire_form(rt, field);
+            let value = quantize.as_ref().map(|_| quote!(.value()));
+            match policy {
+                Policy::Everyone => quote!(#member: <#of as #rt::State>::read_full(reader, part)?#value),
+                Policy::Owner | Policy::View | Policy::Hidden => {
+                    quote!(#member: ::std::default::Default::default())
+                }
+            }
+        });
+        let pad = self.open().next().is_none().then(|| quote!(<() as #rt::Data>::decode(reader)?;));
+        let read_mask = self.read_mask(known);
+        let owner_reads: Vec<TokenStream> = self
+            .owned()
+            .map(|Synced { field, bit, .. }| {
+                let of = &field.of;
+                let read = match &field.view {
+                    Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::read_patch),
+                    None => quote!(<#of as #rt::State>::read_owner_patch),
+                };
+                let read = field.read_into(|place| quote!(#read(#place, reader)?));
+                quote!(if mask & #bit != 0 { #read })
+            })
+            .collect();
+        let owner_bits: u64 = self.owned().fold(0, |mask, synced| mask | synced.bit);
+        let owner_full = (!owner_reads.is_empty()).then(|| {
+            quote! {
+                if part == #rt::Part::All {
+                    #read_mask
+                    #(#owner_reads)*
+                }
+            }
+        });
+        let open_reads = self.open().map(|Synced { field, bit, .. }| {
+            let of = &field.of;
+            let read =
+                field.read_into(|place| quote!(<#of as #rt::State>::read_patch(#place, reader, part)?));
+            quote!(if mask & #bit != 0 { #read })
+        });
+        let owner_patch = (!owner_reads.is_empty()).then(|| {
+            quote! {
+                if part == #rt::Part::Shared && mask & #owner_bits != 0 {
+                    return ::std::result::Result::Err(
+                        #rt::DecodeError::new(at, "a field that is its owner's alone came in the part that all share"),
+                    );
+                }
+                #(#owner_reads)*
+            }
+        });
+        quote! {
+            fn read_full(reader: &mut #rt::Reader<'_>, part: #rt::Part) -> ::std::result::Result<Self, #rt::DecodeError> {
+                #[allow(unused_mut)]
+                let mut this = Self { #(#fields),* };
+                #pad
+                let _ = part;
+                #owner_full
+                ::std::result::Result::Ok(this)
+            }
+            fn read_patch(
+                &mut self,
+                reader: &mut #rt::Reader<'_>,
+                part: #rt::Part,
+            ) -> ::std::result::Result<(), #rt::DecodeError> {
+                let this = self;
+                let _ = (&this, part);
+                #read_mask
+                #(#open_reads)*
+                #owner_patch
+                ::std::result::Result::Ok(())
+            }
+        }
+    }
+
+    /// Reads `mask`, in which only bits of `known` may be set; `at` is where it stood.
+    pub(super) fn read_mask(&self, known: u64) -> TokenStream {
+        let rt = &self.rt;
+        let mask_bytes = self.mask_bytes();
+        quote! {
+            let at = reader.offset();
+            let mut bytes = [0_u8; 8];
+            bytes[..#mask_bytes].copy_from_slice(reader.take(#mask_bytes)?);
+            let mask = u64::from_le_bytes(bytes);
+            if mask & !#known != 0 {
+                return ::std::result::Result::Err(
+                    #rt::DecodeError::new(at, ::std::format!("the mask {mask:#x} marks fields that can't come here")),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The fields of a struct, as the generated code needs to know them.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{DeriveInput, Ident};
+
+use crate::fields::{Field, Policy, View, any, plain_name};
+
+/// The most fields of one struct that players may see: a patch marks them in one 64-bit mask.
+const FIELDS_MAX: usize = 64;
+
+pub(super) struct Tree<'a> {
+    pub(super) rt: TokenStream,
+    pub(super) ident: &'a Ident,
+    pub(super) all: Vec<Field>,
+    pub(super) synced: Vec<Synced>,
+}
+
+/// A field that some player may see.
+pub(super) struct Synced {
+    pub(super) field: SyncedField,
+    pub(super) shadow: Ident,
+    /// Its bit in a patch's mask.
+    pub(super) bit: u64,
+}
+
+pub(super) struct SyncedField {
+    pub(super) member: TokenStream,
+    pub(super) name: String,
+    /// The type that is kept in step: the field's own, or what stands for it on the wire.
+    pub(super) of: TokenStream,
+    pub(super) owner: bool,
+    pub(super) form: Form,
+    pub(super) view: Option<Look>,
+}
+
+/// A view, as the generated code does it.
+pub(super) struct Look {
+    /// The type that does it.
+    pub(super) by: TokenStream,
+    pub(super) function: syn::Path,
+    pub(super) viewer: TokenStream,
+    pub(super) watch: Ident,
+}
+
+/// How a field's value becomes what is kept in step.
+pub(super) enum Form {
+    /// It is that.
+    Plain,
+    /// By a function.
+    Mask(TokenStream),
+    /// As a number of steps.
+    Quantized,
+}
+
+/// A map that views look at.
+pub(super) struct Watched {
+    pub(super) name: Ident,
+    pub(super) member: TokenStream,
+    /// It is compared with a shadow of its own.
+    pub(super) compared: bool,
+}
+
+impl SyncedField {
+    pub(super) fn of_shadow(&self, rt: &TokenStream) -> TokenStream {
+        let of = &self.of;
+        match &self.view {
+            Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::Shadow),
+            None => quote!(<#of as #rt::State>::Shadow),
+        }
+    }
+
+    /// An expression that borrows what is kept in step out of `self`.
+    pub(super) fn borrowed(&self, mutably: bool) -> TokenStream {
+        let Self { member, of, .. } = self;
+        let reference = if mutably { quote!(&mut) } else { quote!(&) };
+        match &self.form {
+            Form::Plain => quote!(#reference self.#member),
+            Form::Mask(function) => quote!(#reference {
+                let mask: fn(&#of) -> #of = #function;
+                mask(&self.#member)
+            }),
+            Form::Quantized => quote!(#reference <#of>::of(self.#member)),
+        }
+    }
+
+    /// The same of a copy, in which a mask has had its say already.
+    pub(super) fn borrowed_plainly(&self) -> TokenStream {
+        let Self { member, of, .. } = self;
+        match &self.form {
+            Form::Plain | Form::Mask(_) => quote!(&self.#member),
+            Form::Quantized => quote!(&<#of>::of(self.#member)),
+        }
+    }
+
+    /// What stands for it in the copy of one who does not see it.
+    pub(super) fn default(&self) -> TokenStream {
+        let of = &self.of;
+        match self.form {
+            Form::Plain | Form::Mask(_) => quote!(&<#of as ::std::default::Default>::default()),
+            Form::Quantized => quote!(&<#of>::of(::std::default::Default::default())),
+        }
+    }
+
+    /// Not everyone sees it who sees the struct.
+    pub(super) fn is_private(&self) -> bool {
+        self.owner || self.view.is_some()
+    }
+
+    /// Statements that apply `read`, of what is kept in step, to the member of `this`.
+    pub(super) fn read_into(&self, read: impl Fn(TokenStream) -> TokenStream) -> TokenStream {
+        let Self { member, of, .. } = self;
+        match self.form {
+            Form::Plain | Form::Mask(_) => {
+                let read = read(quote!(&mut this.#member));
+                quote!(#read;)
+            }
+            Form::Quantized => {
+                let read = read(quote!(&mut steps));
+                quote! {
+                    let mut steps = <#of>::of(this.#member);
+                    #read;
+                    this.#member = steps.value();
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn new(input: &'a DeriveInput, all: Vec<Field>) -> syn::Result<Self> {
+        let rt = crate::rt();
+        let synced: Vec<Synced> = all
+            .iter()
+            .filter(|field| field.policy != Policy::Hidden)
+            .enumerate()
+            .map(|(place, field)| {
+                let (of, form) = wire_form(&rt, field);
+                Ok(Synced {
+                    field: SyncedField {
+                        member: field.member.clone(),
+                        name: field.name.clone(),
+                        of,
+                        owner: field.policy == Policy::Owner,
+                        form,
+                        view: field.view.as_ref().map(|view| look(&rt, &all, field, view)).transpose()?,
+                    },
+                    shadow: format_ident!("field_{place}"),
+                    bit: 1_u64.checked_shl(place as u32).unwrap_or(0),
+                })
+            })
+            .collect::<syn::Result<_>>()?;
+        if synced.len() > FIELDS_MAX {
+            let message = format!(
+                "{} has {} fields that players see, and at most {FIELDS_MAX} are possible: group some into a struct of their own",
+                input.ident,
+                synced.len()
+            );
+            return Err(syn::Error::new_spanned(&input.ident, message));
+        }
+        Ok(Self { rt, ident: &input.ident, all, synced })
+    }
+
+    /// The types that say how numbers are quantised.
+    pub(super) fn steps(&self) -> TokenStream {
+        let rt = &self.rt;
+        self.all.iter().filter_map(|field| Some((field, field.quantize.as_ref()?))).map(|(field, quantize)| {
+            let (name, step, angle) = (steps_name(field), &quantize.step, quantize.angle);
+            let range = quantize.range.as_ref().map(|(least, most)| {
+                quote!(const RANGE: ::std::option::Option<(f64, f64)> = ::std::option::Option::Some((#least, #most));)
+            });
+            quote! {
+                pub struct #name;
+                impl #rt::Quantize for #name {
+                    const STEP: f64 = #step;
+                    const ANGLE: bool = #angle;
+                    #range
+                }
+            }
+        }).collect()
+    }
+
+    pub(super) fn open(&self) -> impl Iterator<Item = &Synced> {
+        self.synced.iter().filter(|synced| !synced.field.is_private())
+    }
+
+    /// Those that not everyone sees.
+    pub(super) fn owned(&self) -> impl Iterator<Item = &Synced> {
+        self.synced.iter().filter(|synced| synced.field.is_private())
+    }
+
+    pub(super) fn views(&self) -> impl Iterator<Item = (&Synced, &Look)> {
+        self.synced.iter().filter_map(|synced| Some((synced, synced.field.view.as_ref()?)))
+    }
+
+    /// The maps that views look at, each once.
+    pub(super) fn watches(&self) -> Vec<Watched> {
+        let mut watches: Vec<Watched> = Vec::new();
+        for (_, look) in self.views() {
+            if watches.iter().all(|watch| watch.name != look.watch) {
+                let compared = |field: &Field| field.policy != Policy::Hidden && field.mask.is_none();
+                let of = self.all.iter().find(|field| look.watch == format_ident!("watch_{}", field.name));
+                watches.push(Watched {
+                    name: look.watch.clone(),
+                    member: look.viewer.clone(),
+                    compared: of.is_some_and(compared),
+                });
+            }
+        }
+        watches
+    }
+
+    pub(super) fn mask_bytes(&self) -> usize {
+        self.synced.len().div_ceil(8)
+    }
+
+    pub(super) fn constants(&self) -> TokenStream {
+        let rt = &self.rt;
+        let unowned = self.synced.iter().map(|Synced { field, .. }| {
+            let SyncedField { of, owner, name, .. } = field;
+            if !owner {
+                return quote!(<#of as #rt::State>::UNOWNED);
+            }
+            let ident = self.ident;
+            let message = format!(
+                "the field `{name}` of `{ident}` is its owner's, and here it has none: put `{ident}` into a map keyed by \
+                 PlayerId, or make the field itself such a map"
+            );
+            quote! {
+                if <#of as #rt::State>::KEYED_BY_PLAYER {
+                    <#of as #rt::State>::UNOWNED
+                } else {
+                    ::std::option::Option::Some(#message)
+                }
+            }
+        });
+        let has_owned = any(self.synced.iter().map(|synced| {
+            let of = &synced.field.of;
+            if synced.field.is_private() { quote!(true) } else { quote!(<#of as #rt::State>::HAS_OWNED) }
+        }));
+        let nested_owners = any(self.synced.iter().map(|synced| {
+            let of = &synced.field.of;
+            if synced.field.view.is_some() {
+                return quote!(true); // anyone may see it
+            }
+            let keyed = synced.field.owner.then(|| quote!(<#of as #rt::State>::KEYED_BY_PLAYER ||));
+            quote!(#keyed <#of as #rt::State>::NESTED_OWNERS)
+        }));
+        let plain = self.synced.iter().map(|synced| match &synced.field {
+            SyncedField { view: Some(_), .. } => quote!(false),
+            SyncedField { of, .. } => quote!(<#of as #rt::State>::PLAIN),
+        });
+        let plain = quote!(true #(&& #plain)*);
+        let open_only =
+            self.synced.iter().all(|synced| !synced.field.is_private()) && !self.synced.is_empty();
+        let fields = self.synced.iter().map(|synced| &synced.field.of);
+        let fixed =
+            if open_only { quote!(true #(&& <#fields as #rt::State>::FIXED)*) } else { quote!(false) };
+        quote! {
+            const UNOWNED: ::std::option::Option<&'static str> = #rt::first(&[#(#unowned),*]);
+            const HAS_OWNED: bool = #has_owned;
+            const NESTED_OWNERS: bool = #nested_owners;
+            const PLAIN: bool = #plain;
+            const COLUMN: bool = <Self as #rt::State>::FIXED;
+            const FIXED: bool = #fixed;
+        }
+    }
+
+    pub(super) fn schema(&self) -> TokenStream {
+        let rt = &self.rt;
+        let name = plain_name(self.ident);
+        let fields = self.all.iter().map(|field| {
+            let name = &field.name;
+            let (of, _) = wire_form(rt, field);
+            let policy = match field.policy {
+                Policy::Everyone => quote!(Everyone),
+                Policy::Owner => quote!(Owner),
+                Policy::View => quote!(View),
+                Policy::Hidden => quote!(Hidden),
+            };
+            quote!(#rt::schema::Field {
+                name: #name.into(),
+                policy: #rt::schema::Policy::#policy,
+                of: <#of as #rt::State>::schema(),
+            })
+        });
+        quote! {
+            fn schema() -> #rt::schema::Type {
+                #rt::schema::Type::Struct(#rt::schema::Struct { name: #name.into(), fields: ::std::vec![#(#fields),*] })
+            }
+        }
+    }
+}
+
+/// The type of a field that is kept in step, and how its value becomes that.
+pub(super) fn wire_form(rt: &TokenStream, field: &Field) -> (TokenStream, Form) {
+    let of = &field.of;
+    match (&field.mask, &field.quantize) {
+        (_, Some(_)) => {
+            let steps = steps_name(field);
+            (quote!(#rt::Quantized<#of, #steps>), Form::Quantized)
+        }
+        (Some(function), None) => (quote!(#of), Form::Mask(quote!(#function))),
+        (None, None) => (quote!(#of), Form::Plain),
+    }
+}
+
+fn look(rt: &TokenStream, all: &[Field], field: &Field, view: &View) -> syn::Result<Look> {
+    let (of, viewer) = (&field.of, &view.viewer);
+    let by = if view.by_entry { quote!(#rt::ByEntry<#of>) } else { quote!(#rt::AsWhole<#of>) };
+    if !all.iter().any(|other| other.name == plain_name(viewer)) {
+        let message = format!(
+            "no field of this struct is called `{viewer}`: name the map, keyed by player, that holds what the function is to know of each viewer"
+        );
+        return Err(syn::Error::new_spanned(viewer, message));
+    }
+    let watch = format_ident!("watch_{}", plain_name(viewer));
+    Ok(Look { by, function: view.function.clone(), viewer: quote!(#viewer), watch })
+}
+
+fn steps_name(field: &Field) -> Ident {
+    format_ident!("Steps_{}", field.name)
+}

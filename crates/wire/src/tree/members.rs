@@ -1,0 +1,294 @@
+//! Reading messages: an object is taken apart into the raw values of the members that the protocol knows.
+
+use std::borrow::Cow;
+
+use crate::TreeFormat;
+use crate::error::{DecodeError, Kind};
+
+/// A value as it stands in a message: borrowed, and known to be well formed only in so far as it has a beginning and an end.
+pub(crate) trait Raw<'a>: Copy {
+    /// The format that it is in.
+    const FORMAT: TreeFormat;
+
+    /// Its bytes.
+    fn bytes(self) -> &'a [u8];
+
+    /// Whether it is null.
+    fn is_null(self) -> bool;
+
+    /// Takes an object apart. Of members with one name the last counts. Offsets of errors are within this value.
+    fn members(self, what: &'static str) -> Result<Values<Self>, DecodeError>;
+
+    /// An integer, also from a decimal text.
+    fn as_u64(self) -> Option<u64>;
+
+    /// A bool.
+    fn as_bool(self) -> Option<bool>;
+
+    /// A text.
+    fn as_text(self) -> Option<Cow<'a, str>>;
+
+    /// Bytes, also from a text in base64.
+    fn as_bytes(self) -> Option<Cow<'a, [u8]>>;
+
+    /// An object whose members are all texts. One that comes twice is two pairs, as it is in `packed`.
+    fn as_pairs(self) -> Option<Vec<Pair<'a>>>;
+
+    /// The elements of an array.
+    fn as_elements(self) -> Option<Vec<Self>>;
+}
+
+/// A key and its value.
+pub(crate) type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
+
+/// Declares the members that messages may have: a message's `type` may come after its other members, so all that
+/// could belong to it are kept until it is known.
+macro_rules! members {
+    ($($member:ident $name:literal,)*) => {
+        /// A member of a message, or of an object within one.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Member { $(#[doc = $name] $member,)* }
+
+        impl Member {
+            const NAMES: &[&str] = &[$($name,)*];
+
+            pub(crate) fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$member),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+members! {
+    Base "base",
+    Capacity "capacity",
+    Code "code",
+    Epoch "epoch",
+    Filter "filter",
+    Fingerprint "fingerprint",
+    Format "format",
+    HeartbeatMs "heartbeat_ms",
+    Id "id",
+    Limit "limit",
+    Locked "locked",
+    MaxMessageBytes "max_message_bytes",
+    Message "message",
+    Metadata "metadata",
+    Name "name",
+    Digest "digest",
+    Nonce "nonce",
+    Ops "ops",
+    Options "options",
+    Payload "payload",
+    Player "player",
+    Players "players",
+    Private "private",
+    Protocol "protocol",
+    Request "request",
+    Resume "resume",
+    Room "room",
+    RoomType "room_type",
+    Rooms "rooms",
+    Schema "schema",
+    Schemas "schemas",
+    Sequence "sequence",
+    Session "session",
+    State "state",
+    SyncHz "sync_hz",
+    Text "text",
+    TickHz "tick_hz",
+    Token "token",
+    Type "type",
+    Version "version",
+}
+
+impl Member {
+    fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// The values of the members that the protocol knows.
+pub(crate) struct Values<R>([Option<R>; Member::NAMES.len()]);
+
+impl<R: Copy> Values<R> {
+    pub(crate) fn none() -> Self {
+        Self([None; Member::NAMES.len()])
+    }
+
+    pub(crate) fn set(&mut self, member: Member, value: R) {
+        self.0[member as usize] = Some(value);
+    }
+}
+
+/// The known members of one object.
+pub(crate) struct Members<'a, R> {
+    object: &'a [u8],
+    values: Values<R>,
+    message: Place,
+}
+
+/// Where the message lies, so that errors within it can name their offset.
+#[derive(Clone, Copy)]
+struct Place {
+    address: usize,
+}
+
+impl Place {
+    /// The offset of `part`, which borrows from the message.
+    fn offset_of(self, part: &[u8]) -> usize {
+        (part.as_ptr() as usize).saturating_sub(self.address)
+    }
+}
+
+impl<'a, R: Raw<'a>> Members<'a, R> {
+    /// Takes a whole message apart.
+    pub(crate) fn of_message(body: R) -> Result<Self, DecodeError> {
+        let place = Place { address: body.bytes().as_ptr() as usize };
+        Self::of_object(body, place, "a message")
+    }
+
+    fn of_object(object: R, message: Place, what: &'static str) -> Result<Self, DecodeError> {
+        let object_at = message.offset_of(object.bytes());
+        let values = object.members(what).map_err(|error| error.at(object_at))?;
+        Ok(Self { object: object.bytes(), values, message })
+    }
+
+    /// The message's `type`.
+    pub(crate) fn message_type(&self) -> Result<Cow<'a, str>, DecodeError> {
+        self.text(Member::Type)
+    }
+
+    /// The error for a `type` that isn't in the protocol's tables.
+    pub(crate) fn unknown_type(&self, name: &str) -> DecodeError {
+        let offset = self.offset(Member::Type);
+        DecodeError::of(offset, Kind::UnknownType { name: name.chars().take(40).collect() })
+    }
+
+    /// The error for a member whose value is not what it should be.
+    pub(crate) fn refuse(&self, member: Member, expected: &str) -> DecodeError {
+        let offset = self.offset(member);
+        DecodeError::new(offset, format!("the member {:?} should be {expected}", member.name()))
+    }
+
+    pub(crate) fn offset(&self, member: Member) -> usize {
+        let part = self.values.0[member as usize].map_or(self.object, R::bytes);
+        self.message.offset_of(part)
+    }
+
+    /// The raw value of a member that is there and not `null`.
+    fn value(&self, member: Member) -> Option<R> {
+        self.values.0[member as usize].filter(|raw| !raw.is_null())
+    }
+
+    /// The error for a member that is absent or `null` and may not be.
+    pub(crate) fn missing(&self, member: Member) -> DecodeError {
+        let offset = self.message.offset_of(self.object);
+        DecodeError::new(offset, format!("the member {:?} is missing", member.name()))
+    }
+
+    /// Any value, as its bytes; empty if it is absent or null.
+    pub(crate) fn raw(&self, member: Member) -> &'a [u8] {
+        self.value(member).map_or(&[], R::bytes)
+    }
+
+    pub(crate) fn u64(&self, member: Member) -> Result<u64, DecodeError> {
+        self.optional_u64(member)?.ok_or_else(|| self.missing(member))
+    }
+
+    pub(crate) fn u32(&self, member: Member) -> Result<u32, DecodeError> {
+        self.optional_u32(member)?.ok_or_else(|| self.missing(member))
+    }
+
+    pub(crate) fn optional_u64(&self, member: Member) -> Result<Option<u64>, DecodeError> {
+        let Some(raw) = self.value(member) else { return Ok(None) };
+        match raw.as_u64() {
+            Some(value) => Ok(Some(value)),
+            None => Err(self.refuse(member, "an integer from 0 to 2^64 - 1, or one as a decimal string")),
+        }
+    }
+
+    pub(crate) fn optional_u32(&self, member: Member) -> Result<Option<u32>, DecodeError> {
+        let value = self.optional_u64(member)?.map(u32::try_from).transpose();
+        value.map_err(|_| self.refuse(member, "an integer from 0 to 2^32 - 1"))
+    }
+
+    pub(crate) fn bool(&self, member: Member) -> Result<bool, DecodeError> {
+        self.optional_bool(member)?.ok_or_else(|| self.missing(member))
+    }
+
+    pub(crate) fn optional_bool(&self, member: Member) -> Result<Option<bool>, DecodeError> {
+        let Some(raw) = self.value(member) else { return Ok(None) };
+        match raw.as_bool() {
+            Some(value) => Ok(Some(value)),
+            None => Err(self.refuse(member, "true or false")),
+        }
+    }
+
+    pub(crate) fn text(&self, member: Member) -> Result<Cow<'a, str>, DecodeError> {
+        self.optional_text(member)?.ok_or_else(|| self.missing(member))
+    }
+
+    pub(crate) fn optional_text(&self, member: Member) -> Result<Option<Cow<'a, str>>, DecodeError> {
+        let Some(raw) = self.value(member) else { return Ok(None) };
+        match raw.as_text() {
+            Some(text) => Ok(Some(text)),
+            None => Err(self.refuse(member, "a string")),
+        }
+    }
+
+    pub(crate) fn bytes(&self, member: Member) -> Result<Cow<'a, [u8]>, DecodeError> {
+        self.optional_bytes(member)?.ok_or_else(|| self.missing(member))
+    }
+
+    pub(crate) fn optional_bytes(&self, member: Member) -> Result<Option<Cow<'a, [u8]>>, DecodeError> {
+        let Some(raw) = self.value(member) else { return Ok(None) };
+        match raw.as_bytes() {
+            Some(bytes) => Ok(Some(bytes)),
+            None => Err(self.refuse(
+                member,
+                match R::FORMAT {
+                    TreeFormat::Json => "a string in base64 with padding",
+                    TreeFormat::Msgpack => "bytes, or a string in base64 with padding",
+                },
+            )),
+        }
+    }
+
+    /// An object whose members are all strings. One that comes twice is two pairs, as it is in `packed`.
+    pub(crate) fn optional_pairs(&self, member: Member) -> Result<Vec<Pair<'a>>, DecodeError> {
+        let Some(raw) = self.value(member) else { return Ok(Vec::new()) };
+        raw.as_pairs().ok_or_else(|| self.refuse(member, "an object of strings"))
+    }
+
+    pub(crate) fn optional_object(&self, member: Member) -> Result<Option<Self>, DecodeError> {
+        let Some(raw) = self.value(member) else { return Ok(None) };
+        Self::of_object(raw, self.message, "an object").map(Some)
+    }
+
+    pub(crate) fn list<T>(
+        &self,
+        member: Member,
+        read: impl Fn(&Self) -> Result<T, DecodeError>,
+    ) -> Result<Vec<T>, DecodeError> {
+        match self.value(member) {
+            Some(_) => self.optional_list(member, read),
+            None => Err(self.missing(member)),
+        }
+    }
+
+    /// A list of objects; no elements if it is absent.
+    pub(crate) fn optional_list<T>(
+        &self,
+        member: Member,
+        read: impl Fn(&Self) -> Result<T, DecodeError>,
+    ) -> Result<Vec<T>, DecodeError> {
+        let Some(raw) = self.value(member) else { return Ok(Vec::new()) };
+        let elements = raw.as_elements().ok_or_else(|| self.refuse(member, "a list"))?;
+        let element = |raw| read(&Self::of_object(raw, self.message, "an object")?);
+        elements.into_iter().map(element).collect()
+    }
+}

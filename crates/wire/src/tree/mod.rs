@@ -1,0 +1,12 @@
+//! Trees: what `json` and `msgpack` have in common.
+//!
+//! Both formats carry objects, arrays, texts, bytes, numbers, booleans and null, so whatever is written in one of them is written
+//! by one [`TreeWriter`], which knows how either puts it.
+
+pub(crate) mod members;
+mod message;
+mod value;
+mod writer;
+
+pub use value::read_value;
+pub use writer::{Array, Object, TreeWriter};

@@ -1,0 +1,96 @@
+//! Trees in memory, as JSON values.
+
+use serde_json::Value;
+
+use super::TreeWriter;
+use crate::{DecodeError, TreeFormat, msgpack};
+
+/// Reads one tree; no bytes are null. What MessagePack has and JSON has not is told at [`msgpack::read_value`].
+///
+/// # Errors
+/// Anything but one whole value in this format, nested no deeper than [`msgpack::NESTING_MAX`].
+pub fn read_value(format: TreeFormat, bytes: &[u8]) -> Result<Value, DecodeError> {
+    match format {
+        _ if bytes.is_empty() => Ok(Value::Null),
+        TreeFormat::Msgpack => msgpack::read_value(bytes),
+        TreeFormat::Json => {
+            serde_json::from_slice(bytes).map_err(|error| DecodeError::new(error.column(), error.to_string()))
+        }
+    }
+}
+
+impl TreeWriter<'_> {
+    /// Any value, as it is.
+    pub fn value(self, value: &Value) {
+        match value {
+            _ if self.format == TreeFormat::Json => {
+                serde_json::to_writer(self.out, value).expect("a Vec takes all that is written to it");
+            }
+            Value::Null => self.null(),
+            Value::Bool(value) => self.bool(*value),
+            Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+                (Some(value), _) => self.u64(value),
+                (None, Some(value)) => self.i64(value),
+                // Every number of JSON is one of the three.
+                (None, None) => self.f64(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Value::String(text) => self.text(text),
+            Value::Array(elements) => {
+                let mut array = self.array(elements.len());
+                elements.iter().for_each(|element| array.element().value(element));
+                array.end();
+            }
+            Value::Object(members) => {
+                let mut object = self.object(members.len());
+                members.iter().for_each(|(name, value)| object.member(name).value(value));
+                object.end();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_comes_back_from_either_format() {
+        let nested = (0..msgpack::NESTING_MAX).fold(json!(null), |value, _| json!([value]));
+        let long: Value = (0..70_000).collect::<Vec<u32>>().into();
+        let values = [
+            json!(null),
+            json!({"a": [true, false, null, "é\"\0"], "": {}, "b": [[]]}),
+            json!([0, 127, 128, u64::MAX, -1, i64::MIN, 0.5, -0.0, 1e300, 1.0]),
+            nested,
+            long,
+        ];
+        for value in values {
+            for format in [TreeFormat::Msgpack, TreeFormat::Json] {
+                let mut out = Vec::new();
+                TreeWriter::new(format, &mut out).value(&value);
+                assert_eq!(read_value(format, &out), Ok(value.clone()));
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_are_null() {
+        for format in [TreeFormat::Msgpack, TreeFormat::Json] {
+            assert_eq!(read_value(format, b""), Ok(Value::Null));
+        }
+    }
+
+    #[test]
+    fn both_formats_take_what_is_nested_as_deep() {
+        for format in [TreeFormat::Msgpack, TreeFormat::Json] {
+            let deep = |depth: usize| match format {
+                TreeFormat::Msgpack => [vec![0x91; depth], vec![0xc0]].concat(),
+                TreeFormat::Json => format!("{}0{}", "[".repeat(depth), "]".repeat(depth)).into_bytes(),
+            };
+            assert!(read_value(format, &deep(msgpack::NESTING_MAX)).is_ok());
+            assert!(read_value(format, &deep(msgpack::NESTING_MAX + 1)).is_err());
+        }
+    }
+}
