@@ -146,6 +146,13 @@ impl<M: Mirror> Shared<M> {
         self.lock().watcher.as_mut().map_or(Ok(()), read)
     }
 
+    /// What the copy itself could read can't be told of: that ends the listening, and nothing else.
+    fn end_watch(&self, error: DecodeError) {
+        if let Some(watcher) = self.lock().watcher.take() {
+            watcher.end(&Error::payload("what changed", error));
+        }
+    }
+
     /// Begins to listen for changes, from the copy that the next snapshot brings if nobody listens yet: then `ask` asks for it.
     pub(super) fn listen(
         self: &Arc<Self>,
@@ -205,13 +212,20 @@ impl<M: Mirror + Send + Sync> Listened for Shared<M> {
 impl<M: Mirror + Send + Sync> Sink for Shared<M> {
     fn snapshot(&self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
         self.with_copy(|copy| copy.snapshot(version, body))?;
-        self.watch(|watcher| watcher.snapshot(body))
+        if let Err(error) = self.watch(|watcher| watcher.snapshot(body)) {
+            self.end_watch(error);
+        }
+        Ok(())
     }
 
     fn patch(&self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
-        // Both read it, since an error of one is mended by a snapshot for both.
         let watched = self.watch(|watcher| watcher.patch(body));
-        self.with_copy(|copy| copy.patch(version, body)).and(watched)
+        // What neither can read is mended by a snapshot for both.
+        self.with_copy(|copy| copy.patch(version, body))?;
+        if let Err(error) = watched {
+            self.end_watch(error);
+        }
+        Ok(())
     }
 
     fn check(&self, digest: u64) -> bool {
