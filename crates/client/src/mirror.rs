@@ -120,7 +120,7 @@ impl Mirror for JsonMirror {
     }
 
     fn watcher(&self, _: PlayerId) -> Option<Box<dyn ChangeMirror>> {
-        Some(Box::new(JsonMirror::new()))
+        Some(Box::new(JsonMirror::of(self.format())))
     }
 
     fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {

@@ -112,9 +112,8 @@ impl Node {
         Self::entered(Format::Packed, set, async |connection| connection.join::<Arena>("r").await).await
     }
 
-    async fn dynamic() -> (playfield_client::Connection, RoomHandle<Dynamic>, Self) {
-        Self::entered(Format::Json, |connect| connect, async |connection| connection.join_dynamic("r").await)
-            .await
+    async fn dynamic(format: Format) -> (playfield_client::Connection, RoomHandle<Dynamic>, Self) {
+        Self::entered(format, |connect| connect, async |connection| connection.join_dynamic("r").await).await
     }
 
     async fn snapshot(&mut self) {
@@ -239,10 +238,12 @@ async fn a_typed_room_tells_what_entered_left_and_changed() {
 
 #[tokio::test]
 async fn a_dynamic_room_tells_the_same() {
-    let (_connection, room, mut node) = Node::dynamic().await;
-    let mut changes = listen(&room, &mut node).await;
-    a_story(&mut node, &mut changes).await;
-    assert_eq!(room.state()["log"][0], "c");
+    for format in [Format::Json, Format::Msgpack] {
+        let (_connection, room, mut node) = Node::dynamic(format).await;
+        let mut changes = listen(&room, &mut node).await;
+        a_story(&mut node, &mut changes).await;
+        assert_eq!(room.state()["log"][0], "c");
+    }
 }
 
 /// Between the baseline and a later snapshot, what is different is told, and a second listener asks for none.

@@ -1,7 +1,7 @@
 // What a patch does to a browser's copy. Run by `make test` where Node is there.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
 const source = readFileSync(new URL("./playfield.js", import.meta.url), "utf8");
@@ -32,6 +32,22 @@ test("__proto__ is a key like others", () => {
   const state = applied({ map: {} }, [[["map", "__proto__"], { hp: 1 }], [["map", "__proto__", "hp"], 2]]);
   assert.deepEqual(state, JSON.parse('{"map":{"__proto__":{"hp":2}}}'));
   assert.deepEqual(applied(state, [[["map", "__proto__"]]]), { map: {} });
+});
+
+const vectors = new URL("../../../conformance/vectors/state/", import.meta.url);
+
+test("what a node writes leads to the state that its player sees", () => {
+  for (const name of readdirSync(vectors).filter((name) => name.endsWith(".json"))) {
+    const story = JSON.parse(readFileSync(new URL(name, vectors), "utf8"));
+    for (const { viewer, steps } of story.viewers) {
+      let state;
+      for (const step of steps.filter((step) => step.kind !== "refused")) {
+        if (step.kind === "snapshot") state = structuredClone(step.json);
+        else apply(state, step.json);
+        assert.deepEqual(state, step.state, `${name}, player ${viewer}: ${step.what}`);
+      }
+    }
+  }
 });
 
 /** A WebSocket that the test speaks for. */

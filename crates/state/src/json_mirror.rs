@@ -35,6 +35,11 @@ impl JsonMirror {
         Self { format, state: Value::Null, in_step: false }
     }
 
+    /// The format of the bodies that it takes.
+    pub fn format(&self) -> TreeFormat {
+        self.format
+    }
+
     /// The copy.
     pub fn state(&self) -> &Value {
         &self.state

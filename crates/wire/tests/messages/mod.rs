@@ -195,7 +195,16 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
         (option::of(number_u32()), option::of(number_u32()), code(), text())
             .prop_map(|(request, room, code, text)| ServerMessage::Error { request, room, code, text }),
         (code(), text()).prop_map(|(code, text)| ServerMessage::Goodbye { code, text }),
-        (option::of(number_u32()), text(), raw(format))
-            .prop_map(|(request, room_type, schema)| ServerMessage::Schema { request, room_type, schema }),
+        // In MessagePack it is the text of the JSON.
+        (
+            option::of(number_u32()),
+            text(),
+            raw(if format == Format::Msgpack { Format::Json } else { format })
+        )
+            .prop_map(|(request, room_type, schema)| ServerMessage::Schema {
+                request,
+                room_type,
+                schema
+            }),
     ]
 }
