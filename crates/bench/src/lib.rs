@@ -9,6 +9,7 @@
 
 mod child;
 mod clock;
+pub mod constructs;
 mod limits;
 mod machine;
 mod record;

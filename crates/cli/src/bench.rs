@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use lexopt::Arg::{Long, Short, Value};
+use playfield_bench::constructs;
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
 use playfield_state::{Format, Tracking};
@@ -21,6 +22,10 @@ Each case runs in a process of its own. What is counted is decoded and compared;
 const SYNC_HELP: &str = "
 sync: the time of one sync, from the comparison of a state to every player's message.
 Without options that choose a case, all standard cases.
+";
+
+const CONSTRUCTS_HELP: &str = "
+constructs: what one change costs, in time and in bytes, for each thing that a state can be made of. All in one process.
 ";
 
 const ROOMS_HELP: &str = "
@@ -51,6 +56,11 @@ const SYNC: &[Opt] = &[
     Opt { name: "in-process", value: "", help: "" },
 ];
 
+const CONSTRUCTS: &[Opt] = &[
+    Opt { name: "json", value: "", help: "one JSON object a construct instead of a table" },
+    Opt { name: "syncs", value: "N", help: "how many syncs are measured of each (default 2000)" },
+];
+
 const ROOMS: &[Opt] = &[
     Opt { name: "rooms", value: "N", help: "how many rooms; with --find-max, where to begin (default 100)" },
     Opt { name: "players", value: "N", help: "players in each room (default 30)" },
@@ -72,15 +82,19 @@ const ROOMS: &[Opt] = &[
 ];
 
 pub(crate) fn help() -> String {
-    format!("{HELP}{SYNC_HELP}{}{ROOMS_HELP}{}", describe(SYNC), describe(ROOMS))
+    let [sync, constructs, rooms] = [SYNC, CONSTRUCTS, ROOMS].map(describe);
+    format!("{HELP}{SYNC_HELP}{sync}{CONSTRUCTS_HELP}{constructs}{ROOMS_HELP}{rooms}")
 }
 
 pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
     match parser.next()? {
         Some(Value(suite)) => match &*suite.to_string_lossy() {
             "sync" => run_sync(parser, out),
+            "constructs" => run_constructs(parser, out),
             "rooms" => run_rooms(parser, out),
-            other => Err(Usage(format!("there is no suite {other:?}; there are sync, rooms")).into()),
+            other => {
+                Err(Usage(format!("there is no suite {other:?}; there are sync, constructs, rooms")).into())
+            }
         },
         Some(Short('h') | Long("help")) => Ok(out.write_all(help().as_bytes())?),
         Some(Long("json")) => run_all(parser, true, out),
@@ -96,11 +110,13 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
     }
     let mut sync = sync::Options::new();
     sync.json = json;
+    let mut constructs = constructs::Options::new();
+    constructs.json = json;
     let mut rooms = rooms::Options::new();
     rooms.json = json;
-    // Both run, whatever comes of the first.
-    let verified = [sync::run(&sync, out)?, rooms::run(&rooms, out)?];
-    done(verified == [true, true])
+    // All run, whatever comes of those before.
+    let verified = [sync::run(&sync, out)?, constructs::run(&constructs, out)?, rooms::run(&rooms, out)?];
+    done(verified == [true; 3])
 }
 
 fn done(verified: bool) -> Result<(), Failure> {
@@ -141,6 +157,19 @@ fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
         options.case = Some(case);
     }
     done(sync::run(&options, out)?)
+}
+
+fn run_constructs(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = constructs::Options::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("json") => options.json = true,
+            Long("syncs") => options.syncs = within(parser, "syncs", 1..=1_000_000)?,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, CONSTRUCTS)),
+        }
+    }
+    done(constructs::run(&options, out)?)
 }
 
 fn run_rooms(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

@@ -1,0 +1,238 @@
+//! The constructs, each with a change that is typical of it.
+
+use playfield_state::{Data, List, Map, PlayerId, Set, State};
+
+use super::measure::{Measured, VIEWER, measure};
+
+/// One construct.
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    /// Measures so many syncs.
+    pub(super) measure: fn(u32) -> Measured,
+}
+
+/// How many things change in a sync, where there are many.
+const MANY: u32 = 100;
+
+#[derive(State, Default)]
+struct Root {
+    number: i32,
+    float: f64,
+    #[sync(quantize = 0.01)]
+    steps: f64,
+    text: String,
+    option: Option<u32>,
+    phase: Phase,
+    array: [u16; 8],
+    units: Map<u32, Unit>,
+    names: Map<String, u8>,
+    tags: Set<u32>,
+    log: List<u8>,
+    path: List<Spot>,
+    #[sync(owner)]
+    hands: Map<PlayerId, Hand>,
+    seats: Map<PlayerId, Seat>,
+    #[sync(view = seen, viewer = seats)]
+    things: Map<u32, Unit>,
+}
+
+#[derive(State, Data, Default, Clone)]
+enum Phase {
+    #[default]
+    Waiting,
+    Playing {
+        turn: u8,
+    },
+}
+
+#[derive(State, Default, Clone)]
+struct Unit {
+    x: i32,
+    y: i32,
+    speed: f32,
+    name: String,
+    held: Option<Spot>,
+}
+
+#[derive(State, Default, Clone, PartialEq)]
+struct Spot {
+    x: i32,
+    y: i32,
+}
+
+#[derive(State, Default)]
+struct Hand {
+    cards: List<u8>,
+}
+
+#[derive(State, Default)]
+struct Seat {
+    x: i32,
+    #[sync(owner)]
+    secret: u32,
+}
+
+fn seen(thing: &Unit, viewer: &Seat) -> bool {
+    thing.y == viewer.x
+}
+
+/// A thousand units, of which a sync changes a hundred, others each time.
+fn units(state: &mut Root) {
+    state.units = (0..1_000).map(|number| (number, Unit::default())).collect();
+}
+
+fn hundred(step: u32) -> impl Iterator<Item = u32> {
+    (0..MANY).map(move |place| (step * MANY + place) % 1_000)
+}
+
+fn one(syncs: u32, step: impl FnMut(&mut Root, u32)) -> Measured {
+    measure(syncs, 1, |_| {}, step)
+}
+
+pub(super) fn all() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut case = |name, measure| cases.push(Case { name, measure });
+    fields(&mut case);
+    maps(&mut case);
+    lists(&mut case);
+    own(&mut case);
+    cases
+}
+
+fn fields(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
+    case("i32 of the root", |syncs| one(syncs, |state, step| state.number = step as i32 + 1));
+    case("f64 of the root", |syncs| one(syncs, |state, _| state.float += 0.37));
+    case("f64 in steps of 0.01", |syncs| one(syncs, |state, _| state.steps += 0.37));
+    case("text of 16 bytes", |syncs| one(syncs, |state, step| state.text = format!("{step:016}")));
+    case("option that comes and goes", |syncs| {
+        one(syncs, |state, step| state.option = (step % 2 == 0).then_some(step))
+    });
+    case("enum", |syncs| {
+        one(syncs, |state, step| {
+            state.phase = if step % 2 == 1 { Phase::Waiting } else { Phase::Playing { turn: step as u8 } };
+        })
+    });
+    case("element of an array", |syncs| one(syncs, |state, step| state.array[(step % 8) as usize] += 1));
+}
+
+fn maps(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
+    case("entry's i32, in a column", |syncs| {
+        measure(syncs, MANY, units, |state, step| {
+            hundred(step).for_each(|number| state.units.entry(number).x += 1);
+        })
+    });
+    case("entry's two i32 and f32, in columns", |syncs| {
+        measure(syncs, MANY, units, |state, step| {
+            for number in hundred(step) {
+                let unit = state.units.entry(number);
+                (unit.x, unit.y, unit.speed) = (unit.x + 1, unit.y - 1, unit.speed + 0.5);
+            }
+        })
+    });
+    case("entry's option, one by one", |syncs| {
+        measure(syncs, MANY, units, |state, step| {
+            for number in hundred(step) {
+                state.units.entry(number).held.get_or_insert_default().x += 1;
+            }
+        })
+    });
+    case("entry touched, nothing changed", |syncs| {
+        measure(syncs, MANY, units, |state, step| {
+            hundred(step).for_each(|number| drop(state.units.get_mut(&number)));
+            state.number = step as i32 + 1; // so that there is a patch
+        })
+    });
+    case("entry that comes or goes", |syncs| {
+        measure(syncs, MANY, units, |state, step| {
+            for number in (step / 2 * MANY..).take(MANY as usize) {
+                if step % 2 == 0 {
+                    state.units.insert(10_000 + number, Unit::default());
+                } else {
+                    state.units.remove(&(10_000 + number));
+                }
+            }
+        })
+    });
+    case("entry by a text, its u8", |syncs| {
+        measure(
+            syncs,
+            MANY,
+            |state: &mut Root| state.names = (0..1_000).map(|number| (format!("name {number}"), 0)).collect(),
+            |state, step| {
+                for number in hundred(step) {
+                    let value = state.names.entry(format!("name {number}"));
+                    *value = value.wrapping_add(1);
+                }
+            },
+        )
+    });
+    case("element of a set that comes or goes", |syncs| {
+        measure(
+            syncs,
+            MANY,
+            |_| {},
+            |state: &mut Root, step| {
+                for number in 0..MANY {
+                    if step % 2 == 0 {
+                        state.tags.insert(number);
+                    } else {
+                        state.tags.remove(&number);
+                    }
+                }
+            },
+        )
+    });
+}
+
+fn lists(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
+    fn path(state: &mut Root) {
+        state.path = (0..50).map(|x| Spot { x, y: 0 }).collect();
+        state.log = (0..50).collect();
+    }
+    case("list of 50: an element's field", |syncs| {
+        measure(syncs, 1, path, |state, step| state.path[(step % 50) as usize].y += 1)
+    });
+    case("list of 50: one goes, one comes", |syncs| {
+        measure(syncs, 1, path, |state, step| {
+            state.log.remove(0);
+            state.log.push(step as u8);
+        })
+    });
+    case("list of 50: one moves", |syncs| {
+        measure(syncs, 1, path, |state, step| state.path.move_to((step % 40) as usize, 45))
+    });
+    case("list of 50: all turned round", |syncs| measure(syncs, 50, path, |state, _| state.path.reverse()));
+}
+
+fn own(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
+    fn mine(state: &mut Root) {
+        state.hands.insert(VIEWER, Hand { cards: (0..10).collect() });
+        state.seats.insert(VIEWER, Seat::default());
+        state.things = (0..1_000).map(|number| (number, Unit { y: 1, ..Unit::default() })).collect();
+        (0..MANY).for_each(|number| state.things.entry(number).y = 0);
+    }
+    case("one's own entry: a card", |syncs| {
+        measure(syncs, 1, mine, |state, step| {
+            let card = &mut state.hands.entry(VIEWER).cards[(step % 10) as usize];
+            *card = card.wrapping_add(1);
+        })
+    });
+    case("an owner field", |syncs| measure(syncs, 1, mine, |state, _| state.seats.entry(VIEWER).secret += 1));
+    case("in view: an entry's i32", |syncs| {
+        measure(syncs, MANY, mine, |state, _| {
+            (0..MANY).for_each(|number| state.things.entry(number).x += 1);
+        })
+    });
+    case("in view: an entry enters or leaves", |syncs| {
+        measure(syncs, MANY, mine, |state, step| {
+            for number in 0..MANY {
+                state.things.entry(number).y = i32::from(step % 2 == 0);
+            }
+        })
+    });
+    case("in view: the viewer moves, an entry enters or leaves", |syncs| {
+        measure(syncs, 1_000, mine, |state, step| {
+            state.seats.entry(VIEWER).x = i32::from(step % 2 == 0);
+        })
+    });
+}
