@@ -28,8 +28,8 @@ pub trait Mirror {
     /// Takes the copy from the patch's base to its version.
     ///
     /// # Errors
-    /// A body that isn't one of this state's, or doesn't fit this copy. The copy may then be half changed: only a
-    /// snapshot mends it.
+    /// A body that isn't one of this state's, or doesn't fit this copy. There is then no copy any more: the mirror is that of
+    /// nothing until a snapshot comes.
     fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError>;
 
     /// Takes the schema by which bodies in `packed` are to be read, and whose copy it is. A copy that knows its type needs none.

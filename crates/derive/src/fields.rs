@@ -144,12 +144,44 @@ fn sync(field: &syn::Field) -> syn::Result<Sync> {
             "a hidden field is never sent, so there is nothing to quantise",
         ));
     }
+    if let Some(quantize) = &sync.quantize {
+        check_quantized(field, quantize)?;
+    }
     if sync.mask.is_some() && sync.quantize.is_some() {
         let message =
             "a masked field is sent as the mask returns it: quantise inside the mask, or drop one of the two";
         return Err(Error::new_spanned(field, message));
     }
     Ok(sync)
+}
+
+/// What can be told from the text alone; the rest is told where the numbers are known.
+fn check_quantized(field: &syn::Field, quantize: &Quantize) -> syn::Result<()> {
+    let is_float = match &field.ty {
+        Type::Path(of) => {
+            of.path.segments.last().is_some_and(|last| last.ident == "f32" || last.ident == "f64")
+        }
+        _ => false,
+    };
+    if !is_float {
+        let message = "only an f32 or an f64 is quantised: make the field one, or leave the step out";
+        return Err(Error::new_spanned(&field.ty, message));
+    }
+    if number(&quantize.step).is_some_and(|step| step <= 0.0) {
+        return Err(Error::new_spanned(&quantize.step, "a step is greater than 0"));
+    }
+    if let Some((least, most)) = &quantize.range
+        && let (Some(from), Some(to)) = (number(least), number(most))
+        && from >= to
+    {
+        return Err(Error::new_spanned(most, "a range goes up: its second end is greater than its first"));
+    }
+    Ok(())
+}
+
+/// The number that an expression is, if it is a literal.
+fn number(expression: &Expr) -> Option<f64> {
+    expression.to_token_stream().to_string().replace([' ', '_'], "").parse().ok()
 }
 
 fn view(

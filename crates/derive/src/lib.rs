@@ -56,10 +56,9 @@ fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
 pub(crate) fn rt() -> proc_macro2::TokenStream {
     match std::env::var("CARGO_PKG_NAME").as_deref() {
         Ok("playfield-state") => quote!(::playfield_state::__rt),
-        Ok(
-            "playfield-room" | "playfield-server" | "playfield-client" | "playfield-bench"
-            | "playfield-store" | "playfield-cluster",
-        ) => quote!(::playfield_room::__rt),
+        Ok("playfield-room" | "playfield-server" | "playfield-client" | "playfield-bench") => {
+            quote!(::playfield_room::__rt)
+        }
         _ => quote!(::playfield::__rt),
     }
 }

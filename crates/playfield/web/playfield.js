@@ -68,8 +68,16 @@ export function join(roomType, name, on = {}) {
       on.change?.(room);
     },
     patch: (message) => {
-      if (message.base !== room.version) return put({ type: "resync", room: room.number });
-      apply(room.state, message.ops);
+      if (room.version === null) return; // a snapshot is on its way
+      try {
+        if (message.base !== room.version) throw new Error(`a patch of version ${message.base} came to one of ${room.version}`);
+        apply(room.state, message.ops);
+      } catch (error) {
+        // The copy may be half changed: it is of no use before the snapshot.
+        room.version = null;
+        console.warn("playfield: a snapshot is asked for:", error);
+        return put({ type: "resync", room: room.number });
+      }
       room.version = message.version;
       room.patches += 1;
       on.change?.(room);

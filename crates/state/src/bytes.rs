@@ -6,7 +6,8 @@ use playfield_wire::tree::TreeWriter;
 use playfield_wire::{DecodeError, json, writer};
 use serde_json::Value;
 
-use crate::data::{Data, unexpected};
+use crate::data::{Data, same_bytes, unexpected};
+use crate::digest;
 
 /// Bytes, compared and sent whole: in `json` as base64 (RFC 4648, with padding), in `msgpack` as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,7 +27,10 @@ impl Data for Bytes {
         out.bytes(&self.0);
     }
     fn same(&self, other: &Self) -> bool {
-        self == other
+        same_bytes(&self.0, &other.0)
+    }
+    fn digest(&self) -> u64 {
+        digest::of_bytes(&self.0)
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         json::as_bytes(value).map(Self).ok_or_else(|| unexpected("a string in base64 with padding", value))

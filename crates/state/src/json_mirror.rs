@@ -71,7 +71,8 @@ impl JsonMirror {
     /// Applies a list of operations. That they begin at the copy's version is the caller's to see to.
     ///
     /// # Errors
-    /// A body that isn't a list of operations, or doesn't fit this copy, which may then be half changed.
+    /// A body that isn't a list of operations, or doesn't fit this copy. What it had changed by then can't be taken back, so there is no
+    /// copy any more, but `null`, until a snapshot comes.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         self.apply_all(body, &mut Watch::new(None))
     }
@@ -88,13 +89,15 @@ impl JsonMirror {
     }
 
     fn apply_all(&mut self, body: &[u8], watch: &mut Watch<'_>) -> Result<(), DecodeError> {
-        let was_in_step = std::mem::replace(&mut self.in_step, false);
-        match read_value(self.format, body)? {
-            Value::Array(ops) => ops.into_iter().try_for_each(|op| self.apply(op, watch)),
-            other => Err(unexpected("a list of operations", &other)),
-        }?;
-        self.in_step = was_in_step;
-        Ok(())
+        let applied = match read_value(self.format, body) {
+            Ok(Value::Array(ops)) => ops.into_iter().try_for_each(|op| self.apply(op, watch)),
+            Ok(other) => Err(unexpected("a list of operations", &other)),
+            Err(error) => Err(error),
+        };
+        if applied.is_err() {
+            (self.state, self.in_step) = (Value::Null, false);
+        }
+        applied
     }
 
     fn apply(&mut self, op: Value, watch: &mut Watch<'_>) -> Result<(), DecodeError> {

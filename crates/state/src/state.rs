@@ -120,6 +120,8 @@ pub trait State: Sized + 'static {
     const NULLABLE: bool = false;
     /// It is a map keyed by player: as an `owner` field, each player sees their own entry.
     const KEYED_BY_PLAYER: bool = false;
+    /// It is a map, of which a view is seen entry by entry.
+    const IS_MAP: bool = false;
     /// A change of it can be written in a column, together with the same change of other entries of a map.
     const COLUMN: bool = false;
     /// Its values take few bytes, so that in a column those that did not change may be sent with those that did.

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 const ANN: PlayerId = PlayerId(1);
 
+/// A root struct and a leaf leave room for so many types between them.
+const DEEPEST: usize = playfield_wire::schema::TYPE_DEPTH_MAX - 2;
+
 fn field(name: &'static str, policy: Policy, of: Type) -> Field {
     Field { name: name.into(), policy, of }
 }
@@ -236,8 +239,8 @@ fn a_schema_that_no_state_has_is_refused() {
     let say = |of: &Type| DynamicMirror::new(of, ANN).unwrap_err();
     assert_eq!(say(&Type::U8), ShapeError::Root);
     let deep = |depth: usize| (0..depth).fold(Type::U8, |of, _| Type::Option(Box::new(of)));
-    mirror(&around(deep(126)));
-    assert_eq!(say(&around(deep(127))), ShapeError::TooDeep);
+    mirror(&around(deep(DEEPEST)));
+    assert_eq!(say(&around(deep(DEEPEST + 1))), ShapeError::TooDeep);
     assert_eq!(say(&around(deep(5_000))), ShapeError::TooDeep);
     let array = |of: Type, length| Type::Array(Box::new(of), length);
     mirror(&around(array(Type::U8, 1 << 19)));
@@ -284,14 +287,14 @@ fn deep_values_take_little_of_the_stack() {
             |of| Type::Array(Box::new(of), 1),
             |of| map(Type::U8, of),
         ] {
-            let of = (0..126).fold(Type::U8, |of, _| one(of));
+            let of = (0..DEEPEST).fold(Type::U8, |of, _| one(of));
             let mut copy = mirror(&around(of));
             let bytes: &[u8] = match one(Type::U8) {
-                Type::Map(..) => &[1, 0].repeat(126),
-                Type::Option(_) | Type::List(_) => &[1; 126],
+                Type::Map(..) => &[1, 0].repeat(DEEPEST),
+                Type::Option(_) | Type::List(_) => &[1; DEEPEST],
                 _ => &[],
             };
-            let close = if matches!(one(Type::U8), Type::Map(..)) { 126 } else { 0 };
+            let close = if matches!(one(Type::U8), Type::Map(..)) { DEEPEST } else { 0 };
             let body = |leaf: u8| [bytes, &[leaf], &vec![0; close]].concat();
             copy.snapshot(&body(5)).unwrap();
             let mut told = 0;

@@ -99,6 +99,8 @@ fn the_example_in_the_protocol_is_a_schema() {
     let one_line: String = example.lines().map(str::trim).collect();
     let without_spaces = |text: &str| text.replace(' ', "");
     assert_eq!(schema.to_json(), without_spaces(&one_line));
+    let (_, text) = section.split_once("```text\n").unwrap();
+    assert_eq!(schema.canonical_text(), text.split_once("```").unwrap().0);
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(super) struct Measured {
 /// How many syncs come before those that are measured.
 const WARM_UP: u32 = 50;
 
-/// How often the copy is compared with the whole state, beside its digest at every sync.
+/// How often the copy is compared with the whole state, which every patch since has led to.
 const COMPARE_EVERY: u32 = 100;
 
 /// Measures a state in which `step` makes so many changes before each sync.
@@ -52,8 +52,10 @@ pub(super) fn measure<T: State + Default>(
             times.push(took);
             bytes += body.len();
         }
-        verified &= any && copy.patch(&body).is_ok() && copy.digest() == tracker.digest(VIEWER);
+        verified &= any && copy.patch(&body).is_ok();
+        // Not at each sync: what goes through the whole state leaves none of it in the processor's caches.
         if number % COMPARE_EVERY == 0 {
+            verified &= copy.digest() == tracker.digest(VIEWER);
             verified &= view(copy.state(), Some(VIEWER)) == view(&state, Some(VIEWER));
         }
     }

@@ -21,7 +21,7 @@ pub(super) struct SharedCopy<M> {
     changes: u64,
     waiting: Vec<Body>,
     waiting_bytes: usize,
-    /// A patch could not be applied: the copy may be half changed, and needs a snapshot.
+    /// A patch could not be applied: there is no copy, and a snapshot is needed.
     broken: bool,
 }
 
@@ -82,7 +82,8 @@ impl<M: Mirror> SharedCopy<M> {
         match Arc::get_mut(&mut self.mirror) {
             _ if self.broken => Err(DecodeError::new(0, "a patch before it could not be applied")),
             Some(mirror) => {
-                self.broken = true;
+                // Until it is applied; and where it can't be, the mirror is that of nothing.
+                (self.broken, self.version) = (true, 0);
                 mirror.patch(body)?;
                 self.broken = false;
                 self.changed(version);
@@ -117,7 +118,7 @@ impl<M: Mirror> SharedCopy<M> {
         let Some(mirror) = Arc::get_mut(&mut self.mirror) else { return Ok(()) };
         self.waiting_bytes = 0;
         for Body { is_snapshot, version, bytes } in mem::take(&mut self.waiting) {
-            self.broken = true;
+            (self.broken, self.version) = (true, 0);
             if is_snapshot {
                 mirror.snapshot(&bytes)?;
             } else {
@@ -234,6 +235,6 @@ mod tests {
         drop(look);
         assert!(copy.settle().is_err());
         assert!(copy.patch(8, b"8").is_err());
-        assert_eq!(copy.version(), 5);
+        assert_eq!(copy.version(), 0, "there is no copy");
     }
 }

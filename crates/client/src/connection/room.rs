@@ -65,13 +65,15 @@ impl<R: Kind> Room<R> {
         &self.entered.joined
     }
 
-    /// The version of the copy.
+    /// The version of the copy; 0 if there is none.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.shared.with_copy(|copy| copy.version())
     }
 
     /// The copy of the state as it is now.
+    ///
+    /// Where a patch could not be applied it is that of nothing, at version 0, until the snapshot has come that was asked for.
     ///
     /// It stands still for as long as this is held, and nobody waits for it: patches that come meanwhile are kept, and applied when it is
     /// dropped. If more than a mebibyte of them gathers, they are dropped and a snapshot is asked for instead.

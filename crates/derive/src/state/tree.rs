@@ -38,6 +38,8 @@ pub(super) struct SyncedField {
 pub(super) struct Look {
     /// The type that does it.
     pub(super) by: TokenStream,
+    /// The field is a map, as far as its type's name tells.
+    pub(super) by_entry: bool,
     pub(super) function: syn::Path,
     pub(super) viewer: TokenStream,
     pub(super) watch: Ident,
@@ -217,11 +219,21 @@ impl<'a> Tree<'a> {
     pub(super) fn constants(&self) -> TokenStream {
         let rt = &self.rt;
         let unowned = self.synced.iter().map(|Synced { field, .. }| {
-            let SyncedField { of, owner, name, .. } = field;
+            let SyncedField { of, owner, name, view, .. } = field;
+            let ident = self.ident;
+            if view.as_ref().is_some_and(|look| !look.by_entry) {
+                let message = format!(
+                    "the field `{name}` of `{ident}` has a view, and is a Map by another name: write its type as `Map<…>`, so that each \
+                     of its entries is seen or not by itself"
+                );
+                return quote!({
+                    ::std::assert!(!<#of as #rt::State>::IS_MAP, #message);
+                    <#of as #rt::State>::UNOWNED
+                });
+            }
             if !owner {
                 return quote!(<#of as #rt::State>::UNOWNED);
             }
-            let ident = self.ident;
             let message = format!(
                 "the field `{name}` of `{ident}` is its owner's, and here it has none: put `{ident}` into a map keyed by \
                  PlayerId, or make the field itself such a map"
@@ -315,7 +327,7 @@ fn look(rt: &TokenStream, all: &[Field], field: &Field, view: &View) -> syn::Res
         return Err(syn::Error::new_spanned(viewer, message));
     }
     let watch = format_ident!("watch_{}", plain_name(viewer));
-    Ok(Look { by, function: view.function.clone(), viewer: quote!(#viewer), watch })
+    Ok(Look { by, by_entry: view.by_entry, function: view.function.clone(), viewer: quote!(#viewer), watch })
 }
 
 fn steps_name(field: &Field) -> Ident {

@@ -62,7 +62,7 @@ pub struct DynamicMirror {
     shape: Arc<Shape>,
     viewer: PlayerId,
     copy: Option<Copy>,
-    /// A patch could not be applied: what is there is half changed.
+    /// A patch could not be applied: what it had changed is thrown away.
     broken: bool,
 }
 
@@ -114,8 +114,8 @@ impl DynamicMirror {
     /// Takes the copy to the patch's version. That the patch begins at the copy's version is the caller's to see to.
     ///
     /// # Errors
-    /// A body that isn't one of this state's, or doesn't fit this copy. The copy may then be half changed, and refuses
-    /// further patches: only a snapshot mends it.
+    /// A body that isn't one of this state's, or doesn't fit this copy. There is then no copy any more, and no further
+    /// patch is taken: only a snapshot mends it.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         self.apply(body, None)
     }
@@ -158,8 +158,9 @@ impl DynamicMirror {
             read_own(&mut reading, &shape, &mut made)?;
             reading.reader.finish()
         })();
-        self.copy = Some(Copy { value: made.value, node: made.node });
+        // What a body had changed before it was refused can't be taken back: there is no copy any more.
         self.broken = read.is_err();
+        self.copy = (!self.broken).then_some(Copy { value: made.value, node: made.node });
         read
     }
 

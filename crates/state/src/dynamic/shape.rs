@@ -13,7 +13,7 @@ use crate::digest;
 use crate::quantized::Scale;
 
 /// The most types that may lie within each other: by them a reader goes down, and its stack has an end.
-const DEPTH_MAX: usize = 128;
+const DEPTH_MAX: usize = playfield_wire::schema::TYPE_DEPTH_MAX;
 
 /// The most values that may stand in one value by its type alone.
 const PLACES_MAX: usize = 1 << 20;
@@ -83,7 +83,7 @@ pub(crate) enum Access {
 pub enum ShapeError {
     /// The root is no struct.
     Root,
-    /// Types lie within each other more than 128 deep.
+    /// Types lie within each other deeper than schemas may be (`TYPE_DEPTH_MAX`).
     TooDeep,
     /// A value has more than 2^20 values in it by its type alone.
     TooLarge,

@@ -28,6 +28,7 @@ impl<K: Key, V: State> State for Map<K, V> {
     const HAS_OWNED: bool = V::HAS_OWNED;
     const NESTED_OWNERS: bool = V::NESTED_OWNERS || (K::IS_PLAYER && V::HAS_OWNED);
     const KEYED_BY_PLAYER: bool = K::IS_PLAYER;
+    const IS_MAP: bool = true;
 
     fn schema() -> Type {
         Type::Map(Box::new(K::schema()), Box::new(V::schema()))

@@ -1,5 +1,7 @@
 //! One story for each construct of `docs/state.md`.
 
+use std::collections::BTreeMap;
+
 use playfield_state::{Bytes, Data, Key, List, Map, PlayerId, Set, State};
 use serde_json::Value;
 
@@ -202,6 +204,13 @@ enum Phase {
     },
     Won(PlayerId),
     Drawn(u8, u8),
+    Scored(Score),
+}
+
+#[derive(Data, Default, Clone)]
+struct Score {
+    points: BTreeMap<u8, i16>,
+    best: Option<f32>,
 }
 
 #[derive(State, Default)]
@@ -221,8 +230,11 @@ fn enums() -> Value {
             }),
             ("with one field without a name", |state| state.phase = Phase::Won(BOB)),
             ("with two", |state| state.phase = Phase::Drawn(3, 4)),
+            ("with a struct, in which a map travels whole", |state| {
+                state.phase = Phase::Scored(Score { points: [(2, -1), (1, 300)].into(), best: Some(0.1) });
+            }),
         ],
-        &[("a variant that is not there", "01 04")],
+        &[("a variant that is not there", "01 05")],
     )
 }
 
@@ -462,6 +474,12 @@ struct Mover {
     hp: u8,
     #[sync(quantize = 0.1)]
     way: f64,
+    #[sync(quantize = 0.25, range = -1.0..=1.0)]
+    tilt: f32,
+    #[sync(angle = 0.1)]
+    heading: f64,
+    phase: Phase,
+    marks: [bool; 3],
     name: String,
 }
 
@@ -499,6 +517,31 @@ fn columns() -> Value {
                     (unit.way, unit.name) = (f64::from(*number) / 3.0, format!("number {number}"));
                 }
             }),
+            ("floats alone", |state| {
+                state
+                    .units
+                    .iter_mut()
+                    .skip(5)
+                    .for_each(|(number, unit)| unit.speed = 0.1 * f32::from(*number));
+            }),
+            ("ranges and angles", |state| {
+                for (number, unit) in state.units.iter_mut() {
+                    (unit.tilt, unit.heading) = (f32::from(*number) / 10.0 - 1.0, f64::from(*number) / 4.0);
+                }
+            }),
+            ("enums, and arrays", |state| {
+                state
+                    .units
+                    .iter_mut()
+                    .take(6)
+                    .for_each(|(number, unit)| unit.phase = Phase::Drawn(1, *number as u8));
+                state
+                    .units
+                    .iter_mut()
+                    .skip(10)
+                    .for_each(|(number, unit)| unit.marks[(number % 3) as usize] = true);
+            }),
+            ("a flag of all", |state| state.units.iter_mut().for_each(|(_, unit)| unit.marks[0] ^= true)),
             ("three are too few", |state| state.units.iter_mut().take(3).for_each(|(_, unit)| unit.hp = 1)),
         ],
         &[
@@ -541,6 +584,12 @@ fn lists() -> Value {
                 state.path.push(Point { x: 5, y: 5 });
             }),
             ("another list", |state| state.log = (100..150).collect()),
+            ("so many come and go here and there that the whole is shorter", |state| {
+                for place in 0..40 {
+                    state.log.remove((place * 7) % state.log.len());
+                    state.log.insert((place * 11) % (state.log.len() + 1), (place * 37) as u8);
+                }
+            }),
             ("nothing", |state| state.log.clear()),
         ],
         &[

@@ -1,0 +1,9 @@
+use playfield::prelude::*;
+
+#[derive(State, Default, Clone)]
+enum Phase {
+    #[default]
+    Waiting,
+}
+
+fn main() {}
