@@ -584,12 +584,16 @@ fn lists() -> Value {
                 state.path.push(Point { x: 5, y: 5 });
             }),
             ("another list", |state| state.log = (100..150).collect()),
-            ("so many come and go here and there that the whole is shorter", |state| {
-                for place in 0..40 {
-                    state.log.remove((place * 7) % state.log.len());
-                    state.log.insert((place * 11) % (state.log.len() + 1), (place * 37) as u8);
-                }
-            }),
+            ("", |state| state.path.reverse()),
+            ("", |state| state.path.push(Point { x: 7, y: 7 })),
+            ("", |state| state.path.reverse()),
+            ("", |state| state.path.sort_by_key(|point| point.y)),
+            ("", |state| state.path.reverse()),
+            ("", |state| drop(state.path.remove(0))),
+            ("", |state| state.path.reverse()),
+            ("", |state| state.path.sort_by_key(|point| point.x)),
+            ("", |state| state.path.reverse()),
+            ("more happened to the path than is kept of it: it is sent whole", |state| state.path[0].x = 1),
             ("nothing", |state| state.log.clear()),
         ],
         &[

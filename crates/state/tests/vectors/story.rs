@@ -6,7 +6,7 @@ use playfield_state::{
 use playfield_wire::schema::{RoomSchema, Type};
 use serde_json::{Value, json};
 
-/// A change of a state, with a word on it.
+/// A change of a state, with a word on it. Without one it is not sent by itself, but with the next that has one.
 pub(crate) type Step<T> = (&'static str, fn(&mut T));
 
 /// A body that is to be refused by a copy that has come to the end of the story, and why.
@@ -37,6 +37,9 @@ fn told<T: State + Default>(viewer: PlayerId, steps: &[Step<T>], refused: &[Refu
     for (what, change) in rest {
         change(&mut state);
         tracker.sync(&mut state);
+        if what.is_empty() {
+            continue; // a version that nobody is sent
+        }
         if let Some(step) = copies.patch(what, &state, &mut tracker, sent) {
             sent = tracker.version();
             told.push(step);
