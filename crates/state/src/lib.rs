@@ -61,7 +61,7 @@ pub mod __rt {
     pub use crate::key::Key;
     pub use crate::leaf::{Leaf, tree};
     pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step, Tracking};
-    pub use crate::map::{ByEntry, Touches, Watch};
+    pub use crate::map::{ByEntry, Touches, Viewers, Watch};
     pub use crate::ops::Ops;
     pub use crate::player_id::PlayerId;
     pub use crate::quantized::{Quantize, Quantized};

@@ -121,14 +121,6 @@ impl<S> WholeShadow<S> {
     }
 }
 
-/// Refuses, while it is compiled, viewers of whom nobody is a player.
-pub(crate) const fn check_viewers<P: Key>() {
-    assert!(
-        P::IS_PLAYER,
-        "the map that `viewer` names is not keyed by PlayerId: a view looks there for the entry of each player"
-    );
-}
-
 impl<T: State + Default> Viewed for AsWhole<T> {
     type Of = T;
     type Item = T;
@@ -157,7 +149,6 @@ impl<T: State + Default> Viewed for AsWhole<T> {
         sees: impl Fn(&T, &A) -> bool,
         now: u64,
     ) -> Changed {
-        const { check_viewers::<P>() };
         let mut changed = Changed::NO;
         let mut turn = |eye: &mut Eye, sees: bool| {
             if eye.sees != sees {

@@ -42,6 +42,8 @@ pub(super) struct Look {
     pub(super) by_entry: bool,
     pub(super) function: syn::Path,
     pub(super) viewer: TokenStream,
+    /// The type of that field.
+    pub(super) viewer_of: syn::Type,
     pub(super) watch: Ident,
 }
 
@@ -221,13 +223,17 @@ impl<'a> Tree<'a> {
         let unowned = self.synced.iter().map(|Synced { field, .. }| {
             let SyncedField { of, owner, name, view, .. } = field;
             let ident = self.ident;
-            if view.as_ref().is_some_and(|look| !look.by_entry) {
-                let message = format!(
+            if let Some(Look { by_entry, viewer, viewer_of, .. }) = view {
+                let no_players = format!(
+                    "the field `{name}` of `{ident}` is looked at by those in `{viewer}`, which is not keyed by players: name a map keyed by PlayerId"
+                );
+                let alias = format!(
                     "the field `{name}` of `{ident}` has a view, and is a Map by another name: write its type as `Map<…>`, so that each \
                      of its entries is seen or not by itself"
                 );
                 return quote!({
-                    ::std::assert!(!<#of as #rt::State>::IS_MAP, #message);
+                    ::std::assert!(<#viewer_of as #rt::Viewers>::ARE_PLAYERS, #no_players);
+                    ::std::assert!(#by_entry || !<#of as #rt::State>::IS_MAP, #alias);
                     <#of as #rt::State>::UNOWNED
                 });
             }
@@ -320,14 +326,15 @@ pub(super) fn wire_form(rt: &TokenStream, field: &Field) -> (TokenStream, Form) 
 fn look(rt: &TokenStream, all: &[Field], field: &Field, view: &View) -> syn::Result<Look> {
     let (of, viewer) = (&field.of, &view.viewer);
     let by = if view.by_entry { quote!(#rt::ByEntry<#of>) } else { quote!(#rt::AsWhole<#of>) };
-    if !all.iter().any(|other| other.name == plain_name(viewer)) {
+    let Some(viewers) = all.iter().find(|other| other.name == plain_name(viewer)) else {
         let message = format!(
             "no field of this struct is called `{viewer}`: name the map, keyed by player, that holds what the function is to know of each viewer"
         );
         return Err(syn::Error::new_spanned(viewer, message));
-    }
+    };
     let watch = format_ident!("watch_{}", plain_name(viewer));
-    Ok(Look { by, by_entry: view.by_entry, function: view.function.clone(), viewer: quote!(#viewer), watch })
+    let (function, viewer_of) = (view.function.clone(), viewers.of.clone());
+    Ok(Look { by, by_entry: view.by_entry, function, viewer: quote!(#viewer), viewer_of, watch })
 }
 
 fn steps_name(field: &Field) -> Ident {

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use read::TWO_SLOTS;
-pub use touches::{Touches, Watch};
+pub use touches::{Touches, Viewers, Watch};
 pub use viewed::ByEntry;
 
 use crate::Key;

@@ -23,6 +23,20 @@ impl Touches {
     }
 }
 
+/// A map in which a view may look for the entry of each player. For generated code.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no map of viewers",
+    note = "the field that `viewer` names is a Map keyed by PlayerId, and the function of the view is given each viewer's entry in it"
+)]
+pub trait Viewers {
+    /// Its keys are players.
+    const ARE_PLAYERS: bool;
+}
+
+impl<K: Key, V> Viewers for Map<K, V> {
+    const ARE_PLAYERS: bool = K::IS_PLAYER;
+}
+
 /// Watches a map that is looked at by others than its own shadow.
 #[derive(Default)]
 pub struct Watch {

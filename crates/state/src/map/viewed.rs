@@ -15,7 +15,7 @@ use super::{Map, Touches};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step};
 use crate::ops::Ops;
 use crate::state::differs;
-use crate::viewed::{Viewed, check_viewers};
+use crate::viewed::Viewed;
 use crate::{Key, Part, PlayerId, State};
 
 /// A map: each entry is seen or not by itself.
@@ -81,7 +81,6 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
         sees: impl Fn(&V, &A) -> bool,
         now: u64,
     ) -> Changed {
-        const { check_viewers::<P>() };
         let touched = shadow.places(value, touched, now);
         let mut everything = None;
         let mut turned = false;
