@@ -4,7 +4,7 @@
 CHECK = @$(SHELL) scripts/check-toolchain
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench fmt clean
+.PHONY: help run test lint bench fuzz fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
@@ -30,6 +30,13 @@ lint: ## check format, clippy and documentation; a warning is an error
 bench: ## run the benchmarks
 	$(CHECK)
 	cargo run --release -p playfield -- bench
+
+# How long each target is fed, in seconds.
+FUZZ_SECONDS ?= 60
+
+fuzz: ## feed both ends arbitrary input, each target for a minute (FUZZ_SECONDS=60)
+	$(CHECK)
+	scripts/fuzz $(FUZZ_SECONDS)
 
 fmt: ## format all code
 	$(CHECK) fmt

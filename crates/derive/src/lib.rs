@@ -15,7 +15,8 @@ use syn::{DeriveInput, parse_macro_input};
 
 /// Makes a struct of plain fields something that can be kept in step. See `playfield_state::State`.
 ///
-/// Fields may bear `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(mask = function)]`, `#[sync(quantize = step)]` (with
+/// Fields may bear `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(mask = function)]`,
+/// `#[sync(view = function, viewer = map)]`, `#[sync(quantize = step)]` (with
 /// `range = least..=most`, if there is one) or `#[sync(angle = step)]`. An enum is kept in step as a whole value, and also derives `Data`
 /// and `Clone`.
 #[proc_macro_derive(State, attributes(sync))]

@@ -140,6 +140,10 @@ impl<T: State, const N: usize> State for [T; N] {
         Ok(())
     }
 
+    fn empty_maps(&mut self) {
+        self.iter_mut().for_each(T::empty_maps);
+    }
+
     fn digest(&self) -> u64 {
         digest::of_elements(self.iter().map(T::digest))
     }

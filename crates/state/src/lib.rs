@@ -65,7 +65,7 @@ pub mod __rt {
     pub use crate::ops::Ops;
     pub use crate::player_id::PlayerId;
     pub use crate::quantized::{Quantize, Quantized};
-    pub use crate::state::{State, check_root, first};
+    pub use crate::state::{State, blank, check_root, first};
     pub use crate::viewed::{AsWhole, Viewed};
     pub use playfield_wire::DecodeError;
     pub use playfield_wire::reader::Reader;

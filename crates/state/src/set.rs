@@ -171,6 +171,9 @@ impl<K: Key> State for Set<K> {
     fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         self.map.read_owner_patch(reader)
     }
+    fn empty_maps(&mut self) {
+        *self = Self::new();
+    }
     fn digest(&self) -> u64 {
         self.map.digest()
     }

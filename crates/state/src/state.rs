@@ -13,8 +13,10 @@ use crate::{Part, PlayerId};
 /// A tree of plain data that can be kept in step. Derive it: `#[derive(State)]`.
 ///
 /// Fields may say who sees them: `#[sync(owner)]` (the player whose entry this is: the key of the nearest enclosing map keyed by
-/// player, or, on such a map itself, each player their own entry), `#[sync(hidden)]` (never leaves the server) and `#[sync(mask = f)]`
-/// (everyone sees what `f: fn(&T) -> T` returns, which must hang on the value alone). A float may be sent in steps, with an error of half
+/// player, or, on such a map itself, each player their own entry), `#[sync(hidden)]` (never leaves the server), `#[sync(mask = f)]`
+/// (everyone sees what `f: fn(&T) -> T` returns, which must hang on the value alone) and `#[sync(view = f, viewer = map)]` (those see it of
+/// whom `f: fn(&T, &Viewer) -> bool` says so, where `map` is a field of the same struct, keyed by player, with a `Viewer` for each).
+/// A float may be sent in steps, with an error of half
 /// a step: `#[sync(quantize = 0.01)]`, `#[sync(quantize = 0.01, range = -50.0..=50.0)]`, or, in radians, `#[sync(angle = 0.01)]`.
 ///
 /// ```
@@ -38,7 +40,7 @@ use crate::{Part, PlayerId};
 /// Tracker::new(&mut Table::default(), Tracking::On);
 /// ```
 ///
-/// What can't be kept in step doesn't compile. A policy is one of the two:
+/// What can't be kept in step doesn't compile. There are no other policies than these:
 ///
 /// ```compile_fail
 /// #[derive(playfield_state::State, Default)]
@@ -225,6 +227,9 @@ pub trait State: Sized + 'static {
         self.read_patch(reader, Part::All)
     }
 
+    /// Takes out of a default what a patch from nothing would not take out of it: the entries of maps and sets.
+    fn empty_maps(&mut self) {}
+
     /// The digest of a copy: of all that is in it.
     fn digest(&self) -> u64;
 
@@ -268,6 +273,13 @@ pub(crate) fn tree_owner_field<T: State>(shadow: &T::Shadow, lens: Lens, ops: &m
         Some(lens) if T::stamps(shadow).after(lens) => T::tree_patch(shadow, lens, ops),
         _ => {}
     }
+}
+
+/// What a copy has where nothing was said of a value: its default, in which all maps and sets are empty.
+pub fn blank<T: State + Default>() -> T {
+    let mut blank = T::default();
+    blank.empty_maps();
+    blank
 }
 
 /// The first that is there. For generated code.

@@ -15,7 +15,7 @@ use crate::digest::of_private;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step};
 use crate::map::Touches;
 use crate::ops::Ops;
-use crate::state::differs;
+use crate::state::{blank, differs};
 use crate::{Key, Map, Part, PlayerId, State};
 
 /// A field that a function says who sees. The macro names the form: each entry by itself ([`ByEntry`](crate::map::ByEntry)) or
@@ -199,7 +199,7 @@ impl<T: State + Default> Viewed for AsWhole<T> {
     fn read_patch(value: &mut T, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         let at = reader.offset();
         match reader.u8()? {
-            LEFT => *value = T::default(),
+            LEFT => *value = blank(),
             ENTERED | REPLACED => *value = T::read_full(reader, Part::All)?,
             CHANGED => value.read_patch(reader, Part::All)?,
             other => {
@@ -232,14 +232,14 @@ impl<T: State + Default> Viewed for AsWhole<T> {
     }
 
     fn copy_digest(value: &T) -> u64 {
-        of_private(value.digest(), T::default().digest())
+        of_private(value.digest(), blank::<T>().digest())
     }
 
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
         if lens.part == Part::Shared || !shadow.eyes.get(&lens.viewer).is_some_and(|eye| eye.sees) {
             return 0;
         }
-        of_private(T::shadow_digest(&shadow.value, lens.in_view()), T::default().digest())
+        of_private(T::shadow_digest(&shadow.value, lens.in_view()), blank::<T>().digest())
     }
 
     fn view(value: &T, sight: Sight, sees: impl Fn(&T) -> bool) -> Option<Value> {

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)] // these types are only asked for their shape
 
-use playfield_state::{List, Map, PlayerId, State, Tracker, Tracking, view};
+use playfield_state::{Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view};
 
 #[derive(State, Default, Clone)]
 struct Plain {
@@ -94,4 +94,102 @@ fn a_view_shows_what_the_policies_say() {
     // One who has no entry sees what everyone sees.
     assert_eq!(view(&room, Some(PlayerId(3))).to_string(), everyone);
     Tracker::new(&mut room, Tracking::On);
+}
+
+#[derive(State, Default)]
+struct Night {
+    #[sync(hidden)]
+    cameras: Map<PlayerId, Camera>,
+    #[sync(view = lit, viewer = cameras)]
+    things: Map<u8, u8>,
+}
+
+#[derive(State, Default)]
+struct Camera {
+    level: u8,
+}
+
+fn lit(depth: &u8, camera: &Camera) -> bool {
+    *depth <= camera.level
+}
+
+#[test]
+fn viewers_that_were_taken_away_and_come_back_are_looked_at_again() {
+    let mut night = Night::default();
+    night.cameras.insert(PlayerId(1), Camera { level: 0 });
+    night.things.insert(1, 5);
+    let mut tracker = Tracker::new(&mut night, Tracking::On);
+    let mut copy = Mirror::<Night>::new();
+    let mut body = Vec::new();
+    tracker.snapshot(PlayerId(1), Format::Packed, &mut body);
+    copy.snapshot(&body).unwrap();
+    let mut sync = |night: &mut Night| {
+        let since = tracker.version();
+        tracker.sync(night);
+        let mut body = Vec::new();
+        if tracker.patch(PlayerId(1), since, Format::Packed, &mut body) {
+            copy.patch(&body).unwrap();
+        }
+        assert_eq!(copy.digest(), tracker.digest(PlayerId(1)));
+        copy.state().things.len()
+    };
+    let all_seeing = [(PlayerId(1), Camera { level: 9 })].into_iter().collect();
+    let dark = std::mem::replace(&mut night.cameras, all_seeing);
+    assert_eq!(sync(&mut night), 1);
+    let bright = std::mem::replace(&mut night.cameras, dark);
+    assert_eq!(sync(&mut night), 0);
+    night.cameras = bright;
+    assert_eq!(sync(&mut night), 1);
+    let taken = std::mem::take(&mut night.cameras);
+    assert_eq!(sync(&mut night), 0);
+    night.cameras = taken;
+    assert_eq!(sync(&mut night), 1);
+}
+
+#[derive(State)]
+struct Bag {
+    items: Map<u8, u8>,
+    size: u8,
+}
+
+/// A kit to begin with.
+impl Default for Bag {
+    fn default() -> Self {
+        Self { items: [(1, 1)].into_iter().collect(), size: 3 }
+    }
+}
+
+#[derive(State, Default)]
+struct Carrier {
+    #[sync(owner)]
+    bag: Bag,
+}
+
+#[derive(State, Default)]
+struct Camp {
+    carriers: Map<PlayerId, Carrier>,
+}
+
+#[test]
+fn a_default_with_entries_in_it_does_not_show_in_a_copy() {
+    for taken in [false, true] {
+        let mut camp = Camp::default();
+        let bag = &mut camp.carriers.entry(PlayerId(1)).bag;
+        if taken {
+            bag.items.clear();
+        }
+        let mut tracker = Tracker::new(&mut camp, Tracking::On);
+        for viewer in [PlayerId(1), PlayerId(2)] {
+            let (mut copy, mut body) = (Mirror::<Camp>::new(), Vec::new());
+            tracker.snapshot(viewer, Format::Packed, &mut body);
+            copy.snapshot(&body).unwrap();
+            assert_eq!(copy.digest(), tracker.digest(viewer));
+            let mut json = JsonMirror::new();
+            body.clear();
+            tracker.snapshot(viewer, Format::Json, &mut body);
+            json.snapshot(&body).unwrap();
+            assert_eq!(*json.state(), view(&camp, Some(viewer)));
+            assert_eq!(view(copy.state(), Some(viewer)), *json.state());
+        }
+    }
 }

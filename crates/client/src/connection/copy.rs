@@ -132,7 +132,10 @@ impl<M: Mirror> SharedCopy<M> {
     }
 
     fn wait(&mut self, is_snapshot: bool, version: u64, body: &[u8]) {
-        self.waiting_bytes += bytes_of(body);
+        // A snapshot takes the place of all that waited, and waits however large it is: to drop it would mean to ask for it again.
+        if !is_snapshot {
+            self.waiting_bytes += bytes_of(body);
+        }
         self.waiting.push(Body { is_snapshot, version, bytes: body.to_vec() });
     }
 
@@ -218,6 +221,19 @@ mod tests {
         assert_eq!((&copy.look().0, copy.version()), (&vec![1], 1));
         copy.snapshot(4, b"44").unwrap();
         assert_eq!(copy.version(), 4);
+    }
+
+    #[test]
+    fn a_snapshot_waits_however_large_it_is() {
+        let mut copy = copy();
+        let look = copy.look();
+        copy.snapshot(2, &vec![0; 2 * WAITING_BYTES_MAX]).unwrap();
+        for version in 3..10 {
+            copy.patch(version, b"1").unwrap();
+        }
+        drop(look);
+        copy.settle().unwrap();
+        assert_eq!((copy.version(), copy.look().0.len()), (9, 8));
     }
 
     #[test]

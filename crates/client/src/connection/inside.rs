@@ -171,9 +171,11 @@ impl Held {
     }
 
     fn put(&mut self, item: Item) -> bool {
-        let fits = matches!(item, Item::Snapshot { .. }) || self.bytes + item.bytes() <= HELD_BYTES_MAX;
+        // A snapshot stands for all that came before it, and is held however large it is.
+        let bytes = if matches!(item, Item::Snapshot { .. }) { 0 } else { item.bytes() };
+        let fits = self.bytes + bytes <= HELD_BYTES_MAX;
         if fits {
-            self.bytes += item.bytes();
+            self.bytes += bytes;
             self.items.push(item);
         }
         fits

@@ -17,7 +17,7 @@ impl Tree<'_> {
             let digest = match &field.view {
                 Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::copy_digest(#value)),
                 None if field.owner => {
-                    let default = field.default();
+                    let default = field.default(rt);
                     quote!(#rt::of_private(<#of as #rt::State>::digest(#value), <#of as #rt::State>::digest(#default)))
                 }
                 None => quote!(<#of as #rt::State>::digest(#value)),
@@ -29,7 +29,7 @@ impl Tree<'_> {
             let digest = match &field.view {
                 Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::shadow_digest(&shadow.#shadow, lens)),
                 None if field.owner => {
-                    let default = field.default();
+                    let default = field.default(rt);
                     quote!(match <#of as #rt::State>::owner_digest(&shadow.#shadow, lens) {
                         0 => 0,
                         digest => #rt::of_private(digest, <#of as #rt::State>::digest(#default)),

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::tree::{Look, Synced, Tree, wire_form};
+use super::tree::{Form, Look, Synced, Tree, wire_form};
 use crate::fields::{Field, Policy};
 
 impl Tree<'_> {
@@ -16,11 +16,17 @@ impl Tree<'_> {
             let value = quantize.as_ref().map(|_| quote!(.value()));
             match policy {
                 Policy::Everyone => quote!(#member: <#of as #rt::State>::read_full(reader, part)?#value),
+                Policy::Owner | Policy::View if quantize.is_none() => {
+                    quote!(#member: #rt::blank::<#of>())
+                }
                 Policy::Owner | Policy::View | Policy::Hidden => {
                     quote!(#member: ::std::default::Default::default())
                 }
             }
         });
+        let plain = self.synced.iter().filter(|synced| !matches!(synced.field.form, Form::Quantized));
+        let (plain_types, plain_members): (Vec<_>, Vec<_>) =
+            plain.map(|synced| (&synced.field.of, &synced.field.member)).unzip();
         let pad = self.open().next().is_none().then(|| quote!(<() as #rt::Data>::decode(reader)?;));
         let read_mask = self.read_mask(known);
         let owner_reads: Vec<TokenStream> = self
@@ -68,6 +74,9 @@ impl Tree<'_> {
                 let _ = part;
                 #owner_full
                 ::std::result::Result::Ok(this)
+            }
+            fn empty_maps(&mut self) {
+                #(<#plain_types as #rt::State>::empty_maps(&mut self.#plain_members);)*
             }
             fn read_patch(
                 &mut self,

@@ -98,10 +98,10 @@ impl SyncedField {
     }
 
     /// What stands for it in the copy of one who does not see it.
-    pub(super) fn default(&self) -> TokenStream {
+    pub(super) fn default(&self, rt: &TokenStream) -> TokenStream {
         let of = &self.of;
         match self.form {
-            Form::Plain | Form::Mask(_) => quote!(&<#of as ::std::default::Default>::default()),
+            Form::Plain | Form::Mask(_) => quote!(&#rt::blank::<#of>()),
             Form::Quantized => quote!(&<#of>::of(::std::default::Default::default())),
         }
     }

@@ -159,7 +159,7 @@ fn check(
 ) {
     let every = delivery.node.config.check_every_syncs;
     let is_due = every > 0 && version.is_multiple_of(every);
-    // JSON's clients have no types to make a digest by.
+    // Copies of trees have no types to make a digest by.
     if !is_due || member.clean != version || member.dialect.format != Format::Packed {
         return;
     }

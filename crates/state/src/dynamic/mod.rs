@@ -30,6 +30,10 @@ pub use exchange::JsonExchange;
 pub(crate) use shape::Shape;
 pub use shape::ShapeError;
 
+/// How many places a body may leave to be made without saying anything of them: so many, and so many more for each of its bytes.
+const UNSAID_MIN: usize = 1 << 16;
+const UNSAID_PER_BYTE: usize = 16;
+
 /// A client's copy of a room's state as a JSON tree, kept in step by bodies in `packed`, which it reads by the state's schema.
 ///
 /// It holds what a [`JsonMirror`](crate::JsonMirror) holds: what the player may not see is not there.
@@ -165,7 +169,13 @@ impl DynamicMirror {
     }
 
     fn reading<'a, 'b>(&self, body: &'b [u8], tell: Option<&'a mut dyn FnMut(Change)>) -> Reading<'a, 'b> {
-        Reading { reader: Reader::new(body), viewer: self.viewer, owner: None, watch: Watch::new(tell) }
+        Reading {
+            reader: Reader::new(body),
+            viewer: self.viewer,
+            owner: None,
+            watch: Watch::new(tell),
+            unsaid_left: UNSAID_MIN + UNSAID_PER_BYTE * body.len(),
+        }
     }
 }
 

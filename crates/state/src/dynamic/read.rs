@@ -21,6 +21,8 @@ pub(crate) struct Reading<'a, 'b> {
     /// Whose this place is: the key of the nearest map keyed by player.
     pub(crate) owner: Option<PlayerId>,
     pub(crate) watch: Watch<'a>,
+    /// How many places may still be made of which nothing was said.
+    pub(crate) unsaid_left: usize,
 }
 
 type Done = Result<(), DecodeError>;
@@ -64,7 +66,7 @@ impl Reading<'_, '_> {
         for field in &of.fields {
             let made = match field.access {
                 Access::Open => Some(self.whole(&field.of, part)?),
-                _ => self.unsaid(field),
+                _ => self.unsaid(field)?,
             };
             nodes.push(made.map(|made| {
                 members.insert(field.name.clone(), made.value);
@@ -83,12 +85,33 @@ impl Reading<'_, '_> {
     }
 
     /// What stands in a field that not everyone sees until something is said of it.
-    fn unsaid(&self, field: &FieldShape) -> Option<Made> {
+    fn unsaid(&mut self, field: &FieldShape) -> Result<Option<Made>, DecodeError> {
         match field.access {
-            Access::OwnEntry | Access::ViewedMap => Some(Made::empty_map()),
-            Access::Owner if self.owner == Some(self.viewer) => field.of.blank(),
-            _ => None,
+            Access::OwnEntry | Access::ViewedMap => {
+                self.spend(1)?;
+                Ok(Some(Made::empty_map()))
+            }
+            Access::Owner if self.owner == Some(self.viewer) => self.blank(&field.of),
+            _ => Ok(None),
         }
+    }
+
+    fn blank(&mut self, shape: &Shape) -> Result<Option<Made>, DecodeError> {
+        let mut places = 0;
+        let made = shape.blank(&mut places);
+        self.spend(places)?;
+        Ok(made)
+    }
+
+    /// What goes without saying is made all the same: no more of it than is in proportion to what came.
+    fn spend(&mut self, places: usize) -> Done {
+        self.unsaid_left = self.unsaid_left.checked_sub(places).ok_or_else(|| {
+            DecodeError::new(
+                self.reader.offset(),
+                "far more goes without saying than was said: this body is refused",
+            )
+        })?;
+        Ok(())
     }
 
     /// A patch.
@@ -274,7 +297,7 @@ impl Reading<'_, '_> {
         for (place, field) in of.fields.iter().enumerate() {
             let made = match field.access {
                 Access::Open => Some(self.element(&field.of, mask >> place & 1 == 1)?),
-                _ => self.unsaid(field),
+                _ => self.unsaid(field)?,
             };
             nodes.push(made.map(|made| {
                 members.insert(field.name.clone(), made.value);
@@ -291,7 +314,7 @@ impl Reading<'_, '_> {
         if is_marked {
             return self.new_value(shape);
         }
-        let blank = shape.blank();
+        let blank = self.blank(shape)?;
         blank.ok_or_else(|| {
             DecodeError::new(self.reader.offset(), "a part of a value that is new here was not sent")
         })

@@ -286,11 +286,8 @@ impl Shape {
     }
 
     /// What a copy holds of it for one who sees it and was told nothing: only what has nothing in it can go without saying.
-    pub(crate) fn blank(&self) -> Option<Made> {
-        self.blank_of(&mut 0)
-    }
-
-    fn blank_of(&self, blanks: &mut usize) -> Option<Made> {
+    /// Counts in `blanks` the places that it looked at.
+    pub(crate) fn blank(&self, blanks: &mut usize) -> Option<Made> {
         *blanks += 1;
         if *blanks > BLANKS_MAX {
             return None;
@@ -298,16 +295,16 @@ impl Shape {
         match self {
             Self::Map(_) => Some(Made::empty_map()),
             Self::Array(inner, length) => {
-                let made = (0..*length).map(|_| inner.blank_of(blanks)).collect::<Option<Vec<_>>>()?;
+                let made = (0..*length).map(|_| inner.blank(blanks)).collect::<Option<Vec<_>>>()?;
                 Some(Made::of_items(made))
             }
             Self::Struct(of) => {
                 let (mut members, mut nodes) = (Map::new(), Vec::new());
                 for field in &of.fields {
                     let made = match field.access {
-                        Access::Open => Some(field.of.blank_of(blanks)?),
+                        Access::Open => Some(field.of.blank(blanks)?),
                         Access::OwnEntry | Access::ViewedMap => Some(Made::empty_map()),
-                        Access::Owner => field.of.blank_of(blanks),
+                        Access::Owner => field.of.blank(blanks),
                         Access::Viewed => None,
                     };
                     nodes.push(made.map(|made| {

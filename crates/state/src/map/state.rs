@@ -259,6 +259,10 @@ impl<K: Key, V: State> State for Map<K, V> {
         if K::IS_PLAYER { self.read_own(reader) } else { self.read_patch(reader, Part::All) }
     }
 
+    fn empty_maps(&mut self) {
+        *self = Self::new();
+    }
+
     fn digest(&self) -> u64 {
         self.iter().fold(0, |sum, (key, value)| {
             u64::wrapping_add(sum, digest::of_entry(key.digest(), value.digest(), true))

@@ -60,7 +60,12 @@ impl Watch {
         if self.token == 0 {
             self.token = new_token();
         }
-        match map.touches(self.token, Step { now: 0, tracking: Tracking::On }) {
+        let touches = map.touches(self.token, Step { now: 0, tracking: Tracking::On });
+        if map.track.token != self.token {
+            // Another map stands here. The one that stood here before may come back, and is then another one as well.
+            self.token = new_token();
+        }
+        match touches {
             Touches::All => map.entries.iter_mut().flatten().for_each(|entry| entry.touched = false),
             Touches::Places(places) => {
                 for place in places {

@@ -37,6 +37,9 @@ pub struct ViewedShadow<K, S> {
 /// What one player sees of the map: a map of its own, with slots of its own, from keys to slots of the map.
 struct Eye<K> {
     seen: MapShadow<K, u32>,
+    /// The version at which nothing was in view any more, when `seen` began anew. To a copy from before it, all that is in view is sent:
+    /// so what a player has seen is not kept for ever, nor do players who are gone take memory.
+    emptied: u64,
     /// By slots of the map: 1 more than the viewer's slot, 0 where nothing is seen.
     slots: Vec<u32>,
 }
@@ -101,7 +104,7 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
                 if !is_there {
                     turned |= eye.close(now);
                 }
-                is_there || !Lens::forgotten(eye.seen.newest_version(), now)
+                is_there || !Lens::forgotten(eye.emptied, now)
             });
         }
         let changed = Changed { shared: false, owned: turned };
@@ -117,11 +120,12 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
         if lens.part == Part::Shared || !shadow.stamps.after(lens) {
             return false;
         }
-        if lens.stale || lens.fresh {
+        let eye = shadow.eyes.get(&lens.viewer);
+        if lens.stale || lens.fresh || eye.is_some_and(|eye| eye.is_past(lens.since)) {
             return shadow.write_all::<V>(lens, out);
         }
         let lens = lens.in_view();
-        let Some(eye) = shadow.eyes.get(&lens.viewer) else { return false };
+        let Some(eye) = eye else { return false };
         let flags_at = out.len();
         out.push(0);
         let turned = eye.seen.changed_slots(lens);
@@ -187,7 +191,9 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
         }
         let lens = lens.in_view();
         let eye = shadow.eyes.get(&lens.viewer);
-        if lens.since > 0 && (lens.stale || eye.is_some_and(|eye| eye.seen.forgets(lens))) {
+        if lens.since > 0
+            && (lens.stale || eye.is_some_and(|eye| eye.is_past(lens.since) || eye.seen.forgets(lens)))
+        {
             return ops.set(|out| {
                 Self::tree_full(shadow, lens, out);
             });
@@ -314,7 +320,7 @@ impl<K: Key, S> ViewedShadow<K, S> {
 
 impl<K: Key> Eye<K> {
     fn new() -> Self {
-        Self { seen: MapShadow::new(0, Stamps::default()), slots: Vec::new() }
+        Self { seen: MapShadow::new(0, Stamps::default()), emptied: 0, slots: Vec::new() }
     }
 
     /// Looks at some places again; says whether anything came into view or left it.
@@ -349,17 +355,31 @@ impl<K: Key> Eye<K> {
         for &(key, slot) in &entered {
             self.slots[slot as usize] = 1 + self.seen.define(key.clone(), slot, Stamps::default(), now);
         }
+        if left && self.seen.index.is_empty() {
+            self.empty(now);
+        }
         left || !entered.is_empty()
     }
 
     /// Sees nothing any more.
     fn close(&mut self, now: u64) -> bool {
-        let mut any = false;
-        for seen in self.slots.drain(..).filter(|seen| *seen != 0) {
-            self.seen.vacate(seen - 1, now);
-            any = true;
+        let any = !self.seen.index.is_empty();
+        if any {
+            self.empty(now);
         }
+        self.slots = Vec::new();
         any
+    }
+
+    /// Begins anew, since nothing is in view. This must follow from what is seen alone, as all that the viewer is sent.
+    fn empty(&mut self, now: u64) {
+        self.seen = MapShadow::new(0, Stamps::default());
+        self.emptied = now;
+    }
+
+    /// Whether nothing is known any more of what was in view at a version.
+    fn is_past(&self, since: u64) -> bool {
+        since > 0 && since < self.emptied
     }
 
     /// The entry in a slot of the viewer's, if it changed since.

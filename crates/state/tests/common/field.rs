@@ -16,6 +16,9 @@ pub(crate) struct Field {
     pub(crate) things: Map<u8, Thing>,
     #[sync(hidden)]
     pub(crate) cameras: Map<PlayerId, Camera>,
+    /// What stands in the place of the cameras from time to time.
+    #[sync(hidden)]
+    pub(crate) spare: Map<PlayerId, Camera>,
     #[sync(view = lit, viewer = cameras)]
     pub(crate) treasure: Treasure,
     #[sync(view = filmed, viewer = cameras)]
@@ -200,7 +203,8 @@ impl Model for Zone {
 
 impl Model for Field {
     fn mutate(&mut self, dice: &mut Dice) {
-        match dice.pick(10) {
+        match dice.pick(11) {
+            9 => std::mem::swap(&mut self.cameras, &mut self.spare),
             0 => self.avatars.mutate(dice),
             1 => self.avatars.entry(PlayerId::any(dice)).mutate(dice),
             2 => self.cameras.mutate(dice),
@@ -248,6 +252,7 @@ impl Model for Field {
             avatars: self.avatars.redact(eye),
             things: seen(&self.things, eye, |thing| avatar.is_some_and(|avatar| near(thing, avatar))),
             cameras: Map::new(),
+            spare: Map::new(),
             treasure: if lit { self.treasure.redact(eye) } else { Treasure::default() },
             birds: seen(&self.birds, eye, |bird| camera.is_some_and(|camera| filmed(bird, camera))),
             walkers: seen(&self.walkers, eye, |other| walker.is_some_and(|walker| beside(other, walker))),
@@ -260,6 +265,7 @@ impl Model for Field {
         self.avatars.equals(&other.avatars)
             && self.things.equals(&other.things)
             && self.cameras.equals(&other.cameras)
+            && self.spare.equals(&other.spare)
             && self.treasure.equals(&other.treasure)
             && self.birds.equals(&other.birds)
             && self.walkers.equals(&other.walkers)

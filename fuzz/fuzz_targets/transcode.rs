@@ -1,0 +1,47 @@
+//! Bodies turned from a schema into an older one: what fits a copy by the one fits a copy by the other once it is turned.
+#![no_main]
+
+// The states that the laws of `playfield-state` are held to.
+#[path = "../../crates/state/tests/common/mod.rs"]
+mod common;
+
+use libfuzzer_sys::fuzz_target;
+use common::field::Field;
+use common::kinds::Kinds;
+use common::swarm::Swarm;
+use common::world::{Desks, Root, World};
+use playfield_fuzz::input::Input;
+use playfield_fuzz::{VIEWER, older, schema_of};
+use playfield_state::{DynamicMirror, Transcoder};
+
+fuzz_target!(|data: &[u8]| {
+    let mut input = Input::new(data);
+    match input.byte() % 5 {
+        0 => check::<World>(input),
+        1 => check::<Desks>(input),
+        2 => check::<Swarm>(input),
+        3 => check::<Kinds>(input),
+        _ => check::<Field>(input),
+    }
+});
+
+fn check<T: Root>(mut input: Input<'_>) {
+    let node = schema_of::<T>();
+    let client = older(&node);
+    let transcoder = Transcoder::new(&node, &client).expect("the older schema lacks some fields");
+    let mut newer = DynamicMirror::new(&node.state, VIEWER).expect("the schema of a state");
+    let mut older = DynamicMirror::new(&client.state, VIEWER).expect("the schema of a state");
+    let mut is_first = true;
+    while let Some(body) = input.piece() {
+        let is_first = std::mem::take(&mut is_first);
+        let mut turned = Vec::new();
+        let read = if is_first { transcoder.snapshot(body, &mut turned) } else { transcoder.patch(body, &mut turned) };
+        let taken = if is_first { newer.snapshot(body) } else { newer.patch(body) };
+        if taken.is_err() {
+            return;
+        }
+        read.expect("a body that fits a copy is turned");
+        let taken = if is_first { older.snapshot(&turned) } else { older.patch(&turned) };
+        taken.expect("it fits the older copy as well");
+    }
+}
