@@ -446,7 +446,7 @@ fn views() -> Value {
                 state.chest.coins = 4;
             }),
             ("player 1 goes to 50: what is there enters, what was there leaves", |state| {
-                state.avatars.entry(ANN).x = 50
+                state.avatars.entry(ANN).x = 50;
             }),
             ("a map inside what is in view: it is sent whole", |state| {
                 state.things.entry(2).marks.extend([(4, 1), (2, 1)]);
@@ -456,7 +456,9 @@ fn views() -> Value {
                 state.things.entry(2).x = 90;
             }),
             ("player 1 comes home", |state| state.avatars.entry(ANN).x = 0),
-            ("player 1 goes for good", |state| drop(state.avatars.remove(&ANN))),
+            ("player 1 goes for good", |state| {
+                state.avatars.remove(&ANN);
+            }),
         ],
         &[],
     )
@@ -589,7 +591,9 @@ fn lists() -> Value {
             ("", |state| state.path.reverse()),
             ("", |state| state.path.sort_by_key(|point| point.y)),
             ("", |state| state.path.reverse()),
-            ("", |state| drop(state.path.remove(0))),
+            ("", |state| {
+                state.path.remove(0);
+            }),
             ("", |state| state.path.reverse()),
             ("", |state| state.path.sort_by_key(|point| point.x)),
             ("", |state| state.path.reverse()),
