@@ -119,7 +119,7 @@ pub(crate) fn unexpected(wanted: &'static str, got: &Value) -> DecodeError {
 }
 
 /// Whether both are the same bytes. Of none, nothing is compared: where there are none, a pointer may lead nowhere, and a vectorised
-/// `memcmp` that looks there, even at no byte of it, can take a hundred times as long.
+/// `memcmp` that looks there, even at no byte of it, can take some 150 ns.
 #[inline]
 pub(crate) fn same_bytes(one: &[u8], two: &[u8]) -> bool {
     one.len() == two.len() && (one.is_empty() || one == two)
