@@ -13,8 +13,8 @@ use crate::Part;
 use crate::change::PathStep;
 use crate::map::TWO_SLOTS;
 use crate::map::wire::{
-    CHANGED, COLUMNS, DEFINED, GROUPS_MAX, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, REPLACED, Slots,
-    read_slots,
+    CHANGED, COLUMNS, DEFINED, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, REPLACED, Slots, read_flags,
+    read_group_count, read_slots,
 };
 
 type Done = Result<(), DecodeError>;
@@ -66,13 +66,7 @@ impl Reading<'_, '_> {
     pub(super) fn patch_map(&mut self, of: &MapShape, target: Target<'_>, part: Part) -> Done {
         let (members, node) = target.map();
         let at = self.reader.offset();
-        let flags = self.reader.u8()?;
-        if flags & !(REMOVED | DEFINED | CHANGED | COLUMNS | REPLACED) != 0 {
-            return Err(DecodeError::new(
-                at,
-                format!("the flags of a map's patch are below 32, {flags} came"),
-            ));
-        }
+        let flags = read_flags(&mut self.reader)?;
         if flags & (REMOVED | DEFINED) != 0 {
             self.came_and_went(of, flags, members, node, part)?;
         }
@@ -180,15 +174,7 @@ impl Reading<'_, '_> {
 
     /// Groups of entries that changed in the same fields.
     fn groups(&mut self, of: &Shape, members: &mut Map<String, Value>, node: &mut MapNode) -> Done {
-        let at = self.reader.offset();
-        let groups = self.reader.u8()?;
-        if groups == 0 || usize::from(groups) > GROUPS_MAX {
-            return Err(DecodeError::new(
-                at,
-                format!("a map's patch has 1 to {GROUPS_MAX} groups, {groups} came"),
-            ));
-        }
-        (0..groups).try_for_each(|_| {
+        (0..read_group_count(&mut self.reader)?).try_for_each(|_| {
             // The entries are out of the map for the time it takes to change them; so none can be named twice.
             let mut taken = Vec::new();
             let read = self.group(of, members, node, &mut taken);

@@ -4,8 +4,8 @@ use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
 use super::wire::{
-    CHANGED, COLUMNS, DEFINED, GROUPS_MAX, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, REPLACED, Slots,
-    read_slots,
+    CHANGED, COLUMNS, DEFINED, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, REPLACED, Slots, read_flags,
+    read_group_count, read_slots,
 };
 use super::{Entry, Map};
 use crate::{Key, Part, State};
@@ -27,13 +27,7 @@ impl<K: Key, V: State> Map<K, V> {
     /// A patch of a map.
     pub(super) fn read_changes(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
         let at = reader.offset();
-        let flags = reader.u8()?;
-        if flags & !(REMOVED | DEFINED | CHANGED | COLUMNS | REPLACED) != 0 {
-            return Err(DecodeError::new(
-                at,
-                format!("the flags of a map's patch are below 32, {flags} came"),
-            ));
-        }
+        let flags = read_flags(reader)?;
         if flags & REMOVED != 0 {
             let mut slots = Slots::default();
             while let Some(slot) = slots.next(reader)? {
@@ -83,15 +77,7 @@ impl<K: Key, V: State> Map<K, V> {
 
     /// Groups of entries that changed in the same fields.
     fn read_groups(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        let at = reader.offset();
-        let groups = reader.u8()?;
-        if groups == 0 || usize::from(groups) > GROUPS_MAX {
-            return Err(DecodeError::new(
-                at,
-                format!("a map's patch has 1 to {GROUPS_MAX} groups, {groups} came"),
-            ));
-        }
-        (0..groups).try_for_each(|_| {
+        (0..read_group_count(reader)?).try_for_each(|_| {
             // The entries are out of the table for the time it takes to change them; so none can be named twice.
             let mut taken = Vec::new();
             let read = self.read_group(reader, &mut taken);

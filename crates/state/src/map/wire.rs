@@ -30,6 +30,29 @@ pub(crate) const OWN_GONE: u8 = 0;
 pub(crate) const OWN_WHOLE: u8 = 1;
 pub(crate) const OWN_PATCH: u8 = 2;
 
+/// Reads the flags of a map's patch.
+pub(crate) fn read_flags(reader: &mut Reader<'_>) -> Result<u8, DecodeError> {
+    let at = reader.offset();
+    let flags = reader.u8()?;
+    if flags & !(REMOVED | DEFINED | CHANGED | COLUMNS | REPLACED) != 0 {
+        return Err(DecodeError::new(at, format!("the flags of a map's patch are below 32, {flags} came")));
+    }
+    Ok(flags)
+}
+
+/// Reads how many groups follow.
+pub(crate) fn read_group_count(reader: &mut Reader<'_>) -> Result<u8, DecodeError> {
+    let at = reader.offset();
+    let groups = reader.u8()?;
+    if groups == 0 || usize::from(groups) > GROUPS_MAX {
+        return Err(DecodeError::new(
+            at,
+            format!("a map's patch has 1 to {GROUPS_MAX} groups, {groups} came"),
+        ));
+    }
+    Ok(groups)
+}
+
 /// Where a section of slots stands.
 #[derive(Default)]
 pub(crate) struct Slots {

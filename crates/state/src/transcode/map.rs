@@ -6,8 +6,8 @@ use super::plan::MapPlan;
 use super::walk::Walk;
 use crate::Part;
 use crate::map::wire::{
-    ALL, CHANGED, COLUMNS, DEFINED, GROUPS_MAX, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, REPLACED, Slots,
-    count_slots,
+    ALL, CHANGED, COLUMNS, DEFINED, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, REPLACED, Slots, count_slots,
+    read_flags, read_group_count,
 };
 
 impl Walk<'_> {
@@ -57,11 +57,8 @@ impl Walk<'_> {
 
     pub(super) fn map_patch(&mut self, map: &MapPlan, part: Part) -> Result<(), DecodeError> {
         let at = self.reader.offset();
-        let flags = self.byte()?;
-        if flags & !(REMOVED | DEFINED | CHANGED | COLUMNS | REPLACED) != 0 {
-            let what = format!("the flags of a map's patch are below 32, {flags} came");
-            return Err(DecodeError::new(at, what));
-        }
+        let flags = read_flags(&mut self.reader)?;
+        self.out.push(flags);
         if flags & REMOVED != 0 {
             self.section(|_| Ok(()))?;
         }
@@ -84,12 +81,8 @@ impl Walk<'_> {
     }
 
     fn groups(&mut self, map: &MapPlan) -> Result<(), DecodeError> {
-        let at = self.reader.offset();
-        let groups = self.byte()?;
-        if groups == 0 || usize::from(groups) > GROUPS_MAX {
-            let what = format!("a map's patch has 1 to {GROUPS_MAX} groups, {groups} came");
-            return Err(DecodeError::new(at, what));
-        }
+        let groups = read_group_count(&mut self.reader)?;
+        self.out.push(groups);
         (0..groups).try_for_each(|_| {
             let start = self.reader.offset();
             let count = count_slots(&mut self.reader)?;
