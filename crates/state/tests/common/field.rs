@@ -129,6 +129,12 @@ fn over(depth: &u8, viewer: &Camera) -> bool {
     *depth <= viewer.level
 }
 
+impl Zone {
+    fn is_depth_seen(&self, eye: Eye) -> bool {
+        self.scouts.get(&eye.viewer).is_some_and(|viewer| over(&self.depth, viewer))
+    }
+}
+
 /// What of a map is seen.
 fn seen<K: Key, V: Model>(map: &Map<K, V>, eye: Eye, sees: impl Fn(&V) -> bool) -> Map<K, V> {
     let seen = map.iter().filter(|(_, value)| sees(value));
@@ -190,7 +196,7 @@ impl Model for Zone {
             name: self.name,
             scouts: self.scouts.redact(eye),
             mines: seen(&self.mines, eye, |mine| viewer.is_some_and(|viewer| filmed(mine, viewer))),
-            depth: if viewer.is_some_and(|viewer| over(&self.depth, viewer)) { self.depth } else { 0 },
+            depth: if self.is_depth_seen(eye) { self.depth } else { 0 },
         }
     }
     fn equals(&self, other: &Self) -> bool {
@@ -198,6 +204,9 @@ impl Model for Zone {
             && self.scouts.equals(&other.scouts)
             && self.mines.equals(&other.mines)
             && self.depth == other.depth
+    }
+    fn looks_like(&self, other: &Self, eye: Eye) -> bool {
+        self.redact(eye).equals(&other.redact(eye)) && self.is_depth_seen(eye) == other.is_depth_seen(eye)
     }
 }
 

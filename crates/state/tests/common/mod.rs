@@ -79,6 +79,11 @@ pub(crate) trait Model: Clone + Default {
     /// Equal to the bit.
     fn equals(&self, other: &Self) -> bool;
 
+    /// Whether `eye` can't tell one from the other. Where a function says who sees a value, its default differs from not seeing it.
+    fn looks_like(&self, other: &Self, eye: Eye) -> bool {
+        self.redact(eye).equals(&other.redact(eye))
+    }
+
     /// Something of it that everyone sees, to sort by.
     fn weight(&self) -> u64 {
         0
