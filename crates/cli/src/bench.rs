@@ -47,6 +47,11 @@ const SYNC: &[Opt] = &[
     Opt { name: "hands", value: "FRACTION", help: "hands in which a card changes (default 0.2)" },
     Opt { name: "entities", value: "N", help: "entities or windows: how many there are (default 10000)" },
     Opt { name: "changed", value: "N", help: "how many of them move in a step (default 100)" },
+    Opt {
+        name: "order",
+        value: "NAME",
+        help: "of those that move in a step: neighbours (default) or scattered over all",
+    },
     Opt { name: "moving", value: "N", help: "how many players move in a step (default 1)" },
     Opt { name: "format", value: "NAME", help: "packed (default), msgpack or json" },
     Opt { name: "tracking", value: "on|off", help: "compare only what was touched (default on)" },
@@ -137,6 +142,9 @@ fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
             Long("hands") => case.hands = within(parser, "hands", 0.0..=1.0)?,
             Long("entities") => case.entities = within(parser, "entities", 1..=ENTITIES_MAX)?,
             Long("changed") => case.changed = within(parser, "changed", 0..=ENTITIES_MAX)?,
+            Long("order") => {
+                case.scattered = one_of(parser, "order", &[("neighbours", false), ("scattered", true)])?;
+            }
             Long("moving") => case.moving = within(parser, "moving", 0..=PLAYERS_MAX)?,
             Long("format") => {
                 case.format = one_of(parser, "format", &Format::ALL.map(|format| (format.name(), format)))?;

@@ -32,6 +32,8 @@ pub struct Case {
     pub entities: u32,
     /// How many of them move in a step.
     pub changed: u32,
+    /// Whether those that move in one step lie scattered over all, or next to each other in the order of their keys.
+    pub scattered: bool,
     /// How many players move in a step, in a workload of entities.
     pub moving: u64,
     /// The format of all messages.
@@ -72,6 +74,7 @@ impl Default for Case {
             hands: 0.2,
             entities: 10_000,
             changed: 100,
+            scattered: false,
             moving: 1,
             format: Format::Packed,
             tracking: Tracking::On,
@@ -93,11 +96,16 @@ impl Case {
                 format!("--hands={}", self.hands),
                 format!("--entities={}", self.entities),
                 format!("--changed={}", self.changed),
+                format!("--order={}", self.order()),
                 format!("--moving={}", self.moving),
                 format!("--format={}", self.format),
                 format!("--tracking={}", tracking_name(self.tracking)),
             ])
             .collect()
+    }
+
+    fn order(&self) -> &'static str {
+        if self.scattered { "scattered" } else { "neighbours" }
     }
 
     /// Begins the case's record.
@@ -114,6 +122,7 @@ impl Case {
             Which::Entities | Which::Windows => record
                 .with("entities", self.entities)
                 .with("changed", self.changed)
+                .with("order", self.order())
                 .with("moving", self.moving),
         };
         record.with("format", self.format.name()).with("tracking", tracking_name(self.tracking))
@@ -132,13 +141,16 @@ pub(super) fn standard() -> Vec<Case> {
             }
         }
     }
-    for (which, entities, moving) in [
-        (Which::Entities, 1_000, 1),
-        (Which::Entities, 10_000, 1),
-        (Which::Windows, 10_000, 1),
-        (Which::Windows, 10_000, 100),
+    for (which, entities, scattered, moving) in [
+        (Which::Entities, 1_000, false, 1),
+        (Which::Entities, 10_000, false, 1),
+        (Which::Entities, 1_000, true, 1),
+        (Which::Entities, 10_000, true, 1),
+        (Which::Windows, 10_000, false, 1),
+        (Which::Windows, 10_000, true, 1),
+        (Which::Windows, 10_000, false, 100),
     ] {
-        cases.push(Case { which, players: 100, entities, moving, ..Case::default() });
+        cases.push(Case { which, players: 100, entities, scattered, moving, ..Case::default() });
     }
     for scenario in [Scenario::A, Scenario::B] {
         cases.push(Case { scenario, tracking: Tracking::Off, ..Case::default() });

@@ -49,6 +49,7 @@ const COLUMNS: &[Column] = &[
     ("players", "players"),
     ("hands", "hands"),
     ("entities", "entities"),
+    ("order", "order"),
     ("moving", "moving"),
     ("format", "format"),
     ("tracking", "tracking"),

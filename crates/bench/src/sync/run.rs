@@ -53,14 +53,18 @@ pub(super) fn measure(case: &Case, sequences: u32, corrupt_one: bool) -> Outcome
             measure_workload(&workload, case, sequences, corrupt_one)
         }
         Which::Entities => {
-            let workload = Entities::<Open>::new(case.players, case.entities, case.changed, case.moving);
+            let workload = entities::<Open>(case);
             measure_workload(&workload, case, sequences, corrupt_one)
         }
         Which::Windows => {
-            let workload = Entities::<Windowed>::new(case.players, case.entities, case.changed, case.moving);
+            let workload = entities::<Windowed>(case);
             measure_workload(&workload, case, sequences, corrupt_one)
         }
     }
+}
+
+fn entities<S>(case: &Case) -> Entities<S> {
+    Entities::new(case.players, case.entities, case.changed, case.scattered, case.moving)
 }
 
 fn measure_workload<W: Workload>(workload: &W, case: &Case, sequences: u32, corrupt_one: bool) -> Outcome {

@@ -21,6 +21,8 @@ pub struct Entities<S> {
     entities: u32,
     /// How many entities move in each step.
     changed: u32,
+    /// How far apart in order those are that move in one step: 1 is next to each other.
+    apart: u64,
     /// How many players move in each step.
     moving: u64,
     of: PhantomData<fn() -> S>,
@@ -112,12 +114,14 @@ pub struct Model {
 }
 
 impl<S> Entities<S> {
-    /// `players` on a plane with `entities`, of which `changed` move in each step, and of the players `moving`.
-    pub fn new(players: u64, entities: u32, changed: u32, moving: u64) -> Self {
+    /// `players` on a plane with `entities`, of which `changed` move in each step, neighbours or `scattered` over all; and of the
+    /// players `moving`.
+    pub fn new(players: u64, entities: u32, changed: u32, scattered: bool, moving: u64) -> Self {
         Self {
             players,
             entities,
             changed: changed.min(entities),
+            apart: if scattered { scatter(entities.into()) } else { 1 },
             moving: moving.min(players),
             of: PhantomData,
         }
@@ -129,14 +133,25 @@ impl<S> Entities<S> {
 
     /// The entities that move in a step: others each time, until all have.
     fn entities_of(&self, iteration: u64) -> impl Iterator<Item = u32> + use<S> {
-        let (all, first) = (u64::from(self.entities), iteration * u64::from(self.changed));
-        (0..u64::from(self.changed)).map(move |place| ((first + place) % all) as u32)
+        let (all, apart, first) = (u64::from(self.entities), self.apart, iteration * u64::from(self.changed));
+        (0..u64::from(self.changed)).map(move |place| ((first + place) * apart % all) as u32)
     }
 
     fn players_of(&self, iteration: u64) -> impl Iterator<Item = PlayerId> + use<S> {
         let (all, first) = (self.players, iteration * self.moving);
         (0..self.moving).map(move |place| PlayerId(1 + (first + place) % all))
     }
+}
+
+/// Steps as long as this through `all` places come to each before they come round.
+fn scatter(all: u64) -> u64 {
+    let shares_a_divisor = |mut a: u64, mut b: u64| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a != 1
+    };
+    (7_919..).find(|apart| !shares_a_divisor(*apart, all)).unwrap_or(1)
 }
 
 /// Where something is at first: spread over the plane.
