@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use playfield_client::core::{
-    Client, ClientError, CommandError, Event, EventQueue, Failure, Handler, OutOfStep,
+    Client, ClientError, CommandError, Event, EventQueue, Failure, Handler, OutOfStep, UNUSABLE_IN_A_ROW_MAX,
 };
 use playfield_wire::framing::FrameError;
 use playfield_wire::server::ServerMessage;
@@ -72,17 +72,72 @@ fn events_and_replies_come_through_while_a_snapshot_is_awaited() {
 }
 
 #[test]
-fn a_snapshot_of_another_epoch_ends_the_connection() {
+fn a_patch_that_leads_nowhere_is_not_applied_and_a_snapshot_is_asked_for() {
     let mut talk = Talk::in_room();
-    talk.says(&snapshot(1, 4, 6));
-    assert_closed(&mut talk, ClientError::WrongEpoch { room: 1, joined: 3, got: 4 });
+    talk.says(&patch(1, 5, 5));
+    assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why: OutOfStep::NoAdvance { version: 5 } }]);
+    assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+}
+
+/// Of another epoch, or from before the copy: as a patch that does not fit, and nobody is thrown out.
+#[test]
+fn a_snapshot_of_elsewhere_is_not_applied_and_one_is_asked_for_anew() {
+    let cases = [
+        (snapshot(1, 4, 6), OutOfStep::Epoch { joined: 3, got: 4 }),
+        (snapshot(1, 3, 4), OutOfStep::Older { version: 5, got: 4 }),
+    ];
+    for (stray, why) in cases {
+        let mut talk = Talk::in_room();
+        talk.says(&stray);
+        assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why: why.clone() }]);
+        assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+        // Patches are passed over, and what comes in answer is looked at in the same way.
+        talk.says(&patch(1, 5, 6));
+        talk.says(&stray);
+        assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why }]);
+        assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+
+        talk.says(&snapshot(1, 3, 8));
+        assert!(matches!(talk.event(), Event::Snapshot { version: 8, .. }));
+        talk.says(&patch(1, 8, 9));
+        assert!(matches!(talk.event(), Event::Patch { version: 9, .. }));
+    }
 }
 
 #[test]
-fn a_snapshot_older_than_the_copy_ends_the_connection() {
+fn the_first_snapshot_of_a_room_may_be_a_wrong_one_too() {
+    let mut talk = Talk::welcomed();
+    let request = talk.client.join("r").unwrap();
+    talk.says(&joined(request, 1, 3));
+    talk.says(&snapshot(1, 4, 5));
+    let why = OutOfStep::Epoch { joined: 3, got: 4 };
+    assert_eq!(talk.all_events().pop(), Some(Event::OutOfStep { room: 1, why }));
+    assert_eq!(talk.heard().pop(), Some(other("Resync { room: 1 }")));
+    talk.says(&snapshot(1, 3, 5));
+    assert!(matches!(talk.event(), Event::Snapshot { version: 5, .. }));
+}
+
+#[test]
+fn a_node_that_answers_each_resync_with_the_same_wrong_thing_is_not_asked_for_ever() {
     let mut talk = Talk::in_room();
-    talk.says(&snapshot(1, 3, 4));
-    assert_closed(&mut talk, ClientError::VersionWentBack { room: 1, version: 5, got: 4 });
+    let wrong = snapshot(1, 4, 6);
+    for _ in 0..UNUSABLE_IN_A_ROW_MAX {
+        talk.says(&wrong);
+        assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+    }
+    // One that is of use begins the count anew.
+    talk.says(&snapshot(1, 3, 6));
+    for _ in 0..UNUSABLE_IN_A_ROW_MAX {
+        talk.says(&wrong);
+        assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+    }
+    talk.all_events();
+    talk.says(&wrong);
+    assert_eq!(talk.heard(), []);
+    let why = OutOfStep::Epoch { joined: 3, got: 4 };
+    assert_eq!(talk.event(), Event::OutOfStep { room: 1, why });
+    let unusable = UNUSABLE_IN_A_ROW_MAX + 1;
+    assert_closed(&mut talk, ClientError::NeverInStep { room: 1, unusable });
 }
 
 #[test]
@@ -128,6 +183,20 @@ fn a_patch_that_cant_be_applied_is_mended_by_a_snapshot() {
     let why = OutOfStep::Patch(DecodeError::new(0, "blind"));
     assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
     assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+}
+
+/// What does ask again, each time, has an end too.
+#[test]
+fn snapshots_that_cant_be_read_end_the_connection_after_so_many() {
+    let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
+    for _ in 0..UNUSABLE_IN_A_ROW_MAX {
+        talk.client.resync(1).unwrap();
+        let mut bytes = talk.node.write(&snapshot(1, 3, 6));
+        talk.client.received(&mut bytes, &mut blind);
+        assert!(!talk.client.is_finished());
+    }
+    talk.client.received(&mut talk.node.write(&snapshot(1, 3, 6)), &mut blind);
+    assert!(talk.client.is_finished());
 }
 
 #[test]

@@ -58,23 +58,13 @@ pub enum ClientError {
         /// The number.
         room: u32,
     },
-    /// A snapshot is of another creation of the room than the one that was joined.
-    WrongEpoch {
+    /// More often in a row than [`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX) something came for a room's copy that it can't
+    /// use. Each had [`Handler::out_of_step`](super::Handler::out_of_step).
+    NeverInStep {
         /// The room's number.
         room: u32,
-        /// The epoch that was joined.
-        joined: u64,
-        /// The snapshot's.
-        got: u64,
-    },
-    /// A snapshot is older than the copy.
-    VersionWentBack {
-        /// The room's number.
-        room: u32,
-        /// The copy's version.
-        version: u64,
-        /// The snapshot's.
-        got: u64,
+        /// How often.
+        unusable: u32,
     },
     /// An event is missing, or came twice.
     EventOutOfOrder {
@@ -136,12 +126,11 @@ impl fmt::Display for ClientError {
             Self::RoomNumberTaken { room } => {
                 write!(f, "the node gave the number {room} to two rooms")
             }
-            Self::WrongEpoch { room, joined, got } => {
-                write!(f, "the node sent a snapshot of epoch {got} for room {room}, joined in epoch {joined}")
-            }
-            Self::VersionWentBack { room, version, got } => {
-                write!(f, "the node sent a snapshot of version {got} for room {room}, which is at {version}")
-            }
+            Self::NeverInStep { room, unusable } => write!(
+                f,
+                "the node sent {unusable} snapshots and patches in a row for room {room} that this client can't use; \
+                 was it built with the same room?"
+            ),
             Self::EventOutOfOrder { room, due, got } => {
                 write!(f, "the node sent event {got} of room {room}, {due} was due")
             }

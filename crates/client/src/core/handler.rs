@@ -64,7 +64,8 @@ pub trait Handler {
         true
     }
 
-    /// A room's copy fell out of step. It stands still until the next snapshot.
+    /// A room's copy fell out of step. It stands still until the next snapshot. More often than
+    /// [`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX) in a row, it ends the connection.
     fn out_of_step(&mut self, room: u32, why: &OutOfStep) {}
 
     /// The node refused a `send` in `room`, or says what is wrong with the connection.
@@ -161,8 +162,27 @@ pub enum OutOfStep {
         /// The copy's version.
         version: u64,
     },
+    /// A patch leads to no later version, so that it would fit again and again. It was not applied, and a snapshot was asked for.
+    NoAdvance {
+        /// Where it leads.
+        version: u64,
+    },
     /// A patch's body can't be applied. A snapshot was asked for.
     Patch(DecodeError),
+    /// A snapshot is of another creation of the room than the one that was joined. It was not applied, and one was asked for anew.
+    Epoch {
+        /// The epoch that was joined.
+        joined: u64,
+        /// The snapshot's.
+        got: u64,
+    },
+    /// A snapshot is older than the copy. It was not applied, and one was asked for anew.
+    Older {
+        /// The copy's version.
+        version: u64,
+        /// The snapshot's.
+        got: u64,
+    },
     /// A snapshot's body can't be read.
     Snapshot(DecodeError),
     /// The copy is not what it is to be at this version. A snapshot was asked for.
@@ -221,7 +241,14 @@ impl std::fmt::Display for OutOfStep {
             Self::Base { base, version } => {
                 write!(f, "a patch begins at version {base}, the copy is at {version}")
             }
+            Self::NoAdvance { version } => write!(f, "a patch leads to version {version}, where it begins"),
             Self::Patch(error) => write!(f, "a patch can't be applied: {error}"),
+            Self::Epoch { joined, got } => {
+                write!(f, "a snapshot is of epoch {got}, the room was joined in epoch {joined}")
+            }
+            Self::Older { version, got } => {
+                write!(f, "a snapshot is of version {got}, the copy is at {version}")
+            }
             Self::Snapshot(error) => write!(f, "a snapshot can't be read: {error}"),
             Self::Digest { version } => write!(f, "the copy is not what it is to be at version {version}"),
         }

@@ -49,6 +49,7 @@ pub use error::{ClientError, CommandError};
 pub use event::{Event, EventQueue};
 pub use handler::{Failure, Handler, Joined, OutOfStep, RoomEvent, Welcome};
 pub use masks::Masks;
+pub use rooms::UNUSABLE_IN_A_ROW_MAX;
 
 #[cfg(feature = "tokio")]
 pub(crate) use event::static_info;

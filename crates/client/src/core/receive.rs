@@ -33,21 +33,11 @@ impl Session {
                 Ok(())
             }
             ServerMessage::Snapshot { room, epoch, version, body } => {
-                let copy = self.rooms.snapshot(room, epoch, version)?;
-                match handler.snapshot(room, version, body) {
-                    Ok(()) => copy.is_at(version),
-                    Err(error) => {
-                        // Asking again would bring the same, so whether to is left to the handler.
-                        copy.in_step = false;
-                        handler.out_of_step(room, &OutOfStep::Snapshot(error));
-                    }
-                }
-                Ok(())
+                self.snapshot(room, epoch, version, body, handler)
             }
             ServerMessage::Check { room, version, digest } => {
                 if self.rooms.is_at(room, version)? && !handler.check(room, digest) {
-                    let _ = self.resync(room);
-                    handler.out_of_step(room, &OutOfStep::Digest { version });
+                    return self.mend(room, &OutOfStep::Digest { version }, handler);
                 }
                 Ok(())
             }
@@ -130,9 +120,9 @@ impl Session {
         body: &[u8],
         handler: &mut H,
     ) -> Result<(), ClientError> {
-        let why = match self.rooms.patch(room, base)? {
+        let why = match self.rooms.patch(room, base, version)? {
             Verdict::Skip => return Ok(()),
-            Verdict::OutOfStep { version } => OutOfStep::Base { base, version },
+            Verdict::OutOfStep(why) => why,
             Verdict::Apply(copy) => match handler.patch(room, version, body) {
                 Ok(()) => {
                     copy.is_at(version);
@@ -141,9 +131,40 @@ impl Session {
                 Err(error) => OutOfStep::Patch(error),
             },
         };
+        self.mend(room, &why, handler)
+    }
+
+    fn snapshot<H: Handler>(
+        &mut self,
+        room: u32,
+        epoch: u64,
+        version: u64,
+        body: &[u8],
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
+        let why = match self.rooms.snapshot(room, epoch, version)? {
+            Err(why) => why,
+            Ok(copy) => match handler.snapshot(room, version, body) {
+                Ok(()) => {
+                    copy.is_at(version);
+                    return Ok(());
+                }
+                Err(error) => {
+                    // Asking again would bring the same, so whether to is left to the handler.
+                    handler.out_of_step(room, &OutOfStep::Snapshot(error));
+                    return copy.fell_out(room);
+                }
+            },
+        };
+        self.mend(room, &why, handler)
+    }
+
+    /// What came can't be used: the handler is told, and a snapshot asked for, but not without end.
+    fn mend<H: Handler>(&mut self, room: u32, why: &OutOfStep, handler: &mut H) -> Result<(), ClientError> {
+        handler.out_of_step(room, why);
+        self.rooms.fell_out(room)?;
         // A client that is leaving needs no snapshot.
         let _ = self.resync(room);
-        handler.out_of_step(room, &why);
         Ok(())
     }
 

@@ -1,7 +1,11 @@
 //! The rooms of a session, and how far each copy has got.
 
 use super::numbers::NumberMap;
-use super::{ClientError, CommandError};
+use super::{ClientError, CommandError, OutOfStep};
+
+/// How often in a row something may come for a room's copy that it can't use, without a snapshot or a patch that it can. A node that
+/// answers each question for a snapshot with the same wrong thing would otherwise be asked without end; once more ends the connection.
+pub const UNUSABLE_IN_A_ROW_MAX: u32 = 16;
 
 /// How far the copy of one room has got.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +17,8 @@ pub(super) struct RoomCopy {
     pub(super) sequence: u64,
     /// A patch may be applied. If not, a snapshot is on its way, or was asked for, or could not be read.
     pub(super) in_step: bool,
+    /// How many things came in a row that the copy could not use.
+    unusable: u32,
 }
 
 impl RoomCopy {
@@ -21,6 +27,17 @@ impl RoomCopy {
     pub(super) fn is_at(&mut self, version: u64) {
         self.version = version;
         self.in_step = true;
+        self.unusable = 0;
+    }
+
+    /// What came can't be used: the copy waits for a snapshot from now on. `Err` if that was so too often in a row.
+    pub(super) fn fell_out(&mut self, room: u32) -> Result<(), ClientError> {
+        self.in_step = false;
+        self.unusable += 1;
+        if self.unusable > UNUSABLE_IN_A_ROW_MAX {
+            return Err(ClientError::NeverInStep { room, unusable: self.unusable });
+        }
+        Ok(())
     }
 }
 
@@ -31,8 +48,8 @@ pub(super) enum Verdict<'a> {
     Apply(&'a mut RoomCopy),
     /// The copy waits for a snapshot.
     Skip,
-    /// It begins elsewhere than at the copy's version.
-    OutOfStep { version: u64 },
+    /// It is none for this copy.
+    OutOfStep(OutOfStep),
 }
 
 #[derive(Debug, Default)]
@@ -42,7 +59,7 @@ pub(super) struct Rooms {
 
 impl Rooms {
     pub(super) fn joined(&mut self, room: u32, epoch: u64) -> Result<(), ClientError> {
-        let copy = RoomCopy { epoch, version: 0, sequence: 0, in_step: false };
+        let copy = RoomCopy { epoch, version: 0, sequence: 0, in_step: false, unusable: 0 };
         match self.copies.insert(room, copy) {
             None => Ok(()),
             Some(_) => Err(ClientError::RoomNumberTaken { room }),
@@ -78,29 +95,31 @@ impl Rooms {
         Ok(())
     }
 
-    /// The copy that the snapshot is for.
+    /// The copy that a snapshot is for, if it is one for this copy.
     pub(super) fn snapshot(
         &mut self,
         room: u32,
         epoch: u64,
         version: u64,
-    ) -> Result<&mut RoomCopy, ClientError> {
+    ) -> Result<Result<&mut RoomCopy, OutOfStep>, ClientError> {
         let copy = self.get_mut(room, "a snapshot")?;
-        if epoch != copy.epoch {
-            return Err(ClientError::WrongEpoch { room, joined: copy.epoch, got: epoch });
-        }
-        if version < copy.version {
-            return Err(ClientError::VersionWentBack { room, version: copy.version, got: version });
-        }
-        Ok(copy)
+        Ok(if epoch != copy.epoch {
+            Err(OutOfStep::Epoch { joined: copy.epoch, got: epoch })
+        } else if version < copy.version {
+            Err(OutOfStep::Older { version: copy.version, got: version })
+        } else {
+            Ok(copy)
+        })
     }
 
     #[inline]
-    pub(super) fn patch(&mut self, room: u32, base: u64) -> Result<Verdict<'_>, ClientError> {
+    pub(super) fn patch(&mut self, room: u32, base: u64, version: u64) -> Result<Verdict<'_>, ClientError> {
         let copy = self.get_mut(room, "a patch")?;
         Ok(match copy.version {
             _ if !copy.in_step => Verdict::Skip,
-            version if version != base => Verdict::OutOfStep { version },
+            own if own != base => Verdict::OutOfStep(OutOfStep::Base { base, version: own }),
+            // It would fit a second time, too.
+            own if own >= version => Verdict::OutOfStep(OutOfStep::NoAdvance { version }),
             _ => Verdict::Apply(copy),
         })
     }
@@ -109,6 +128,11 @@ impl Rooms {
     pub(super) fn is_at(&mut self, room: u32, version: u64) -> Result<bool, ClientError> {
         let copy = self.get_mut(room, "a check")?;
         Ok(copy.in_step && copy.version == version)
+    }
+
+    /// What came for this copy can't be used.
+    pub(super) fn fell_out(&mut self, room: u32) -> Result<(), ClientError> {
+        self.copies.get_mut(&room).map_or(Ok(()), |copy| copy.fell_out(room))
     }
 
     fn get_mut(&mut self, room: u32, message: &'static str) -> Result<&mut RoomCopy, ClientError> {
