@@ -1,42 +1,89 @@
 // A Playfield connection over the browser's own WebSocket, in the format `json`. No build step, no dependency.
 
-/** Applies a patch's operations to a copy of a room's state (docs/state.md). */
+/**
+ * How often in a row something may come for the copy that it can't use, without a snapshot or a patch that it can. Past it the
+ * connection is closed: a node that always sends the same wrong thing is not asked for ever.
+ */
+export const UNUSABLE_IN_A_ROW_MAX = 16;
+
+/**
+ * Why a copy fell out of step. `reason` is "base" or "patch" (a patch begins elsewhere, or can't be applied), "epoch" or "older" (a
+ * snapshot is of another room, or of the past), "message" (one that can't be read).
+ */
+export class OutOfStep extends Error {
+  constructor(reason, text) {
+    super(text);
+    this.reason = reason;
+  }
+}
+
+/**
+ * Applies a patch's operations to a copy of a room's state (docs/state.md). One that doesn't fit the copy throws, and leaves it half
+ * changed: throw it away then.
+ */
 export function apply(state, ops) {
   for (const [path, ...rest] of ops) {
     let at = state;
-    for (const step of path.slice(0, -1)) at = at[step];
+    for (const step of path.slice(0, -1)) at = within(at, step);
     const last = path.at(-1);
     if (rest.length === 2) change(at, last, ...rest);
     else if (rest.length === 1) set(at, last, rest[0]);
-    else if (Array.isArray(at)) at.splice(last, 1);
-    else delete at[last];
+    else if (rest.length > 2) throw new Error("a patch has an operation of more than three parts");
+    else if (Array.isArray(at)) at.splice(index(last, at.length), 1);
+    else delete object(at, last)[last];
   }
 }
 
 function change(at, last, value, word) {
-  if (word === "insert") at.splice(last, 0, value);
-  else if (word === "move") at.splice(value, 0, ...at.splice(last, 1));
-  else if (word === "order") {
-    const list = at[last], old = list.slice();
-    value.forEach((from, to) => (list[to] = old[from]));
-  } else throw new Error(`a patch has the operation "${word}", which this client doesn't know`);
+  if (word === "order") {
+    const list = within(at, last);
+    if (!Array.isArray(list) || value.length !== list.length || new Set(value).size !== list.length) {
+      throw new Error(`a patch has an order that isn't one of what stands at ${JSON.stringify(last)}`);
+    }
+    const old = list.slice();
+    value.forEach((from, to) => (list[to] = old[index(from, old.length)]));
+  } else if (!Array.isArray(at)) throw new Error(`a patch has the operation "${word}" for what is no array`);
+  else if (word === "insert") at.splice(index(last, at.length + 1), 0, value);
+  else if (word === "move") at.splice(index(value, at.length), 0, ...at.splice(index(last, at.length), 1));
+  else throw new Error(`a patch has the operation "${word}", which this client doesn't know`);
 }
 
-// An assignment to `__proto__` would not make a member of that name, and a map's keys may be players' words.
-const set = (at, name, value) =>
-  Object.defineProperty(at, name, { value, writable: true, enumerable: true, configurable: true });
+/** What stands there: only members and elements of the copy's own, never what JavaScript gives to every object. */
+function within(at, step) {
+  if (Array.isArray(at)) return at[index(step, at.length)];
+  if (!Object.hasOwn(object(at, step), step)) throw new Error(`a patch leads to ${JSON.stringify(step)}, which isn't there`);
+  return at[step];
+}
+
+function index(step, length) {
+  if (Number.isInteger(step) && step >= 0 && step < length) return step;
+  throw new Error(`a patch has the index ${JSON.stringify(step)} in an array of ${length}`);
+}
+
+function object(at, name) {
+  if (typeof at === "object" && at !== null && typeof name === "string") return at;
+  throw new Error(`a patch has the member ${JSON.stringify(name)} of what has none`);
+}
+
+function set(at, last, value) {
+  if (Array.isArray(at)) at[index(last, at.length)] = value;
+  // An assignment to `__proto__` would not make a member of that name, and a map's keys may be players' words.
+  else Object.defineProperty(object(at, last), last, { value, writable: true, enumerable: true, configurable: true });
+}
 
 /**
  * Connects, joins a room of the given type (or makes one), and keeps `room.state` in step.
  *
  * `on.change(room)` is called after each patch or snapshot, `on.event(name, payload)` for each event, `on.status(text)` when
- * the connection comes, goes, or is refused.
+ * the connection comes, goes, or is refused, `on.outOfStep(error)` with an `OutOfStep` when what came can't be used. A snapshot is asked
+ * for by itself then; until it comes `room.version` is `null`, and so is `room.state` if it would be half changed.
  */
 export function join(roomType, name, on = {}) {
   const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/`);
   const waiting = new Map();
   const room = { state: null, player: null, version: 0, number: null, bytes: 0, patches: 0, left: false };
   let requests = 0;
+  let epoch, newest = 0, unusable = 0;
 
   const put = (message) => {
     const open = socket.readyState === WebSocket.OPEN;
@@ -60,27 +107,52 @@ export function join(roomType, name, on = {}) {
     });
   room.close = () => socket.close();
 
+  /** What came can't be used: a snapshot is asked for, but not without end. */
+  const fellOut = (reason, text) => {
+    room.version = null;
+    on.outOfStep?.(new OutOfStep(reason, text));
+    if (++unusable > UNUSABLE_IN_A_ROW_MAX) {
+      on.status?.(`the server sent ${unusable} things in a row that this page can't use: ${text}; reload it`);
+      room.left = true;
+      return socket.close();
+    }
+    console.warn("playfield: a snapshot is asked for:", text);
+    put({ type: "resync", room: room.number });
+  };
+  const isAt = (version) => {
+    Object.assign(room, { version });
+    newest = version;
+    unusable = 0;
+    on.change?.(room);
+  };
+
   const handlers = {
     welcome: () => put({ type: "join_or_create", request: ++requests, room_type: roomType }),
-    joined: (message) => Object.assign(room, { number: message.room, player: message.player, id: message.id }),
-    snapshot: (message) => {
-      Object.assign(room, { state: message.state, version: message.version });
-      on.change?.(room);
+    joined: (message) => {
+      Object.assign(room, { number: message.room, player: message.player, id: message.id, version: null });
+      ({ epoch } = message);
+      newest = unusable = 0;
     },
-    patch: (message) => {
-      if (room.version === null) return; // a snapshot is on its way
+    snapshot: (message) => {
+      if (message.room !== room.number) return;
+      if (message.epoch !== epoch) return fellOut("epoch", `a snapshot is of epoch ${message.epoch}, the room was joined in ${epoch}`);
+      if (message.version < newest) return fellOut("older", `a snapshot is of version ${message.version}, the copy is at ${newest}`);
+      room.state = message.state;
+      isAt(message.version);
+    },
+    patch: ({ room: number, base, version, ops }) => {
+      if (number !== room.number || room.version === null) return; // a snapshot is on its way
+      if (base !== room.version) return fellOut("base", `a patch begins at version ${base}, the copy is at ${room.version}`);
+      if (!(version > base)) return fellOut("base", `a patch leads from version ${base} to ${version}`);
       try {
-        if (message.base !== room.version) throw new Error(`a patch of version ${message.base} came to one of ${room.version}`);
-        apply(room.state, message.ops);
+        apply(room.state, ops);
       } catch (error) {
-        // The copy may be half changed: it is of no use before the snapshot.
-        room.version = null;
-        console.warn("playfield: a snapshot is asked for:", error);
-        return put({ type: "resync", room: room.number });
+        // It may be half changed, and nobody is to read that.
+        room.state = null;
+        return fellOut("patch", error.message);
       }
-      room.version = message.version;
       room.patches += 1;
-      on.change?.(room);
+      isAt(version);
     },
     event: (message) => on.event?.(message.message, message.payload),
     reply: (message) => waiting.get(message.request)?.resolve(message.payload),
@@ -105,8 +177,16 @@ export function join(roomType, name, on = {}) {
   };
   socket.onmessage = ({ data }) => {
     room.bytes += data.length;
-    const message = JSON.parse(data);
-    handlers[message.type]?.(message);
+    let message;
+    try {
+      message = JSON.parse(data);
+      if (typeof message?.type !== "string") throw new Error("no type");
+    } catch (error) {
+      // It may have been a patch. Before a room is joined there is nothing to mend.
+      if (room.number !== null) fellOut("message", `a message can't be read: ${error.message}`);
+      return;
+    }
+    if (Object.hasOwn(handlers, message.type)) handlers[message.type](message);
     if (message.request !== undefined) waiting.delete(message.request);
   };
   socket.onclose = () => {

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
 const source = readFileSync(new URL("./playfield.js", import.meta.url), "utf8");
-const { apply, join } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+const { apply, join, OutOfStep, UNUSABLE_IN_A_ROW_MAX } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
 
 const applied = (state, ops) => (apply(state, ops), state);
 
@@ -102,4 +102,83 @@ test("what is unanswered when the connection or the room ends is refused", async
   socket.ends();
   await assert.rejects(two, /disconnected/);
   await assert.rejects(room.request("Draw"), /not in the room yet|not connected/);
+});
+
+test("a patch that does not fit the copy throws, and reaches nothing outside it", () => {
+  const misfits = [
+    [["no", "such"], 1], [["seats", "9", "hp"], 1], [["round", "x"], 1], [["seats", 0], 1], [[], 1], [["cards", 3], 1], [["cards", -1], 1],
+    [["cards", "0"], 1], [["cards", "length"], 0], [["cards", 3]], [["cards", 4], 1, "insert"], [["seats", 0], 1, "insert"], [["cards", 0], 3, "move"],
+    [["cards", 3], 0, "move"], [["cards"], [0, 0, 1], "order"], [["cards"], [0], "order"], [["cards"], [0, 1, 3], "order"], [["round"], [0], "order"],
+    [["round"], 1, "twirl"], [["cards", 0], 1, "insert", 1], [["__proto__", "polluted"], 1], [["seats", "constructor", "polluted"], 1], 7, null,
+  ];
+  for (const op of misfits) {
+    assert.throws(() => apply({ round: 1, seats: {}, cards: [1, 2, 3] }, [op]), JSON.stringify(op));
+  }
+  assert.throws(() => apply({}, null));
+  assert.equal({}.polluted, undefined);
+});
+
+/** A connection in room 1, at version 5 of epoch 3. */
+function inRoom() {
+  const faults = [], statuses = [];
+  Object.assign(globalThis, { WebSocket: Socket, location: { protocol: "http:", host: "here" } });
+  const room = join("table", "Ann", { outOfStep: (error) => faults.push(error), status: (text) => statuses.push(text) });
+  const socket = Socket.last;
+  socket.close = () => socket.ends();
+  socket.open();
+  socket.says({ type: "welcome" });
+  socket.says({ type: "joined", request: 1, room: 1, player: 7, id: "a", epoch: 3 });
+  socket.says({ type: "snapshot", room: 1, epoch: 3, version: 5, state: { round: 1, cards: [] } });
+  socket.sent.length = 0;
+  return { room, socket, faults, statuses };
+}
+
+const patch = (base, version, ops = [[["round"], version]]) => ({ type: "patch", room: 1, base, version, ops });
+const snapshot = (version, epoch = 3) => ({ type: "snapshot", room: 1, epoch, version, state: { round: version, cards: [] } });
+const resync = { type: "resync", room: 1 };
+
+test("what can't be used is told by its reason, a snapshot is asked for, and mends the copy", (t) => {
+  t.mock.method(console, "warn", () => {});
+  const cases = [
+    ["base", patch(6, 7)], ["base", patch(4, 5)], ["base", patch(5, 5)], ["patch", patch(5, 6, [[["round"], 6], [["cards", 9], 1]])], ["patch", patch(5, 6, null)],
+    ["epoch", snapshot(6, 4)], ["older", snapshot(4)], ["message", null],
+  ];
+  for (const [reason, message] of cases) {
+    const { room, socket, faults } = inRoom();
+    socket.says(message);
+    assert.deepEqual(faults.map((fault) => [fault instanceof OutOfStep, fault.reason]), [[true, reason]]);
+    assert.deepEqual(socket.sent, [resync], reason);
+    assert.deepEqual(room.state, reason === "patch" ? null : { round: 1, cards: [] }, "no wrong copy");
+    // Patches are passed over until the snapshot.
+    socket.says(patch(5, 6));
+    assert.equal(room.version, null);
+    socket.says(snapshot(8));
+    socket.says(patch(8, 9));
+    assert.deepEqual([room.state.round, room.version, socket.sent.length, faults.length], [9, 9, 1, 1]);
+  }
+  const { socket, room } = inRoom();
+  socket.onmessage({ data: '{"type":"patch","room":1,"base":5,"ver' });
+  assert.deepEqual([socket.sent, room.version], [[resync], null]);
+});
+
+test("a server that answers each resync with the same wrong thing is not asked for ever", (t) => {
+  t.mock.method(console, "warn", () => {});
+  const { room, socket, statuses } = inRoom();
+  for (let round = 0; round < 2; round++) {
+    for (let count = 0; count < UNUSABLE_IN_A_ROW_MAX; count++) socket.says(snapshot(6, 4));
+    assert.equal(socket.sent.length, (round + 1) * UNUSABLE_IN_A_ROW_MAX);
+    if (round === 0) socket.says(snapshot(6)); // of use: the count begins anew
+  }
+  socket.says(snapshot(6, 4));
+  assert.equal(socket.sent.length, 2 * UNUSABLE_IN_A_ROW_MAX);
+  assert.equal(socket.readyState, 3);
+  assert.match(statuses.at(-1), /17 things in a row .* reload/);
+  assert.equal(room.number, null);
+});
+
+test("what is for another room is not taken", () => {
+  const { room, socket } = inRoom();
+  socket.says({ ...patch(5, 6), room: 2 });
+  socket.says({ ...snapshot(9), room: 2 });
+  assert.deepEqual([room.version, room.state.round, socket.sent], [5, 1, []]);
 });
