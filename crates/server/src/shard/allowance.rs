@@ -43,15 +43,20 @@ impl Allowance {
     /// Whether one may be taken now; the error names the setting and says when.
     pub(crate) fn check(self, now: Duration, rate: Rate) -> Result<(), Error> {
         // A clock may be a little behind that of the shard on which the last was taken.
-        let until_full = self.full_at_ns.saturating_sub(nanoseconds(now));
-        let most = rate.interval_ns.saturating_mul(rate.count.saturating_sub(1));
-        if until_full <= most {
+        let wait = self.ready_at(rate).saturating_sub(now);
+        if wait.is_zero() {
             return Ok(());
         }
         let Rate { setting, count, unit, .. } = rate;
-        let wait_s = (until_full - most).div_ceil(nanoseconds(Duration::from_secs(1)));
+        let wait_s = nanoseconds(wait).div_ceil(nanoseconds(Duration::from_secs(1)));
         let text = format!("{setting}: one session gets {count} in a {unit}; try again in {wait_s} s");
         Err(Error::new(ErrorCode::Limit, text))
+    }
+
+    /// From when on one may be taken.
+    pub(crate) fn ready_at(self, rate: Rate) -> Duration {
+        let most = rate.interval_ns.saturating_mul(rate.count.saturating_sub(1));
+        Duration::from_nanos(self.full_at_ns.saturating_sub(most))
     }
 
     /// Takes one that was there.

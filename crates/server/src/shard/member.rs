@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use playfield_room::{EventHeader, Link, PlayerId};
 
+use crate::shard::allowance::Allowance;
 use crate::shard::connection::ConnectionKey;
 use crate::shard::mail::Act;
 use crate::shard::slab::{Key, Slab};
@@ -26,8 +27,10 @@ pub(crate) struct Member {
     pub(crate) clean: u64,
     /// A patch was skipped, because the one before is still on its way.
     pub(crate) lagging: bool,
-    /// A snapshot was asked for while earlier output was still on its way.
+    /// A snapshot was asked for while earlier output was still on its way, or sooner after others than may be.
     pub(crate) wants_snapshot: bool,
+    /// How often it may ask for one.
+    pub(crate) resyncs: Allowance,
     /// How many events were sent.
     pub(crate) events: u64,
     /// The client's requests that the room has not answered.
@@ -116,6 +119,7 @@ impl Member {
             clean: 0,
             lagging: false,
             wants_snapshot: false,
+            resyncs: Allowance::default(),
             events: 0,
             unanswered: Vec::new(),
         }

@@ -1,5 +1,6 @@
 //! The rooms of a shard: made, called, followed up, and dropped when they end.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use playfield_wire::ErrorCode;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::entry::Wanted;
-use crate::shard::member::Members;
+use crate::shard::member::{MemberKey, Members};
 use crate::shard::outlet::RoomOutlet;
 use crate::shard::schedule::Beat;
 use crate::shard::slab::{Key, Slab};
@@ -38,13 +39,16 @@ pub(crate) struct Hosted {
     pub(crate) sync_awaited: bool,
     /// The turn of the last sync that it asked for.
     synced_on_demand: u64,
+    /// Who gets the snapshot that they asked for later, and when: at most once for each member.
+    pub(crate) resyncs: BTreeSet<(Duration, MemberKey)>,
 }
 
 impl Hosted {
     fn next_due(&self) -> Option<Duration> {
         let beats = [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];
         let wake = self.room.wake_at().map(|at| self.created.saturating_add(at));
-        beats.into_iter().chain([wake]).flatten().min()
+        let resync = self.resyncs.first().map(|&(at, _)| at);
+        beats.into_iter().chain([wake, resync]).flatten().min()
     }
 }
 
@@ -84,6 +88,7 @@ impl Shard {
             touched: false,
             sync_awaited: false,
             synced_on_demand: 0,
+            resyncs: BTreeSet::new(),
             room,
         });
         self.by_id.insert(id, key);
@@ -120,7 +125,7 @@ impl Shard {
         }
     }
 
-    /// Runs every room that is due: ticks, then what it has timers for, then its sync.
+    /// Runs every room that is due: ticks, then what it has timers for, then its sync, then snapshots that were asked for.
     pub(super) fn run_due_rooms(&mut self) {
         while let Some((deadline, key)) = self.schedule.pop(self.now) {
             let Some(hosted) = self.rooms.get_mut(key) else { continue };
@@ -150,6 +155,7 @@ impl Shard {
             if is_sync_due {
                 self.sync_room(key);
             }
+            self.resync_due(key);
         }
     }
 

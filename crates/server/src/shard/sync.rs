@@ -5,6 +5,7 @@ use playfield_wire::Format;
 use playfield_wire::server::{self, ServerMessage};
 
 use crate::shard::Shard;
+use crate::shard::allowance::Rate;
 use crate::shard::connection::ConnectionKey;
 use crate::shard::member::{Entering, Member, MemberKey, MemberOutlet, Standing};
 use crate::shard::outlet::Delivery;
@@ -71,9 +72,11 @@ impl Shard {
         }
     }
 
-    /// Sends a member a snapshot because it asked for one: once it has read what it was sent before, and one for all that
-    /// it asked for until then.
+    /// Sends a member a snapshot because it asked for one: once it has read what it was sent before, no more often than may be, and one for
+    /// all that it asked for until then. What it asked for is never forgotten: it could not go on without.
     pub(super) fn resync(&mut self, room: RoomKey, key: MemberKey) {
+        let per_second = self.delivery.node.config.resyncs_per_second_max;
+        let rate = Rate::per_second("resyncs_per_second_max", per_second);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
         let is_behind = match &member.outlet {
@@ -81,8 +84,29 @@ impl Shard {
             MemberOutlet::Elsewhere(session) => session.in_flight > 0,
         };
         member.wants_snapshot = is_behind;
-        if !is_behind && matches!(member.standing, Standing::Live) {
-            snapshot(&mut self.delivery, (room, key), member, &mut *hosted.room, hosted.epoch);
+        if is_behind || !matches!(member.standing, Standing::Live) {
+            return;
+        }
+        let ready_at = member.resyncs.ready_at(rate);
+        if ready_at > self.now {
+            member.wants_snapshot = true;
+            hosted.resyncs.insert((ready_at, key));
+            return self.touch(room);
+        }
+        member.resyncs.take(self.now, rate);
+        snapshot(&mut self.delivery, (room, key), member, &mut *hosted.room, hosted.epoch);
+    }
+
+    /// Sends the snapshots that had to wait until now.
+    pub(super) fn resync_due(&mut self, room: RoomKey) {
+        while let Some(hosted) = self.rooms.get_mut(room)
+            && hosted.resyncs.first().is_some_and(|(at, _)| *at <= self.now)
+            && let Some((_, key)) = hosted.resyncs.pop_first()
+        {
+            // It may have gone since, or got one when it had read enough.
+            if hosted.members.get_mut(key).is_some_and(|member| member.wants_snapshot) {
+                self.resync(room, key);
+            }
         }
     }
 }

@@ -306,3 +306,62 @@ fn an_idle_connection_owns_no_buffer() {
         }
     }
 }
+
+fn snapshots(world: &mut World, client: Client) -> usize {
+    world.heard(client).iter().filter(|heard| matches!(heard, Heard::Snapshot { .. })).count()
+}
+
+/// Those past the rate are answered by one, when it may be sent: wherever the room is, and whether it has syncs of its own or none.
+#[test]
+fn resyncs_per_second_max() {
+    for (shard, options) in [(0, ""), (0, AT_ONCE), (1, ""), (1, AT_ONCE)] {
+        let mut world = World::new(2, &[("resyncs_per_second_max", "2")]);
+        let host = world.client(0);
+        let (_, id) = world.room(host, options);
+        // Someone who is in a room of their shard stays there.
+        let client = world.client(shard);
+        if shard == 1 {
+            world.room(client, options);
+        }
+        world.join(client, 1, &id);
+        let (room, _) = world.joined(client);
+        let resync = world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room }));
+
+        world.bytes(client, &resync.repeat(2));
+        assert_eq!(snapshots(&mut world, client), 2, "{shard} {options}");
+        world.bytes(client, &resync);
+        assert_eq!(snapshots(&mut world, client), 0, "one past the limit waits");
+        world.bytes(client, &resync.repeat(50));
+        world.wait(499);
+        assert_eq!(snapshots(&mut world, client), 0);
+        world.wait(2);
+        assert_eq!(snapshots(&mut world, client), 1, "one for all, with nothing more asked");
+        world.wait(3000);
+        assert_eq!(snapshots(&mut world, client), 0);
+        world.bytes(client, &resync.repeat(3));
+        assert_eq!(snapshots(&mut world, client), 2, "the allowance is back");
+    }
+}
+
+#[test]
+fn a_resync_that_waits_is_forgotten_with_its_player_and_kept_for_one_who_does_not_read() {
+    let mut world = World::new(1, &[("resyncs_per_second_max", "1")]);
+    let host = world.client(0);
+    let (_, id) = world.room(host, AT_ONCE);
+    let (gone, slow) = (world.client(0), world.client(0));
+    for client in [gone, slow] {
+        world.join(client, 1, &id);
+        let (room, _) = world.joined(client);
+        let resync = world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room }));
+        world.bytes(client, &resync.repeat(2));
+        assert_eq!(snapshots(&mut world, client), 1);
+    }
+    world.say(gone, &encoded(PACKED, &ClientMessage::Leave { request: 2, room: 1 }));
+    world.takes(slow, 0);
+    // An event is stuck on its way when the time has come.
+    world.say(host, &send(1, "shout", "hi"));
+    world.wait(1500);
+    assert_eq!((snapshots(&mut world, gone), snapshots(&mut world, slow)), (0, 0));
+    world.takes(slow, usize::MAX);
+    assert_eq!(snapshots(&mut world, slow), 1);
+}
