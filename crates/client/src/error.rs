@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use playfield_state::ShapeError;
 use playfield_websocket::handshake::HandshakeError;
@@ -28,6 +29,7 @@ enum Kind {
     Incompatible(Incompatible),
     Schema(SchemaError),
     Shape(ShapeError),
+    NoSchema { room_type: String, waited: Duration },
     Command(CommandError),
     Missed { events: u64 },
     MissedChanges { changes: u64 },
@@ -80,6 +82,10 @@ impl Error {
         Self { kind: Kind::Shape(error) }
     }
 
+    pub(crate) fn no_schema(room_type: &str, waited: Duration) -> Self {
+        Self { kind: Kind::NoSchema { room_type: room_type.to_owned(), waited } }
+    }
+
     pub(crate) fn missed(events: u64) -> Self {
         Self { kind: Kind::Missed { events } }
     }
@@ -114,6 +120,12 @@ impl Error {
     #[must_use]
     pub fn is_incompatible(&self) -> bool {
         matches!(self.kind, Kind::Incompatible(_))
+    }
+
+    /// Whether the node did not tell in time what entering a room waited for; see [`Connect::schema_timeout`](crate::Connect::schema_timeout).
+    #[must_use]
+    pub fn is_timed_out(&self) -> bool {
+        matches!(self.kind, Kind::NoSchema { .. })
     }
 
     /// Whether events or changes were missed because they were not taken out in time, or changes because a copy had to be mended.
@@ -172,6 +184,10 @@ impl fmt::Display for Error {
             Kind::Incompatible(error) => error.fmt(f),
             Kind::Shape(_) => f.write_str("the node's schema of the room is none that a room has"),
             Kind::Schema(_) => f.write_str("the node's schema of the room can't be read"),
+            Kind::NoSchema { room_type, waited } => write!(
+                f,
+                "the node did not tell the schema of the room type {room_type:?} within {waited:?}; try again, or wait longer"
+            ),
             Kind::Command(error) => error.fmt(f),
             Kind::Missed { events } => {
                 write!(f, "{events} events came faster than they were taken out, and were dropped")

@@ -6,6 +6,8 @@ mod grown;
 #[path = "growth/old.rs"]
 mod old;
 
+use std::task::Poll;
+
 use playfield_client::{Connect, ErrorCode, Room as RoomHandle, connect};
 use playfield_room::{Room, RoomType, room, schema};
 use playfield_server::{Config, Running, Server};
@@ -83,6 +85,50 @@ async fn a_client_of_the_same_build_is_served_as_it_is() {
     let connection = url(&node).await.unwrap();
     let table = connection.create::<old::Table>("old", true, &Setup { rounds: 7 }).await.unwrap();
     table.request(Stir { seed: 1, how: How::Little }).await.unwrap();
+}
+
+/// More new types in a second than the node tells schemas of: those past its rate wait their turn, whether they have to be known before a
+/// room is created or after one is joined.
+#[tokio::test]
+async fn many_types_of_another_build_are_entered_at_once() {
+    let config = Config { listen: "127.0.0.1:0".parse().unwrap(), shards: 1, ..Config::default() };
+    let names: Vec<String> = (0..12).map(|number| format!("table{number}")).collect();
+    assert!(names.len() as u64 > config.schemas_per_second_max);
+    let mut server = Server::new(config);
+    for name in &names {
+        server = server.room_type(RoomType::of::<grown::Table>(name));
+    }
+    let node = server.start().unwrap();
+
+    let host = url(&node).await.unwrap();
+    let tables = at_once(&names, async |name| {
+        host.create::<old::Table>(name, false, &Setup { rounds: 7 }).await.unwrap()
+    });
+    let tables = tables.await;
+    let ids: Vec<String> = tables.iter().map(|table| table.id().to_owned()).collect();
+    let visitor = url(&node).await.unwrap();
+    let joined = at_once(&ids, async |id| visitor.join::<old::Table>(id).await.unwrap()).await;
+    for table in tables.iter().chain(&joined) {
+        assert_eq!(table.state().round, 7);
+    }
+}
+
+/// Does something for each, all at the same time.
+async fn at_once<T>(names: &[String], of: impl AsyncFn(&str) -> T) -> Vec<T> {
+    let mut all: Vec<_> = names.iter().map(|name| Box::pin(of(name))).collect();
+    let mut done: Vec<Option<T>> = names.iter().map(|_| None).collect();
+    std::future::poll_fn(|cx| {
+        for (future, done) in all.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let Poll::Ready(result) = future.as_mut().poll(cx)
+            {
+                *done = Some(result);
+            }
+        }
+        if done.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
 }
 
 mod incompatible {

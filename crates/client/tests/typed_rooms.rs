@@ -6,6 +6,7 @@ mod server;
 mod support;
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use playfield_client::{Connect, Connection, Error, ErrorCode, Format, Room as RoomHandle};
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, room, schema};
@@ -382,12 +383,12 @@ async fn a_node_that_tells_no_schema_is_not_waited_for() {
         server.hear().await;
         server.say(&joined_as(1, 1)).await;
         server.hear().await;
-        let (room, code, text) = (None, ErrorCode::Limit, "too many".into());
+        let (room, code, text) = (None, ErrorCode::Refused, "it is a secret".into());
         server.say(&ServerMessage::Error { request: Some(2), room, code, text }).await;
         assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
-    assert_eq!(table.unwrap_err().code(), Some(ErrorCode::Limit));
+    assert_eq!(table.unwrap_err().code(), Some(ErrorCode::Refused));
 
     let setup = Setup::default();
     let node = async {
@@ -397,6 +398,58 @@ async fn a_node_that_tells_no_schema_is_not_waited_for() {
     let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);
     let error = table.unwrap_err();
     assert_eq!(error.to_string(), "the node's schema of the room can't be read");
+}
+
+/// A node that is asked and says nothing: whoever waits learns for what, and the room is left again.
+#[tokio::test]
+async fn a_join_does_not_wait_for_ever_for_a_schema() {
+    let soon = |connect: Connect| connect.schema_timeout(Duration::from_millis(30));
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, soon).await;
+    let text =
+        "the node did not tell the schema of the room type \"table\" within 30ms; try again, or wait longer";
+    let node = async {
+        server.hear().await;
+        server.say(&joined_as(1, 1)).await;
+        assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
+        assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
+    };
+    let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
+    let error = table.unwrap_err();
+    assert!(error.is_timed_out() && !error.is_closed());
+    assert_eq!(error.to_string(), text);
+
+    // So it is where the schema is needed for the options; and an answer that comes too late is nobody's.
+    let setup = Setup::default();
+    let error = connection.create::<Table>("table", true, &setup).await.unwrap_err();
+    assert_eq!(error.to_string(), text);
+    assert_eq!(server.hear().await, other(r#"Schema { request: 4, room_type: "table" }"#));
+    let late = schema::<Table>().to_json();
+    let room_type = "table".into();
+    server.say(&ServerMessage::Schema { request: Some(4), room_type, schema: late.as_bytes() }).await;
+    let node = async {
+        assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
+        server.say(&ServerMessage::Pong { nonce: 1 }).await;
+    };
+    tokio::join!(connection.ping(), node).0.unwrap();
+}
+
+/// Asked too often, the node says when to try again, and the client does.
+#[tokio::test]
+async fn a_schema_that_was_asked_for_too_often_is_asked_for_again() {
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let node = async {
+        assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
+        let (room, code, text) = (None, ErrorCode::Limit, "too many; try again in 0 s".into());
+        server.say(&ServerMessage::Error { request: Some(1), room, code, text }).await;
+        assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
+        // Longer than it would be waited for: that is an answer.
+        let (room, code, text) = (None, ErrorCode::Limit, "too many; try again in 3600 s".into());
+        server.say(&ServerMessage::Error { request: Some(2), room, code, text }).await;
+    };
+    let setup = Setup::default();
+    let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);
+    let error = table.unwrap_err();
+    assert_eq!((error.code(), error.text()), (Some(ErrorCode::Limit), "too many; try again in 3600 s"));
 }
 
 #[tokio::test]

@@ -40,6 +40,7 @@ pub fn connect(url: &str) -> Connect {
         events_max: 1024,
         schemas: Vec::new(),
         timeout: Duration::from_secs(10),
+        schema_timeout: Duration::from_secs(10),
     }
 }
 
@@ -60,6 +61,7 @@ pub struct Connect {
     /// Room types, and the fingerprints of what this client was built with.
     pub(crate) schemas: Vec<(String, u64)>,
     timeout: Duration,
+    schema_timeout: Duration,
 }
 
 impl Connect {
@@ -106,6 +108,14 @@ impl Connect {
         self
     }
 
+    /// How long the node may take to tell the schema of a room of another build, for which entering that room waits; 10 seconds unless told otherwise.
+    /// Past it, entering fails with an error that [`is_timed_out`](Error::is_timed_out). A node that is asked too often, and says so,
+    /// is asked again by itself.
+    pub fn schema_timeout(mut self, timeout: Duration) -> Self {
+        self.schema_timeout = timeout;
+        self
+    }
+
     async fn open(self) -> Result<Connection, Error> {
         let Address { authority, transport } = parse(&self.url)?;
         let config = ClientConfig {
@@ -130,7 +140,7 @@ impl Connect {
         let named = self.schemas.into_iter().map(|(room_type, _)| room_type);
         let task = Task {
             client,
-            dispatch: Dispatch::new(welcomed, signals, Arc::clone(&ending), named),
+            dispatch: Dispatch::new(welcomed, signals, Arc::clone(&ending), named, self.schema_timeout),
             commands: taken,
             signals: heeded,
             started: Instant::now(),

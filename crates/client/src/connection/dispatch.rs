@@ -11,6 +11,7 @@ use playfield_wire::{DecodeError, ErrorCode};
 use tokio::sync::mpsc;
 
 use super::command::{Answer, Enter, Entered, Seat, Signal};
+use super::inquiries::Inquiries;
 use super::inside::{Inside, Release};
 use super::schemas::{Build, Fit, Schemas};
 use super::shared::Sink;
@@ -30,6 +31,9 @@ pub(super) struct Dispatch {
     /// Rooms to leave, for whom there is no handle any more.
     pub(super) forsaken: Vec<u32>,
     pub(super) schemas: Schemas,
+    pub(super) inquiries: Inquiries,
+    /// The time since the connection began, as it was last told.
+    pub(super) now: Duration,
     /// Wishes that wait for the schema of a room type.
     pub(super) unready: Vec<(String, Enter)>,
     /// Wishes that waited, and can be followed now.
@@ -63,6 +67,7 @@ impl Dispatch {
         signals: mpsc::UnboundedSender<Signal>,
         ending: Arc<OnceLock<Ending>>,
         named: impl IntoIterator<Item = String>,
+        schema_timeout: Duration,
     ) -> Self {
         Self {
             welcomed: Some(welcomed),
@@ -71,6 +76,8 @@ impl Dispatch {
             rooms: NumberMap::default(),
             forsaken: Vec::new(),
             schemas: Schemas::new(named),
+            inquiries: Inquiries::new(schema_timeout),
+            now: Duration::ZERO,
             unready: Vec::new(),
             ready: Vec::new(),
             socket_error: None,
@@ -82,7 +89,7 @@ impl Dispatch {
 
     /// The node does not tell the schema of a room type: whoever waits for it can't enter.
     pub(super) fn no_schema(&mut self, room_type: &str, error: &Error) {
-        self.schemas.refused(room_type);
+        self.inquiries.forget(room_type);
         for (_, wish) in self.unready.extract_if(.., |(waits_for, _)| waits_for == room_type) {
             let _ = wish.answer.send(Err(error.clone()));
         }
@@ -91,8 +98,18 @@ impl Dispatch {
         }
     }
 
+    /// The node was waited for as long as may be. Should it answer later, nobody listens.
+    pub(super) fn give_up_schemas(&mut self) {
+        for room_type in self.inquiries.expired(self.now) {
+            self.waiting.retain(|_, waiting| !matches!(waiting, Waiting::Schema(of) if *of == room_type));
+            let error = Error::no_schema(&room_type, self.inquiries.timeout());
+            self.no_schema(&room_type, &error);
+        }
+    }
+
     /// The schema of a room type is known: what waited for it goes on.
     fn schema_known(&mut self, room_type: &str) {
+        self.inquiries.answered(self.now, room_type);
         let ready = self.unready.extract_if(.., |(waits_for, _)| waits_for == room_type);
         self.ready.extend(ready.map(|(_, wish)| wish));
         for room in self.holding(room_type) {
@@ -183,7 +200,7 @@ impl Handler for Dispatch {
                 }
                 Fit::Unknown => {
                     inside.hold(build);
-                    self.schemas.ask(&joined.room_type);
+                    self.inquiries.ask(self.now, &joined.room_type);
                 }
                 Fit::Not(error) => {
                     self.rooms.insert(joined.room, inside);
@@ -201,7 +218,7 @@ impl Handler for Dispatch {
             }
             // What was asked for counts, whatever the answer calls it.
             Some(Waiting::Schema(asked)) => {
-                self.schemas.answered(&asked, schema);
+                self.schemas.learn(&asked, schema);
                 self.schema_known(&asked);
             }
             _ => {
@@ -248,7 +265,13 @@ impl Handler for Dispatch {
             Some(Waiting::List(answer)) => drop(answer.send(Err(error))),
             Some(Waiting::Reply(answer)) => drop(answer.send(Err(error))),
             Some(Waiting::Told(answer)) => drop(answer.send(Err(error))),
-            Some(Waiting::Schema(room_type)) => self.no_schema(&room_type, &error),
+            Some(Waiting::Schema(room_type)) => {
+                let is_asked_again = matches!(failure, Failure::Refused { code: ErrorCode::Limit, text }
+                    if self.inquiries.too_often(self.now, &room_type, text));
+                if !is_asked_again {
+                    self.no_schema(&room_type, &error);
+                }
+            }
             None => {}
         }
     }
@@ -329,6 +352,7 @@ impl Handler for Dispatch {
         }
         // Whoever waits learns from the ending why there is no answer.
         self.rooms.clear();
+        self.inquiries.clear();
         self.unready.clear();
         self.ready.clear();
         self.waiting.clear();

@@ -5,6 +5,7 @@ mod command;
 mod connect;
 mod copy;
 mod dispatch;
+mod inquiries;
 mod inside;
 mod room;
 mod schemas;

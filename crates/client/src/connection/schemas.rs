@@ -52,10 +52,6 @@ pub(super) struct Schemas {
     /// Room types that this client named in its hello: of these the node may tell unasked.
     named: BTreeSet<String>,
     known: BTreeMap<String, Known>,
-    /// Those that the node was asked for, or is to be.
-    asked: BTreeSet<String>,
-    /// Those that it is to be asked for.
-    to_ask: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -94,13 +90,8 @@ impl Schemas {
         is_named
     }
 
-    /// The node tells its schema as it was asked to.
-    pub(super) fn answered(&mut self, room_type: &str, text: &[u8]) {
-        self.asked.remove(room_type);
-        self.learn(room_type, text);
-    }
-
-    fn learn(&mut self, room_type: &str, text: &[u8]) {
+    /// The node tells its schema, as it was asked to.
+    pub(super) fn learn(&mut self, room_type: &str, text: &[u8]) {
         let schema = RoomSchema::from_json(text).map(Arc::new);
         let fingerprint = match &schema {
             Ok(schema) => fingerprint(schema),
@@ -108,11 +99,6 @@ impl Schemas {
         };
         let told = Some(Told { schema, transcoders: Vec::new() });
         self.known.insert(room_type.to_owned(), Known { fingerprint, told });
-    }
-
-    /// The node did not tell its schema.
-    pub(super) fn refused(&mut self, room_type: &str) {
-        self.asked.remove(room_type);
     }
 
     /// How this client and the node's rooms of a type get on, as far as is known. A room that was joined has told its fingerprint.
@@ -148,17 +134,5 @@ impl Schemas {
             }
             Err(error) => Fit::Not(Error::incompatible(error)),
         }
-    }
-
-    /// Has the node asked for a schema, unless it is being asked.
-    pub(super) fn ask(&mut self, room_type: &str) {
-        if self.asked.insert(room_type.to_owned()) {
-            self.to_ask.push(room_type.to_owned());
-        }
-    }
-
-    /// What the node is to be asked for.
-    pub(super) fn take_to_ask(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.to_ask)
     }
 }

@@ -85,7 +85,8 @@ impl Task {
                 Some(signal) = self.signals.recv() => Next::Signal(signal),
                 () = sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => Next::Time,
             };
-            self.client.advance(self.started.elapsed(), &mut self.dispatch);
+            self.dispatch.now = self.started.elapsed();
+            self.client.advance(self.dispatch.now, &mut self.dispatch);
             match next {
                 Next::Read(Ok(0)) => self.client.ended(&mut self.dispatch),
                 Next::Read(Ok(bytes)) => self.client.received(&mut input[..bytes], &mut self.dispatch),
@@ -114,7 +115,9 @@ impl Task {
     }
 
     fn due_at(&self) -> Option<Instant> {
-        let due_at = self.client.due_at().map(|due_at| self.started + due_at);
+        let due_at = [self.client.due_at(), self.dispatch.inquiries.due_at()].into_iter().flatten().min();
+        // What is due beyond all time is never due.
+        let due_at = due_at.and_then(|due_at| self.started.checked_add(due_at));
         [due_at, self.farewell_ends].into_iter().flatten().min()
     }
 
@@ -143,17 +146,18 @@ impl Task {
         self.dispatch.forsaken.retain(|&room| matches!(client.leave(room), Err(CommandError::Busy { .. })));
     }
 
-    /// Asks for the schemas that rooms wait for, and goes on with what waited for one.
+    /// Asks for the schemas that rooms wait for, goes on with what waited for one, and ends what has waited for too long.
     fn follow_schemas(&mut self) {
         for wish in std::mem::take(&mut self.dispatch.ready) {
             self.enter(wish);
         }
-        for room_type in self.dispatch.schemas.take_to_ask() {
+        while let Some(room_type) = self.dispatch.inquiries.next(self.dispatch.now) {
             match self.client.schema(&room_type) {
                 Ok(request) => drop(self.dispatch.waiting.insert(request, Waiting::Schema(room_type))),
                 Err(error) => self.dispatch.no_schema(&room_type, &error.into()),
             }
         }
+        self.dispatch.give_up_schemas();
     }
 
     /// Asks to enter a room: with options in the node's form, for which its schema may have to be known first.
@@ -170,7 +174,7 @@ impl Task {
                     Err(error) => return drop(answer.send(Err(error))),
                 },
                 Fit::Unknown => {
-                    self.dispatch.schemas.ask(&room_type);
+                    self.dispatch.inquiries.ask(self.dispatch.now, &room_type);
                     let wish = Enter { door, build: Some(build.clone()), sink, answer };
                     return self.dispatch.unready.push((room_type, wish));
                 }

@@ -1,0 +1,267 @@
+//! Which schemas the node is asked for, when, and how long they are waited for. It is told the time, as the core is.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How often one question may be refused for coming too soon, before it is given up.
+const REFUSALS_MAX: u32 = 16;
+
+/// How long to wait after such a refusal, unless it says.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// All are asked at once. Once the node has said that it is asked too often, those that are left wait as long as it said, and then go one
+/// by one.
+#[derive(Debug)]
+pub(super) struct Inquiries {
+    /// How long the node may take to answer.
+    timeout: Duration,
+    /// To be sent, in turn.
+    queue: VecDeque<Inquiry>,
+    /// Sent, and not answered.
+    sent: Vec<Inquiry>,
+    /// From when on the next may be sent, if the node was asked too often.
+    paced: Option<Duration>,
+    /// When the node last answered one.
+    answered_at: Duration,
+}
+
+/// A question for the schema of a room type.
+#[derive(Debug)]
+struct Inquiry {
+    room_type: String,
+    /// When it came into the queue, or was sent.
+    since: Duration,
+    refusals: u32,
+}
+
+impl Inquiries {
+    pub(super) fn new(timeout: Duration) -> Self {
+        let answered_at = Duration::ZERO;
+        Self { timeout, queue: VecDeque::new(), sent: Vec::new(), paced: None, answered_at }
+    }
+
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Has the node asked for a schema, unless it is being asked.
+    pub(super) fn ask(&mut self, now: Duration, room_type: &str) {
+        if self.sent.iter().chain(&self.queue).all(|inquiry| inquiry.room_type != room_type) {
+            self.queue.push_back(Inquiry { room_type: room_type.to_owned(), since: now, refusals: 0 });
+        }
+    }
+
+    /// The room type to ask for now, if any; from here on the question counts as sent.
+    pub(super) fn next(&mut self, now: Duration) -> Option<String> {
+        if self.paced.is_some_and(|not_before| now < not_before || !self.sent.is_empty()) {
+            return None;
+        }
+        let inquiry = Inquiry { since: now, ..self.queue.pop_front()? };
+        let room_type = inquiry.room_type.clone();
+        self.sent.push(inquiry);
+        Some(room_type)
+    }
+
+    /// The node has told the schema.
+    pub(super) fn answered(&mut self, now: Duration, room_type: &str) {
+        self.answered_at = now;
+        self.forget(room_type);
+    }
+
+    /// The node was asked too often, in these words. Says whether it is asked again, later.
+    pub(super) fn too_often(&mut self, now: Duration, room_type: &str, text: &str) -> bool {
+        self.answered_at = now;
+        let wait = stated_wait(text).unwrap_or(WAIT);
+        let Some(at) = self.sent.iter().position(|inquiry| inquiry.room_type == room_type) else {
+            return false;
+        };
+        let inquiry = self.sent.remove(at);
+        let refusals = inquiry.refusals + 1;
+        if refusals > REFUSALS_MAX || wait > self.timeout {
+            return false;
+        }
+        self.queue.push_back(Inquiry { since: now, refusals, ..inquiry });
+        self.paced = self.paced.max(Some(now.saturating_add(wait)));
+        true
+    }
+
+    /// Nobody needs the schema any more, or it will not be told.
+    pub(super) fn forget(&mut self, room_type: &str) {
+        self.sent.retain(|inquiry| inquiry.room_type != room_type);
+        self.queue.retain(|inquiry| inquiry.room_type != room_type);
+        if self.sent.is_empty() && self.queue.is_empty() {
+            self.paced = None;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::new(self.timeout);
+    }
+
+    /// The room types whose schemas were waited for as long as may be. They are not waited for any more.
+    pub(super) fn expired(&mut self, now: Duration) -> Vec<String> {
+        let deadlines: Vec<_> = self.deadlines().collect();
+        let expired = deadlines.into_iter().filter(|(_, deadline)| *deadline <= now);
+        let room_types: Vec<String> = expired.map(|(inquiry, _)| inquiry.room_type.clone()).collect();
+        for room_type in &room_types {
+            self.forget(room_type);
+        }
+        room_types
+    }
+
+    /// When there is something to do, even if nothing comes.
+    pub(super) fn due_at(&self) -> Option<Duration> {
+        let next = if self.sent.is_empty() && !self.queue.is_empty() { self.paced } else { None };
+        self.deadlines().map(|(_, deadline)| deadline).chain(next).min()
+    }
+
+    /// A question that waits for its turn does not wait longer than for a node that answers none.
+    fn deadlines(&self) -> impl Iterator<Item = (&Inquiry, Duration)> {
+        let sent = self.sent.iter().map(|inquiry| (inquiry, inquiry.since));
+        let queued = self.queue.iter().map(|inquiry| (inquiry, inquiry.since.max(self.answered_at)));
+        sent.chain(queued).map(|(inquiry, since)| (inquiry, since.saturating_add(self.timeout)))
+    }
+}
+
+/// The time that a refusal ends with: `try again in 3 s` (docs/protocol.md, Errors).
+fn stated_wait(text: &str) -> Option<Duration> {
+    let (_, time) = text.rsplit_once("try again in ")?;
+    time.strip_suffix(" s")?.parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Inquiries, REFUSALS_MAX, stated_wait};
+
+    const TIMEOUT: Duration = Duration::from_secs(10);
+    const LIMIT: &str = "schemas_per_second_max: one session gets 10 in a second; try again in 3 s";
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn asking(names: &[&str]) -> Inquiries {
+        let mut inquiries = Inquiries::new(TIMEOUT);
+        for name in names {
+            inquiries.ask(s(0), name);
+            inquiries.ask(s(0), name);
+        }
+        inquiries
+    }
+
+    fn all(inquiries: &mut Inquiries, now: Duration) -> Vec<String> {
+        std::iter::from_fn(|| inquiries.next(now)).collect()
+    }
+
+    #[test]
+    fn each_schema_is_asked_for_once_and_all_at_once() {
+        let mut inquiries = asking(&["a", "b", "c"]);
+        assert_eq!(all(&mut inquiries, s(0)), ["a", "b", "c"]);
+        inquiries.ask(s(0), "b");
+        assert_eq!(all(&mut inquiries, s(0)), [""; 0]);
+        for name in ["a", "b", "c"] {
+            inquiries.answered(s(1), name);
+        }
+        assert_eq!(inquiries.due_at(), None);
+    }
+
+    #[test]
+    fn what_came_too_often_waits_as_long_as_was_said_and_then_goes_one_by_one() {
+        let mut inquiries = asking(&["a", "b", "c"]);
+        all(&mut inquiries, s(0));
+        inquiries.answered(s(0), "a");
+        for name in ["b", "c"] {
+            assert!(inquiries.too_often(s(0), name, LIMIT));
+        }
+        inquiries.ask(s(1), "d");
+        assert_eq!((inquiries.due_at(), inquiries.next(s(2))), (Some(s(3)), None));
+        assert_eq!(all(&mut inquiries, s(3)), ["b"]);
+        inquiries.answered(s(4), "b");
+        assert_eq!(all(&mut inquiries, s(4)), ["c"]);
+        // Unless it says, it is a second.
+        assert!(inquiries.too_often(s(5), "c", "too many"));
+        assert_eq!((inquiries.due_at(), inquiries.next(s(5))), (Some(s(6)), None));
+        assert_eq!(all(&mut inquiries, s(6)), ["d"]);
+        inquiries.answered(s(6), "d");
+        assert_eq!(all(&mut inquiries, s(6)), ["c"]);
+        inquiries.answered(s(6), "c");
+        // All is as at the beginning.
+        inquiries.ask(s(7), "e");
+        inquiries.ask(s(7), "f");
+        assert_eq!(all(&mut inquiries, s(7)), ["e", "f"]);
+    }
+
+    #[test]
+    fn a_node_that_answers_nothing_is_waited_for_so_long() {
+        let mut inquiries = asking(&["a"]);
+        all(&mut inquiries, s(0));
+        inquiries.ask(s(4), "b");
+        all(&mut inquiries, s(4));
+        assert_eq!(inquiries.due_at(), Some(s(10)));
+        assert_eq!(inquiries.expired(Duration::from_millis(9999)), [""; 0]);
+        assert_eq!(inquiries.expired(s(10)), ["a"]);
+        assert_eq!(inquiries.expired(s(14)), ["b"]);
+        // It may be asked again.
+        inquiries.ask(s(20), "a");
+        assert_eq!(all(&mut inquiries, s(20)), ["a"]);
+    }
+
+    #[test]
+    fn those_who_wait_their_turn_wait_as_long_as_the_node_answers() {
+        let names: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+        let mut inquiries = asking(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        for name in all(&mut inquiries, s(0)) {
+            assert!(inquiries.too_often(s(0), &name, "try again in 1 s"));
+        }
+        for now in 1..=25 {
+            let name = inquiries.next(s(now)).unwrap();
+            inquiries.answered(s(now), &name);
+            assert_eq!(inquiries.expired(s(now)), [""; 0]);
+        }
+        // Then it falls silent: for all at once.
+        assert!(inquiries.next(s(26)).is_some());
+        assert_eq!(inquiries.expired(s(35)).len(), 4);
+        assert_eq!(inquiries.expired(s(36)).len(), 1);
+        assert_eq!(inquiries.due_at(), None);
+    }
+
+    #[test]
+    fn a_node_that_only_refuses_is_asked_so_often() {
+        let mut inquiries = asking(&["a"]);
+        for count in 0..REFUSALS_MAX {
+            let now = s(count.into());
+            assert_eq!(all(&mut inquiries, now), ["a"]);
+            assert!(inquiries.too_often(now, "a", "try again in 1 s"));
+        }
+        let now = s(REFUSALS_MAX.into());
+        assert_eq!(all(&mut inquiries, now), ["a"]);
+        assert!(!inquiries.too_often(now, "a", "try again in 1 s"));
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_the_timeout_because_the_node_says_so() {
+        for text in ["try again in 11 s", "try again in 18446744073709551615 s"] {
+            let mut inquiries = asking(&["a"]);
+            all(&mut inquiries, s(0));
+            assert!(!inquiries.too_often(s(0), "a", text));
+        }
+        // Just as long: it is sent before it is given up.
+        let mut inquiries = asking(&["a"]);
+        all(&mut inquiries, s(0));
+        assert!(inquiries.too_often(s(0), "a", "try again in 10 s"));
+        assert_eq!(inquiries.due_at(), Some(s(10)));
+        assert_eq!((all(&mut inquiries, s(10)), inquiries.expired(s(10))), (vec!["a".to_owned()], vec![]));
+    }
+
+    #[test]
+    fn the_time_stands_at_the_end() {
+        assert_eq!(stated_wait(LIMIT), Some(s(3)));
+        for text in
+            ["", "try again in ", "try again in x s", "try again in 3 s!", "try again in -3 s", "in 3 s"]
+        {
+            assert_eq!(stated_wait(text), None, "{text}");
+        }
+    }
+}
