@@ -1,5 +1,7 @@
 //! The edge of a shard: sockets, the clock, and the turn.
 
+mod accept;
+
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -34,10 +36,6 @@ const CONNECTIONS: usize = 2;
 /// The buffer that all connections of a shard are read into.
 const READ_BYTES: usize = 64 << 10;
 const EVENTS: usize = 1024;
-/// How many connections are accepted in one turn.
-const ACCEPTS: usize = 64;
-/// After an accept that failed for want of resources, when to try again.
-const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// A shard's thread: the state machine, and the sockets around it.
 pub(crate) struct EventLoop {
@@ -176,57 +174,6 @@ impl EventLoop {
                 }
             }
         }
-    }
-
-    fn accept(&mut self) {
-        if self.accepts_at.is_none_or(|at| at > self.now()) {
-            return;
-        }
-        self.accepts_at = None;
-        for _ in 0..ACCEPTS {
-            let Some(listener) = &self.listener else { return };
-            match listener.accept() {
-                Ok((socket, _)) => self.deal(socket),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The client is gone again already, or was interrupted: the next one may be there.
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
-                Err(error) => {
-                    log::warn!("no connection can be accepted for now: {error}");
-                    self.accepts_at = Some(self.now() + ACCEPT_RETRY);
-                    return;
-                }
-            }
-        }
-        self.accepts_at = Some(Duration::ZERO);
-    }
-
-    fn deal(&mut self, socket: TcpStream) {
-        if self.floor.connections.fetch_add(1, Ordering::Relaxed) >= self.floor.connections_max {
-            self.floor.connections.fetch_sub(1, Ordering::Relaxed);
-            self.refused += 1;
-            return;
-        }
-        let shards = self.floor.mailboxes.len();
-        let target = self.dealt;
-        if self.deals {
-            self.dealt = (self.dealt + 1) % shards;
-        }
-        if target == self.index {
-            self.welcome(socket);
-        } else if self.floor.mailboxes[target].push(Parcel::Accepted(socket)).is_err() {
-            self.floor.connections.fetch_sub(1, Ordering::Relaxed);
-            self.refused += 1;
-        }
-    }
-
-    fn welcome(&mut self, socket: TcpStream) {
-        // Without it small messages would wait for each other's acknowledgements. Not worth a refusal.
-        if let Err(error) = socket.set_nodelay(true) {
-            log::debug!("a connection keeps its delay: {error}");
-        }
-        let key = self.shard.accepted();
-        self.place(key, socket);
     }
 
     /// Puts a socket where its connection is, and asks to be told of what happens there.

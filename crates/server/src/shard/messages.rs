@@ -1,23 +1,21 @@
 //! What clients say, and what becomes of it.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 
 use playfield_room::{Error, RoomType};
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::ClientMessage;
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
-use playfield_wire::{ErrorCode, Format, PROTOCOL};
+use playfield_wire::{ErrorCode, Format};
 
 use crate::shard::Shard;
-use crate::shard::allowance::{Allowance, Rate};
+use crate::shard::allowance::Rate;
 use crate::shard::connection::ConnectionKey;
 use crate::shard::entry::{Wanted, Wish};
 use crate::shard::mail::{Act, ShardMail};
 use crate::shard::member::{MemberKey, link};
 use crate::shard::rooms::RoomKey;
-use crate::shard::session::{Seat, Session};
+use crate::shard::session::Seat;
 
 impl Shard {
     /// Handles one message, which came as text, as binary, or where there is no such difference.
@@ -36,91 +34,6 @@ impl Shard {
             Ok(message) => self.handle_message(key, format, message),
             Err(error) => self.fail(key, ErrorCode::BadMessage, &error.to_string()),
         }
-    }
-
-    fn handle_first(&mut self, key: ConnectionKey, body: &[u8], is_text: Option<bool>) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let format = ClientMessage::format_of_first(body);
-        // A refusal is written as the hello was.
-        connection.dialect.format = format;
-        if is_text.is_some_and(|is_text| is_text != format.is_text()) {
-            return self.fail(key, ErrorCode::WrongFormat, wrong_format(format));
-        }
-        match ClientMessage::decode_first(body) {
-            Ok((format, ClientMessage::Hello(hello))) => self.hello(key, format, &hello),
-            Ok(_) => self.fail(key, ErrorCode::HelloExpected, "the first message must be a hello"),
-            Err(error) => {
-                let code = match error.unspoken_format() {
-                    Some(_) => ErrorCode::WrongFormat,
-                    None => ErrorCode::BadMessage,
-                };
-                self.fail(key, code, &error.to_string());
-            }
-        }
-    }
-
-    fn hello(&mut self, key: ConnectionKey, format: Format, hello: &Hello<'_>) {
-        if hello.protocol != PROTOCOL {
-            let text = format!("the node speaks protocol {PROTOCOL}, not {}", hello.protocol);
-            return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
-        }
-        let node = std::sync::Arc::clone(&self.delivery.node);
-        let identity = match node.authenticator.authenticate(hello) {
-            Ok(identity) => identity,
-            Err(error) => return self.fail(key, error.code(), error.text()),
-        };
-        // A set: however often a client names a type, it is told of it once.
-        let mismatches: BTreeSet<u16> = hello
-            .schemas
-            .iter()
-            .filter_map(|schema| {
-                let room_type = node.room_type(&schema.room_type)?;
-                let fingerprint = node.room_types[usize::from(room_type)].fingerprint;
-                (fingerprint != schema.fingerprint).then_some(room_type)
-            })
-            .collect();
-        let session = Session {
-            name: identity.name,
-            user: identity.user,
-            rooms: Vec::new(),
-            rooms_numbered: 0,
-            creations: Allowance::default(),
-            lists: Allowance::default(),
-            schemas: Allowance::default(),
-            moved: false,
-        };
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        connection.dialect.format = format;
-        connection.heard = self.now;
-        connection.session = Some(Box::new(session));
-        self.sessions += 1;
-        self.timeouts.set(self.now + node.config.heartbeat() / 2, key);
-        let number = node.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        let welcome = ServerMessage::Welcome {
-            protocol: PROTOCOL,
-            session: number,
-            resume: Cow::Owned(self.resume_token(number)),
-            heartbeat_ms: u32::try_from(node.config.heartbeat_ms).unwrap_or(u32::MAX),
-            max_message_bytes: u32::try_from(node.config.max_message_bytes).unwrap_or(u32::MAX),
-        };
-        self.delivery.connections.send(key, &welcome);
-        for room_type in mismatches {
-            self.send_schema(key, None, room_type);
-        }
-    }
-
-    fn send_schema(&mut self, key: ConnectionKey, request: Option<u32>, room_type: u16) {
-        let RoomType { name, schema, .. } = &self.delivery.node.room_types[usize::from(room_type)];
-        let schema = ServerMessage::Schema { request, room_type: name.into(), schema: schema.as_bytes() };
-        self.delivery.connections.send(key, &schema);
-    }
-
-    /// Names the session and its shard; nobody guesses the rest.
-    fn resume_token(&mut self, session: u64) -> Vec<u8> {
-        let mut token = self.delivery.shard.to_le_bytes().to_vec();
-        token.extend_from_slice(&session.to_le_bytes());
-        token.extend_from_slice(&self.entropy.bytes::<16>());
-        token
     }
 
     #[inline]
@@ -357,6 +270,12 @@ impl Shard {
         self.send_schema(key, Some(request), room_type);
     }
 
+    pub(super) fn send_schema(&mut self, key: ConnectionKey, request: Option<u32>, room_type: u16) {
+        let RoomType { name, schema, .. } = &self.delivery.node.room_types[usize::from(room_type)];
+        let schema = ServerMessage::Schema { request, room_type: name.into(), schema: schema.as_bytes() };
+        self.delivery.connections.send(key, &schema);
+    }
+
     /// Does what a member of a room of this shard wants done.
     pub(super) fn perform(&mut self, room: RoomKey, member: MemberKey, act: Act) {
         match act {
@@ -388,7 +307,8 @@ impl Shard {
     }
 }
 
-fn wrong_format(format: Format) -> &'static str {
+/// Why a message of the other kind is refused.
+pub(super) fn wrong_format(format: Format) -> &'static str {
     match format {
         Format::Packed => "messages in the format packed are binary",
         Format::Msgpack => "messages in the format msgpack are binary",

@@ -13,6 +13,7 @@ mod allowance;
 mod closing;
 mod connection;
 mod entry;
+mod hello;
 mod input;
 mod mail;
 mod member;

@@ -1,0 +1,97 @@
+//! The first message of a connection: who is there, and what is spoken.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, Format, PROTOCOL};
+
+use crate::shard::Shard;
+use crate::shard::allowance::Allowance;
+use crate::shard::connection::ConnectionKey;
+use crate::shard::messages::wrong_format;
+use crate::shard::session::Session;
+
+impl Shard {
+    /// Handles the first message of a connection.
+    pub(super) fn handle_first(&mut self, key: ConnectionKey, body: &[u8], is_text: Option<bool>) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let format = ClientMessage::format_of_first(body);
+        // A refusal is written as the hello was.
+        connection.dialect.format = format;
+        if is_text.is_some_and(|is_text| is_text != format.is_text()) {
+            return self.fail(key, ErrorCode::WrongFormat, wrong_format(format));
+        }
+        match ClientMessage::decode_first(body) {
+            Ok((format, ClientMessage::Hello(hello))) => self.hello(key, format, &hello),
+            Ok(_) => self.fail(key, ErrorCode::HelloExpected, "the first message must be a hello"),
+            Err(error) => {
+                let code = match error.unspoken_format() {
+                    Some(_) => ErrorCode::WrongFormat,
+                    None => ErrorCode::BadMessage,
+                };
+                self.fail(key, code, &error.to_string());
+            }
+        }
+    }
+
+    fn hello(&mut self, key: ConnectionKey, format: Format, hello: &Hello<'_>) {
+        if hello.protocol != PROTOCOL {
+            let text = format!("the node speaks protocol {PROTOCOL}, not {}", hello.protocol);
+            return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
+        }
+        let node = std::sync::Arc::clone(&self.delivery.node);
+        let identity = match node.authenticator.authenticate(hello) {
+            Ok(identity) => identity,
+            Err(error) => return self.fail(key, error.code(), error.text()),
+        };
+        // A set: however often a client names a type, it is told of it once.
+        let mismatches: BTreeSet<u16> = hello
+            .schemas
+            .iter()
+            .filter_map(|schema| {
+                let room_type = node.room_type(&schema.room_type)?;
+                let fingerprint = node.room_types[usize::from(room_type)].fingerprint;
+                (fingerprint != schema.fingerprint).then_some(room_type)
+            })
+            .collect();
+        let session = Session {
+            name: identity.name,
+            user: identity.user,
+            rooms: Vec::new(),
+            rooms_numbered: 0,
+            creations: Allowance::default(),
+            lists: Allowance::default(),
+            schemas: Allowance::default(),
+            moved: false,
+        };
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        connection.dialect.format = format;
+        connection.heard = self.now;
+        connection.session = Some(Box::new(session));
+        self.sessions += 1;
+        self.timeouts.set(self.now + node.config.heartbeat() / 2, key);
+        let number = node.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        let welcome = ServerMessage::Welcome {
+            protocol: PROTOCOL,
+            session: number,
+            resume: Cow::Owned(self.resume_token(number)),
+            heartbeat_ms: u32::try_from(node.config.heartbeat_ms).unwrap_or(u32::MAX),
+            max_message_bytes: u32::try_from(node.config.max_message_bytes).unwrap_or(u32::MAX),
+        };
+        self.delivery.connections.send(key, &welcome);
+        for room_type in mismatches {
+            self.send_schema(key, None, room_type);
+        }
+    }
+
+    /// Names the session and its shard; nobody guesses the rest.
+    fn resume_token(&mut self, session: u64) -> Vec<u8> {
+        let mut token = self.delivery.shard.to_le_bytes().to_vec();
+        token.extend_from_slice(&session.to_le_bytes());
+        token.extend_from_slice(&self.entropy.bytes::<16>());
+        token
+    }
+}
