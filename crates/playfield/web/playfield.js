@@ -7,8 +7,8 @@
 export const UNUSABLE_IN_A_ROW_MAX = 16;
 
 /**
- * Why a copy fell out of step. `reason` is "base" or "patch" (a patch begins elsewhere, or can't be applied), "epoch" or "older" (a
- * snapshot is of another room, or of the past), "message" (one that can't be read).
+ * Why a copy fell out of step. `reason` is "base" or "patch" (a patch begins elsewhere or leads nowhere, or can't be applied), "epoch",
+ * "older" or "snapshot" (a snapshot is of another room, of the past, or none), "message" (one that can't be read).
  */
 export class OutOfStep extends Error {
   constructor(reason, text) {
@@ -137,6 +137,7 @@ export function join(roomType, name, on = {}) {
       if (message.room !== room.number) return;
       if (message.epoch !== epoch) return fellOut("epoch", `a snapshot is of epoch ${message.epoch}, the room was joined in ${epoch}`);
       if (message.version < newest) return fellOut("older", `a snapshot is of version ${message.version}, the copy is at ${newest}`);
+      if (typeof message.state !== "object" || message.state === null) return fellOut("snapshot", "a snapshot holds no state");
       room.state = message.state;
       isAt(message.version);
     },

@@ -141,7 +141,7 @@ test("what can't be used is told by its reason, a snapshot is asked for, and men
   t.mock.method(console, "warn", () => {});
   const cases = [
     ["base", patch(6, 7)], ["base", patch(4, 5)], ["base", patch(5, 5)], ["patch", patch(5, 6, [[["round"], 6], [["cards", 9], 1]])], ["patch", patch(5, 6, null)],
-    ["epoch", snapshot(6, 4)], ["older", snapshot(4)], ["message", null],
+    ["epoch", snapshot(6, 4)], ["older", snapshot(4)], ["snapshot", { ...snapshot(6), state: null }], ["message", null],
   ];
   for (const [reason, message] of cases) {
     const { room, socket, faults } = inRoom();

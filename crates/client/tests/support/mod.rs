@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-use playfield_client::core::{Client, ClientConfig, Event, EventQueue, Masks, Transport};
+use playfield_client::core::{
+    Client, ClientConfig, ClientError, CommandError, Event, EventQueue, Masks, Transport,
+};
 use playfield_websocket::handshake::{Head, HeadLimits, accept, parse_request};
 use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};
 use playfield_wire::client::ClientMessage;
@@ -87,6 +89,16 @@ impl Talk {
     /// Everything that the client tells of.
     pub(crate) fn all_events(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.events.pop()).collect()
+    }
+
+    /// The connection is over for this reason.
+    pub(crate) fn assert_closed(&mut self, error: ClientError) {
+        let closed = self.all_events().pop();
+        assert_eq!(closed, Some(Event::Closed { error: Some(error) }));
+        assert!(self.client.is_finished());
+        assert_eq!(self.client.join("r"), Err(CommandError::Closed));
+        self.says(&welcome(0, 0));
+        assert_eq!(self.all_events(), [], "nothing is heard after the end");
     }
 
     /// What the client has said meanwhile.

@@ -1,0 +1,194 @@
+//! Which snapshots, patches and events a client takes, and what follows on others.
+
+mod support;
+
+use playfield_client::core::{ClientError, Event, EventQueue, Handler, OutOfStep, UNUSABLE_IN_A_ROW_MAX};
+use playfield_wire::DecodeError;
+use playfield_wire::server::ServerMessage;
+
+use support::{Said, Talk, joined, patch, snapshot};
+
+fn other(said: &str) -> Said {
+    Said::Other(said.to_owned())
+}
+
+#[test]
+fn a_patch_that_begins_elsewhere_is_not_applied_and_a_snapshot_is_asked_for_once() {
+    let mut talk = Talk::in_room();
+    talk.says(&patch(1, 6, 7));
+    let why = OutOfStep::Base { base: 6, version: 5 };
+    assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why }]);
+    assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+
+    // Those on their way are passed over, also one that would fit.
+    talk.says(&patch(1, 7, 8));
+    talk.says(&patch(1, 5, 8));
+    assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
+
+    talk.says(&snapshot(1, 3, 8));
+    assert!(matches!(talk.event(), Event::Snapshot { version: 8, .. }));
+    talk.says(&patch(1, 8, 9));
+    assert!(matches!(talk.event(), Event::Patch { version: 9, .. }));
+}
+
+#[test]
+fn a_patch_that_comes_twice_is_applied_once() {
+    let mut talk = Talk::in_room();
+    talk.says(&patch(1, 5, 6));
+    assert!(matches!(talk.event(), Event::Patch { version: 6, .. }));
+    talk.says(&patch(1, 5, 6));
+    let why = OutOfStep::Base { base: 5, version: 6 };
+    assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why }]);
+}
+
+#[test]
+fn events_and_replies_come_through_while_a_snapshot_is_awaited() {
+    let mut talk = Talk::in_room();
+    let request = talk.client.request(1, 0, "draw", b"").unwrap();
+    talk.client.resync(1).unwrap();
+    talk.says(&patch(1, 5, 6));
+    let message = playfield_wire::message::MessageRef::Index(0);
+    talk.says(&ServerMessage::Event { room: 1, sequence: 1, version: 6, message, payload: b"" });
+    talk.says(&ServerMessage::Reply { request, payload: b"" });
+    assert!(matches!(talk.event(), Event::Event(event) if event.version == 6));
+    assert!(matches!(talk.event(), Event::Reply { .. }));
+}
+
+#[test]
+fn a_patch_that_leads_nowhere_is_not_applied_and_a_snapshot_is_asked_for() {
+    let mut talk = Talk::in_room();
+    talk.says(&patch(1, 5, 5));
+    assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why: OutOfStep::NoAdvance { version: 5 } }]);
+    assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+}
+
+/// Of another epoch, or from before the copy: as a patch that does not fit, and nobody is thrown out.
+#[test]
+fn a_snapshot_of_elsewhere_is_not_applied_and_one_is_asked_for_anew() {
+    let cases = [
+        (snapshot(1, 4, 6), OutOfStep::Epoch { joined: 3, got: 4 }),
+        (snapshot(1, 3, 4), OutOfStep::Older { version: 5, got: 4 }),
+    ];
+    for (stray, why) in cases {
+        let mut talk = Talk::in_room();
+        talk.says(&stray);
+        assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why: why.clone() }]);
+        assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+        // Patches are passed over, and what comes in answer is looked at in the same way.
+        talk.says(&patch(1, 5, 6));
+        talk.says(&stray);
+        assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why }]);
+        assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+
+        talk.says(&snapshot(1, 3, 8));
+        assert!(matches!(talk.event(), Event::Snapshot { version: 8, .. }));
+        talk.says(&patch(1, 8, 9));
+        assert!(matches!(talk.event(), Event::Patch { version: 9, .. }));
+    }
+}
+
+#[test]
+fn the_first_snapshot_of_a_room_may_be_a_wrong_one_too() {
+    let mut talk = Talk::welcomed();
+    let request = talk.client.join("r").unwrap();
+    talk.says(&joined(request, 1, 3));
+    talk.says(&snapshot(1, 4, 5));
+    let why = OutOfStep::Epoch { joined: 3, got: 4 };
+    assert_eq!(talk.all_events().pop(), Some(Event::OutOfStep { room: 1, why }));
+    assert_eq!(talk.heard().pop(), Some(other("Resync { room: 1 }")));
+    talk.says(&snapshot(1, 3, 5));
+    assert!(matches!(talk.event(), Event::Snapshot { version: 5, .. }));
+}
+
+#[test]
+fn a_node_that_answers_each_resync_with_the_same_wrong_thing_is_not_asked_for_ever() {
+    let mut talk = Talk::in_room();
+    let wrong = snapshot(1, 4, 6);
+    for _ in 0..UNUSABLE_IN_A_ROW_MAX {
+        talk.says(&wrong);
+        assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+    }
+    // One that is of use begins the count anew.
+    talk.says(&snapshot(1, 3, 6));
+    for _ in 0..UNUSABLE_IN_A_ROW_MAX {
+        talk.says(&wrong);
+        assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+    }
+    talk.all_events();
+    talk.says(&wrong);
+    assert_eq!(talk.heard(), []);
+    let why = OutOfStep::Epoch { joined: 3, got: 4 };
+    assert_eq!(talk.event(), Event::OutOfStep { room: 1, why });
+    let unusable = UNUSABLE_IN_A_ROW_MAX + 1;
+    talk.assert_closed(ClientError::NeverInStep { room: 1, unusable });
+}
+
+#[test]
+fn a_missing_event_ends_the_connection() {
+    for (first, got) in [(1, 3), (1, 1), (2, 2), (u64::MAX, u64::MAX)] {
+        let mut talk = Talk::in_room();
+        let event = |sequence| {
+            let message = playfield_wire::message::MessageRef::Index(0);
+            ServerMessage::Event { room: 1, sequence, version: 5, message, payload: b"" }
+        };
+        talk.says(&event(first));
+        talk.says(&event(got));
+        let due = if first == 1 { 2 } else { 1 };
+        talk.assert_closed(ClientError::EventOutOfOrder { room: 1, due, got });
+    }
+}
+
+/// A handler whose mirror can't read what it is given.
+#[derive(Default)]
+struct Blind {
+    queue: EventQueue,
+}
+
+impl Handler for Blind {
+    fn snapshot(&mut self, _: u32, version: u64, _: &[u8]) -> Result<(), DecodeError> {
+        if version == 5 { Ok(()) } else { Err(DecodeError::new(0, "blind")) }
+    }
+
+    fn patch(&mut self, _: u32, _: u64, _: &[u8]) -> Result<(), DecodeError> {
+        Err(DecodeError::new(0, "blind"))
+    }
+
+    fn out_of_step(&mut self, room: u32, why: &OutOfStep) {
+        self.queue.out_of_step(room, why);
+    }
+}
+
+#[test]
+fn a_patch_that_cant_be_applied_is_mended_by_a_snapshot() {
+    let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
+    let mut bytes = talk.node.write(&patch(1, 5, 6));
+    talk.client.received(&mut bytes, &mut blind);
+    let why = OutOfStep::Patch(DecodeError::new(0, "blind"));
+    assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
+    assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
+}
+
+/// What does ask again, each time, has an end too.
+#[test]
+fn snapshots_that_cant_be_read_end_the_connection_after_so_many() {
+    let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
+    for _ in 0..UNUSABLE_IN_A_ROW_MAX {
+        talk.client.resync(1).unwrap();
+        let mut bytes = talk.node.write(&snapshot(1, 3, 6));
+        talk.client.received(&mut bytes, &mut blind);
+        assert!(!talk.client.is_finished());
+    }
+    talk.client.received(&mut talk.node.write(&snapshot(1, 3, 6)), &mut blind);
+    assert!(talk.client.is_finished());
+}
+
+#[test]
+fn a_snapshot_that_cant_be_read_is_not_asked_for_again() {
+    let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
+    let mut bytes = talk.node.write(&snapshot(1, 3, 6));
+    bytes.extend(talk.node.write(&patch(1, 6, 7)));
+    talk.client.received(&mut bytes, &mut blind);
+    let why = OutOfStep::Snapshot(DecodeError::new(0, "blind"));
+    assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
+    assert_eq!((blind.queue.pop(), talk.heard()), (None, vec![]), "the patch is passed over");
+}
