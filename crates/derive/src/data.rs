@@ -22,7 +22,7 @@ fn for_struct(input: &DeriveInput, of: &Fields) -> syn::Result<TokenStream> {
     let rt = crate::rt();
     let ident = &input.ident;
     let name = plain_name(ident);
-    let shape = Shape::new(of)?;
+    let shape = Shape::new(ident, of)?;
     let bindings = shape.bindings();
     let pattern = shape.literal(&bindings);
     let schema = shape.schema(&rt, &name);
@@ -38,7 +38,7 @@ fn for_struct(input: &DeriveInput, of: &Fields) -> syn::Result<TokenStream> {
         #[automatically_derived]
         impl #rt::Data for #ident {
             fn schema() -> #rt::schema::Type {
-                #rt::schema::Type::Struct(#schema)
+                #rt::nested(#name, || #rt::schema::Type::Struct(#schema))
             }
             #[inline]
             fn encode(&self, out: &mut ::std::vec::Vec<u8>) {
@@ -81,7 +81,7 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
         let variant_ident = &variant.ident;
         let variant_name = plain_name(variant_ident);
         let number = place as u64;
-        let shape = Shape::new(&variant.fields)?;
+        let shape = Shape::new(ident, &variant.fields)?;
         let bindings = shape.bindings();
         let literal = shape.literal(&bindings);
         schemas.push(shape.schema(&rt, &variant_name));
@@ -120,7 +120,10 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
         #[automatically_derived]
         impl #rt::Data for #ident {
             fn schema() -> #rt::schema::Type {
-                #rt::schema::Type::Enum(#rt::schema::Enum { name: #name.into(), variants: ::std::vec![#(#schemas),*] })
+                #rt::nested(#name, || #rt::schema::Type::Enum(#rt::schema::Enum {
+                    name: #name.into(),
+                    variants: ::std::vec![#(#schemas),*],
+                }))
             }
             fn encode(&self, out: &mut ::std::vec::Vec<u8>) {
                 match self { #(#encodes)* }
@@ -173,8 +176,8 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(of: &Fields) -> syn::Result<Self> {
-        let fields = fields(of)?;
+    fn new(ident: &proc_macro2::Ident, of: &Fields) -> syn::Result<Self> {
+        let fields = fields(ident, of)?;
         let whole = |field: &Field| {
             field.policy == Policy::Everyone && field.mask.is_none() && field.quantize.is_none()
         };

@@ -1,6 +1,6 @@
 //! What the macros need to know of a struct's fields.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{DeriveInput, Error, Expr, ExprRange, Fields, Ident, Index, Path, RangeLimits, Type};
 
@@ -26,12 +26,13 @@ pub(crate) struct Field {
     pub(crate) view: Option<View>,
 }
 
-/// Reads the fields and their `#[sync(...)]`.
-pub(crate) fn fields(fields: &Fields) -> syn::Result<Vec<Field>> {
+/// Reads the fields of a type, or of a variant of it, and their `#[sync(...)]`.
+pub(crate) fn fields(of: &Ident, fields: &Fields) -> syn::Result<Vec<Field>> {
     fields
         .iter()
         .enumerate()
         .map(|(place, field)| {
+            refuse_recursion(of, place, field)?;
             let member = match &field.ident {
                 Some(ident) => ident.to_token_stream(),
                 None => Index::from(place).to_token_stream(),
@@ -216,6 +217,43 @@ pub(crate) fn refuse_generics(input: &DeriveInput) -> syn::Result<()> {
         &input.generics,
         "a type with parameters has no one schema: write one type for each use",
     ))
+}
+
+/// Refuses a field that holds the type which it is of: the schema of such a type would have no end. One that holds it by way of
+/// another type, or under another name, can't be seen from here.
+fn refuse_recursion(of: &Ident, place: usize, field: &syn::Field) -> syn::Result<()> {
+    if !names(of, field.ty.to_token_stream()) {
+        return Ok(());
+    }
+    let name = field.ident.as_ref().map_or_else(|| place.to_string(), plain_name);
+    let message = format!(
+        "the field `{name}` of `{of}` holds `{of}` itself, so its schema would have no end: keep every `{of}` in one flat map by \
+         id, and in this field the ids of those that belong here"
+    );
+    Err(Error::new_spanned(&field.ty, message))
+}
+
+/// Whether a type is, or has in it, the type of this name or `Self`. One of that name in another module is another type.
+fn names(of: &Ident, tokens: TokenStream) -> bool {
+    let mut tokens = tokens.into_iter().peekable();
+    let mut after_path = false;
+    while let Some(token) = tokens.next() {
+        let is_separator =
+            |token: &TokenTree| matches!(token, TokenTree::Punct(mark) if mark.as_char() == ':');
+        let found = match &token {
+            TokenTree::Group(group) => names(of, group.stream()),
+            // Before a `::` stands a module, or a type of which a constant is meant.
+            TokenTree::Ident(ident) => {
+                (ident == of || ident == "Self") && !after_path && !tokens.peek().is_some_and(is_separator)
+            }
+            _ => false,
+        };
+        if found {
+            return true;
+        }
+        after_path = is_separator(&token);
+    }
+    false
 }
 
 /// `lhs || rhs || …`, `false` for none.

@@ -48,6 +48,10 @@ impl Server {
     }
 
     /// Adds a room type, which clients ask for by `name`.
+    ///
+    /// # Panics
+    /// If the types of the room hold each other, or lie too deep within each other, or are too many, for a schema that clients can read: see
+    /// [`RoomType::of`].
     #[must_use]
     pub fn room<R: Room>(mut self, name: &str) -> Self {
         self.types.push(RoomType::of::<R>(name));

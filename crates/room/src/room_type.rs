@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use playfield_state::{Data, Format, State};
-use playfield_wire::schema::{RoomSchema, fingerprint};
+use playfield_wire::schema::{RoomSchema, SchemaError, fingerprint};
 
 use crate::core::RoomCore;
 use crate::message::Declared;
@@ -46,19 +46,40 @@ pub struct RoomType {
 
 impl RoomType {
     /// Rooms of type `R`, under a name.
+    ///
+    /// # Panics
+    /// If clients could not read its schema: types in it lie deeper within each other than
+    /// [`TYPE_DEPTH_MAX`](playfield_wire::schema::TYPE_DEPTH_MAX), or its JSON is longer than
+    /// [`SCHEMA_BYTES_MAX`](playfield_wire::schema::SCHEMA_BYTES_MAX). Both follow from the types alone, so no node is ever started with such a room.
     pub fn of<R: Room>(name: &str) -> Self {
         let schema = schema::<R>();
+        let text = schema.to_json_in_limits().unwrap_or_else(|error| {
+            panic!("the room type {name:?} can't be served, since clients could not read its schema: {error}. {}", mend(&error))
+        });
         Self {
             name: name.to_owned(),
             fingerprint: fingerprint(&schema),
-            schema: schema.to_json().into(),
+            schema: text.into(),
             settings: R::SETTINGS,
             create: RoomCore::<R>::create,
         }
     }
 }
 
+/// What to do about a schema that is past a limit.
+fn mend(error: &SchemaError) -> &'static str {
+    match error {
+        SchemaError::TooLong { .. } => {
+            "A type stands in a schema once for each field that is of it: let fewer fields be of the largest types, or make several rooms of it"
+        }
+        _ => "Keep what lies that deep in a map at the root, and where it was the key",
+    }
+}
+
 /// The schema of a room type: its state, options, messages and events.
+///
+/// # Panics
+/// If types in it hold each other, so that it has no end. (One that holds itself doesn't compile.)
 pub fn schema<R: Room>() -> RoomSchema {
     let mut schema = RoomSchema {
         state: <R as State>::schema(),

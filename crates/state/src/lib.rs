@@ -24,6 +24,7 @@ mod lens;
 mod list;
 mod map;
 mod mirror;
+mod nested;
 mod ops;
 mod option;
 mod player_id;
@@ -62,6 +63,7 @@ pub mod __rt {
     pub use crate::leaf::{Leaf, tree};
     pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step, Tracking};
     pub use crate::map::{ByEntry, Touches, Viewers, Watch};
+    pub use crate::nested::nested;
     pub use crate::ops::Ops;
     pub use crate::player_id::PlayerId;
     pub use crate::quantized::{Quantize, Quantized};

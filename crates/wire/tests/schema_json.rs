@@ -175,16 +175,31 @@ fn depth_and_length_are_limited() {
             Type::Enum(Enum { name: "Deep".into(), variants: vec![variant] })
         };
         let options = (1..depth).fold(leaf, wrap);
-        RoomSchema { options, ..table() }.to_json()
+        RoomSchema { options, ..table() }
     };
-    RoomSchema::from_json(nested(TYPE_DEPTH_MAX).as_bytes()).unwrap();
-    let error = RoomSchema::from_json(nested(TYPE_DEPTH_MAX + 1).as_bytes()).unwrap_err();
+    let text = nested(TYPE_DEPTH_MAX).to_json_in_limits().unwrap();
+    RoomSchema::from_json(text.as_bytes()).unwrap();
+    let deeper = nested(TYPE_DEPTH_MAX + 1);
+    let error = RoomSchema::from_json(deeper.to_json().as_bytes()).unwrap_err();
+    assert_eq!(deeper.to_json_in_limits().unwrap_err(), error);
     assert!(
         matches!(&error, SchemaError::TooDeep { place } if place.starts_with("options.Only.of")),
         "{error}"
     );
     let error = RoomSchema::from_json(&vec![b' '; SCHEMA_BYTES_MAX + 1]).unwrap_err();
     assert_eq!(error, SchemaError::TooLong { bytes: SCHEMA_BYTES_MAX + 1 });
+    let named = |bytes: usize| {
+        let event = EventSchema { name: "x".repeat(bytes).into(), of: Type::Unit };
+        RoomSchema { events: vec![event], ..table() }
+    };
+    // The fingerprint in it is not always as long.
+    let left = (SCHEMA_BYTES_MAX - named(0).to_json().len() - 4..)
+        .find(|bytes| named(*bytes).to_json().len() > SCHEMA_BYTES_MAX)
+        .unwrap();
+    let bytes = named(left).to_json().len();
+    assert_eq!(named(left).to_json_in_limits(), Err(SchemaError::TooLong { bytes }));
+    let text = named(left - 2).to_json_in_limits().unwrap();
+    RoomSchema::from_json(text.as_bytes()).unwrap();
     let deep = "[".repeat(SCHEMA_BYTES_MAX);
     assert!(matches!(RoomSchema::from_json(deep.as_bytes()), Err(SchemaError::Json { .. })));
 }

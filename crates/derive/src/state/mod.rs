@@ -22,7 +22,7 @@ use crate::fields::{Field, fields, refuse_generics};
 pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
     refuse_generics(input)?;
     match &input.data {
-        Data::Struct(data) => for_struct(input, fields(&data.fields)?),
+        Data::Struct(data) => for_struct(input, fields(&input.ident, &data.fields)?),
         Data::Enum(_) => Ok(whole_value(&input.ident)),
         Data::Union(_) => Err(syn::Error::new_spanned(input, "a union can't be kept in step: use an enum")),
     }

@@ -24,6 +24,7 @@
 mod error;
 mod from_json;
 mod growth;
+mod limits;
 mod place;
 mod to_json;
 
