@@ -1,0 +1,444 @@
+//! The client's end, untyped.
+
+mod elements;
+
+use std::iter::Peekable;
+
+use playfield_wire::tree::read_value;
+use playfield_wire::{DecodeError, TreeFormat};
+use serde_json::Value;
+
+use crate::Change;
+use crate::change::{Watch, compare, moved};
+use crate::data::unexpected;
+use elements::Elements;
+
+/// The most steps of a path. A copy can't be nested deeper than this and what the parsers allow in one value: a deeper tree could
+/// not be dropped without overflowing the stack.
+const PATH_STEPS_MAX: usize = 128;
+
+/// The most elements in the arrays whose shape one patch changes, beside [`RESHAPED_FACTOR`] for each value in the copy and each byte of the
+/// patch. An array is counted each time that the patch comes to it from another place.
+const RESHAPED_MAX: usize = 65_536;
+
+/// See [`RESHAPED_MAX`]. A node comes to an array twice at most, before and after an order, and takes no more out of it than half of what is left.
+const RESHAPED_FACTOR: usize = 5;
+
+/// A client's copy of a room's state as a JSON value, kept in step by bodies in `json` or in `msgpack`.
+///
+/// In a copy from `msgpack` integers of any size are numbers; bytes are texts in base64, and floats that are no numbers their names,
+/// as they are in JSON.
+#[derive(Clone, Debug)]
+pub struct JsonMirror {
+    format: TreeFormat,
+    state: Value,
+    /// There is a copy of which changes can be told: a snapshot has come, and every patch since could be applied.
+    in_step: bool,
+}
+
+impl JsonMirror {
+    /// A copy of nothing yet, `null`, kept in step by bodies in `json`.
+    pub fn new() -> Self {
+        Self::of(TreeFormat::Json)
+    }
+
+    /// A copy of nothing yet, `null`, kept in step by bodies in this format.
+    pub fn of(format: TreeFormat) -> Self {
+        Self { format, state: Value::Null, in_step: false }
+    }
+
+    /// The format of the bodies that it takes.
+    pub fn format(&self) -> TreeFormat {
+        self.format
+    }
+
+    /// The copy.
+    pub fn state(&self) -> &Value {
+        &self.state
+    }
+
+    /// Replaces the copy by a snapshot.
+    ///
+    /// # Errors
+    /// A body that isn't in the copy's format; the copy is as before.
+    pub fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+        self.state = read_value(self.format, body)?;
+        self.in_step = true;
+        Ok(())
+    }
+
+    /// As [`snapshot`](Self::snapshot), and tells what is different from the copy that it replaces. The first one tells nothing, nor does
+    /// one that comes after a patch was refused.
+    ///
+    /// # Errors
+    /// As [`snapshot`](Self::snapshot).
+    pub fn snapshot_with(&mut self, body: &[u8], mut tell: impl FnMut(Change)) -> Result<(), DecodeError> {
+        let before = std::mem::replace(&mut self.state, read_value(self.format, body)?);
+        if std::mem::replace(&mut self.in_step, true) {
+            compare(None, &before, &self.state, &mut Vec::new(), &mut tell);
+        }
+        Ok(())
+    }
+
+    /// Applies a list of operations. That they begin at the copy's version is the caller's to see to.
+    ///
+    /// # Errors
+    /// A body that isn't a list of operations, or doesn't fit this copy. What it had changed by then can't be taken back, so there is no
+    /// copy any more, but `null`, until a snapshot comes.
+    pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+        self.apply_all(body, &mut Watch::new(None))
+    }
+
+    /// As [`patch`](Self::patch), and tells what changed, place by place. A value that is sent whole is compared with the one it replaces.
+    ///
+    /// The copy does not know its type: an object with one member of which the new value has another is told of as changed, since it may be an
+    /// enum, though it may be a map.
+    ///
+    /// # Errors
+    /// As [`patch`](Self::patch). What was told before the error is not all that may be different.
+    pub fn patch_with(&mut self, body: &[u8], mut tell: impl FnMut(Change)) -> Result<(), DecodeError> {
+        self.apply_all(body, &mut Watch::new(Some(&mut tell)))
+    }
+
+    fn apply_all(&mut self, body: &[u8], watch: &mut Watch<'_>) -> Result<(), DecodeError> {
+        let applied = match read_value(self.format, body) {
+            Ok(Value::Array(ops)) => {
+                let mut ops = ops.into_iter().map(Op::read).peekable();
+                let mut allowance = Allowance::new(body.len());
+                std::iter::from_fn(|| ops.next().map(|op| self.apply(op?, &mut ops, &mut allowance, watch)))
+                    .collect()
+            }
+            Ok(other) => Err(unexpected("a list of operations", &other)),
+            Err(error) => Err(error),
+        };
+        if applied.is_err() {
+            (self.state, self.in_step) = (Value::Null, false);
+        }
+        applied
+    }
+
+    /// Applies an operation; if it changes the shape of an array, also those after it that go on with that array.
+    fn apply(
+        &mut self,
+        op: Op,
+        rest: &mut Peekable<impl Iterator<Item = Result<Op, DecodeError>>>,
+        allowance: &mut Allowance,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
+        let mut at = op.walk(&mut self.state)?;
+        if op.reshapes()
+            && let Value::Array(array) = &*at
+        {
+            let length = array.len();
+            if length > allowance.left {
+                allowance.measure(&self.state);
+                at = op.walk(&mut self.state)?;
+            }
+            allowance.take(length)?;
+        }
+        op.above.iter().for_each(|step| watch.go_to(step));
+        let done = match at {
+            Value::Array(array) if op.reshapes() => reshape(array, op, rest, watch),
+            at => change(at, op, watch),
+        };
+        watch.back_to(0);
+        done
+    }
+}
+
+/// An operation, taken apart.
+struct Op {
+    /// Where it is done: an object or an array, and what of it is meant.
+    above: Vec<Value>,
+    last: Value,
+    value: Option<Value>,
+    word: Option<Value>,
+}
+
+impl Op {
+    fn read(op: Value) -> Result<Self, DecodeError> {
+        let Value::Array(op) = op else { return Err(unexpected("an operation", &op)) };
+        let mut parts = op.into_iter();
+        let mut above = match parts.next() {
+            Some(Value::Array(path)) => path,
+            other => return Err(unexpected("a path", &other.unwrap_or_default())),
+        };
+        if above.len() > PATH_STEPS_MAX {
+            return Err(unexpected("a path of 1 to 128 steps", &Value::Array(above)));
+        }
+        let Some(last) = above.pop() else {
+            return Err(unexpected("a path of 1 to 128 steps", &Value::Array(above)));
+        };
+        Ok(Self { above, last, value: parts.next(), word: parts.next() })
+    }
+
+    /// Whether it is one by which an element of an array comes, goes or moves.
+    fn reshapes(&self) -> bool {
+        let word = self.word.as_ref().map(Value::as_str);
+        self.last.is_number() && (self.value.is_none() || matches!(word, Some(Some("insert" | "move"))))
+    }
+
+    /// The object or the array in which it is done.
+    fn walk<'a>(&self, state: &'a mut Value) -> Result<&'a mut Value, DecodeError> {
+        let walked = self.above.iter().try_fold(state, inside);
+        walked.ok_or_else(|| unexpected("a path into this copy", &self.path()))
+    }
+
+    fn path(&self) -> Value {
+        self.above.iter().chain([&self.last]).cloned().collect()
+    }
+
+    fn refused(&self) -> DecodeError {
+        unexpected("an operation that fits this copy", &self.path())
+    }
+}
+
+/// How many elements there may still be in the arrays whose shape a patch changes. To come to an array costs as much as it is long.
+struct Allowance {
+    left: usize,
+    body_bytes: usize,
+    is_measured: bool,
+}
+
+impl Allowance {
+    fn new(body_bytes: usize) -> Self {
+        Self { left: RESHAPED_MAX, body_bytes, is_measured: false }
+    }
+
+    /// Adds what is in proportion to the copy and the patch. To measure the copy costs as much as it is large: few patches need it.
+    fn measure(&mut self, state: &Value) {
+        if !std::mem::replace(&mut self.is_measured, true) {
+            self.left += RESHAPED_FACTOR * (values_in(state) + self.body_bytes);
+        }
+    }
+
+    fn take(&mut self, length: usize) -> Result<(), DecodeError> {
+        self.left = self.left.checked_sub(length).ok_or_else(|| {
+            DecodeError::new(
+                0,
+                format!(
+                    "the patch comes to ever more arrays to change their shape, or to the same ones again: this one, of {length} elements, is \
+                     past the {RESHAPED_MAX} that may be in them, and {RESHAPED_FACTOR} for each value in the copy and each byte of the patch"
+                ),
+            )
+        })?;
+        Ok(())
+    }
+}
+
+/// How many values a tree has in it.
+fn values_in(tree: &Value) -> usize {
+    1 + match tree {
+        Value::Array(elements) => elements.iter().map(values_in).sum(),
+        Value::Object(members) => members.values().map(values_in).sum(),
+        _ => 0,
+    }
+}
+
+/// Changes the shape of an array by this operation and those that go on with it.
+fn reshape(
+    array: &mut Vec<Value>,
+    first: Op,
+    rest: &mut Peekable<impl Iterator<Item = Result<Op, DecodeError>>>,
+    watch: &mut Watch<'_>,
+) -> Result<(), DecodeError> {
+    let mut elements = Elements::new(std::mem::take(array));
+    let mut op = first;
+    loop {
+        reshape_once(&mut elements, &mut op, watch)?;
+        let goes_on = |next: &Result<Op, DecodeError>| {
+            next.as_ref().is_ok_and(|next| next.reshapes() && next.above == op.above)
+        };
+        match rest.next_if(goes_on) {
+            Some(next) => op = next?,
+            None => break,
+        }
+    }
+    *array = elements.into_array();
+    Ok(())
+}
+
+fn reshape_once(elements: &mut Elements, op: &mut Op, watch: &mut Watch<'_>) -> Result<(), DecodeError> {
+    let index = op.last.as_number().map_or(usize::MAX, place);
+    match (op.value.take(), op.word.as_ref().and_then(Value::as_str)) {
+        (None, _) if index < elements.len() => {
+            watch.enter_at(index);
+            watch.left(elements.remove(index));
+            watch.leave();
+        }
+        (Some(value), Some("insert")) if index <= elements.len() => {
+            watch.enter_at(index);
+            watch.entered(&value);
+            watch.leave();
+            elements.insert(index, value);
+        }
+        (Some(Value::Number(to)), Some("move")) if index.max(place(&to)) < elements.len() => {
+            let element = elements.remove(index);
+            elements.insert(place(&to), element);
+            watch.moved(place(&to), index);
+        }
+        _ => return Err(op.refused()),
+    }
+    Ok(())
+}
+
+/// Does any other operation.
+fn change(at: &mut Value, mut op: Op, watch: &mut Watch<'_>) -> Result<(), DecodeError> {
+    watch.go_to(&op.last);
+    match (at, &op.last, op.value.take(), op.word.as_ref().map(Value::as_str)) {
+        (Value::Object(members), Value::String(name), Some(value), None) => {
+            match members.get(name) {
+                Some(old) => watch.replaced(None, old, &value),
+                None => watch.entered(&value),
+            }
+            members.insert(name.clone(), value);
+        }
+        // Something that came and went since this copy's version may be named, and is not here.
+        (Value::Object(members), Value::String(name), None, _) => {
+            if let Some(old) = members.remove(name) {
+                watch.left(old);
+            }
+        }
+        (Value::Array(elements), Value::Number(index), Some(value), None) => {
+            let element = elements.get_mut(place(index)).ok_or_else(|| op.refused())?;
+            watch.replaced(None, element, &value);
+            *element = value;
+        }
+        (at, last, Some(Value::Array(order)), Some(Some("order"))) => {
+            let done = match inside(at, last) {
+                Some(Value::Array(elements)) => put_in_order(elements, &order),
+                _ => false,
+            };
+            if !done {
+                return Err(op.refused());
+            }
+            if watch.listens() {
+                let stood: Vec<usize> = order.iter().filter_map(Value::as_number).map(place).collect();
+                moved(&stood).into_iter().for_each(|(to, from)| watch.moved(to, from));
+            }
+        }
+        _ => return Err(op.refused()),
+    }
+    Ok(())
+}
+
+/// One step of a path.
+fn inside<'a>(at: &'a mut Value, step: &Value) -> Option<&'a mut Value> {
+    match (at, step) {
+        (Value::Object(members), Value::String(name)) => members.get_mut(name),
+        (Value::Array(elements), Value::Number(index)) => elements.get_mut(place(index)),
+        _ => None,
+    }
+}
+
+/// For each place the index at which its element stood. Says whether it is an order of these elements.
+fn put_in_order(elements: &mut Vec<Value>, order: &[Value]) -> bool {
+    if order.len() != elements.len() {
+        return false;
+    }
+    let mut old: Vec<Option<Value>> = elements.drain(..).map(Some).collect();
+    elements.extend(order.iter().map_while(|from| match from {
+        Value::Number(from) => old.get_mut(place(from))?.take(),
+        _ => None,
+    }));
+    elements.len() == order.len()
+}
+
+impl Default for JsonMirror {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn place(index: &serde_json::Number) -> usize {
+    index.as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patched(ops: &str) -> Result<String, String> {
+        let mut mirror = JsonMirror::new();
+        mirror.snapshot(br#"{"log": [10, 20, 30], "rows": [[1, 2], []], "name": 5}"#).unwrap();
+        mirror.patch(ops.as_bytes()).map_err(|error| error.to_string())?;
+        Ok(format!("{} {}", mirror.state()["log"], mirror.state()["rows"]))
+    }
+
+    #[test]
+    fn elements_move() {
+        let moved = |ops| patched(ops).unwrap();
+        assert_eq!(moved(r#"[[["log", 0], 2, "move"]]"#), "[20,30,10] [[1,2],[]]");
+        assert_eq!(moved(r#"[[["log", 2], 0, "move"], [["rows", 1], 0, "move"]]"#), "[30,10,20] [[],[1,2]]");
+        assert_eq!(moved(r#"[[["log"], [2, 0, 1], "order"]]"#), "[30,10,20] [[1,2],[]]");
+        assert_eq!(moved(r#"[[["rows", 0], [1, 0], "order"]]"#), "[10,20,30] [[2,1],[]]");
+        assert_eq!(moved(r#"[[["rows", 1], [], "order"]]"#), "[10,20,30] [[1,2],[]]");
+    }
+
+    #[test]
+    fn many_elements_come_and_go_in_one_patch() {
+        let ones = |of: &str| vec![of; 100_000].join(",");
+        let mut mirror = JsonMirror::new();
+        mirror.snapshot(format!(r#"{{"log": [{}]}}"#, ones("1")).as_bytes()).unwrap();
+        mirror.patch(format!("[{}]", ones(r#"[["log", 0], 2, "insert"]"#)).as_bytes()).unwrap();
+        mirror.patch(format!("[{}]", ones(r#"[["log", 0], 199999, "move"]"#)).as_bytes()).unwrap();
+        let log = mirror.state()["log"].as_array().unwrap();
+        assert_eq!(log.len(), 200_000);
+        assert!(log[..100_000].iter().all(|one| *one == 1) && log[100_000..].iter().all(|one| *one == 2));
+        let mut gone = 0;
+        mirror.patch_with(format!("[{}]", ones(r#"[["log", 0]]"#)).as_bytes(), |_| gone += 1).unwrap();
+        assert_eq!(mirror.state()["log"].as_array().unwrap().len(), 100_000);
+        assert_eq!(gone, 100_000);
+    }
+
+    #[test]
+    fn a_patch_that_goes_from_array_to_array_and_back_is_refused_past_the_limit() {
+        let array = vec!["1"; 10_000].join(",");
+        // 20,003 values in the copy.
+        let snapshot = format!(r#"{{"a": [{array}], "b": [{array}]}}"#);
+        let turns = |count: usize| {
+            let ops = [r#"[["a",0],10,"move"]"#, r#"[["b",0],10,"move"]"#].into_iter().cycle().take(count);
+            let body = format!("[{}]", ops.collect::<Vec<_>>().join(","));
+            let mut mirror = JsonMirror::new();
+            mirror.snapshot(snapshot.as_bytes()).unwrap();
+            (body.len(), mirror.patch(body.as_bytes()))
+        };
+        let allowed = |bytes: usize| (RESHAPED_MAX + RESHAPED_FACTOR * (20_003 + bytes)) / 10_000;
+        let (bytes, applied) = turns(16);
+        assert_eq!((allowed(bytes), applied), (16, Ok(())));
+        let (bytes, refused) = turns(17);
+        assert_eq!(allowed(bytes), 16);
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains("this one, of 10000 elements, is past the 65536"), "{error}");
+        // In one go, array after array, as many as one likes.
+        let rows = vec!["[1, 2, 3]"; 50_000].join(",");
+        let mut mirror = JsonMirror::new();
+        mirror.snapshot(format!("[{rows}]").as_bytes()).unwrap();
+        let ops: Vec<String> = (0..50_000).map(|row| format!("[[{row},0]]")).collect();
+        mirror.patch(format!("[{}]", ops.join(",")).as_bytes()).unwrap();
+        assert_eq!(mirror.state()[49_999], serde_json::json!([2, 3]));
+    }
+
+    #[test]
+    fn what_is_no_move_or_order_of_these_elements_is_refused() {
+        for op in [
+            r#"[["log", 0], 3, "move"]"#,
+            r#"[["log", 3], 0, "move"]"#,
+            r#"[["log", 0], -1, "move"]"#,
+            r#"[["log", 0], [0], "move"]"#,
+            r#"[["log"], 0, "move"]"#,
+            r#"[["log"], [0, 1], "order"]"#,
+            r#"[["log"], [0, 1, 1], "order"]"#,
+            r#"[["log"], [0, 1, 3], "order"]"#,
+            r#"[["log"], [0, 1, "2"], "order"]"#,
+            r#"[["log"], [0, 1, 2, 3], "order"]"#,
+            r#"[["log"], 0, "order"]"#,
+            r#"[["name"], [], "order"]"#,
+            r#"[["none"], [], "order"]"#,
+            r#"[["log", 0], 1, "shift"]"#,
+        ] {
+            let error = patched(&format!("[{op}]")).unwrap_err();
+            assert!(error.contains("an operation that fits this copy was expected"), "{op}: {error}");
+        }
+    }
+}
