@@ -42,10 +42,11 @@ impl Tree<'_> {
             })
             .collect();
         let owner_bits: u64 = self.owned().fold(0, |mask, synced| mask | synced.bit);
+        let read_owner_mask = self.read_mask(owner_bits);
         let owner_full = (!owner_reads.is_empty()).then(|| {
             quote! {
                 if part == #rt::Part::All {
-                    #read_mask
+                    #read_owner_mask
                     #(#owner_reads)*
                 }
             }
@@ -56,14 +57,13 @@ impl Tree<'_> {
                 field.read_into(|place| quote!(<#of as #rt::State>::read_patch(#place, reader, part)?));
             quote!(if mask & #bit != 0 { #read })
         });
-        let owner_patch = (!owner_reads.is_empty()).then(|| {
+        let owner_refusal = (!owner_reads.is_empty()).then(|| {
             quote! {
                 if part == #rt::Part::Shared && mask & #owner_bits != 0 {
                     return ::std::result::Result::Err(
                         #rt::DecodeError::new(at, "a field that is its owner's alone came in the part that all share"),
                     );
                 }
-                #(#owner_reads)*
             }
         });
         quote! {
@@ -86,8 +86,9 @@ impl Tree<'_> {
                 let this = self;
                 let _ = (&this, part);
                 #read_mask
+                #owner_refusal
                 #(#open_reads)*
-                #owner_patch
+                #(#owner_reads)*
                 ::std::result::Result::Ok(())
             }
         }

@@ -78,7 +78,7 @@ impl Reading<'_, '_> {
         }
         let mut made = Made { value: Value::Object(members), node: Node::Struct(nodes) };
         if part == Part::All && of.private != 0 {
-            let mask = self.mask(of, of.open | of.private)?;
+            let mask = self.mask(of, of.private)?;
             self.private_fields(of, mask, made.target())?;
         }
         Ok(made)

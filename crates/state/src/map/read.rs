@@ -55,7 +55,8 @@ impl<K: Key, V: State> Map<K, V> {
         if flags & REPLACED != 0 {
             let mut slots = Slots::default();
             while let Some(slot) = slots.next(reader)? {
-                self.entry_in(slot, reader.offset())?.value = V::read_full(reader, part)?;
+                let entry = self.entry_in(slot, reader.offset())?;
+                entry.value = V::read_full(reader, part)?;
             }
         }
         if flags & COLUMNS != 0 {
