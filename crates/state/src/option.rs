@@ -19,9 +19,27 @@ pub struct OptionShadow<S> {
     stamps: Stamps,
 }
 
-pub(crate) const NONE: u8 = 0;
-pub(crate) const WHOLE: u8 = 1;
-pub(crate) const PATCH: u8 = 2;
+/// What an option's patch begins with.
+#[derive(Clone, Copy)]
+pub(crate) enum OptionPatch {
+    Nothing = 0,
+    Whole = 1,
+    Patch = 2,
+}
+
+impl OptionPatch {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let at = reader.offset();
+        match reader.u8()? {
+            0 => Ok(Self::Nothing),
+            1 => Ok(Self::Whole),
+            2 => Ok(Self::Patch),
+            other => {
+                Err(DecodeError::new(at, format!("an option's patch begins with 0, 1 or 2, {other} came")))
+            }
+        }
+    }
+}
 
 /// In a tree `null` or the value, so what is inside must not be `null` itself.
 impl<T: State> State for Option<T> {
@@ -88,15 +106,15 @@ impl<T: State> State for Option<T> {
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         let Some(some) = &shadow.some else {
             // Seen as owned, an absence says nothing: the shared part has said it.
-            out.push(NONE);
+            out.push(OptionPatch::Nothing as u8);
             return lens.part != Part::Owned && shadow.defined > lens.since;
         };
         if lens.part != Part::Owned && shadow.defined > lens.since {
-            out.push(WHOLE);
+            out.push(OptionPatch::Whole as u8);
             T::write_full(some, lens.of(shadow.defined), out);
             return true;
         }
-        out.push(PATCH);
+        out.push(OptionPatch::Patch as u8);
         let lens = lens.of(shadow.defined);
         T::stamps(some).after(lens) && T::write_patch(some, lens, out)
     }
@@ -127,21 +145,15 @@ impl<T: State> State for Option<T> {
 
     fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
         let at = reader.offset();
-        match reader.u8()? {
-            NONE => *self = None,
-            WHOLE => *self = Some(T::read_full(reader, part)?),
-            PATCH => match self {
+        match OptionPatch::read(reader)? {
+            OptionPatch::Nothing => *self = None,
+            OptionPatch::Whole => *self = Some(T::read_full(reader, part)?),
+            OptionPatch::Patch => match self {
                 Some(value) => value.read_patch(reader, part)?,
                 None => {
                     return Err(DecodeError::new(at, "a change came for an option that holds nothing here"));
                 }
             },
-            other => {
-                return Err(DecodeError::new(
-                    at,
-                    format!("an option's patch begins with 0, 1 or 2, {other} came"),
-                ));
-            }
         }
         Ok(())
     }

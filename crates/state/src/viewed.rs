@@ -92,11 +92,30 @@ struct Eye {
     since: u64,
 }
 
-pub(crate) const LEFT: u8 = 0;
-pub(crate) const ENTERED: u8 = 1;
-pub(crate) const CHANGED: u8 = 2;
-/// It changed, and is sent whole.
-pub(crate) const REPLACED: u8 = 3;
+/// What the patch of a value with a view begins with.
+#[derive(Clone, Copy)]
+pub(crate) enum ViewPatch {
+    Left = 0,
+    Entered = 1,
+    Changed = 2,
+    /// It changed, and is sent whole.
+    Replaced = 3,
+}
+
+impl ViewPatch {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let at = reader.offset();
+        match reader.u8()? {
+            0 => Ok(Self::Left),
+            1 => Ok(Self::Entered),
+            2 => Ok(Self::Changed),
+            3 => Ok(Self::Replaced),
+            other => {
+                Err(DecodeError::new(at, format!("what comes into view begins with 0 to 3, {other} came")))
+            }
+        }
+    }
+}
 
 /// What it came to, for one viewer.
 enum Came {
@@ -179,17 +198,17 @@ impl<T: State + Default> Viewed for AsWhole<T> {
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         match shadow.came::<T>(lens) {
             Came::Nothing => return false,
-            Came::Left => out.push(LEFT),
+            Came::Left => out.push(ViewPatch::Left as u8),
             Came::Entered => {
-                out.push(ENTERED);
+                out.push(ViewPatch::Entered as u8);
                 T::write_full(&shadow.value, lens.in_view(), out);
             }
             Came::Changed if T::PLAIN => {
-                out.push(CHANGED);
+                out.push(ViewPatch::Changed as u8);
                 return T::write_patch(&shadow.value, lens.in_view(), out);
             }
             Came::Changed => {
-                out.push(REPLACED);
+                out.push(ViewPatch::Replaced as u8);
                 T::write_full(&shadow.value, lens.in_view(), out);
             }
         }
@@ -197,17 +216,10 @@ impl<T: State + Default> Viewed for AsWhole<T> {
     }
 
     fn read_patch(value: &mut T, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        let at = reader.offset();
-        match reader.u8()? {
-            LEFT => *value = blank(),
-            ENTERED | REPLACED => *value = T::read_full(reader, Part::All)?,
-            CHANGED => value.read_patch(reader, Part::All)?,
-            other => {
-                return Err(DecodeError::new(
-                    at,
-                    format!("what comes into view begins with 0 to 3, {other} came"),
-                ));
-            }
+        match ViewPatch::read(reader)? {
+            ViewPatch::Left => *value = blank(),
+            ViewPatch::Entered | ViewPatch::Replaced => *value = T::read_full(reader, Part::All)?,
+            ViewPatch::Changed => value.read_patch(reader, Part::All)?,
         }
         Ok(())
     }

@@ -13,8 +13,7 @@ use crate::Part;
 use crate::change::PathStep;
 use crate::map::TWO_SLOTS;
 use crate::map::wire::{
-    CHANGED, COLUMNS, DEFINED, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, REPLACED, Slots, read_flags,
-    read_group_count, read_slots,
+    CHANGED, COLUMNS, DEFINED, OwnPatch, REMOVED, REPLACED, Slots, read_flags, read_group_count, read_slots,
 };
 
 type Done = Result<(), DecodeError>;
@@ -214,18 +213,18 @@ impl Reading<'_, '_> {
     pub(super) fn patch_own(&mut self, of: &MapShape, target: Target<'_>) -> Done {
         let (members, node) = target.map();
         let at = self.reader.offset();
-        let what = self.reader.u8()?;
+        let what = OwnPatch::read(&mut self.reader)?;
         let key = of.key.read(&mut self.reader)?;
         self.watch.enter(&key.name);
         let slot = node.index.get(&key.name).copied();
         match what {
-            OWN_GONE => {
+            OwnPatch::Gone => {
                 if let Some(slot) = slot {
                     node.displace(slot);
                     self.watch.left(members.remove(&key.name).unwrap_or_default());
                 }
             }
-            OWN_WHOLE => {
+            OwnPatch::Whole => {
                 let made = self.under(key.player, |reading| reading.whole(&of.value, Part::All))?;
                 match members.get(&key.name) {
                     Some(old) => self.watch.replaced(Some(&of.value), old, &made.value),
@@ -233,19 +232,13 @@ impl Reading<'_, '_> {
                 }
                 put(members, node, slot.unwrap_or_else(|| node.own_slot()), key, made);
             }
-            OWN_PATCH => {
+            OwnPatch::Patch => {
                 let missing =
                     || DecodeError::new(at, "a change came for an entry of one's own that is not here");
                 let entry = slot.and_then(|slot| node.slots.get_mut(&slot)).ok_or_else(missing)?;
                 let value = members.get_mut(&key.name).ok_or_else(missing)?;
                 let target = Target { value, node: &mut entry.node };
                 self.under(key.player, |reading| reading.patch(&of.value, target, Part::All))?;
-            }
-            other => {
-                return Err(DecodeError::new(
-                    at,
-                    format!("an entry of one's own begins with 0, 1 or 2, {other} came"),
-                ));
             }
         }
         self.watch.leave();

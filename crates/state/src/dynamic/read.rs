@@ -10,8 +10,10 @@ use super::shape::{Access, FieldShape, Shape, StructShape, steps_digest};
 use crate::array::read_marked;
 use crate::change::{Watch, moved};
 use crate::list::op::read_ops;
-use crate::list::state as list;
-use crate::{Part, PlayerId, digest, map, option, viewed};
+use crate::list::state::{ListPatch, next_index};
+use crate::option::OptionPatch;
+use crate::viewed::ViewPatch;
+use crate::{Part, PlayerId, digest, map};
 
 /// Reads one body. It goes as deep as the shape does.
 pub(crate) struct Reading<'a, 'b> {
@@ -240,15 +242,13 @@ impl Reading<'_, '_> {
             self.patch(&field.of, target, Part::All)?;
             return Ok(true);
         }
-        let at = self.reader.offset();
-        match self.reader.u8()? {
-            viewed::LEFT => return Ok(false),
-            viewed::ENTERED | viewed::REPLACED => {
+        match ViewPatch::read(&mut self.reader)? {
+            ViewPatch::Left => return Ok(false),
+            ViewPatch::Entered | ViewPatch::Replaced => {
                 let made = self.whole(&field.of, Part::All)?;
                 self.replace(&field.of, target, made);
             }
-            viewed::CHANGED => self.patch(&field.of, target, Part::All)?,
-            other => return Err(not_a_view(at, other)),
+            ViewPatch::Changed => self.patch(&field.of, target, Part::All)?,
         }
         Ok(true)
     }
@@ -259,14 +259,13 @@ impl Reading<'_, '_> {
             return self.new_value(&field.of).map(Some);
         }
         let at = self.reader.offset();
-        match self.reader.u8()? {
+        match ViewPatch::read(&mut self.reader)? {
             // It may have come and gone since.
-            viewed::LEFT => Ok(None),
-            viewed::ENTERED | viewed::REPLACED => self.whole(&field.of, Part::All).map(Some),
-            viewed::CHANGED => {
+            ViewPatch::Left => Ok(None),
+            ViewPatch::Entered | ViewPatch::Replaced => self.whole(&field.of, Part::All).map(Some),
+            ViewPatch::Changed => {
                 Err(DecodeError::new(at, "a change came for a value that is not in view here"))
             }
-            other => Err(not_a_view(at, other)),
         }
     }
 
@@ -322,50 +321,37 @@ impl Reading<'_, '_> {
 
     fn patch_option(&mut self, shape: &Shape, of: &Shape, target: Target<'_>, part: Part) -> Done {
         let at = self.reader.offset();
-        match self.reader.u8()? {
-            option::NONE => self.replace(shape, target, Made::nothing()),
-            option::WHOLE => {
+        match OptionPatch::read(&mut self.reader)? {
+            OptionPatch::Nothing => self.replace(shape, target, Made::nothing()),
+            OptionPatch::Whole => {
                 let made = self.whole(of, part)?.some();
                 self.replace(shape, target, made);
             }
-            option::PATCH => match target.node {
+            OptionPatch::Patch => match target.node {
                 Node::Option(Some(node)) => {
                     self.patch(of, Target { value: target.value, node }, part)?;
                 }
                 _ => return Err(DecodeError::new(at, "a change came for an option that holds nothing here")),
             },
-            other => {
-                return Err(DecodeError::new(
-                    at,
-                    format!("an option's patch begins with 0, 1 or 2, {other} came"),
-                ));
-            }
         }
         Ok(())
     }
 
     fn patch_list(&mut self, shape: &Shape, of: &Shape, target: Target<'_>, part: Part) -> Done {
-        let at = self.reader.offset();
-        match self.reader.u8()? {
-            list::WHOLE => {
+        match ListPatch::read(&mut self.reader)? {
+            ListPatch::Whole => {
                 let made = self.whole(shape, part)?;
                 self.replace(shape, target, made);
             }
-            list::ELEMENTS => {
+            ListPatch::Elements => {
                 let (values, nodes) = target.items();
                 let mut next = 0;
-                while let Some(index) = list::next_index(&mut self.reader, &mut next, values.len())? {
+                while let Some(index) = next_index(&mut self.reader, &mut next, values.len())? {
                     let target = Target { value: &mut values[index], node: &mut nodes[index] };
                     self.patch_at(of, index, target, part)?;
                 }
             }
-            list::SHAPE_AND_ELEMENTS => self.reshape_list(of, target, part)?,
-            other => {
-                return Err(DecodeError::new(
-                    at,
-                    format!("a list's patch begins with 0, 1 or 2, {other} came"),
-                ));
-            }
+            ListPatch::ShapeAndElements => self.reshape_list(of, target, part)?,
         }
         Ok(())
     }
@@ -386,7 +372,7 @@ impl Reading<'_, '_> {
             self.tell_of_shape(&mut old, &stood);
         }
         let mut next = 0;
-        let mut following = list::next_index(&mut self.reader, &mut next, items.len())?;
+        let mut following = next_index(&mut self.reader, &mut next, items.len())?;
         for (index, item) in items.into_iter().enumerate() {
             let is_named = following == Some(index);
             let made = match item {
@@ -413,7 +399,7 @@ impl Reading<'_, '_> {
             values.push(made.value);
             nodes.push(made.node);
             if is_named {
-                following = list::next_index(&mut self.reader, &mut next, stood.len())?;
+                following = next_index(&mut self.reader, &mut next, stood.len())?;
             }
         }
         Ok(())
@@ -456,10 +442,6 @@ impl Reading<'_, '_> {
         self.watch.hush(false);
         done
     }
-}
-
-fn not_a_view(at: usize, came: u8) -> DecodeError {
-    DecodeError::new(at, format!("what comes into view begins with 0 to 3, {came} came"))
 }
 
 /// The places of the bits that are set.

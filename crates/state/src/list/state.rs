@@ -19,9 +19,25 @@ use crate::map::new_token;
 use crate::ops::Ops;
 use crate::{Part, PlayerId, State, digest};
 
-pub(crate) const WHOLE: u8 = 0;
-pub(crate) const ELEMENTS: u8 = 1;
-pub(crate) const SHAPE_AND_ELEMENTS: u8 = 2;
+/// What a list's patch begins with.
+#[derive(Clone, Copy)]
+pub(crate) enum ListPatch {
+    Whole = 0,
+    Elements = 1,
+    ShapeAndElements = 2,
+}
+
+impl ListPatch {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let at = reader.offset();
+        match reader.u8()? {
+            0 => Ok(Self::Whole),
+            1 => Ok(Self::Elements),
+            2 => Ok(Self::ShapeAndElements),
+            other => Err(DecodeError::new(at, format!("a list's patch begins with 0, 1 or 2, {other} came"))),
+        }
+    }
+}
 
 impl<T: State> State for List<T> {
     type Shadow = ListShadow<T::Shadow>;
@@ -86,20 +102,20 @@ impl<T: State> State for List<T> {
         let way = shadow.way(lens.since);
         let inside = ListShadow::<T::Shadow>::lens(&way, lens);
         if lens.part == Part::Owned {
-            out.push(ELEMENTS);
+            out.push(ListPatch::Elements as u8);
             return write_elements::<T>(shadow, inside, out);
         }
         match way {
             Way::Whole => {
-                out.push(WHOLE);
+                out.push(ListPatch::Whole as u8);
                 Self::write_full(shadow, inside, out);
             }
             Way::Ops(log, first) if first == log.len() => {
-                out.push(ELEMENTS);
+                out.push(ListPatch::Elements as u8);
                 return write_elements::<T>(shadow, inside, out);
             }
             Way::Ops(log, first) => {
-                out.push(SHAPE_AND_ELEMENTS);
+                out.push(ListPatch::ShapeAndElements as u8);
                 for (_, op) in log.range(first..) {
                     op.write(out);
                 }
@@ -146,18 +162,16 @@ impl<T: State> State for List<T> {
     }
 
     fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
-        let at = reader.offset();
-        match reader.u8()? {
+        match ListPatch::read(reader)? {
             // All elements get ids that none here has had.
-            WHOLE => {
+            ListPatch::Whole => {
                 let whole = Self::read_full(reader, part)?;
                 self.clear();
                 self.extend(whole);
                 Ok(())
             }
-            ELEMENTS => self.read_elements(reader, part),
-            SHAPE_AND_ELEMENTS => self.read_shape(reader, part),
-            other => Err(DecodeError::new(at, format!("a list's patch begins with 0, 1 or 2, {other} came"))),
+            ListPatch::Elements => self.read_elements(reader, part),
+            ListPatch::ShapeAndElements => self.read_shape(reader, part),
         }
     }
 
@@ -401,6 +415,10 @@ impl<T: State> List<T> {
 mod tests {
     use super::super::op::LIST_OPS_MAX;
     use super::*;
+
+    const WHOLE: u8 = ListPatch::Whole as u8;
+    const ELEMENTS: u8 = ListPatch::Elements as u8;
+    const SHAPE_AND_ELEMENTS: u8 = ListPatch::ShapeAndElements as u8;
 
     fn read(list: &[u8], body: &[u8]) -> Result<Vec<u8>, String> {
         let mut list: List<u8> = list.iter().copied().collect();

@@ -4,8 +4,7 @@ use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
 use super::wire::{
-    CHANGED, COLUMNS, DEFINED, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, REPLACED, Slots, read_flags,
-    read_group_count, read_slots,
+    CHANGED, COLUMNS, DEFINED, OwnPatch, REMOVED, REPLACED, Slots, read_flags, read_group_count, read_slots,
 };
 use super::{Entry, Map};
 use crate::{Key, Part, State};
@@ -110,28 +109,22 @@ impl<K: Key, V: State> Map<K, V> {
     /// A patch of one's own entry, which names the key and no slot.
     pub(super) fn read_own(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         let at = reader.offset();
-        let what = reader.u8()?;
+        let what = OwnPatch::read(reader)?;
         let key = K::decode(reader)?;
         match what {
-            OWN_GONE => {
+            OwnPatch::Gone => {
                 self.remove(&key);
             }
-            OWN_WHOLE => {
+            OwnPatch::Whole => {
                 let value = V::read_full(reader, Part::All)?;
                 self.insert(key, value);
             }
-            OWN_PATCH => self
+            OwnPatch::Patch => self
                 .get_mut(&key)
                 .ok_or_else(|| {
                     DecodeError::new(at, "a change came for an entry of one's own that is not here")
                 })?
                 .read_patch(reader, Part::All)?,
-            other => {
-                return Err(DecodeError::new(
-                    at,
-                    format!("an entry of one's own begins with 0, 1 or 2, {other} came"),
-                ));
-            }
         }
         Ok(())
     }
@@ -341,7 +334,7 @@ mod tests {
         let mut read = |body: &[u8]| own.read_owner_patch(&mut Reader::new(body)).unwrap_err().to_string();
         assert_eq!(read(&[3, 1]), "at byte 0: an entry of one's own begins with 0, 1 or 2, 3 came");
         assert_eq!(
-            read(&[OWN_PATCH, 1, 1]),
+            read(&[OwnPatch::Patch as u8, 1, 1]),
             "at byte 0: a change came for an entry of one's own that is not here"
         );
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::groups::Groups;
 use super::shadow::MapShadow;
-use super::wire::{CHANGED, DEFINED, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, Slots};
+use super::wire::{CHANGED, DEFINED, OwnPatch, REMOVED, Slots};
 use super::{FRESH, Map, new_token};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
@@ -158,19 +158,19 @@ impl<K: Key, V: State> State for Map<K, V> {
         match own_entry(shadow, lens) {
             Own::Nothing => false,
             Own::Gone(key) => {
-                out.push(OWN_GONE);
+                out.push(OwnPatch::Gone as u8);
                 key.encode(out);
                 true
             }
             Own::Whole(key, value, lens) => {
-                out.push(OWN_WHOLE);
+                out.push(OwnPatch::Whole as u8);
                 key.encode(out);
                 V::write_full(value, lens, out);
                 true
             }
             Own::Patch(key, value, lens) => {
                 let start = out.len();
-                out.push(OWN_PATCH);
+                out.push(OwnPatch::Patch as u8);
                 key.encode(out);
                 let any = V::write_patch(value, lens, out);
                 if !any {

@@ -25,10 +25,28 @@ pub(crate) const COLUMN_MIN: usize = 4;
 /// The most groups of entries, by the fields that changed, that are written in columns.
 pub(crate) const GROUPS_MAX: usize = 8;
 
-/// What an owner's own entry came to, in a map of which each player sees their own.
-pub(crate) const OWN_GONE: u8 = 0;
-pub(crate) const OWN_WHOLE: u8 = 1;
-pub(crate) const OWN_PATCH: u8 = 2;
+/// What an owner's own entry came to, in a map of which each player sees their own: its patch begins with it.
+#[derive(Clone, Copy)]
+pub(crate) enum OwnPatch {
+    Gone = 0,
+    Whole = 1,
+    Patch = 2,
+}
+
+impl OwnPatch {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let at = reader.offset();
+        match reader.u8()? {
+            0 => Ok(Self::Gone),
+            1 => Ok(Self::Whole),
+            2 => Ok(Self::Patch),
+            other => Err(DecodeError::new(
+                at,
+                format!("an entry of one's own begins with 0, 1 or 2, {other} came"),
+            )),
+        }
+    }
+}
 
 /// Reads the flags of a map's patch.
 pub(crate) fn read_flags(reader: &mut Reader<'_>) -> Result<u8, DecodeError> {

@@ -6,7 +6,7 @@ use super::plan::Plan;
 use super::walk::Walk;
 use crate::Part;
 use crate::list::op::{INSERT, LIST_OPS_MAX, MOVE, REMOVE};
-use crate::list::state::{ELEMENTS, SHAPE_AND_ELEMENTS, WHOLE};
+use crate::list::state::ListPatch;
 
 /// So many elements in a row that came, or that were there before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,19 +21,19 @@ struct Shape(Vec<Run>);
 
 impl Walk<'_> {
     pub(super) fn list_patch(&mut self, of: &Plan, part: Part) -> Result<(), DecodeError> {
-        let at = self.reader.offset();
-        match self.byte()? {
-            WHOLE => {
+        let how = ListPatch::read(&mut self.reader)?;
+        self.out.push(how as u8);
+        match how {
+            ListPatch::Whole => {
                 let count = self.reader.count()?;
                 playfield_wire::writer::put_varint(self.out, count as u64);
                 (0..count).try_for_each(|_| self.whole(of, part))
             }
-            ELEMENTS => self.elements(of, part, &Shape::unknown()),
-            SHAPE_AND_ELEMENTS => {
+            ListPatch::Elements => self.elements(of, part, &Shape::unknown()),
+            ListPatch::ShapeAndElements => {
                 let shape = self.shape()?;
                 self.elements(of, part, &shape)
             }
-            other => Err(DecodeError::new(at, format!("a list's patch begins with 0, 1 or 2, {other} came"))),
         }
     }
 

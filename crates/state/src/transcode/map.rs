@@ -6,8 +6,8 @@ use super::plan::MapPlan;
 use super::walk::Walk;
 use crate::Part;
 use crate::map::wire::{
-    ALL, CHANGED, COLUMNS, DEFINED, OWN_GONE, OWN_PATCH, OWN_WHOLE, REMOVED, REPLACED, Slots, count_slots,
-    read_flags, read_group_count,
+    ALL, CHANGED, COLUMNS, DEFINED, OwnPatch, REMOVED, REPLACED, Slots, count_slots, read_flags,
+    read_group_count,
 };
 
 impl Walk<'_> {
@@ -93,17 +93,13 @@ impl Walk<'_> {
 
     /// One's own entry, which has no slot.
     pub(super) fn own_entry(&mut self, map: &MapPlan) -> Result<(), DecodeError> {
-        let at = self.reader.offset();
-        let what = self.byte()?;
+        let what = OwnPatch::read(&mut self.reader)?;
+        self.out.push(what as u8);
         self.scalar(map.key)?;
         match what {
-            OWN_GONE => Ok(()),
-            OWN_WHOLE => self.value(map, Part::All),
-            OWN_PATCH => self.value_patch(map, Part::All),
-            other => Err(DecodeError::new(
-                at,
-                format!("an entry of one's own begins with 0, 1 or 2, {other} came"),
-            )),
+            OwnPatch::Gone => Ok(()),
+            OwnPatch::Whole => self.value(map, Part::All),
+            OwnPatch::Patch => self.value_patch(map, Part::All),
         }
     }
 

@@ -6,7 +6,9 @@ use playfield_wire::reader::Reader;
 use playfield_wire::{DecodeError, writer};
 
 use super::plan::{FieldPlan, Form, Plan, Scalar, StructPlan, is_marked};
-use crate::{Part, option, viewed};
+use crate::Part;
+use crate::option::OptionPatch;
+use crate::viewed::ViewPatch;
 
 /// A walk through a body.
 pub(super) struct Walk<'a> {
@@ -184,15 +186,12 @@ impl<'a> Walk<'a> {
         match plan {
             Plan::Scalar(_) | Plan::Enum(_) => self.whole(plan, part),
             Plan::Option(inner) => {
-                let at = self.reader.offset();
-                match self.byte()? {
-                    option::NONE => Ok(()),
-                    option::WHOLE => self.whole(inner, part),
-                    option::PATCH => self.patch(inner, part),
-                    other => Err(DecodeError::new(
-                        at,
-                        format!("an option's patch begins with 0, 1 or 2, {other} came"),
-                    )),
+                let how = OptionPatch::read(&mut self.reader)?;
+                self.out.push(how as u8);
+                match how {
+                    OptionPatch::Nothing => Ok(()),
+                    OptionPatch::Whole => self.whole(inner, part),
+                    OptionPatch::Patch => self.patch(inner, part),
                 }
             }
             Plan::List(inner) => self.list_patch(inner, part),
@@ -228,15 +227,12 @@ impl<'a> Walk<'a> {
             (Form::OwnEntry, Plan::Map(map)) => self.own_entry(map),
             (Form::ViewOfEntries, Plan::Map(map)) => self.view_of_entries(map),
             (Form::ViewOfWhole, plan) => {
-                let at = self.reader.offset();
-                match self.byte()? {
-                    viewed::LEFT => Ok(()),
-                    viewed::ENTERED | viewed::REPLACED => self.whole(plan, Part::All),
-                    viewed::CHANGED => self.patch(plan, Part::All),
-                    other => Err(DecodeError::new(
-                        at,
-                        format!("what comes into view begins with 0 to 3, {other} came"),
-                    )),
+                let how = ViewPatch::read(&mut self.reader)?;
+                self.out.push(how as u8);
+                match how {
+                    ViewPatch::Left => Ok(()),
+                    ViewPatch::Entered | ViewPatch::Replaced => self.whole(plan, Part::All),
+                    ViewPatch::Changed => self.patch(plan, Part::All),
                 }
             }
             (_, plan) => self.patch(plan, part),
