@@ -6,6 +6,15 @@
  */
 export const UNUSABLE_IN_A_ROW_MAX = 16;
 
+/** The most steps of a path, as for the other clients. */
+const PATH_STEPS_MAX = 128;
+
+/**
+ * How many elements one patch may move to make or fill a gap in arrays: what some tenths of a second are enough for. A node sends an
+ * array whole long before.
+ */
+const MOVED_MAX = 2 ** 30;
+
 /**
  * Why a copy fell out of step. `reason` is "base" or "patch" (a patch begins elsewhere or leads nowhere, or can't be applied), "epoch",
  * "older" or "snapshot" (a snapshot is of another room, of the past, or none), "message" (one that can't be read).
@@ -22,10 +31,20 @@ export class OutOfStep extends Error {
  * changed: throw it away then.
  */
 export function apply(state, ops) {
-  for (const [path, ...rest] of ops) {
+  if (!Array.isArray(ops)) throw new Error("a patch is no list of operations");
+  let moved = 0;
+  for (const op of ops) {
+    if (!Array.isArray(op)) throw new Error(`a patch has the operation ${JSON.stringify(op)}, which is no list`);
+    const [path, ...rest] = op;
+    if (!Array.isArray(path) || path.length < 1 || path.length > PATH_STEPS_MAX) {
+      throw new Error(`a patch has an operation without a path of 1 to ${PATH_STEPS_MAX} steps`);
+    }
     let at = state;
     for (const step of path.slice(0, -1)) at = within(at, step);
     const last = path.at(-1);
+    if (Array.isArray(at) && rest.length !== 1 && (moved += at.length) > MOVED_MAX) {
+      throw new Error(`a patch moves more than ${MOVED_MAX} elements of arrays`);
+    }
     if (rest.length === 2) change(at, last, ...rest);
     else if (rest.length === 1) set(at, last, rest[0]);
     else if (rest.length > 2) throw new Error("a patch has an operation of more than three parts");
@@ -37,7 +56,7 @@ export function apply(state, ops) {
 function change(at, last, value, word) {
   if (word === "order") {
     const list = within(at, last);
-    if (!Array.isArray(list) || value.length !== list.length || new Set(value).size !== list.length) {
+    if (!Array.isArray(list) || !Array.isArray(value) || value.length !== list.length || new Set(value).size !== list.length) {
       throw new Error(`a patch has an order that isn't one of what stands at ${JSON.stringify(last)}`);
     }
     const old = list.slice();
@@ -59,6 +78,9 @@ function index(step, length) {
   if (Number.isInteger(step) && step >= 0 && step < length) return step;
   throw new Error(`a patch has the index ${JSON.stringify(step)} in an array of ${length}`);
 }
+
+/** A room that makes a version a millisecond comes to the largest after 285,000 years. */
+const isVersion = (version) => Number.isSafeInteger(version) && version >= 0;
 
 function object(at, name) {
   if (typeof at === "object" && at !== null && typeof name === "string") return at;
@@ -136,15 +158,16 @@ export function join(roomType, name, on = {}) {
     snapshot: (message) => {
       if (message.room !== room.number) return;
       if (message.epoch !== epoch) return fellOut("epoch", `a snapshot is of epoch ${message.epoch}, the room was joined in ${epoch}`);
+      if (!isVersion(message.version)) return fellOut("snapshot", `a snapshot is of version ${message.version}`);
       if (message.version < newest) return fellOut("older", `a snapshot is of version ${message.version}, the copy is at ${newest}`);
-      if (typeof message.state !== "object" || message.state === null) return fellOut("snapshot", "a snapshot holds no state");
+      if (typeof message.state !== "object" || message.state === null || Array.isArray(message.state)) return fellOut("snapshot", "a snapshot holds no state");
       room.state = message.state;
       isAt(message.version);
     },
     patch: ({ room: number, base, version, ops }) => {
       if (number !== room.number || room.version === null) return; // a snapshot is on its way
       if (base !== room.version) return fellOut("base", `a patch begins at version ${base}, the copy is at ${room.version}`);
-      if (!(version > base)) return fellOut("base", `a patch leads from version ${base} to ${version}`);
+      if (!isVersion(version) || version <= base) return fellOut("base", `a patch leads from version ${base} to ${version}`);
       try {
         apply(room.state, ops);
       } catch (error) {
@@ -163,6 +186,7 @@ export function join(roomType, name, on = {}) {
     },
     ping: (message) => put({ type: "pong", nonce: message.nonce }),
     left: (message) => {
+      if (message.room !== room.number) return;
       room.number = null;
       abandon(message.text);
       on.status?.(message.text);

@@ -141,6 +141,10 @@ test("what can't be used is told by its reason, a snapshot is asked for, and men
   t.mock.method(console, "warn", () => {});
   const cases = [
     ["base", patch(6, 7)], ["base", patch(4, 5)], ["base", patch(5, 5)], ["patch", patch(5, 6, [[["round"], 6], [["cards", 9], 1]])], ["patch", patch(5, 6, null)],
+    ["patch", patch(5, 6, "ab")], ["patch", patch(5, 6, ["ab"])], ["patch", patch(5, 6, [["round"]])], ["patch", patch(5, 6, [[[]]])],
+    ["patch", patch(5, 6, [[Array(129).fill("round"), 1]])], ["patch", patch(5, 6, [[["cards"], "", "order"]])],
+    ["base", patch(5, "2e9")], ["base", patch(5, 5.5)], ["base", patch(5, 2 ** 53)], ["snapshot", { ...snapshot(6), version: undefined }],
+    ["snapshot", { ...snapshot(6), version: "7" }], ["snapshot", { ...snapshot(6), state: [] }],
     ["epoch", snapshot(6, 4)], ["older", snapshot(4)], ["snapshot", { ...snapshot(6), state: null }], ["message", null],
   ];
   for (const [reason, message] of cases) {
@@ -180,5 +184,15 @@ test("what is for another room is not taken", () => {
   const { room, socket } = inRoom();
   socket.says({ ...patch(5, 6), room: 2 });
   socket.says({ ...snapshot(9), room: 2 });
-  assert.deepEqual([room.version, room.state.round, socket.sent], [5, 1, []]);
+  socket.says({ type: "left", room: 2, code: "left", text: "" });
+  assert.deepEqual([room.version, room.state.round, room.number, socket.sent], [5, 1, 1, []]);
+  socket.says({ type: "left", room: 1, code: "kicked", text: "" });
+  assert.equal(room.number, null);
+});
+
+test("a patch that moves elements without end is refused before it does", () => {
+  const state = { list: Array(2_000_000).fill(0) };
+  const ops = Array.from({ length: 60_000 }, () => [["list", 1_000]]);
+  assert.throws(() => apply(state, ops), /moves more than 1073741824 elements/);
+  assert.ok(state.list.length > 1_999_000);
 });
