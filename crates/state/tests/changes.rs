@@ -21,14 +21,14 @@ fn repeat(tree: &mut Value, change: &Change) {
     let Change { path, kind, old, new } = change;
     let (last, above) = path.steps().split_last().expect("a change is inside the root");
     let at = above.iter().fold(tree, |at, step| match step {
-        PathStep::Name(name) => &mut at[name],
+        PathStep::Name(name) => &mut at[&**name],
         PathStep::Index(index) => &mut at[index],
     });
     match (at, last, kind) {
         (Value::Object(members), PathStep::Name(name), _) => {
             let before = match new {
-                Some(new) => members.insert(name.clone(), new.clone()),
-                None => members.remove(name),
+                Some(new) => members.insert(name.to_string(), new.clone()),
+                None => members.remove(&**name),
             };
             assert_eq!(before, *old, "{path}");
             assert_eq!(old.is_none(), *kind == ChangeKind::Entered, "{path}");

@@ -329,7 +329,7 @@ fn changes_of_a_list_are_told_in_an_order_in_which_they_can_be_repeated() {
     // The first goes, the last moves to the front, one comes behind it, and what was the third changes.
     copy.patch_with(&[1, 2, 4, 0, 6, 2, 0, 5, 1, 0, 2, 9, 2, 8, 0], |change| told.push(change)).unwrap();
     assert_eq!(*copy.state(), json!({"it": [4, 9, 2, 8]}));
-    let at = |index| Path(vec![PathStep::Name("it".to_owned()), PathStep::Index(index)]);
+    let at = |index| Path(vec![PathStep::Name("it".into()), PathStep::Index(index)]);
     let told_of = |index, kind, old: Value, new: Value| Change {
         path: at(index),
         kind,

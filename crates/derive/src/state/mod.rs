@@ -11,7 +11,8 @@ mod view;
 mod whole;
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput};
 
 use self::tree::Tree;
@@ -28,7 +29,24 @@ pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
     }
 }
 
+/// Asks of each field's type, at its place in the source, that it can be kept in step: of one that can't the compiler then says so
+/// there, and not at the name of the macro alone.
+fn checked(all: &[Field]) -> TokenStream {
+    let rt = crate::rt();
+    let checks = all.iter().filter(|field| field.quantize.is_none()).map(|field| {
+        let of = &field.of;
+        quote_spanned!(of.span()=> let _ = kept_in_step::<#of>;)
+    });
+    quote! {
+        const _: () = {
+            const fn kept_in_step<T: #rt::State>() {}
+            #(#checks)*
+        };
+    }
+}
+
 fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> {
+    let fields = checked(&all);
     let tree = Tree::new(input, all)?;
     let Tree { rt, ident, .. } = &tree;
     let shadow_fields = tree.synced.iter().map(|synced| {
@@ -48,6 +66,8 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
     let view = tree.view();
     let digest = tree.digest();
     Ok(quote! {
+        #fields
+
         const _: () = {
             #steps
 

@@ -73,7 +73,7 @@ impl Comparison<'_> {
         if old.is_none() && new.is_none() {
             return;
         }
-        self.path.push(PathStep::Name(name.to_owned()));
+        self.path.push(PathStep::Name(name.into()));
         self.place(of, old, new);
         self.path.pop();
     }

@@ -1,12 +1,13 @@
 //! Where something is in a state.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// One step of a [`Path`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathStep {
     /// To a member of an object: a field, or the entry of a map under its key.
-    Name(String),
+    Name(Arc<str>),
     /// To the element of an array.
     Index(usize),
 }
@@ -49,7 +50,7 @@ impl fmt::Display for PathStep {
         match self {
             Self::Index(index) => index.fmt(f),
             Self::Name(name) if !name.is_empty() && name.chars().all(plain) => f.write_str(name),
-            Self::Name(name) => serde_json::Value::String(name.clone()).fmt(f),
+            Self::Name(name) => serde_json::Value::from(&**name).fmt(f),
         }
     }
 }

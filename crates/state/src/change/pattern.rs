@@ -13,7 +13,7 @@ use super::{Path, PathStep};
 /// ```
 /// use playfield_state::{Path, PathStep, Pattern};
 ///
-/// let name = |name: &str| PathStep::Name(name.to_owned());
+/// let name = |name: &str| PathStep::Name(name.into());
 /// let path = Path(vec![name("players"), name("7"), name("hp")]);
 /// for pattern in ["players.*.hp", "players.7.hp", "players.**", "**.hp", "**"] {
 ///     assert!(pattern.parse::<Pattern>()?.matches(&path), "{pattern}");
@@ -76,7 +76,7 @@ impl Pattern {
 impl Part {
     fn is(&self, step: &PathStep) -> bool {
         match (self, step) {
-            (Self::Step(wanted), PathStep::Name(name)) => wanted == name,
+            (Self::Step(wanted), PathStep::Name(name)) => **wanted == **name,
             (Self::Step(wanted), PathStep::Index(index)) => *wanted == index.to_string(),
             (Self::One | Self::Any, _) => true,
         }
@@ -144,7 +144,7 @@ mod tests {
     fn path(steps: &str) -> Path {
         let step = |step: &str| match step.parse() {
             Ok(index) => PathStep::Index(index),
-            Err(_) => PathStep::Name(step.to_owned()),
+            Err(_) => PathStep::Name(step.into()),
         };
         Path(steps.split('/').filter(|step| !step.is_empty()).map(step).collect())
     }
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_path_is_a_pattern_of_itself() {
         for name in ["a", "a.b", "*", "", "\"", "\\", "é", "a b", "\u{1}"] {
-            let path = Path(vec![PathStep::Name(name.to_owned()), PathStep::Index(7)]);
+            let path = Path(vec![PathStep::Name(name.into()), PathStep::Index(7)]);
             assert!(path.to_string().parse::<Pattern>().unwrap().matches(&path), "{path}");
         }
     }

@@ -37,7 +37,7 @@ impl<'a> Watch<'a> {
     #[inline]
     pub(crate) fn enter(&mut self, name: &str) {
         if self.listens() {
-            self.path.push(PathStep::Name(name.to_owned()));
+            self.path.push(PathStep::Name(name.into()));
         }
     }
 

@@ -51,7 +51,7 @@ impl Reading<'_, '_> {
                     });
                     let parts = parts.collect();
                     let field = &of.fields[place];
-                    inside.push(PathStep::Name(field.name.clone()));
+                    inside.push(PathStep::Name(field.name.as_str().into()));
                     self.columns(&field.of, parts, names, inside)?;
                     inside.pop();
                 }

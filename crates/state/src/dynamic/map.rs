@@ -203,7 +203,7 @@ impl Reading<'_, '_> {
         let names: Vec<PathStep> = taken
             .iter()
             .filter(|_| listens)
-            .map(|(_, _, entry)| PathStep::Name(entry.name.clone()))
+            .map(|(_, _, entry)| PathStep::Name(entry.name.as_str().into()))
             .collect();
         let targets = taken.iter_mut().map(|(_, value, entry)| Target { value, node: &mut entry.node });
         self.columns(of, targets.collect(), &names, &mut Vec::new())

@@ -22,7 +22,7 @@ use walk::Walk;
 /// the format `packed`.
 ///
 /// Every method appends to `out`; after an error, what it appended is of no use. What is read costs no more than its own length, times what the
-/// schemas make of it.
+/// schemas make of it; an order of a list, and after it moves, up to some microseconds for each byte.
 #[derive(Debug)]
 pub struct Transcoder {
     state: Plan,

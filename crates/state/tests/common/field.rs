@@ -88,9 +88,11 @@ pub(crate) struct Bird {
     pub(crate) path: List<u8>,
     pub(crate) held: Option<Card>,
     pub(crate) spots: [Spot; 2],
+    #[sync(mask = super::Masked::masked)]
+    pub(crate) rank: u8,
 }
 
-model!(Bird { open height, open colour, open path, open held, open spots, });
+model!(Bird { open height, open colour, open path, open held, open spots, mask rank, });
 
 fn filmed(bird: &Bird, viewer: &Camera) -> bool {
     bird.height == viewer.level
@@ -106,9 +108,23 @@ pub(crate) struct Walker {
     pub(crate) notes: Map<u16, String>,
     #[sync(hidden)]
     pub(crate) mood: u8,
+    #[sync(owner)]
+    pub(crate) medals: List<Medal>,
 }
 
-model!(Walker { open x, owner purse, owner notes, hidden mood, });
+model!(Walker { open x, owner purse, owner notes, hidden mood, owner medals, });
+
+/// Something masked inside what is an owner's.
+#[derive(State, Default, Clone, Debug)]
+pub(crate) struct Medal {
+    pub(crate) year: u16,
+    #[sync(mask = super::Masked::masked)]
+    pub(crate) grade: u8,
+    #[sync(mask = super::Masked::masked)]
+    pub(crate) deed: Option<Card>,
+}
+
+model!(Medal { open year, mask grade, mask deed, });
 
 fn beside(walker: &Walker, viewer: &Walker) -> bool {
     walker.x == viewer.x

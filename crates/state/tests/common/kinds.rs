@@ -68,6 +68,8 @@ pub(crate) struct Unit {
     pub(crate) x: f64,
     #[sync(quantize = 0.5, range = -4.0..=4.0)]
     pub(crate) y: f32,
+    #[sync(angle = 0.01)]
+    pub(crate) facing: f32,
     pub(crate) way: [f32; 2],
     pub(crate) flags: [bool; 20],
     pub(crate) kind: u8,
@@ -81,6 +83,7 @@ pub(crate) struct Unit {
 model!(Unit {
     hundredth x,
     half y,
+    turn facing,
     open way,
     open flags,
     open kind,
@@ -102,11 +105,13 @@ pub(crate) struct Mate {
     pub(crate) friends: Set<Captain>,
     #[sync(owner)]
     pub(crate) keys: Set<u8>,
+    #[sync(mask = Masked::masked)]
+    pub(crate) rank: u8,
     #[sync(hidden)]
     pub(crate) trust: [i64; 4],
 }
 
-model!(Mate { open items, open slots, ownhundredth worth, owner code, own friends, owner keys, hidden trust, });
+model!(Mate { open items, open slots, ownhundredth worth, owner code, own friends, owner keys, mask rank, hidden trust, });
 
 impl AnyKey for UnitId {
     fn any(dice: &mut Dice) -> Self {

@@ -110,6 +110,16 @@ pub(crate) fn nudge(value: &mut f64, dice: &mut Dice) {
     }
 }
 
+/// In steps of a 629th of a turn, from −π to π.
+pub(crate) fn turn(value: f32) -> f32 {
+    let step = std::f64::consts::TAU / 629.0;
+    let part = f64::from(value).rem_euclid(std::f64::consts::TAU);
+    let steps = if part.is_nan() { 0.0 } else { (part / step).round_ties_even() % 629.0 + 0.0 };
+    let from_nought = steps * step;
+    (if from_nought > std::f64::consts::PI { from_nought - std::f64::consts::TAU } else { from_nought })
+        as f32
+}
+
 /// In steps of 0.5, from −4 to 4.
 pub(crate) fn half(value: f32) -> f32 {
     if value.is_nan() { 0.0 } else { (value.clamp(-4.0, 4.0) * 2.0).round_ties_even() / 2.0 + 0.0 }

@@ -113,7 +113,8 @@ pub(crate) trait Masked: Model {
 }
 
 /// Says who sees the fields of a struct: `open`, `owner`, `own` (an `owner` map or set keyed by player), `hidden` or `mask`; or
-/// how it is sent: in steps of a `hundredth`, to its owner alone (`ownhundredth`), or of a `half` between −4 and 4.
+/// how it is sent: in steps of a `hundredth`, to its owner alone (`ownhundredth`), of a `half` between
+/// −4 and 4, or of a 629th of a `turn`.
 #[macro_export]
 macro_rules! model {
     ($name:ident { $($policy:ident $field:ident,)* }) => {
@@ -175,6 +176,8 @@ macro_rules! model {
     };
     (scramble half, $field:expr, $dice:expr, $eye:expr) => { $field.scramble($dice, $eye) };
     (redact half, $field:expr, $eye:expr) => { $crate::common::leaves::half($field) };
+    (scramble turn, $field:expr, $dice:expr, $eye:expr) => { $field.scramble($dice, $eye) };
+    (redact turn, $field:expr, $eye:expr) => { $crate::common::leaves::turn($field) };
     (weight open, $field:expr) => { $field.weight() };
     (weight $policy:ident, $field:expr) => { 0 };
 }

@@ -1,0 +1,6 @@
+use playfield::prelude::*;
+
+#[derive(Data, Clone)]
+enum Nothing {}
+
+fn main() {}
