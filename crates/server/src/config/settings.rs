@@ -195,8 +195,8 @@ settings! {
     lists_per_second_max: u64 = "10", 1..=1_000_000;
     /// The most `schema` requests of one session in a second. So many at once, too.
     schemas_per_second_max: u64 = "10", 1..=1_000_000;
-    /// The most snapshots that one player in one room is sent in a second because it asked (`resync`). So many at once, too; asked more
-    /// often, it gets one for all as soon as it may.
+    /// The most snapshots that one player in one room is sent in a second because it joined or asked (`resync`). So many at once, too; asked
+    /// more often, it gets one for all as soon as it may. Who leaves rooms and joins again has no more, and gets in as soon as it may.
     resyncs_per_second_max: u64 = "5", 1..=1_000_000;
     /// The most messages from other shards that may wait for a shard.
     mailbox_max: usize = "16384", 1..=1_000_000;

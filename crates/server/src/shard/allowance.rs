@@ -59,6 +59,11 @@ impl Allowance {
         Duration::from_nanos(self.full_at_ns.saturating_sub(most))
     }
 
+    /// Of two of the same rate, the one of which less is left.
+    pub(crate) fn least(self, other: Self) -> Self {
+        Self { full_at_ns: self.full_at_ns.max(other.full_at_ns) }
+    }
+
     /// Takes one that was there.
     pub(crate) fn take(&mut self, now: Duration, rate: Rate) {
         self.full_at_ns = self.full_at_ns.max(nanoseconds(now)).saturating_add(rate.interval_ns);

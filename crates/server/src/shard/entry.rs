@@ -11,7 +11,7 @@ use playfield_wire::{ErrorCode, Format};
 use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
 use crate::shard::Shard;
-use crate::shard::allowance::Rate;
+use crate::shard::allowance::{Allowance, Rate};
 use crate::shard::connection::{Connection, ConnectionKey};
 use crate::shard::mail::ShardMail;
 use crate::shard::member::{Member, MemberOutlet, RemoteSession, Standing, link};
@@ -68,12 +68,22 @@ pub(crate) struct RemoteEntrant {
     pub(crate) dialect: Dialect,
     pub(crate) name: String,
     pub(crate) user: Option<String>,
+    pub(crate) snapshots: Allowance,
 }
 
 /// Who wants in.
 pub(crate) enum Applicant {
     Here(ConnectionKey),
     Elsewhere(Box<RemoteEntrant>),
+}
+
+/// What the room's shard has to know of them.
+struct Introduction {
+    outlet: MemberOutlet,
+    dialect: Dialect,
+    name: String,
+    user: Option<String>,
+    snapshots: Allowance,
 }
 
 /// A connection's way to another shard.
@@ -172,6 +182,7 @@ impl Shard {
             dialect: connection.dialect,
             name: session.name.clone(),
             user: session.user.clone(),
+            snapshots: session.snapshots,
         };
         let (entrant, ticket) = (Box::new(entrant), Box::new(ticket));
         self.delivery.post(shard, ShardMail::Enter { entrant, ticket });
@@ -234,12 +245,13 @@ impl Shard {
             let text = format!("no room has the id {:?}", ticket.id);
             return self.refused(applicant, ticket, Error::new(ErrorCode::RoomNotFound, text));
         };
-        let Some((outlet, dialect, name, user)) = self.introduce(&applicant) else {
+        let Some(Introduction { outlet, dialect, name, user, snapshots }) = self.introduce(&applicant) else {
             return self.cancel(&ticket);
         };
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let number = ticket.number;
-        let member = hosted.members.insert(Member::entering(outlet, dialect, number, ticket.request));
+        let member = Member::entering(outlet, dialect, snapshots, number, ticket.request);
+        let member = hosted.members.insert(member);
         let entrant = Entrant { link: link(member), format: dialect.format, name, user };
         let outcome = self.call(room, |any, at, out| {
             if any.is_closed() {
@@ -281,19 +293,28 @@ impl Shard {
         }
     }
 
-    fn introduce(&self, applicant: &Applicant) -> Option<(MemberOutlet, Dialect, String, Option<String>)> {
+    fn introduce(&self, applicant: &Applicant) -> Option<Introduction> {
         Some(match applicant {
             Applicant::Here(key) => {
                 let connection = self.delivery.connections.get(*key)?;
                 let session = connection.session.as_deref()?;
-                let outlet = MemberOutlet::Here(*key);
-                (outlet, connection.dialect, session.name.clone(), session.user.clone())
+                Introduction {
+                    outlet: MemberOutlet::Here(*key),
+                    dialect: connection.dialect,
+                    name: session.name.clone(),
+                    user: session.user.clone(),
+                    snapshots: session.snapshots,
+                }
             }
             Applicant::Elsewhere(entrant) => {
-                let (shard, connection) = (entrant.shard, entrant.connection);
-                let session = RemoteSession::new(shard, connection);
-                let outlet = MemberOutlet::Elsewhere(Box::new(session));
-                (outlet, entrant.dialect, entrant.name.clone(), entrant.user.clone())
+                let session = RemoteSession::new(entrant.shard, entrant.connection);
+                Introduction {
+                    outlet: MemberOutlet::Elsewhere(Box::new(session)),
+                    dialect: entrant.dialect,
+                    name: entrant.name.clone(),
+                    user: entrant.user.clone(),
+                    snapshots: entrant.snapshots,
+                }
             }
         })
     }

@@ -65,6 +65,7 @@ impl Shard {
             creations: Allowance::default(),
             lists: Allowance::default(),
             schemas: Allowance::default(),
+            snapshots: Allowance::default(),
             moved: false,
         };
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };

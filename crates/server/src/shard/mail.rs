@@ -5,6 +5,7 @@ use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
 
 use crate::room_id::RoomId;
+use crate::shard::allowance::Allowance;
 use crate::shard::connection::ConnectionKey;
 use crate::shard::entry::{RemoteEntrant, Ticket};
 use crate::shard::member::MemberKey;
@@ -27,8 +28,8 @@ pub(crate) enum ShardMail {
     /// To the session's shard: how many acts of the member are done, and whole messages for the client, framed as it wants
     /// them. With the first of these the room is joined.
     Output { connection: ConnectionKey, number: u32, done: u32, bytes: Vec<u8> },
-    /// To the session's shard: the session is not in the room any more.
-    Ended { connection: ConnectionKey, number: u32 },
+    /// To the session's shard: the session is not in the room any more, and so many snapshots were left to it there.
+    Ended { connection: ConnectionKey, number: u32, snapshots: Allowance },
     /// To the session's shard: its client can't be kept.
     Doom { connection: ConnectionKey, code: ErrorCode, text: String },
     /// To the room's shard: mail from another room.

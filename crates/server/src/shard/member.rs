@@ -29,8 +29,8 @@ pub(crate) struct Member {
     pub(crate) lagging: bool,
     /// A snapshot was asked for while earlier output was still on its way, or sooner after others than may be.
     pub(crate) wants_snapshot: bool,
-    /// How often it may ask for one.
-    pub(crate) resyncs: Allowance,
+    /// How many it may be sent because it came in or asked.
+    pub(crate) snapshots: Allowance,
     /// How many events were sent.
     pub(crate) events: u64,
     /// The client's requests that the room has not answered.
@@ -39,7 +39,7 @@ pub(crate) struct Member {
 
 /// How far a member has come.
 pub(crate) enum Standing {
-    /// The room is being asked, or has agreed, and the next sync makes it known.
+    /// The room is being asked, or has agreed, and the next sync makes it known; one after, if the snapshot may not be sent by then.
     Entering(Box<Entering>),
     /// The client has a copy, and gets patches.
     Live,
@@ -107,7 +107,13 @@ impl RemoteSession {
 }
 
 impl Member {
-    pub(crate) fn entering(outlet: MemberOutlet, dialect: Dialect, number: u32, request: u32) -> Self {
+    pub(crate) fn entering(
+        outlet: MemberOutlet,
+        dialect: Dialect,
+        snapshots: Allowance,
+        number: u32,
+        request: u32,
+    ) -> Self {
         let entering = Entering { request, seated: false, events: Vec::new(), events_bytes: 0 };
         Self {
             outlet,
@@ -119,7 +125,7 @@ impl Member {
             clean: 0,
             lagging: false,
             wants_snapshot: false,
-            resyncs: Allowance::default(),
+            snapshots,
             events: 0,
             unanswered: Vec::new(),
         }

@@ -190,12 +190,12 @@ impl Delivery {
         match member.outlet {
             MemberOutlet::Here(connection) => {
                 if let Some(session) = self.connections.session_mut(connection) {
-                    session.remove(member.number);
+                    session.left(member.number, member.snapshots);
                 }
             }
             MemberOutlet::Elsewhere(session) => {
-                let (connection, number) = (session.connection, member.number);
-                self.post(session.shard, ShardMail::Ended { connection, number });
+                let (connection, number, snapshots) = (session.connection, member.number, member.snapshots);
+                self.post(session.shard, ShardMail::Ended { connection, number, snapshots });
             }
         }
     }

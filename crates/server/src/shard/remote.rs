@@ -34,9 +34,9 @@ impl Shard {
             ShardMail::Output { connection, number, done, bytes } => {
                 self.forward(connection, number, done, &bytes);
             }
-            ShardMail::Ended { connection, number } => {
+            ShardMail::Ended { connection, number, snapshots } => {
                 if let Some(session) = self.delivery.connections.session_mut(connection) {
-                    session.remove(number);
+                    session.left(number, snapshots);
                 }
                 self.read_again(connection);
             }

@@ -39,7 +39,7 @@ pub(crate) struct Hosted {
     pub(crate) sync_awaited: bool,
     /// The turn of the last sync that it asked for.
     synced_on_demand: u64,
-    /// Who gets the snapshot that they asked for later, and when: at most once for each member.
+    /// Who gets the snapshot that they asked for, or come in with, later, and when: at most once for each member.
     pub(crate) resyncs: BTreeSet<(Duration, MemberKey)>,
 }
 
@@ -125,7 +125,7 @@ impl Shard {
         }
     }
 
-    /// Runs every room that is due: ticks, then what it has timers for, then its sync, then snapshots that were asked for.
+    /// Runs every room that is due: ticks, then what it has timers for, then its sync, then snapshots that had to wait.
     pub(super) fn run_due_rooms(&mut self) {
         while let Some((deadline, key)) = self.schedule.pop(self.now) {
             let Some(hosted) = self.rooms.get_mut(key) else { continue };

@@ -19,6 +19,9 @@ pub(crate) struct Session {
     pub(crate) lists: Allowance,
     /// How often it may ask for schemas.
     pub(crate) schemas: Allowance,
+    /// How many snapshots it may be sent in the room that it enters next: no more than were left in any that it left. So whoever
+    /// leaves and comes back gets no more of them than who stays.
+    pub(crate) snapshots: Allowance,
     /// It came from another shard. It does so once at most.
     pub(crate) moved: bool,
 }
@@ -77,6 +80,12 @@ impl Session {
     /// Whether this request waits for a `joined`.
     pub(crate) fn awaits_joined(&self, request: u32) -> bool {
         self.rooms.iter().any(|room| room.request == Some(request))
+    }
+
+    /// It is in a room no more, in which so many snapshots were left to it.
+    pub(crate) fn left(&mut self, number: u32, snapshots: Allowance) {
+        self.snapshots = self.snapshots.least(snapshots);
+        self.remove(number);
     }
 
     /// Takes a room out. A number that the client never heard of may be given again.

@@ -22,7 +22,8 @@ impl Shard {
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         self.delivery.counters.syncs += 1;
         let version = hosted.room.version();
-        let Hosted { room, members, id, room_type, epoch, .. } = hosted;
+        let rate = snapshot_rate(&self.delivery);
+        let Hosted { room, members, id, room_type, epoch, resyncs, .. } = hosted;
         for (member_key, member) in members.iter_mut() {
             let place = (key, member_key);
             match &mut member.standing {
@@ -30,7 +31,14 @@ impl Shard {
                     patch(&mut self.delivery, place, member, &mut **room, *epoch);
                     check(&mut self.delivery, place, member, &mut **room, version);
                 }
+                // Its session drew on its snapshots before, in a room that it has left.
+                Standing::Entering(entering)
+                    if entering.seated && member.snapshots.ready_at(rate) > self.now =>
+                {
+                    resyncs.insert((member.snapshots.ready_at(rate), member_key));
+                }
                 Standing::Entering(entering) if entering.seated => {
+                    member.snapshots.take(self.now, rate);
                     let entering = std::mem::replace(entering, Box::new(Entering::default()));
                     member.standing = Standing::Live;
                     let room_type = &self.delivery.node.room_types[usize::from(*room_type)];
@@ -75,8 +83,7 @@ impl Shard {
     /// Sends a member a snapshot because it asked for one: once it has read what it was sent before, no more often than may be, and one for
     /// all that it asked for until then. What it asked for is never forgotten: it could not go on without.
     pub(super) fn resync(&mut self, room: RoomKey, key: MemberKey) {
-        let per_second = self.delivery.node.config.resyncs_per_second_max;
-        let rate = Rate::per_second("resyncs_per_second_max", per_second);
+        let rate = snapshot_rate(&self.delivery);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
         let is_behind = match &member.outlet {
@@ -87,28 +94,37 @@ impl Shard {
         if is_behind || !matches!(member.standing, Standing::Live) {
             return;
         }
-        let ready_at = member.resyncs.ready_at(rate);
+        let ready_at = member.snapshots.ready_at(rate);
         if ready_at > self.now {
             member.wants_snapshot = true;
             hosted.resyncs.insert((ready_at, key));
             return self.touch(room);
         }
-        member.resyncs.take(self.now, rate);
+        member.snapshots.take(self.now, rate);
         snapshot(&mut self.delivery, (room, key), member, &mut *hosted.room, hosted.epoch);
     }
 
-    /// Sends the snapshots that had to wait until now.
+    /// Sends the snapshots that had to wait until now, or has a sync send them to who comes in.
     pub(super) fn resync_due(&mut self, room: RoomKey) {
         while let Some(hosted) = self.rooms.get_mut(room)
             && hosted.resyncs.first().is_some_and(|(at, _)| *at <= self.now)
             && let Some((_, key)) = hosted.resyncs.pop_first()
         {
             // It may have gone since, or got one when it had read enough.
-            if hosted.members.get_mut(key).is_some_and(|member| member.wants_snapshot) {
+            let Some(member) = hosted.members.get_mut(key) else { continue };
+            if member.wants_snapshot {
                 self.resync(room, key);
+            } else if matches!(member.standing, Standing::Entering(_)) && hosted.room.sync_hz() == 0 {
+                hosted.sync_awaited = true;
+                self.touch(room);
             }
         }
     }
+}
+
+/// How often a member is sent a snapshot because it came in or asked.
+fn snapshot_rate(delivery: &Delivery) -> Rate {
+    Rate::per_second("resyncs_per_second_max", delivery.node.config.resyncs_per_second_max)
 }
 
 /// Sends the patch from what the member has to now, if anything changed that it sees, or a snapshot if no patch reaches that far. While

@@ -326,6 +326,8 @@ fn resyncs_per_second_max() {
         world.join(client, 1, &id);
         let (room, _) = world.joined(client);
         let resync = world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room }));
+        // The one that it came in with counts, too.
+        world.wait(1000);
 
         world.bytes(client, &resync.repeat(2));
         assert_eq!(snapshots(&mut world, client), 2, "{shard} {options}");
@@ -351,8 +353,11 @@ fn a_resync_that_waits_is_forgotten_with_its_player_and_kept_for_one_who_does_no
     let (gone, slow) = (world.client(0), world.client(0));
     for client in [gone, slow] {
         world.join(client, 1, &id);
-        let (room, _) = world.joined(client);
-        let resync = world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room }));
+        world.joined(client);
+    }
+    world.wait(1000);
+    for client in [gone, slow] {
+        let resync = world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room: 1 }));
         world.bytes(client, &resync.repeat(2));
         assert_eq!(snapshots(&mut world, client), 1);
     }
@@ -364,4 +369,77 @@ fn a_resync_that_waits_is_forgotten_with_its_player_and_kept_for_one_who_does_no
     assert_eq!((snapshots(&mut world, gone), snapshots(&mut world, slow)), (0, 0));
     world.takes(slow, usize::MAX);
     assert_eq!(snapshots(&mut world, slow), 1);
+}
+
+/// Joins, asks for five snapshots, leaves and joins again, from one room to the next, for three seconds: how many snapshots that drew, and the
+/// milliseconds that the slowest join took.
+fn draw(world: &mut World, client: Client, ids: &[String]) -> (usize, u64) {
+    let (mut drawn, mut slowest, mut joins, mut asked_at) = (0, 0, 0, 0);
+    world.join(client, 1, &ids[0]);
+    for ms in 0..3000 {
+        for heard in world.heard(client) {
+            match heard {
+                Heard::Snapshot { .. } => drawn += 1,
+                Heard::Joined { room, .. } => {
+                    slowest = slowest.max(ms - asked_at);
+                    let resync = world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room }));
+                    let leave = encoded(PACKED, &ClientMessage::Leave { request: 2, room });
+                    world.bytes(client, &[resync.repeat(5), world.framed(client, &leave)].concat());
+                }
+                Heard::Left { .. } => {
+                    (joins, asked_at) = (joins + 1, ms);
+                    world.join(client, 1, &ids[joins % ids.len()]);
+                }
+                Heard::Error { .. } => panic!("{heard:?}"),
+                _ => {}
+            }
+        }
+        world.wait(1);
+    }
+    (drawn, slowest)
+}
+
+/// Who leaves and comes back, or goes to another room, is sent no more snapshots than who stays; and is let in, only later.
+#[test]
+fn resyncs_per_second_max_holds_from_seat_to_seat() {
+    for (shard, options) in [(0, ""), (0, AT_ONCE), (1, ""), (1, AT_ONCE)] {
+        for rooms in [1, 2, 7] {
+            let mut world = World::new(2, &[]);
+            let ids: Vec<String> = (0..rooms)
+                .map(|_| {
+                    let host = world.client(0);
+                    let (_, id) = world.room(host, options);
+                    id
+                })
+                .collect();
+            let client = world.client(shard);
+            if shard == 1 {
+                world.room(client, AT_ONCE);
+            }
+            let (drawn, slowest) = draw(&mut world, client, &ids);
+            assert!(
+                (14..=20).contains(&drawn),
+                "{drawn} in {rooms} rooms {shard} {options}: 5, and 5 a second"
+            );
+            assert!(slowest <= 260, "{slowest} ms, past the rate's 200 and a sync's 50");
+        }
+    }
+}
+
+#[test]
+fn rooms_that_are_left_and_joined_now_and_then_are_joined_at_once() {
+    let mut world = World::new(1, &[]);
+    let hosts = [world.client(0), world.client(0)];
+    let ids = hosts.map(|host| (0..16).map(|_| world.room(host, AT_ONCE).1).collect::<Vec<_>>());
+    let client = world.client(0);
+    for sixteen in ids {
+        for (request, id) in (1..).zip(&sixteen) {
+            world.join(client, request, id);
+            assert!(matches!(world.heard(client)[..], [Heard::Joined { .. }, Heard::Snapshot { .. }, ..]));
+        }
+        for (room, _) in world.rooms_of(client) {
+            world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: 99, room }));
+            assert!(matches!(world.heard(client)[..], [Heard::Left { .. }]));
+        }
+    }
 }
