@@ -8,6 +8,7 @@ use playfield_wire::DecodeError;
 use playfield_wire::schema::RoomSchema;
 
 use crate::Mirror;
+use crate::core::UNUSABLE_IN_A_ROW_MAX;
 
 /// How many bytes of patches wait while someone looks at the copy. Past it they are dropped, and a snapshot is asked for.
 const WAITING_BYTES_MAX: usize = 1 << 20;
@@ -23,6 +24,9 @@ pub(super) struct SharedCopy<M> {
     waiting_bytes: usize,
     /// A patch could not be applied: there is no copy, and a snapshot is needed.
     broken: bool,
+    /// How many snapshots in a row waited and then could not be read. Each was taken for good when it came, so that whoever counts
+    /// what can't be used has not counted it.
+    unreadable: u32,
 }
 
 #[derive(Debug)]
@@ -41,6 +45,7 @@ impl<M: Mirror> SharedCopy<M> {
             waiting: Vec::new(),
             waiting_bytes: 0,
             broken: false,
+            unreadable: 0,
         }
     }
 
@@ -69,8 +74,12 @@ impl<M: Mirror> SharedCopy<M> {
         match Arc::get_mut(&mut self.mirror) {
             Some(mirror) => {
                 mirror.snapshot(body)?;
-                self.broken = false;
+                (self.broken, self.unreadable) = (false, 0);
                 self.changed(version);
+            }
+            // As after one that is read when it comes: asking again would bring the same.
+            None if self.unreadable >= UNUSABLE_IN_A_ROW_MAX => {
+                return Err(DecodeError::new(0, "the snapshots before it could not be read"));
             }
             None => self.wait(true, version, body),
         }
@@ -101,10 +110,14 @@ impl<M: Mirror> SharedCopy<M> {
         }
     }
 
-    /// Whether the copy comes to this digest, as far as can be told: while patches wait it is not what it will be.
+    /// Whether the copy comes to this digest, as far as can be told: while patches wait it is not what it will be. If not, a snapshot has
+    /// to be asked for.
     pub(super) fn check(&mut self, digest: u64) -> bool {
-        // What could not be applied is told by what could not.
-        if self.settle().is_err() || !self.waiting.is_empty() || self.broken {
+        // Whoever finds first that something can't be applied tells of it, and nobody else does.
+        if self.settle().is_err() {
+            return false;
+        }
+        if !self.waiting.is_empty() || self.broken {
             return true;
         }
         self.mirror.digest().is_none_or(|own| own == digest)
@@ -120,7 +133,9 @@ impl<M: Mirror> SharedCopy<M> {
         for Body { is_snapshot, version, bytes } in mem::take(&mut self.waiting) {
             (self.broken, self.version) = (true, 0);
             if is_snapshot {
+                self.unreadable += 1;
                 mirror.snapshot(&bytes)?;
+                self.unreadable = 0;
             } else {
                 mirror.patch(&bytes)?;
             }
@@ -151,7 +166,7 @@ fn bytes_of(body: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Body, SharedCopy, WAITING_BYTES_MAX};
+    use super::{Body, SharedCopy, UNUSABLE_IN_A_ROW_MAX, WAITING_BYTES_MAX};
     use crate::Mirror;
     use playfield_wire::DecodeError;
     use std::mem;
@@ -221,6 +236,51 @@ mod tests {
         assert_eq!((&copy.look().0, copy.version()), (&vec![1], 1));
         copy.snapshot(4, b"44").unwrap();
         assert_eq!(copy.version(), 4);
+    }
+
+    #[test]
+    fn a_check_that_finds_what_waited_unusable_says_so_once() {
+        let mut copy = copy();
+        let look = copy.look();
+        copy.patch(2, b"22").unwrap();
+        copy.patch(3, b"").unwrap();
+        assert!(copy.check(0), "while someone looks nothing can be told");
+        drop(look);
+        assert!(!copy.check(0), "a snapshot has to be asked for");
+        assert!(copy.settle().is_ok() && copy.check(0), "nobody asks for another");
+        assert_eq!(copy.version(), 0, "there is no copy");
+        copy.snapshot(4, b"4444").unwrap();
+        assert!(copy.check(0));
+
+        let look = copy.look();
+        copy.patch(5, b"").unwrap();
+        drop(look);
+        assert!(copy.settle().is_err(), "a snapshot has to be asked for");
+        assert!(copy.check(0), "nobody asks for another");
+    }
+
+    #[test]
+    fn snapshots_that_waited_and_could_not_be_read_are_not_asked_for_without_end() {
+        let mut copy = copy();
+        for _ in 0..2 {
+            for version in 0..UNUSABLE_IN_A_ROW_MAX {
+                let look = copy.look();
+                copy.snapshot(u64::from(version), b"").unwrap();
+                drop(look);
+                assert!(copy.settle().is_err());
+            }
+            // One that can be read at once is, and one that can be read counts anew.
+            copy.snapshot(20, b"1").unwrap();
+        }
+        for version in 30..30 + UNUSABLE_IN_A_ROW_MAX {
+            let look = copy.look();
+            copy.snapshot(u64::from(version), b"").unwrap();
+            drop(look);
+            assert!(!copy.check(0));
+        }
+        let _look = copy.look();
+        assert!(copy.snapshot(60, b"").is_err());
+        assert!(copy.settle().is_ok(), "it does not wait");
     }
 
     #[test]
