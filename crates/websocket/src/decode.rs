@@ -1,23 +1,26 @@
 //! From bytes that arrived to messages.
 
 use crate::{
-    Close, Error, Opcode, Role,
+    Close, Deflate, Error, Opcode, Role,
+    deflate::{Direction, Inflater},
     frame::{Length, Start},
     mask,
-    message::{Message, Text},
+    message::Message,
 };
 
 /// What a peer may ask of a [`Decoder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The longest message in bytes, all its fragments together; 1 MiB unless told otherwise. A longer one is
-    /// refused from its header, before any of it is kept.
+    /// refused from its header, before any of it is kept, and a compressed one as soon as it turns out longer.
     pub message_bytes_max: usize,
+    /// The longest payload of one frame in bytes; only bounded by that of a message unless told otherwise.
+    pub frame_bytes_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { message_bytes_max: 1 << 20 }
+        Self { message_bytes_max: 1 << 20, frame_bytes_max: usize::MAX }
     }
 }
 
@@ -49,16 +52,26 @@ pub struct Decoded<'a> {
 /// The reading half of a connection: checks every rule of RFC 6455 on frames that arrive, and puts fragments
 /// together.
 ///
-/// A decoder owns a buffer only while a fragmented message is in progress; the buffer of one that was
+/// A decoder owns a buffer only while a fragmented or compressed message is in progress; the buffer of one that was
 /// completed is released by the next call of [`decode`](Self::decode), even with empty input. After a Close
 /// frame or an error, whatever else arrives is consumed and ignored.
 #[derive(Debug)]
 pub struct Decoder {
     /// Fragments so far; after the last one, the message that was handed out.
     message: Option<Box<Message>>,
-    message_bytes_max: usize,
+    /// How the other end compresses, where that was agreed on.
+    inflate: Option<Box<Inflate>>,
+    limits: Limits,
     role: Role,
     phase: Phase,
+}
+
+/// How messages come compressed.
+#[derive(Debug)]
+struct Inflate {
+    direction: Direction,
+    /// The context between messages, where one is kept and something came compressed.
+    kept: Option<Box<Inflater>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +86,17 @@ enum Phase {
 impl Decoder {
     /// A decoder for our `role` on a connection whose handshake is done.
     pub fn new(role: Role, limits: Limits) -> Self {
-        Self { message: None, message_bytes_max: limits.message_bytes_max, role, phase: Phase::Open }
+        Self { message: None, inflate: None, limits, role, phase: Phase::Open }
+    }
+
+    /// A decoder for a connection on whose handshake permessage-deflate was agreed on.
+    pub fn with_deflate(role: Role, limits: Limits, agreed: &Deflate) -> Self {
+        let from = match role {
+            Role::Server => Role::Client,
+            Role::Client => Role::Server,
+        };
+        let inflate = Inflate { direction: agreed.sent_by(from), kept: None };
+        Self { inflate: Some(Box::new(inflate)), ..Self::new(role, limits) }
     }
 
     /// Reads the frame at the front of `input`, unmasking it in place.
@@ -107,15 +130,15 @@ impl Decoder {
         if let Some(key) = key {
             mask::apply(payload, key);
         }
-        let Start { fin, opcode } = header.start;
-        if fin && opcode != Opcode::Continuation {
+        let Start { fin, opcode, rsv1 } = header.start;
+        if fin && opcode != Opcode::Continuation && !rsv1 {
             let item = self.stop_on_error(whole(opcode, payload))?;
             if matches!(item, Item::Close(_)) {
                 self.stop();
             }
             return Ok(Decoded { consumed, item: Some(item) });
         }
-        let pushed = self.push_fragment(opcode, payload, fin);
+        let pushed = self.push_fragment(header.start, payload);
         self.stop_on_error(pushed)?;
         let item = if fin {
             self.phase = Phase::HandedOut;
@@ -127,8 +150,7 @@ impl Decoder {
     }
 
     /// How many bytes the frame at the front of `input` takes, header included, once that is known. With it a
-    /// caller can size a buffer for the rest; it is bounded by [`Limits::message_bytes_max`] and 14 bytes of
-    /// header.
+    /// caller can size a buffer for the rest; it is bounded by the [`Limits`] and 14 bytes of header.
     ///
     /// # Errors
     ///
@@ -143,7 +165,7 @@ impl Decoder {
     /// Reads and checks the header at the front; `None` while its length is incomplete.
     fn header(&self, input: &[u8]) -> Result<Option<Header>, Error> {
         let Some(&first) = input.first() else { return Ok(None) };
-        let start = Start::parse(first)?;
+        let start = Start::parse(first, self.inflate.is_some())?;
         let in_progress = match self.phase {
             Phase::Open => self.message.as_deref(),
             Phase::HandedOut | Phase::Stopped => None,
@@ -159,30 +181,53 @@ impl Decoder {
         }
         let Some(length) = Length::parse(self.role, start.opcode, input)? else { return Ok(None) };
 
-        // A control frame is no part of a message; its own rule bounds it.
-        let before = if start.opcode.is_control() { 0 } else { in_progress.map_or(0, Message::bytes) };
-        let bytes_max = if start.opcode.is_control() { usize::MAX } else { self.message_bytes_max };
-        let bytes = length.payload_bytes.saturating_add(before as u64);
-        let too_large = Error::MessageTooLarge { bytes, bytes_max };
-        if bytes > bytes_max as u64 {
-            return Err(too_large);
+        let bytes = length.payload_bytes;
+        if let Some(error) = self.too_large(start, bytes, in_progress) {
+            return Err(error);
         }
-        let frame_bytes = usize::try_from(length.payload_bytes)
+        let frame_bytes = usize::try_from(bytes)
             .ok()
             .and_then(|payload_bytes| payload_bytes.checked_add(length.header_bytes))
-            .ok_or(too_large)?;
+            .ok_or(Error::FrameTooLarge { bytes, bytes_max: usize::MAX })?;
         Ok(Some(Header { start, length, frame_bytes }))
     }
 
-    fn push_fragment(&mut self, opcode: Opcode, payload: &[u8], fin: bool) -> Result<(), Error> {
-        let fresh = || match opcode {
-            Opcode::Text => Message::Text(Text::default()),
-            // A continuation's message is already there, and a control frame is no fragment.
-            Opcode::Binary | Opcode::Continuation | Opcode::Close | Opcode::Ping | Opcode::Pong => {
-                Message::Binary(Vec::new())
-            }
+    /// Why a data frame is too large, if it is. A control frame is no part of a message; its own rule bounds it.
+    fn too_large(&self, start: Start, payload_bytes: u64, in_progress: Option<&Message>) -> Option<Error> {
+        let Limits { message_bytes_max, frame_bytes_max } = self.limits;
+        if start.opcode.is_control() {
+            return None;
+        }
+        if payload_bytes > frame_bytes_max as u64 {
+            return Some(Error::FrameTooLarge { bytes: payload_bytes, bytes_max: frame_bytes_max });
+        }
+        // What a compressed frame comes to is counted as it is decompressed. Data that can't be compressed grows by a five thousandth.
+        let is_compressed = start.rsv1 || in_progress.is_some_and(Message::is_compressed);
+        let (before, bytes_max) = if is_compressed {
+            (0, message_bytes_max.saturating_add(message_bytes_max / 1_000).saturating_add(64))
+        } else {
+            (in_progress.map_or(0, Message::bytes), message_bytes_max)
         };
-        self.message.get_or_insert_with(|| Box::new(fresh())).push(payload, fin)
+        let bytes = payload_bytes.saturating_add(before as u64);
+        (bytes > bytes_max as u64).then_some(Error::MessageTooLarge { bytes, bytes_max: message_bytes_max })
+    }
+
+    fn push_fragment(&mut self, start: Start, payload: &[u8]) -> Result<(), Error> {
+        let Self { message, inflate, limits, .. } = self;
+        let message = message.get_or_insert_with(|| {
+            let inflate = inflate.as_deref_mut().filter(|_| start.rsv1);
+            let inflater = inflate
+                .map(|inflate| inflate.kept.take().unwrap_or_else(|| Inflater::take(inflate.direction)));
+            Box::new(Message::new(start.opcode == Opcode::Text, inflater))
+        });
+        message.push(payload, limits.message_bytes_max)?;
+        if start.fin {
+            let kept = message.finish(limits.message_bytes_max)?;
+            if let (Some(inflate), Some(kept)) = (inflate, kept) {
+                inflate.kept = Some(kept);
+            }
+        }
+        Ok(())
     }
 
     fn stop_on_error<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
@@ -194,6 +239,7 @@ impl Decoder {
 
     fn stop(&mut self) {
         self.message = None;
+        self.inflate = None;
         self.phase = Phase::Stopped;
     }
 }

@@ -2,6 +2,9 @@
 
 use crate::{Mask, Opcode, close, frame::SHORT_BYTES_MAX, mask};
 
+/// The first bit for extensions, in a frame's first byte.
+pub(crate) const RSV1: u8 = 0x40;
+
 /// The longest length that is written in two bytes.
 const MEDIUM_BYTES_MAX: usize = u16::MAX as usize;
 

@@ -9,7 +9,7 @@ use crate::Opcode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A reserved bit is set and no extension is in use (5.2). The three bits stand in the low bits.
+    /// A reserved bit is set and no extension in use gives it a meaning there (5.2). The three bits stand in the low bits.
     ReservedBits {
         /// RSV1, RSV2 and RSV3 as a number from 1 to 7.
         bits: u8,
@@ -47,6 +47,8 @@ pub enum Error {
         /// What came.
         opcode: Opcode,
     },
+    /// A compressed message is no DEFLATE data, or ends in the midst of it (RFC 7692, 7.2.2).
+    InvalidDeflate,
     /// A text message is not UTF-8 (8.1).
     InvalidText,
     /// A Close payload is one byte long, half a code (5.5.1).
@@ -65,15 +67,23 @@ pub enum Error {
         /// The limit.
         bytes_max: usize,
     },
+    /// A frame's payload is longer than [`Limits::frame_bytes_max`](crate::Limits::frame_bytes_max).
+    FrameTooLarge {
+        /// Its length in bytes.
+        bytes: u64,
+        /// The limit.
+        bytes_max: usize,
+    },
 }
 
 impl Error {
     /// The code to close the connection with (RFC 6455, 7.4.1): 1002 for a broken protocol, 1007 for text
-    /// that is not UTF-8, 1009 for a message that is too large.
+    /// that is not UTF-8 and data that is not compressed as it says, 1009 for what is too large.
     pub fn close_code(&self) -> u16 {
         match self {
             Self::InvalidText | Self::InvalidCloseReason => 1007,
-            Self::MessageTooLarge { .. } => 1009,
+            Self::InvalidDeflate => 1007,
+            Self::MessageTooLarge { .. } | Self::FrameTooLarge { .. } => 1009,
             Self::ReservedBits { .. }
             | Self::ReservedOpcode { .. }
             | Self::FragmentedControl { .. }
@@ -94,7 +104,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ReservedBits { bits } => {
-                write!(f, "reserved bits {bits:03b} are set in a frame; no extension is in use, send zeros")
+                write!(
+                    f,
+                    "reserved bits {bits:03b} are set in a frame; no extension in use gives them a meaning there, send zeros"
+                )
             }
             Self::ReservedOpcode { opcode } => write!(f, "opcode {opcode:#x} is not assigned by RFC 6455"),
             Self::FragmentedControl { opcode } => {
@@ -115,6 +128,7 @@ impl fmt::Display for Error {
             Self::ContinuationExpected { opcode } => {
                 write!(f, "a {opcode} frame came before the last message was complete")
             }
+            Self::InvalidDeflate => f.write_str("a compressed message is no DEFLATE data, or is cut short"),
             Self::InvalidText => f.write_str("a text message is not UTF-8; send it as binary"),
             Self::TruncatedCloseCode => f.write_str("a close frame holds one byte, half a close code"),
             Self::InvalidCloseCode { code } => write!(f, "close code {code} may not be sent in a frame"),
@@ -124,6 +138,9 @@ impl fmt::Display for Error {
                     f,
                     "a message of at least {bytes} bytes is over the limit of {bytes_max}; send less at once"
                 )
+            }
+            Self::FrameTooLarge { bytes, bytes_max } => {
+                write!(f, "a frame of {bytes} bytes is over the limit of {bytes_max}; send it in fragments")
             }
         }
     }

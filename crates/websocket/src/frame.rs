@@ -88,21 +88,26 @@ impl fmt::Display for Opcode {
 pub(crate) struct Start {
     pub(crate) fin: bool,
     pub(crate) opcode: Opcode,
+    /// The first bit for extensions: with permessage-deflate, the message is compressed (RFC 7692, 6).
+    pub(crate) rsv1: bool,
 }
 
 impl Start {
-    /// Reads the first byte and refuses what is wrong whatever follows.
-    pub(crate) fn parse(byte: u8) -> Result<Self, Error> {
+    /// Reads the first byte and refuses what is wrong whatever follows. `deflates` where compressed messages may come: the bit that
+    /// says so stands in a message's first frame (RFC 7692, 6.1).
+    pub(crate) fn parse(byte: u8, deflates: bool) -> Result<Self, Error> {
         let bits = byte >> 4 & 0b111;
-        if bits != 0 {
+        let opcode = Opcode::from_bits(byte & 0x0F);
+        let rsv1 = bits == 0b100 && deflates && matches!(opcode, Ok(Opcode::Text | Opcode::Binary));
+        if bits != 0 && !rsv1 {
             return Err(Error::ReservedBits { bits });
         }
-        let opcode = Opcode::from_bits(byte & 0x0F)?;
+        let opcode = opcode?;
         let fin = byte & 0x80 != 0;
         if opcode.is_control() && !fin {
             return Err(Error::FragmentedControl { opcode });
         }
-        Ok(Self { fin, opcode })
+        Ok(Self { fin, opcode, rsv1 })
     }
 }
 

@@ -1,8 +1,8 @@
-//! RFC 6455 as a state machine over byte slices, for servers and clients.
+//! RFC 6455 and 7692 as a state machine over byte slices, for servers and clients.
 //!
 //! Nothing here reads a socket, a clock or a random generator. Bytes that arrived go into a [`Decoder`],
 //! which unmasks them in place and hands out [`Item`]s; the `encode` functions append frames to a caller's
-//! buffer; [`handshake`] turns HTTP heads into upgrades on both sides. Keys and masks are the caller's to
+//! buffer, and a [`Deflater`] compressed ones; [`handshake`] turns HTTP heads into upgrades on both sides. Keys and masks are the caller's to
 //! draw.
 //!
 //! ```
@@ -19,6 +19,7 @@
 
 mod close;
 mod decode;
+mod deflate;
 mod encode;
 mod error;
 mod frame;
@@ -28,6 +29,7 @@ mod message;
 
 pub use close::Close;
 pub use decode::{Decoded, Decoder, Item, Limits};
+pub use deflate::{Agreed, Deflate, Deflater, DeflaterOptions, Direction};
 pub use encode::{encode, encode_close, encode_fragment, encode_with};
 pub use error::Error;
 pub use frame::{Mask, Opcode, Role};

@@ -1,41 +1,84 @@
-//! A message that arrives in fragments.
+//! A message that arrives in fragments, or compressed.
 
-use crate::{Error, Item};
+use crate::{Error, Item, deflate::Inflater};
 
-/// What has arrived of a fragmented message.
+/// What has arrived of a message that is fragmented or compressed.
 #[derive(Debug)]
-pub(crate) enum Message {
+pub(crate) struct Message {
+    plain: Plain,
+    inflater: Option<Box<Inflater>>,
+}
+
+#[derive(Debug)]
+enum Plain {
     Text(Text),
     Binary(Vec<u8>),
 }
 
 impl Message {
+    /// A text or binary message of which nothing has arrived; with an inflater if it comes compressed.
+    pub(crate) fn new(is_text: bool, inflater: Option<Box<Inflater>>) -> Self {
+        let plain = if is_text { Plain::Text(Text::default()) } else { Plain::Binary(Vec::new()) };
+        Self { plain, inflater }
+    }
+
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.inflater.is_some()
+    }
+
+    /// How long it is so far, in bytes, as the other end wrote it.
     pub(crate) fn bytes(&self) -> usize {
+        self.plain.bytes()
+    }
+
+    /// Adds a fragment. The message may come to `bytes_max` bytes.
+    pub(crate) fn push(&mut self, fragment: &[u8], bytes_max: usize) -> Result<(), Error> {
+        match &mut self.inflater {
+            Some(inflater) => inflater.push(fragment, |piece| self.plain.push(piece, bytes_max)),
+            None => self.plain.push(fragment, bytes_max),
+        }
+    }
+
+    /// Ends the message after its last fragment, and gives back an inflater that keeps the connection's context.
+    pub(crate) fn finish(&mut self, bytes_max: usize) -> Result<Option<Box<Inflater>>, Error> {
+        let kept = match self.inflater.take() {
+            Some(inflater) => inflater.finish(|piece| self.plain.push(piece, bytes_max))?,
+            None => None,
+        };
+        match &self.plain {
+            Plain::Text(text) if text.tail_bytes != 0 => Err(Error::InvalidText),
+            Plain::Text(_) | Plain::Binary(_) => Ok(kept),
+        }
+    }
+
+    /// The message, complete after its last fragment.
+    pub(crate) fn item(&self) -> Item<'_> {
+        match &self.plain {
+            Plain::Text(text) => Item::Text(&text.whole),
+            Plain::Binary(bytes) => Item::Binary(bytes),
+        }
+    }
+}
+
+impl Plain {
+    fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.whole.len() + text.tail_bytes,
             Self::Binary(bytes) => bytes.len(),
         }
     }
 
-    /// Adds a fragment; `fin` when it is the last.
-    pub(crate) fn push(&mut self, fragment: &[u8], fin: bool) -> Result<(), Error> {
+    fn push(&mut self, piece: &[u8], bytes_max: usize) -> Result<(), Error> {
+        let bytes = self.bytes() + piece.len();
+        if bytes > bytes_max {
+            return Err(Error::MessageTooLarge { bytes: bytes as u64, bytes_max });
+        }
         match self {
-            Self::Text(text) => {
-                text.push(fragment)?;
-                if fin && text.tail_bytes != 0 { Err(Error::InvalidText) } else { Ok(()) }
-            }
+            Self::Text(text) => text.push(piece),
             Self::Binary(bytes) => {
-                bytes.extend_from_slice(fragment);
+                bytes.extend_from_slice(piece);
                 Ok(())
             }
-        }
-    }
-
-    /// The message, complete after its last fragment.
-    pub(crate) fn item(&self) -> Item<'_> {
-        match self {
-            Self::Text(text) => Item::Text(&text.whole),
-            Self::Binary(bytes) => Item::Binary(bytes),
         }
     }
 }

@@ -13,7 +13,7 @@ fn server() -> Decoder {
 }
 
 fn limited(message_bytes_max: usize) -> Decoder {
-    Decoder::new(Role::Client, Limits { message_bytes_max })
+    Decoder::new(Role::Client, Limits { message_bytes_max, ..Limits::default() })
 }
 
 /// Decodes all frames in `bytes` and shows what each one gave, errors included.
@@ -288,7 +288,7 @@ fn a_message_over_the_limit_is_refused_from_its_header() {
     assert_eq!(refusal_of(&mut limited(3), b"\x82\x04"), too_large);
     assert_eq!(limited(3).frame_bytes(b"\x82\x04"), Err(too_large));
     // At a server, even before the masking key arrived.
-    let mut server = Decoder::new(Role::Server, Limits { message_bytes_max: 3 });
+    let mut server = Decoder::new(Role::Server, Limits { message_bytes_max: 3, ..Limits::default() });
     assert_eq!(refusal_of(&mut server, b"\x82\x84"), too_large);
 }
 

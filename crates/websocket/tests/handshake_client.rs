@@ -67,11 +67,11 @@ fn client_and_server_agree() {
     let upgrade = request.upgrade.unwrap();
     for subprotocol in [None, Some("superchat")] {
         let mut out = Vec::new();
-        accept(&mut out, &upgrade, subprotocol).unwrap();
+        accept(&mut out, &upgrade, subprotocol, None).unwrap();
         let head_bytes = out.len();
         out.extend_from_slice(b"\x81\x00");
         let response = handshake.parse_response(&out, &HeadLimits::default());
-        assert_eq!(response, Ok(Response::Complete { head_bytes, subprotocol }));
+        assert_eq!(response, Ok(Response::Complete { head_bytes, subprotocol, deflate: None }));
     }
     let mut out = Vec::new();
     reject(&mut out, 403, "no");

@@ -60,7 +60,7 @@ fn the_request_of_the_rfc() {
     let upgrade = request.upgrade.unwrap();
     assert_eq!(upgrade.subprotocols(), ["chat", "superchat"]);
     let mut out = Vec::new();
-    accept(&mut out, &upgrade, Some("chat")).unwrap();
+    accept(&mut out, &upgrade, Some("chat"), None).unwrap();
     assert_eq!(
         String::from_utf8(out).unwrap(),
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -72,7 +72,7 @@ fn the_request_of_the_rfc() {
 fn without_a_subprotocol_none_is_named() {
     let text = head(&LINES);
     let mut out = Vec::new();
-    accept(&mut out, &parse(&text).unwrap().upgrade.unwrap(), None).unwrap();
+    accept(&mut out, &parse(&text).unwrap().upgrade.unwrap(), None, None).unwrap();
     assert!(!String::from_utf8(out).unwrap().contains("Protocol:"));
 }
 
@@ -82,7 +82,7 @@ fn only_a_subprotocol_that_was_offered_is_selected() {
     let upgrade = parse(&text).unwrap().upgrade.unwrap();
     for name in ["Chat", "", "chat, superchat", "chat\r\nSet-Cookie: a=b"] {
         let mut out = Vec::new();
-        let error = accept(&mut out, &upgrade, Some(name)).unwrap_err();
+        let error = accept(&mut out, &upgrade, Some(name), None).unwrap_err();
         assert!(matches!(error, HandshakeError::SubprotocolNotOffered { .. }), "{name:?}: {error}");
         assert_eq!(out, b"", "{name:?}");
     }

@@ -193,7 +193,7 @@ proptest! {
         message_bytes_max in prop_oneof![0..300usize, Just(usize::MAX)],
     ) {
         for role in [Role::Server, Role::Client] {
-            let mut decoder = Decoder::new(role, Limits { message_bytes_max });
+            let mut decoder = Decoder::new(role, Limits { message_bytes_max, ..Limits::default() });
             if let Err(error) = receive(&mut decoder, &wire, &cuts) {
                 prop_assert!([1002, 1007, 1009].contains(&error.close_code()));
             }

@@ -90,7 +90,7 @@ impl Inbound {
                 match response.map_err(ClientError::Handshake)? {
                     Response::Partial => Ok(None),
                     Response::Complete { head_bytes, .. } => {
-                        let limits = Limits { message_bytes_max: *message_bytes_max };
+                        let limits = Limits { message_bytes_max: *message_bytes_max, ..Limits::default() };
                         *self = Self::WebSocket(Decoder::new(Role::Client, limits));
                         Ok(Some((head_bytes, Piece::Upgraded)))
                     }

@@ -207,7 +207,7 @@ impl Node {
             let Head::Complete(request) = parse_request(&self.unread, &HeadLimits::default()).unwrap() else {
                 return false;
             };
-            accept(&mut self.answer, &request.upgrade.unwrap(), None).unwrap();
+            accept(&mut self.answer, &request.upgrade.unwrap(), None, None).unwrap();
             let head_bytes = request.head_bytes;
             self.unread.drain(..head_bytes);
             self.decoder = Some(Decoder::new(Role::Server, Limits::default()));

@@ -121,9 +121,9 @@ impl Shard {
         let upgraded = match handshake::parse_request(input, &limits) {
             Ok(Head::Partial) => return 0,
             Ok(Head::Complete(request)) => match &request.upgrade {
-                Some(upgrade) => {
-                    handshake::accept(&mut response, upgrade, None).is_ok().then_some(request.head_bytes)
-                }
+                Some(upgrade) => handshake::accept(&mut response, upgrade, None, None)
+                    .is_ok()
+                    .then_some(request.head_bytes),
                 None => {
                     self.delivery.node.pages.respond(&mut response, request.method, request.target);
                     None
@@ -142,7 +142,10 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return 0 };
         match upgraded {
             Some(head_bytes) => {
-                connection.input = Input::WebSocket(Decoder::new(Role::Server, Limits { message_bytes_max }));
+                connection.input = Input::WebSocket(Decoder::new(
+                    Role::Server,
+                    Limits { message_bytes_max, ..Limits::default() },
+                ));
                 connection.dialect.framing = Framing::WebSocket;
                 head_bytes
             }

@@ -70,7 +70,8 @@ impl Client {
                 break;
             }
         }
-        client.websocket = Some(Decoder::new(Role::Client, Limits { message_bytes_max: 1 << 24 }));
+        client.websocket =
+            Some(Decoder::new(Role::Client, Limits { message_bytes_max: 1 << 24, ..Limits::default() }));
         client.greet()
     }
 

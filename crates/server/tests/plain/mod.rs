@@ -174,7 +174,7 @@ impl Client {
     /// Connects, and does what comes before the hello.
     pub fn open(server: &Running, transport: Transport, format: Format) -> Self {
         let mut stream = connect(server);
-        let limits = Limits { message_bytes_max: 64 << 20 };
+        let limits = Limits { message_bytes_max: 64 << 20, ..Limits::default() };
         let mut input = Vec::new();
         match transport {
             Transport::Native => stream.write_all(&PREAMBLE).unwrap(),

@@ -3,9 +3,12 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use httparse::Header;
 
+use crate::Deflate;
+
 use super::{
     HandshakeError, HeadLimits,
     error::excerpt,
+    extension::extensions,
     head::{accept_value, check_line_ends, has_token, single, token, values},
 };
 
@@ -15,6 +18,7 @@ pub struct ClientHandshake {
     request: Vec<u8>,
     accept: String,
     subprotocols: Vec<String>,
+    deflate: Option<Deflate>,
 }
 
 /// What stands at the front of the input.
@@ -28,6 +32,8 @@ pub enum Response<'a> {
         head_bytes: usize,
         /// The subprotocol that the server selected, one of those offered.
         subprotocol: Option<&'a str>,
+        /// What the server agreed to about compressed messages, if that was offered.
+        deflate: Option<Deflate>,
     },
 }
 
@@ -85,7 +91,18 @@ impl ClientHandshake {
             request: request.into_bytes(),
             accept: accept_value(&key),
             subprotocols: subprotocols.iter().map(|&name| name.to_owned()).collect(),
+            deflate: None,
         })
+    }
+
+    /// Offers to compress messages, as near to these `wishes` as the server will (RFC 7692, 5.1). It may also leave it.
+    #[must_use]
+    pub fn with_deflate(mut self, wishes: Deflate) -> Self {
+        let end = self.request.len() - b"\r\n".len();
+        let offer = format!("Sec-WebSocket-Extensions: {}\r\n", wishes.offer());
+        self.request.splice(end..end, offer.into_bytes());
+        self.deflate = Some(wishes);
+        self
     }
 
     /// The bytes to send.
@@ -117,12 +134,14 @@ impl ClientHandshake {
             (Some(101), _) => return Err(HandshakeError::HttpTooOld),
             (status, _) => return Err(HandshakeError::Refused { status: status.unwrap_or_default() }),
         }
-        let subprotocol = self.check_headers(response.headers)?;
-        Ok(Response::Complete { head_bytes, subprotocol })
+        self.check_headers(response.headers)?;
+        let subprotocol = self.subprotocol(response.headers)?;
+        let deflate = self.accepted_deflate(response.headers)?;
+        Ok(Response::Complete { head_bytes, subprotocol, deflate })
     }
 
-    /// Checks a 101's headers and finds the subprotocol.
-    fn check_headers<'a>(&self, headers: &[Header<'a>]) -> Result<Option<&'a str>, HandshakeError> {
+    /// Checks that a 101 answers the request.
+    fn check_headers(&self, headers: &[Header<'_>]) -> Result<(), HandshakeError> {
         let upgrade = single(headers, "Upgrade")?.ok_or(HandshakeError::Missing { header: "Upgrade" })?;
         if !upgrade.eq_ignore_ascii_case(b"websocket") {
             return Err(HandshakeError::invalid("Upgrade", upgrade));
@@ -135,9 +154,23 @@ impl ClientHandshake {
         if accept != self.accept.as_bytes() {
             return Err(HandshakeError::AcceptMismatch);
         }
-        if let Some(value) = values(headers, "Sec-WebSocket-Extensions").find(|value| !value.is_empty()) {
-            return Err(HandshakeError::ExtensionNotOffered { value: excerpt(value) });
+        Ok(())
+    }
+
+    fn accepted_deflate(&self, headers: &[Header<'_>]) -> Result<Option<Deflate>, HandshakeError> {
+        let refused = || {
+            let value = values(headers, "Sec-WebSocket-Extensions").next().unwrap_or_default();
+            HandshakeError::ExtensionNotOffered { value: excerpt(value) }
+        };
+        match (&extensions(headers)?[..], &self.deflate) {
+            ([], _) => Ok(None),
+            ([one], Some(wishes)) => wishes.accepted(one).map(Some).ok_or_else(refused),
+            ([..], _) => Err(refused()),
         }
+    }
+
+    /// The subprotocol that the server selected.
+    fn subprotocol<'a>(&self, headers: &[Header<'a>]) -> Result<Option<&'a str>, HandshakeError> {
         let Some(value) = single(headers, "Sec-WebSocket-Protocol")? else { return Ok(None) };
         match std::str::from_utf8(value) {
             Ok(name) if self.subprotocols.iter().any(|offered| offered == name) => Ok(Some(name)),

@@ -54,7 +54,7 @@ pub enum HandshakeError {
     },
     /// A server's `Sec-WebSocket-Accept` does not answer our key.
     AcceptMismatch,
-    /// A server chose an extension, and none was offered.
+    /// A server chose an extension, or terms of one, that were not offered.
     ExtensionNotOffered {
         /// The start of what it chose, escaped.
         value: String,
@@ -125,7 +125,7 @@ impl fmt::Display for HandshakeError {
                 "the server's Sec-WebSocket-Accept does not answer the key; is it a WebSocket server?",
             ),
             Self::ExtensionNotOffered { value } => {
-                write!(f, "the server chose the extension \"{value}\", which was not offered")
+                write!(f, "the server chose the extension \"{value}\", which was not offered in this way")
             }
             Self::SubprotocolNotOffered { value } => {
                 write!(f, "the subprotocol \"{value}\" was selected, but not offered by the client")

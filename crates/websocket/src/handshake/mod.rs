@@ -7,6 +7,7 @@
 
 mod client;
 mod error;
+pub(crate) mod extension;
 mod head;
 mod request;
 mod response;

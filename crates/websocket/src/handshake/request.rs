@@ -7,9 +7,12 @@ use base64::{
 };
 use httparse::Header;
 
+use crate::{Agreed, Deflate};
+
 use super::{
     HandshakeError, HeadLimits,
     error::excerpt,
+    extension::{Extension, extensions},
     head::{check_line_ends, elements, has_token, single, token, values},
 };
 
@@ -50,12 +53,19 @@ impl<'a> Request<'a> {
 pub struct Upgrade<'a> {
     key: &'a str,
     subprotocols: Vec<&'a str>,
+    extensions: Vec<Extension<'a>>,
 }
 
 impl<'a> Upgrade<'a> {
     /// The subprotocols that the client offers, the one it likes best first.
     pub fn subprotocols(&self) -> &[&'a str] {
         &self.subprotocols
+    }
+
+    /// What to agree on about compressed messages, as near to a server's `wishes` as the client's offers allow; `None` if it
+    /// makes no offer that can be taken (RFC 7692, 5.1).
+    pub fn deflate(&self, wishes: &Deflate) -> Option<Agreed> {
+        wishes.answer(&self.extensions)
     }
 
     pub(super) fn key(&self) -> &'a str {
@@ -136,7 +146,7 @@ fn check_upgrade<'a>(
     let subprotocols = elements(headers, "Sec-WebSocket-Protocol")
         .map(|name| token(name).ok_or_else(|| HandshakeError::invalid("Sec-WebSocket-Protocol", name)))
         .collect::<Result<_, _>>()?;
-    Ok(Upgrade { key, subprotocols })
+    Ok(Upgrade { key, subprotocols, extensions: extensions(headers)? })
 }
 
 fn check_no_body(headers: &[Header<'_>]) -> Result<(), HandshakeError> {

@@ -1,9 +1,12 @@
 //! A server answers a request.
 
+use crate::Agreed;
+
 use super::{HandshakeError, Upgrade, error::excerpt, head::accept_value};
 
 /// Appends the response that turns the connection into a WebSocket (RFC 6455, 4.2.2), with one of the
-/// subprotocols that the client [offers](Upgrade::subprotocols) or with none. Frames may follow at once.
+/// subprotocols that the client [offers](Upgrade::subprotocols) or with none, and with compressed messages if that was
+/// [agreed](Upgrade::deflate). Frames may follow at once.
 ///
 /// # Errors
 ///
@@ -12,6 +15,7 @@ pub fn accept(
     out: &mut Vec<u8>,
     upgrade: &Upgrade<'_>,
     subprotocol: Option<&str>,
+    deflate: Option<&Agreed>,
 ) -> Result<(), HandshakeError> {
     // What the client offers is known to be tokens, so nothing that splits a header gets through here.
     if let Some(name) = subprotocol.filter(|name| !upgrade.subprotocols().contains(name)) {
@@ -26,6 +30,11 @@ pub fn accept(
     if let Some(name) = subprotocol {
         out.extend_from_slice(b"Sec-WebSocket-Protocol: ");
         out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    if let Some(agreed) = deflate {
+        out.extend_from_slice(b"Sec-WebSocket-Extensions: ");
+        out.extend_from_slice(agreed.response.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");

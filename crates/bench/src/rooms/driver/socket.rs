@@ -145,7 +145,7 @@ impl Cutter {
                     Response::Complete { head_bytes, .. } => {
                         *self = Self::WebSocket(Decoder::new(
                             Role::Client,
-                            Limits { message_bytes_max: MESSAGE_BYTES_MAX },
+                            Limits { message_bytes_max: MESSAGE_BYTES_MAX, ..Limits::default() },
                         ));
                         Ok(Some((head_bytes, Piece::Opened)))
                     }

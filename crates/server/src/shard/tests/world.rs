@@ -180,7 +180,7 @@ impl World {
         );
         let head = self.raw(client);
         assert!(head.starts_with(b"HTTP/1.1 101 ") && head.ends_with(b"\r\n\r\n"));
-        let limits = Limits { message_bytes_max: 1 << 24 };
+        let limits = Limits { message_bytes_max: 1 << 24, ..Limits::default() };
         self.peers[client].websocket = Some(Decoder::new(Role::Client, limits));
         self.peers[client].format = format;
     }

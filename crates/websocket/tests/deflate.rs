@@ -1,0 +1,300 @@
+//! Compressed messages (RFC 7692).
+
+use playfield_websocket::{
+    Decoder, Deflate, Deflater, DeflaterOptions, Direction, Error, Item, Limits, Opcode, Role, encode,
+    encode_fragment,
+};
+use proptest::prelude::*;
+
+const KEPT: Direction = Direction { context_takeover: true, window_bits: 15 };
+const KEEPING: Deflate = Deflate { server: KEPT, client: KEPT };
+
+/// A message that arrived.
+#[derive(Debug, PartialEq)]
+enum Got {
+    Text(String),
+    Binary(Vec<u8>),
+    Pong(Vec<u8>),
+}
+
+/// What a client gets from a server's bytes, however they are cut.
+fn read(decoder: &mut Decoder, bytes: &[u8], cut: usize) -> Result<Vec<Got>, Error> {
+    let mut got = Vec::new();
+    let mut input = Vec::new();
+    for piece in bytes.chunks(cut.max(1)) {
+        input.extend_from_slice(piece);
+        loop {
+            let decoded = decoder.decode(&mut input)?;
+            let consumed = decoded.consumed;
+            got.extend(match decoded.item {
+                Some(Item::Text(text)) => Some(Got::Text(text.to_owned())),
+                Some(Item::Binary(bytes)) => Some(Got::Binary(bytes.to_vec())),
+                Some(Item::Pong(bytes)) => Some(Got::Pong(bytes.to_vec())),
+                Some(Item::Ping(_) | Item::Close(_)) | None => None,
+            });
+            if consumed == 0 {
+                break;
+            }
+            input.drain(..consumed);
+        }
+    }
+    assert!(input.is_empty(), "{} bytes are left", input.len());
+    Ok(got)
+}
+
+fn client(agreed: &Deflate) -> Decoder {
+    Decoder::with_deflate(Role::Client, Limits::default(), agreed)
+}
+
+fn hello() -> Got {
+    Got::Text("Hello".to_owned())
+}
+
+/// A compressor that takes whatever is not empty.
+fn deflater(agreed: &Deflate) -> Deflater {
+    Deflater::new(
+        Role::Server,
+        agreed,
+        DeflaterOptions { message_bytes_min: 1, ..DeflaterOptions::default() },
+    )
+}
+
+#[test]
+fn the_examples_of_the_rfc() {
+    let all: [&[u8]; 5] = [
+        b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00",                 // 7.2.3.1
+        b"\x41\x03\xf2\x48\xcd\x80\x04\xc9\xc9\x07\x00",         // in fragments
+        b"\xc1\x0b\x00\x05\x00\xfa\xff\x48\x65\x6c\x6c\x6f\x00", // 7.2.3.3, a block that is not compressed
+        b"\xc1\x08\xf3\x48\xcd\xc9\xc9\x07\x00\x00",             // 7.2.3.4, a final block
+        b"\xc1\x0d\xf2\x48\x05\x00\x00\x00\xff\xff\xca\xc9\xc9\x07\x00", // 7.2.3.5, two blocks
+    ];
+    for agreed in [Deflate::default(), KEEPING] {
+        for frames in all {
+            for cut in 1..=frames.len() {
+                let twice = [frames, frames].concat();
+                assert_eq!(
+                    read(&mut client(&agreed), &twice, cut),
+                    Ok(vec![hello(), hello()]),
+                    "{frames:x?}"
+                );
+            }
+        }
+    }
+    // 7.2.3.2, with what came before.
+    let second = b"\xc1\x05\xf2\x00\x11\x00\x00";
+    let both = [all[0], second].concat();
+    assert_eq!(read(&mut client(&KEEPING), &both, 99), Ok(vec![hello(), hello()]));
+    assert_eq!(read(&mut client(&Deflate::default()), &both, 99), Err(Error::InvalidDeflate));
+}
+
+#[test]
+fn what_was_said_before_is_said_shorter_where_the_context_is_kept() {
+    for (agreed, first, second) in [(KEEPING, 0xC1, 0xC1), (Deflate::default(), 0x81, 0x81)] {
+        let mut out = Vec::new();
+        let mut deflater = deflater(&agreed);
+        deflater.encode(&mut out, Opcode::Text, b"Hello", None);
+        let middle = out.len();
+        deflater.encode(&mut out, Opcode::Text, b"Hello", None);
+        assert_eq!((out[0], out[middle]), (first, second), "seven bytes are no gain over five");
+        assert_eq!(out.len() - middle < middle, agreed == KEEPING);
+        assert_eq!(read(&mut client(&agreed), &out, 99), Ok(vec![hello(), hello()]));
+    }
+}
+
+#[test]
+fn short_messages_and_control_frames_are_sent_as_they_are() {
+    let mut out = Vec::new();
+    let mut deflater = Deflater::new(Role::Server, &KEEPING, DeflaterOptions::default());
+    deflater.encode(&mut out, Opcode::Binary, &[7; 63], None);
+    deflater.encode(&mut out, Opcode::Ping, &[7; 100], None);
+    deflater.encode(&mut out, Opcode::Binary, b"", None);
+    assert_eq!((out[0], out[65], out[167]), (0x82, 0x89, 0x82));
+    deflater.encode(&mut out, Opcode::Binary, &[7; 64], None);
+    assert_eq!(out[169], 0xC2);
+}
+
+#[test]
+fn with_the_smallest_window_messages_are_sent_as_they_are() {
+    let smallest = Direction { context_takeover: true, window_bits: 8 };
+    let agreed = Deflate { server: smallest, client: smallest };
+    let mut out = Vec::new();
+    deflater(&agreed).encode(&mut out, Opcode::Binary, &[7; 1_000], None);
+    assert_eq!(out[0], 0x82);
+    // And what is compressed all the same can be read.
+    assert_eq!(read(&mut client(&agreed), b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00", 99), Ok(vec![hello()]));
+}
+
+#[test]
+fn what_is_no_message_is_refused() {
+    let cases: [&[u8]; 6] = [
+        b"\xc1\x01\xff",                             // a block of the type that there is not
+        b"\xc1\x03\xf2\x48\xcd",                     // ends in the midst of a block
+        b"\xc2\x06\x00\x09\x00\xf6\xff\x48",         // ends in the midst of one that is not compressed
+        b"\x41\x03\xf2\x48\xcd\x80\x00",             // and in fragments
+        b"\xc1\x08\xf3\x48\xcd\xc9\xc9\x07\xff\xff", // something else after a final block
+        b"\xc1\x05\xf2\x00\x11\x00\x00",             // refers back to what was not there
+    ];
+    for frames in cases {
+        assert_eq!(
+            read(&mut client(&Deflate::default()), frames, 99),
+            Err(Error::InvalidDeflate),
+            "{frames:x?}"
+        );
+        // What was refused leaves nothing behind for others on this thread.
+        let hello_frame = b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00";
+        assert_eq!(read(&mut client(&Deflate::default()), hello_frame, 99), Ok(vec![hello()]));
+    }
+}
+
+#[test]
+fn compressed_text_is_checked_as_it_comes() {
+    let mut out = Vec::new();
+    deflater(&KEEPING).encode(&mut out, Opcode::Text, b"cut \xE2\x82", None);
+    assert_eq!(read(&mut client(&KEEPING), &out, 99), Err(Error::InvalidText));
+    assert_eq!(Error::InvalidDeflate.close_code(), 1007);
+}
+
+#[test]
+fn the_bit_that_says_compressed_stands_in_a_first_frame_alone() {
+    let reserved = |bits| Err(Error::ReservedBits { bits });
+    let agreed = Deflate::default();
+    assert_eq!(read(&mut client(&agreed), b"\xc9\x00", 9), reserved(4), "a ping");
+    assert_eq!(read(&mut client(&agreed), b"\x01\x01a\xc0\x00", 9), reserved(4), "a continuation");
+    assert_eq!(read(&mut client(&agreed), b"\xa1\x00", 9), reserved(2), "another bit");
+    assert_eq!(read(&mut client(&agreed), b"\xe1\x00", 9), reserved(6), "with another bit");
+    let mut plain = Decoder::new(Role::Client, Limits::default());
+    assert_eq!(
+        read(&mut plain, b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00", 9),
+        reserved(4),
+        "nothing was agreed"
+    );
+}
+
+#[test]
+fn bombs_are_refused_before_they_go_off() {
+    let limits = Limits { message_bytes_max: 10_000, ..Limits::default() };
+    for agreed in [Deflate::default(), KEEPING] {
+        let mut bomb = Vec::new();
+        deflater(&agreed).encode(&mut bomb, Opcode::Binary, &vec![0; 50 << 20], None);
+        assert!(bomb.len() < 1 << 20, "{} bytes compressed", bomb.len());
+        // Cut into frames so small that none is refused for its own length.
+        let payload = &bomb[10..];
+        let mut frames = Vec::new();
+        for (place, piece) in payload.chunks(1_000).enumerate() {
+            let opcode = if place == 0 { Opcode::Binary } else { Opcode::Continuation };
+            let first = frames.len();
+            encode_fragment(&mut frames, opcode, false, piece, None);
+            frames[first] |= if place == 0 { 0x40 } else { 0 };
+        }
+        let mut decoder = Decoder::with_deflate(Role::Client, limits, &agreed);
+        match read(&mut decoder, &frames, 1 << 20) {
+            Err(Error::MessageTooLarge { bytes, bytes_max: 10_000 }) => assert!(bytes < 20_000, "{bytes}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_limit_is_of_the_message_as_it_was_written() {
+    let random: Vec<u8> =
+        (0..4_096_u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect();
+    for payload in [vec![0; 4_096], random] {
+        let mut out = Vec::new();
+        deflater(&KEEPING).encode(&mut out, Opcode::Binary, &payload, None);
+        assert_eq!(out[0], 0xC2);
+        for (message_bytes_max, fits) in [(4_096, true), (4_095, false)] {
+            let limits = Limits { message_bytes_max, ..Limits::default() };
+            let got = read(&mut Decoder::with_deflate(Role::Client, limits, &KEEPING), &out, 1 << 20);
+            assert_eq!(got.is_ok(), fits, "{} bytes compressed, at most {message_bytes_max}", out.len());
+        }
+    }
+}
+
+fn direction() -> impl Strategy<Value = Direction> {
+    (any::<bool>(), 8..=15_u8)
+        .prop_map(|(context_takeover, window_bits)| Direction { context_takeover, window_bits })
+}
+
+/// Messages that compress and ones that don't.
+fn payload() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..300),
+        (proptest::collection::vec(0..4_u8, 1..40), 0..2_000_usize).prop_map(|(piece, times)| piece
+            .iter()
+            .copied()
+            .cycle()
+            .take(piece.len() * times / 8)
+            .collect()),
+        proptest::collection::vec(32..127_u8, 0..20_000),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever was agreed on, what one end writes the other reads, cut at any place, in fragments with pongs in between.
+    #[test]
+    fn what_is_compressed_comes_back(
+        server in direction(),
+        messages in proptest::collection::vec((payload(), any::<bool>(), 1..400_usize), 1..8),
+        level in 0..12_u8,
+        message_bytes_min in 0..100_usize,
+        cut in 1..5_000_usize,
+        text in any::<bool>(),
+    ) {
+        let agreed = Deflate { server, client: Direction::default() };
+        let mut deflater = Deflater::new(Role::Server, &agreed, DeflaterOptions { level, message_bytes_min });
+        let mut bytes = Vec::new();
+        let mut expected = Vec::new();
+        for (payload, in_fragments, fragment_bytes) in messages {
+            let (opcode, got, payload) = match String::from_utf8(payload) {
+                Ok(string) if text => (Opcode::Text, Got::Text(string.clone()), string.into_bytes()),
+                Ok(string) => (Opcode::Binary, Got::Binary(string.clone().into_bytes()), string.into_bytes()),
+                Err(error) => (Opcode::Binary, Got::Binary(error.as_bytes().to_vec()), error.into_bytes()),
+            };
+            let mut frame = Vec::new();
+            deflater.encode(&mut frame, opcode, &payload, None);
+            if !in_fragments {
+                bytes.extend_from_slice(&frame);
+                expected.push(got);
+                continue;
+            }
+            let header = match frame[1] { 126 => 4, 127 => 10, _ => 2 };
+            let pieces: Vec<&[u8]> = if frame.len() == header { vec![b""] } else { frame[header..].chunks(fragment_bytes).collect() };
+            for (place, piece) in pieces.iter().enumerate() {
+                let opcode = if place == 0 { opcode } else { Opcode::Continuation };
+                let first = bytes.len();
+                encode_fragment(&mut bytes, opcode, place + 1 == pieces.len(), piece, None);
+                if place == 0 {
+                    bytes[first] |= frame[0] & 0x40;
+                }
+                if place % 7 == 3 {
+                    encode(&mut bytes, Opcode::Pong, b"between", None);
+                    expected.push(Got::Pong(b"between".to_vec()));
+                }
+            }
+            // The pongs between come before the message that they stand in, save one after its end.
+            if pieces.len() % 7 == 4 {
+                let last = expected.len() - 1;
+                expected.insert(last, got);
+            } else {
+                expected.push(got);
+            }
+        }
+        prop_assert_eq!(read(&mut client(&agreed), &bytes, cut), Ok(expected));
+    }
+
+    /// Arbitrary bytes give an error or a message, and never a message past the limit.
+    #[test]
+    fn arbitrary_data_is_answered(bytes in proptest::collection::vec(any::<u8>(), 0..125), kept in any::<bool>()) {
+        let agreed = if kept { KEEPING } else { Deflate::default() };
+        let limits = Limits { message_bytes_max: 1_000, ..Limits::default() };
+        let mut frame = vec![0xC2, bytes.len() as u8];
+        frame.extend_from_slice(&bytes);
+        match read(&mut Decoder::with_deflate(Role::Client, limits, &agreed), &frame, 999) {
+            Ok(got) => prop_assert!(matches!(&got[..], [Got::Binary(bytes)] if bytes.len() <= 1_000)),
+            Err(Error::InvalidDeflate | Error::MessageTooLarge { .. }) => {}
+            Err(other) => prop_assert!(false, "{}", other),
+        }
+    }
+}
