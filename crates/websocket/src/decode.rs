@@ -3,9 +3,11 @@
 use crate::{
     Close, Deflate, Error, Opcode, Role,
     deflate::{Direction, Inflater},
+    early::Early,
     frame::{Length, Start},
     mask,
     message::Message,
+    utf8::Utf8,
 };
 
 /// What a peer may ask of a [`Decoder`].
@@ -61,6 +63,8 @@ pub struct Decoder {
     message: Option<Box<Message>>,
     /// How the other end compresses, where that was agreed on.
     inflate: Option<Box<Inflate>>,
+    /// The text frame at the front of the input, while it is not whole.
+    early: Option<Box<Early>>,
     limits: Limits,
     role: Role,
     phase: Phase,
@@ -86,7 +90,7 @@ enum Phase {
 impl Decoder {
     /// A decoder for our `role` on a connection whose handshake is done.
     pub fn new(role: Role, limits: Limits) -> Self {
-        Self { message: None, inflate: None, limits, role, phase: Phase::Open }
+        Self { message: None, inflate: None, early: None, limits, role, phase: Phase::Open }
     }
 
     /// A decoder for a connection on whose handshake permessage-deflate was agreed on.
@@ -106,7 +110,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// The first rule that the frame breaks, as soon as enough of its header is there to tell.
+    /// The first rule that the frame breaks, as soon as enough of it is there to tell.
     pub fn decode<'a>(&'a mut self, input: &'a mut [u8]) -> Result<Decoded<'a>, Error> {
         match self.phase {
             Phase::Open => {}
@@ -121,9 +125,13 @@ impl Decoder {
             return Ok(Decoded { consumed: 0, item: None });
         };
         let consumed = header.frame_bytes;
-        let Some(frame) = input.get_mut(..consumed) else {
+        if input.len() < consumed {
+            let checked = self.check_early(&header, input);
+            self.stop_on_error(checked)?;
             return Ok(Decoded { consumed: 0, item: None });
-        };
+        }
+        self.early = None;
+        let frame = &mut input[..consumed];
 
         let key = header.length.mask(frame);
         let payload = &mut frame[header.length.header_bytes..];
@@ -212,6 +220,23 @@ impl Decoder {
         (bytes > bytes_max as u64).then_some(Error::MessageTooLarge { bytes, bytes_max: message_bytes_max })
     }
 
+    /// Looks at the text in a frame that is not whole.
+    fn check_early(&mut self, header: &Header, input: &[u8]) -> Result<(), Error> {
+        let Start { opcode, rsv1, .. } = header.start;
+        let before = match opcode {
+            Opcode::Text if !rsv1 => Some(Utf8::default()),
+            Opcode::Continuation => self.message.as_deref().and_then(Message::text),
+            _ => None,
+        };
+        match (before, input.get(header.length.header_bytes..)) {
+            (Some(before), Some(payload)) if !payload.is_empty() => {
+                let key = header.length.mask(input);
+                self.early.get_or_insert_with(|| Box::new(Early::new(before))).check(payload, key)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn push_fragment(&mut self, start: Start, payload: &[u8]) -> Result<(), Error> {
         let Self { message, inflate, limits, .. } = self;
         let message = message.get_or_insert_with(|| {
@@ -240,6 +265,7 @@ impl Decoder {
     fn stop(&mut self) {
         self.message = None;
         self.inflate = None;
+        self.early = None;
         self.phase = Phase::Stopped;
     }
 }

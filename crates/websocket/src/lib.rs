@@ -20,12 +20,14 @@
 mod close;
 mod decode;
 mod deflate;
+mod early;
 mod encode;
 mod error;
 mod frame;
 pub mod handshake;
 mod mask;
 mod message;
+mod utf8;
 
 pub use close::Close;
 pub use decode::{Decoded, Decoder, Item, Limits};

@@ -241,3 +241,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn text_that_can_not_become_valid_is_refused_before_its_frame_is_whole() {
+    for (role, mask) in [(Role::Client, None), (Role::Server, Some([1, 2, 3, 4]))] {
+        let long = "é€😀".repeat(200);
+        for (fragments, wrong_at) in [(vec![""], 1_800 + 5), (vec!["before ", "\u{20ac}"], 1_800 + 5)] {
+            let mut input = Vec::new();
+            let mut decoder = Decoder::new(role, Limits::default());
+            for (place, fragment) in fragments.iter().enumerate() {
+                let opcode = if place == 0 { Opcode::Text } else { Opcode::Continuation };
+                encode_fragment(&mut input, opcode, false, fragment.as_bytes(), mask);
+            }
+            let frames = input.len();
+            let text = [long.as_bytes(), b"right\xFF", &[b'x'; 100]].concat();
+            encode_fragment(&mut input, Opcode::Continuation, true, &text, mask);
+            let header = input.len() - frames - text.len();
+            let mut arrived = input[..frames].to_vec();
+            while !arrived.is_empty() {
+                let consumed = decoder.decode(&mut arrived).unwrap().consumed;
+                arrived.drain(..consumed);
+            }
+            for place in 0..header + wrong_at {
+                arrived.push(input[frames + place]);
+                let decoded =
+                    decoder.decode(&mut arrived).unwrap_or_else(|error| panic!("byte {place}: {error}"));
+                assert_eq!((decoded.consumed, decoded.item), (0, None));
+            }
+            assert_eq!(arrived, input[frames..frames + header + wrong_at], "what arrived is left as it was");
+            arrived.push(input[frames + header + wrong_at]);
+            assert_eq!(decoder.decode(&mut arrived), Err(Error::InvalidText));
+        }
+    }
+}

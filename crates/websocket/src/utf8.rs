@@ -1,0 +1,104 @@
+//! UTF-8 that arrives in pieces.
+
+use crate::Error;
+
+/// The start of a character that a piece's end cut through, if there is one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Utf8 {
+    /// The first `tail_bytes` of it begin a character that may still become valid.
+    tail: [u8; 4],
+    tail_bytes: u8,
+}
+
+impl Utf8 {
+    /// How many bytes wait for the rest of their character.
+    pub(crate) fn bytes(self) -> usize {
+        self.tail_bytes.into()
+    }
+
+    /// Takes the next piece, and hands on the whole characters that it comes to.
+    pub(crate) fn push(&mut self, mut piece: &[u8], mut whole: impl FnMut(&str)) -> Result<(), Error> {
+        while self.tail_bytes != 0 {
+            let Some((&byte, rest)) = piece.split_first() else { return Ok(()) };
+            piece = rest;
+            // The tail holds at most three bytes here: four are a whole character or an error.
+            self.tail[self.bytes()] = byte;
+            match std::str::from_utf8(&self.tail[..=self.bytes()]) {
+                Ok(character) => {
+                    whole(character);
+                    self.tail_bytes = 0;
+                }
+                Err(error) if error.error_len().is_none() => self.tail_bytes += 1,
+                Err(_) => return Err(Error::InvalidText),
+            }
+        }
+        let error = match std::str::from_utf8(piece) {
+            Ok(text) => {
+                whole(text);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        // Invalid for now is not invalid for good: the rest of the character may be in the next piece.
+        if error.error_len().is_some() {
+            return Err(Error::InvalidText);
+        }
+        let (text, rest) = piece.split_at(error.valid_up_to());
+        whole(std::str::from_utf8(text).map_err(|_| Error::InvalidText)?);
+        self.tail[..rest.len()].copy_from_slice(rest);
+        self.tail_bytes = rest.len() as u8;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push_all(fragments: &[&[u8]]) -> Result<(String, Utf8), Error> {
+        let (mut text, mut cut) = (String::new(), Utf8::default());
+        for fragment in fragments {
+            cut.push(fragment, |whole| text.push_str(whole))?;
+        }
+        Ok((text, cut))
+    }
+
+    #[test]
+    fn characters_cut_anywhere_are_whole_again() {
+        let plain = "a\u{7f}\u{80}é\u{7ff}\u{800}€\u{ffff}\u{10000}😀\u{10ffff}z";
+        let bytes = plain.as_bytes();
+        for size in 1..bytes.len() {
+            let fragments: Vec<&[u8]> = bytes.chunks(size).collect();
+            let (text, cut) = push_all(&fragments).unwrap();
+            assert_eq!((text.as_str(), cut.bytes()), (plain, 0), "cut every {size} bytes");
+        }
+    }
+
+    #[test]
+    fn empty_fragments_keep_a_cut_character() {
+        let (text, _) = push_all(&[b"\xE2", b"", b"\x82", b"", b"\xAC"]).unwrap();
+        assert_eq!(text, "€");
+    }
+
+    #[test]
+    fn a_byte_that_can_never_be_right_fails_in_its_fragment() {
+        let bad: &[&[&[u8]]] = &[
+            &[b"\xFF"],
+            &[b"\xC0"],                      // would be overlong
+            &[b"\xE0", b"\x80"],             // overlong
+            &[b"\xED", b"\xA0"],             // a surrogate
+            &[b"\xF4", b"\x90"],             // past U+10FFFF
+            &[b"\xF5"],                      // past U+10FFFF
+            &[b"\xE2", b"a"],                // not a continuation
+            &[b"ok\xF0\x9F", b"\x98", b"("], // not a continuation, after a tail of three
+            &[b"ok", b"\x80"],               // a continuation of nothing
+            &[b"\xE2\x82\x20\xAC"],          // in the midst of a fragment
+        ];
+        for fragments in bad {
+            let (last, before) = fragments.split_last().unwrap();
+            let before = push_all(before).unwrap_or_else(|_| panic!("{before:x?} may still become valid"));
+            let (_, mut cut) = before;
+            assert_eq!(cut.push(last, |_| {}), Err(Error::InvalidText), "{fragments:x?}");
+        }
+    }
+}
