@@ -10,6 +10,7 @@
 //! - [`client::ClientMessage`] and [`server::ServerMessage`] are those messages, in every [`Format`];
 //! - [`reader`] and [`writer`] hold the primitive types of the format `packed`, [`json`] those of `json`, [`msgpack`] those of
 //!   `msgpack`; [`tree`] writes the last two as one;
+//! - [`packet`] is for protocols and payloads of your own, which know nothing of the above;
 //! - [`schema`] describes a room type's state and messages, takes their fingerprint, writes them as JSON, and says whether one has
 //!   grown from another.
 
@@ -21,6 +22,7 @@ pub mod framing;
 pub mod json;
 pub mod message;
 pub mod msgpack;
+pub mod packet;
 pub mod reader;
 pub mod schema;
 pub mod server;

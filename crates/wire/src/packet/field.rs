@@ -1,0 +1,258 @@
+//! Whole values in packets: what structs are made of, and the structs.
+
+use super::{Number, Order, PacketError, PacketErrorKind, PacketReader, PacketWriter, Prefix};
+
+type Done = Result<(), PacketError>;
+
+/// A value with a place in packets: a number, a bool, a text or bytes with their length before them, an array or a list of such,
+/// or a struct that derives `Packet`.
+pub trait PacketField<'a>: Sized {
+    /// The fewest bytes that one takes.
+    const BYTES_MIN: usize;
+
+    /// Appends it.
+    ///
+    /// # Errors
+    /// If something in it is longer than can be said.
+    fn write<O: Order>(&self, packet: &mut PacketWriter<'_, O>) -> Done;
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// If it isn't there.
+    fn read<O: Order>(packet: &mut PacketReader<'a, O>) -> Result<Self, PacketError>;
+
+    /// Appends several, one after the other.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    #[inline]
+    fn write_all<O: Order>(all: &[Self], packet: &mut PacketWriter<'_, O>) -> Done {
+        all.iter().try_for_each(|one| one.write(packet))
+    }
+
+    /// Reads `N`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    #[inline]
+    fn read_array<O: Order, const N: usize>(
+        packet: &mut PacketReader<'a, O>,
+    ) -> Result<[Self; N], PacketError> {
+        let mut failed = None;
+        let all: [Option<Self>; N] = std::array::from_fn(|_| match failed {
+            None => Self::read(packet).map_err(|error| failed = Some(error)).ok(),
+            Some(_) => None,
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(all.map(|one| one.expect("every one was read"))),
+        }
+    }
+
+    /// Reads `count`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    #[inline]
+    fn read_list<O: Order>(count: usize, packet: &mut PacketReader<'a, O>) -> Result<Vec<Self>, PacketError> {
+        // No more than what arrived can hold was announced, but what holds nothing can be announced without end.
+        let mut all = Vec::with_capacity(count.min(packet.remaining()));
+        for _ in 0..count {
+            all.push(Self::read(packet)?);
+        }
+        Ok(all)
+    }
+}
+
+/// A packet of its own: a struct with an opcode before its fields.
+pub trait Packet<'a>: PacketField<'a> {
+    /// The opcode's type.
+    type Opcode: Number;
+    /// What stands first.
+    const OPCODE: Self::Opcode;
+
+    /// Appends opcode and fields to `out`.
+    ///
+    /// # Errors
+    /// If something is longer than can be said. `out` is left as it was.
+    #[inline]
+    fn append<O: Order>(&self, out: &mut Vec<u8>) -> Done {
+        let start = out.len();
+        let mut packet = PacketWriter::<O>::new(out);
+        packet.put(Self::OPCODE);
+        let done = self.write(&mut packet);
+        if done.is_err() {
+            out.truncate(start);
+        }
+        done
+    }
+
+    /// Reads opcode and fields from bytes that hold nothing else.
+    ///
+    /// # Errors
+    /// If it is another packet, if something in it is wrong, or if bytes are left.
+    #[inline]
+    fn parse<O: Order>(bytes: &'a [u8]) -> Result<Self, PacketError> {
+        let mut packet = PacketReader::<O>::new(bytes);
+        let opcode: Self::Opcode = packet.at("opcode").get()?;
+        if opcode != Self::OPCODE {
+            let (expected, got) = (Self::OPCODE.bits(), opcode.bits());
+            return Err(PacketError::new(0, "opcode", PacketErrorKind::Opcode { expected, got }));
+        }
+        let value = Self::read(&mut packet)?;
+        packet.finish()?;
+        Ok(value)
+    }
+}
+
+macro_rules! number_fields {
+    ($($of:ident)*) => {$(
+        impl PacketField<'_> for $of {
+            const BYTES_MIN: usize = <$of as Number>::BYTES;
+
+            #[inline]
+            fn write<O: Order>(&self, packet: &mut PacketWriter<'_, O>) -> Done {
+                packet.put(*self);
+                Ok(())
+            }
+
+            #[inline]
+            fn read<O: Order>(packet: &mut PacketReader<'_, O>) -> Result<Self, PacketError> {
+                packet.get()
+            }
+
+            #[inline]
+            fn write_all<O: Order>(all: &[Self], packet: &mut PacketWriter<'_, O>) -> Done {
+                packet.numbers(all);
+                Ok(())
+            }
+
+            #[inline]
+            fn read_array<O: Order, const N: usize>(
+                packet: &mut PacketReader<'_, O>,
+            ) -> Result<[Self; N], PacketError> {
+                let (each, _) = packet.raw(N * Self::BYTES)?.as_chunks();
+                Ok(std::array::from_fn(|place| Self::from_bytes::<O>(each[place])))
+            }
+
+            #[inline]
+            fn read_list<O: Order>(
+                count: usize,
+                packet: &mut PacketReader<'_, O>,
+            ) -> Result<Vec<Self>, PacketError> {
+                let (each, _) = packet.raw(count.saturating_mul(Self::BYTES))?.as_chunks();
+                Ok(each.iter().map(|bytes| Self::from_bytes::<O>(*bytes)).collect())
+            }
+        }
+    )*};
+}
+
+number_fields! { u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 }
+
+impl PacketField<'_> for bool {
+    const BYTES_MIN: usize = 1;
+
+    #[inline]
+    fn write<O: Order>(&self, packet: &mut PacketWriter<'_, O>) -> Done {
+        packet.bool(*self);
+        Ok(())
+    }
+
+    #[inline]
+    fn read<O: Order>(packet: &mut PacketReader<'_, O>) -> Result<Self, PacketError> {
+        packet.bool()
+    }
+}
+
+impl<'a, T: PacketField<'a>, const N: usize> PacketField<'a> for [T; N] {
+    const BYTES_MIN: usize = T::BYTES_MIN * N;
+
+    #[inline]
+    fn write<O: Order>(&self, packet: &mut PacketWriter<'_, O>) -> Done {
+        T::write_all(self, packet)
+    }
+
+    #[inline]
+    fn read<O: Order>(packet: &mut PacketReader<'a, O>) -> Result<Self, PacketError> {
+        T::read_array(packet)
+    }
+}
+
+impl<'a, const N: usize> PacketField<'a> for &'a [u8; N] {
+    const BYTES_MIN: usize = N;
+
+    #[inline]
+    fn write<O: Order>(&self, packet: &mut PacketWriter<'_, O>) -> Done {
+        packet.raw(*self);
+        Ok(())
+    }
+
+    #[inline]
+    fn read<O: Order>(packet: &mut PacketReader<'a, O>) -> Result<Self, PacketError> {
+        packet.array()
+    }
+}
+
+/// A value with a length before it: two bytes of it, unless a field says `#[packet(len = …)]`.
+pub trait Prefixed<'a>: Sized {
+    /// Appends the length and the value.
+    ///
+    /// # Errors
+    /// If it is longer than can be said.
+    fn write_prefixed<O: Order>(&self, prefix: Prefix, packet: &mut PacketWriter<'_, O>) -> Done;
+
+    /// Reads the length and the value.
+    ///
+    /// # Errors
+    /// If it isn't there.
+    fn read_prefixed<O: Order>(prefix: Prefix, packet: &mut PacketReader<'a, O>)
+    -> Result<Self, PacketError>;
+}
+
+macro_rules! prefixed_fields {
+    ($([$($generics:tt)*] $of:ty, $value:ident, $packet:ident, $write:expr, $prefix:ident, $read:expr;)*) => {$(
+        impl<$($generics)*> Prefixed<'a> for $of {
+            #[inline]
+            fn write_prefixed<O: Order>(&self, $prefix: Prefix, $packet: &mut PacketWriter<'_, O>) -> Done {
+                let $value = self;
+                $write
+            }
+
+            #[inline]
+            fn read_prefixed<O: Order>(
+                $prefix: Prefix,
+                $packet: &mut PacketReader<'a, O>,
+            ) -> Result<Self, PacketError> {
+                $read
+            }
+        }
+
+        impl<$($generics)*> PacketField<'a> for $of {
+            const BYTES_MIN: usize = 2;
+
+            #[inline]
+            fn write<O: Order>(&self, packet: &mut PacketWriter<'_, O>) -> Done {
+                self.write_prefixed(Prefix::U16, packet)
+            }
+
+            #[inline]
+            fn read<O: Order>(packet: &mut PacketReader<'a, O>) -> Result<Self, PacketError> {
+                Self::read_prefixed(Prefix::U16, packet)
+            }
+        }
+    )*};
+}
+
+prefixed_fields! {
+    ['a] &'a str, value, packet, packet.text(prefix, value), prefix, packet.text(prefix);
+    ['a] String, value, packet, packet.text(prefix, value), prefix, packet.text(prefix).map(str::to_owned);
+    ['a] &'a [u8], value, packet, packet.bytes(prefix, value), prefix, packet.bytes(prefix);
+    ['a, T: PacketField<'a>] Vec<T>, value, packet, {
+        packet.length(prefix, value.len())?;
+        T::write_all(value, packet)
+    }, prefix, {
+        let count = packet.length(prefix, T::BYTES_MIN)?;
+        T::read_list(count, packet)
+    };
+}
