@@ -1,4 +1,4 @@
-//! The derive macros `State`, `Data` and `Message`, and the attribute `room`.
+//! The derive macros `State`, `Data`, `Key`, `Message` and `Packet`, and the attribute `room`.
 //!
 //! They are documented where they are used: in the crates `playfield_state` and `playfield_room`, and in the guide.
 
@@ -6,6 +6,7 @@ mod data;
 mod fields;
 mod key;
 mod message;
+mod packet;
 mod room;
 mod state;
 
@@ -42,6 +43,15 @@ pub fn derive_message(input: TokenStream) -> TokenStream {
     finish(message::expand_message(&parse_macro_input!(input as DeriveInput)))
 }
 
+/// Makes a struct a packet, or a part of one: its fields stand in it one after the other. See `playfield_wire::packet`.
+///
+/// The struct may bear `#[packet(opcode = 7_u16)]`, and fields `#[packet(len = u8)]` (or `u16`, which is what they have by
+/// themselves, `u32` or `varint`), `#[packet(padded = 16)]`, `#[packet(varint)]` or, the last one, `#[packet(rest)]`.
+#[proc_macro_derive(Packet, attributes(packet))]
+pub fn derive_packet(input: TokenStream) -> TokenStream {
+    finish(packet::expand_packet(&parse_macro_input!(input as DeriveInput)))
+}
+
 /// Declares a room type. See `playfield_room::Room`.
 #[proc_macro_attribute]
 pub fn room(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -56,6 +66,7 @@ fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
 /// The module that generated code takes its names from. Inside Playfield itself the facade is not there to be named.
 pub(crate) fn rt() -> proc_macro2::TokenStream {
     match std::env::var("CARGO_PKG_NAME").as_deref() {
+        Ok("playfield-wire") => quote!(::playfield_wire),
         Ok("playfield-state") => quote!(::playfield_state::__rt),
         Ok("playfield-room" | "playfield-server" | "playfield-client" | "playfield-bench") => {
             quote!(::playfield_room::__rt)

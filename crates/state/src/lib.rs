@@ -70,6 +70,7 @@ pub mod __rt {
     pub use crate::state::{State, blank, check_root, first};
     pub use crate::viewed::{AsWhole, Viewed};
     pub use playfield_wire::DecodeError;
+    pub use playfield_wire::packet;
     pub use playfield_wire::reader::Reader;
     pub use playfield_wire::schema;
     pub use playfield_wire::tree::TreeWriter;

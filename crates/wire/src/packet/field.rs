@@ -56,7 +56,6 @@ pub trait PacketField<'a>: Sized {
     /// As [`read`](Self::read).
     #[inline]
     fn read_list<O: Order>(count: usize, packet: &mut PacketReader<'a, O>) -> Result<Vec<Self>, PacketError> {
-        // No more than what arrived can hold was announced, but what holds nothing can be announced without end.
         let mut all = Vec::with_capacity(count.min(packet.remaining()));
         for _ in 0..count {
             all.push(Self::read(packet)?);
@@ -210,6 +209,11 @@ pub trait Prefixed<'a>: Sized {
     -> Result<Self, PacketError>;
 }
 
+/// Of elements that take no bytes any number could be announced.
+const fn takes_bytes<'a, T: PacketField<'a>>() {
+    assert!(T::BYTES_MIN > 0, "the elements of a packet's list must take at least one byte each");
+}
+
 macro_rules! prefixed_fields {
     ($([$($generics:tt)*] $of:ty, $value:ident, $packet:ident, $write:expr, $prefix:ident, $read:expr;)*) => {$(
         impl<$($generics)*> Prefixed<'a> for $of {
@@ -249,10 +253,51 @@ prefixed_fields! {
     ['a] String, value, packet, packet.text(prefix, value), prefix, packet.text(prefix).map(str::to_owned);
     ['a] &'a [u8], value, packet, packet.bytes(prefix, value), prefix, packet.bytes(prefix);
     ['a, T: PacketField<'a>] Vec<T>, value, packet, {
+        const { takes_bytes::<T>() };
         packet.length(prefix, value.len())?;
         T::write_all(value, packet)
     }, prefix, {
+        const { takes_bytes::<T>() };
         let count = packet.length(prefix, T::BYTES_MIN)?;
         T::read_list(count, packet)
     };
+}
+
+/// An integer that can stand in a packet in LEB128.
+pub trait Varint: Sized {
+    /// Appends it.
+    fn write<O: Order>(self, packet: &mut PacketWriter<'_, O>);
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// If it isn't there, or doesn't fit the type.
+    fn read<O: Order>(packet: &mut PacketReader<'_, O>) -> Result<Self, PacketError>;
+}
+
+macro_rules! varints {
+    ($($of:ident $method:ident $wide:ident;)*) => {$(
+        impl Varint for $of {
+            #[inline]
+            fn write<O: Order>(self, packet: &mut PacketWriter<'_, O>) {
+                packet.$method($wide::from(self));
+            }
+
+            #[inline]
+            fn read<O: Order>(packet: &mut PacketReader<'_, O>) -> Result<Self, PacketError> {
+                let before = packet.clone();
+                let value = packet.$method()?;
+                Self::try_from(value).map_err(|_| before.error(PacketErrorKind::Varint))
+            }
+        }
+    )*};
+}
+
+varints! {
+    u16 varint u64;
+    u32 varint u64;
+    u64 varint u64;
+    i16 zigzag i64;
+    i32 zigzag i64;
+    i64 zigzag i64;
 }

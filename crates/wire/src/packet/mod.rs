@@ -28,7 +28,7 @@ mod reader;
 mod writer;
 
 pub use error::{PacketError, PacketErrorKind};
-pub use field::{Packet, PacketField, Prefixed};
+pub use field::{Packet, PacketField, Prefixed, Varint};
 pub use number::{Big, Little, Number, Order};
 pub use reader::PacketReader;
 pub use writer::{Later, PacketWriter};
