@@ -1,0 +1,307 @@
+//! The messages in the vectors, and the bytes that are none.
+
+use std::borrow::Cow;
+
+use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom, SchemaRef};
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::{RoomInfo, ServerMessage};
+use playfield_wire::tree::TreeWriter;
+use playfield_wire::{ErrorCode, Format};
+
+/// A payload, in each format.
+fn payload(format: Format) -> &'static [u8] {
+    match format {
+        Format::Packed => b"\x02\xff",
+        Format::Msgpack => b"\x81\xa5count\x02",
+        Format::Json => br#"{"count":2}"#,
+    }
+}
+
+/// A user message: by its place in the schema in `packed`, by its name in trees.
+fn which(format: Format) -> MessageRef<'static> {
+    match format {
+        Format::Packed => MessageRef::Index(2),
+        Format::Msgpack | Format::Json => MessageRef::Name(Cow::Borrowed("draw")),
+    }
+}
+
+/// What a client says, each with what it is about.
+pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static>)> {
+    let own = payload(format);
+    let resume = Resume {
+        token: Cow::Borrowed(&[1, 2, 3]),
+        rooms: vec![ResumeRoom { room: 1, epoch: 300, version: 7, sequence: 0 }],
+    };
+    vec![
+        ("a hello of a guest", ClientMessage::Hello(Hello::new(format))),
+        (
+            "a hello with all its parts",
+            ClientMessage::Hello(Hello {
+                name: "Ada".into(),
+                token: Cow::Borrowed(&[0xFF, 0]),
+                resume: Some(resume),
+                schemas: vec![SchemaRef { room_type: "table".into(), fingerprint: u64::MAX }],
+                ..Hello::new(format)
+            }),
+        ),
+        ("join", ClientMessage::Join { request: 1, room: "r7".into() }),
+        (
+            "create, without options",
+            ClientMessage::Create { request: 2, room_type: "table".into(), private: true, options: b"" },
+        ),
+        (
+            "create, with options",
+            ClientMessage::Create { request: 2, room_type: "table".into(), private: false, options: own },
+        ),
+        (
+            "join or create",
+            ClientMessage::JoinOrCreate { request: 3, room_type: "täble".into(), options: own },
+        ),
+        ("list, of all", ClientMessage::List { request: 4, room_type: None, filter: vec![], limit: 0 }),
+        (
+            "list, of some",
+            ClientMessage::List {
+                request: 4,
+                room_type: Some("table".into()),
+                filter: vec![("map".into(), "sea".into()), ("a\"b".into(), "".into())],
+                limit: 20,
+            },
+        ),
+        ("schema", ClientMessage::Schema { request: 3, room_type: "table".into() }),
+        ("leave", ClientMessage::Leave { request: u32::MAX, room: 1 }),
+        ("request", ClientMessage::Request { room: 1, request: 128, message: which(format), payload: own }),
+        ("send", ClientMessage::Send { room: 1, message: which(format), payload: own }),
+        (
+            "send, of a message without fields",
+            ClientMessage::Send { room: 0, message: which(format), payload: b"" },
+        ),
+        ("ack", ClientMessage::Ack { room: 1, version: 300, sequence: 4 }),
+        ("resync", ClientMessage::Resync { room: 16_384 }),
+        ("ping, with a nonce past 2^53", ClientMessage::Ping { nonce: 1 << 53 }),
+        ("pong", ClientMessage::Pong { nonce: 9 }),
+        ("goodbye", ClientMessage::Goodbye),
+    ]
+}
+
+/// What a node says.
+pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static>)> {
+    let own = payload(format);
+    let info = |id: &'static str, locked, metadata| RoomInfo {
+        id: id.into(),
+        room_type: "table".into(),
+        players: 3,
+        capacity: 200,
+        locked,
+        metadata,
+    };
+    vec![
+        (
+            "welcome",
+            ServerMessage::Welcome {
+                protocol: 1,
+                session: 77,
+                resume: Cow::Borrowed(&[0xAB, 0xCD]),
+                heartbeat_ms: 10_000,
+                max_message_bytes: 65_536,
+            },
+        ),
+        (
+            "joined",
+            ServerMessage::Joined {
+                request: 1,
+                room: 2,
+                id: "r7".into(),
+                room_type: "table".into(),
+                player: 3,
+                epoch: u64::MAX,
+                tick_hz: 60,
+                sync_hz: 20,
+                fingerprint: 0xAF63_DC4C_8601_EC8C,
+            },
+        ),
+        ("listed, none", ServerMessage::Listed { request: 4, rooms: vec![] }),
+        (
+            "listed",
+            ServerMessage::Listed {
+                request: 4,
+                rooms: vec![info("r7", false, vec![("map".into(), "sea".into())]), info("é", true, vec![])],
+            },
+        ),
+        (
+            "schema, asked for",
+            ServerMessage::Schema { request: Some(3), room_type: "table".into(), schema: b"{}" },
+        ),
+        (
+            "schema, by itself",
+            ServerMessage::Schema { request: None, room_type: "table".into(), schema: b"{}" },
+        ),
+        (
+            "left, asked for",
+            ServerMessage::Left { request: Some(5), room: 1, code: ErrorCode::Left, text: "".into() },
+        ),
+        (
+            "left, thrown out",
+            ServerMessage::Left { request: None, room: 1, code: ErrorCode::Kicked, text: "bye".into() },
+        ),
+        ("reply", ServerMessage::Reply { request: 6, payload: own }),
+        ("reply, of nothing", ServerMessage::Reply { request: 6, payload: b"" }),
+        (
+            "event",
+            ServerMessage::Event { room: 1, sequence: 2, version: 300, message: which(format), payload: own },
+        ),
+        ("snapshot", ServerMessage::Snapshot { room: 1, epoch: 2, version: 300, body: own }),
+        ("patch", ServerMessage::Patch { room: 1, base: 300, version: 302, body: operations(format) }),
+        ("check", ServerMessage::Check { room: 1, version: 300, digest: 0x0102_0304_0506_0708 }),
+        ("ping", ServerMessage::Ping { nonce: 8 }),
+        ("pong", ServerMessage::Pong { nonce: u64::MAX }),
+        (
+            "error, about a request",
+            ServerMessage::Error {
+                request: Some(6),
+                room: None,
+                code: ErrorCode::RoomFull,
+                text: "4 of 4".into(),
+            },
+        ),
+        (
+            "error, with a room's own code",
+            ServerMessage::Error {
+                request: None,
+                room: Some(1),
+                code: ErrorCode::Room(1001),
+                text: "".into(),
+            },
+        ),
+        ("goodbye", ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text: "".into() }),
+    ]
+}
+
+/// What stands for a patch's body here: what it means is the state's affair.
+fn operations(format: Format) -> &'static [u8] {
+    match format {
+        Format::Packed => b"\x02\xff",
+        Format::Msgpack => b"\x90",
+        Format::Json => b"[]",
+    }
+}
+
+/// Bytes that are no message, each with what is wrong about them.
+pub(crate) type Refused = Vec<(&'static str, Format, Vec<u8>)>;
+
+/// A map in MessagePack of these texts and numbers.
+fn msgpack(members: &[(&str, Member)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut object = TreeWriter::new(playfield_wire::TreeFormat::Msgpack, &mut out).object(members.len());
+    for (name, member) in members {
+        let value = object.member(name);
+        match member {
+            Member::Number(number) => value.u64(*number),
+            Member::Text(text) => value.text(text),
+        }
+    }
+    object.end();
+    out
+}
+
+enum Member {
+    Number(u64),
+    Text(&'static str),
+}
+
+fn packed(bytes: &[u8]) -> (Format, Vec<u8>) {
+    (Format::Packed, bytes.to_vec())
+}
+
+fn json(text: &str) -> (Format, Vec<u8>) {
+    (Format::Json, text.as_bytes().to_vec())
+}
+
+fn all(cases: Vec<(&'static str, (Format, Vec<u8>))>) -> Refused {
+    cases.into_iter().map(|(about, (format, bytes))| (about, format, bytes)).collect()
+}
+
+/// What no client may say.
+pub(crate) fn refused_of_clients() -> Refused {
+    let ping = |nonce: &[u8]| packed(&[b"\x0b", nonce].concat());
+    all(vec![
+        ("nothing", packed(b"")),
+        ("no such kind", packed(b"\x00")),
+        ("no such kind", packed(b"\x0f")),
+        ("a kind of the other direction", packed(b"\x41\x01\x4d\x00\x01\x01")),
+        ("a byte after the last field", packed(b"\x0d\x00")),
+        ("a varint longer than need be", ping(b"\x80\x00")),
+        ("a varint past 64 bits", ping(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02")),
+        ("a varint of eleven bytes", ping(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")),
+        ("a number past 32 bits", packed(b"\x0a\x80\x80\x80\x80\x10")),
+        ("a text that is not UTF-8", packed(b"\x02\x01\x02r\xff")),
+        ("a text longer than what came", packed(b"\x02\x01\xff\xff\xff\xff\x0fr7")),
+        ("a bool that is neither", packed(b"\x03\x02\x01t\x02")),
+        ("an option that is neither there nor not", packed(b"\x05\x04\x02\x00\x00")),
+        ("more pairs than what came can hold", packed(b"\x05\x04\x00\xff\xff\xff\xff\x0f\x00")),
+        ("a format that is not spoken", packed(b"\x01\x01\x03\x00\x00\x00\x00")),
+        ("nothing", json("")),
+        ("no JSON", json("{")),
+        ("a comma too many", json(r#"{"type":"goodbye",}"#)),
+        ("something after the message", json(r#"{"type":"goodbye"} x"#)),
+        ("an array", json("[]")),
+        ("no type", json(r#"{"nonce":1}"#)),
+        ("no such type", json(r#"{"type":"jump"}"#)),
+        ("a type of the other direction", json(r#"{"type":"welcome"}"#)),
+        ("a type that is no text", json(r#"{"type":11,"nonce":1}"#)),
+        ("a member that is missing", json(r#"{"type":"ping"}"#)),
+        ("a number below zero", json(r#"{"type":"ping","nonce":-1}"#)),
+        ("a fraction", json(r#"{"type":"ping","nonce":1.5}"#)),
+        ("a number past 64 bits", json(r#"{"type":"ping","nonce":18446744073709551616}"#)),
+        ("a number past 32 bits", json(r#"{"type":"resync","room":4294967296}"#)),
+        ("no base64", json(r#"{"type":"hello","protocol":1,"token":"%"}"#)),
+        ("base64 without padding", json(r#"{"type":"hello","protocol":1,"token":"/w"}"#)),
+        ("half a surrogate pair", json(r#"{"type":"join","request":1,"room":"\ud800"}"#)),
+        ("a filter of numbers", json(r#"{"type":"list","request":1,"filter":{"a":1}}"#)),
+        ("nothing", (Format::Msgpack, vec![])),
+        ("an array", (Format::Msgpack, vec![0x90])),
+        ("a byte that MessagePack never uses", (Format::Msgpack, vec![0xC1])),
+        ("no type", (Format::Msgpack, msgpack(&[("nonce", Member::Number(1))]))),
+        ("no such type", (Format::Msgpack, msgpack(&[("type", Member::Text("jump"))]))),
+        ("a member that is missing", (Format::Msgpack, msgpack(&[("type", Member::Text("ping"))]))),
+        (
+            "a number past 32 bits",
+            (
+                Format::Msgpack,
+                msgpack(&[("type", Member::Text("resync")), ("room", Member::Number(1 << 32))]),
+            ),
+        ),
+        (
+            "a text for a number",
+            (Format::Msgpack, msgpack(&[("type", Member::Text("ping")), ("nonce", Member::Text("a"))])),
+        ),
+        (
+            "something after the message",
+            (Format::Msgpack, [msgpack(&[("type", Member::Text("goodbye"))]), vec![0xC0]].concat()),
+        ),
+        ("more members than what came can hold", (Format::Msgpack, vec![0xDF, 0xFF, 0xFF, 0xFF, 0xFF])),
+    ])
+}
+
+/// What no node may say.
+pub(crate) fn refused_of_nodes() -> Refused {
+    all(vec![
+        ("nothing", packed(b"")),
+        ("no such kind", packed(b"\x4f")),
+        ("a kind of the other direction", packed(b"\x0d")),
+        ("more rooms than what came can hold", packed(b"\x43\x04\xff\xff\xff\xff\x0f")),
+        ("no such code", packed(b"\x4c\x1d\x00")),
+        ("a code between the protocol's and the rooms'", packed(b"\x4c\xe7\x07\x00")),
+        ("a code past 65,535", packed(b"\x4c\x80\x80\x04\x00")),
+        (
+            "a patch that leads past the last version",
+            packed(b"\x48\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01"),
+        ),
+        ("a digest that is cut", packed(b"\x4d\x01\x05\x08\x07\x06\x05\x04\x03\x02")),
+        ("no such code", json(r#"{"type":"goodbye","code":"busier","text":""}"#)),
+        ("a code by its number", json(r#"{"type":"goodbye","code":16,"text":""}"#)),
+        ("a code past 65,535", json(r#"{"type":"goodbye","code":65536,"text":""}"#)),
+        ("a patch that leads back", json(r#"{"type":"patch","room":1,"base":3,"version":2,"ops":[]}"#)),
+        ("a room that is no object", json(r#"{"type":"listed","request":4,"rooms":[7]}"#)),
+        ("a type of the other direction", (Format::Msgpack, msgpack(&[("type", Member::Text("hello"))]))),
+    ])
+}
