@@ -12,6 +12,7 @@ mod clock;
 pub mod constructs;
 mod limits;
 mod machine;
+pub mod packet;
 mod record;
 pub mod rooms;
 mod stats;

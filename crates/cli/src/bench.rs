@@ -4,9 +4,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use lexopt::Arg::{Long, Short, Value};
-use playfield_bench::constructs;
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
+use playfield_bench::{constructs, packet};
 use playfield_state::{Format, Tracking};
 
 use crate::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
@@ -31,6 +31,11 @@ constructs: what one change costs, in time and in bytes, for each thing that a s
 const ROOMS_HELP: &str = "
 rooms: what a core carries of rooms with 30 players and more, at 20 patches a second; the server on one core, all clients on
 another; and, in the same run, the floor: the same writes and nothing else.
+";
+
+const PACKET_HELP: &str = "
+packet: packets of one's own, written and read; each row as it is commonly measured (same), and with every field compared and every
+byte touched (verified).
 ";
 
 const ALL: &[Opt] = &[Opt { name: "json", value: "", help: "JSON objects instead of tables" }];
@@ -66,6 +71,18 @@ const CONSTRUCTS: &[Opt] = &[
     Opt { name: "syncs", value: "N", help: "how many syncs are measured of each (default 2000)" },
 ];
 
+const PACKET: &[Opt] = &[
+    Opt { name: "row", value: "NAME", help: "one row alone; an unknown name lists all" },
+    Opt { name: "form", value: "same|verified", help: "one form alone" },
+    Opt { name: "json", value: "", help: "one JSON object a row instead of a table" },
+    Opt {
+        name: "rounds",
+        value: "N",
+        help: "how often each row is measured; the fastest counts (default 9)",
+    },
+    Opt { name: "round-ms", value: "N", help: "how long one measurement takes (default 10)" },
+];
+
 const ROOMS: &[Opt] = &[
     Opt { name: "rooms", value: "N", help: "how many rooms; with --find-max, where to begin (default 100)" },
     Opt { name: "players", value: "N", help: "players in each room (default 30)" },
@@ -87,8 +104,8 @@ const ROOMS: &[Opt] = &[
 ];
 
 pub(crate) fn help() -> String {
-    let [sync, constructs, rooms] = [SYNC, CONSTRUCTS, ROOMS].map(describe);
-    format!("{HELP}{SYNC_HELP}{sync}{CONSTRUCTS_HELP}{constructs}{ROOMS_HELP}{rooms}")
+    let [sync, constructs, packet, rooms] = [SYNC, CONSTRUCTS, PACKET, ROOMS].map(describe);
+    format!("{HELP}{SYNC_HELP}{sync}{CONSTRUCTS_HELP}{constructs}{PACKET_HELP}{packet}{ROOMS_HELP}{rooms}")
 }
 
 pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
@@ -96,9 +113,11 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
         Some(Value(suite)) => match &*suite.to_string_lossy() {
             "sync" => run_sync(parser, out),
             "constructs" => run_constructs(parser, out),
+            "packet" => run_packet(parser, out),
             "rooms" => run_rooms(parser, out),
             other => {
-                Err(Usage(format!("there is no suite {other:?}; there are sync, constructs, rooms")).into())
+                Err(Usage(format!("there is no suite {other:?}; there are sync, constructs, packet, rooms"))
+                    .into())
             }
         },
         Some(Short('h') | Long("help")) => Ok(out.write_all(help().as_bytes())?),
@@ -117,11 +136,18 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
     sync.json = json;
     let mut constructs = constructs::Options::new();
     constructs.json = json;
+    let mut packet = packet::Options::new();
+    packet.json = json;
     let mut rooms = rooms::Options::new();
     rooms.json = json;
     // All run, whatever comes of those before.
-    let verified = [sync::run(&sync, out)?, constructs::run(&constructs, out)?, rooms::run(&rooms, out)?];
-    done(verified == [true; 3])
+    let verified = [
+        sync::run(&sync, out)?,
+        constructs::run(&constructs, out)?,
+        packet::run(&packet, out)?,
+        rooms::run(&rooms, out)?,
+    ];
+    done(verified == [true; 4])
 }
 
 fn done(verified: bool) -> Result<(), Failure> {
@@ -178,6 +204,29 @@ fn run_constructs(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
         }
     }
     done(constructs::run(&options, out)?)
+}
+
+fn run_packet(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = packet::Options::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("row") => {
+                let row: String = value(parser, "row")?;
+                if !packet::names().contains(&row.as_str()) {
+                    let names = packet::names().join("; ");
+                    return Err(Usage(format!("there is no row {row:?}; there are {names}")).into());
+                }
+                options.row = Some(row);
+            }
+            Long("form") => options.form = Some(value(parser, "form")?),
+            Long("json") => options.json = true,
+            Long("rounds") => options.rounds = within(parser, "rounds", 1..=10_000)?,
+            Long("round-ms") => options.round_ms = within(parser, "round-ms", 1..=10_000)?,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, PACKET)),
+        }
+    }
+    done(packet::run(&options, out)?)
 }
 
 fn run_rooms(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

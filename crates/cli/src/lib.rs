@@ -8,6 +8,8 @@ mod reports;
 mod schema;
 mod serve;
 
+pub use playfield_bench::packet::count_allocations_by;
+
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -1,7 +1,18 @@
 //! The tool without rooms of its own: for its benchmarks.
 
+use std::alloc::System;
 use std::process::ExitCode;
 
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+/// Counts, for `bench packet` to say how often an operation allocates.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
 fn main() -> ExitCode {
+    playfield_cli::count_allocations_by(|| {
+        let stats = ALLOCATOR.stats();
+        (stats.allocations + stats.reallocations) as u64
+    });
     playfield::Server::new().run()
 }

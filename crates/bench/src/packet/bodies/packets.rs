@@ -1,0 +1,164 @@
+//! Whole packets, written and read.
+
+use std::hint::black_box;
+
+use playfield_wire::packet::{Little, Packet};
+
+use super::super::Form;
+use super::super::measure::{Run, run};
+use super::{kept, payload};
+
+/// 12 bytes with what a packet of that size has to spare: 9 are used, as in the row's own description.
+#[derive(playfield_derive::Packet, Clone, Copy, Debug, PartialEq)]
+#[packet(opcode = 0x10_u16)]
+pub(super) struct Small {
+    kind: u8,
+    x: i16,
+    id: i32,
+}
+
+/// 34 bytes, and a length.
+#[derive(playfield_derive::Packet, Clone, Copy, Debug, PartialEq)]
+#[packet(opcode = 0x11_u16)]
+pub(super) struct Medium<'a> {
+    id: i32,
+    name: &'a str,
+    level: i16,
+    gold: i32,
+    stats: [i16; 4],
+}
+
+/// 607 bytes, and a length.
+#[derive(playfield_derive::Packet, Clone, Copy, Debug, PartialEq)]
+#[packet(opcode = 0x12_u16)]
+pub(super) struct Large<'a> {
+    id: i32,
+    text: &'a str,
+    values: [i32; 10],
+    data: &'a [u8; 512],
+    time: i64,
+}
+
+/// All that is known of a player: what is saved, and what an inventory of 24 holds.
+#[derive(playfield_derive::Packet, Clone, Debug, PartialEq)]
+#[packet(opcode = 0x13_u16)]
+struct Save<'a> {
+    id: i32,
+    #[packet(padded = 13)]
+    name: &'a str,
+    looks: [u8; 4],
+    stats: [i16; 12],
+    counts: [i32; 6],
+    times: [i64; 2],
+    place: [f32; 2],
+    items: Vec<Item>,
+}
+
+#[derive(playfield_derive::Packet, Clone, Copy, Debug, PartialEq)]
+struct Item {
+    of: i32,
+    count: i16,
+    until: i64,
+}
+
+/// Writes a packet and reads it again. The values change each time, so that nothing is computed once for all.
+macro_rules! round_trip {
+    ($name:ident, $of:ident, $make:expr) => {
+        pub(in super::super) fn $name(form: Form, times: u64) -> Run {
+            let data: Vec<u8> = payload(512);
+            let data: &[u8; 512] = data.first_chunk().expect("512 bytes");
+            let make = $make;
+            let mut out = Vec::with_capacity(1_024);
+            let mut bytes = 0;
+            let run = run(times, 0, |time| {
+                out.clear();
+                let packet = black_box(make(time, data));
+                let written = packet.append::<Little>(&mut out);
+                bytes = out.len();
+                let read = $of::parse::<Little>(black_box(&out));
+                match form {
+                    Form::Same => written.is_ok() && kept(read),
+                    Form::Verified => written.is_ok() && read.as_ref() == Ok(&packet),
+                }
+            });
+            Run { bytes_per_op: bytes as u64, ..run }
+        }
+    };
+}
+
+round_trip!(small, Small, |time: u64, _| Small { kind: time as u8, x: time as i16, id: time as i32 });
+
+round_trip!(medium, Medium, |time: u64, _| Medium {
+    id: time as i32,
+    name: "Valkyrie of 13",
+    level: time as i16,
+    gold: !time as i32,
+    stats: [1, 2, 3, time as i16],
+});
+
+round_trip!(large, Large, |time: u64, data| Large {
+    id: time as i32,
+    text: "a text that is thirty-six characters",
+    values: [time as i32; 10],
+    data,
+    time: time as i64,
+});
+
+pub(in super::super) fn player_save(form: Form, times: u64) -> Run {
+    let mut save = Save {
+        id: 7,
+        name: "Valkyrie",
+        looks: [1, 2, 3, 4],
+        stats: [5; 12],
+        counts: [6; 6],
+        times: [7; 2],
+        place: [1.5, -2.5],
+        items: (0..24).map(|number| Item { of: number, count: 1, until: i64::MAX }).collect(),
+    };
+    let mut out = Vec::with_capacity(1_024);
+    let mut bytes = 0;
+    let run = run(times, 0, |time| {
+        out.clear();
+        save.id = time as i32;
+        let written = black_box(&save).append::<Little>(&mut out);
+        bytes = out.len();
+        match form {
+            Form::Same => written.is_ok() && black_box(&out).len() == bytes,
+            Form::Verified => Save::parse::<Little>(black_box(&out)).as_ref() == Ok(&save),
+        }
+    });
+    Run { bytes_per_op: bytes as u64, ..run }
+}
+
+pub(in super::super) fn create(form: Form, times: u64) -> Run {
+    #[derive(playfield_derive::Packet)]
+    #[packet(opcode = 0x14_u16)]
+    struct Empty;
+
+    let mut out = Vec::with_capacity(64);
+    run(times, 2, |_| {
+        out.clear();
+        let written = black_box(Empty).append::<Little>(&mut out);
+        let out = black_box(&out);
+        written.is_ok() && (form == Form::Same || **out == [0x14, 0])
+    })
+}
+
+pub(in super::super) fn rotating(form: Form, times: u64) -> Run {
+    let packets: Vec<(Small, Vec<u8>)> = (0..16)
+        .map(|number| {
+            let small = Small { kind: number, x: number.into(), id: i32::from(number) << 20 };
+            let mut out = Vec::new();
+            small.append::<Little>(&mut out).expect("nothing in it has a length");
+            (small, out)
+        })
+        .collect();
+    run(times, packets[0].1.len(), |time| {
+        let (expected, bytes) = &packets[time as usize % packets.len()];
+        let read = Small::parse::<Little>(black_box(bytes));
+        match form {
+            Form::Same => kept(read),
+            Form::Verified => read.as_ref() == Ok(expected),
+        }
+    })
+}
