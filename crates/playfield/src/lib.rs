@@ -19,6 +19,12 @@ pub use server::Server;
 #[cfg(feature = "client")]
 pub use playfield_client as client;
 
+/// Packets of your own: protocols that are given, and payloads that Playfield doesn't look into. See `docs/packets.md`.
+pub mod packet {
+    pub use playfield_derive::Packet;
+    pub use playfield_wire::packet::*;
+}
+
 /// All that a room needs.
 pub mod prelude {
     pub use std::process::ExitCode;
@@ -35,3 +41,8 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide.md")]
 struct Guide;
+
+/// So does what is said of packets.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/packets.md")]
+struct Packets;

@@ -1,0 +1,70 @@
+//! Packets of one's own: what is read is written as the bytes that it was read from.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use playfield::packet::{Big, Little, Order, Packet, PacketReader, Prefix};
+
+#[derive(Packet, Debug)]
+#[packet(opcode = 7_u8)]
+struct All<'a> {
+    a: i8,
+    b: [u16; 3],
+    c: &'a str,
+    #[packet(len = u8)]
+    d: Vec<Item<'a>>,
+    #[packet(padded = 5)]
+    e: String,
+    #[packet(varint)]
+    f: u32,
+    #[packet(varint)]
+    g: i64,
+    h: bool,
+    i: [bool; 2],
+    #[packet(len = varint)]
+    j: &'a [u8],
+    #[packet(len = u32)]
+    k: Vec<i64>,
+    l: [f32; 2],
+    m: &'a [u8; 2],
+    #[packet(rest)]
+    n: &'a [u8],
+}
+
+#[derive(Packet, Debug)]
+struct Item<'a> {
+    of: f64,
+    #[packet(len = u8)]
+    name: &'a str,
+}
+
+fuzz_target!(|data: &[u8]| {
+    reads::<Little>(data);
+    reads::<Big>(data);
+    let mut reader = PacketReader::<Little>::new(data);
+    while let Ok(kind) = reader.u8() {
+        let before = reader.offset();
+        let read = match kind % 6 {
+            0 => reader.text(Prefix::U16).map(str::len),
+            1 => reader.bytes(Prefix::Varint).map(<[u8]>::len),
+            2 => reader.padded(kind.into()).map(str::len),
+            3 => reader.varint().map(|_| 0),
+            4 => reader.zigzag().map(|_| 0),
+            _ => reader.raw(kind.into()).map(<[u8]>::len),
+        };
+        match read {
+            Ok(_) => assert!(reader.offset() >= before),
+            Err(error) => {
+                assert!(error.offset() <= data.len());
+                break;
+            }
+        }
+    }
+});
+
+fn reads<O: Order>(data: &[u8]) {
+    if let Ok(all) = All::parse::<O>(data) {
+        let mut out = Vec::new();
+        all.append::<O>(&mut out).expect("what was read can be written");
+        assert_eq!(out, data);
+    }
+}
