@@ -2,8 +2,14 @@
 //!
 //! After the [`PREAMBLE`] each side sends frames: a `u32`, little endian, the number of bytes that follow,
 //! then that many bytes, which are one message.
+//!
+//! Protocols of your own have a [`FrameCodec`] instead, and know nothing of the preamble.
+
+mod codec;
 
 use std::fmt;
+
+pub use codec::{FixedSize, FrameCodec, Length, LengthPrefixed, NativeFrames};
 
 /// What a client sends first to speak native framing.
 pub const PREAMBLE: [u8; 4] = *b"PF1\n";
@@ -39,6 +45,39 @@ pub enum FrameError {
         /// The longest message that is taken.
         message_bytes_max: usize,
     },
+    /// A length that counts itself, and is shorter than that.
+    TooShort {
+        /// The length in the header.
+        announced: usize,
+        /// What the length itself takes.
+        least: usize,
+    },
+    /// So many bytes came, and no frame ends in them.
+    Endless {
+        /// How many.
+        bytes: usize,
+    },
+    /// A body that no frame can hold.
+    DoesNotFit {
+        /// The body's length.
+        body_bytes: usize,
+        /// The least that a frame holds.
+        least: usize,
+        /// The most that a frame holds.
+        most: usize,
+    },
+    /// What a [`FrameCodec`] has against it.
+    Malformed(&'static str),
+}
+
+impl FrameError {
+    /// A frame whose body is longer than is taken.
+    #[cold]
+    #[must_use]
+    pub fn too_large(body_bytes: usize, body_bytes_max: usize) -> Self {
+        let announced = u32::try_from(body_bytes).unwrap_or(u32::MAX);
+        Self::TooLarge { announced, message_bytes_max: body_bytes_max }
+    }
 }
 
 impl Framing {
@@ -101,6 +140,20 @@ impl fmt::Display for FrameError {
             Self::TooLarge { announced, message_bytes_max } => {
                 write!(f, "a frame announced {announced} bytes, the limit is {message_bytes_max}")
             }
+            Self::TooShort { announced, least } => {
+                write!(
+                    f,
+                    "a frame announced {announced} bytes, but its length counts itself, which takes {least}"
+                )
+            }
+            Self::Endless { bytes } => write!(f, "{bytes} bytes came, and no frame ends in them"),
+            Self::DoesNotFit { body_bytes, least, most } => {
+                write!(
+                    f,
+                    "a body of {body_bytes} bytes does not go into one frame, which takes {least} to {most}"
+                )
+            }
+            Self::Malformed(why) => f.write_str(why),
         }
     }
 }

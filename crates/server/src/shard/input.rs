@@ -169,8 +169,8 @@ impl Shard {
             }
             Err(error) => {
                 let code = match error {
-                    FrameError::Empty => ErrorCode::BadMessage,
                     FrameError::TooLarge { .. } => ErrorCode::TooLarge,
+                    _ => ErrorCode::BadMessage,
                 };
                 self.fail(key, code, &error.to_string());
                 input.len()
