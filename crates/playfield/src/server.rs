@@ -1,15 +1,17 @@
-//! A server made of room types.
+//! A server made of room types and services.
 
 use std::io;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use playfield_room::{Room, RoomType};
+use playfield_server::service::Service;
 use playfield_server::{Config, Running};
 
 /// The browser's client: one JavaScript module without dependencies, served at `/playfield.js`.
 const BROWSER_CLIENT: &str = include_str!("../web/playfield.js");
 
-/// A server: its room types, and the pages it serves to browsers.
+/// A server: its room types, the pages it serves to browsers, and services that speak protocols of their own.
 ///
 /// ```no_run
 /// use playfield::prelude::*;
@@ -29,6 +31,7 @@ const BROWSER_CLIENT: &str = include_str!("../web/playfield.js");
 pub struct Server {
     types: Vec<RoomType>,
     pages: Vec<Page>,
+    services: Vec<Box<dyn FnOnce(playfield_server::Server) -> playfield_server::Server>>,
 }
 
 struct Page {
@@ -38,13 +41,9 @@ struct Page {
 }
 
 impl Server {
-    /// A server without rooms. It serves the browser's client at `/playfield.js`.
+    /// A server without rooms. It serves the browser's client at `/playfield.js`, unless it has services and neither rooms nor pages.
     pub fn new() -> Self {
-        Self { types: Vec::new(), pages: Vec::new() }.page(
-            "/playfield.js",
-            "text/javascript; charset=utf-8",
-            BROWSER_CLIENT,
-        )
+        Self { types: Vec::new(), pages: Vec::new(), services: Vec::new() }
     }
 
     /// Adds a room type, which clients ask for by `name`.
@@ -65,6 +64,20 @@ impl Server {
         self
     }
 
+    /// Runs a protocol of your own at an address of its own: [`service`](crate::service) says how. `make` is called once for each shard.
+    ///
+    /// A server with services alone, no rooms and no pages, does not listen anywhere else.
+    #[must_use]
+    pub fn service<S: Service>(
+        mut self,
+        address: impl Into<SocketAddr>,
+        make: impl FnMut(usize) -> S + Send + 'static,
+    ) -> Self {
+        let address = address.into();
+        self.services.push(Box::new(move |server| server.service(address, make)));
+        self
+    }
+
     /// Starts with the given settings, and returns at once.
     ///
     /// # Errors
@@ -82,13 +95,14 @@ impl Server {
     }
 
     fn build(self, config: Config) -> playfield_server::Server {
-        let server = self
-            .types
-            .into_iter()
-            .fold(playfield_server::Server::new(config), |server, of| server.room_type(of));
-        self.pages
-            .into_iter()
-            .fold(server, |server, page| server.page(&page.path, &page.content_type, page.body))
+        let Self { types, pages, services } = self;
+        let mut server = playfield_server::Server::new(config);
+        if services.is_empty() || !types.is_empty() || !pages.is_empty() {
+            server = server.page("/playfield.js", "text/javascript; charset=utf-8", BROWSER_CLIENT);
+        }
+        server = types.into_iter().fold(server, |server, of| server.room_type(of));
+        server = services.into_iter().fold(server, |server, add| add(server));
+        pages.into_iter().fold(server, |server, page| server.page(&page.path, &page.content_type, page.body))
     }
 }
 

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
+
+use accept::Listener;
 
 use crate::mailbox::{Mailbox, Parcel};
 use crate::shard::{ConnectionKey, Shard};
@@ -28,10 +30,11 @@ pub(crate) struct Floor {
     pub(crate) shutdown_timeout: Duration,
 }
 
+pub(crate) use accept::Listening;
+
 pub(crate) const WAKER: Token = Token(0);
-const LISTENER: Token = Token(1);
-/// The token of the connection in place 0.
-const CONNECTIONS: usize = 2;
+/// The token of the first listener.
+const LISTENERS: usize = 1;
 
 /// The buffer that all connections of a shard are read into.
 const READ_BYTES: usize = 64 << 10;
@@ -44,11 +47,10 @@ pub(crate) struct EventLoop {
     floor: Arc<Floor>,
     published: Arc<Published>,
     poll: Poll,
-    listener: Option<TcpListener>,
-    /// When to accept again without being told to.
-    accepts_at: Option<Duration>,
-    /// Where the next connection goes, if this listener is the only one.
-    dealt: usize,
+    listeners: Vec<Listener>,
+    /// The token of the connection in place 0.
+    first_connection: usize,
+    /// The listeners of this shard are the only ones, and deal connections to all.
     deals: bool,
     /// By the connections' places.
     sockets: Vec<Option<Socket>>,
@@ -78,12 +80,14 @@ impl EventLoop {
         floor: Arc<Floor>,
         published: Arc<Published>,
         poll: Poll,
-        listener: Option<std::net::TcpListener>,
+        sockets: Vec<Listening>,
         deals: bool,
     ) -> io::Result<Self> {
-        let mut listener = listener.map(TcpListener::from_std);
-        if let Some(listener) = &mut listener {
-            poll.registry().register(listener, LISTENER, Interest::READABLE)?;
+        let mut listeners = Vec::new();
+        for (number, listening) in sockets.into_iter().enumerate() {
+            let mut listener = Listener::new(listening, index);
+            poll.registry().register(&mut listener.socket, Token(LISTENERS + number), Interest::READABLE)?;
+            listeners.push(listener);
         }
         Ok(Self {
             index,
@@ -91,9 +95,8 @@ impl EventLoop {
             floor,
             published,
             poll,
-            listener,
-            accepts_at: None,
-            dealt: index,
+            first_connection: LISTENERS + listeners.len(),
+            listeners,
             deals,
             sockets: Vec::new(),
             readable: Vec::new(),
@@ -137,7 +140,7 @@ impl EventLoop {
         let counters = crate::stats::Counters { connections_refused: self.refused, ..self.shard.counters() };
         self.published.publish(&counters);
         self.published.pulse.turn_began_ms.store(0, Ordering::Relaxed);
-        self.published.pulse.room_type.store(0, Ordering::Relaxed);
+        self.published.pulse.rest();
     }
 
     fn take_mail(&mut self) {
@@ -148,7 +151,7 @@ impl EventLoop {
                     let key = self.shard.arrive(moving);
                     self.place(key, socket);
                 }
-                Parcel::Accepted(socket) => self.welcome(socket),
+                Parcel::Accepted(newcomer) => self.welcome(newcomer),
             }
         }
     }
@@ -158,9 +161,14 @@ impl EventLoop {
         for event in events {
             match event.token() {
                 WAKER => {}
-                LISTENER => self.accepts_at = Some(Duration::ZERO),
+                // There are none any more after the shutdown began.
+                Token(token) if token < self.first_connection => {
+                    if let Some(listener) = self.listeners.get_mut(token - LISTENERS) {
+                        listener.accepts_at = Some(Duration::ZERO);
+                    }
+                }
                 Token(token) => {
-                    let place = token - CONNECTIONS;
+                    let place = token - self.first_connection;
                     let Some(Some(socket)) = self.sockets.get_mut(place) else { continue };
                     let key = socket.key;
                     socket.ends |= event.is_read_closed();
@@ -180,7 +188,8 @@ impl EventLoop {
     fn place(&mut self, key: ConnectionKey, mut stream: TcpStream) {
         let place = key.index();
         let interest = Interest::READABLE | Interest::WRITABLE;
-        let registered = self.poll.registry().register(&mut stream, Token(place + CONNECTIONS), interest);
+        let registered =
+            self.poll.registry().register(&mut stream, Token(place + self.first_connection), interest);
         if place >= self.sockets.len() {
             self.sockets.resize_with(place + 1, || None);
         }
@@ -330,7 +339,7 @@ impl EventLoop {
     fn stop_if_told(&mut self) {
         if self.ends_at.is_none() && self.floor.stops.load(Ordering::Acquire) {
             self.ends_at = Some(self.now() + self.floor.shutdown_timeout);
-            self.listener = None;
+            self.listeners.clear();
             self.shard.shut_down();
         }
     }
@@ -344,7 +353,8 @@ impl EventLoop {
         if !self.readable.is_empty() {
             return Some(Duration::ZERO);
         }
-        let deadlines = [self.shard.next_deadline(), self.accepts_at, self.ends_at];
+        let accepts_at = self.listeners.iter().filter_map(|listener| listener.accepts_at).min();
+        let deadlines = [self.shard.next_deadline(), accepts_at, self.ends_at];
         let next = deadlines.into_iter().flatten().min()?;
         Some(next.saturating_sub(self.now()))
     }

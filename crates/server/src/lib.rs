@@ -21,6 +21,7 @@ mod node;
 mod pages;
 mod room_id;
 mod server;
+pub mod service;
 mod shard;
 mod stats;
 mod sys;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mio::Waker;
@@ -18,7 +19,15 @@ pub(crate) enum Parcel {
         moving: Moving,
     },
     /// A connection that another shard accepted for this one.
-    Accepted(TcpStream),
+    Accepted(Newcomer),
+}
+
+/// A connection that was just accepted.
+pub(crate) struct Newcomer {
+    pub(crate) socket: TcpStream,
+    pub(crate) address: SocketAddr,
+    /// The number of the service that it is for; `None` is for rooms and pages.
+    pub(crate) service: Option<u16>,
 }
 
 /// Where a shard takes its parcels from. Nobody ever waits for space in it.

@@ -14,6 +14,10 @@ struct Page {
 }
 
 impl Pages {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
     /// Registers a page, in place of an earlier one at this path.
     pub(crate) fn insert(&mut self, path: String, content_type: String, body: Vec<u8>) {
         self.pages.insert(path, Page { content_type, body });

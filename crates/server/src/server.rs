@@ -15,10 +15,11 @@ use crate::auth::{Authenticator, Guests};
 use crate::config::Config;
 use crate::control::{Control, ControlThreads};
 use crate::entropy::Entropy;
-use crate::event_loop::{EventLoop, Floor, WAKER};
+use crate::event_loop::{EventLoop, Floor, Listening, WAKER};
 use crate::mailbox::Mailbox;
 use crate::node::Node;
 use crate::pages::Pages;
+use crate::service::{AnyService, Hosted, Service};
 use crate::shard::Shard;
 use crate::stats::{Published, Stats, Watch};
 use crate::sys;
@@ -33,13 +34,30 @@ pub struct Server {
     room_types: Vec<RoomType>,
     pages: Pages,
     authenticator: Option<Box<dyn Authenticator>>,
+    services: Vec<ServiceAt>,
 }
+
+/// A service that is to listen somewhere.
+struct ServiceAt {
+    address: SocketAddr,
+    /// Makes the value for a shard.
+    make: Box<dyn FnMut(usize) -> Box<dyn AnyService> + Send>,
+}
+
+/// How many services a node may have.
+const SERVICES_MAX: usize = 64;
 
 impl Server {
     /// A node with these settings, and nothing to serve.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        Self { config, room_types: Vec::new(), pages: Pages::default(), authenticator: None }
+        Self {
+            config,
+            room_types: Vec::new(),
+            pages: Pages::default(),
+            authenticator: None,
+            services: Vec::new(),
+        }
     }
 
     /// Lets clients make rooms of this type. One of the same name takes the place of an earlier one.
@@ -69,14 +87,34 @@ impl Server {
         self
     }
 
+    /// Runs a protocol of your own at an address of its own; port 0 picks a free one, which
+    /// [`Running::service_addrs`] tells. `make` is called once for each shard, with the shard's number.
+    ///
+    /// A node with services and with neither room types nor pages does not listen at `listen`.
+    #[must_use]
+    pub fn service<S: Service>(
+        mut self,
+        address: SocketAddr,
+        mut make: impl FnMut(usize) -> S + Send + 'static,
+    ) -> Self {
+        let make = Box::new(move |shard| Box::new(Hosted::new(make(shard))) as Box<dyn AnyService>);
+        self.services.push(ServiceAt { address, make });
+        self
+    }
+
     /// Starts the node. When this returns, it accepts connections.
     ///
     /// # Errors
-    /// If the address can't be listened on, a thread can't be started, or there are more than 65,535 room types.
+    /// If an address can't be listened on, a thread can't be started, or there are more than 65,535 room types or 64
+    /// services.
     pub fn start(self) -> io::Result<Running> {
-        let Self { config, room_types, pages, authenticator } = self;
+        let Self { config, room_types, pages, authenticator, mut services } = self;
         if room_types.len() >= usize::from(u16::MAX) {
             return Err(io::Error::other(format!("{} room types are too many", room_types.len())));
+        }
+        if services.len() > SERVICES_MAX {
+            let text = format!("{} services are too many; there may be {SERVICES_MAX}", services.len());
+            return Err(io::Error::other(text));
         }
         let mut random = [0; 1];
         getrandom::fill(&mut random)
@@ -93,12 +131,20 @@ impl Server {
         for &core in &config.pin_cores {
             sys::check_core(core).map_err(|error| named("pin_cores", &error))?;
         }
-        let listeners = sys::listen(config.listen, shards)
-            .map_err(|error| named(&format!("listen = {}", config.listen), &error))?;
-        let deals = listeners.iter().flatten().count() < shards;
-        let local_addr = match listeners.iter().flatten().next() {
-            Some(listener) => listener.local_addr()?,
-            None => return Err(io::Error::other("nothing listens")),
+        let mut listeners = Listeners::new(shards);
+        let serves_rooms = services.is_empty() || !room_types.is_empty() || !pages.is_empty();
+        let rooms_addr = if serves_rooms {
+            Some(listeners.listen(config.listen, None, &format!("listen = {}", config.listen))?)
+        } else {
+            None
+        };
+        let mut service_addrs = Vec::new();
+        for (number, service) in services.iter().enumerate() {
+            let name = format!("service {number} at {}", service.address);
+            service_addrs.push(listeners.listen(service.address, Some(number as u16), &name)?);
+        }
+        let Some(local_addr) = rooms_addr.or(service_addrs.first().copied()) else {
+            return Err(io::Error::other("nothing listens"));
         };
         let polls = (0..shards).map(|_| Poll::new()).collect::<io::Result<Vec<Poll>>>()?;
         let mailbox = |poll: &Poll| Ok(Mailbox::new(config.mailbox_max, Waker::new(poll.registry(), WAKER)?));
@@ -120,6 +166,7 @@ impl Server {
         let mut running = Running {
             stopper: Stopper { floor: Arc::clone(&floor), tells: tells.clone() },
             local_addr,
+            service_addrs: service_addrs.clone(),
             published: published.clone(),
             leash: Arc::default(),
             watchdog: None,
@@ -128,22 +175,26 @@ impl Server {
             control_threads: Some(control_threads),
             shutdown_timeout: node.config.shutdown_timeout(),
         };
-        for (index, (poll, listener)) in polls.into_iter().zip(listeners).enumerate() {
+        let deals = listeners.deals;
+        for (index, (poll, listening)) in polls.into_iter().zip(listeners.by_shard).enumerate() {
             let published = Arc::clone(&published[index]);
-            let shard = Shard::new(
+            let mut shard = Shard::new(
                 index as u16,
                 Arc::clone(&node),
                 Arc::clone(&control) as _,
                 Entropy::System,
                 Watch(Arc::clone(&published)),
             );
+            for service in &mut services {
+                shard.host((service.make)(index));
+            }
             let event_loop = EventLoop::new(
                 index,
                 shard,
                 Arc::clone(&floor),
                 Arc::clone(&published),
                 poll,
-                listener,
+                listening,
                 deals,
             )?;
             let cores = &node.config.pin_cores;
@@ -159,8 +210,41 @@ impl Server {
         let leash = Arc::clone(&running.leash);
         let thread = thread::Builder::new().name("playfield-watchdog".into());
         running.watchdog = Some(thread.spawn(move || watchdog.run(&leash))?);
-        log::info!("listening on {local_addr} with {shards} shards");
+        if rooms_addr.is_some() {
+            log::info!("listening on {local_addr} with {shards} shards");
+        }
+        for (number, address) in service_addrs.iter().enumerate() {
+            log::info!("service {number} listens on {address} with {shards} shards");
+        }
         Ok(running)
+    }
+}
+
+/// The sockets that listen, for each shard.
+struct Listeners {
+    by_shard: Vec<Vec<Listening>>,
+    /// Only the first shard listens, and deals connections to all.
+    deals: bool,
+}
+
+impl Listeners {
+    fn new(shards: usize) -> Self {
+        Self { by_shard: (0..shards).map(|_| Vec::new()).collect(), deals: false }
+    }
+
+    /// Listens at an address, for rooms or a service, and says at which if any would do. An error begins with `name`.
+    fn listen(&mut self, address: SocketAddr, service: Option<u16>, name: &str) -> io::Result<SocketAddr> {
+        let sockets = sys::listen(address, self.by_shard.len()).map_err(|error| named(name, &error))?;
+        let mut bound = address;
+        for (shard, socket) in self.by_shard.iter_mut().zip(sockets) {
+            let Some(socket) = socket else {
+                self.deals = true;
+                continue;
+            };
+            bound = socket.local_addr()?;
+            shard.push(Listening { socket, service });
+        }
+        Ok(bound)
     }
 }
 
@@ -200,6 +284,7 @@ impl Drop for EndGuard {
 pub struct Running {
     stopper: Stopper,
     local_addr: SocketAddr,
+    service_addrs: Vec<SocketAddr>,
     published: Vec<Arc<Published>>,
     leash: Arc<Leash>,
     watchdog: Option<JoinHandle<()>>,
@@ -239,10 +324,17 @@ impl Stopper {
 }
 
 impl Running {
-    /// The address that it listens on, with the port that was picked.
+    /// The address that it listens on for rooms, with the port that was picked; that of its first service if it has
+    /// neither room types nor pages.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// The addresses that its services listen on, in the order in which they were added.
+    #[must_use]
+    pub fn service_addrs(&self) -> &[SocketAddr] {
+        &self.service_addrs
     }
 
     /// What it has counted, as of each shard's last turn.

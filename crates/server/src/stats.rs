@@ -1,7 +1,7 @@
 //! What a node counts, and how it is read from outside.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[doc = $help:literal])+ $name:ident,)*) => {
@@ -107,12 +107,41 @@ impl Stats {
 pub(crate) struct Pulse {
     /// When the turn began, in milliseconds since the node started, plus 1; 0 between turns.
     pub(crate) turn_began_ms: AtomicU64,
-    /// The room type called last, plus 1; 0 for none in this turn.
-    pub(crate) room_type: AtomicU16,
+    /// What was called last in this turn, as [`Called`] is written.
+    called: AtomicU32,
     /// The shard was reported as stuck.
     pub(crate) stuck: AtomicBool,
     /// The shard's thread has panicked.
     pub(crate) failed: AtomicBool,
+}
+
+/// Whose code a shard called last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Called {
+    Nothing,
+    /// A room of the type of this number.
+    Room(u16),
+    /// The service of this number.
+    Service(u16),
+}
+
+/// Where services begin among what is called; before them come the room types, from 1.
+const SERVICES: u32 = 1 << 16;
+
+impl Pulse {
+    /// What was called last in this turn.
+    pub(crate) fn called(&self) -> Called {
+        match self.called.load(Ordering::Relaxed) {
+            0 => Called::Nothing,
+            number if number < SERVICES => Called::Room((number - 1) as u16),
+            number => Called::Service((number - SERVICES) as u16),
+        }
+    }
+
+    /// Forgets what was called.
+    pub(crate) fn rest(&self) {
+        self.called.store(0, Ordering::Relaxed);
+    }
 }
 
 /// A shard's end of its [`Pulse`].
@@ -122,6 +151,12 @@ impl Watch {
     /// A room of this type is about to be called.
     #[inline]
     pub(crate) fn enters(&self, room_type: u16) {
-        self.0.pulse.room_type.store(room_type + 1, Ordering::Relaxed);
+        self.0.pulse.called.store(u32::from(room_type) + 1, Ordering::Relaxed);
+    }
+
+    /// The service of this number is about to be called.
+    #[inline]
+    pub(crate) fn enters_service(&self, number: u16) {
+        self.0.pulse.called.store(SERVICES + u32::from(number), Ordering::Relaxed);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::node::Node;
-use crate::stats::Published;
+use crate::stats::{Called, Published};
 
 /// Looks at all shards from time to time.
 pub(crate) struct Watchdog {
@@ -44,6 +44,17 @@ impl Watchdog {
         }
     }
 
+    fn describe(&self, called: Called) -> String {
+        match called {
+            Called::Nothing => "no room and no service was called".into(),
+            Called::Room(number) => {
+                let name = self.node.room_types.get(usize::from(number)).map_or("", |of| &of.name);
+                format!("a room of the type {name:?} was called last")
+            }
+            Called::Service(number) => format!("service {number} was called last"),
+        }
+    }
+
     fn look(&self, now: Duration, limit: Duration) {
         for (index, published) in self.published.iter().enumerate() {
             let pulse = &published.pulse;
@@ -53,12 +64,7 @@ impl Watchdog {
             let is_stuck = u128::from(busy_ms) > limit.as_millis();
             let was_stuck = pulse.stuck.swap(is_stuck, Ordering::Relaxed);
             if is_stuck && !was_stuck {
-                let room_type = usize::from(pulse.room_type.load(Ordering::Relaxed));
-                let room_type = room_type.checked_sub(1).and_then(|at| self.node.room_types.get(at));
-                let called = match room_type {
-                    Some(room_type) => format!("a room of the type {:?} was called last", room_type.name),
-                    None => "no room was called".into(),
-                };
+                let called = self.describe(pulse.called());
                 log::error!("shard {index} has been busy with one turn for {busy_ms} ms; {called}");
             } else if was_stuck && !is_stuck {
                 log::warn!("shard {index} goes on");
@@ -78,7 +84,7 @@ mod tests {
     use crate::config::Config;
     use crate::node::Node;
     use crate::pages::Pages;
-    use crate::stats::Published;
+    use crate::stats::{Called, Published, Watch};
 
     #[test]
     fn a_turn_that_takes_too_long_is_noticed_until_it_ends() {
@@ -96,5 +102,21 @@ mod tests {
         assert!(look(1101));
         published.pulse.turn_began_ms.store(0, Ordering::Relaxed);
         assert!(!look(1102));
+    }
+
+    #[test]
+    fn it_tells_whose_code_was_called_last() {
+        let published = Arc::new(Published::default());
+        let watch = Watch(Arc::clone(&published));
+        let called = || published.pulse.called();
+        assert_eq!(called(), Called::Nothing);
+        for number in [0, 1, u16::MAX - 1] {
+            watch.enters(number);
+            assert_eq!(called(), Called::Room(number));
+            watch.enters_service(number);
+            assert_eq!(called(), Called::Service(number));
+        }
+        published.pulse.rest();
+        assert_eq!(called(), Called::Nothing);
     }
 }

@@ -4,68 +4,104 @@ use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mio::net::TcpStream;
+use mio::net::TcpListener;
 
 use super::EventLoop;
-use crate::mailbox::Parcel;
+use crate::mailbox::{Newcomer, Parcel};
 
 /// How many connections are accepted in one turn.
 const ACCEPTS: usize = 64;
 /// After an accept that failed for want of resources, when to try again.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
+/// A socket that listens, and for what.
+pub(crate) struct Listening {
+    pub(crate) socket: std::net::TcpListener,
+    /// The number of the service that connections are for; `None` is for rooms and pages.
+    pub(crate) service: Option<u16>,
+}
+
+/// As the loop keeps it.
+pub(super) struct Listener {
+    pub(super) socket: TcpListener,
+    service: Option<u16>,
+    /// When to accept again without being told to.
+    pub(super) accepts_at: Option<Duration>,
+    /// Where the next connection goes.
+    dealt: usize,
+}
+
+impl Listener {
+    /// Its connections go to this shard, or to this shard first.
+    pub(super) fn new(listening: Listening, shard: usize) -> Self {
+        let Listening { socket, service } = listening;
+        Self { socket: TcpListener::from_std(socket), service, accepts_at: None, dealt: shard }
+    }
+}
+
 impl EventLoop {
-    /// Accepts who waits, if the listener may have someone.
+    /// Accepts who waits, where a listener may have someone.
     pub(super) fn accept(&mut self) {
-        if self.accepts_at.is_none_or(|at| at > self.now()) {
-            return;
+        for number in 0..self.listeners.len() {
+            if self.listeners[number].accepts_at.is_some_and(|at| at <= self.now()) {
+                self.accept_from(number);
+            }
         }
-        self.accepts_at = None;
+    }
+
+    fn accept_from(&mut self, number: usize) {
+        self.listeners[number].accepts_at = None;
         for _ in 0..ACCEPTS {
-            let Some(listener) = &self.listener else { return };
-            match listener.accept() {
-                Ok((socket, _)) => self.deal(socket),
+            let listener = &self.listeners[number];
+            let service = listener.service;
+            match listener.socket.accept() {
+                Ok((socket, address)) => self.deal(number, Newcomer { socket, address, service }),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The client is gone again already, or was interrupted: the next one may be there.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
                 Err(error) => {
                     log::warn!("no connection can be accepted for now: {error}");
-                    self.accepts_at = Some(self.now() + ACCEPT_RETRY);
+                    self.listeners[number].accepts_at = Some(self.now() + ACCEPT_RETRY);
                     return;
                 }
             }
         }
-        self.accepts_at = Some(Duration::ZERO);
+        self.listeners[number].accepts_at = Some(Duration::ZERO);
     }
 
     /// Sends a new connection to the shard whose turn it is, unless there are too many.
-    fn deal(&mut self, socket: TcpStream) {
+    fn deal(&mut self, listener: usize, newcomer: Newcomer) {
         if self.floor.connections.fetch_add(1, Ordering::Relaxed) >= self.floor.connections_max {
             self.floor.connections.fetch_sub(1, Ordering::Relaxed);
             self.refused += 1;
             return;
         }
         let shards = self.floor.mailboxes.len();
-        let target = self.dealt;
+        let dealt = &mut self.listeners[listener].dealt;
+        let target = *dealt;
         if self.deals {
-            self.dealt = (self.dealt + 1) % shards;
+            *dealt = (*dealt + 1) % shards;
         }
         if target == self.index {
-            self.welcome(socket);
-        } else if self.floor.mailboxes[target].push(Parcel::Accepted(socket)).is_err() {
+            self.welcome(newcomer);
+        } else if self.floor.mailboxes[target].push(Parcel::Accepted(newcomer)).is_err() {
             self.floor.connections.fetch_sub(1, Ordering::Relaxed);
             self.refused += 1;
         }
     }
 
     /// Takes in a new connection.
-    pub(super) fn welcome(&mut self, socket: TcpStream) {
+    pub(super) fn welcome(&mut self, newcomer: Newcomer) {
+        let Newcomer { socket, address, service } = newcomer;
         // Without it small messages would wait for each other's acknowledgements. Not worth a refusal.
         if let Err(error) = socket.set_nodelay(true) {
             log::debug!("a connection keeps its delay: {error}");
         }
-        let key = self.shard.accepted();
+        let key = match service {
+            None => self.shard.accepted(),
+            Some(service) => self.shard.accepted_for(service, address),
+        };
         self.place(key, socket);
     }
 }

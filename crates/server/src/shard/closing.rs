@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use playfield_wire::ErrorCode;
 use playfield_wire::server::ServerMessage;
 
+use crate::service::Closed;
 use crate::shard::Shard;
 use crate::shard::connection::{ConnectionKey, Phase};
 use crate::shard::mail::ShardMail;
@@ -66,6 +67,7 @@ impl Shard {
     /// last, if one is given.
     pub(super) fn close(&mut self, key: ConnectionKey, close: Option<(u16, &str)>) {
         self.end_session(key);
+        self.end_service(key, &Closed::HungUp);
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if connection.is_closing() {
             return;
@@ -151,6 +153,7 @@ impl Shard {
     /// The connection broke, or nobody waits for it any longer.
     pub(crate) fn drop_connection(&mut self, key: ConnectionKey) {
         self.end_session(key);
+        self.end_service(key, &Closed::HungUp);
         if let Some(connection) = self.delivery.connections.remove(key) {
             if let Some(departure) = connection.departure {
                 self.cancel(&departure.ticket);
@@ -180,7 +183,8 @@ impl Shard {
             }
             return;
         }
-        if connection.session.is_none() {
+        let is_service = matches!(connection.input, Input::Service(_));
+        if connection.session.is_none() && !is_service {
             let by = connection.heard + config.hello_timeout();
             if now < by {
                 return self.timeouts.set(by, key);
@@ -190,6 +194,9 @@ impl Shard {
         }
         let (heard, heartbeat) = (connection.heard, config.heartbeat());
         if now >= heard + 2 * heartbeat {
+            if is_service {
+                return self.close_service(key, &Closed::Silent);
+            }
             let text = format!("heartbeat_ms: nothing was heard for twice {} ms", config.heartbeat_ms);
             return self.fail(key, ErrorCode::Timeout, &text);
         }
@@ -206,6 +213,9 @@ impl Shard {
 
     fn ask_for_life(&mut self, key: ConnectionKey) {
         let Some(connection) = self.delivery.connections.get(key) else { return };
+        if let Input::Service(service) = connection.input {
+            return self.ask_service_for_life(key, service);
+        }
         match connection.dialect.framing {
             Framing::Native => self.delivery.connections.send(key, &ServerMessage::Ping { nonce: 0 }),
             Framing::WebSocket => {

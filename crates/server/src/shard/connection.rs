@@ -98,6 +98,11 @@ impl Connection {
         self.phase == Phase::Open && self.pause == Pause::default() && self.departure.is_none()
     }
 
+    /// Whether it is the connection of this service.
+    pub(crate) fn is_served_by(&self, service: u16) -> bool {
+        matches!(self.input, Input::Service(number) if number == service)
+    }
+
     /// How much memory its buffers take.
     #[cfg(test)]
     pub(crate) fn buffered(&self) -> usize {
@@ -172,6 +177,38 @@ impl Connections {
     pub(crate) fn append(&mut self, key: ConnectionKey, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         let Some(connection) = self.slab.get_mut(key) else { return false };
         fill(connection, key, &mut self.buffers, &mut self.dirty, write)
+    }
+
+    /// An empty buffer, to be [put](Self::put) into an outbox or [recycled](Self::recycle).
+    #[inline]
+    pub(crate) fn buffer(&mut self) -> Vec<u8> {
+        self.buffers.pop().unwrap_or_default()
+    }
+
+    /// Gives back a buffer.
+    #[inline]
+    pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
+        recycle(&mut self.buffers, buffer);
+    }
+
+    /// Appends what is in a buffer to the connection's outbox: as a whole, if nothing waits there.
+    #[inline]
+    pub(crate) fn put(&mut self, key: ConnectionKey, buffer: Vec<u8>) {
+        let Some(connection) = self.slab.get_mut(key) else { return };
+        if buffer.is_empty() {
+            return recycle(&mut self.buffers, buffer);
+        }
+        let out = &mut connection.outbox.bytes;
+        if out.is_empty() {
+            recycle(&mut self.buffers, std::mem::replace(out, buffer));
+        } else {
+            out.extend_from_slice(&buffer);
+            recycle(&mut self.buffers, buffer);
+        }
+        if !connection.dirty {
+            connection.dirty = true;
+            self.dirty.push(key);
+        }
     }
 
     /// As [`append`](Self::append), unless earlier bytes are stuck: then nothing is appended, the connection is noted

@@ -21,7 +21,7 @@ impl Shard {
         if connection.is_closing() {
             return;
         }
-        if connection.session.is_some() {
+        if connection.session.is_some() || matches!(connection.input, Input::Service(_)) {
             connection.heard = self.now;
             connection.pinged = false;
         }
@@ -83,6 +83,7 @@ impl Shard {
                 Input::Http => self.handle_http(key, left),
                 Input::Native => self.handle_native(key, left),
                 Input::WebSocket(_) => self.handle_websocket(key, left),
+                &mut Input::Service(service) => self.handle_service(key, service, left),
                 Input::InUse => 0,
             };
             if more == 0 {

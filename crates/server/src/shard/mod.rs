@@ -4,7 +4,7 @@
 //! time and what came in; it says what is to be written, closed and sent to other shards. A turn is:
 //!
 //! 1. [`begin`](Shard::begin) with the time, then [`mail`](Shard::mail), [`accepted`](Shard::accepted),
-//!    [`received`](Shard::received), [`hung_up`](Shard::hung_up) as they happen;
+//!    [`accepted_for`](Shard::accepted_for), [`received`](Shard::received), [`hung_up`](Shard::hung_up) as they happen;
 //! 2. [`advance`](Shard::advance): ticks, syncs, timers and timeouts that are due;
 //! 3. writing: [`next_dirty`](Shard::next_dirty), [`unsent`](Shard::unsent), [`wrote`](Shard::wrote);
 //! 4. taking what else came of it: connections that leave, mail, closed connections.
@@ -22,6 +22,7 @@ mod outlet;
 mod remote;
 mod rooms;
 mod schedule;
+mod service;
 mod session;
 mod slab;
 mod sync;
@@ -41,9 +42,11 @@ use crate::background::Background;
 use crate::entropy::Entropy;
 use crate::node::Node;
 use crate::room_id::RoomId;
+use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
+use connection::Connection;
 pub(crate) use connection::ConnectionKey;
-use connection::{Connection, Connections};
+pub(crate) use connection::Connections;
 pub(crate) use entry::Moving;
 use entry::{Applicant, Ticket};
 pub(crate) use mail::ShardMail;
@@ -51,6 +54,7 @@ use outlet::Delivery;
 use rooms::Hosted;
 pub(crate) use rooms::RoomKey;
 use schedule::Schedule;
+use service::HostedService;
 use slab::Slab;
 use timeouts::Timeouts;
 
@@ -66,6 +70,7 @@ pub(crate) struct Shard {
     turn: u64,
     rooms: Slab<Hosted>,
     by_id: HashMap<RoomId, RoomKey>,
+    services: Vec<HostedService>,
     schedule: Schedule,
     delivery: Delivery,
     timeouts: Timeouts,
@@ -89,6 +94,8 @@ pub(crate) struct Shard {
     written: Vec<ConnectionKey>,
     /// Connections that are gone.
     dropped: Vec<ConnectionKey>,
+    /// Connections that services have given up, and why.
+    leaving: Vec<Leave>,
     /// Kept for its memory.
     due: Vec<ConnectionKey>,
 }
@@ -120,6 +127,7 @@ impl Shard {
             turn: 0,
             rooms: Slab::new(),
             by_id: HashMap::new(),
+            services: Vec::new(),
             schedule: Schedule::default(),
             delivery,
             timeouts: Timeouts::new(shortest / 16),
@@ -135,6 +143,7 @@ impl Shard {
             waiting_for_mailbox: Vec::new(),
             written: Vec::new(),
             dropped: Vec::new(),
+            leaving: Vec::new(),
             due: Vec::new(),
         }
     }
@@ -172,20 +181,24 @@ impl Shard {
         }
         self.deliver_local_mail();
         self.run_due_rooms();
+        self.wake_services();
         self.expire_connections();
         self.settle();
     }
 
     /// When [`advance`](Self::advance) has something to do, even if nothing comes in.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
-        let at_once =
-            !self.resumed.is_empty() || !self.delivery.local_mail.is_empty() || !self.touched.is_empty();
+        let at_once = !self.resumed.is_empty()
+            || !self.delivery.local_mail.is_empty()
+            || !self.touched.is_empty()
+            || !self.leaving.is_empty();
         let soon = |waits: bool, after: Duration| waits.then(|| self.now + after);
         let candidates = [
             soon(at_once, Duration::ZERO),
             soon(!self.parked.is_empty(), PARKED_RETRY),
             soon(self.delivery.congested.contains(&true), CONGESTED_RETRY),
             self.schedule.next(),
+            self.next_service_wake(),
             self.timeouts.next(),
         ];
         candidates.into_iter().flatten().min()
@@ -275,6 +288,7 @@ impl Shard {
             if connection.is_some_and(|connection| connection.session.is_some()) {
                 self.goodbye(key, ErrorCode::ShuttingDown, text, None);
             } else {
+                self.end_service(key, &Closed::ShuttingDown);
                 self.close(key, None);
             }
         }

@@ -184,6 +184,7 @@ impl Shard {
             while let Some((connection, code, text)) = self.delivery.doomed.pop() {
                 self.fail(connection, code, &text);
             }
+            self.close_leaving();
             let Some(key) = self.touched.pop() else { break };
             self.settle_room(key);
         }

@@ -15,6 +15,8 @@ pub(crate) enum Input {
     Native,
     /// WebSocket frames.
     WebSocket(Decoder),
+    /// Whatever the service of this number speaks.
+    Service(u16),
     /// The decoder is out, while a message that it lent is handled.
     InUse,
 }

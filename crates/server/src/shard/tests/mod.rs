@@ -12,5 +12,6 @@ mod limits;
 mod refusals;
 mod remote;
 mod rooms;
+mod services;
 mod timing;
 mod world;

@@ -1,6 +1,7 @@
 //! Shards, clients and the wires between them, in one thread and in simulated time.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -120,6 +121,19 @@ impl World {
     pub(super) fn connect(&mut self, shard: usize) -> Client {
         self.shards[shard].begin(self.now);
         let key = self.shards[shard].accepted();
+        self.add(shard, key)
+    }
+
+    /// Connects to a service, and says nothing.
+    pub(super) fn connect_to(&mut self, service: u16, shard: usize) -> Client {
+        self.shards[shard].begin(self.now);
+        let key = self.shards[shard].accepted_for(service, SocketAddr::from(([10, 0, 0, 1], 1234)));
+        let client = self.add(shard, key);
+        self.run();
+        client
+    }
+
+    fn add(&mut self, shard: usize, key: ConnectionKey) -> Client {
         self.peers.push(Peer {
             place: Some((shard, key)),
             format: Format::Packed,

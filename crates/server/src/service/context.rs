@@ -1,0 +1,213 @@
+//! What a service's handlers reach: the connection that they are called for, all others, and time.
+
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use playfield_wire::framing::{FrameCodec, FrameError};
+
+use crate::service::{Closed, Service};
+use crate::shard::{ConnectionKey, Connections};
+
+/// Names a connection of a service on its shard, for ever: no later one has the same. On another shard, it names none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId {
+    pub(crate) shard: u16,
+    pub(crate) key: ConnectionKey,
+}
+
+/// A connection that is to be closed, and why.
+pub(crate) type Leave = (ConnectionKey, Closed);
+
+/// What a shard lends to a service for the time of a call.
+pub(crate) struct Reach<'a> {
+    pub(crate) shard: u16,
+    /// The service's number.
+    pub(crate) service: u16,
+    pub(crate) now: Duration,
+    pub(crate) message_bytes_max: usize,
+    pub(crate) outbox_bytes_max: usize,
+    pub(crate) outbox_high_bytes: usize,
+    pub(crate) connections: &'a mut Connections,
+    /// Connections to be closed after the call.
+    pub(crate) leaving: &'a mut Vec<Leave>,
+    pub(crate) wake_at: &'a mut Option<Duration>,
+}
+
+/// What any handler of a service reaches.
+pub struct Context<'a, S: Service> {
+    codec: &'a S::Codec,
+    pub(super) reach: Reach<'a>,
+    /// The connection that the handler is called for, if it is for one.
+    serving: Option<ConnectionKey>,
+    /// What is written to it, until it gets to its outbox with the end of the call.
+    pub(super) out: Vec<u8>,
+    /// It is to be closed.
+    pub(super) ends: bool,
+    messages_out: u64,
+}
+
+impl<'a, S: Service> Context<'a, S> {
+    #[inline]
+    pub(super) fn new(codec: &'a S::Codec, serving: Option<ConnectionKey>, reach: Reach<'a>) -> Self {
+        let out = if serving.is_some() { reach.connections.buffer() } else { Vec::new() };
+        Self { codec, reach, serving, out, ends: false, messages_out: 0 }
+    }
+
+    /// The time since the node started, as of the beginning of the turn.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.reach.now
+    }
+
+    /// Has [`Service::woken`] called once, after this time. A later call takes the place of an earlier one.
+    pub fn wake_in(&mut self, time: Duration) {
+        *self.reach.wake_at = self.reach.now.checked_add(time);
+    }
+
+    /// Writes a frame to a connection of this service, any on this shard; whether it was.
+    ///
+    /// It is not if the connection is over, or its client is too slow for it: then more than `outbox_bytes_max` bytes would have waited
+    /// for it, and its connection is closed.
+    ///
+    /// # Errors
+    /// If no frame can hold such a body.
+    pub fn send(&mut self, to: ConnectionId, body: &[u8]) -> Result<bool, FrameError> {
+        self.send_with(to, |out| out.extend_from_slice(body))
+    }
+
+    /// As [`send`](Self::send), with what `body` appends for a body.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_with(
+        &mut self,
+        to: ConnectionId,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<bool, FrameError> {
+        if self.serves(to) {
+            self.reply_with(body)?;
+            return Ok(true);
+        }
+        let Some(waiting) = self.waiting(to) else { return Ok(false) };
+        // Not into the outbox itself: what waits there is not the service's to change.
+        let mut frame = self.reach.connections.buffer();
+        let written = self.codec.encode_with(&mut frame, body);
+        let fits = waiting == 0 || waiting + frame.len() <= self.reach.outbox_bytes_max;
+        if written.is_ok() && fits {
+            self.messages_out += 1;
+            self.reach.connections.append(to.key, |out| {
+                out.extend_from_slice(&frame);
+                true
+            });
+        }
+        self.reach.connections.recycle(frame);
+        written?;
+        if !fits {
+            self.leave(to.key, Closed::TooSlow);
+        }
+        Ok(fits)
+    }
+
+    /// Closes a connection of this service, after what was written to it. Nothing more is read from it.
+    pub fn close(&mut self, id: ConnectionId) {
+        if self.serves(id) {
+            self.ends = true;
+        } else if self.waiting(id).is_some() {
+            self.leave(id.key, Closed::Told);
+        }
+    }
+
+    fn serves(&self, id: ConnectionId) -> bool {
+        self.serving == Some(id.key) && id.shard == self.reach.shard
+    }
+
+    /// How many bytes wait for a connection; `None` if it is over, or none of the service's.
+    fn waiting(&self, id: ConnectionId) -> Option<usize> {
+        let connection = self.reach.connections.get(id.key)?;
+        let is_own = id.shard == self.reach.shard && connection.is_served_by(self.reach.service);
+        (is_own && !connection.doomed).then(|| connection.unsent())
+    }
+
+    fn leave(&mut self, key: ConnectionKey, why: Closed) {
+        if let Some(connection) = self.reach.connections.get_mut(key) {
+            connection.doomed = true;
+            self.reach.leaving.push((key, why));
+        }
+    }
+
+    /// Ends the call: what was written to the connection that it was for, and whether that is to be closed.
+    #[inline]
+    pub(super) fn finish(self) -> (Vec<u8>, bool) {
+        self.reach.connections.messages_out += self.messages_out;
+        (self.out, self.ends)
+    }
+
+    #[inline]
+    fn reply(&mut self, body: &[u8]) -> Result<(), FrameError> {
+        self.messages_out += 1;
+        self.codec.encode(&mut self.out, body)
+    }
+
+    #[inline]
+    fn reply_with(&mut self, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
+        self.messages_out += 1;
+        self.codec.encode_with(&mut self.out, body)
+    }
+}
+
+/// The connection that a handler is called for. It is a [`Context`] too, and reaches all others.
+pub struct Peer<'a, S: Service> {
+    pub(super) cx: Context<'a, S>,
+    pub(super) key: ConnectionKey,
+}
+
+impl<S: Service> Peer<'_, S> {
+    /// What names the connection, for [`Context::send`] and [`Context::close`] in any later call.
+    #[must_use]
+    pub fn id(&self) -> ConnectionId {
+        ConnectionId { shard: self.cx.reach.shard, key: self.key }
+    }
+
+    /// Writes a frame to the client. All that a turn writes leaves at once.
+    ///
+    /// # Errors
+    /// If no frame can hold such a body.
+    #[inline]
+    pub fn reply(&mut self, body: &[u8]) -> Result<(), FrameError> {
+        self.cx.reply(body)
+    }
+
+    /// As [`reply`](Self::reply), with what `body` appends for a body.
+    ///
+    /// # Errors
+    /// As [`reply`](Self::reply).
+    #[inline]
+    pub fn reply_with(&mut self, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
+        self.cx.reply_with(body)
+    }
+
+    /// Writes bytes to the client as they are, with no frame around them.
+    #[inline]
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.cx.out.extend_from_slice(bytes);
+    }
+
+    /// Closes the connection, after what was written to it and what this call still writes. Nothing more is read from it.
+    pub fn hang_up(&mut self) {
+        self.cx.ends = true;
+    }
+}
+
+impl<'a, S: Service> Deref for Peer<'a, S> {
+    type Target = Context<'a, S>;
+
+    fn deref(&self) -> &Context<'a, S> {
+        &self.cx
+    }
+}
+
+impl<S: Service> DerefMut for Peer<'_, S> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.cx
+    }
+}

@@ -1,0 +1,173 @@
+//! A service as its shard knows it: with its connections' states, and without its type.
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use playfield_wire::framing::{FrameCodec, FrameError};
+
+use crate::service::{Closed, ConnectionId, Context, Peer, Reach, Service};
+use crate::shard::ConnectionKey;
+
+/// What a frame may have around its body, at most: so much more than a body's limit may wait for the end of a frame.
+const AROUND_BODY_BYTES_MAX: usize = 64;
+
+/// A service without its type: one dynamic call for all frames of a read.
+pub(crate) trait AnyService: Send {
+    fn connected(&mut self, key: ConnectionKey, address: SocketAddr, reach: Reach<'_>) -> Served;
+    /// Handles the whole frames at the front, as many as the outbox has space for the replies to.
+    fn received(&mut self, key: ConnectionKey, input: &[u8], reach: Reach<'_>) -> Served;
+    fn silent(&mut self, key: ConnectionKey, reach: Reach<'_>) -> Served;
+    fn closed(&mut self, key: ConnectionKey, why: &Closed, reach: Reach<'_>);
+    fn woken(&mut self, reach: Reach<'_>);
+}
+
+/// What a call for one connection came to.
+pub(crate) struct Served {
+    /// How many bytes of the input are done with.
+    pub(crate) handled: usize,
+    pub(crate) frames: u64,
+    /// What is to be written to the connection.
+    pub(crate) out: Vec<u8>,
+    /// So much waits to be written to it that no more of its input is to be handled for now.
+    pub(crate) is_behind: bool,
+    /// The connection is to be closed.
+    pub(crate) ends: Option<Closed>,
+}
+
+/// A service, and its connections' states.
+pub(crate) struct Hosted<S: Service> {
+    service: S,
+    codec: S::Codec,
+    /// By the connections' places.
+    states: Vec<Option<S::Connection>>,
+}
+
+impl<S: Service> Hosted<S> {
+    pub(crate) fn new(service: S) -> Self {
+        Self { codec: service.codec(), service, states: Vec::new() }
+    }
+
+    /// Calls for one connection. After a panic, what was half written is taken back.
+    fn serve(
+        &mut self,
+        key: ConnectionKey,
+        reach: Reach<'_>,
+        call: impl FnOnce(
+            &mut S,
+            &mut Option<S::Connection>,
+            &S::Codec,
+            &mut Peer<S>,
+            &mut Progress,
+        ) -> Option<Closed>,
+    ) -> Served {
+        let Self { service, codec, states } = self;
+        if key.index() >= states.len() {
+            states.resize_with(key.index() + 1, || None);
+        }
+        let state = &mut states[key.index()];
+        let waiting = reach.connections.get(key).map_or(0, |connection| connection.unsent());
+        let space = reach.outbox_high_bytes.saturating_sub(waiting);
+        let mut peer = Peer { cx: Context::new(codec, Some(key), reach), key };
+        let mut progress = Progress { space, ..Progress::default() };
+        let result = guard(|| call(service, state, codec, &mut peer, &mut progress));
+        let ends = result.unwrap_or_else(|| {
+            peer.cx.out.truncate(progress.written);
+            Some(Closed::Panicked)
+        });
+        let (out, is_told) = peer.cx.finish();
+        Served {
+            handled: progress.handled,
+            frames: progress.frames,
+            is_behind: out.len() > space,
+            out,
+            ends: ends.or_else(|| is_told.then_some(Closed::Told)),
+        }
+    }
+}
+
+/// How far a call has come, also if it panics.
+#[derive(Default)]
+struct Progress {
+    handled: usize,
+    frames: u64,
+    /// How many bytes were written when the last frame began.
+    written: usize,
+    /// After so many bytes written no further frame is handled.
+    space: usize,
+}
+
+impl<S: Service> AnyService for Hosted<S> {
+    fn connected(&mut self, key: ConnectionKey, address: SocketAddr, reach: Reach<'_>) -> Served {
+        self.serve(key, reach, |service, state, _, peer, _| {
+            *state = Some(service.connected(address, peer));
+            None
+        })
+    }
+
+    fn received(&mut self, key: ConnectionKey, input: &[u8], reach: Reach<'_>) -> Served {
+        self.serve(key, reach, |service, state, codec, peer, progress| {
+            let state = state.as_mut()?;
+            let body_bytes_max = peer.cx.reach.message_bytes_max;
+            loop {
+                let left = input.get(progress.handled..)?;
+                let frame = match codec.decode(left, body_bytes_max) {
+                    Ok(Some(frame)) => frame,
+                    Ok(None) if left.len() > body_bytes_max.saturating_add(AROUND_BODY_BYTES_MAX) => {
+                        return Some(Closed::Frame(FrameError::Endless { bytes: left.len() }));
+                    }
+                    Ok(None) => return None,
+                    Err(error) => return Some(Closed::Frame(error)),
+                };
+                if frame.consumed == 0 {
+                    return Some(Closed::Frame(FrameError::Empty));
+                }
+                progress.handled += frame.consumed;
+                progress.frames += 1;
+                if let Err(error) = service.received(state, frame, peer) {
+                    return Some(Closed::Failed(error));
+                }
+                progress.written = peer.cx.out.len();
+                if peer.cx.ends || progress.written > progress.space {
+                    return None;
+                }
+            }
+        })
+    }
+
+    fn silent(&mut self, key: ConnectionKey, reach: Reach<'_>) -> Served {
+        self.serve(key, reach, |service, state, _, peer, _| {
+            service.silent(state.as_mut()?, peer);
+            None
+        })
+    }
+
+    fn closed(&mut self, key: ConnectionKey, why: &Closed, reach: Reach<'_>) {
+        let Self { service, codec, states } = self;
+        let Some(state) = states.get_mut(key.index()).and_then(Option::take) else { return };
+        let id = ConnectionId { shard: reach.shard, key };
+        let mut cx = Context::new(codec, None, reach);
+        guard(|| service.closed(state, id, why, &mut cx));
+        cx.finish();
+    }
+
+    fn woken(&mut self, reach: Reach<'_>) {
+        let Self { service, codec, .. } = self;
+        let mut cx = Context::new(codec, None, reach);
+        guard(|| service.woken(&mut cx));
+        cx.finish();
+    }
+}
+
+/// Runs a service's code; `None` if it panicked.
+#[inline]
+fn guard<T>(code: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| report(&*panic)).ok()
+}
+
+#[cold]
+fn report(panic: &(dyn Any + Send)) {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no text)");
+    log::error!("a service panicked: {text}");
+}

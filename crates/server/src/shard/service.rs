@@ -1,0 +1,133 @@
+//! Services beside the rooms: their connections, their input, their time, and their end.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::service::{AnyService, Closed, Reach, Served};
+use crate::shard::Shard;
+use crate::shard::connection::{Connection, ConnectionKey};
+use crate::shard::transport::Input;
+
+/// A service on this shard.
+pub(super) struct HostedService {
+    service: Box<dyn AnyService>,
+    /// When it wants to be woken.
+    wake_at: Option<Duration>,
+}
+
+impl Shard {
+    /// Takes in a service. They are numbered in the order in which they come.
+    pub(crate) fn host(&mut self, service: Box<dyn AnyService>) {
+        self.services.push(HostedService { service, wake_at: None });
+    }
+
+    /// A client of a service connected.
+    pub(crate) fn accepted_for(&mut self, service: u16, address: SocketAddr) -> ConnectionKey {
+        let mut connection = Connection::new(self.now);
+        connection.input = Input::Service(service);
+        let key = self.delivery.connections.insert(connection);
+        self.timeouts.set(self.now + self.delivery.node.config.heartbeat() / 2, key);
+        if self.is_shutting_down {
+            self.close(key, None);
+        } else {
+            self.serve(key, service, |service, reach| service.connected(key, address, reach));
+        }
+        key
+    }
+
+    /// Hands the whole frames at the front to the service, and says how many bytes are done with.
+    pub(super) fn handle_service(&mut self, key: ConnectionKey, service: u16, input: &[u8]) -> usize {
+        if self.delivery.connections.get(key).is_some_and(|connection| connection.doomed) {
+            return input.len();
+        }
+        self.serve(key, service, |service, reach| service.received(key, input, reach))
+    }
+
+    /// Asks a service to ask its client for a sign of life.
+    pub(super) fn ask_service_for_life(&mut self, key: ConnectionKey, service: u16) {
+        self.serve(key, service, |service, reach| service.silent(key, reach));
+    }
+
+    /// Calls a service for a connection, does what comes of it, and says how many bytes of input are done with.
+    fn serve(
+        &mut self,
+        key: ConnectionKey,
+        service: u16,
+        call: impl FnOnce(&mut dyn AnyService, Reach<'_>) -> Served,
+    ) -> usize {
+        let Some(served) = self.call_service(service, call) else { return 0 };
+        let Served { handled, frames, out, is_behind, ends } = served;
+        self.delivery.counters.messages_in += frames;
+        self.delivery.connections.put(key, out);
+        if is_behind && let Some(connection) = self.delivery.connections.get_mut(key) {
+            connection.pause.outbox = true;
+        }
+        if let Some(why) = ends {
+            self.close_service(key, &why);
+        }
+        handled
+    }
+
+    /// Calls a service with all that it may reach.
+    fn call_service<R>(
+        &mut self,
+        number: u16,
+        call: impl FnOnce(&mut dyn AnyService, Reach<'_>) -> R,
+    ) -> Option<R> {
+        let HostedService { service, wake_at } = self.services.get_mut(usize::from(number))?;
+        self.watch.enters_service(number);
+        let config = &self.delivery.node.config;
+        let reach = Reach {
+            shard: self.delivery.shard,
+            service: number,
+            now: self.now,
+            message_bytes_max: config.max_message_bytes,
+            outbox_bytes_max: config.outbox_bytes_max,
+            outbox_high_bytes: config.outbox_high_bytes,
+            connections: &mut self.delivery.connections,
+            leaving: &mut self.leaving,
+            wake_at,
+        };
+        Some(call(&mut **service, reach))
+    }
+
+    /// Ends a connection of a service, as soon as what it is owed is written.
+    pub(super) fn close_service(&mut self, key: ConnectionKey, why: &Closed) {
+        self.end_service(key, why);
+        self.close(key, None);
+    }
+
+    /// Takes a connection from its service, which is told why.
+    pub(super) fn end_service(&mut self, key: ConnectionKey, why: &Closed) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Input::Service(service) = connection.input else { return };
+        connection.input = Input::InUse;
+        if !matches!(why, Closed::HungUp | Closed::Told | Closed::ShuttingDown) {
+            log::debug!("a connection of service {service} is closed: {why}");
+        }
+        self.call_service(service, |service, reach| service.closed(key, why, reach));
+    }
+
+    /// Closes the connections that services have given up.
+    pub(super) fn close_leaving(&mut self) {
+        while let Some((key, why)) = self.leaving.pop() {
+            self.close_service(key, &why);
+        }
+    }
+
+    /// Wakes the services whose time has come.
+    pub(super) fn wake_services(&mut self) {
+        for number in 0..self.services.len() {
+            let wake_at = &mut self.services[number].wake_at;
+            if wake_at.is_some_and(|at| at <= self.now) {
+                *wake_at = None;
+                self.call_service(number as u16, |service, reach| service.woken(reach));
+            }
+        }
+    }
+
+    /// When the next service is to be woken.
+    pub(super) fn next_service_wake(&self) -> Option<Duration> {
+        self.services.iter().filter_map(|hosted| hosted.wake_at).min()
+    }
+}
