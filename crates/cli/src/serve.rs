@@ -54,6 +54,9 @@ pub(crate) fn run(
     let stop = move || if told.swap(true, Ordering::Relaxed) { exit_at_once() } else { stopper.stop() };
     ctrlc::set_handler(stop).map_err(io::Error::other)?;
     writeln!(out, "listening on {}", running.local_addr())?;
+    for address in running.service_addrs().iter().filter(|address| **address != running.local_addr()) {
+        writeln!(out, "a service listens on {address}")?;
+    }
     out.flush()?;
     running.wait();
     Ok(())

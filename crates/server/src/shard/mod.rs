@@ -94,6 +94,8 @@ pub(crate) struct Shard {
     written: Vec<ConnectionKey>,
     /// Connections that are gone.
     dropped: Vec<ConnectionKey>,
+    /// What services have replied in this turn and was not written yet.
+    replies_bytes: usize,
     /// Connections that services have given up, and why.
     leaving: Vec<Leave>,
     /// Kept for its memory.
@@ -144,6 +146,7 @@ impl Shard {
             written: Vec::new(),
             dropped: Vec::new(),
             leaving: Vec::new(),
+            replies_bytes: 0,
             due: Vec::new(),
         }
     }
@@ -152,6 +155,7 @@ impl Shard {
     pub(crate) fn begin(&mut self, now: Duration) {
         self.now = self.now.max(now);
         self.turn += 1;
+        self.replies_bytes = 0;
     }
 
     /// A client connected.

@@ -35,6 +35,22 @@ impl Shard {
         key
     }
 
+    /// How many bytes services have replied since the turn began, or since they were [written](Self::replies_written).
+    pub(crate) fn replies_bytes(&self) -> usize {
+        self.replies_bytes
+    }
+
+    /// What services replied so far is written, as far as it goes.
+    pub(crate) fn replies_written(&mut self) {
+        self.replies_bytes = 0;
+    }
+
+    /// Whether the connection is a service's.
+    pub(crate) fn is_served(&self, key: ConnectionKey) -> bool {
+        let connection = self.delivery.connections.get(key);
+        connection.is_some_and(|connection| matches!(connection.input, Input::Service(_)))
+    }
+
     /// Hands the whole frames at the front to the service, and says how many bytes are done with.
     pub(super) fn handle_service(&mut self, key: ConnectionKey, service: u16, input: &[u8]) -> usize {
         if self.delivery.connections.get(key).is_some_and(|connection| connection.doomed) {
@@ -58,6 +74,7 @@ impl Shard {
         let Some(served) = self.call_service(service, call) else { return 0 };
         let Served { handled, frames, out, is_behind, ends } = served;
         self.delivery.counters.messages_in += frames;
+        self.replies_bytes += out.len();
         self.delivery.connections.put(key, out);
         if is_behind && let Some(connection) = self.delivery.connections.get_mut(key) {
             connection.pause.outbox = true;
