@@ -70,7 +70,7 @@ fn lifetime(input: &DeriveInput) -> syn::Result<(TokenStream, bool)> {
     for parameter in &input.generics.params {
         match parameter {
             GenericParam::Lifetime(lifetime) if own.is_none() => {
-                own = Some(lifetime.lifetime.to_token_stream())
+                own = Some(lifetime.lifetime.to_token_stream());
             }
             other => {
                 return Err(Error::new_spanned(

@@ -148,6 +148,44 @@ fn much_at_once_comes_back_whole_and_in_order() {
     running.shutdown();
 }
 
+/// Sends back what it hears.
+struct Echo;
+
+impl Service for Echo {
+    type Connection = ();
+    type Codec = NativeFrames;
+
+    fn codec(&self) -> NativeFrames {
+        NativeFrames::new()
+    }
+
+    fn connected(&mut self, _: SocketAddr, _: &mut Peer<Self>) {}
+
+    fn received(&mut self, _: &mut (), frame: Frame<'_>, peer: &mut Peer<Self>) -> Result {
+        Ok(peer.reply(frame.body)?)
+    }
+}
+
+#[test]
+fn many_who_say_much_at_the_same_time_each_get_their_own_back() {
+    let running = Server::new(config(&[("shards", "1")])).service(ANY_PORT.into(), |_| Echo).start().unwrap();
+    let mut clients: Vec<_> = (0..64).map(|_| connect(running.local_addr())).collect();
+    // Far more in all than is replied before the first replies are written.
+    let said = |number: usize| frame(&[number as u8; 60]).repeat(300);
+    for _ in 0..10 {
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.write_all(&said(number)).unwrap();
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            let expected = said(number);
+            let mut came = vec![0; expected.len()];
+            client.read_exact(&mut came).unwrap();
+            assert!(came == expected, "client {number}");
+        }
+    }
+    running.shutdown();
+}
+
 #[test]
 fn what_keeps_a_service_from_listening_is_said() {
     let taken = Server::new(config(&[])).service(ANY_PORT.into(), Chat::of).start().unwrap();

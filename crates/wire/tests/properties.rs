@@ -4,7 +4,8 @@ mod messages;
 
 use messages::{client_message, server_message};
 use playfield_wire::client::ClientMessage;
-use playfield_wire::framing::{FrameError, Framing, write_frame};
+use playfield_wire::framing::{FixedSize, FrameCodec, FrameError, Framing, LengthPrefixed, write_frame};
+use playfield_wire::packet::{Big, Little};
 use playfield_wire::reader::Reader;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::tree::{TreeWriter, read_value};
@@ -44,6 +45,20 @@ fn server_required(message: &ServerMessage<'_>, length: usize) -> usize {
         | ServerMessage::Patch { body: rest, .. } => length - rest.len(),
         _ => length,
     }
+}
+
+fn frame_is_written_as_read(
+    codec: &impl FrameCodec,
+    input: &[u8],
+    body_bytes_max: usize,
+) -> Result<(), TestCaseError> {
+    if let Ok(Some(frame)) = codec.decode(input, body_bytes_max) {
+        prop_assert!(frame.body.len() <= body_bytes_max && frame.consumed > 0);
+        let mut out = Vec::new();
+        prop_assert_eq!(codec.encode(&mut out, frame.body), Ok(()));
+        prop_assert_eq!(Some(&out[..]), input.get(..frame.consumed));
+    }
+    Ok(())
 }
 
 proptest! {
@@ -270,6 +285,17 @@ proptest! {
         }
         prop_assert_eq!(received, bodies);
         prop_assert!(buffer.is_empty());
+    }
+
+    #[test]
+    fn whatever_a_codec_takes_for_a_frame_it_would_write_so(input in vec(0_u8..9, 0..12), body_bytes_max in 0_usize..9) {
+        frame_is_written_as_read(&LengthPrefixed::<u8>::new(), &input, body_bytes_max)?;
+        frame_is_written_as_read(&LengthPrefixed::<u8>::counting_itself(), &input, body_bytes_max)?;
+        frame_is_written_as_read(&LengthPrefixed::<u16, Big>::new(), &input, body_bytes_max)?;
+        frame_is_written_as_read(&LengthPrefixed::<u16, Little>::counting_itself(), &input, body_bytes_max)?;
+        frame_is_written_as_read(&LengthPrefixed::<u32, Little>::new(), &input, body_bytes_max)?;
+        frame_is_written_as_read(&LengthPrefixed::<u32, Big>::counting_itself(), &input, body_bytes_max)?;
+        frame_is_written_as_read(&FixedSize::<5>, &input, body_bytes_max)?;
     }
 
     #[test]

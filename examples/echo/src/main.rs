@@ -19,7 +19,7 @@ impl Service for Echo {
 
     fn connected(&mut self, _: SocketAddr, _: &mut Peer<Self>) {}
 
-    #[inline]
+    #[inline] // into the loop over the frames of a read
     fn received(&mut self, _: &mut (), frame: Frame<'_>, peer: &mut Peer<Self>) -> Result {
         Ok(peer.reply(frame.body)?)
     }

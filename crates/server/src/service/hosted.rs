@@ -12,6 +12,9 @@ use crate::shard::ConnectionKey;
 /// What a frame may have around its body, at most: so much more than a body's limit may wait for the end of a frame.
 const AROUND_BODY_BYTES_MAX: usize = 64;
 
+/// What is said of a codec that takes no bytes, or bytes that did not come, for a frame.
+const NO_FRAME: &str = "the codec made a frame of no bytes, or of more than came";
+
 /// A service without its type: one dynamic call for all frames of a read.
 pub(crate) trait AnyService: Send {
     fn connected(&mut self, key: ConnectionKey, address: SocketAddr, reach: Reach<'_>) -> Served;
@@ -119,8 +122,13 @@ impl<S: Service> AnyService for Hosted<S> {
                     Ok(None) => return None,
                     Err(error) => return Some(Closed::Frame(error)),
                 };
-                if frame.consumed == 0 {
-                    return Some(Closed::Frame(FrameError::Empty));
+                // Codecs of one's own may err.
+                if !(1..=left.len()).contains(&frame.consumed) {
+                    return Some(Closed::Frame(FrameError::Malformed(NO_FRAME)));
+                }
+                if frame.body.len() > body_bytes_max {
+                    let error = FrameError::too_large(frame.body.len(), body_bytes_max);
+                    return Some(Closed::Frame(error));
                 }
                 progress.handled += frame.consumed;
                 progress.frames += 1;

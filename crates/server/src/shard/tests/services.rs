@@ -198,50 +198,89 @@ fn max_message_bytes_holds_for_frames() {
     assert_eq!(taken(&log), ["closed: a frame announced 65 bytes, the limit is 64"]);
 }
 
-#[test]
-fn a_frame_without_end_is_not_waited_for() {
-    struct Endless;
+/// Frames that end with a full stop, however long they are. At a semicolon or an exclamation mark, what is said to be whole is none.
+struct Sentences;
 
-    impl FrameCodec for Endless {
-        fn decode<'a>(&self, _: &'a [u8], _: usize) -> Result<Option<Frame<'a>>, FrameError> {
-            Ok(None)
-        }
-
-        fn encode_with(&self, _: &mut Vec<u8>, _: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
-            Err(FrameError::Malformed("nothing can be said"))
-        }
+impl FrameCodec for Sentences {
+    fn decode<'a>(&self, input: &'a [u8], _: usize) -> Result<Option<Frame<'a>>, FrameError> {
+        let end = input.iter().position(|byte| b".;!".contains(byte));
+        Ok(end.map(|end| match input[end] {
+            b';' => Frame { body: &[], consumed: 0 },
+            b'!' => Frame { body: &[], consumed: input.len() + 1 },
+            _ => Frame { body: &input[..end], consumed: end + 1 },
+        }))
     }
 
-    struct Deaf(Log);
+    fn encode_with(&self, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
+        body(out);
+        out.push(b'.');
+        Ok(())
+    }
+}
 
-    impl Service for Deaf {
-        type Connection = ();
-        type Codec = Endless;
+struct Reader(Log);
 
-        fn codec(&self) -> Endless {
-            Endless
-        }
+impl Service for Reader {
+    type Connection = ();
+    type Codec = Sentences;
 
-        fn connected(&mut self, _: SocketAddr, _: &mut Peer<Self>) {}
-
-        fn received(&mut self, _: &mut (), _: Frame<'_>, _: &mut Peer<Self>) -> Result {
-            unreachable!("no frame ends")
-        }
-
-        fn closed(&mut self, _: (), _: ConnectionId, why: &Closed, _: &mut Context<Self>) {
-            self.0.lock().unwrap().push(why.to_string());
-        }
+    fn codec(&self) -> Sentences {
+        Sentences
     }
 
+    fn connected(&mut self, _: SocketAddr, peer: &mut Peer<Self>) {
+        peer.reply(b"welcome").unwrap();
+    }
+
+    fn received(&mut self, _: &mut (), frame: Frame<'_>, peer: &mut Peer<Self>) -> Result {
+        Ok(peer.reply(&frame.body.to_ascii_uppercase())?)
+    }
+
+    fn closed(&mut self, _: (), _: ConnectionId, why: &Closed, _: &mut Context<Self>) {
+        self.0.lock().unwrap().push(why.to_string());
+    }
+}
+
+/// What a reader answers to such pieces of input, and why it closes.
+fn read(pieces: &[&[u8]]) -> (String, Vec<String>) {
     let mut world = World::new(1, &[("max_message_bytes", "64")]);
     let log = Log::default();
-    world.shards[0].host(Box::new(Hosted::new(Deaf(Arc::clone(&log)))));
+    world.shards[0].host(Box::new(Hosted::new(Reader(Arc::clone(&log)))));
     let client = world.connect_to(0, 0);
-    world.bytes(client, &[0; 64 + 64]);
-    assert!(!world.is_over(client));
-    world.bytes(client, &[0]);
-    assert!(world.is_over(client));
-    assert_eq!(taken(&log), ["129 bytes came, and no frame ends in them"]);
+    for piece in pieces {
+        world.bytes(client, piece);
+    }
+    assert_eq!(world.is_over(client), !log.lock().unwrap().is_empty());
+    (String::from_utf8(world.raw(client)).unwrap(), taken(&log))
+}
+
+#[test]
+fn a_service_may_speak_first_and_cut_frames_as_it_likes() {
+    assert_eq!(read(&[b"a.b", b"c.d.e"]), ("welcome.A.BC.D.".into(), Vec::new()));
+}
+
+#[test]
+fn a_frame_without_end_is_not_waited_for() {
+    let (came, log) = read(&[b"a.", &[b'x'; 64 + 64]]);
+    assert_eq!((came.as_str(), log.len()), ("welcome.A.", 0));
+    let (came, log) = read(&[b"a.", &[b'x'; 64 + 64], b"x"]);
+    assert_eq!(came, "welcome.A.");
+    assert_eq!(log, ["129 bytes came, and no frame ends in them"]);
+}
+
+#[test]
+fn a_codec_that_knows_no_limit_is_held_to_it() {
+    assert_eq!(read(&[&[b'x'; 64], b"."]).1, [""; 0]);
+    assert_eq!(read(&[&[b'x'; 65], b"."]).1, ["a frame announced 65 bytes, the limit is 64"]);
+}
+
+#[test]
+fn a_codec_that_errs_costs_the_connection_and_nothing_else() {
+    for input in [&b"a.b;c."[..], b"a.b!c."] {
+        let (came, log) = read(&[input]);
+        assert_eq!(came, "welcome.A.");
+        assert_eq!(log, ["the codec made a frame of no bytes, or of more than came"]);
+    }
 }
 
 #[test]
