@@ -4,11 +4,11 @@
 CHECK = @$(SHELL) scripts/check-toolchain
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench fuzz fmt clean
+.PHONY: help run test lint bench fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
-	    [a-z]*": "*"## "*) printf '  make %-6s %s\n' "$${line%%:*}" "$${line#*## }" ;; \
+	    [a-z]*": "*"## "*) printf '  make %-11s %s\n' "$${line%%:*}" "$${line#*## }" ;; \
 	esac; done <Makefile
 
 run: ## start the showcase
@@ -37,6 +37,10 @@ FUZZ_SECONDS ?= 60
 fuzz: ## feed both ends arbitrary input, each target for a minute (FUZZ_SECONDS=60)
 	$(CHECK)
 	scripts/fuzz $(FUZZ_SECONDS)
+
+conformance: ## hold both ends of the WebSocket against the Autobahn test suite (CASES='6.*,12.1.1' STRICT=1)
+	$(CHECK)
+	conformance/autobahn/run $(if $(CASES),--cases '$(CASES)') $(if $(filter 1,$(STRICT)),--strict)
 
 fmt: ## format all code
 	$(CHECK) fmt
