@@ -8,22 +8,23 @@ use super::super::Form;
 use super::super::measure::{Run, run};
 use super::{kept, payload};
 
-/// An opcode and a payload, encoded; and the view of it.
+/// A length, an opcode and a payload, encoded; and the view of it.
 #[inline(always)]
 fn throughput(form: Form, times: u64, bytes: usize) -> Run {
     let payload = payload(bytes);
-    let mut out = Vec::with_capacity(bytes + 2);
+    let mut out = Vec::with_capacity(bytes + 5);
     run(times, bytes, |_| {
         out.clear();
         let mut packet = PacketWriter::<Little>::new(&mut out);
-        packet.u16(0x20);
+        packet.u32(0);
+        packet.u8(0x20);
         packet.raw(black_box(&payload));
         let mut packet = PacketReader::<Little>::new(black_box(&out));
-        let opcode = packet.u16();
+        let head = (packet.u32(), packet.u8());
         let view = packet.rest();
         match form {
-            Form::Same => kept(opcode) && black_box(view).len() == bytes,
-            Form::Verified => opcode == Ok(0x20) && view == payload,
+            Form::Same => kept(head.1) && black_box(view).len() == bytes,
+            Form::Verified => head == (Ok(0), Ok(0x20)) && view == payload,
         }
     })
 }
