@@ -4,7 +4,7 @@
 CHECK = @$(SHELL) scripts/check-toolchain
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench fuzz conformance fmt clean
+.PHONY: help run test lint bench bench-peers fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
@@ -30,6 +30,10 @@ lint: ## check format, clippy and documentation; a warning is an error
 bench: ## run the benchmarks
 	$(CHECK)
 	cargo run --release -p playfield -- bench
+
+bench-peers: ## measure the codecs beside others', in the same run
+	$(CHECK)
+	scripts/bench-peers
 
 # How long each target is fed, in seconds.
 FUZZ_SECONDS ?= 60
