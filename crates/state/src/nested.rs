@@ -17,7 +17,7 @@ thread_local! {
 /// which can't be caught and says nothing of the types. For generated code.
 ///
 /// # Panics
-/// If types lie more than [`NESTED_MAX`] deep within each other.
+/// If types lie more than `NESTED_MAX` deep within each other.
 pub fn nested(name: &'static str, schema: impl FnOnce() -> Type) -> Type {
     let depth = AROUND.with_borrow_mut(|around| {
         around.push(name);
