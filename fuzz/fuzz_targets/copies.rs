@@ -7,10 +7,7 @@
 mod common;
 
 use libfuzzer_sys::fuzz_target;
-use common::field::Field;
-use common::kinds::Kinds;
-use common::swarm::Swarm;
-use common::world::{Desks, Root, World};
+use common::world::Root;
 use playfield_fuzz::input::Input;
 use playfield_fuzz::VIEWER;
 use playfield_state::{DynamicMirror, Mirror, view};
@@ -22,16 +19,7 @@ const UNKNOWABLE: [&str; 3] = [
     "far more goes without saying than was said: this body is refused",
 ];
 
-fuzz_target!(|data: &[u8]| {
-    let mut input = Input::new(data);
-    match input.byte() % 5 {
-        0 => check::<World>(input),
-        1 => check::<Desks>(input),
-        2 => check::<Swarm>(input),
-        3 => check::<Kinds>(input),
-        _ => check::<Field>(input),
-    }
-});
+fuzz_target!(|data: &[u8]| playfield_fuzz::of_one_state!(check, data));
 
 fn check<T: Root>(mut input: Input<'_>) {
     let mut typed = Mirror::<T>::new();

@@ -5,7 +5,6 @@ pub mod input;
 use playfield_state::{PlayerId, State};
 use playfield_wire::schema::{Field, RoomSchema, Struct, Type};
 
-
 /// The player whose copies are read.
 pub const VIEWER: PlayerId = PlayerId(1);
 
@@ -33,4 +32,20 @@ fn shrunk(of: &Type) -> Type {
         Type::Map(key, value) => Type::Map(key.clone(), within(value)),
         other => other.clone(),
     }
+}
+
+/// Calls a generic function, of the state that the first byte names, with the rest of the input. Where it is called, `common` is the
+/// module of the states that the laws are held to; `seeds` numbers them alike.
+#[macro_export]
+macro_rules! of_one_state {
+    ($check:ident, $data:expr) => {{
+        let mut input = $crate::input::Input::new($data);
+        match input.byte() % 5 {
+            0 => $check::<common::world::World>(input),
+            1 => $check::<common::world::Desks>(input),
+            2 => $check::<common::swarm::Swarm>(input),
+            3 => $check::<common::kinds::Kinds>(input),
+            _ => $check::<common::field::Field>(input),
+        }
+    }};
 }
