@@ -95,7 +95,10 @@ impl Mirror for DynamicCopy {
 
     /// By a schema there is none that is sure: it tells no defaults, which have a part in a digest.
     fn digest(&self) -> Option<u64> {
-        None
+        match &self.0 {
+            Of::Tree(mirror) => Some(mirror.digest()),
+            Of::Packed(_) => None,
+        }
     }
 
     fn learn(&mut self, schema: &RoomSchema, player: PlayerId) -> Result<(), ShapeError> {

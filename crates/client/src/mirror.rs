@@ -119,6 +119,10 @@ impl Mirror for JsonMirror {
         self.state()
     }
 
+    fn digest(&self) -> Option<u64> {
+        Some(self.digest())
+    }
+
     fn watcher(&self, _: PlayerId) -> Option<Box<dyn ChangeMirror>> {
         Some(Box::new(JsonMirror::of(self.format())))
     }

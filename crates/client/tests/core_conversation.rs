@@ -30,7 +30,7 @@ const STEPS: [Step; 3] = [
         json: &[
             r#"{"type":"welcome","protocol":1,"session":7,"resume":"dGs=","heartbeat_ms":1000,"max_message_bytes":1024}"#,
             r#"{"type":"joined","request":1,"room":1,"id":"r","room_type":"table","player":4,"epoch":3,"tick_hz":20,"sync_hz":10,"fingerprint":99}"#,
-            r#"{"type":"snapshot","room":1,"epoch":3,"version":5,"state":"s"}"#,
+            r#"{"type":"snapshot","room":1,"epoch":3,"version":5,"ops":"s"}"#,
         ],
     },
     Step {

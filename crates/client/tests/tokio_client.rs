@@ -13,6 +13,7 @@ use std::time::Duration;
 use playfield_client::{Connection, Dynamic, Error, ErrorCode, Format, Room};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
+use playfield_wire::tree::digest_of;
 use serde_json::json;
 
 use server::Server;
@@ -33,7 +34,7 @@ fn left(code: ErrorCode) -> ServerMessage<'static> {
 
 /// The state at version 5: `{"n": 1}`.
 fn counted() -> ServerMessage<'static> {
-    ServerMessage::Snapshot { room: 1, epoch: 3, version: 5, body: br#"{"n":1}"# }
+    ServerMessage::Snapshot { room: 1, epoch: 3, version: 5, body: br#"[[[],{"n":1}]]"# }
 }
 
 fn counts(base: u64, version: u64, body: &[u8]) -> ServerMessage<'_> {
@@ -230,10 +231,29 @@ async fn a_patch_that_does_not_fit_is_mended() {
     settle(&connection, &mut server).await;
     drop(look);
     assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-    let body = br#"{"n":9}"#;
+    let body = br#"[[[],{"n":9}]]"#;
     server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body }).await;
     room.changed().await.unwrap();
     assert_eq!(room.state()["n"], json!(9));
+}
+
+/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a snapshot mends it.
+#[tokio::test]
+async fn a_copy_of_a_tree_that_went_wrong_is_noticed_and_mended() {
+    let (connection, room, mut server) = in_room().await;
+    let check = |version, state| ServerMessage::Check { room: 1, version, digest: digest_of(&state).into() };
+    server.say(&check(5, json!({"n": 1}))).await;
+    server.say(&counts(5, 6, br#"[[["n"],6]]"#)).await;
+    room.changed().await.unwrap();
+    // One that is about another version says nothing.
+    server.say(&check(5, json!({"n": 1}))).await;
+    server.say(&check(6, json!({"n": 7}))).await;
+    assert_eq!(server.hear().await, other("Resync { room: 1 }"));
+    server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body: br#"[[[],{"n":7}]]"# }).await;
+    room.changed().await.unwrap();
+    assert_eq!((room.version(), &room.state()["n"]), (6, &json!(7)));
+    server.say(&check(6, json!({"n": 7}))).await;
+    settle(&connection, &mut server).await;
 }
 
 #[tokio::test]
@@ -242,7 +262,7 @@ async fn a_state_that_can_not_be_read_is_no_room() {
     let node = async {
         server.hear().await;
         server.say(&joined(1, 1, 3)).await;
-        let body = b"{\"n\":\"\\ud800\"}";
+        let body = b"[[[],{\"n\":\"\\ud800\"}]]";
         server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 5, body }).await;
         assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
     };

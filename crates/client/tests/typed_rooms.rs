@@ -159,7 +159,7 @@ async fn a_copy_that_went_wrong_is_noticed_and_mended() {
     let check = |tracker: &mut Tracker<Table>| ServerMessage::Check {
         room: 1,
         version: tracker.version(),
-        digest: tracker.digest(me),
+        digest: tracker.digest(me, Format::Packed),
     };
     // All is well, and nothing is asked for.
     server.say(&check(&mut tracker)).await;

@@ -198,7 +198,8 @@ fn history(seed: u64) -> String {
         }
     }
     let mut line = String::from_utf8(line).expect("JSON is text");
-    writeln!(line, r#"],"expected":{}}}"#, view(&world, Some(viewer))).expect("a string takes anything");
+    let (expected, digest) = (view(&world, Some(viewer)), tracker.digest(viewer, Format::Json));
+    writeln!(line, r#"],"expected":{expected},"digest":{digest}}}"#).expect("a string takes anything");
     line
 }
 

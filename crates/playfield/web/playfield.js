@@ -17,7 +17,8 @@ const MOVED_MAX = 2 ** 30;
 
 /**
  * Why a copy fell out of step. `reason` is "base" or "patch" (a patch begins elsewhere or leads nowhere, or can't be applied), "epoch",
- * "older" or "snapshot" (a snapshot is of another room, of the past, or none), "message" (one that can't be read).
+ * "older" or "snapshot" (a snapshot is of another room, of the past, or none), "message" (one that can't be read), "digest" (the copy is not what
+ * the node has for it).
  */
 export class OutOfStep extends Error {
   constructor(reason, text) {
@@ -51,6 +52,54 @@ export function apply(state, ops) {
     else if (Array.isArray(at)) at.splice(index(last, at.length), 1);
     else delete object(at, last)[last];
   }
+}
+
+/** The copy that a snapshot's operations lead to: the first sets the whole. */
+export function whole(ops) {
+  const [first, ...own] = Array.isArray(ops) ? ops : [];
+  const state = Array.isArray(first) && first.length === 2 && Array.isArray(first[0]) && first[0].length === 0 ? first[1] : null;
+  if (typeof state !== "object" || state === null || Array.isArray(state)) throw new Error("a snapshot holds no state");
+  apply(state, own);
+  return state;
+}
+
+const float = new Float64Array(1);
+const bits = new Uint32Array(float.buffer);
+const LOW = new Uint8Array(Uint32Array.of(1).buffer)[0] ? 0 : 1; // which half of a float's bits is the lower one
+
+const mix = (value) => {
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
+  return value ^ (value >>> 16);
+};
+const digestOfText = (seed, text) => {
+  for (let place = 0; place < text.length; place++) seed = Math.imul(seed ^ text.charCodeAt(place), 0x01000193);
+  return mix(seed);
+};
+const digestOfNumber = (number) => {
+  float[0] = number + 0; // of the two zeros the one
+  return mix(mix(0x6e756d62 ^ bits[LOW]) ^ bits[1 - LOW]);
+};
+const inside = (place, step) => (mix(place ^ step) + place) | 0;
+
+/**
+ * The digest of a copy (docs/state.md), to be held against that of a `check`. Each value in it counts by itself, by what it is and where
+ * it stands.
+ */
+export function digest(value, place = 0x726f6f74) {
+  let sum = 0, what;
+  if (value === null) what = 0x6e756c6c;
+  else if (typeof value === "number") what = digestOfNumber(value);
+  else if (typeof value === "string") what = digestOfText(0x74657874, value);
+  else if (typeof value === "boolean") what = value ? 0x74727565 : 0x66616c73;
+  else if (Array.isArray(value)) {
+    value.forEach((element, index) => (sum += digest(element, inside(place, mix(0x656c656d ^ index)))));
+    what = mix(0x61727261 ^ value.length);
+  } else {
+    for (const name of Object.keys(value)) sum += digest(value[name], inside(place, digestOfText(0x6d656d62, name)));
+    what = 0x6f626a65;
+  }
+  return (sum + mix(place ^ what)) >>> 0;
 }
 
 function change(at, last, value, word) {
@@ -160,9 +209,16 @@ export function join(roomType, name, on = {}) {
       if (message.epoch !== epoch) return fellOut("epoch", `a snapshot is of epoch ${message.epoch}, the room was joined in ${epoch}`);
       if (!isVersion(message.version)) return fellOut("snapshot", `a snapshot is of version ${message.version}`);
       if (message.version < newest) return fellOut("older", `a snapshot is of version ${message.version}, the copy is at ${newest}`);
-      if (typeof message.state !== "object" || message.state === null || Array.isArray(message.state)) return fellOut("snapshot", "a snapshot holds no state");
-      room.state = message.state;
+      try {
+        room.state = whole(message.ops);
+      } catch (error) {
+        return fellOut("snapshot", error.message);
+      }
       isAt(message.version);
+    },
+    check: (message) => {
+      if (message.room !== room.number || message.version !== room.version) return;
+      if (digest(room.state) !== message.digest) fellOut("digest", `the copy is not what it is to be at version ${room.version}`);
     },
     patch: ({ room: number, base, version, ops }) => {
       if (number !== room.number || room.version === null) return; // a snapshot is on its way

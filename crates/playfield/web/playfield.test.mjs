@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
 const source = readFileSync(new URL("./playfield.js", import.meta.url), "utf8");
-const { apply, join, OutOfStep, UNUSABLE_IN_A_ROW_MAX } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+const { apply, digest, join, whole, OutOfStep, UNUSABLE_IN_A_ROW_MAX } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
 
 const applied = (state, ops) => (apply(state, ops), state);
 
@@ -42,9 +42,10 @@ test("what a node writes leads to the state that its player sees", () => {
     for (const { viewer, steps } of story.viewers) {
       let state;
       for (const step of steps.filter((step) => step.kind !== "refused")) {
-        if (step.kind === "snapshot") state = structuredClone(step.json);
+        if (step.kind === "snapshot") state = whole(structuredClone(step.json));
         else apply(state, step.json);
         assert.deepEqual(state, step.state, `${name}, player ${viewer}: ${step.what}`);
+        assert.equal(digest(state).toString(16).padStart(8, "0"), step.digests.json, `${name}, player ${viewer}: ${step.what}`);
       }
     }
   }
@@ -128,13 +129,15 @@ function inRoom() {
   socket.open();
   socket.says({ type: "welcome" });
   socket.says({ type: "joined", request: 1, room: 1, player: 7, id: "a", epoch: 3 });
-  socket.says({ type: "snapshot", room: 1, epoch: 3, version: 5, state: { round: 1, cards: [] } });
+  socket.says({ type: "snapshot", room: 1, epoch: 3, version: 5, ops: [[[], { round: 1, cards: [] }]] });
   socket.sent.length = 0;
   return { room, socket, faults, statuses };
 }
 
 const patch = (base, version, ops = [[["round"], version]]) => ({ type: "patch", room: 1, base, version, ops });
-const snapshot = (version, epoch = 3) => ({ type: "snapshot", room: 1, epoch, version, state: { round: version, cards: [] } });
+const wholeOf = (version) => [[[], { round: version, cards: [] }]];
+const snapshot = (version, epoch = 3, ops = wholeOf(version)) => ({ type: "snapshot", room: 1, epoch, version, ops });
+const check = (version, digest) => ({ type: "check", room: 1, version, digest });
 const resync = { type: "resync", room: 1 };
 
 test("what can't be used is told by its reason, a snapshot is asked for, and mends the copy", (t) => {
@@ -144,8 +147,10 @@ test("what can't be used is told by its reason, a snapshot is asked for, and men
     ["patch", patch(5, 6, "ab")], ["patch", patch(5, 6, ["ab"])], ["patch", patch(5, 6, [["round"]])], ["patch", patch(5, 6, [[[]]])],
     ["patch", patch(5, 6, [[Array(129).fill("round"), 1]])], ["patch", patch(5, 6, [[["cards"], "", "order"]])],
     ["base", patch(5, "2e9")], ["base", patch(5, 5.5)], ["base", patch(5, 2 ** 53)], ["snapshot", { ...snapshot(6), version: undefined }],
-    ["snapshot", { ...snapshot(6), version: "7" }], ["snapshot", { ...snapshot(6), state: [] }],
-    ["epoch", snapshot(6, 4)], ["older", snapshot(4)], ["snapshot", { ...snapshot(6), state: null }], ["message", null],
+    ["snapshot", { ...snapshot(6), version: "7" }], ["snapshot", snapshot(6, 3, [])],
+    ["snapshot", snapshot(6, 3, [[[], []]])], ["snapshot", snapshot(6, 3, [[["round"], 1]])], ["snapshot", snapshot(6, 3, [...wholeOf(6), [["cards", 9], 1]])],
+    ["snapshot", snapshot(6, 3, { round: 1 })], ["epoch", snapshot(6, 4)], ["older", snapshot(4)], ["snapshot", snapshot(6, 3, null)], ["message", null],
+    ["digest", check(5, 7)],
   ];
   for (const [reason, message] of cases) {
     const { room, socket, faults } = inRoom();
@@ -163,6 +168,14 @@ test("what can't be used is told by its reason, a snapshot is asked for, and men
   const { socket, room } = inRoom();
   socket.onmessage({ data: '{"type":"patch","room":1,"base":5,"ver' });
   assert.deepEqual([socket.sent, room.version], [[resync], null]);
+});
+
+test("a digest of the copy, or of another version than the copy's, asks for nothing", () => {
+  const { socket, faults } = inRoom();
+  socket.says(check(5, digest({ round: 1, cards: [] })));
+  socket.says(check(4, 7));
+  socket.says({ ...check(5, 7), room: 2 });
+  assert.deepEqual([socket.sent, faults], [[], []]);
 });
 
 test("a server that answers each resync with the same wrong thing is not asked for ever", (t) => {

@@ -164,10 +164,10 @@ pub trait AnyRoom: Send {
     /// Appends the body of this player's snapshot.
     fn snapshot(&mut self, player: PlayerId, format: Format, body: &mut Vec<u8>);
 
-    /// The digest of this player's copy at [`version`](Self::version), for a client to hold its own against; `None` where there is
-    /// none to be had.
-    fn digest(&mut self, player: PlayerId) -> Option<u64> {
-        let _ = player;
+    /// The digest of this player's copy in a format at [`version`](Self::version), for a client to hold its own against; `None` where
+    /// there is none to be had.
+    fn digest(&mut self, player: PlayerId, format: Format) -> Option<u64> {
+        let _ = (player, format);
         None
     }
 

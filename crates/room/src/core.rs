@@ -411,10 +411,10 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         });
     }
 
-    fn digest(&mut self, player: PlayerId) -> Option<u64> {
+    fn digest(&mut self, player: PlayerId, format: Format) -> Option<u64> {
         let mut digest = None;
         self.write(&mut Vec::new(), |tracker, _| {
-            digest = Some(tracker.digest(player));
+            digest = Some(tracker.digest(player, format));
             true
         });
         digest

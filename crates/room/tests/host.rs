@@ -209,7 +209,7 @@ fn log(host: &mut Host) -> Vec<String> {
     let mut body = Vec::new();
     host.room.snapshot(PlayerId(1), Format::Json, &mut body);
     let value: serde_json::Value = serde_json::from_slice(&body).unwrap();
-    value["log"].as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned()).collect()
+    value[0][1]["log"].as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned()).collect()
 }
 
 fn event(link: u64, number: u8) -> Output {

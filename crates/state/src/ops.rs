@@ -1,6 +1,6 @@
 //! The operations of a tree's patch, as they are written.
 
-use playfield_wire::tree::{Array, TreeWriter};
+use playfield_wire::tree::{Array, Place, TreeDigest, TreeWriter};
 
 use crate::data::write_array;
 
@@ -9,80 +9,113 @@ use crate::data::write_array;
 /// An operation is `[path, value]` (set), `[path]` (remove), `[path, value, "insert"]` (put into an array at the index that
 /// ends the path, moving the rest up), `[path, index, "move"]` or `[path, indices, "order"]`. `docs/state.md` says it in full.
 #[derive(Debug)]
-pub struct Ops<'a, 'o> {
-    array: &'a mut Array<'o>,
-    path: Vec<u8>,
-    steps: usize,
+pub struct Ops<'a, 'o>(Way<'a, 'o>);
+
+#[derive(Debug)]
+enum Way<'a, 'o> {
+    /// They become elements of an array. The path is elements, too, without an array around them.
+    Written { array: &'a mut Array<'o>, path: Vec<u8>, steps: usize },
+    /// What they set counts in the digest of the tree in which they set it.
+    Counted { digest: &'a mut TreeDigest, place: Place },
 }
 
 impl<'a, 'o> Ops<'a, 'o> {
     /// Operations become elements of `array`.
     pub fn new(array: &'a mut Array<'o>) -> Self {
-        Self { array, path: Vec::new(), steps: 0 }
+        Self(Way::Written { array, path: Vec::new(), steps: 0 })
+    }
+
+    /// What operations set where nothing was is added to a digest. No others lead from nothing to a copy, and they count for nothing.
+    pub fn counted(digest: &'a mut TreeDigest) -> Self {
+        Self(Way::Counted { digest, place: Place::ROOT })
     }
 
     /// One level down, to the member `name`.
+    #[inline]
     pub fn member(&mut self, name: &str, inside: impl FnOnce(&mut Self)) {
-        self.within(|step| step.text(name), inside);
+        self.within(|step| step.text(name), |place| place.member(name), inside);
     }
 
     /// One level down, to the element at `index`.
+    #[inline]
     pub fn element(&mut self, index: usize, inside: impl FnOnce(&mut Self)) {
-        self.within(|step| step.u64(index as u64), inside);
+        self.within(|step| step.u64(index as u64), |place| place.element(index), inside);
     }
 
     /// Sets the place to a value.
     #[inline]
     pub fn set(&mut self, value: impl FnOnce(TreeWriter<'_>)) {
-        let mut op = self.begin(2);
-        value(op.element());
-        op.end();
+        if let Way::Counted { digest, place } = &mut self.0 {
+            return value(digest.at(*place));
+        }
+        self.write(2, |op| value(op.element()));
     }
 
     /// Removes the place from its object or array.
     pub fn remove(&mut self) {
-        self.begin(1).end();
+        self.write(1, |_| {});
     }
 
     /// Inserts a value into an array at this place.
     pub fn insert(&mut self, value: impl FnOnce(TreeWriter<'_>)) {
-        let mut op = self.begin(3);
-        value(op.element());
-        op.element().text("insert");
-        op.end();
+        self.write(3, |op| {
+            value(op.element());
+            op.element().text("insert");
+        });
     }
 
     /// Takes the element at this place out of its array, and puts it back in at an index.
     pub fn move_to(&mut self, index: usize) {
-        let mut op = self.begin(3);
-        op.element().u64(index as u64);
-        op.element().text("move");
-        op.end();
+        self.write(3, |op| {
+            op.element().u64(index as u64);
+            op.element().text("move");
+        });
     }
 
     /// Puts the array at this place into another order: for each place the index at which its element stood.
     pub fn order(&mut self, order: &[u32]) {
-        let mut op = self.begin(3);
-        write_array(op.element(), order.iter(), |from, out| out.u64(u64::from(*from)));
-        op.element().text("order");
-        op.end();
+        self.write(3, |op| {
+            write_array(op.element(), order.iter(), |from, out| out.u64(u64::from(*from)));
+            op.element().text("order");
+        });
     }
 
     /// An operation of so many parts, of which the path is written.
     #[inline]
-    fn begin(&mut self, parts: usize) -> Array<'_> {
-        let mut op = self.array.element().array(parts);
-        op.element().array_of(&self.path, self.steps);
-        op
+    fn write(&mut self, parts: usize, rest: impl FnOnce(&mut Array<'_>)) {
+        let Way::Written { array, path, steps } = &mut self.0 else { return };
+        let mut op = array.element().array(parts);
+        op.element().array_of(path, *steps);
+        rest(&mut op);
+        op.end();
     }
 
     #[inline]
-    fn within(&mut self, step: impl FnOnce(TreeWriter<'_>), inside: impl FnOnce(&mut Self)) {
-        let length = self.path.len();
-        step(Array::bare(self.array.format(), &mut self.path, self.steps).element());
-        self.steps += 1;
-        inside(self);
-        self.steps -= 1;
-        self.path.truncate(length);
+    fn within(
+        &mut self,
+        step: impl FnOnce(TreeWriter<'_>),
+        down: impl FnOnce(Place) -> Place,
+        inside: impl FnOnce(&mut Self),
+    ) {
+        match &mut self.0 {
+            Way::Written { array, path, steps } => {
+                let length = path.len();
+                step(Array::bare(array.format(), path, *steps).element());
+                *steps += 1;
+                inside(self);
+                if let Way::Written { path, steps, .. } = &mut self.0 {
+                    *steps -= 1;
+                    path.truncate(length);
+                }
+            }
+            Way::Counted { place, .. } => {
+                let above = *place;
+                *place = down(above);
+                inside(self);
+                if let Way::Counted { place, .. } = &mut self.0 {
+                    *place = above;
+                }
+            }
+        }
     }
 }

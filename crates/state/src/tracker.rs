@@ -1,7 +1,7 @@
 //! The server's end: what was last synced, and the bodies made from it.
 
-use playfield_wire::Format;
-use playfield_wire::tree::{Array, TreeWriter};
+use playfield_wire::tree::{Array, Place, TreeDigest, TreeWriter};
+use playfield_wire::{Format, TreeFormat};
 
 use crate::lens::{Lens, STAMP_MAX, Step, Tracking};
 use crate::ops::Ops;
@@ -22,8 +22,8 @@ pub struct Tracker<T: State> {
     shared: Vec<Shared>,
     /// How many of `shared` are of the current version; the others' memory serves again.
     used: usize,
-    /// The digest of what everyone sees, and the version it is of.
-    digest: Option<(u64, u64)>,
+    /// The digests of what everyone sees, made since the last sync.
+    digests: Vec<(Format, u64)>,
 }
 
 /// A shared part, kept until the next sync.
@@ -50,7 +50,7 @@ impl<T: State> Tracker<T> {
             tracking,
             shared: Vec::new(),
             used: 0,
-            digest: None,
+            digests: Vec::new(),
         }
     }
 
@@ -63,6 +63,7 @@ impl<T: State> Tracker<T> {
     pub fn sync(&mut self, state: &mut T) {
         self.version += 1;
         self.used = 0;
+        self.digests.clear();
         if self.version - self.bound_at > self.versions_max {
             // After two years at 60 syncs a second. Whoever has an older copy needs a snapshot.
             self.bound_at = self.version - 1;
@@ -95,8 +96,25 @@ impl<T: State> Tracker<T> {
         if !own && stamps.shared() <= since {
             return false;
         }
+        self.write(viewer, Some(since), own, format, body)
+    }
+
+    /// Appends all that `viewer` sees.
+    pub fn snapshot(&mut self, viewer: PlayerId, format: Format, body: &mut Vec<u8>) {
+        self.write(viewer, None, T::HAS_OWNED, format, body);
+    }
+
+    /// Appends what everyone sees and, where there may be any, what is the viewer's own.
+    fn write(
+        &mut self,
+        viewer: PlayerId,
+        since: Option<u64>,
+        own: bool,
+        format: Format,
+        body: &mut Vec<u8>,
+    ) -> bool {
         let start = body.len();
-        let shared = self.shared(format, Some(since));
+        let shared = self.shared(format, since);
         let any = match format.tree() {
             None => {
                 let any = shared.any;
@@ -108,7 +126,7 @@ impl<T: State> Tracker<T> {
                 let mut ops = TreeWriter::new(format, body).array(shared.ops);
                 ops.append(&shared.bytes, shared.ops);
                 if own {
-                    let lens = self.lens(Part::Owned, viewer, since);
+                    let lens = self.lens(Part::Owned, viewer, since.unwrap_or(0));
                     T::tree_patch(&self.shadow, lens, &mut Ops::new(&mut ops));
                 }
                 let any = ops.count() > 0;
@@ -122,44 +140,50 @@ impl<T: State> Tracker<T> {
         any
     }
 
-    /// The digest of `viewer`'s copy, as it is if it is right: see [`Mirror::digest`](crate::Mirror::digest).
-    pub fn digest(&mut self, viewer: PlayerId) -> u64 {
-        let (at, shared) = match self.digest {
-            Some(known) if known.0 == self.version => known,
-            _ => (self.version, T::shadow_digest(&self.shadow, self.lens(Part::Shared, viewer, 0))),
-        };
-        self.digest = Some((at, shared));
+    /// The digest of `viewer`'s copy, as it is if it is right: in `packed` see [`Mirror::digest`](crate::Mirror::digest), in a format of
+    /// trees [`JsonMirror::digest`](crate::JsonMirror::digest).
+    pub fn digest(&mut self, viewer: PlayerId, format: Format) -> u64 {
+        let known = self.digests.iter().find(|(of, _)| *of == format);
+        let shared = known.map(|(_, digest)| *digest).unwrap_or_else(|| {
+            let digest = self.part_digest(Part::Shared, viewer, format);
+            self.digests.push((format, digest));
+            digest
+        });
         if !T::HAS_OWNED {
             return shared;
         }
-        shared.wrapping_add(T::shadow_digest(&self.shadow, self.lens(Part::Owned, viewer, 0)))
+        let own = self.part_digest(Part::Owned, viewer, format);
+        match format.tree() {
+            None => shared.wrapping_add(own),
+            Some(_) => u64::from((shared as u32).wrapping_add(own as u32)),
+        }
     }
 
-    /// Appends all that `viewer` sees.
-    pub fn snapshot(&mut self, viewer: PlayerId, format: Format, body: &mut Vec<u8>) {
+    fn part_digest(&self, part: Part, viewer: PlayerId, format: Format) -> u64 {
+        let lens = self.lens(part, viewer, 0);
         match format.tree() {
-            // An object with the viewer's own inside it can't be put together from two parts.
-            Some(format) if T::HAS_OWNED => {
-                let lens = self.lens(Part::All, viewer, 0);
-                T::tree_full(&self.shadow, lens, TreeWriter::new(format, body));
-            }
-            Some(_) => body.extend_from_slice(&self.shared(format, None).bytes),
-            None => {
-                body.extend_from_slice(&self.shared(format, None).bytes);
-                if T::HAS_OWNED {
-                    self.own_packed(viewer, 0, body);
-                }
-            }
+            None => T::shadow_digest(&self.shadow, lens),
+            Some(format) => self.tree_digest(lens, format).into(),
         }
+    }
+
+    fn tree_digest(&self, lens: Lens, format: TreeFormat) -> u32 {
+        let mut digest = TreeDigest::new(format);
+        if lens.part == Part::Owned {
+            T::tree_patch(&self.shadow, lens, &mut Ops::counted(&mut digest));
+        } else {
+            T::tree_full(&self.shadow, lens, digest.at(Place::ROOT));
+        }
+        digest.sum()
     }
 
     fn lens(&self, part: Part, viewer: PlayerId, since: u64) -> Lens {
         Lens::new(part, viewer, since, self.version - self.bound_at)
     }
 
-    fn own_packed(&self, viewer: PlayerId, since: u64, body: &mut Vec<u8>) -> bool {
+    fn own_packed(&self, viewer: PlayerId, since: Option<u64>, body: &mut Vec<u8>) -> bool {
         let start = body.len();
-        let any = T::write_patch(&self.shadow, self.lens(Part::Owned, viewer, since), body);
+        let any = T::write_patch(&self.shadow, self.lens(Part::Owned, viewer, since.unwrap_or(0)), body);
         if !any {
             body.truncate(start);
         }
@@ -191,14 +215,14 @@ impl<T: State> Tracker<T> {
             }
             // A root's patch is written even where it says that nothing changed: the owner's part follows it.
             (None, Some(_)) => (T::write_patch(&self.shadow, lens, &mut part.bytes), 0),
-            (Some(format), None) => {
-                T::tree_full(&self.shadow, lens, TreeWriter::new(format, &mut part.bytes));
-                (true, 0)
-            }
-            (Some(format), Some(_)) => {
-                let mut ops = Array::bare(format, &mut part.bytes, 0);
-                T::tree_patch(&self.shadow, lens, &mut Ops::new(&mut ops));
-                (ops.count() > 0, ops.count())
+            (Some(format), since) => {
+                let mut array = Array::bare(format, &mut part.bytes, 0);
+                let mut ops = Ops::new(&mut array);
+                match since {
+                    None => ops.set(|out| T::tree_full(&self.shadow, lens, out)),
+                    Some(_) => T::tree_patch(&self.shadow, lens, &mut ops),
+                }
+                (array.count() > 0, array.count())
             }
         };
         self.used += 1;
@@ -235,7 +259,7 @@ mod tests {
             }
             at = tracker.version();
             assert_eq!(*copy.state(), state);
-            assert_eq!(copy.digest(), tracker.digest(PlayerId(1)));
+            assert_eq!(copy.digest(), tracker.digest(PlayerId(1), Format::Packed));
         }
         assert_eq!(snapshots, 1 + 20 / 3);
     }

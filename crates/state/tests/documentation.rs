@@ -118,7 +118,7 @@ impl Told {
             assert_eq!(view(self.packed[place].state(), Some(player)), seen);
             assert_eq!(*self.json[place].state(), seen);
             assert_eq!(*self.dynamic[place].state(), seen);
-            assert_eq!(self.dynamic[place].digest(), self.tracker.digest(player));
+            assert_eq!(self.dynamic[place].digest(), self.tracker.digest(player, Format::Packed));
             assert_eq!(*self.msgpack[place].state(), seen);
         }
     }

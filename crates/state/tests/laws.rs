@@ -115,16 +115,21 @@ impl<T: Root> Client<T> {
             }
             Some(_) => return,
         }
-        let mirror = self.packed.as_ref().unwrap().0.state();
+        let packed = &self.packed.as_ref().unwrap().0;
+        let mirror = packed.state();
         let eye = Eye::of(self.player);
         let seen = world.redact(eye);
         assert!(mirror.equals(&seen), "packed, {eye:?}\ncopy {mirror:?}\nseen {seen:?}");
-        assert_eq!(self.packed.as_ref().unwrap().0.digest(), tracker.digest(self.player), "digest, {eye:?}");
+        let digest = tracker.digest(self.player, Format::Packed);
+        assert_eq!(packed.digest(), digest, "digest, {eye:?}");
         if let Some(mirror) = &self.dynamic {
             assert_eq!(*mirror.state(), view(world, Some(self.player)), "dynamic, {eye:?}");
-            assert_eq!(mirror.digest(), tracker.digest(self.player), "dynamic digest, {eye:?}");
+            assert_eq!(mirror.digest(), digest, "dynamic digest, {eye:?}");
         }
         body.clear();
+        if dice.once_in(8) {
+            self.tree = None; // it asks for a snapshot
+        }
         match &mut self.tree {
             None => {
                 self.format = one_of_trees(dice);
@@ -145,8 +150,15 @@ impl<T: Root> Client<T> {
             }
             Some(_) => return,
         }
-        let mirror = self.tree.as_ref().unwrap().0.state();
-        assert_eq!(*mirror, view_in(self.format, world, Some(self.player)), "{:?}, {eye:?}", self.format);
+        let mirror = &self.tree.as_ref().unwrap().0;
+        assert_eq!(
+            *mirror.state(),
+            view_in(self.format, world, Some(self.player)),
+            "{:?}, {eye:?}",
+            self.format
+        );
+        let digest = tracker.digest(self.player, self.format.into());
+        assert_eq!(mirror.digest(), digest, "digest, {:?}, {eye:?}", self.format);
     }
 }
 

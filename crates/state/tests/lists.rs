@@ -150,7 +150,7 @@ impl Client {
         let seen = view(table, Some(self.player));
         assert_eq!(view(self.packed.state(), Some(self.player)), seen);
         assert_eq!(*self.json.state(), seen);
-        assert_eq!(self.packed.digest(), tracker.digest(self.player));
+        assert_eq!(self.packed.digest(), tracker.digest(self.player, Format::Packed));
         for seat in self.packed.state().seats.values() {
             assert!(all_different(&seat.cards) && all_different(&seat.own));
         }

@@ -281,13 +281,36 @@ fn a_refused_snapshot_leaves_the_copy_as_it_was() {
 #[test]
 fn a_copy_in_json_can_t_be_nested_without_end() {
     let mut mirror = JsonMirror::new();
-    mirror.snapshot(b"{}").unwrap();
+    mirror.snapshot(b"[[[],{}]]").unwrap();
     let deepest = |steps: usize| format!("[[[{}],{{}}]]", vec!["\"a\""; steps].join(","));
     for steps in 1..=128 {
         mirror.patch(deepest(steps).as_bytes()).unwrap();
     }
     let error = mirror.patch(deepest(129).as_bytes()).unwrap_err().to_string();
     assert!(error.contains("a path of 1 to 128 steps was expected"), "{error}");
+}
+
+#[test]
+fn a_snapshot_in_json_begins_with_the_whole() {
+    let mut mirror = JsonMirror::new();
+    mirror.snapshot(br#"[[[], {"a": 1}], [["b"], 2]]"#).unwrap();
+    let before = mirror.state().clone();
+    assert_eq!(before, serde_json::json!({"a": 1, "b": 2}));
+    for body in [
+        r#"{"a": 1}"#,
+        "[]",
+        "[[]]",
+        "[[[]]]",
+        r#"[[["a"], 1]]"#,
+        r#"[[[], {}, "insert"]]"#,
+        r#"[[[], {}], [[], {}]]"#,
+        r#"[[[], {}], [["a", "b"], 1]]"#,
+        r#"[[[], {}], 7]"#,
+        "[[0, {}]]",
+    ] {
+        assert!(mirror.snapshot(body.as_bytes()).is_err(), "{body}");
+        assert_eq!(*mirror.state(), before, "{body}");
+    }
 }
 
 #[derive(State, Default)]

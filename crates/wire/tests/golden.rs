@@ -313,9 +313,9 @@ fn event_snapshot_and_patch() {
         json r#"{"type":"event","room":1,"sequence":2,"version":300,"message":"dealt","payload":42}"#,
     );
     golden!(
-        ServerMessage::Snapshot { room: 1, epoch: 2, version: 300, body: b"{}" },
-        packed "47 01 02 ac02 7b7d",
-        json r#"{"type":"snapshot","room":1,"epoch":2,"version":300,"state":{}}"#,
+        ServerMessage::Snapshot { room: 1, epoch: 2, version: 300, body: b"[[[],{}]]" },
+        packed "47 01 02 ac02 5b5b5b5d2c7b7d5d5d",
+        json r#"{"type":"snapshot","room":1,"epoch":2,"version":300,"ops":[[[],{}]]}"#,
     );
     golden!(
         ServerMessage::Patch { room: 1, base: 300, version: 302, body: b"[]" },

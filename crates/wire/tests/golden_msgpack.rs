@@ -161,8 +161,8 @@ fn what_nodes_say() {
         b"\x86\xa4type\xa5event\xa4room\x01\xa8sequence\x02\xa7version\xcd\x01\x2c\xa7message\xa5dealt\xa7payload\x2a",
     );
     server(
-        &ServerMessage::Snapshot { room: 1, epoch: 2, version: 300, body: b"\x80" },
-        b"\x85\xa4type\xa8snapshot\xa4room\x01\xa5epoch\x02\xa7version\xcd\x01\x2c\xa5state\x80",
+        &ServerMessage::Snapshot { room: 1, epoch: 2, version: 300, body: b"\x91\x92\x90\x80" },
+        b"\x85\xa4type\xa8snapshot\xa4room\x01\xa5epoch\x02\xa7version\xcd\x01\x2c\xa3ops\x91\x92\x90\x80",
     );
     server(
         &ServerMessage::Patch { room: 1, base: 300, version: 302, body: b"\x90" },

@@ -1,8 +1,8 @@
 //! The constructs, each with a change that is typical of it.
 
-use playfield_state::{Data, List, Map, PlayerId, Set, State};
+use playfield_state::{Data, Format, List, Map, PlayerId, Set, State};
 
-use super::measure::{Measured, VIEWER, measure};
+use super::measure::{Measured, VIEWER, measure, measure_digest};
 
 /// One construct.
 pub(super) struct Case {
@@ -76,6 +76,18 @@ fn seen(thing: &Unit, viewer: &Seat) -> bool {
     thing.y == viewer.x
 }
 
+/// In packed a digest looks at the entries that changed since the last one; in trees at every entry.
+fn digests(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
+    fn step(state: &mut Root, step: u32) {
+        hundred(step).for_each(|number| state.units.entry(number).x += 1);
+    }
+    case("digest in packed, an entry that changed", |syncs| {
+        measure_digest(syncs, Format::Packed, MANY, units, step)
+    });
+    case("digest in msgpack, an entry", |syncs| measure_digest(syncs, Format::Msgpack, 1_000, units, step));
+    case("digest in json, an entry", |syncs| measure_digest(syncs, Format::Json, 1_000, units, step));
+}
+
 /// A thousand units, of which a sync changes a hundred, others each time.
 fn units(state: &mut Root) {
     state.units = (0..1_000).map(|number| (number, Unit::default())).collect();
@@ -96,6 +108,7 @@ pub(super) fn all() -> Vec<Case> {
     maps(&mut case);
     lists(&mut case);
     own(&mut case);
+    digests(&mut case);
     cases
 }
 

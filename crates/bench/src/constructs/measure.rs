@@ -1,8 +1,8 @@
 //! Measures one construct.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use playfield_state::{Format, Mirror, PlayerId, State, Tracker, Tracking, view};
+use playfield_state::{Format, JsonMirror, Mirror, PlayerId, State, Tracker, Tracking, view};
 
 /// Who looks: the player to whom everything belongs that is anybody's.
 pub(super) const VIEWER: PlayerId = PlayerId(1);
@@ -55,16 +55,70 @@ pub(super) fn measure<T: State + Default>(
         verified &= any && copy.patch(&body).is_ok();
         // Not at each sync: what goes through the whole state leaves none of it in the processor's caches.
         if number % COMPARE_EVERY == 0 {
-            verified &= copy.digest() == tracker.digest(VIEWER);
+            verified &= copy.digest() == tracker.digest(VIEWER, Format::Packed);
             verified &= view(copy.state(), Some(VIEWER)) == view(&state, Some(VIEWER));
         }
     }
-    times.sort_unstable();
-    let median = times.get(times.len() / 2).copied().unwrap_or_default();
     Measured {
         changes,
-        ns_per_change: median.as_nanos() as f64 / f64::from(changes),
+        ns_per_change: median_ns(&mut times) / f64::from(changes),
         bytes_per_change: bytes as f64 / f64::from(syncs.max(1)) / f64::from(changes),
         verified,
     }
+}
+
+/// Measures the digest that is taken after each sync, for each of the `looked_at` values that it goes through.
+pub(super) fn measure_digest<T: State + Default>(
+    syncs: u32,
+    format: Format,
+    looked_at: u32,
+    begin: impl FnOnce(&mut T),
+    mut step: impl FnMut(&mut T, u32),
+) -> Measured {
+    let mut state = T::default();
+    begin(&mut state);
+    let mut tracker = Tracker::new(&mut state, Tracking::On);
+    let mut times = Vec::new();
+    let mut verified = true;
+    for number in 0..WARM_UP + syncs {
+        step(&mut state, number);
+        tracker.sync(&mut state);
+        let began = Instant::now();
+        let digest = tracker.digest(VIEWER, format);
+        let took = began.elapsed();
+        if number >= WARM_UP {
+            times.push(took);
+        }
+        if number % COMPARE_EVERY == 0 {
+            let mut body = Vec::new();
+            tracker.snapshot(VIEWER, format, &mut body);
+            verified &= digest_of_copy::<T>(format, &body) == Some(digest);
+        }
+    }
+    Measured {
+        changes: looked_at,
+        ns_per_change: median_ns(&mut times) / f64::from(looked_at),
+        bytes_per_change: 0.0,
+        verified,
+    }
+}
+
+fn digest_of_copy<T: State + Default>(format: Format, snapshot: &[u8]) -> Option<u64> {
+    match format.tree() {
+        None => {
+            let mut copy = Mirror::<T>::new();
+            copy.snapshot(snapshot).ok()?;
+            Some(copy.digest())
+        }
+        Some(format) => {
+            let mut copy = JsonMirror::of(format);
+            copy.snapshot(snapshot).ok()?;
+            Some(copy.digest())
+        }
+    }
+}
+
+fn median_ns(times: &mut [Duration]) -> f64 {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default().as_nanos() as f64
 }

@@ -99,8 +99,11 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
     fn take(&mut self, format: Format, message: &[u8]) -> Result<(), String> {
         let message = ServerMessage::decode(format, message).map_err(|error| error.to_string())?;
         if let ServerMessage::Check { room: ROOM, version, digest } = message {
-            let CopyState::Packed(mirror) = &self.state else { return Err("a digest came to a tree".into()) };
-            let is_right = version == self.version && mirror.digest() == digest;
+            let own = match &self.state {
+                CopyState::Packed(mirror) => mirror.digest(),
+                CopyState::Tree(_, mirror) => mirror.digest(),
+            };
+            let is_right = version == self.version && own == digest;
             return if is_right { Ok(()) } else { Err(format!("the digest differs at version {version}")) };
         }
         let (version, done) = match (message, &mut self.state) {

@@ -95,8 +95,8 @@ impl<'a, W: Workload> Room<'a, W> {
                 self.transport.bytes.truncate(start);
             }
             // As a server does, unless told otherwise.
-            if self.format == Format::Packed && version.is_multiple_of(CHECK_EVERY_SYNCS) {
-                let (version, digest) = (seat.sent, self.tracker.digest(seat.id));
+            if version.is_multiple_of(CHECK_EVERY_SYNCS) {
+                let (version, digest) = (seat.sent, self.tracker.digest(seat.id, self.format));
                 ServerMessage::Check { room: ROOM, version, digest }
                     .encode(self.format, &mut self.transport.bytes);
                 self.transport.send(place);

@@ -199,11 +199,10 @@ fn check(
 ) {
     let every = delivery.node.config.check_every_syncs;
     let is_due = every > 0 && version.is_multiple_of(every);
-    // Copies of trees have no types to make a digest by.
-    if !is_due || member.clean != version || member.dialect.format != Format::Packed {
+    if !is_due || member.clean != version {
         return;
     }
-    if let Some(digest) = room.digest(member.player) {
+    if let Some(digest) = room.digest(member.player, member.dialect.format) {
         let message = ServerMessage::Check { room: member.number, version: member.sent, digest };
         delivery.send(place, member, &message);
     }

@@ -58,7 +58,7 @@ const UNSAID_PER_BYTE: usize = 16;
 /// let mut mirror = DynamicMirror::new(&Table::schema(), ann)?;
 /// mirror.snapshot(&body)?;
 /// assert_eq!(*mirror.state(), json!({"seats": {"1": 7}}));
-/// assert_eq!(mirror.digest(), tracker.digest(ann));
+/// assert_eq!(mirror.digest(), tracker.digest(ann, Format::Packed));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ mod elements;
 
 use std::iter::Peekable;
 
-use playfield_wire::tree::read_value;
+use playfield_wire::tree::{digest_of, read_value};
 use playfield_wire::{DecodeError, TreeFormat};
 use serde_json::Value;
 
@@ -57,12 +57,17 @@ impl JsonMirror {
         &self.state
     }
 
-    /// Replaces the copy by a snapshot.
+    /// A number that is the server's own for this copy, if the copy is right: see [`digest_of`].
+    pub fn digest(&self) -> u64 {
+        digest_of(&self.state).into()
+    }
+
+    /// Replaces the copy by a snapshot: operations, of which the first sets the root.
     ///
     /// # Errors
-    /// A body that isn't in the copy's format; the copy is as before.
+    /// A body that isn't such a list in the copy's format; the copy is as before.
     pub fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
-        self.state = read_value(self.format, body)?;
+        self.state = self.read_snapshot(body)?;
         self.in_step = true;
         Ok(())
     }
@@ -73,7 +78,8 @@ impl JsonMirror {
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
     pub fn snapshot_with(&mut self, body: &[u8], mut tell: impl FnMut(Change)) -> Result<(), DecodeError> {
-        let before = std::mem::replace(&mut self.state, read_value(self.format, body)?);
+        let state = self.read_snapshot(body)?;
+        let before = std::mem::replace(&mut self.state, state);
         if std::mem::replace(&mut self.in_step, true) {
             compare(None, &before, &self.state, &mut Vec::new(), &mut tell);
         }
@@ -101,49 +107,75 @@ impl JsonMirror {
     }
 
     fn apply_all(&mut self, body: &[u8], watch: &mut Watch<'_>) -> Result<(), DecodeError> {
-        let applied = match read_value(self.format, body) {
-            Ok(Value::Array(ops)) => {
-                let mut ops = ops.into_iter().map(Op::read).peekable();
-                let mut allowance = Allowance::new(body.len());
-                std::iter::from_fn(|| ops.next().map(|op| self.apply(op?, &mut ops, &mut allowance, watch)))
-                    .collect()
-            }
-            Ok(other) => Err(unexpected("a list of operations", &other)),
-            Err(error) => Err(error),
-        };
+        let applied = self.read_ops(body).and_then(|ops| apply_all(&mut self.state, ops, body.len(), watch));
         if applied.is_err() {
             (self.state, self.in_step) = (Value::Null, false);
         }
         applied
     }
 
-    /// Applies an operation; if it changes the shape of an array, also those after it that go on with that array.
-    fn apply(
-        &mut self,
-        op: Op,
-        rest: &mut Peekable<impl Iterator<Item = Result<Op, DecodeError>>>,
-        allowance: &mut Allowance,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), DecodeError> {
-        let mut at = op.walk(&mut self.state)?;
-        if op.reshapes()
-            && let Value::Array(array) = &*at
-        {
-            let length = array.len();
-            if length > allowance.left {
-                allowance.measure(&self.state);
-                at = op.walk(&mut self.state)?;
+    fn read_snapshot(&self, body: &[u8]) -> Result<Value, DecodeError> {
+        let mut ops = self.read_ops(body)?;
+        let mut state = match ops.next() {
+            Some(Value::Array(op)) if matches!(&*op, [Value::Array(path), _] if path.is_empty()) => {
+                op.into_iter().next_back().unwrap_or_default()
             }
-            allowance.take(length)?;
-        }
-        op.above.iter().for_each(|step| watch.go_to(step));
-        let done = match at {
-            Value::Array(array) if op.reshapes() => reshape(array, op, rest, watch),
-            at => change(at, op, watch),
+            other => {
+                return Err(unexpected("a snapshot that begins with the whole", &other.unwrap_or_default()));
+            }
         };
-        watch.back_to(0);
-        done
+        apply_all(&mut state, ops, body.len(), &mut Watch::new(None))?;
+        Ok(state)
     }
+
+    fn read_ops(&self, body: &[u8]) -> Result<std::vec::IntoIter<Value>, DecodeError> {
+        match read_value(self.format, body)? {
+            Value::Array(ops) => Ok(ops.into_iter()),
+            other => Err(unexpected("a list of operations", &other)),
+        }
+    }
+}
+
+fn apply_all(
+    state: &mut Value,
+    ops: impl Iterator<Item = Value>,
+    body_bytes: usize,
+    watch: &mut Watch<'_>,
+) -> Result<(), DecodeError> {
+    let mut ops = ops.map(Op::read).peekable();
+    let mut allowance = Allowance::new(body_bytes);
+    while let Some(op) = ops.next() {
+        apply(state, op?, &mut ops, &mut allowance, watch)?;
+    }
+    Ok(())
+}
+
+/// Applies an operation; if it changes the shape of an array, also those after it that go on with that array.
+fn apply(
+    state: &mut Value,
+    op: Op,
+    rest: &mut Peekable<impl Iterator<Item = Result<Op, DecodeError>>>,
+    allowance: &mut Allowance,
+    watch: &mut Watch<'_>,
+) -> Result<(), DecodeError> {
+    let mut at = op.walk(state)?;
+    if op.reshapes()
+        && let Value::Array(array) = &*at
+    {
+        let length = array.len();
+        if length > allowance.left {
+            allowance.measure(state);
+            at = op.walk(state)?;
+        }
+        allowance.take(length)?;
+    }
+    op.above.iter().for_each(|step| watch.go_to(step));
+    let done = match at {
+        Value::Array(array) if op.reshapes() => reshape(array, op, rest, watch),
+        at => change(at, op, watch),
+    };
+    watch.back_to(0);
+    done
 }
 
 /// An operation, taken apart.
@@ -360,7 +392,7 @@ mod tests {
 
     fn patched(ops: &str) -> Result<String, String> {
         let mut mirror = JsonMirror::new();
-        mirror.snapshot(br#"{"log": [10, 20, 30], "rows": [[1, 2], []], "name": 5}"#).unwrap();
+        mirror.snapshot(br#"[[[], {"log": [10, 20, 30], "rows": [[1, 2], []], "name": 5}]]"#).unwrap();
         mirror.patch(ops.as_bytes()).map_err(|error| error.to_string())?;
         Ok(format!("{} {}", mirror.state()["log"], mirror.state()["rows"]))
     }
@@ -379,7 +411,7 @@ mod tests {
     fn many_elements_come_and_go_in_one_patch() {
         let ones = |of: &str| vec![of; 100_000].join(",");
         let mut mirror = JsonMirror::new();
-        mirror.snapshot(format!(r#"{{"log": [{}]}}"#, ones("1")).as_bytes()).unwrap();
+        mirror.snapshot(format!(r#"[[[], {{"log": [{}]}}]]"#, ones("1")).as_bytes()).unwrap();
         mirror.patch(format!("[{}]", ones(r#"[["log", 0], 2, "insert"]"#)).as_bytes()).unwrap();
         mirror.patch(format!("[{}]", ones(r#"[["log", 0], 199999, "move"]"#)).as_bytes()).unwrap();
         let log = mirror.state()["log"].as_array().unwrap();
@@ -395,7 +427,7 @@ mod tests {
     fn a_patch_that_goes_from_array_to_array_and_back_is_refused_past_the_limit() {
         let array = vec!["1"; 10_000].join(",");
         // 20,003 values in the copy.
-        let snapshot = format!(r#"{{"a": [{array}], "b": [{array}]}}"#);
+        let snapshot = format!(r#"[[[], {{"a": [{array}], "b": [{array}]}}]]"#);
         let turns = |count: usize| {
             let ops = [r#"[["a",0],10,"move"]"#, r#"[["b",0],10,"move"]"#].into_iter().cycle().take(count);
             let body = format!("[{}]", ops.collect::<Vec<_>>().join(","));
@@ -413,7 +445,7 @@ mod tests {
         // In one go, array after array, as many as one likes.
         let rows = vec!["[1, 2, 3]"; 50_000].join(",");
         let mut mirror = JsonMirror::new();
-        mirror.snapshot(format!("[{rows}]").as_bytes()).unwrap();
+        mirror.snapshot(format!("[[[], [{rows}]]]").as_bytes()).unwrap();
         let ops: Vec<String> = (0..50_000).map(|row| format!("[[{row},0]]")).collect();
         mirror.patch(format!("[{}]", ops.join(",")).as_bytes()).unwrap();
         assert_eq!(mirror.state()[49_999], serde_json::json!([2, 3]));

@@ -95,7 +95,7 @@ impl<T: State + Default> Copies<T> {
             "msgpack": hex(&msgpack),
             "json": serde_json::from_slice::<Value>(&json).unwrap(),
             "state": self.json.state(),
-            "digest": format!("{:016x}", self.typed.digest()),
+            "digests": self.digests(),
         })
     }
 
@@ -126,7 +126,7 @@ impl<T: State + Default> Copies<T> {
             "msgpack": hex(&msgpack),
             "json": serde_json::from_slice::<Value>(&json).unwrap(),
             "state": self.json.state(),
-            "digest": format!("{:016x}", self.typed.digest()),
+            "digests": self.digests(),
         }))
     }
 
@@ -152,8 +152,17 @@ impl<T: State + Default> Copies<T> {
         assert_eq!(*self.dynamic.state(), seen);
         assert_eq!(*self.json.state(), seen);
         assert_eq!(*self.msgpack.state(), view_in(TreeFormat::Msgpack, state, Some(self.viewer)));
-        let digest = tracker.digest(self.viewer);
-        assert_eq!([self.typed.digest(), self.dynamic.digest()], [digest; 2]);
+        let digests = Format::ALL.map(|format| tracker.digest(self.viewer, format));
+        assert_eq!([self.typed.digest(), self.msgpack.digest(), self.json.digest()], digests);
+        assert_eq!(self.dynamic.digest(), self.typed.digest());
+    }
+
+    fn digests(&self) -> Value {
+        json!({
+            "packed": format!("{:016x}", self.typed.digest()),
+            "msgpack": format!("{:08x}", self.msgpack.digest()),
+            "json": format!("{:08x}", self.json.digest()),
+        })
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn decode<'a, R: Raw<'a>>(body: R) -> Result<ServerMessage<'a>, Decod
             room: members.u32(Member::Room)?,
             epoch: members.u64(Member::Epoch)?,
             version: members.u64(Member::Version)?,
-            body: members.raw(Member::State),
+            body: members.raw(Member::Ops),
         },
         "patch" => patch(&members)?,
         "check" => ServerMessage::Check {

@@ -260,7 +260,7 @@ pub fn write_snapshot(
             object.integer("room", room);
             object.integer("epoch", epoch);
             object.integer("version", version);
-            object.field("state").raw(body);
+            object.field("ops").raw(body);
             object.end();
         }
     }

@@ -96,7 +96,6 @@ members! {
     Schemas "schemas",
     Sequence "sequence",
     Session "session",
-    State "state",
     SyncHz "sync_hz",
     Text "text",
     TickHz "tick_hz",

@@ -3,10 +3,12 @@
 //! Both formats carry objects, arrays, texts, bytes, numbers, booleans and null, so whatever is written in one of them is written
 //! by one [`TreeWriter`], which knows how either puts it.
 
+mod digest;
 pub(crate) mod members;
 mod message;
 mod value;
 mod writer;
 
+pub use digest::{Place, digest_of};
 pub use value::read_value;
-pub use writer::{Array, Object, TreeWriter};
+pub use writer::{Array, Object, TreeDigest, TreeWriter};

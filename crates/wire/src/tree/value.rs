@@ -19,32 +19,27 @@ pub fn read_value(format: TreeFormat, bytes: &[u8]) -> Result<Value, DecodeError
     }
 }
 
-impl TreeWriter<'_> {
-    /// Any value, as it is.
-    pub fn value(self, value: &Value) {
-        match value {
-            _ if self.format == TreeFormat::Json => {
-                serde_json::to_writer(self.out, value).expect("a Vec takes all that is written to it");
-            }
-            Value::Null => self.null(),
-            Value::Bool(value) => self.bool(*value),
-            Value::Number(number) => match (number.as_u64(), number.as_i64()) {
-                (Some(value), _) => self.u64(value),
-                (None, Some(value)) => self.i64(value),
-                // Every number of JSON is one of the three.
-                (None, None) => self.f64(number.as_f64().unwrap_or(f64::NAN)),
-            },
-            Value::String(text) => self.text(text),
-            Value::Array(elements) => {
-                let mut array = self.array(elements.len());
-                elements.iter().for_each(|element| array.element().value(element));
-                array.end();
-            }
-            Value::Object(members) => {
-                let mut object = self.object(members.len());
-                members.iter().for_each(|(name, value)| object.member(name).value(value));
-                object.end();
-            }
+/// Writes a value part by part.
+pub(super) fn write_parts(out: TreeWriter<'_>, value: &Value) {
+    match value {
+        Value::Null => out.null(),
+        Value::Bool(value) => out.bool(*value),
+        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(value), _) => out.u64(value),
+            (None, Some(value)) => out.i64(value),
+            // Every number of JSON is one of the three.
+            (None, None) => out.f64(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => out.text(text),
+        Value::Array(elements) => {
+            let mut array = out.array(elements.len());
+            elements.iter().for_each(|element| write_parts(array.element(), element));
+            array.end();
+        }
+        Value::Object(members) => {
+            let mut object = out.object(members.len());
+            members.iter().for_each(|(name, value)| write_parts(object.member(name), value));
+            object.end();
         }
     }
 }

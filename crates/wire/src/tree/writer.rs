@@ -1,5 +1,9 @@
 //! Writing trees, straight into the output.
 
+use serde_json::Value;
+
+use super::digest::{self, Place};
+use super::value::{read_value, write_parts};
 use crate::{TreeFormat, json, msgpack};
 
 /// The place of one value in a tree that is being written: it is used up by writing that value.
@@ -18,96 +22,152 @@ use crate::{TreeFormat, json, msgpack};
 #[derive(Debug)]
 #[must_use = "a value is to be written here"]
 pub struct TreeWriter<'o> {
-    pub(super) out: &'o mut Vec<u8>,
-    pub(super) format: TreeFormat,
+    out: &'o mut Vec<u8>,
+    form: Form,
+}
+
+/// What becomes of a value.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Json,
+    Msgpack,
+    /// The value, which stands at this place, is counted as a copy has it that was read from this format. The sum stands in the output's
+    /// first four bytes; behind them is room to work.
+    Digest {
+        place: Place,
+        of: TreeFormat,
+    },
+}
+
+impl From<TreeFormat> for Form {
+    #[inline]
+    fn from(format: TreeFormat) -> Self {
+        match format {
+            TreeFormat::Json => Self::Json,
+            TreeFormat::Msgpack => Self::Msgpack,
+        }
+    }
+}
+
+impl Form {
+    #[inline]
+    fn format(self) -> TreeFormat {
+        match self {
+            Self::Json => TreeFormat::Json,
+            Self::Msgpack => TreeFormat::Msgpack,
+            Self::Digest { of, .. } => of,
+        }
+    }
 }
 
 impl<'o> TreeWriter<'o> {
     /// A value at the end of `out`.
     #[inline]
     pub fn new(format: TreeFormat, out: &'o mut Vec<u8>) -> Self {
-        Self { out, format }
+        Self { out, form: format.into() }
     }
 
     /// The format in which it is written.
     #[inline]
     #[must_use]
     pub fn format(&self) -> TreeFormat {
-        self.format
+        self.form.format()
     }
 
     /// Nothing.
     pub fn null(self) {
-        match self.format {
-            TreeFormat::Json => self.out.extend_from_slice(b"null"),
-            TreeFormat::Msgpack => msgpack::write_null(self.out),
+        match self.form {
+            Form::Json => self.out.extend_from_slice(b"null"),
+            Form::Msgpack => msgpack::write_null(self.out),
+            Form::Digest { place, .. } => self.count(place, digest::null()),
         }
     }
 
     /// `true` or `false`.
     pub fn bool(self, value: bool) {
-        match self.format {
-            TreeFormat::Json => self.out.extend_from_slice(if value { b"true" } else { b"false" }),
-            TreeFormat::Msgpack => msgpack::write_bool(self.out, value),
+        match self.form {
+            Form::Json => self.out.extend_from_slice(if value { b"true" } else { b"false" }),
+            Form::Msgpack => msgpack::write_bool(self.out, value),
+            Form::Digest { place, .. } => self.count(place, digest::bool(value)),
         }
     }
 
     /// An unsigned integer.
     #[inline]
     pub fn u64(self, value: u64) {
-        match self.format {
-            TreeFormat::Json => json::write_u64(self.out, value),
-            TreeFormat::Msgpack => msgpack::write_u64(self.out, value),
+        match self.form {
+            Form::Json => json::write_u64(self.out, value),
+            Form::Msgpack => msgpack::write_u64(self.out, value),
+            Form::Digest { place, of: TreeFormat::Json } if value > json::INTEGER_MAX => {
+                self.count_written(place, |out| json::write_u64(out, value));
+            }
+            Form::Digest { place, .. } => self.count(place, digest::number(value as f64)),
         }
     }
 
     /// A signed integer.
     #[inline]
     pub fn i64(self, value: i64) {
-        match self.format {
-            TreeFormat::Json => json::write_i64(self.out, value),
-            TreeFormat::Msgpack => msgpack::write_i64(self.out, value),
+        match self.form {
+            Form::Json => json::write_i64(self.out, value),
+            Form::Msgpack => msgpack::write_i64(self.out, value),
+            Form::Digest { place, of: TreeFormat::Json } if value.unsigned_abs() > json::INTEGER_MAX => {
+                self.count_written(place, |out| json::write_i64(out, value));
+            }
+            Form::Digest { place, .. } => self.count(place, digest::number(value as f64)),
         }
     }
 
     /// A 32-bit float.
     #[inline]
     pub fn f32(self, value: f32) {
-        match self.format {
-            TreeFormat::Json => json::write_f32(self.out, value),
-            TreeFormat::Msgpack => msgpack::write_f32(self.out, value),
+        match self.form {
+            Form::Json => json::write_f32(self.out, value),
+            Form::Msgpack => msgpack::write_f32(self.out, value),
+            // In text it is another number: the shortest that is taken for it.
+            Form::Digest { place, of: TreeFormat::Json } => {
+                self.count_written(place, |out| json::write_f32(out, value));
+            }
+            Form::Digest { place, .. } => self.count_float(place, value.into()),
         }
     }
 
     /// A 64-bit float.
     #[inline]
     pub fn f64(self, value: f64) {
-        match self.format {
-            TreeFormat::Json => json::write_f64(self.out, value),
-            TreeFormat::Msgpack => msgpack::write_f64(self.out, value),
+        match self.form {
+            Form::Json => json::write_f64(self.out, value),
+            Form::Msgpack => msgpack::write_f64(self.out, value),
+            Form::Digest { place, .. } => self.count_float(place, value),
         }
     }
 
     /// A text.
     #[inline]
     pub fn text(self, value: &str) {
-        match self.format {
-            TreeFormat::Json => json::write_text(self.out, value),
-            TreeFormat::Msgpack => msgpack::write_text(self.out, value),
+        match self.form {
+            Form::Json => json::write_text(self.out, value),
+            Form::Msgpack => msgpack::write_text(self.out, value),
+            Form::Digest { place, .. } => self.count(place, digest::text(value)),
         }
     }
 
     /// Bytes.
     pub fn bytes(self, value: &[u8]) {
-        match self.format {
-            TreeFormat::Json => json::write_base64(self.out, value),
-            TreeFormat::Msgpack => msgpack::write_bytes(self.out, value),
+        match self.form {
+            Form::Json => json::write_base64(self.out, value),
+            Form::Msgpack => msgpack::write_bytes(self.out, value),
+            // In every copy they are a text.
+            Form::Digest { place, .. } => self.count_written(place, |out| json::write_base64(out, value)),
         }
     }
 
     /// What `write` appends: a value in this format already. No bytes stand for null.
     #[inline]
     pub fn raw(self, write: impl FnOnce(&mut Vec<u8>)) {
+        if let Form::Digest { place, of } = self.form {
+            return self.count_read(place, of, write);
+        }
         let start = self.out.len();
         write(self.out);
         if self.out.len() == start {
@@ -119,33 +179,129 @@ impl<'o> TreeWriter<'o> {
     /// move of the object's bytes where MessagePack counts it in another width.
     #[inline]
     pub fn object(self, expected: usize) -> Object<'o> {
-        let Self { out, format } = self;
-        let head = Head::begin(out, format, b'{', expected);
-        Object { out, format, head, count: 0 }
+        let Self { out, form } = self;
+        let head = Head::begin(out, form, b'{', expected);
+        Object { out, form, head, count: 0 }
     }
 
     /// Begins an array; `expected` is as in [`object`](Self::object).
     #[inline]
     pub fn array(self, expected: usize) -> Array<'o> {
-        let Self { out, format } = self;
-        let head = Head::begin(out, format, b'[', expected);
-        Array { out, format, head: Some(head), count: 0 }
+        let Self { out, form } = self;
+        let head = Head::begin(out, form, b'[', expected);
+        Array { out, form, head: Some(head), count: 0 }
     }
 
     /// An array of these `count` elements, which an array that is [bare](Array::bare) wrote.
     #[inline]
     pub fn array_of(self, elements: &[u8], count: usize) {
-        match self.format {
-            TreeFormat::Json => {
+        match self.form {
+            Form::Json => {
                 self.out.push(b'[');
                 self.out.extend_from_slice(elements);
                 self.out.push(b']');
             }
-            TreeFormat::Msgpack => {
+            Form::Msgpack => {
                 msgpack::write_array_head(self.out, count);
                 self.out.extend_from_slice(elements);
             }
+            Form::Digest { place, of } => {
+                self.count_read(place, of, |out| TreeWriter::new(of, out).array_of(elements, count));
+            }
         }
+    }
+
+    /// Any value, as it is.
+    pub fn value(self, value: &Value) {
+        match self.form {
+            Form::Json => {
+                serde_json::to_writer(self.out, value).expect("a Vec takes all that is written to it");
+            }
+            Form::Msgpack => write_parts(self, value),
+            Form::Digest { place, .. } => add_to(self.out, |sum| digest::add(sum, place, value)),
+        }
+    }
+
+    /// Adds what this counts.
+    #[inline]
+    fn count(self, place: Place, what: u32) {
+        add_to(self.out, |sum| digest::count(sum, place, what));
+    }
+
+    fn count_float(self, place: Place, value: f64) {
+        if value.is_finite() {
+            self.count(place, digest::number(value));
+        } else {
+            self.count(place, digest::text(json::name_of_float(value)));
+        }
+    }
+
+    /// Adds what a value counts that is a text or a number in JSON.
+    fn count_written(self, place: Place, write: impl FnOnce(&mut Vec<u8>)) {
+        self.count_read(place, TreeFormat::Json, write);
+    }
+
+    /// Adds what a value counts that is written in this format.
+    fn count_read(self, place: Place, format: TreeFormat, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.out.len();
+        write(self.out);
+        // What can't be read is in no copy either.
+        let value = read_value(format, &self.out[start..]).unwrap_or_default();
+        self.out.truncate(start);
+        add_to(self.out, |sum| digest::add(sum, place, &value));
+    }
+}
+
+/// The digest of a tree that is written here instead of into bytes, as that of a copy which was read from the format.
+///
+/// ```
+/// use playfield_wire::TreeFormat;
+/// use playfield_wire::tree::{Place, TreeDigest, digest_of};
+///
+/// let mut digest = TreeDigest::new(TreeFormat::Json);
+/// let mut seat = digest.at(Place::ROOT).object(1);
+/// seat.field("hp").u64(100);
+/// seat.end();
+/// assert_eq!(digest.sum(), digest_of(&serde_json::json!({"hp": 100})));
+/// ```
+#[derive(Debug)]
+pub struct TreeDigest {
+    of: TreeFormat,
+    out: Vec<u8>,
+}
+
+impl TreeDigest {
+    /// That of nothing yet.
+    #[must_use]
+    pub fn new(of: TreeFormat) -> Self {
+        Self { of, out: vec![0; SUM_BYTES] }
+    }
+
+    /// A value at this place, which is added to what was written elsewhere.
+    #[inline]
+    pub fn at(&mut self, place: Place) -> TreeWriter<'_> {
+        TreeWriter { out: &mut self.out, form: Form::Digest { place, of: self.of } }
+    }
+
+    /// What all that was written comes to.
+    #[must_use]
+    pub fn sum(&self) -> u32 {
+        sum_of(&self.out)
+    }
+}
+
+const SUM_BYTES: usize = size_of::<u32>();
+
+fn sum_of(out: &[u8]) -> u32 {
+    out.first_chunk().map_or(0, |sum| u32::from_le_bytes(*sum))
+}
+
+#[inline]
+fn add_to(out: &mut [u8], add: impl FnOnce(&mut u32)) {
+    let mut sum = sum_of(out);
+    add(&mut sum);
+    if let Some(place) = out.first_chunk_mut() {
+        *place = sum.to_le_bytes();
     }
 }
 
@@ -154,7 +310,7 @@ impl<'o> TreeWriter<'o> {
 #[must_use = "an object has to be ended"]
 pub struct Object<'o> {
     out: &'o mut Vec<u8>,
-    format: TreeFormat,
+    form: Form,
     head: Head,
     count: usize,
 }
@@ -163,35 +319,46 @@ impl Object<'_> {
     /// The next member's value, which bears any name.
     #[inline]
     pub fn member(&mut self, name: &str) -> TreeWriter<'_> {
-        match self.format {
-            TreeFormat::Json => {
+        match self.form {
+            Form::Json => {
                 self.separate();
                 json::write_text(self.out, name);
                 self.out.push(b':');
             }
-            TreeFormat::Msgpack => msgpack::write_text(self.out, name),
+            Form::Msgpack => msgpack::write_text(self.out, name),
+            Form::Digest { .. } => {}
         }
-        self.count += 1;
-        TreeWriter { out: self.out, format: self.format }
+        self.value(name)
     }
 
     /// The next member's value. The name is that of a field or a variant, so it needs no escapes.
     #[inline]
     pub fn field(&mut self, name: &str) -> TreeWriter<'_> {
-        match self.format {
-            TreeFormat::Json => {
+        match self.form {
+            Form::Json => {
                 self.separate();
                 self.out.push(b'"');
                 self.out.extend_from_slice(name.as_bytes());
                 self.out.extend_from_slice(b"\":");
             }
-            TreeFormat::Msgpack => msgpack::write_text(self.out, name),
+            Form::Msgpack => msgpack::write_text(self.out, name),
+            Form::Digest { .. } => {}
         }
-        self.count += 1;
-        TreeWriter { out: self.out, format: self.format }
+        self.value(name)
     }
 
-    /// A [`field`](Self::field), unless `value` says that it wrote none.
+    /// The place of the member whose name has been written.
+    #[inline]
+    fn value(&mut self, name: &str) -> TreeWriter<'_> {
+        self.count += 1;
+        let form = match self.form {
+            Form::Digest { place, of } => Form::Digest { place: place.member(name), of },
+            form => form,
+        };
+        TreeWriter { out: self.out, form }
+    }
+
+    /// A [`field`](Self::field), unless `value` says that it wrote none; then it must not have.
     #[inline]
     pub fn field_if(&mut self, name: &str, value: impl FnOnce(TreeWriter<'_>) -> bool) {
         let start = self.out.len();
@@ -204,9 +371,10 @@ impl Object<'_> {
     /// Ends the object.
     #[inline]
     pub fn end(self) {
-        match self.format {
-            TreeFormat::Json => self.out.push(b'}'),
-            TreeFormat::Msgpack => self.head.end(self.out, self.count, msgpack::write_object_head),
+        match self.form {
+            Form::Json => self.out.push(b'}'),
+            Form::Msgpack => self.head.end(self.out, self.count, msgpack::write_object_head),
+            Form::Digest { place, .. } => add_to(self.out, |sum| digest::count(sum, place, digest::object())),
         }
     }
 
@@ -223,7 +391,7 @@ impl Object<'_> {
 #[must_use = "an array has to be ended"]
 pub struct Array<'o> {
     out: &'o mut Vec<u8>,
-    format: TreeFormat,
+    form: Form,
     head: Option<Head>,
     count: usize,
 }
@@ -232,14 +400,14 @@ impl<'o> Array<'o> {
     /// Elements without an array around them, of which `count` are in `out` already: to be [appended](Self::append) to one.
     #[inline]
     pub fn bare(format: TreeFormat, out: &'o mut Vec<u8>, count: usize) -> Self {
-        Self { out, format, head: None, count }
+        Self { out, form: format.into(), head: None, count }
     }
 
     /// The format in which it is written.
     #[inline]
     #[must_use]
     pub fn format(&self) -> TreeFormat {
-        self.format
+        self.form.format()
     }
 
     /// How many elements there are by now.
@@ -253,14 +421,24 @@ impl<'o> Array<'o> {
     #[inline]
     pub fn element(&mut self) -> TreeWriter<'_> {
         self.separate();
+        let form = match self.form {
+            Form::Digest { place, of } => Form::Digest { place: place.element(self.count), of },
+            form => form,
+        };
         self.count += 1;
-        TreeWriter { out: self.out, format: self.format }
+        TreeWriter { out: self.out, form }
     }
 
     /// The next `count` elements, which an array that is [bare](Self::bare) wrote.
     #[inline]
     pub fn append(&mut self, elements: &[u8], count: usize) {
-        if count > 0 {
+        if let Form::Digest { .. } = self.form {
+            // They are read one after the other, since each counts by its index.
+            let (format, mut bytes) = (self.format(), Vec::new());
+            TreeWriter::new(format, &mut bytes).array_of(elements, count);
+            let read = read_value(format, &bytes).unwrap_or_default();
+            read.as_array().into_iter().flatten().for_each(|value| self.element().value(value));
+        } else if count > 0 {
             self.separate();
             self.count += count;
             self.out.extend_from_slice(elements);
@@ -270,16 +448,19 @@ impl<'o> Array<'o> {
     /// Ends the array.
     #[inline]
     pub fn end(self) {
-        match (self.format, self.head) {
+        match (self.form, self.head) {
             (_, None) => {}
-            (TreeFormat::Json, Some(_)) => self.out.push(b']'),
-            (TreeFormat::Msgpack, Some(head)) => head.end(self.out, self.count, msgpack::write_array_head),
+            (Form::Json, Some(_)) => self.out.push(b']'),
+            (Form::Msgpack, Some(head)) => head.end(self.out, self.count, msgpack::write_array_head),
+            (Form::Digest { place, .. }, Some(_)) => {
+                add_to(self.out, |sum| digest::count(sum, place, digest::array(self.count)));
+            }
         }
     }
 
     #[inline]
     fn separate(&mut self) {
-        if self.count > 0 && self.format == TreeFormat::Json {
+        if self.count > 0 && matches!(self.form, Form::Json) {
             self.out.push(b',');
         }
     }
@@ -294,18 +475,19 @@ struct Head {
 
 impl Head {
     #[inline]
-    fn begin(out: &mut Vec<u8>, format: TreeFormat, bracket: u8, expected: usize) -> Self {
+    fn begin(out: &mut Vec<u8>, form: Form, bracket: u8, expected: usize) -> Self {
         let at = out.len();
-        match format {
-            TreeFormat::Json => {
+        match form {
+            Form::Json => {
                 out.push(bracket);
                 Self { at, bytes: 1 }
             }
-            TreeFormat::Msgpack => {
+            Form::Msgpack => {
                 let bytes = msgpack::head_bytes(expected);
                 out.resize(at + bytes, 0);
                 Self { at, bytes }
             }
+            Form::Digest { .. } => Self { at, bytes: 0 },
         }
     }
 

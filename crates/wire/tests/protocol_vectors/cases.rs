@@ -149,7 +149,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
             "event",
             ServerMessage::Event { room: 1, sequence: 2, version: 300, message: which(format), payload: own },
         ),
-        ("snapshot", ServerMessage::Snapshot { room: 1, epoch: 2, version: 300, body: own }),
+        ("snapshot", ServerMessage::Snapshot { room: 1, epoch: 2, version: 300, body: whole(format) }),
         ("patch", ServerMessage::Patch { room: 1, base: 300, version: 302, body: operations(format) }),
         ("check", ServerMessage::Check { room: 1, version: 300, digest: 0x0102_0304_0506_0708 }),
         ("ping", ServerMessage::Ping { nonce: 8 }),
@@ -174,6 +174,15 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
         ),
         ("goodbye", ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text: "".into() }),
     ]
+}
+
+/// What stands for a snapshot's body here.
+fn whole(format: Format) -> &'static [u8] {
+    match format {
+        Format::Packed => b"\x02\xff",
+        Format::Msgpack => b"\x91\x92\x90\x80",
+        Format::Json => b"[[[],{}]]",
+    }
 }
 
 /// What stands for a patch's body here: what it means is the state's affair.

@@ -362,6 +362,10 @@ impl AnyRoom for Witness {
         self.room.snapshot(player, format, body);
     }
 
+    fn digest(&mut self, player: PlayerId, format: Format) -> Option<u64> {
+        self.room.digest(player, format)
+    }
+
     fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn Outlet) {
         self.room.close(at, code, text, out);
     }

@@ -29,7 +29,8 @@ const SEATS: [(usize, bool, Format); 5] = [
 ];
 
 /// Limits that no case comes near. What is nobody's to see must not slow anyone down either, so that no case depends on them.
-const SETTINGS: [(&str, &str); 2] = [("outbox_bytes_max", "1000000000"), ("outbox_high_bytes", "1000000000")];
+const SETTINGS: [(&str, &str); 3] =
+    [("outbox_bytes_max", "1000000000"), ("outbox_high_bytes", "1000000000"), ("check_every_syncs", "3")];
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -157,6 +158,14 @@ impl Seat {
                 }
                 copy.version = Some(version);
                 copy.check(self.format, version);
+            }
+            ServerMessage::Check { room, version, digest } => {
+                let copy = &self.copies[&room];
+                let own = match self.format {
+                    Format::Packed => copy.packed.digest(),
+                    Format::Msgpack | Format::Json => copy.tree.digest(),
+                };
+                assert_eq!((copy.version, own), (Some(version), digest));
             }
             ServerMessage::Event { room, sequence, .. } => {
                 let copy = self.copies.get_mut(&room).expect("a room that was joined");
