@@ -157,9 +157,13 @@ fn done(verified: bool) -> Result<(), Failure> {
 fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
     let mut options = sync::Options::new();
     let mut case = Case::default();
-    let mut chosen = false;
+    let mut chosen = Vec::new();
     while let Some(argument) = parser.next()? {
-        let chooses = !matches!(argument, Long("json" | "sequences" | "corrupt-one" | "in-process"));
+        if let Long(name) = argument
+            && !matches!(name, "json" | "sequences" | "corrupt-one" | "in-process")
+        {
+            chosen.push(name.to_owned());
+        }
         match argument {
             Long("workload") => case.which = value(parser, "workload")?,
             Long("players") => case.players = within(parser, "players", 1..=PLAYERS_MAX)?,
@@ -185,9 +189,14 @@ fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
             Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
             other => return Err(unknown(&other, SYNC)),
         }
-        chosen |= chooses;
     }
-    if chosen || options.in_process {
+    // A process of a measurement is given all there are.
+    if !options.in_process
+        && let Some(idle) = chosen.iter().find(|name| !case.heeds(name))
+    {
+        return Err(Usage(format!("the workload {} has nothing that --{idle} is about", case.which)).into());
+    }
+    if !chosen.is_empty() || options.in_process {
         options.case = Some(case);
     }
     done(sync::run(&options, out)?)

@@ -62,6 +62,10 @@ fn an_unknown_option_is_named() {
     assert_eq!(output.status.code(), Some(2));
     let errors = text(&output.stderr);
     assert!(errors.contains("--player;") && errors.contains("--players, --cards"), "{errors}");
+    let output = playfield(&["bench", "sync", "--order=scattered"]);
+    assert_eq!(output.status.code(), Some(2));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("the workload swift has nothing that --order is about"), "{errors}");
 }
 
 /// Both workloads and formats, few players, few sequences.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+#[cfg(feature = "tools")]
 use std::process::ExitCode;
 
 use playfield_room::{Room, RoomType};

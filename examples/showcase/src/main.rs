@@ -17,6 +17,12 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    if let Some(argument) = std::env::args_os().nth(1) {
+        return Err(format!(
+            "{argument:?} means nothing here; settings come from the environment, such as PLAYFIELD_LISTEN=127.0.0.1:8080"
+        )
+        .into());
+    }
     let config = Config::from_env(std::env::vars_os().filter_map(text))?;
     let running = playfield_showcase::server().start(config)?;
     let address = running.local_addr();

@@ -104,6 +104,14 @@ impl Case {
             .collect()
     }
 
+    /// Whether an option of this name makes a difference to the workload.
+    pub fn heeds(&self, option: &str) -> bool {
+        match self.which {
+            Which::Swift | Which::Colyseus => !matches!(option, "entities" | "changed" | "order" | "moving"),
+            Which::Entities | Which::Windows => !matches!(option, "cards" | "scenario" | "hands"),
+        }
+    }
+
     fn order(&self) -> &'static str {
         if self.scattered { "scattered" } else { "neighbours" }
     }
@@ -158,6 +166,12 @@ pub(super) fn standard() -> Vec<Case> {
         cases.push(Case { scenario, format: Format::Json, ..Case::default() });
     }
     cases
+}
+
+impl std::fmt::Display for Which {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl Which {
