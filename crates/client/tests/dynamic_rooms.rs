@@ -8,7 +8,8 @@ mod support;
 use playfield_client::{Connection, Dynamic, ErrorCode, Format, Room as RoomHandle, connect};
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, RoomType, room};
 use playfield_server::{Config, Running, Server};
-use playfield_state::{Bytes, Data, List, Map, State};
+use playfield_state::{Bytes, Data, List, Map, State, Tracker, Tracking};
+use playfield_wire::schema::{RoomSchema, Type, fingerprint};
 use playfield_wire::server::ServerMessage;
 use serde_json::{Value, json};
 use support::{Said, joined};
@@ -231,4 +232,84 @@ async fn a_room_without_a_schema_that_can_be_read_is_not_entered() {
         let (room, ()) = tokio::join!(connection.join_dynamic("r"), meet);
         assert!(room.is_err());
     }
+}
+
+#[derive(State, Default)]
+struct Hall {
+    round: u32,
+    desks: Map<PlayerId, Desk>,
+}
+
+#[derive(State, Default)]
+struct Desk {
+    #[sync(owner)]
+    lamp: Lamp,
+}
+
+#[derive(State)]
+struct Lamp {
+    level: u8,
+}
+
+/// No type tells it, and it has a part in the digest.
+impl Default for Lamp {
+    fn default() -> Self {
+        Self { level: 3 }
+    }
+}
+
+/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a snapshot mends it.
+#[tokio::test]
+async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
+    let (connection, mut node) = server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let schema = RoomSchema { state: Hall::schema(), options: Type::Unit, messages: vec![], events: vec![] };
+    let me = PlayerId(4);
+    let mut state = Hall { round: 1, ..Hall::default() };
+    state.desks.entry(me);
+    let mut tracker = Tracker::new(&mut state, Tracking::On);
+    let mut body = Vec::new();
+    tracker.snapshot(me, Format::Packed, &mut body);
+    let meet = async {
+        node.hear().await;
+        let mut granted = joined(1, 1, 3);
+        if let ServerMessage::Joined { fingerprint: told, .. } = &mut granted {
+            *told = fingerprint(&schema);
+        }
+        node.say(&granted).await;
+        node.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &body }).await;
+        let asked = node.hear().await;
+        assert_eq!(asked, Said::Other(r#"Schema { request: 2, room_type: "table" }"#.to_owned()));
+        let (room_type, text) = ("table".into(), schema.to_json());
+        node.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() }).await;
+    };
+    let (hall, ()) = tokio::join!(connection.join_dynamic("r"), meet);
+    let hall = hall.unwrap();
+    assert_eq!(*hall.state(), json!({"round": 1, "desks": {"4": {"lamp": {"level": 3}}}}));
+    let check = |tracker: &mut Tracker<Hall>| ServerMessage::Check {
+        room: 1,
+        version: tracker.version(),
+        digest: tracker.digest(me),
+    };
+    // All is well, though the lamp is at its default, and nothing is asked for.
+    node.say(&check(&mut tracker)).await;
+
+    state.round = 7;
+    tracker.sync(&mut state);
+    body.clear();
+    assert!(tracker.patch(me, 1, Format::Packed, &mut body));
+    *body.last_mut().unwrap() ^= 1;
+    node.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &body }).await;
+    hall.changed().await.unwrap();
+    assert_eq!(hall.state()["round"], 6);
+    node.say(&check(&mut tracker)).await;
+    assert_eq!(node.hear().await, Said::Other("Resync { room: 1 }".to_owned()));
+
+    body.clear();
+    tracker.snapshot(me, Format::Packed, &mut body);
+    node.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 2, body: &body }).await;
+    hall.changed().await.unwrap();
+    assert_eq!(*hall.state(), json!({"round": 7, "desks": {"4": {"lamp": {"level": 3}}}}));
+    node.say(&check(&mut tracker)).await;
+    drop(hall);
+    assert_eq!(node.hear().await, Said::Other("Leave { request: 3, room: 1 }".to_owned()));
 }

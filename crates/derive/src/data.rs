@@ -218,6 +218,7 @@ impl Shape {
             quote!(#rt::schema::Field {
                 name: #name.into(),
                 policy: #rt::schema::Policy::Everyone,
+                blank: ::std::option::Option::None,
                 of: <#of as #rt::Data>::schema(),
             })
         });

@@ -59,6 +59,7 @@ pub use transcode::Transcoder;
 pub mod __rt {
     pub use crate::data::Data;
     pub use crate::digest::{of_private, weight};
+    pub use crate::dynamic::told_blank;
     pub use crate::key::Key;
     pub use crate::leaf::{Leaf, tree};
     pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step, Tracking};

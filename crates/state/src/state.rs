@@ -227,7 +227,8 @@ pub trait State: Sized + 'static {
         self.read_patch(reader, Part::All)
     }
 
-    /// Takes out of a default what a patch from nothing would not take out of it: the entries of maps and sets.
+    /// Takes out of a default what a patch from nothing may not take out of it: the entries of maps and sets, and what a type has in fields
+    /// that not everyone sees where those have another default.
     fn empty_maps(&mut self) {}
 
     /// The digest of a copy: of all that is in it.

@@ -5,6 +5,7 @@ mod common;
 use common::Dice;
 use common::field::Field;
 use common::kinds::Kinds;
+use common::odd::Odd;
 use common::swarm::Swarm;
 use common::world::{Desks, Root, World};
 use playfield_state::{
@@ -122,4 +123,5 @@ changes! {
     swarm, Swarm;
     kinds, Kinds;
     field, Field;
+    odd, Odd;
 }

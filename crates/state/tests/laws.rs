@@ -9,6 +9,7 @@ mod common;
 
 use common::field::{Camera, Field, Zone};
 use common::kinds::Kinds;
+use common::odd::Odd;
 use common::swarm::Swarm;
 use common::world::{Desks, Root, World};
 use common::{Dice, Eye, Model};
@@ -379,3 +380,4 @@ laws!(desks, Desks);
 laws!(swarm, Swarm);
 laws!(kinds, Kinds);
 laws!(field, Field);
+laws!(odd, Odd);

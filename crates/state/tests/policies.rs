@@ -193,3 +193,54 @@ fn a_default_with_entries_in_it_does_not_show_in_a_copy() {
         }
     }
 }
+
+/// A box that comes with a spot in it, which few see.
+#[derive(State)]
+struct Case {
+    eyes: Map<PlayerId, bool>,
+    #[sync(view = is_open, viewer = eyes)]
+    spot: u8,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self { eyes: Map::new(), spot: 7 }
+    }
+}
+
+fn is_open(_: &u8, open: &bool) -> bool {
+    *open
+}
+
+#[derive(State, Default)]
+struct Porter {
+    #[sync(owner)]
+    case: Case,
+}
+
+#[derive(State, Default)]
+struct Station {
+    porters: Map<PlayerId, Porter>,
+}
+
+/// What a default has where not everyone sees it stood in copies of those who do not, and so their digests were never right.
+#[test]
+fn what_a_default_has_out_of_sight_does_not_show_in_a_copy() {
+    let mut station = Station::default();
+    let mut tracker = Tracker::new(&mut station, Tracking::On);
+    station.porters.entry(PlayerId(1));
+    tracker.sync(&mut station);
+    for sees in [false, true] {
+        station.porters.entry(PlayerId(1)).case.eyes.insert(PlayerId(1), sees);
+        tracker.sync(&mut station);
+        for viewer in [PlayerId(1), PlayerId(2)] {
+            let (mut copy, mut body) = (Mirror::<Station>::new(), Vec::new());
+            tracker.snapshot(viewer, Format::Packed, &mut body);
+            copy.snapshot(&body).unwrap();
+            assert_eq!(copy.digest(), tracker.digest(viewer));
+            assert_eq!(view(copy.state(), Some(viewer)), view(&station, Some(viewer)));
+            let spot = copy.state().porters.get(&PlayerId(1)).map(|porter| porter.case.spot);
+            assert_eq!(spot, Some(if sees && viewer == PlayerId(1) { 7 } else { 0 }));
+        }
+    }
+}

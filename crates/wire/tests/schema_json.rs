@@ -8,7 +8,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 fn field(name: &'static str, policy: Policy, of: Type) -> Field {
-    Field { name: name.into(), policy, of }
+    Field { name: name.into(), policy, blank: None, of }
 }
 
 fn structure(name: &'static str, fields: Vec<Field>) -> Struct {
@@ -25,6 +25,7 @@ fn table() -> RoomSchema {
             field("x", Policy::Everyone, Type::Quantized(Box::new(hundredths))),
             field("heading", Policy::View, Type::Quantized(Box::new(angle))),
             field("secret", Policy::Owner, Type::Option(Box::new(Type::U8))),
+            Field { blank: Some(0x0123_4567_89ab_cdef), ..field("mood", Policy::View, Type::Text) },
             field("seed", Policy::Hidden, Type::U64),
         ],
     );
@@ -61,7 +62,8 @@ const TABLE: &str = concat!(
     r#"{"name":"hp","type":"i32"},"#,
     r#"{"name":"x","type":{"quantized":"f32","step":0.01,"range":[-50.0,50.0]}},"#,
     r#"{"name":"heading","policy":"view","type":{"quantized":"f64","step":0.1,"angle":true}},"#,
-    r#"{"name":"secret","policy":"owner","type":{"option":"u8"}}"#,
+    r#"{"name":"secret","policy":"owner","type":{"option":"u8"}},"#,
+    r#"{"name":"mood","policy":"view","blank":"0123456789abcdef","type":"text"}"#,
     r#"]},"key":"player"}},"#,
     r#"{"name":"marks","type":{"array":"bool","length":9}},{"name":"names","type":{"set":"text"}}]},"#,
     r#""options":"unit","messages":[{"name":"Draw","type":{"list":"bytes"},"reply":"f64"}],"#,
@@ -129,6 +131,23 @@ fn what_is_no_schema_is_refused_by_its_place() {
             "everyone",
             "",
             r#"state.seats.*.secret: the policy "owner" or "view" was expected, "everyone" came"#,
+        ),
+        (
+            r#""0123456789abcdef""#,
+            r#""123456789abcdef""#,
+            "",
+            r#"state.seats.*.mood: a blank of 16 digits from 0 to f was expected, "123456789abcdef" came"#,
+        ),
+        (r#""0123456789abcdef""#, r#""0123456789ABCDEF""#, "", "state.seats.*.mood: a blank of 16 digits"),
+        (r#""0123456789abcdef""#, r#""+123456789abcdef""#, "", "state.seats.*.mood: a blank of 16 digits"),
+        (r#""0123456789abcdef""#, r#""ééééabcd""#, "", "state.seats.*.mood: a blank of 16 digits"),
+        (r#""0123456789abcdef""#, "81985529216486895", "", "state.seats.*.mood: a blank of 16 digits"),
+        (r#""0123456789abcdef""#, "null", "", "state.seats.*.mood: a blank of 16 digits"),
+        (
+            r#""policy":"view","blank""#,
+            r#""blank""#,
+            "",
+            r#"state.seats.*.mood: no "blank" where everyone sees the field was expected, "0123456789abcdef" came"#,
         ),
         (r#""key":"player""#, r#""key":"bool""#, "", r#"state.seats (its key): a player"#),
         (r#""key":"player""#, r#""kee":"player""#, "", r#"state.seats: the member "key" is missing"#),
@@ -216,8 +235,12 @@ fn any_type() -> impl Strategy<Value = Type> {
     let leaf = prop_oneof![Just(Type::Bool), Just(Type::Unit), Just(Type::F64), Just(Type::Bytes), quantized];
     leaf.prop_recursive(5, 40, 4, move |inner| {
         let policy = prop_oneof![Just(Policy::Everyone), Just(Policy::Owner), Just(Policy::View)];
-        let fields = btree_map(".{0,6}", (policy, inner.clone()), 0..4).prop_map(|fields| {
-            let field = |(name, (policy, of)): (String, _)| Field { name: name.into(), policy, of };
+        let blank = prop::option::of(any::<u64>());
+        let fields = btree_map(".{0,6}", (policy, blank, inner.clone()), 0..4).prop_map(|fields| {
+            let field = |(name, (policy, blank, of)): (String, _)| {
+                let blank = if policy == Policy::Everyone { None } else { blank };
+                Field { name: name.into(), policy, blank, of }
+            };
             fields.into_iter().map(field).collect::<Vec<_>>()
         });
         let structs = (".{0,6}", fields.clone())

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::tree::{Form, Look, Synced, Tree, wire_form};
+use super::tree::{Form, Look, Synced, SyncedField, Tree, wire_form};
 use crate::fields::{Field, Policy};
 
 impl Tree<'_> {
@@ -24,9 +24,18 @@ impl Tree<'_> {
                 }
             }
         });
-        let plain = self.synced.iter().filter(|synced| !matches!(synced.field.form, Form::Quantized));
-        let (plain_types, plain_members): (Vec<_>, Vec<_>) =
-            plain.map(|synced| (&synced.field.of, &synced.field.member)).unzip();
+        let emptied = self.synced.iter().map(|Synced { field, .. }| {
+            let SyncedField { member, of, form, .. } = field;
+            match form {
+                Form::Quantized if field.is_private() => {
+                    quote!(self.#member = ::std::default::Default::default();)
+                }
+                Form::Quantized => quote!(),
+                // What comes of it may be seen or not: if not, it is as where the struct came whole.
+                _ if field.is_private() => quote!(self.#member = #rt::blank::<#of>();),
+                _ => quote!(<#of as #rt::State>::empty_maps(&mut self.#member);),
+            }
+        });
         let pad = self.open().next().is_none().then(|| quote!(<() as #rt::Data>::decode(reader)?;));
         let read_mask = self.read_mask(known);
         let owner_reads: Vec<TokenStream> = self
@@ -76,7 +85,7 @@ impl Tree<'_> {
                 ::std::result::Result::Ok(this)
             }
             fn empty_maps(&mut self) {
-                #(<#plain_types as #rt::State>::empty_maps(&mut self.#plain_members);)*
+                #(#emptied)*
             }
             fn read_patch(
                 &mut self,

@@ -106,6 +106,13 @@ impl SyncedField {
         }
     }
 
+    /// The digest of that, where it counts as nothing. Of a map that is seen entry by entry all that is in it counts.
+    pub(super) fn blank_digest(&self, rt: &TokenStream) -> Option<TokenStream> {
+        let (of, default) = (&self.of, self.default(rt));
+        let by_entry = self.view.as_ref().is_some_and(|look| look.by_entry);
+        (self.is_private() && !by_entry).then(|| quote!(<#of as #rt::State>::digest(#default)))
+    }
+
     /// Not everyone sees it who sees the struct.
     pub(super) fn is_private(&self) -> bool {
         self.owner || self.view.is_some()
@@ -287,19 +294,25 @@ impl<'a> Tree<'a> {
     pub(super) fn schema(&self) -> TokenStream {
         let rt = &self.rt;
         let name = plain_name(self.ident);
+        let mut synced = self.synced.iter();
         let fields = self.all.iter().map(|field| {
             let name = &field.name;
             let (of, _) = wire_form(rt, field);
+            let synced = if field.policy == Policy::Hidden { None } else { synced.next() };
+            let blank = match synced.and_then(|synced| synced.field.blank_digest(rt)) {
+                Some(digest) => quote!(#rt::told_blank(&of, #digest)),
+                None => quote!(::std::option::Option::None),
+            };
             let policy = match field.policy {
                 Policy::Everyone => quote!(Everyone),
                 Policy::Owner => quote!(Owner),
                 Policy::View => quote!(View),
                 Policy::Hidden => quote!(Hidden),
             };
-            quote!(#rt::schema::Field {
-                name: #name.into(),
-                policy: #rt::schema::Policy::#policy,
-                of: <#of as #rt::State>::schema(),
+            quote!({
+                let of = <#of as #rt::State>::schema();
+                let blank = #blank;
+                #rt::schema::Field { name: #name.into(), policy: #rt::schema::Policy::#policy, blank, of }
             })
         });
         quote! {

@@ -28,7 +28,7 @@ use read::Reading;
 
 pub use exchange::JsonExchange;
 pub(crate) use shape::Shape;
-pub use shape::ShapeError;
+pub use shape::{ShapeError, told_blank};
 
 /// How many places a body may leave to be made without saying anything of them: so many, and so many more for each of its bytes.
 const UNSAID_MIN: usize = 1 << 16;
@@ -91,9 +91,6 @@ impl DynamicMirror {
     }
 
     /// A number that is the server's own for this copy, if the copy is right; 0 before the first snapshot.
-    ///
-    /// A schema does not tell defaults, which have a part in it where a field has a policy: they are taken to be 0, empty, nothing, `false`,
-    /// and an enum's first variant.
     pub fn digest(&self) -> u64 {
         self.copy.as_ref().map_or(0, |copy| self.shape.digest(&copy.node))
     }

@@ -195,7 +195,7 @@ impl StructShape {
             let digest = field.of.digest(node);
             let digest = match field.access {
                 Access::Open => digest,
-                _ => digest::of_private(digest, field.of.default_digest()),
+                _ => digest::of_private(digest, field.default),
             };
             sum = sum.wrapping_add(digest.wrapping_mul(digest::weight(place as u64)));
         }

@@ -61,6 +61,8 @@ pub(crate) struct FieldShape {
     pub(crate) name: String,
     pub(crate) access: Access,
     pub(crate) of: Shape,
+    /// The digest of its default. Where not everyone sees the field, it counts as nothing.
+    pub(crate) default: u64,
 }
 
 /// Who sees a field, and how it is then written.
@@ -318,8 +320,8 @@ impl Shape {
         }
     }
 
-    /// The digest of the default.
-    pub(crate) fn default_digest(&self) -> u64 {
+    /// The digest of the default, as the type alone has it: 0, empty, nothing, `false`, and an enum's first variant.
+    fn default_digest(&self) -> u64 {
         match self {
             Self::Plain(plain) => plain.default_digest(),
             Self::Present => digest::of_bytes(&[]),
@@ -338,13 +340,20 @@ impl Shape {
             Self::Struct(of) => {
                 of.fields.iter().enumerate().fold(0, |sum, (place, field)| match field.access {
                     Access::Open => {
-                        sum.wrapping_add(field.of.default_digest().wrapping_mul(digest::weight(place as u64)))
+                        sum.wrapping_add(field.default.wrapping_mul(digest::weight(place as u64)))
                     }
                     _ => sum,
                 })
             }
         }
     }
+}
+
+/// What a schema says of the default of a field that not everyone sees: its digest, if it is another than follows from the type.
+/// Of a type that no copy can be made of there is none to say. For generated code.
+pub fn told_blank(of: &Type, digest: u64) -> Option<u64> {
+    let shape = Shape::of(of, &mut Measure::default()).ok()?;
+    (shape.default_digest() != digest).then_some(digest)
 }
 
 /// The digest of a number in steps: that of the float that it comes back as.
@@ -372,11 +381,12 @@ impl StructShape {
                 (Policy::View, _) => Access::Viewed,
                 _ => Access::Open,
             };
-            fields.push(FieldShape {
-                name: field.name.clone().into_owned(),
-                access,
-                of: Shape::of(&field.of, measure)?,
-            });
+            let of = Shape::of(&field.of, measure)?;
+            let default = match access {
+                Access::Open => of.default_digest(),
+                _ => field.blank.unwrap_or_else(|| of.default_digest()),
+            };
+            fields.push(FieldShape { name: field.name.clone().into_owned(), access, of, default });
         }
         if fields.len() > FIELDS_MAX {
             return Err(ShapeError::Fields { name: of.name.clone().into_owned(), count: fields.len() });

@@ -158,6 +158,9 @@ where
     fn redact(&self, eye: Eye) -> Self {
         self.each_ref().map(|item| item.redact(eye))
     }
+    fn emptied(self) -> Self {
+        self.map(T::emptied)
+    }
     fn equals(&self, other: &Self) -> bool {
         self.iter().zip(other).all(|(one, two)| one.equals(two))
     }
@@ -204,6 +207,9 @@ impl<K: AnyKey> Model for Set<K> {
     }
     fn redact(&self, _: Eye) -> Self {
         self.clone()
+    }
+    fn emptied(self) -> Self {
+        Self::new()
     }
     fn equals(&self, other: &Self) -> bool {
         self == other

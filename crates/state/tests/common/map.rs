@@ -163,6 +163,10 @@ impl<K: AnyKey, V: Model> Model for Map<K, V> {
         self.iter().map(|(key, value)| (key.clone(), value.redact(eye.under(key.player())))).collect()
     }
 
+    fn emptied(self) -> Self {
+        Self::new()
+    }
+
     fn equals(&self, other: &Self) -> bool {
         self.len() == other.len()
             && self.iter().zip(other.iter()).all(|((a, x), (b, y))| a == b && x.equals(y))

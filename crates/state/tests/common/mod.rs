@@ -11,6 +11,7 @@ pub(crate) mod kinds;
 pub(crate) mod leaves;
 mod list;
 mod map;
+pub(crate) mod odd;
 pub(crate) mod swarm;
 pub(crate) mod world;
 
@@ -73,8 +74,18 @@ pub(crate) trait Model: Clone + Default {
     /// Touches it, and changes only what `eye` may not see.
     fn scramble(&mut self, dice: &mut Dice, eye: Eye);
 
-    /// What `eye` may see; the rest is at its default.
+    /// What `eye` may see; the rest is as who does not see it has it.
     fn redact(&self, eye: Eye) -> Self;
+
+    /// What a copy has of it whose player does not see it: its default, in which nothing is that can't be told to be gone.
+    fn unseen() -> Self {
+        Self::default().emptied()
+    }
+
+    /// It without the entries of maps and sets, and with fields that not everyone sees as who does not see them has them.
+    fn emptied(self) -> Self {
+        self
+    }
 
     /// Equal to the bit.
     fn equals(&self, other: &Self) -> bool;
@@ -138,6 +149,9 @@ macro_rules! model {
             fn redact(&self, eye: $crate::common::Eye) -> Self {
                 Self { $($field: $crate::model!(redact $policy, self.$field, eye),)* }
             }
+            fn emptied(self) -> Self {
+                Self { $($field: $crate::model!(emptied $policy, self.$field),)* }
+            }
             fn equals(&self, other: &Self) -> bool {
                 true $(&& self.$field.equals(&other.$field))*
             }
@@ -156,7 +170,7 @@ macro_rules! model {
     (scramble hidden, $field:expr, $dice:expr, $eye:expr) => { $field.mutate($dice) };
     (redact open, $field:expr, $eye:expr) => { $field.redact($eye) };
     (redact owner, $field:expr, $eye:expr) => {
-        if $eye.owns() { $field.redact($eye) } else { Default::default() }
+        if $eye.owns() { $field.redact($eye) } else { $crate::common::Model::unseen() }
     };
     (redact own, $field:expr, $eye:expr) => { $crate::common::OwnModel::redact_own(&$field, $eye) };
     (redact hidden, $field:expr, $eye:expr) => { Default::default() };
@@ -178,6 +192,11 @@ macro_rules! model {
     (redact half, $field:expr, $eye:expr) => { $crate::common::leaves::half($field) };
     (scramble turn, $field:expr, $dice:expr, $eye:expr) => { $field.scramble($dice, $eye) };
     (redact turn, $field:expr, $eye:expr) => { $crate::common::leaves::turn($field) };
+    (emptied owner, $field:expr) => { $crate::common::Model::unseen() };
+    (emptied own, $field:expr) => { $crate::common::Model::unseen() };
+    (emptied ownhundredth, $field:expr) => { 0.0 };
+    (emptied hidden, $field:expr) => { $field };
+    (emptied $policy:ident, $field:expr) => { $crate::common::Model::emptied($field) };
     (weight open, $field:expr) => { $field.weight() };
     (weight $policy:ident, $field:expr) => { 0 };
 }

@@ -63,6 +63,10 @@ model!(World {
 
 /// A whole state.
 pub(crate) trait Root: Model + State + std::fmt::Debug {
+    /// Nothing is in what a typed copy has where its player sees nothing: so it notices, as one by the schema does, when a damaged body
+    /// changes what is not there.
+    const IS_BLANK_EMPTY: bool = true;
+
     /// Changes something.
     fn change(&mut self, dice: &mut Dice);
 

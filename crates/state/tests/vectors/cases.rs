@@ -24,6 +24,7 @@ pub(crate) fn all() -> Vec<(&'static str, Value)> {
         ("sets", sets()),
         ("owners", owners()),
         ("views", views()),
+        ("blanks", blanks()),
         ("columns", columns()),
         ("lists", lists()),
         ("refused", refused()),
@@ -459,6 +460,79 @@ fn views() -> Value {
             ("player 1 goes for good", |state| {
                 state.avatars.remove(&ANN);
             }),
+        ],
+        &[],
+    )
+}
+
+#[derive(State, Default)]
+struct Blanks {
+    posts: Map<PlayerId, Post>,
+    #[sync(view = knows, viewer = posts)]
+    lantern: Lamp,
+}
+
+#[derive(State, Default)]
+struct Post {
+    knows: bool,
+    #[sync(owner)]
+    lamp: Lamp,
+    #[sync(owner)]
+    mood: Mood,
+    #[sync(owner)]
+    coins: u8,
+}
+
+#[derive(State)]
+struct Lamp {
+    level: u8,
+    name: String,
+    marks: Map<u8, u8>,
+}
+
+impl Default for Lamp {
+    fn default() -> Self {
+        Self { level: 3, name: "lamp".to_owned(), marks: [(1, 1)].into_iter().collect() }
+    }
+}
+
+#[derive(State, Data, Clone, Default)]
+enum Mood {
+    Calm,
+    #[default]
+    Keen,
+}
+
+fn knows(_: &Lamp, viewer: &Post) -> bool {
+    viewer.knows
+}
+
+fn blanks() -> Value {
+    story::<Blanks>(
+        "Fields that not everyone sees, with defaults that do not follow from their types: the schema tells the digest of those, which count as nothing. \
+         Seen by players 1 and 2; player 2 never knows.",
+        &[1, 2],
+        &[
+            ("two posts, and all at its default", |state| {
+                state.posts.entry(ANN);
+                state.posts.entry(BOB);
+            }),
+            ("player 1 sees the lantern", |state| state.posts.entry(ANN).knows = true),
+            ("without its marks the lantern is at its blank", |state| state.lantern.marks.clear()),
+            ("what everyone's own is comes to what the types alone would have", |state| {
+                for post in state.posts.values_mut() {
+                    (post.lamp.level, post.lamp.name) = (0, String::new());
+                    post.lamp.marks.clear();
+                    (post.mood, post.coins) = (Mood::Calm, 1);
+                }
+            }),
+            ("and back", |state| {
+                for post in state.posts.values_mut() {
+                    (post.lamp, post.mood, post.coins) = (Lamp::default(), Mood::Keen, 0);
+                }
+                state.lantern.level = 0;
+            }),
+            ("player 1 sees the lantern no more", |state| state.posts.entry(ANN).knows = false),
         ],
         &[],
     )

@@ -119,9 +119,23 @@ fn read_fields(of: &Object, place: &Place<'_>, depth: usize) -> Result<Vec<Field
                 _ => return Err(unexpected("the policy \"owner\" or \"view\"", policy, place)),
             },
         };
+        let blank = field.get("blank").map(|blank| read_blank(blank, policy, place)).transpose()?;
         let of = read_type(member(field, "type", place)?, place, depth + 1)?;
-        Ok(Field { name: name.into(), policy, of })
+        Ok(Field { name: name.into(), policy, blank, of })
     })
+}
+
+/// The digest of a default, in the one form in which it is written.
+fn read_blank(blank: &Value, policy: Policy, place: &Place<'_>) -> Result<u64, SchemaError> {
+    if policy == Policy::Everyone {
+        return Err(unexpected("no \"blank\" where everyone sees the field", blank, place));
+    }
+    let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    blank
+        .as_str()
+        .filter(|text| text.len() == 16 && text.bytes().all(is_digit))
+        .and_then(|text| u64::from_str_radix(text, 16).ok())
+        .ok_or_else(|| unexpected("a blank of 16 digits from 0 to f", blank, place))
 }
 
 fn read_key(value: &Value, place: &Place<'_>) -> Result<Type, SchemaError> {

@@ -73,7 +73,8 @@ enum Way {
 /// | messages and events, by name | the node may have more | the node may have more |
 /// | all else: numbers, keys, lengths, steps, policies | the same | the same |
 ///
-/// A client whose options are nothing fits any: it creates rooms with their defaults.
+/// A client whose options are nothing fits any: it creates rooms with their defaults. What fields come to by default
+/// ([`Field::blank`](super::Field::blank)) is no matter: what is turned from one schema into the other is held to no digest.
 ///
 /// # Errors
 /// The first place that does not fit.
@@ -206,6 +207,7 @@ mod tests {
         let field = |(name, of): &(&'static str, Type)| Field {
             name: (*name).into(),
             policy: Policy::Everyone,
+            blank: None,
             of: of.clone(),
         };
         Struct { name: name.into(), fields: fields.iter().map(field).collect() }
@@ -309,7 +311,7 @@ mod tests {
         assert!(down(Type::Option(Box::new(Type::U8)), Type::U8).is_some());
 
         let policy = |policy| {
-            let field = Field { name: "hand".into(), policy, of: Type::U8 };
+            let field = Field { name: "hand".into(), policy, blank: None, of: Type::U8 };
             Type::Struct(Struct { name: "S".into(), fields: vec![field] })
         };
         let error = down(policy(Policy::Owner), policy(Policy::Everyone)).unwrap();
@@ -317,6 +319,13 @@ mod tests {
         // What nobody sees is as if it were not there.
         assert_eq!(down(policy(Policy::Owner), policy(Policy::Hidden)), None);
         assert!(down(policy(Policy::Hidden), policy(Policy::Owner)).is_some());
+        // Nor is it any matter what stands where it is not seen.
+        let blank = |blank| {
+            let field = Field { name: "hand".into(), policy: Policy::Owner, blank, of: Type::U8 };
+            Type::Struct(Struct { name: "S".into(), fields: vec![field] })
+        };
+        assert_eq!(down(blank(Some(1)), blank(None)), None);
+        assert_eq!(down(blank(None), blank(Some(1))), None);
     }
 
     #[test]

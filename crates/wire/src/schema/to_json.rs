@@ -131,6 +131,9 @@ impl Serialize for Field {
             Policy::Owner => object.serialize_entry("policy", "owner")?,
             Policy::View => object.serialize_entry("policy", "view")?,
         }
+        if let Some(blank) = self.blank {
+            object.serialize_entry("blank", &format_args!("{blank:016x}"))?;
+        }
         object.serialize_entry("type", &self.of)?;
         object.end()
     }
