@@ -31,7 +31,9 @@ enum Kind {
     Shape(ShapeError),
     NoSchema { room_type: String, waited: Duration },
     Command(CommandError),
+    Lost,
     Missed { events: u64 },
+    LostEvents { events: u64 },
     MissedChanges { changes: u64 },
     Usage(String),
 }
@@ -90,6 +92,10 @@ impl Error {
         Self { kind: Kind::Missed { events } }
     }
 
+    pub(crate) fn lost_events(events: u64) -> Self {
+        Self { kind: Kind::LostEvents { events } }
+    }
+
     pub(crate) fn missed_changes(changes: u64) -> Self {
         Self { kind: Kind::MissedChanges { changes } }
     }
@@ -128,10 +134,18 @@ impl Error {
         matches!(self.kind, Kind::NoSchema { .. })
     }
 
-    /// Whether events or changes were missed because they were not taken out in time, or changes because a copy had to be mended.
+    /// Whether the answer may have been lost, since a message of the node could not be read: whether what was asked was done is not
+    /// known. The connection goes on, and so does the room, whose copy is mended.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self.kind, Kind::Lost)
+    }
+
+    /// Whether events or changes were missed: because they were not taken out in time, events because messages of the node could not be
+    /// read, or changes because a copy had to be mended.
     #[must_use]
     pub fn is_missed(&self) -> bool {
-        matches!(self.kind, Kind::Missed { .. } | Kind::MissedChanges { .. })
+        matches!(self.kind, Kind::Missed { .. } | Kind::LostEvents { .. } | Kind::MissedChanges { .. })
     }
 
     /// The code that the node or the room gave.
@@ -189,6 +203,12 @@ impl fmt::Display for Error {
                 "the node did not tell the schema of the room type {room_type:?} within {waited:?}; try again, or wait longer"
             ),
             Kind::Command(error) => error.fmt(f),
+            Kind::Lost => f.write_str(
+                "a message of the node can't be read, and the answer may have been lost with it: whether this was done is not known",
+            ),
+            Kind::LostEvents { events } => {
+                write!(f, "{events} events were lost in messages of the node that can't be read")
+            }
             Kind::Missed { events } => {
                 write!(f, "{events} events came faster than they were taken out, and were dropped")
             }
@@ -227,6 +247,7 @@ impl From<&Failure<'_>> for Error {
         match failure {
             Failure::Refused { code, text } => Self::refused(*code, &**text),
             Failure::Left { code, text } => Self::left(*code, &**text),
+            Failure::Lost => Self { kind: Kind::Lost },
             Failure::Closed => CommandError::Closed.into(),
         }
     }

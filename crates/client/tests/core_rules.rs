@@ -200,7 +200,7 @@ fn a_node_of_another_protocol_is_not_talked_to() {
 }
 
 #[test]
-fn malformed_messages_and_unknown_kinds_end_the_connection() {
+fn malformed_messages_and_unknown_kinds_end_a_connection_without_rooms() {
     for body in [&b"\xff"[..], b"\x01", b"\x48", b"\x49\x01\x01", b"{}"] {
         let mut talk = Talk::welcomed();
         let mut bytes = talk.node.frame(body);

@@ -183,12 +183,24 @@ fn snapshots_that_cant_be_read_end_the_connection_after_so_many() {
 }
 
 #[test]
-fn a_snapshot_that_cant_be_read_is_not_asked_for_again() {
+fn a_snapshot_that_cant_be_read_is_asked_for_again_once() {
     let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
-    let mut bytes = talk.node.write(&snapshot(1, 3, 6));
-    bytes.extend(talk.node.write(&patch(1, 6, 7)));
-    talk.client.received(&mut bytes, &mut blind);
-    let why = OutOfStep::Snapshot(DecodeError::new(0, "blind"));
-    assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
-    assert_eq!((blind.queue.pop(), talk.heard()), (None, vec![]), "the patch is passed over");
+    for _ in 0..2 {
+        let mut bytes = talk.node.write(&snapshot(1, 3, 6));
+        bytes.extend(talk.node.write(&patch(1, 6, 7)));
+        talk.client.received(&mut bytes, &mut blind);
+        let why = OutOfStep::Snapshot(DecodeError::new(0, "blind"));
+        assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
+        assert_eq!((blind.queue.pop(), talk.heard()), (None, vec![other("Resync { room: 1 }")]));
+
+        let mut bytes = talk.node.write(&snapshot(1, 3, 6));
+        bytes.extend(talk.node.write(&patch(1, 6, 7)));
+        talk.client.received(&mut bytes, &mut blind);
+        let why = OutOfStep::NoSnapshot(DecodeError::new(0, "blind"));
+        assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
+        assert_eq!((blind.queue.pop(), talk.heard()), (None, vec![]), "the patch is passed over");
+
+        // One that can be read mends the copy, and the next that can't is the first again.
+        talk.client.received(&mut talk.node.write(&snapshot(1, 3, 5)), &mut blind);
+    }
 }

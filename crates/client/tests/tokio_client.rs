@@ -263,11 +263,59 @@ async fn a_state_that_can_not_be_read_is_no_room() {
         server.hear().await;
         server.say(&joined(1, 1, 3)).await;
         let body = b"[[[],{\"n\":\"\\ud800\"}]]";
-        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 5, body }).await;
+        let snapshot = ServerMessage::Snapshot { room: 1, epoch: 3, version: 5, body };
+        server.say(&snapshot).await;
+        assert_eq!(server.hear().await, other("Resync { room: 1 }"));
+        server.say(&snapshot).await;
         assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
     };
     let (room, ()) = tokio::join!(connection.join_dynamic("r"), node);
     assert!(room.unwrap_err().to_string().starts_with("the room's state is not of the type"));
+}
+
+/// It may have been a patch, an event or a reply: the copy is mended, and nobody waits in vain.
+#[tokio::test]
+async fn a_message_that_can_not_be_read_is_survived() {
+    let (connection, room, mut server) = in_room().await;
+    let node = async {
+        assert!(
+            matches!(server.hear().await, Said::Other(asked) if asked.starts_with("Request { room: 1, request: 2"))
+        );
+        server.say_bytes(br#"{"type":"reply","request":2,"payl"#).await;
+        assert_eq!(server.hear().await, other("Resync { room: 1 }"));
+        let body = br#"{"n":9}"#;
+        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body }).await;
+    };
+    let one = json!(1);
+    let (reply, ()) = tokio::join!(room.request("add", &one), node);
+    let error = reply.unwrap_err();
+    assert!(error.is_lost() && !error.is_closed(), "{error}");
+    room.changed().await.unwrap();
+    assert_eq!(room.state()["n"], json!(9));
+
+    // Nor is there a reply any more, should it come after all; and an event that was lost is told of.
+    server.say(&ServerMessage::Reply { request: 2, payload: b"1" }).await;
+    let message = playfield_wire::message::MessageRef::Name("hi".into());
+    server.say(&ServerMessage::Event { room: 1, sequence: 2, version: 6, message, payload: b"1" }).await;
+    let error = room.next_event().await.unwrap_err();
+    assert!(error.is_missed());
+    assert_eq!(error.to_string(), "1 events were lost in messages of the node that can't be read");
+    assert_eq!(room.next_event().await.unwrap().name(), "hi");
+    drop(connection);
+}
+
+/// The answer to a ping is asked for again.
+#[tokio::test]
+async fn a_ping_survives_a_message_that_can_not_be_read() {
+    let (connection, _room, mut server) = in_room().await;
+    let node = async {
+        assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
+        server.say_bytes(b"{").await;
+        assert_eq!(server.hear().await, other("Resync { room: 1 }"));
+        assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
+        server.say(&ServerMessage::Pong { nonce: 1 }).await;
+    };
+    tokio::join!(connection.ping(), node).0.unwrap();
 }
 
 // The end of a room.

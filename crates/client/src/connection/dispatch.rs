@@ -266,8 +266,13 @@ impl Handler for Dispatch {
             Some(Waiting::Reply(answer)) => drop(answer.send(Err(error))),
             Some(Waiting::Told(answer)) => drop(answer.send(Err(error))),
             Some(Waiting::Schema(room_type)) => {
-                let is_asked_again = matches!(failure, Failure::Refused { code: ErrorCode::Limit, text }
-                    if self.inquiries.too_often(self.now, &room_type, text));
+                let is_asked_again = match failure {
+                    Failure::Refused { code: ErrorCode::Limit, text } => {
+                        self.inquiries.too_often(self.now, &room_type, text)
+                    }
+                    Failure::Lost => self.inquiries.lost(&room_type),
+                    _ => false,
+                };
                 if !is_asked_again {
                     self.no_schema(&room_type, &error);
                 }
@@ -279,6 +284,12 @@ impl Handler for Dispatch {
     fn event(&mut self, event: &RoomEvent<'_>) {
         if let Some(inside) = self.rooms.get_mut(&event.room) {
             inside.event(event);
+        }
+    }
+
+    fn missed(&mut self, room: u32, events: u64) {
+        if let Some(inside) = self.rooms.get(&room) {
+            inside.sink.refused(Error::lost_events(events));
         }
     }
 
@@ -299,7 +310,7 @@ impl Handler for Dispatch {
 
     fn out_of_step(&mut self, room: u32, why: &OutOfStep) {
         // The core sees to anything else.
-        let OutOfStep::Snapshot(error) = why else { return };
+        let OutOfStep::NoSnapshot(error) = why else { return };
         let error = Error::payload("the room's state", error.clone());
         if let Some(inside) = self.rooms.get_mut(&room) {
             inside.sink.end(error.clone());

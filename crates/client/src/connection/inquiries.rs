@@ -85,6 +85,12 @@ impl Inquiries {
         true
     }
 
+    /// The answer was lost on its way. Says whether it is asked for again.
+    pub(super) fn lost(&mut self, room_type: &str) -> bool {
+        let at = self.sent.iter().position(|inquiry| inquiry.room_type == room_type);
+        at.map(|at| self.queue.push_front(self.sent.remove(at))).is_some()
+    }
+
     /// Nobody needs the schema any more, or it will not be told.
     pub(super) fn forget(&mut self, room_type: &str) {
         self.sent.retain(|inquiry| inquiry.room_type != room_type);

@@ -17,7 +17,8 @@ pub enum ClientError {
     WebSocket(playfield_websocket::Error),
     /// A frame announced no bytes, or more than the limit.
     Frame(FrameError),
-    /// A message is malformed or of an unknown kind.
+    /// A message is malformed or of an unknown kind, and no room is joined, or one has had as much in a row as it may
+    /// ([`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX)): then each had [`Handler::out_of_step`](super::Handler::out_of_step).
     Message(DecodeError),
     /// A text message came where binary was agreed, or the reverse.
     WrongFormat {

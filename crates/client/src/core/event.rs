@@ -64,6 +64,13 @@ pub enum Event {
     },
     /// [`Handler::event`].
     Event(RoomEvent<'static>),
+    /// [`Handler::missed`].
+    Missed {
+        /// The room's number.
+        room: u32,
+        /// How many.
+        events: u64,
+    },
     /// [`Handler::snapshot`].
     Snapshot {
         /// The room's number.
@@ -174,6 +181,10 @@ impl Handler for EventQueue {
 
     fn event(&mut self, event: &RoomEvent<'_>) {
         self.events.push_back(Event::Event(event.to_static()));
+    }
+
+    fn missed(&mut self, room: u32, events: u64) {
+        self.events.push_back(Event::Missed { room, events });
     }
 
     fn snapshot(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {

@@ -41,11 +41,14 @@ pub trait Handler {
     /// An event of a room.
     fn event(&mut self, event: &RoomEvent<'_>) {}
 
+    /// Events of a room were lost in messages that could not be read: so many before the one that comes next.
+    fn missed(&mut self, room: u32, events: u64) {}
+
     /// The whole state of a room, for its mirror.
     ///
     /// # Errors
-    /// That the body can't be read. The copy then stands still until another snapshot comes, which
-    /// [`Client::resync`](super::Client::resync) asks for.
+    /// That the body can't be read. The client asks for another one then; if that can't be read either, the copy stands still until one
+    /// comes, which [`Client::resync`](super::Client::resync) asks for.
     fn snapshot(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
         Ok(())
     }
@@ -148,6 +151,9 @@ pub enum Failure<'a> {
         /// Why, for people.
         text: Cow<'a, str>,
     },
+    /// A message came that can't be read, while a room was joined. It may have been the answer, so it is no longer waited for: whether
+    /// the request was granted isn't known. A room that is entered by it after all is left again.
+    Lost,
     /// The connection ended before the answer came.
     Closed,
 }
@@ -183,8 +189,12 @@ pub enum OutOfStep {
         /// The snapshot's.
         got: u64,
     },
-    /// A snapshot's body can't be read.
+    /// A snapshot's body can't be read. One was asked for anew.
     Snapshot(DecodeError),
+    /// Nor can that of the snapshot be read that came instead. None was asked for: the next would be no better.
+    NoSnapshot(DecodeError),
+    /// A message can't be read. It may have been a patch of any room, so each of them is told of it, and a snapshot was asked for.
+    Message(DecodeError),
     /// The copy is not what it is to be at this version. A snapshot was asked for.
     Digest {
         /// The copy's version.
@@ -230,6 +240,7 @@ impl Failure<'_> {
                 Failure::Refused { code: *code, text: Cow::Owned(text.to_string()) }
             }
             Self::Left { code, text } => Failure::Left { code: *code, text: Cow::Owned(text.to_string()) },
+            Self::Lost => Failure::Lost,
             Self::Closed => Failure::Closed,
         }
     }
@@ -250,6 +261,8 @@ impl std::fmt::Display for OutOfStep {
                 write!(f, "a snapshot is of version {got}, the copy is at {version}")
             }
             Self::Snapshot(error) => write!(f, "a snapshot can't be read: {error}"),
+            Self::NoSnapshot(error) => write!(f, "two snapshots in a row can't be read: {error}"),
+            Self::Message(error) => write!(f, "a message can't be read: {error}"),
             Self::Digest { version } => write!(f, "the copy is not what it is to be at version {version}"),
         }
     }

@@ -27,6 +27,7 @@ mod config;
 mod error;
 mod event;
 mod handler;
+mod lost;
 mod masks;
 mod numbers;
 mod pulse;

@@ -118,11 +118,18 @@ impl Pulse {
         self.push_ping(false)
     }
 
-    /// How long a ping that the user asked for took. Pings are answered in order, so those before it won't be.
+    /// How long a ping that the user asked for took. Pings are answered in order, so those before it won't be: they are not waited for,
+    /// but by the user, for whom they are sent again should an answer have been lost.
     pub(super) fn pong(&mut self, nonce: u64) -> Option<Duration> {
         let index = self.pings.iter().position(|ping| ping.nonce == nonce)?;
-        let ping = self.pings.drain(..=index).next_back()?;
+        let ping = self.pings.remove(index)?;
+        self.pings.retain(|other| other.asked || other.nonce > nonce);
         ping.asked.then(|| self.now - ping.at)
+    }
+
+    /// The nonces of the pings that the user waits for.
+    pub(super) fn asked(&self) -> Vec<u64> {
+        self.pings.iter().filter(|ping| ping.asked).map(|ping| ping.nonce).collect()
     }
 
     fn push_ping(&mut self, asked: bool) -> u64 {

@@ -17,9 +17,15 @@ impl Session {
     #[inline]
     pub(super) fn message<H: Handler>(&mut self, body: &[u8], handler: &mut H) -> Result<(), ClientError> {
         self.pulse.heard();
-        let message = ServerMessage::decode(self.format(), body).map_err(ClientError::Message)?;
+        let message = match ServerMessage::decode(self.format(), body) {
+            Ok(message) => message,
+            Err(error) => return self.unreadable(error, handler),
+        };
         if !self.welcomed {
             check_before_welcome(&message)?;
+        }
+        if self.is_strange(&message) {
+            return Ok(());
         }
         match message {
             ServerMessage::Patch { room, base, version, body } => {
@@ -27,7 +33,10 @@ impl Session {
             }
             ServerMessage::Reply { request, payload } => self.reply(request, payload, handler),
             ServerMessage::Event { room, sequence, version, message, payload } => {
-                self.rooms.event(room, sequence)?;
+                let missed = self.rooms.event(room, sequence)?;
+                if missed > 0 {
+                    handler.missed(room, missed);
+                }
                 let payload = Cow::Borrowed(payload);
                 handler.event(&RoomEvent { room, sequence, version, message, payload });
                 Ok(())
@@ -90,11 +99,7 @@ impl Session {
             ServerMessage::Error { request, room, code, text } => {
                 match request {
                     None => handler.error(room, code, &text),
-                    Some(request) => {
-                        if self.requests.answered(request, "an error", |_| true)? {
-                            handler.failed(request, &Failure::Refused { code, text });
-                        }
-                    }
+                    Some(request) => self.refused(request, code, &text, handler)?,
                 }
                 Ok(())
             }
@@ -149,9 +154,10 @@ impl Session {
                     copy.is_at(version);
                     return Ok(());
                 }
+                Err(error) if copy.cant_be_read() => OutOfStep::Snapshot(error),
                 Err(error) => {
                     // Asking again would bring the same, so whether to is left to the handler.
-                    handler.out_of_step(room, &OutOfStep::Snapshot(error));
+                    handler.out_of_step(room, &OutOfStep::NoSnapshot(error));
                     return copy.fell_out(room);
                 }
             },
@@ -178,6 +184,28 @@ impl Session {
         // One that was given up on when its room ended is answered to nobody.
         if self.requests.answered(request, "a reply", |asked| matches!(asked, Asked::Message { .. }))? {
             handler.reply(request, payload);
+        }
+        Ok(())
+    }
+
+    fn refused<H: Handler>(
+        &mut self,
+        request: u32,
+        code: ErrorCode,
+        text: &str,
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
+        let mut of = None;
+        let is_awaited = self.requests.answered(request, "an error", |asked| {
+            of = Some(asked);
+            true
+        })?;
+        if !is_awaited {
+            return Ok(());
+        }
+        handler.failed(request, &Failure::Refused { code, text: Cow::Borrowed(text) });
+        if let (ErrorCode::NotJoined, Some(Asked::Message { room } | Asked::Leave { room })) = (code, of) {
+            self.turned_out(room, code, text, handler);
         }
         Ok(())
     }

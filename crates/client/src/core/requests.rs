@@ -41,10 +41,7 @@ impl Requests {
         if self.waiting.len() >= self.waiting_max {
             return Err(CommandError::Busy { waiting: self.waiting.len() });
         }
-        while self.wrapped && self.waiting.contains_key(&self.next) {
-            self.step();
-        }
-        Ok(self.next)
+        Ok(self.free())
     }
 
     /// The request under the reserved number was sent.
@@ -72,22 +69,42 @@ impl Requests {
         }
     }
 
+    /// A number for a request of which the answer matters to nobody.
+    pub(super) fn pass(&mut self) -> u32 {
+        let request = self.free();
+        self.step();
+        request
+    }
+
     /// Gives up on what was asked of a room, in the order in which it was asked.
     pub(super) fn give_up_room(&mut self, room: u32) -> Vec<u32> {
-        self.give_up(|asked| *asked == Asked::Message { room })
+        let given_up = self.give_up(|asked| *asked == Asked::Message { room });
+        given_up.into_iter().map(|(request, _)| request).collect()
     }
 
     /// Gives up on everything.
     pub(super) fn give_up_all(&mut self) -> Vec<u32> {
+        self.give_up_each().into_iter().map(|(request, _)| request).collect()
+    }
+
+    /// Gives up on everything, and says what each request was.
+    pub(super) fn give_up_each(&mut self) -> Vec<(u32, Asked)> {
         self.give_up(|_| true)
     }
 
-    fn give_up(&mut self, which: impl Fn(&Asked) -> bool) -> Vec<u32> {
-        let mut given_up: Vec<u32> =
-            self.waiting.extract_if(|_, asked| which(asked)).map(|(n, _)| n).collect();
+    fn give_up(&mut self, which: impl Fn(&Asked) -> bool) -> Vec<(u32, Asked)> {
+        let mut given_up: Vec<_> = self.waiting.extract_if(|_, asked| which(asked)).collect();
         // Numbers behind the next one are from before the count began anew.
-        given_up.sort_unstable_by_key(|&request| request.wrapping_sub(self.next));
+        given_up.sort_unstable_by_key(|(request, _)| request.wrapping_sub(self.next));
         given_up
+    }
+
+    /// The next number that nothing waits under.
+    fn free(&mut self) -> u32 {
+        while self.wrapped && self.waiting.contains_key(&self.next) {
+            self.step();
+        }
+        self.next
     }
 
     fn step(&mut self) {

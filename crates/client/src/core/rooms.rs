@@ -19,6 +19,10 @@ pub(super) struct RoomCopy {
     pub(super) in_step: bool,
     /// How many things came in a row that the copy could not use.
     unusable: u32,
+    /// The last snapshot could not be read.
+    unreadable: bool,
+    /// How many messages came since the last event that could not be read: so many events may be missing.
+    unread: u64,
 }
 
 impl RoomCopy {
@@ -28,6 +32,12 @@ impl RoomCopy {
         self.version = version;
         self.in_step = true;
         self.unusable = 0;
+        self.unreadable = false;
+    }
+
+    /// A snapshot can't be read. Says whether it was the first in a row: it may have been damaged on its way, and the next be better.
+    pub(super) fn cant_be_read(&mut self) -> bool {
+        !std::mem::replace(&mut self.unreadable, true)
     }
 
     /// What came can't be used: the copy waits for a snapshot from now on. `Err` if that was so too often in a row.
@@ -59,7 +69,15 @@ pub(super) struct Rooms {
 
 impl Rooms {
     pub(super) fn joined(&mut self, room: u32, epoch: u64) -> Result<(), ClientError> {
-        let copy = RoomCopy { epoch, version: 0, sequence: 0, in_step: false, unusable: 0 };
+        let copy = RoomCopy {
+            epoch,
+            version: 0,
+            sequence: 0,
+            in_step: false,
+            unusable: 0,
+            unreadable: false,
+            unread: 0,
+        };
         match self.copies.insert(room, copy) {
             None => Ok(()),
             Some(_) => Err(ClientError::RoomNumberTaken { room }),
@@ -85,14 +103,31 @@ impl Rooms {
         Ok(())
     }
 
-    pub(super) fn event(&mut self, room: u32, got: u64) -> Result<(), ClientError> {
+    /// Says how many events before this one were lost in messages that could not be read.
+    pub(super) fn event(&mut self, room: u32, got: u64) -> Result<u64, ClientError> {
         let copy = self.get_mut(room, "an event")?;
         let due = copy.sequence + 1;
-        if got != due {
-            return Err(ClientError::EventOutOfOrder { room, due, got });
-        }
-        copy.sequence = got;
-        Ok(())
+        let missed = got.checked_sub(due).filter(|missed| *missed <= copy.unread);
+        let missed = missed.ok_or(ClientError::EventOutOfOrder { room, due, got })?;
+        (copy.sequence, copy.unread) = (got, 0);
+        Ok(missed)
+    }
+
+    /// A message could not be read, and may have been about any of these rooms.
+    pub(super) fn missed_a_message(&mut self) -> Vec<u32> {
+        self.copies.values_mut().for_each(|copy| copy.unread += 1);
+        let mut rooms: Vec<u32> = self.copies.keys().copied().collect();
+        rooms.sort_unstable();
+        rooms
+    }
+
+    pub(super) fn knows(&self, room: u32) -> bool {
+        self.copies.contains_key(&room)
+    }
+
+    /// Whether this client is in the room, as far as it knows, and its copy waits for a snapshot.
+    pub(super) fn waits(&self, room: u32) -> bool {
+        self.copies.get(&room).is_some_and(|copy| !copy.in_step)
     }
 
     /// The copy that a snapshot is for, if it is one for this copy.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use playfield_wire::Format;
 use playfield_wire::client::{ClientMessage, Hello, write_request, write_send};
 
+use super::lost::Strangers;
 use super::pulse::{Due, Pulse};
 use super::requests::{Asked, Requests};
 use super::rooms::Rooms;
@@ -28,6 +29,7 @@ pub(super) struct Session {
     pub(super) bytes_max: usize,
     pub(super) requests: Requests,
     pub(super) rooms: Rooms,
+    pub(super) strangers: Strangers,
     pub(super) pulse: Pulse,
 }
 
@@ -49,6 +51,7 @@ impl Session {
             bytes_max: MESSAGE_BYTES_MAX,
             requests: Requests::new(requests_max),
             rooms: Rooms::default(),
+            strangers: Strangers::default(),
             pulse: Pulse::default(),
         }
     }
@@ -196,6 +199,7 @@ impl Session {
         self.outbound.close(error.as_ref().map_or(NORMAL_CLOSURE, ClientError::close_code));
         self.pulse.stop();
         self.rooms.clear();
+        self.strangers = Strangers::default();
         for request in self.requests.give_up_all() {
             handler.failed(request, &Failure::Closed);
         }

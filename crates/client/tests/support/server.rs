@@ -63,6 +63,12 @@ impl Server {
         self.stream.write_all(&bytes).await.unwrap();
     }
 
+    /// Says what may be no message.
+    pub(crate) async fn say_bytes(&mut self, body: &[u8]) {
+        let bytes = self.node.frame(body);
+        self.stream.write_all(&bytes).await.unwrap();
+    }
+
     /// Says nothing more.
     pub(crate) async fn hang_up(&mut self) {
         self.stream.shutdown().await.unwrap();

@@ -1,0 +1,328 @@
+//! Messages that can't be read, while a room is joined: what may have been lost with one is mended, and nobody waits for it in vain.
+
+mod support;
+
+use playfield_client::core::{ClientError, CommandError, Event, Failure, OutOfStep, UNUSABLE_IN_A_ROW_MAX};
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, Format};
+
+use support::{Said, Talk, joined, patch, snapshot, welcome};
+
+fn other(said: &str) -> Said {
+    Said::Other(said.to_owned())
+}
+
+fn event(sequence: u64) -> ServerMessage<'static> {
+    ServerMessage::Event { room: 1, sequence, version: 5, message: MessageRef::Index(0), payload: b"" }
+}
+
+/// The node says something that is no message.
+fn says_nonsense(talk: &mut Talk) {
+    let mut bytes = talk.node.frame(b"\xff\xff\xff\xff\xff\xff\xff\xff");
+    talk.client.received(&mut bytes, &mut talk.events);
+}
+
+/// In the rooms 1 and 2.
+fn in_two_rooms() -> Talk {
+    let mut talk = Talk::in_room();
+    let request = talk.client.join("s").unwrap();
+    talk.says(&joined(request, 2, 3));
+    talk.says(&snapshot(2, 3, 5));
+    talk.all_events();
+    talk.heard();
+    talk
+}
+
+/// What is told of a message that can't be read, but for what it says of rooms.
+fn told_of_nonsense(talk: &mut Talk) -> Vec<Event> {
+    let is_why = |event: &Event| matches!(event, Event::OutOfStep { why: OutOfStep::Message(_), .. });
+    let (why, rest): (Vec<_>, Vec<_>) = talk.all_events().into_iter().partition(is_why);
+    assert!(!why.is_empty());
+    rest
+}
+
+#[test]
+fn each_room_asks_for_a_snapshot_and_passes_over_patches_until_it_comes() {
+    let mut talk = in_two_rooms();
+    says_nonsense(&mut talk);
+    let events = talk.all_events();
+    let rooms = events.iter().map(|event| match event {
+        Event::OutOfStep { room, why: OutOfStep::Message(_) } => *room,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(rooms.collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(talk.heard(), [other("Resync { room: 1 }"), other("Resync { room: 2 }")]);
+
+    talk.says(&patch(1, 5, 6));
+    talk.says(&patch(2, 5, 6));
+    assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
+    talk.says(&snapshot(2, 3, 6));
+    talk.says(&patch(2, 6, 7));
+    talk.says(&snapshot(1, 3, 6));
+    talk.says(&patch(1, 6, 7));
+    assert!(matches!(
+        talk.all_events()[..],
+        [
+            Event::Snapshot { room: 2, .. },
+            Event::Patch { room: 2, .. },
+            Event::Snapshot { room: 1, .. },
+            Event::Patch { room: 1, .. }
+        ]
+    ));
+}
+
+#[test]
+fn past_the_limit_the_connection_ends_and_what_can_be_used_begins_the_count_anew() {
+    let mut talk = in_two_rooms();
+    for _ in 0..2 {
+        for _ in 0..UNUSABLE_IN_A_ROW_MAX {
+            says_nonsense(&mut talk);
+            assert_eq!(talk.heard().len(), 2);
+        }
+        talk.says(&snapshot(1, 3, 6));
+        talk.says(&snapshot(2, 3, 6));
+    }
+    // One room that is well does not stand for another that is not.
+    for _ in 0..UNUSABLE_IN_A_ROW_MAX {
+        says_nonsense(&mut talk);
+        talk.says(&snapshot(1, 3, 6));
+    }
+    talk.heard();
+    assert!(!talk.client.is_finished());
+    talk.all_events();
+    says_nonsense(&mut talk);
+    let closed = talk.all_events().pop();
+    assert!(matches!(closed, Some(Event::Closed { error: Some(ClientError::Message(_)) })), "{closed:?}");
+    assert_eq!(talk.heard(), []);
+}
+
+#[test]
+fn without_a_room_the_connection_ends() {
+    let before_the_welcome = Talk::new(Format::Packed, false);
+    let mut entering = Talk::welcomed();
+    entering.client.join("r").unwrap();
+    let mut left = Talk::in_room();
+    left.says(&ServerMessage::Left { request: None, room: 1, code: ErrorCode::Kicked, text: "".into() });
+    for mut talk in [before_the_welcome, Talk::welcomed(), entering, left] {
+        says_nonsense(&mut talk);
+        let closed = talk.all_events().pop();
+        assert!(matches!(closed, Some(Event::Closed { error: Some(ClientError::Message(_)) })), "{closed:?}");
+    }
+}
+
+#[test]
+fn requests_that_may_have_been_answered_fail_and_late_answers_are_nobodys() {
+    let mut talk = Talk::in_room();
+    let message = talk.client.request(1, 0, "draw", b"").unwrap();
+    let list = talk.client.list(None, &[], 0).unwrap();
+    let schema = talk.client.schema("table").unwrap();
+    says_nonsense(&mut talk);
+    let lost = |request| Event::Failed { request, failure: Failure::Lost };
+    assert_eq!(told_of_nonsense(&mut talk), [lost(message), lost(list), lost(schema)]);
+
+    talk.says(&ServerMessage::Reply { request: message, payload: b"" });
+    talk.says(&ServerMessage::Listed { request: list, rooms: vec![] });
+    talk.says(&ServerMessage::Schema { request: Some(schema), room_type: "table".into(), schema: b"{}" });
+    let code = ErrorCode::Busy;
+    talk.says(&ServerMessage::Error { request: Some(list), room: None, code, text: "".into() });
+    assert_eq!(talk.all_events(), []);
+    // What is asked from now on is answered as ever.
+    let message = talk.client.request(1, 0, "draw", b"").unwrap();
+    talk.says(&ServerMessage::Reply { request: message, payload: b"" });
+    assert!(matches!(talk.event(), Event::Reply { .. }));
+}
+
+#[test]
+fn a_room_that_was_entered_after_all_is_left_again() {
+    let mut talk = Talk::in_room();
+    let join = talk.client.join("s").unwrap();
+    talk.heard();
+    says_nonsense(&mut talk);
+    assert_eq!(told_of_nonsense(&mut talk), [Event::Failed { request: join, failure: Failure::Lost }]);
+    talk.heard();
+
+    talk.says(&joined(join, 2, 3));
+    assert_eq!(talk.heard(), [other("Leave { request: 3, room: 2 }")]);
+    talk.says(&snapshot(2, 3, 5));
+    talk.says(&patch(2, 5, 6));
+    assert_eq!(talk.client.request(2, 0, "draw", b""), Err(CommandError::NotJoined { room: 2 }));
+    talk.says(&ServerMessage::Left { request: Some(3), room: 2, code: ErrorCode::Left, text: "".into() });
+    assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
+    // That was the last word of that room.
+    talk.says(&patch(2, 6, 7));
+    talk.assert_closed(ClientError::UnknownRoom { room: 2, message: "a patch" });
+}
+
+#[test]
+fn a_room_of_which_the_joined_was_lost_is_left_again() {
+    let mut talk = Talk::in_room();
+    talk.client.join("s").unwrap();
+    says_nonsense(&mut talk);
+    talk.all_events();
+    talk.heard();
+    talk.says(&snapshot(2, 3, 5));
+    talk.says(&patch(2, 5, 6));
+    assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![other("Leave { request: 3, room: 2 }")]));
+    talk.says(&ServerMessage::Left { request: Some(3), room: 2, code: ErrorCode::Left, text: "".into() });
+    // In the other room all goes on.
+    talk.says(&snapshot(1, 3, 6));
+    assert!(matches!(talk.all_events()[..], [Event::Snapshot { room: 1, .. }]));
+}
+
+#[test]
+fn a_join_that_was_refused_after_all_lets_no_room_in() {
+    let mut talk = Talk::in_room();
+    let join = talk.client.join("s").unwrap();
+    says_nonsense(&mut talk);
+    talk.all_events();
+    let code = ErrorCode::RoomFull;
+    talk.says(&ServerMessage::Error { request: Some(join), room: None, code, text: "".into() });
+    assert_eq!(talk.all_events(), []);
+    talk.says(&snapshot(2, 3, 5));
+    talk.assert_closed(ClientError::UnknownRoom { room: 2, message: "a snapshot" });
+}
+
+/// Whether it was the answer or not: the room is left, as was asked.
+#[test]
+fn a_room_that_is_being_left_is_left() {
+    let mut talk = Talk::in_room();
+    let asked = talk.client.request(1, 0, "draw", b"").unwrap();
+    let leave = talk.client.leave(1).unwrap();
+    talk.heard();
+    says_nonsense(&mut talk);
+    let (code, text) = (ErrorCode::Left, String::new());
+    let expected = [
+        Event::Failed { request: asked, failure: Failure::Lost },
+        Event::Left { room: 1, request: Some(leave), code, text },
+    ];
+    assert_eq!(told_of_nonsense(&mut talk), expected);
+    assert_eq!(talk.heard(), []);
+    talk.says(&patch(1, 5, 6));
+    talk.says(&event(1));
+    talk.says(&ServerMessage::Left { request: Some(leave), room: 1, code, text: "".into() });
+    assert_eq!(talk.all_events(), []);
+}
+
+/// A node answers no question for a snapshot of a room that is over, but any request to it.
+#[test]
+fn a_room_of_which_the_end_was_lost_ends_with_the_next_request() {
+    for is_leave in [false, true] {
+        let mut talk = Talk::in_room();
+        says_nonsense(&mut talk);
+        talk.all_events();
+        let first = talk.client.request(1, 0, "draw", b"").unwrap();
+        let asked = if is_leave { talk.client.leave(1) } else { talk.client.request(1, 0, "draw", b"") };
+        let asked = asked.unwrap();
+        talk.heard();
+        let (code, text) = (ErrorCode::NotJoined, "no");
+        talk.says(&ServerMessage::Error { request: Some(asked), room: None, code, text: text.into() });
+        let expected = [
+            Event::Failed { request: asked, failure: Failure::Refused { code, text: text.into() } },
+            Event::Failed { request: first, failure: Failure::Left { code, text: text.into() } },
+            Event::Left { room: 1, request: None, code, text: text.to_owned() },
+        ];
+        assert_eq!(talk.all_events(), expected);
+        // Should this client be there after all, it is not any more.
+        assert_eq!(talk.heard(), [other("Leave { request: 4, room: 1 }")]);
+        talk.says(&snapshot(1, 3, 6));
+        talk.says(&ServerMessage::Error { request: Some(4), room: None, code, text: text.into() });
+        assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
+    }
+    // A room in step has said that word itself.
+    let mut talk = Talk::in_room();
+    let asked = talk.client.request(1, 0, "draw", b"").unwrap();
+    let (code, text) = (ErrorCode::NotJoined, "");
+    talk.says(&ServerMessage::Error { request: Some(asked), room: None, code, text: text.into() });
+    assert!(matches!(talk.all_events()[..], [Event::Failed { .. }]));
+    assert!(talk.client.resync(1).is_ok());
+}
+
+#[test]
+fn events_may_be_missing_and_no_more_than_came_unread() {
+    let mut talk = Talk::in_room();
+    talk.says(&event(1));
+    says_nonsense(&mut talk);
+    says_nonsense(&mut talk);
+    talk.all_events();
+    talk.says(&event(4));
+    assert_eq!(talk.event(), Event::Missed { room: 1, events: 2 });
+    assert!(matches!(talk.event(), Event::Event(event) if event.sequence == 4));
+    talk.says(&event(5));
+    assert!(matches!(talk.all_events()[..], [Event::Event(_)]));
+
+    // One that comes in its turn shows that none was lost before it.
+    says_nonsense(&mut talk);
+    talk.says(&event(6));
+    talk.says(&event(8));
+    talk.assert_closed(ClientError::EventOutOfOrder { room: 1, due: 7, got: 8 });
+
+    let mut talk = Talk::in_room();
+    says_nonsense(&mut talk);
+    talk.says(&event(3));
+    talk.assert_closed(ClientError::EventOutOfOrder { room: 1, due: 1, got: 3 });
+}
+
+#[test]
+fn pings_are_sent_again() {
+    let mut talk = Talk::in_room();
+    let (first, second) = (talk.client.ping().unwrap(), talk.client.ping().unwrap());
+    talk.heard();
+    says_nonsense(&mut talk);
+    assert_eq!(told_of_nonsense(&mut talk), []);
+    let again = [other("Resync { room: 1 }"), other("Ping { nonce: 1 }"), other("Ping { nonce: 2 }")];
+    assert_eq!(talk.heard(), again);
+    // The first answer was lost, the second was on its way.
+    for nonce in [second, first, second] {
+        talk.says(&ServerMessage::Pong { nonce });
+    }
+    let pongs = talk.all_events();
+    assert!(matches!(pongs[..], [Event::Pong { nonce: 2, .. }, Event::Pong { nonce: 1, .. }]), "{pongs:?}");
+}
+
+#[test]
+fn a_client_that_says_goodbye_asks_for_nothing() {
+    let mut talk = Talk::in_room();
+    let asked = talk.client.request(1, 0, "draw", b"").unwrap();
+    talk.client.goodbye();
+    talk.heard();
+    says_nonsense(&mut talk);
+    assert_eq!(told_of_nonsense(&mut talk), [Event::Failed { request: asked, failure: Failure::Lost }]);
+    assert_eq!(talk.heard(), []);
+    talk.client.ended(&mut talk.events);
+    assert_eq!(talk.all_events(), [Event::Closed { error: None }]);
+}
+
+#[test]
+fn in_every_format_and_on_every_transport_the_next_message_is_read() {
+    for (format, web_socket) in support::WAYS {
+        let mut talk = Talk::new(format, web_socket);
+        talk.heard();
+        let mut answer = talk.node.take_answer();
+        talk.client.received(&mut answer, &mut talk.events);
+        talk.says(&welcome(0, 1000));
+        let request = talk.client.join("r").unwrap();
+        talk.says(&joined(request, 1, 3));
+        // A body in any of the formats.
+        let snapshot = |version| ServerMessage::Snapshot { room: 1, epoch: 3, version, body: b"1" };
+        talk.says(&snapshot(5));
+        talk.all_events();
+        talk.heard();
+        for body in [&b"{"[..], b"[]", b"{\"type\":\"patch\"}", b"\x01", b"nonsense"] {
+            // Several at once, and a good one behind.
+            let mut bytes = talk.node.frame(body);
+            bytes.extend(talk.node.frame(body));
+            bytes.extend(talk.node.write(&snapshot(6)));
+            talk.client.received(&mut bytes, &mut talk.events);
+            let events = talk.all_events();
+            assert!(
+                matches!(
+                    events[..],
+                    [Event::OutOfStep { .. }, Event::OutOfStep { .. }, Event::Snapshot { version: 6, .. }]
+                ),
+                "{format}: {events:?}"
+            );
+            assert_eq!(talk.heard(), [other("Resync { room: 1 }"), other("Resync { room: 1 }")]);
+        }
+    }
+}

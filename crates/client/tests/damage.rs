@@ -1,0 +1,207 @@
+//! Every message of the node, cut anywhere and damaged at every byte, in every format, while a room is joined: the client never panics, has no
+//! copy that is another than the node's once the snapshot has come that it asks for, and leaves nobody waiting.
+
+mod support;
+
+use playfield_client::core::{ClientError, Event, OutOfStep, UNUSABLE_IN_A_ROW_MAX};
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::{RoomInfo, ServerMessage};
+use playfield_wire::{ErrorCode, Format};
+
+use support::play::Play;
+use support::{Said, joined, welcome};
+
+/// A client in a room that waits for an answer of each kind.
+struct Scene {
+    play: Play,
+    requests: [u32; 4],
+}
+
+/// One message of the node's, by its place among all: its bytes, as they are without damage.
+fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
+    let (base, patch) = play.node.patch();
+    let (version, snapshot) = (play.node.version(), play.node.snapshot());
+    let (room, text) = (Some(1), "so it is".into());
+    let info = RoomInfo {
+        id: "r".into(),
+        room_type: "table".into(),
+        players: 1,
+        capacity: 300,
+        locked: false,
+        metadata: vec![("mode".into(), "ranked".into())],
+    };
+    let payload: &[u8] = if play.node.format == Format::Json { b"[1,\"two\"]" } else { b"\x93\x01\x02\xa1x" };
+    let event = match play.node.format {
+        Format::Packed => MessageRef::Index(1),
+        _ => MessageRef::Name("Dealt".into()),
+    };
+    let code = ErrorCode::Refused;
+    let message = match place {
+        0 => ServerMessage::Patch { room: 1, base, version, body: &patch },
+        1 => ServerMessage::Snapshot { room: 1, epoch: 3, version, body: &snapshot },
+        2 => ServerMessage::Event { room: 1, sequence: 1, version, message: event, payload },
+        3 => ServerMessage::Reply { request: 2, payload },
+        4 => ServerMessage::Listed { request: 3, rooms: vec![info.clone(), info] },
+        5 => ServerMessage::Schema { request: Some(4), room_type: "table".into(), schema: b"{}" },
+        6 => joined(5, 2, 8),
+        7 => ServerMessage::Error { request: Some(2), room: None, code, text },
+        8 => ServerMessage::Error { request: None, room, code, text },
+        9 => ServerMessage::Left { request: None, room: 1, code: ErrorCode::Kicked, text },
+        10 => ServerMessage::Check { room: 1, version, digest: play.node.tracker.digest(support::play::ME) },
+        11 => ServerMessage::Ping { nonce: 300 },
+        12 => ServerMessage::Pong { nonce: 1 },
+        13 => ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text },
+        14 => welcome(1000, 1000),
+        _ => return None,
+    };
+    let mut bytes = Vec::new();
+    message.encode(play.node.format, &mut bytes);
+    Some(bytes)
+}
+
+impl Scene {
+    fn new(format: Format) -> Self {
+        let mut play = Play::new(format);
+        let client = &mut play.talk.client;
+        let requests = [
+            client.request(1, 0, "draw", b"1").unwrap(),
+            client.list(None, &[], 0).unwrap(),
+            client.schema("table").unwrap(),
+            client.join("s").unwrap(),
+        ];
+        assert_eq!(requests, [2, 3, 4, 5]);
+        client.ping().unwrap();
+        play.talk.heard();
+        Self { play, requests }
+    }
+
+    /// The node says this; then it answers each question for a snapshot, until there is none or the connection is over.
+    fn follows(mut self, what: &str, bytes: &[u8]) {
+        let play = &mut self.play;
+        let is_readable = ServerMessage::decode(play.node.format, bytes).is_ok();
+        let mut frame = play.talk.node.frame(bytes);
+        play.talk.client.received(&mut frame, &mut play.copy);
+        if !is_readable {
+            assert!(!play.talk.client.is_finished(), "{what}");
+            assert!(matches!(play.copy.why[..], [OutOfStep::Message(_)]), "{what}: {:?}", play.copy.why);
+        }
+        let mut answers = 0;
+        while play.talk.heard().contains(&Said::Other("Resync { room: 1 }".to_owned())) {
+            answers += 1;
+            assert!(answers <= 2 + UNUSABLE_IN_A_ROW_MAX, "{what}");
+            let (version, snapshot) = (play.node.version(), play.node.snapshot());
+            play.says_snapshot(3, version, &snapshot);
+        }
+        if answers > 0 && !play.talk.client.is_finished() {
+            assert_eq!(play.copy.shown(), play.node.expected(), "{what}");
+        }
+        if !is_readable {
+            assert_eq!(answers, 1, "{what}");
+            let (base, patch) = play.node.patch();
+            play.says_patch(base, base + 1, &patch);
+            assert_eq!(play.copy.shown(), play.node.expected(), "{what}");
+        } else if play.talk.client.resync(1).is_ok() {
+            // Damage that can be read may be taken for what the node said. A snapshot mends it, if the copy does not think it is further.
+            let (version, snapshot) = (play.node.version(), play.node.snapshot());
+            let before = play.copy.why.len();
+            play.says_snapshot(3, version, &snapshot);
+            if play.copy.why.len() == before && !play.talk.client.is_finished() {
+                assert_eq!(play.copy.shown(), play.node.expected(), "{what}");
+            }
+        }
+        self.ends(what, is_readable);
+    }
+
+    /// Nobody waits for an answer that was lost, and each request ends once, at the latest with the connection.
+    fn ends(mut self, what: &str, is_readable: bool) {
+        let Play { talk, copy, .. } = &mut self.play;
+        let mut ends = [0; 4];
+        let mut count = |copy: &mut support::play::Copy, closed: &mut Vec<Option<ClientError>>| {
+            while let Some(event) = copy.told.pop() {
+                let ended = match event {
+                    Event::Joined { request, .. }
+                    | Event::Listed { request, .. }
+                    | Event::Schema { request: Some(request), .. }
+                    | Event::Reply { request, .. }
+                    | Event::Failed { request, .. } => request,
+                    Event::Closed { error } => {
+                        closed.push(error);
+                        continue;
+                    }
+                    _ => continue,
+                };
+                if let Some(place) = self.requests.iter().position(|request| *request == ended) {
+                    ends[place] += 1;
+                }
+            }
+            ends
+        };
+        let mut closed = Vec::new();
+        let ended = count(copy, &mut closed);
+        if !is_readable {
+            assert_eq!(ended, [1; 4], "{what}");
+        }
+        talk.client.ended(copy);
+        assert_eq!(count(copy, &mut closed), [1; 4], "{what}");
+        assert_eq!(closed.len(), 1, "{what}");
+    }
+}
+
+fn every_message(format: Format, mut damage: impl FnMut(&[u8], &mut dyn FnMut(&str, &[u8]))) {
+    for place in 0.. {
+        let Some(whole) = message(&mut Scene::new(format).play, place) else { break };
+        damage(&whole, &mut |what, bytes| {
+            let mut scene = Scene::new(format);
+            // The room goes on, as it did when the message was written.
+            let same = message(&mut scene.play, place);
+            assert_eq!(same.as_deref(), Some(&whole[..]), "what is said depends on nothing else");
+            scene.follows(&format!("{format}, message {place}, {what}"), bytes);
+        });
+    }
+}
+
+#[test]
+fn messages_that_are_cut_anywhere() {
+    for format in Format::ALL {
+        every_message(format, |whole, follows| {
+            for cut in 1..whole.len() {
+                follows(&format!("cut at {cut}"), &whole[..cut]);
+            }
+        });
+    }
+}
+
+#[test]
+fn messages_of_which_a_byte_is_another() {
+    for format in Format::ALL {
+        every_message(format, |whole, follows| {
+            for at in 0..whole.len() {
+                for byte in [0, 0xff, b'"', whole[at] ^ 1, whole[at] ^ 0x80] {
+                    let mut damaged = whole.to_vec();
+                    damaged[at] = byte;
+                    follows(&format!("byte {at} is {byte:#x}"), &damaged);
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn messages_with_a_byte_more_or_less() {
+    for format in Format::ALL {
+        every_message(format, |whole, follows| {
+            for at in 0..whole.len() {
+                let mut damaged = whole.to_vec();
+                damaged.remove(at);
+                if !damaged.is_empty() {
+                    follows(&format!("without byte {at}"), &damaged);
+                }
+                for byte in [0, 0xff, b','] {
+                    let mut damaged = whole.to_vec();
+                    damaged.insert(at, byte);
+                    follows(&format!("{byte:#x} before byte {at}"), &damaged);
+                }
+            }
+        });
+    }
+}

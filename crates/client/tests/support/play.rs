@@ -1,0 +1,230 @@
+//! A client in a room whose copy is of a real state, and the node that has that state.
+
+use std::fmt::Debug;
+
+use playfield_client::core::{ClientError, EventQueue, Failure, Handler, Joined, OutOfStep, RoomEvent};
+use playfield_state::{JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking};
+use playfield_wire::server::{RoomInfo, ServerMessage};
+use playfield_wire::{DecodeError, ErrorCode, Format, TreeFormat};
+
+use super::{Said, Talk, joined, welcome};
+
+#[derive(State, Default, Debug, PartialEq)]
+pub(crate) struct Table {
+    pub(crate) round: u32,
+    pub(crate) seats: Map<PlayerId, Seat>,
+    pub(crate) log: List<u32>,
+}
+
+#[derive(State, Default, Debug, PartialEq)]
+pub(crate) struct Seat {
+    pub(crate) hp: i32,
+    pub(crate) name: String,
+}
+
+pub(crate) const ME: PlayerId = PlayerId(4);
+
+/// A room at a node: its state, and bodies of it.
+pub(crate) struct Node {
+    pub(crate) state: Table,
+    pub(crate) tracker: Tracker<Table>,
+    pub(crate) format: Format,
+}
+
+impl Node {
+    pub(crate) fn new(format: Format) -> Self {
+        let mut state = Table { round: 1, ..Table::default() };
+        for player in 1..=3 {
+            let seat = Seat { hp: 100, name: format!("player {player}") };
+            state.seats.insert(PlayerId(player), seat);
+        }
+        state.log.extend([10, 20, 30]);
+        let tracker = Tracker::new(&mut state, Tracking::On);
+        Self { state, tracker, format }
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.tracker.version()
+    }
+
+    /// Something happens in the room. The patch of it, and where it begins.
+    pub(crate) fn patch(&mut self) -> (u64, Vec<u8>) {
+        let base = self.version();
+        self.state.round += 300;
+        self.state.seats.remove(&PlayerId(base));
+        self.state.seats.insert(PlayerId(100 + base), Seat::default());
+        self.state.log.push(7);
+        self.tracker.sync(&mut self.state);
+        let mut body = Vec::new();
+        assert!(self.tracker.patch(ME, base, self.format, &mut body));
+        (base, body)
+    }
+
+    pub(crate) fn snapshot(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        self.tracker.snapshot(ME, self.format, &mut body);
+        body
+    }
+
+    /// What a copy is to be now.
+    pub(crate) fn expected(&mut self) -> String {
+        let mut copy = Copy::new(self.format);
+        copy.snapshot(1, 1, &self.snapshot()).unwrap();
+        copy.shown()
+    }
+}
+
+/// A copy of either kind, and what is told of it.
+pub(crate) struct Copy {
+    pub(crate) kind: Kind,
+    pub(crate) told: EventQueue,
+    pub(crate) why: Vec<OutOfStep>,
+}
+
+pub(crate) enum Kind {
+    Typed(Mirror<Table>),
+    Tree(JsonMirror),
+}
+
+impl Copy {
+    pub(crate) fn new(format: Format) -> Self {
+        let kind = match format {
+            Format::Packed => Kind::Typed(Mirror::new()),
+            Format::Msgpack => Kind::Tree(JsonMirror::of(TreeFormat::Msgpack)),
+            Format::Json => Kind::Tree(JsonMirror::of(TreeFormat::Json)),
+        };
+        Self { kind, told: EventQueue::new(), why: Vec::new() }
+    }
+
+    pub(crate) fn shown(&self) -> String {
+        let shown: &dyn Debug = match &self.kind {
+            Kind::Typed(mirror) => mirror.state(),
+            Kind::Tree(mirror) => mirror.state(),
+        };
+        format!("{shown:?}")
+    }
+}
+
+impl Handler for Copy {
+    fn snapshot(&mut self, _: u32, _: u64, body: &[u8]) -> Result<(), DecodeError> {
+        match &mut self.kind {
+            Kind::Typed(mirror) => mirror.snapshot(body),
+            Kind::Tree(mirror) => mirror.snapshot(body),
+        }
+    }
+
+    fn patch(&mut self, _: u32, _: u64, body: &[u8]) -> Result<(), DecodeError> {
+        match &mut self.kind {
+            Kind::Typed(mirror) => mirror.patch(body),
+            Kind::Tree(mirror) => mirror.patch(body),
+        }
+    }
+
+    fn out_of_step(&mut self, _: u32, why: &OutOfStep) {
+        self.why.push(why.clone());
+    }
+
+    fn check(&mut self, _: u32, digest: u64) -> bool {
+        match &self.kind {
+            Kind::Typed(mirror) => mirror.digest() == digest,
+            Kind::Tree(_) => true,
+        }
+    }
+
+    fn joined(&mut self, request: u32, joined: &Joined<'_>) {
+        self.told.joined(request, joined);
+    }
+
+    fn listed(&mut self, request: u32, rooms: &[RoomInfo<'_>]) {
+        self.told.listed(request, rooms);
+    }
+
+    fn schema(&mut self, request: Option<u32>, room_type: &str, schema: &[u8]) {
+        self.told.schema(request, room_type, schema);
+    }
+
+    fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {
+        self.told.left(room, request, code, text);
+    }
+
+    fn reply(&mut self, request: u32, payload: &[u8]) {
+        self.told.reply(request, payload);
+    }
+
+    fn failed(&mut self, request: u32, failure: &Failure<'_>) {
+        self.told.failed(request, failure);
+    }
+
+    fn event(&mut self, event: &RoomEvent<'_>) {
+        self.told.event(event);
+    }
+
+    fn closed(&mut self, error: Option<&ClientError>) {
+        self.told.closed(error);
+    }
+}
+
+/// A client in room 1, whose copy is the node's.
+pub(crate) struct Play {
+    pub(crate) talk: Talk,
+    pub(crate) node: Node,
+    pub(crate) copy: Copy,
+}
+
+impl Play {
+    pub(crate) fn new(format: Format) -> Self {
+        let mut talk = Talk::new(format, false);
+        talk.heard();
+        talk.says(&welcome(0, 1 << 20));
+        let request = talk.client.join("r").unwrap();
+        talk.heard();
+        talk.says(&joined(request, 1, 3));
+        let mut play = Self { talk, node: Node::new(format), copy: Copy::new(format) };
+        play.mend();
+        play
+    }
+
+    pub(crate) fn says(&mut self, message: &ServerMessage<'_>) {
+        let mut bytes = self.talk.node.write(message);
+        self.talk.client.received(&mut bytes, &mut self.copy);
+    }
+
+    pub(crate) fn says_patch(&mut self, base: u64, version: u64, body: &[u8]) {
+        self.says(&ServerMessage::Patch { room: 1, base, version, body });
+    }
+
+    pub(crate) fn says_snapshot(&mut self, epoch: u64, version: u64, body: &[u8]) {
+        self.says(&ServerMessage::Snapshot { room: 1, epoch, version, body });
+    }
+
+    /// The node answers with a snapshot, after which all is well again.
+    pub(crate) fn mend(&mut self) {
+        let (version, body) = (self.node.version(), self.node.snapshot());
+        self.says_snapshot(3, version, &body);
+        assert_eq!(self.copy.shown(), self.node.expected());
+        let (base, patch) = self.node.patch();
+        self.says_patch(base, base + 1, &patch);
+        assert_eq!(self.copy.shown(), self.node.expected());
+        assert_eq!((self.copy.why.pop(), self.talk.heard()), (None, vec![]));
+    }
+
+    /// What was said last was refused for this reason, a snapshot was asked for, and it mends everything.
+    pub(crate) fn assert_refused(&mut self, what: &str, reason: fn(&OutOfStep) -> bool) {
+        let why = std::mem::take(&mut self.copy.why);
+        assert!(matches!(&why[..], [why] if reason(why)), "{what}: {why:?}");
+        assert_eq!(self.talk.heard(), [Said::Other("Resync { room: 1 }".to_owned())], "{what}");
+        // Whatever comes before the snapshot is passed over.
+        let before = self.copy.shown();
+        let (base, patch) = self.node.patch();
+        self.says_patch(base, base + 1, &patch);
+        assert_eq!((self.copy.shown(), self.copy.why.len()), (before, 0), "{what}");
+        self.mend();
+    }
+
+    /// A patch of the right version with a wrong body is refused.
+    pub(crate) fn refuses(&mut self, what: &str, body: &[u8]) {
+        let version = self.node.version();
+        self.says_patch(version, version + 1, body);
+        self.assert_refused(what, |why| matches!(why, OutOfStep::Patch(_)));
+    }
+}
