@@ -47,7 +47,11 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
         7 => ServerMessage::Error { request: Some(2), room: None, code, text },
         8 => ServerMessage::Error { request: None, room, code, text },
         9 => ServerMessage::Left { request: None, room: 1, code: ErrorCode::Kicked, text },
-        10 => ServerMessage::Check { room: 1, version, digest: play.node.tracker.digest(support::play::ME) },
+        10 => ServerMessage::Check {
+            room: 1,
+            version,
+            digest: play.node.tracker.digest(support::play::ME, play.node.format),
+        },
         11 => ServerMessage::Ping { nonce: 300 },
         12 => ServerMessage::Pong { nonce: 1 },
         13 => ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text },

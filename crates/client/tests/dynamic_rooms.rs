@@ -288,7 +288,7 @@ async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
     let check = |tracker: &mut Tracker<Hall>| ServerMessage::Check {
         room: 1,
         version: tracker.version(),
-        digest: tracker.digest(me),
+        digest: tracker.digest(me, Format::Packed),
     };
     // All is well, though the lamp is at its default, and nothing is asked for.
     node.say(&check(&mut tracker)).await;

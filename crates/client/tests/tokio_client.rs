@@ -17,7 +17,7 @@ use playfield_wire::tree::digest_of;
 use serde_json::json;
 
 use server::Server;
-use support::{Said, WAYS, joined, patch, snapshot};
+use support::{Said, WAYS, joined, patch};
 
 fn other(said: &str) -> Said {
     Said::Other(said.to_owned())
@@ -283,7 +283,7 @@ async fn a_message_that_can_not_be_read_is_survived() {
         );
         server.say_bytes(br#"{"type":"reply","request":2,"payl"#).await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-        let body = br#"{"n":9}"#;
+        let body = br#"[[[],{"n":9}]]"#;
         server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body }).await;
     };
     let one = json!(1);
@@ -346,7 +346,7 @@ async fn a_join_that_nobody_waits_for_is_undone() {
         heard = server.hear() => assert_eq!(heard, other(r#"Join { request: 1, room: "r" }"#)),
     }
     server.say(&joined(1, 1, 3)).await;
-    server.say(&snapshot(1, 3, 5)).await;
+    server.say(&counted()).await;
     assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
 }
 

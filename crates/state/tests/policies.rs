@@ -237,7 +237,7 @@ fn what_a_default_has_out_of_sight_does_not_show_in_a_copy() {
             let (mut copy, mut body) = (Mirror::<Station>::new(), Vec::new());
             tracker.snapshot(viewer, Format::Packed, &mut body);
             copy.snapshot(&body).unwrap();
-            assert_eq!(copy.digest(), tracker.digest(viewer));
+            assert_eq!(copy.digest(), tracker.digest(viewer, Format::Packed));
             assert_eq!(view(copy.state(), Some(viewer)), view(&station, Some(viewer)));
             let spot = copy.state().porters.get(&PlayerId(1)).map(|porter| porter.case.spot);
             assert_eq!(spot, Some(if sees && viewer == PlayerId(1) { 7 } else { 0 }));
