@@ -125,6 +125,24 @@ fn with_the_smallest_window_messages_are_sent_as_they_are() {
 }
 
 #[test]
+fn every_window_in_turn_is_as_good_as_one() {
+    let deflate = |window_bits| {
+        let direction = Direction { context_takeover: false, window_bits };
+        Deflate { server: direction, client: direction }
+    };
+    let payload = b"again and again and again and again".repeat(40);
+    let mut out = Vec::new();
+    for _ in 0..3 {
+        for window_bits in 9..=15 {
+            deflater(&deflate(window_bits)).encode(&mut out, Opcode::Binary, &payload, None);
+        }
+    }
+    assert!(out.len() < 21 * 100, "{} bytes", out.len());
+    let expected: Vec<_> = (0..21).map(|_| Got::Binary(payload.clone())).collect();
+    assert_eq!(read(&mut client(&Deflate::default()), &out, 1 << 20), Ok(expected));
+}
+
+#[test]
 fn what_is_no_message_is_refused() {
     let cases: [&[u8]; 6] = [
         b"\xc1\x01\xff",                             // a block of the type that there is not

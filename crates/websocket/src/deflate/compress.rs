@@ -35,9 +35,13 @@ pub struct Deflater {
     kept: Option<Box<Compress>>,
 }
 
+/// How many compressors without context are kept for a thread.
+const SPARES_MAX: usize = 8;
+
 thread_local! {
-    /// The compressor that messages without context share, and what it was made for.
-    static SPARE: RefCell<Option<(u8, u8, Compress)>> = const { RefCell::new(None) };
+    /// The compressors that messages without context share, each with the level and window that it was made for. Several, since the
+    /// other end chooses the window, and one that changed with every message would be made anew for each.
+    static SPARES: RefCell<Vec<(u8, u8, Compress)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Deflater {
@@ -59,15 +63,8 @@ impl Deflater {
             let stream = self.kept.get_or_insert_with(|| Box::new(compressor(level, bits)));
             compressed_frame(out, opcode, payload, mask, stream)
         } else {
-            SPARE.with_borrow_mut(|spare| {
-                let stream = match spare {
-                    Some((of_level, of_bits, stream)) if (*of_level, *of_bits) == (level, bits) => {
-                        stream.reset();
-                        stream
-                    }
-                    _ => &mut spare.insert((level, bits, compressor(level, bits))).2,
-                };
-                compressed_frame(out, opcode, payload, mask, stream)
+            SPARES.with_borrow_mut(|spares| {
+                compressed_frame(out, opcode, payload, mask, spare(spares, level, bits))
             })
         };
         // Once a context has the message in it, the other end must get it compressed.
@@ -76,6 +73,21 @@ impl Deflater {
             encode(out, opcode, payload, mask);
         }
     }
+}
+
+/// One that knows of no message, from those that are kept.
+fn spare(spares: &mut Vec<(u8, u8, Compress)>, level: u8, bits: u8) -> &mut Compress {
+    let made_for = |spare: &(u8, u8, Compress)| (spare.0, spare.1) == (level, bits);
+    let place = spares.iter().position(made_for).unwrap_or_else(|| {
+        if spares.len() >= SPARES_MAX {
+            spares.remove(0);
+        }
+        spares.push((level, bits, compressor(level, bits)));
+        spares.len() - 1
+    });
+    let stream = &mut spares[place].2;
+    stream.reset();
+    stream
 }
 
 fn compressor(level: u8, window_bits: u8) -> Compress {

@@ -4,7 +4,8 @@
 //! and a [`Deflater`] writes them.
 //!
 //! A direction that keeps its context between messages compresses better, and costs each connection a window in both ends for as
-//! long as it lives. One that doesn't costs nothing between messages: compressors and decompressors are then kept one to a thread.
+//! long as it lives. One that doesn't costs nothing between messages: decompressors are then kept one to a thread, and
+//! compressors one to a thread and window.
 
 mod compress;
 mod inflate;
