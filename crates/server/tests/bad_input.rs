@@ -69,11 +69,17 @@ fn what_is_no_http_request_is_refused_as_one() {
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
     }
-    let mut stream = connect(&server);
-    let _ = stream.write_all(format!("GET /{} HTTP/1.1\r\n", "x".repeat(9_000)).as_bytes());
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+    let long = "x".repeat(9_000);
+    for (head, expected) in [
+        (format!("GET /{long} HTTP/1.1\r\n"), "HTTP/1.1 414"),
+        (format!("GET / HTTP/1.1\r\nX: {long}"), "HTTP/1.1 431"),
+    ] {
+        let mut stream = connect(&server);
+        let _ = stream.write_all(head.as_bytes());
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with(expected), "{answer}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A server's side of the opening handshake (RFC 6455, 4.2).
 
 use playfield_websocket::handshake::{
-    HandshakeError, Head, HeadLimits, Request, accept, parse_request, reject,
+    HandshakeError, Head, HeadLimits, Request, TARGET_BYTES_MAX, accept, parse_request, reject,
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -195,7 +195,15 @@ fn the_version_must_be_13_once() {
 
 #[test]
 fn the_origin_may_be_there_once() {
-    accepts(&with("Origin", &[]));
+    for (lines, origin) in [
+        (&[][..], None),
+        (&["Origin:"], Some(&b""[..])),
+        (&["origin: null"], Some(b"null")),
+        (&["Origin: http://caf\u{e9}"], Some("http://caf\u{e9}".as_bytes())),
+    ] {
+        let text = with("Origin", lines);
+        assert_eq!(parse(&text).unwrap().upgrade.unwrap().origin(), origin, "{lines:?}");
+    }
     let error = refusal(&with("Origin", &["Origin: http://a", "Origin: http://b"]));
     assert_eq!(error, HandshakeError::Repeated { header: "Origin" });
 }
@@ -268,7 +276,13 @@ fn a_head_over_the_limit_is_refused() {
 
 #[test]
 fn a_head_without_end_is_refused() {
-    for start in ["GET / HTTP/1.1\r\nX: ", "", "GET /", "\r\n\r\n\r\n"] {
+    let too_large = HandshakeError::HeadTooLarge { bytes_max: 8192 };
+    for (start, expected) in [
+        ("GET / HTTP/1.1\r\nX: ", &too_large),
+        ("", &too_large),
+        ("GET /", &HandshakeError::TargetTooLong),
+        ("\r\n\r\n\r\n", &too_large),
+    ] {
         let mut endless = start.to_owned();
         while endless.len() < 8191 {
             endless.push_str(if start.starts_with('\r') { "\r\n" } else { "aa" });
@@ -280,8 +294,30 @@ fn a_head_without_end_is_refused() {
         );
         endless.push(if start.starts_with('\r') { '\n' } else { 'a' });
         let error = parse_request(endless.as_bytes(), &HeadLimits::default()).unwrap_err();
-        assert_eq!(error, HandshakeError::HeadTooLarge { bytes_max: 8192 }, "{start:?}");
+        assert_eq!(error, *expected, "{start:?}");
     }
+}
+
+#[test]
+fn a_target_over_the_limit_is_refused_however_long_a_head_may_be() {
+    let limits = HeadLimits { head_bytes_max: 1 << 16, ..HeadLimits::default() };
+    for (extra, is_taken) in [(0, true), (1, false)] {
+        let target = "/".to_owned() + &"x".repeat(TARGET_BYTES_MAX - 1 + extra);
+        let whole = with("GET", &[&format!("GET {target} HTTP/1.1")]);
+        let cut = &whole[..target.len() + 20];
+        for text in [&whole, cut] {
+            match parse_request(text.as_bytes(), &limits) {
+                Ok(_) => assert!(is_taken),
+                Err(error) => {
+                    assert_eq!((error.status(), is_taken), (414, false));
+                    assert_eq!(error, HandshakeError::TargetTooLong);
+                }
+            }
+        }
+    }
+    let mut out = Vec::new();
+    reject(&mut out, 414, "too long");
+    assert!(out.starts_with(b"HTTP/1.1 414 URI Too Long\r\n"));
 }
 
 #[test]

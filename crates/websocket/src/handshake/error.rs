@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::TARGET_BYTES_MAX;
+
 /// Why a handshake failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -16,6 +18,8 @@ pub enum HandshakeError {
         /// The limit.
         bytes_max: usize,
     },
+    /// The request target is longer than [`TARGET_BYTES_MAX`](super::TARGET_BYTES_MAX), or than a head may be.
+    TargetTooLong,
     /// The head has more headers than [`HeadLimits::headers_max`](super::HeadLimits::headers_max).
     TooManyHeaders {
         /// The limit.
@@ -68,11 +72,12 @@ pub enum HandshakeError {
 
 impl HandshakeError {
     /// For a server, the HTTP status to [`reject`](super::reject) the request with: 426 for another version
-    /// of the protocol, 431 for a head over a limit, 400 otherwise. For a client, the status which the server
-    /// answered with if it [refused](Self::Refused), and nothing to go by otherwise.
+    /// of the protocol, 414 for a target over its limit, 431 for a head over one, 400 otherwise. For a client, the
+    /// status which the server answered with if it [refused](Self::Refused), and nothing to go by otherwise.
     pub fn status(&self) -> u16 {
         match self {
             Self::UnsupportedVersion { .. } => 426,
+            Self::TargetTooLong => 414,
             Self::HeadTooLarge { .. } | Self::TooManyHeaders { .. } => 431,
             Self::Refused { status } => *status,
             Self::Malformed { .. }
@@ -105,6 +110,12 @@ impl fmt::Display for HandshakeError {
                 write!(
                     f,
                     "the HTTP head is over the limit of {bytes_max} bytes; send fewer or shorter headers"
+                )
+            }
+            Self::TargetTooLong => {
+                write!(
+                    f,
+                    "the request target is over the limit of {TARGET_BYTES_MAX} bytes; ask for a shorter URL"
                 )
             }
             Self::TooManyHeaders { headers_max } => {

@@ -15,5 +15,5 @@ mod response;
 pub use client::{ClientHandshake, Response};
 pub use error::HandshakeError;
 pub use head::HeadLimits;
-pub use request::{Head, Request, Upgrade, parse_request};
+pub use request::{Head, Request, TARGET_BYTES_MAX, Upgrade, parse_request};
 pub use response::{accept, reject};

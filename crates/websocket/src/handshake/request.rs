@@ -16,6 +16,9 @@ use super::{
     head::{check_line_ends, elements, has_token, single, token, values},
 };
 
+/// The longest request target in bytes: as long as RFC 9110 (4.1) wishes every server to take, whatever else a head may hold.
+pub const TARGET_BYTES_MAX: usize = 8_000;
+
 /// What stands at the front of the input.
 #[derive(Debug)]
 pub enum Head<'a> {
@@ -42,7 +45,8 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// The value of a header, whose name is taken in any case: the first, if it is repeated. `None` also if
-    /// it is not UTF-8. `Host`, and `Origin` of a WebSocket request, are known not to be repeated.
+    /// it is not UTF-8. `Host`, and `Origin` of a WebSocket request, are known not to be repeated. Who decides by the latter takes
+    /// [`Upgrade::origin`], which is there whatever its bytes are.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         values(&self.headers, name).next().and_then(|value| std::str::from_utf8(value).ok())
     }
@@ -52,11 +56,18 @@ impl<'a> Request<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade<'a> {
     key: &'a str,
+    origin: Option<&'a [u8]>,
     subprotocols: Vec<&'a str>,
     extensions: Vec<Extension<'a>>,
 }
 
 impl<'a> Upgrade<'a> {
+    /// Where the page comes from that wants the connection, as browsers say with each (RFC 6455, 4.1): `scheme://host:port`, without
+    /// the port if it is the scheme's own, or `null`. `None` if nothing is said, which no browser does.
+    pub fn origin(&self) -> Option<&'a [u8]> {
+        self.origin
+    }
+
     /// The subprotocols that the client offers, the one it likes best first.
     pub fn subprotocols(&self) -> &[&'a str] {
         &self.subprotocols
@@ -86,14 +97,20 @@ pub fn parse_request<'a>(input: &'a [u8], limits: &HeadLimits) -> Result<Head<'a
     let mut request = httparse::Request::new(&mut headers);
     let parsed = request.parse(limits.cut(input)).map_err(|error| limits.malformed(error))?;
     let httparse::Status::Complete(head_bytes) = parsed else {
-        limits.check_partial(input)?;
-        return Ok(Head::Partial);
+        check_target(request.path.unwrap_or_default())?;
+        let is_in_target = request.method.is_some() && request.path.is_none();
+        return match limits.check_partial(input) {
+            Ok(()) => Ok(Head::Partial),
+            Err(_) if is_in_target => Err(HandshakeError::TargetTooLong),
+            Err(error) => Err(error),
+        };
     };
     check_line_ends(&input[..head_bytes])?;
     let (Some(method), Some(target), Some(minor_version)) = (request.method, request.path, request.version)
     else {
         return Err(HandshakeError::Malformed { what: "the first line" });
     };
+    check_target(target)?;
     let headers_used = request.headers.len();
     headers.truncate(headers_used);
 
@@ -104,6 +121,10 @@ pub fn parse_request<'a>(input: &'a [u8], limits: &HeadLimits) -> Result<Head<'a
         None
     };
     Ok(Head::Complete(Request { method, target, head_bytes, upgrade, headers }))
+}
+
+fn check_target(target: &str) -> Result<(), HandshakeError> {
+    if target.len() <= TARGET_BYTES_MAX { Ok(()) } else { Err(HandshakeError::TargetTooLong) }
 }
 
 /// RFC 9112, 3.2: one `Host`, which only HTTP/1.0 may leave out.
@@ -138,7 +159,7 @@ fn check_upgrade<'a>(
     if single(headers, "Host")?.is_none_or(<[u8]>::is_empty) {
         return Err(HandshakeError::Missing { header: "Host" });
     }
-    single(headers, "Origin")?;
+    let origin = single(headers, "Origin")?;
     check_no_body(headers)?;
     let key = single(headers, "Sec-WebSocket-Key")?
         .ok_or(HandshakeError::Missing { header: "Sec-WebSocket-Key" })
@@ -146,7 +167,7 @@ fn check_upgrade<'a>(
     let subprotocols = elements(headers, "Sec-WebSocket-Protocol")
         .map(|name| token(name).ok_or_else(|| HandshakeError::invalid("Sec-WebSocket-Protocol", name)))
         .collect::<Result<_, _>>()?;
-    Ok(Upgrade { key, subprotocols, extensions: extensions(headers)? })
+    Ok(Upgrade { key, origin, subprotocols, extensions: extensions(headers)? })
 }
 
 fn check_no_body(headers: &[Header<'_>]) -> Result<(), HandshakeError> {
