@@ -7,7 +7,7 @@
 mod server;
 
 pub use playfield_room::*;
-pub use playfield_server::{Config, ConfigError, Running, service};
+pub use playfield_server::{Config, ConfigError, Origin, Running, service};
 pub use playfield_state::{
     Bytes, Data, ElementId, Format, Key, List, Map, Mirror, Set, State, Tracker, Tracking, view,
 };

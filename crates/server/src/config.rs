@@ -1,10 +1,12 @@
 //! What can be set, from where, and what is said about a wrong value.
 
+mod origin;
 mod settings;
 
 use std::fmt;
 use std::time::Duration;
 
+pub use origin::Origin;
 pub use settings::{Config, Setting, settings};
 
 /// What a setting's name begins with in the environment.
@@ -176,7 +178,7 @@ fn plain(name: &str, value: &toml::Value) -> Result<String, &'static str> {
 }
 
 /// The settings that are lists.
-const LISTS: [&str; 1] = ["pin_cores"];
+const LISTS: [&str; 2] = ["pin_cores", "allowed_origins"];
 
 #[cfg(test)]
 mod tests {
@@ -227,10 +229,26 @@ mod tests {
         );
         assert!(set("listen", "here").starts_with(r#"listen = "here": not an address and a port; give "#));
         assert!(set("pin_cores", "0,x").starts_with(r#"pin_cores = "0,x": "x" is no core's number; give "#));
+        assert_eq!(
+            set("websocket_deflate", "yes"),
+            r#"websocket_deflate = "yes": neither true nor false; give true or false"#
+        );
+        assert!(
+            set("allowed_origins", "https://a,*")
+                .starts_with(r#"allowed_origins = "https://a,*": "*" is no origin: "#)
+        );
         assert!(
             set("max_mesage_bytes", "1")
                 .starts_with("max_mesage_bytes: no setting has this name; there are listen, ")
         );
+    }
+
+    #[test]
+    fn every_setting_stands_in_the_documentation() {
+        let page = include_str!("../../../docs/operations.md");
+        for setting in settings() {
+            assert!(page.contains(&format!("\n| `{}` | ", setting.name)), "{}", setting.name);
+        }
     }
 
     #[test]
@@ -239,6 +257,11 @@ mod tests {
         let config = Config::from_toml(text).unwrap();
         assert_eq!(config.get("listen").as_deref(), Some("0.0.0.0:1"));
         assert_eq!((config.shards, &config.pin_cores), (2, &vec![0, 1]));
+        let config =
+            Config::from_toml("websocket_deflate = true\nallowed_origins = [\"https://a\", \"http://B:80\"]")
+                .unwrap();
+        assert!(config.websocket_deflate);
+        assert_eq!(config.get("allowed_origins").as_deref(), Some("https://a,http://b"));
         assert_eq!(Config::from_toml("").unwrap(), Config::default());
 
         let error = Config::from_toml("shards = -1").unwrap_err().to_string();

@@ -30,6 +30,6 @@ mod sys;
 mod watchdog;
 
 pub use auth::{Authenticator, Guests, Identity};
-pub use config::{Config, ConfigError, Setting, settings};
+pub use config::{Config, ConfigError, Origin, Setting, settings};
 pub use server::{Running, Server, Stopper};
 pub use stats::{ShardStats, Stats};

@@ -80,6 +80,8 @@ counters! {
     mail_dropped,
     /// Connections that were closed when they came, because there were `connections_max`.
     connections_refused,
+    /// WebSocket handshakes that were refused, because they came from pages of other origins than `allowed_origins`.
+    origins_refused,
     /// The latest that a tick or sync has begun after its time, in microseconds.
     lateness_us_max,
 }

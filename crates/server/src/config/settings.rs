@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
+use super::Origin;
+
 /// One setting, for help and for messages.
 #[derive(Debug)]
 pub struct Setting {
@@ -101,6 +103,43 @@ impl Value for SocketAddr {
     }
 }
 
+impl Value for bool {
+    type Range = Any;
+
+    fn describe(range: &Self::Range) -> String {
+        range.0.into()
+    }
+
+    fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
+        text.parse().map_err(|_| "neither true nor false".into())
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for Vec<Origin> {
+    type Range = Any;
+
+    fn describe(range: &Self::Range) -> String {
+        range.0.into()
+    }
+
+    fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
+        items(text).map(Origin::read).collect()
+    }
+
+    fn text(&self) -> String {
+        self.iter().map(Origin::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// The items of a list.
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
 impl Value for Vec<usize> {
     type Range = Any;
 
@@ -109,8 +148,7 @@ impl Value for Vec<usize> {
     }
 
     fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
-        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-        parts.map(|part| part.parse().map_err(|_| format!("{part:?} is no core's number"))).collect()
+        items(text).map(|part| part.parse().map_err(|_| format!("{part:?} is no core's number"))).collect()
     }
 
     fn text(&self) -> String {
@@ -168,6 +206,14 @@ settings! {
     max_message_bytes: usize = "1048576", 64..=16_777_216;
     /// The longest head of an HTTP request, in bytes.
     http_head_bytes_max: usize = "8192", 256..=65_536;
+    /// The web pages whose browsers may connect over WebSocket, as their origins; empty lets in all. Clients that are no browsers name none,
+    /// and are let in.
+    allowed_origins: Vec<Origin> = "", Any("origins with commas between, such as https://play.example.com,http://localhost:8080");
+    /// Whether messages over WebSocket are compressed (RFC 7692) for clients that offer it. What compresses is JSON and MessagePack; patches in
+    /// packed hold little that repeats.
+    websocket_deflate: bool = "false", Any("true or false");
+    /// Shorter messages, in bytes, are sent as they are, also to clients that take compressed ones.
+    websocket_deflate_bytes_min: usize = "256", 64..=16_777_216;
     /// A client has to say hello within this time, in milliseconds.
     hello_timeout_ms: u64 = "10000", 10..=DAY_MS;
     /// A client that is silent for half of this is asked for a sign of life; one silent for twice this is closed. In milliseconds.

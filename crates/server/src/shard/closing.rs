@@ -72,7 +72,7 @@ impl Shard {
         if connection.is_closing() {
             return;
         }
-        let is_websocket = connection.dialect.framing == Framing::WebSocket;
+        let is_websocket = matches!(connection.dialect.framing, Framing::WebSocket(_));
         let by = self.now + self.delivery.node.config.close_timeout();
         connection.phase = Phase::Closing { by, written: false, hung_up: false };
         connection.partial = Vec::new();
@@ -218,7 +218,7 @@ impl Shard {
         }
         match connection.dialect.framing {
             Framing::Native => self.delivery.connections.send(key, &ServerMessage::Ping { nonce: 0 }),
-            Framing::WebSocket => {
+            Framing::WebSocket(_) => {
                 self.delivery.connections.append(key, |out| {
                     playfield_websocket::encode(out, playfield_websocket::Opcode::Ping, &[], None);
                     true

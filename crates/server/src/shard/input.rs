@@ -1,13 +1,15 @@
 //! From bytes to messages: what a connection speaks, where its frames end, and what is refused.
 
 use playfield_websocket::handshake::{self, Head, HeadLimits};
-use playfield_websocket::{Decoder, Item, Limits, Opcode, Role};
+use playfield_websocket::{Agreed, Decoder, Deflate, Error as WebSocketError, Item, Limits, Opcode, Role};
 use playfield_wire::ErrorCode;
 use playfield_wire::framing::FrameError;
 use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
 
+use crate::config::Origin;
 use crate::shard::Shard;
 use crate::shard::connection::ConnectionKey;
+use crate::shard::deflated::Deflated;
 use crate::shard::transport::{Framing, Input, Opening, opening};
 
 /// A buffer that held this many times what is left in it is replaced by a smaller one.
@@ -122,9 +124,23 @@ impl Shard {
         let upgraded = match handshake::parse_request(input, &limits) {
             Ok(Head::Partial) => return 0,
             Ok(Head::Complete(request)) => match &request.upgrade {
-                Some(upgrade) => handshake::accept(&mut response, upgrade, None, None)
-                    .is_ok()
-                    .then_some(request.head_bytes),
+                Some(upgrade) if !Origin::is_allowed(upgrade.origin(), &config.allowed_origins) => {
+                    let origin = upgrade.origin().unwrap_or_default();
+                    log::debug!("a page of the origin \"{}\" is refused", excerpt(origin));
+                    handshake::reject(
+                        &mut response,
+                        403,
+                        "allowed_origins: pages from there may not connect\n",
+                    );
+                    self.delivery.counters.origins_refused += 1;
+                    None
+                }
+                Some(upgrade) => {
+                    let wishes = config.websocket_deflate.then(Deflate::default);
+                    let agreed = wishes.and_then(|wishes| upgrade.deflate(&wishes));
+                    let accepted = handshake::accept(&mut response, upgrade, None, agreed.as_ref());
+                    accepted.is_ok().then_some((request.head_bytes, agreed))
+                }
                 None => {
                     self.delivery.node.pages.respond(&mut response, request.method, request.target);
                     None
@@ -139,15 +155,18 @@ impl Shard {
             out.extend_from_slice(&response);
             true
         });
-        let message_bytes_max = config.max_message_bytes;
+        let limits = Limits { message_bytes_max: config.max_message_bytes, ..Limits::default() };
+        let bytes_min = config.websocket_deflate_bytes_min;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return 0 };
         match upgraded {
-            Some(head_bytes) => {
-                connection.input = Input::WebSocket(Decoder::new(
-                    Role::Server,
-                    Limits { message_bytes_max, ..Limits::default() },
-                ));
-                connection.dialect.framing = Framing::WebSocket;
+            Some((head_bytes, agreed)) => {
+                let agreed = agreed.as_ref().map(Agreed::deflate);
+                connection.input = Input::WebSocket(match agreed {
+                    Some(agreed) => Decoder::with_deflate(Role::Server, limits, agreed),
+                    None => Decoder::new(Role::Server, limits),
+                });
+                let deflated = agreed.map(|agreed| Deflated::new(agreed, bytes_min));
+                connection.dialect.framing = Framing::WebSocket(deflated);
                 head_bytes
             }
             None => {
@@ -193,7 +212,9 @@ impl Shard {
                 Ok(decoded) => decoded,
                 Err(error) => {
                     let code = match error {
-                        playfield_websocket::Error::MessageTooLarge { .. } => ErrorCode::TooLarge,
+                        WebSocketError::MessageTooLarge { .. } | WebSocketError::FrameTooLarge { .. } => {
+                            ErrorCode::TooLarge
+                        }
                         _ => ErrorCode::BadMessage,
                     };
                     self.fail_with(key, code, &error.to_string(), Some(error.close_code()));
@@ -240,6 +261,11 @@ impl Shard {
             connection.pause.outbox = true;
         }
     }
+}
+
+/// The start of a header's value, safe to show.
+fn excerpt(value: &[u8]) -> impl std::fmt::Display + '_ {
+    value[..value.len().min(128)].escape_ascii()
 }
 
 /// What stands for a Close frame without a code (RFC 6455, 7.1.5); it is answered in kind.

@@ -12,6 +12,7 @@
 mod allowance;
 mod closing;
 mod connection;
+mod deflated;
 mod entry;
 mod hello;
 mod input;

@@ -5,6 +5,8 @@ use playfield_wire::Format;
 use playfield_wire::framing::{self, PREAMBLE};
 use playfield_wire::server::ServerMessage;
 
+use crate::shard::deflated::Deflated;
+
 /// How a connection's input is read.
 pub(crate) enum Input {
     /// Too few bytes came to tell what is spoken.
@@ -51,7 +53,8 @@ pub(crate) fn opening(bytes: &[u8]) -> Opening {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     Native,
-    WebSocket,
+    /// And how messages are compressed, if that was agreed on.
+    WebSocket(Option<Deflated>),
 }
 
 /// How messages to a client are written: what goes into them, and what goes around them.
@@ -75,11 +78,13 @@ impl Dialect {
     pub(crate) fn write_with(self, out: &mut Vec<u8>, message: impl FnOnce(&mut Vec<u8>)) {
         match self.framing {
             Framing::Native => framing::write_frame_with(out, message),
-            Framing::WebSocket => {
-                let opcode = if self.format.is_text() { Opcode::Text } else { Opcode::Binary };
-                playfield_websocket::encode_with(out, opcode, None, message);
-            }
+            Framing::WebSocket(None) => playfield_websocket::encode_with(out, self.opcode(), None, message),
+            Framing::WebSocket(Some(deflated)) => deflated.write_with(out, self.opcode(), message),
         }
+    }
+
+    fn opcode(self) -> Opcode {
+        if self.format.is_text() { Opcode::Text } else { Opcode::Binary }
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use playfield_server::{Config, Running, Server};
 use playfield_websocket::handshake::{ClientHandshake, HeadLimits, Response};
-use playfield_websocket::{Decoder, Item, Limits, Opcode, Role};
+use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format};
@@ -43,6 +43,12 @@ pub(crate) struct Client {
     pub(crate) socket: TcpStream,
     pub(crate) format: Format,
     websocket: Option<Decoder>,
+    /// What was agreed to about compressed messages.
+    pub(crate) deflate: Option<Deflate>,
+    /// How many bytes came.
+    pub(crate) came: usize,
+    /// The code of the Close frame that came.
+    pub(crate) close_code: Option<u16>,
     input: Vec<u8>,
 }
 
@@ -56,23 +62,39 @@ impl Client {
 
     /// Connects, upgrades and says hello.
     pub(crate) fn websocket(address: SocketAddr, format: Format) -> Self {
+        Self::upgrade(address, format, false).greet()
+    }
+
+    /// As [`websocket`](Self::websocket), and offers to take compressed messages.
+    pub(crate) fn deflating(address: SocketAddr, format: Format) -> Self {
+        Self::upgrade(address, format, true).greet()
+    }
+
+    fn upgrade(address: SocketAddr, format: Format, deflates: bool) -> Self {
         let mut client = Self { format, ..Self::connect(address) };
-        let handshake = ClientHandshake::new("localhost", "/", [7; 16], &[], &[]).unwrap();
+        let mut handshake = ClientHandshake::new("localhost", "/", [7; 16], &[], &[]).unwrap();
+        if deflates {
+            handshake = handshake.with_deflate(Deflate::default());
+        }
         client.socket.write_all(handshake.request()).unwrap();
         loop {
             let mut chunk = [0; 1024];
             let count = client.socket.read(&mut chunk).unwrap();
             client.input.extend_from_slice(&chunk[..count]);
-            if let Response::Complete { head_bytes, .. } =
+            if let Response::Complete { head_bytes, deflate, .. } =
                 handshake.parse_response(&client.input, &HeadLimits::default()).unwrap()
             {
                 client.input.drain(..head_bytes);
+                client.deflate = deflate;
                 break;
             }
         }
-        client.websocket =
-            Some(Decoder::new(Role::Client, Limits { message_bytes_max: 1 << 24, ..Limits::default() }));
-        client.greet()
+        let limits = Limits { message_bytes_max: 1 << 24, ..Limits::default() };
+        client.websocket = Some(match &client.deflate {
+            Some(agreed) => Decoder::with_deflate(Role::Client, limits, agreed),
+            None => Decoder::new(Role::Client, limits),
+        });
+        client
     }
 
     /// Connects, and says nothing.
@@ -80,7 +102,15 @@ impl Client {
         let socket = TcpStream::connect(address).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_nodelay(true).unwrap();
-        Self { socket, format: Format::Packed, websocket: None, input: Vec::new() }
+        Self {
+            socket,
+            format: Format::Packed,
+            websocket: None,
+            deflate: None,
+            came: 0,
+            close_code: None,
+            input: Vec::new(),
+        }
     }
 
     fn greet(mut self) -> Self {
@@ -129,7 +159,10 @@ impl Client {
             let mut chunk = [0; 16 << 10];
             match self.socket.read(&mut chunk) {
                 Ok(0) => return None,
-                Ok(count) => self.input.extend_from_slice(&chunk[..count]),
+                Ok(count) => {
+                    self.came += count;
+                    self.input.extend_from_slice(&chunk[..count]);
+                }
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
                 Err(error) => panic!("nothing came: {error}"),
             }
@@ -154,6 +187,10 @@ impl Client {
             let found = match decoded.item {
                 Some(Item::Text(text)) => Some(heard(self.format, text.as_bytes())),
                 Some(Item::Binary(body)) => Some(heard(self.format, body)),
+                Some(Item::Close(close)) => {
+                    self.close_code = close.map(|close| close.code);
+                    None
+                }
                 _ => None,
             };
             self.input.drain(..consumed);

@@ -6,6 +6,7 @@ mod room;
 mod speech;
 
 mod conversation;
+mod deflated;
 mod law_room;
 mod laws;
 mod limits;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use playfield_room::{Error, Job, Mail, Task};
-use playfield_websocket::{Decoder, Item, Limits, Opcode, Role};
+use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format};
@@ -185,18 +185,37 @@ impl World {
         client
     }
 
+    /// Connects over WebSocket with an offer to compress messages, which the node takes, and says hello.
+    pub(super) fn deflating_client(&mut self, shard: usize, format: Format) -> Client {
+        let client = self.connect(shard);
+        let head = self.upgrade_with(client, format, "Sec-WebSocket-Extensions: permessage-deflate\r\n");
+        assert!(head.contains("Sec-WebSocket-Extensions: permessage-deflate;"), "{head}");
+        let limits = Limits { message_bytes_max: 1 << 24, ..Limits::default() };
+        let decoder = Decoder::with_deflate(Role::Client, limits, &Deflate::default());
+        self.peers[client].websocket = Some(decoder);
+        self.say(client, &speech::hello(format));
+        assert!(matches!(self.heard(client)[..], [Heard::Welcome { .. }]));
+        client
+    }
+
     /// Turns a connection into a WebSocket.
     pub(super) fn upgrade(&mut self, client: Client, format: Format) {
-        self.bytes(
-            client,
-            b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-              Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+        self.upgrade_with(client, format, "");
+    }
+
+    /// As [`upgrade`](Self::upgrade), with more headers; what the node answers.
+    fn upgrade_with(&mut self, client: Client, format: Format, headers: &str) -> String {
+        let request = format!(
+            "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n"
         );
-        let head = self.raw(client);
-        assert!(head.starts_with(b"HTTP/1.1 101 ") && head.ends_with(b"\r\n\r\n"));
+        self.bytes(client, request.as_bytes());
+        let head = String::from_utf8(self.raw(client)).unwrap();
+        assert!(head.starts_with("HTTP/1.1 101 ") && head.ends_with("\r\n\r\n"));
         let limits = Limits { message_bytes_max: 1 << 24, ..Limits::default() };
         self.peers[client].websocket = Some(Decoder::new(Role::Client, limits));
         self.peers[client].format = format;
+        head
     }
 
     /// Frames a message as the client sends it.
