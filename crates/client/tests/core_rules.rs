@@ -4,12 +4,13 @@ mod support;
 
 use std::time::Duration;
 
-use playfield_client::core::{Client, ClientError, CommandError, Event, Failure};
+use playfield_client::core::{Client, ClientConfig, ClientError, CommandError, Event, EventQueue, Failure};
+use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::framing::FrameError;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format};
 
-use support::{Said, Talk, config, joined, patch, snapshot, welcome};
+use support::{Node, Said, Talk, config, joined, patch, snapshot, welcome};
 
 fn other(said: &str) -> Said {
     Said::Other(said.to_owned())
@@ -258,6 +259,39 @@ fn a_node_that_refuses_the_handshake_ends_the_connection() {
     let closed = talk.all_events().pop();
     assert!(matches!(closed, Some(Event::Closed { error: Some(ClientError::Handshake(_)) })));
     assert_eq!(talk.heard(), [], "not even the hello is sent");
+}
+
+#[test]
+fn a_node_agrees_to_what_was_offered_or_to_nothing() {
+    for (offers, extensions, is_taken) in [
+        (true, None, true),
+        (true, Some("permessage-deflate; server_no_context_takeover"), true),
+        (true, Some("permessage-deflate"), false),
+        (true, Some("permessage-deflate; server_no_context_takeover; speed=9"), false),
+        (true, Some("something-else"), false),
+        (false, Some("permessage-deflate; server_no_context_takeover"), false),
+        (false, None, true),
+    ] {
+        let config = ClientConfig { deflate: offers, ..config(Format::Packed, true) };
+        let mut client = Client::new(config).unwrap();
+        let (mut out, mut events) = (Vec::new(), EventQueue::new());
+        client.take_output(&mut out);
+        let request = String::from_utf8(out).unwrap();
+        assert_eq!(request.contains("Sec-WebSocket-Extensions: permessage-deflate;"), offers);
+        let mut node = Node::new(Format::Packed, true);
+        assert!(node.read(request.as_bytes()).is_empty());
+        let answer = String::from_utf8(node.take_answer()).unwrap();
+        let header =
+            extensions.map_or(String::new(), |value| format!("Sec-WebSocket-Extensions: {value}\r\n"));
+        client.received(&mut answer.replacen("\r\n", &format!("\r\n{header}"), 1).into_bytes(), &mut events);
+        match events.pop() {
+            None if is_taken => {}
+            Some(Event::Closed { error: Some(ClientError::Handshake(error)) }) if !is_taken => {
+                assert!(matches!(error, HandshakeError::ExtensionNotOffered { .. }), "{error}");
+            }
+            other => panic!("{extensions:?} led to {other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -35,6 +35,7 @@ pub fn connect(url: &str) -> Connect {
         name: String::new(),
         token: Vec::new(),
         format: Format::Packed,
+        deflate: false,
         message_bytes_max: 16 << 20,
         commands_max: 1024,
         events_max: 1024,
@@ -55,6 +56,7 @@ pub struct Connect {
     name: String,
     token: Vec<u8>,
     format: Format,
+    deflate: bool,
     message_bytes_max: usize,
     commands_max: usize,
     events_max: usize,
@@ -80,6 +82,13 @@ impl Connect {
     /// The format of everything that is said; `packed` unless told otherwise. Typed rooms need `packed`; [`Dynamic`](crate::Dynamic) ones go with any.
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
+        self
+    }
+
+    /// Over `ws://`, offers the node to compress messages (RFC 7692), which pays in `json` and `msgpack`; not unless told otherwise. A node
+    /// that does not want to is spoken to without.
+    pub fn deflate(mut self, deflate: bool) -> Self {
+        self.deflate = deflate;
         self
     }
 
@@ -121,6 +130,7 @@ impl Connect {
         let config = ClientConfig {
             name: self.name,
             token: self.token,
+            deflate: self.deflate,
             message_bytes_max: self.message_bytes_max,
             schemas: self.schemas.clone(),
             ..ClientConfig::new(self.format, transport)

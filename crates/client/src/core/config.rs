@@ -15,6 +15,9 @@ pub struct ClientConfig {
     pub token: Vec<u8>,
     /// What carries the messages.
     pub transport: Transport,
+    /// Over WebSocket, offers the node to compress messages (RFC 7692); not unless told otherwise. A node that does not want to is spoken
+    /// to without.
+    pub deflate: bool,
     /// The longest message that is taken from the node, in bytes; 16 MiB unless told otherwise.
     pub message_bytes_max: usize,
     /// The most requests that may wait for their answers; 65536 unless told otherwise. One more is refused with
@@ -52,6 +55,7 @@ impl ClientConfig {
             name: String::new(),
             token: Vec::new(),
             transport,
+            deflate: false,
             message_bytes_max: 16 << 20,
             requests_max: 1 << 16,
             schemas: Vec::new(),

@@ -81,9 +81,17 @@ impl Client {
     /// # Errors
     /// If the host or the target can't stand in a WebSocket request.
     pub fn new(config: ClientConfig) -> Result<Self, HandshakeError> {
-        let ClientConfig { format, name, token, transport, message_bytes_max, requests_max, schemas } =
-            config;
-        let (inbound, outbound) = transport::open(transport, format, message_bytes_max)?;
+        let ClientConfig {
+            format,
+            name,
+            token,
+            transport,
+            deflate,
+            message_bytes_max,
+            requests_max,
+            schemas,
+        } = config;
+        let (inbound, outbound) = transport::open(transport, format, deflate, message_bytes_max)?;
         let mut session = Session::new(format, outbound, requests_max);
         let hello = Hello {
             name: Cow::Owned(name),
@@ -182,7 +190,7 @@ impl Client {
                     self.session.outbound.pong(payload);
                 }
                 Piece::Alive => self.session.pulse.heard(),
-                Piece::Upgraded => self.session.outbound.release(),
+                Piece::Upgraded(agreed) => self.session.outbound.release(agreed.as_ref()),
                 Piece::Close(code) => self.session.end(code, handler),
             }
             used += bytes;

@@ -1,7 +1,10 @@
 //! Both directions of a connection: how the bytes that arrive are cut into messages, and messages become bytes to send.
 
 use playfield_websocket::handshake::{ClientHandshake, HandshakeError, HeadLimits, Response};
-use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode, encode_close, encode_with};
+use playfield_websocket::{
+    Decoder, Deflate, Deflater, DeflaterOptions, Item, Limits, Opcode, Role, encode, encode_close,
+    encode_with,
+};
 use playfield_wire::Format;
 use playfield_wire::framing::{Framing, HEADER_BYTES, PREAMBLE, write_frame_with};
 
@@ -10,10 +13,14 @@ use super::{ClientError, Masks, Transport};
 /// An output buffer past this is given back once it is empty.
 const IDLE_OUTPUT_BYTES_MAX: usize = 4 << 10;
 
+/// Shorter messages are sent as they are: nodes do the same, unless told otherwise.
+const DEFLATE_BYTES_MIN: usize = 256;
+
 /// Both directions, at their beginning.
 pub(super) fn open(
     transport: Transport,
     format: Format,
+    deflate: bool,
     message_bytes_max: usize,
 ) -> Result<(Inbound, Outbound), HandshakeError> {
     match transport {
@@ -22,9 +29,12 @@ pub(super) fn open(
             Ok((inbound, Outbound { ready: PREAMBLE.to_vec(), held: None, frames: Frames::Native }))
         }
         Transport::WebSocket { host, target, key, masks } => {
-            let handshake = ClientHandshake::new(&host, &target, key, &[], &[])?;
+            let mut handshake = ClientHandshake::new(&host, &target, key, &[], &[])?;
+            if deflate {
+                handshake = handshake.with_deflate(Deflate::default());
+            }
             let opcode = if format.is_text() { Opcode::Text } else { Opcode::Binary };
-            let frames = Frames::WebSocket { opcode, masks, closed: false };
+            let frames = Frames::WebSocket { opcode, masks, deflater: None, closed: false };
             // Nothing may follow the request until it is answered (RFC 6455, 4.1).
             let outbound = Outbound { ready: handshake.request().to_vec(), held: Some(Vec::new()), frames };
             Ok((Inbound::Handshake { handshake: Box::new(handshake), message_bytes_max }, outbound))
@@ -49,8 +59,8 @@ pub(super) enum Piece<'a> {
     Ping(&'a [u8]),
     /// WebSocket's own pong, or a fragment of a message: no more than a sign of life.
     Alive,
-    /// The WebSocket handshake is done: [`Outbound::release`].
-    Upgraded,
+    /// The WebSocket handshake is done: [`Outbound::release`], with what was agreed to about compressed messages.
+    Upgraded(Option<Deflate>),
     /// A WebSocket close frame, with its code.
     Close(Option<u16>),
 }
@@ -89,10 +99,13 @@ impl Inbound {
                 let response = handshake.parse_response(input, &HeadLimits::default());
                 match response.map_err(ClientError::Handshake)? {
                     Response::Partial => Ok(None),
-                    Response::Complete { head_bytes, .. } => {
+                    Response::Complete { head_bytes, deflate, .. } => {
                         let limits = Limits { message_bytes_max: *message_bytes_max, ..Limits::default() };
-                        *self = Self::WebSocket(Decoder::new(Role::Client, limits));
-                        Ok(Some((head_bytes, Piece::Upgraded)))
+                        *self = Self::WebSocket(match &deflate {
+                            Some(agreed) => Decoder::with_deflate(Role::Client, limits, agreed),
+                            None => Decoder::new(Role::Client, limits),
+                        });
+                        Ok(Some((head_bytes, Piece::Upgraded(deflate))))
                     }
                 }
             }
@@ -131,6 +144,8 @@ enum Frames {
     WebSocket {
         opcode: Opcode,
         masks: Masks,
+        /// Compresses what is long, if the node has agreed to it.
+        deflater: Option<Deflater>,
         /// The close frame, after which there is none, has been written.
         closed: bool,
     },
@@ -151,7 +166,15 @@ impl Outbound {
                 write_frame_with(out, write);
                 out.len() - start - HEADER_BYTES
             }
-            Frames::WebSocket { opcode, masks, closed: false } => {
+            Frames::WebSocket { opcode, masks, deflater: Some(deflater), closed: false } => {
+                let mut body = Vec::new();
+                write(&mut body);
+                if body.len() <= bytes_max {
+                    deflater.encode(out, *opcode, &body, Some(masks.draw()));
+                }
+                body.len()
+            }
+            Frames::WebSocket { opcode, masks, deflater: None, closed: false } => {
                 encode_with(out, *opcode, Some(masks.draw()), |out| {
                     let body = out.len();
                     write(out);
@@ -186,8 +209,13 @@ impl Outbound {
         }
     }
 
-    /// The handshake is done: what waited for it can be sent.
-    pub(super) fn release(&mut self) {
+    /// The handshake is done: what waited for it can be sent, and what comes after it compressed, if that was agreed to.
+    pub(super) fn release(&mut self, agreed: Option<&Deflate>) {
+        if let Frames::WebSocket { deflater, .. } = &mut self.frames {
+            let options =
+                DeflaterOptions { message_bytes_min: DEFLATE_BYTES_MIN, ..DeflaterOptions::default() };
+            *deflater = agreed.map(|agreed| Deflater::new(Role::Client, agreed, options));
+        }
         if let Some(held) = self.held.take() {
             self.ready.extend_from_slice(&held);
         }
@@ -210,13 +238,18 @@ impl Outbound {
 
 #[cfg(test)]
 mod tests {
-    use super::{IDLE_OUTPUT_BYTES_MAX, Outbound, open};
+    use super::{DEFLATE_BYTES_MIN, IDLE_OUTPUT_BYTES_MAX, Outbound, open};
     use crate::core::{Masks, Transport};
+    use playfield_websocket::Deflate;
     use playfield_wire::Format;
 
     fn outbound(transport: Transport) -> Outbound {
-        let (_, mut outbound) = open(transport, Format::Packed, 100).unwrap();
-        outbound.release();
+        agreed(transport, None)
+    }
+
+    fn agreed(transport: Transport, deflate: Option<&Deflate>) -> Outbound {
+        let (_, mut outbound) = open(transport, Format::Packed, deflate.is_some(), 100).unwrap();
+        outbound.release(deflate);
         outbound.take(&mut Vec::new());
         outbound
     }
@@ -228,12 +261,27 @@ mod tests {
 
     #[test]
     fn a_message_past_the_limit_is_taken_back() {
-        for transport in [Transport::Native, web_socket()] {
-            let mut outbound = outbound(transport);
+        let compressing = agreed(web_socket(), Some(&Deflate::default()));
+        for mut outbound in [outbound(Transport::Native), outbound(web_socket()), compressing] {
             assert_eq!(outbound.message(3, |out| out.extend_from_slice(b"four")), Err(4));
             assert_eq!(outbound.bytes(), 0);
             assert_eq!(outbound.message(3, |out| out.extend_from_slice(b"3ee")), Ok(()));
             assert!(outbound.bytes() > 3);
+        }
+    }
+
+    #[test]
+    fn what_is_long_is_compressed_once_that_was_agreed_to() {
+        for (deflate, expected) in [(None, [0x82, 0x82]), (Some(&Deflate::default()), [0x82, 0xC2])] {
+            let mut outbound = agreed(web_socket(), deflate);
+            let mut firsts = Vec::new();
+            for bytes in [DEFLATE_BYTES_MIN - 1, DEFLATE_BYTES_MIN] {
+                outbound.message(1000, |out| out.extend_from_slice(&vec![7; bytes])).unwrap();
+                let mut out = Vec::new();
+                outbound.take(&mut out);
+                firsts.push(out[0]);
+            }
+            assert_eq!(firsts, expected);
         }
     }
 
