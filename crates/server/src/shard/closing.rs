@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use playfield_websocket::{Decoded, Item};
 use playfield_wire::ErrorCode;
 use playfield_wire::server::ServerMessage;
 
@@ -16,8 +17,10 @@ use crate::shard::transport::{Framing, Input};
 const NORMAL: u16 = 1000;
 const GOING_AWAY: u16 = 1001;
 const PROTOCOL_ERROR: u16 = 1002;
+const UNSUPPORTED_DATA: u16 = 1003;
 const POLICY: u16 = 1008;
 const TOO_BIG: u16 = 1009;
+const INTERNAL: u16 = 1011;
 
 impl Shard {
     /// Ends a connection that can't go on: `error`, `goodbye`, and the end.
@@ -52,10 +55,19 @@ impl Shard {
         let close = close.unwrap_or(match code {
             ErrorCode::ShuttingDown => GOING_AWAY,
             ErrorCode::TooLarge => TOO_BIG,
-            ErrorCode::BadMessage | ErrorCode::WrongFormat => PROTOCOL_ERROR,
+            ErrorCode::WrongFormat => UNSUPPORTED_DATA,
+            ErrorCode::BadMessage | ErrorCode::HelloExpected | ErrorCode::UnsupportedProtocol => {
+                PROTOCOL_ERROR
+            }
+            ErrorCode::Internal => INTERNAL,
             _ => POLICY,
         });
         self.close(key, Some((close, text)));
+    }
+
+    /// Lets a client go that the node has no session with, since the node goes.
+    pub(super) fn go_away(&mut self, key: ConnectionKey, text: &str) {
+        self.close(key, Some((GOING_AWAY, text)));
     }
 
     /// Lets a client go that said goodbye.
@@ -64,7 +76,7 @@ impl Shard {
     }
 
     /// Ends the session, and the connection as soon as what it is owed is written. On WebSocket a Close frame comes
-    /// last, if one is given.
+    /// last, if one is given; then the client's is waited for, unless it has come or what comes can't be read.
     pub(super) fn close(&mut self, key: ConnectionKey, close: Option<(u16, &str)>) {
         self.end_session(key);
         self.end_service(key, &Closed::HungUp);
@@ -72,23 +84,52 @@ impl Shard {
         if connection.is_closing() {
             return;
         }
-        let is_websocket = matches!(connection.dialect.framing, Framing::WebSocket(_));
+        let close = close.filter(|_| matches!(connection.dialect.framing, Framing::WebSocket(_)));
         let by = self.now + self.delivery.node.config.close_timeout();
         connection.phase = Phase::Closing { by, written: false, hung_up: false };
-        connection.partial = Vec::new();
-        connection.input = Input::InUse;
+        if close.is_none() || !connection.awaits_close() {
+            connection.partial = Vec::new();
+            connection.input = Input::InUse;
+        }
         if let Some(departure) = connection.departure.take() {
             self.cancel(&departure.ticket);
         }
         self.timeouts.set(by, key);
-        if is_websocket && let Some((code, reason)) = close {
+        if let Some((code, reason)) = close {
             self.delivery.connections.append(key, |out| {
                 playfield_websocket::encode_close(out, code, reason, None);
                 true
             });
         }
+        // It may have come while nothing was read.
+        self.await_close(key, &mut []);
         if self.delivery.connections.unsent(key).is_empty() {
             self.flushed(key);
+        }
+    }
+
+    /// Bytes came in on a connection that is being closed. They are passed over up to a Close frame, if one is waited for.
+    pub(super) fn await_close(&mut self, key: ConnectionKey, bytes: &mut [u8]) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Input::WebSocket(decoder) = &mut connection.input else { return };
+        let mut input = std::mem::take(&mut connection.partial);
+        input.extend_from_slice(bytes);
+        let mut handled = 0;
+        let has_come = loop {
+            match decoder.decode(&mut input[handled..]) {
+                Ok(Decoded { item: Some(Item::Close(_)), .. }) | Err(_) => break true,
+                Ok(Decoded { consumed: 0, .. }) => break false,
+                Ok(Decoded { consumed, .. }) => handled += consumed,
+            }
+        };
+        if !has_come {
+            connection.partial = input.split_off(handled);
+            return;
+        }
+        connection.input = Input::InUse;
+        // The server is the one to close the transport then, and at once (RFC 6455, 7.1.1).
+        if matches!(connection.phase, Phase::Closing { written: true, .. }) {
+            self.written.push(key);
         }
     }
 
@@ -130,7 +171,7 @@ impl Shard {
             }
             Phase::Closing { hung_up: true, .. } => self.drop_connection(key),
             Phase::Closing { written, .. } => {
-                if !std::mem::replace(written, true) {
+                if !std::mem::replace(written, true) && !connection.awaits_close() {
                     self.written.push(key);
                 }
             }

@@ -45,7 +45,8 @@ pub(crate) struct Connection {
 pub(crate) enum Phase {
     /// In use, with a session or before one.
     Open,
-    /// It ends when its outbox is empty and its client has gone, or at the given time.
+    /// It ends when its outbox is empty and its client has gone, or at the given time. On WebSocket, nothing more is written to the transport's
+    /// end before the client's Close has come.
     Closing { by: Duration, written: bool, hung_up: bool },
 }
 
@@ -91,6 +92,11 @@ impl Connection {
 
     pub(crate) fn is_closing(&self) -> bool {
         self.phase != Phase::Open
+    }
+
+    /// Whether frames can still be read from it, up to a Close.
+    pub(crate) fn awaits_close(&self) -> bool {
+        matches!(self.input, Input::WebSocket(_))
     }
 
     /// Whether its input is to be handled.

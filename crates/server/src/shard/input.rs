@@ -21,7 +21,7 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         self.delivery.counters.bytes_in += bytes.len() as u64;
         if connection.is_closing() {
-            return;
+            return self.await_close(key, bytes);
         }
         if connection.session.is_some() || matches!(connection.input, Input::Service(_)) {
             connection.heard = self.now;
@@ -74,6 +74,7 @@ impl Shard {
         loop {
             let Some(connection) = self.delivery.connections.get_mut(key) else { return input.len() };
             if connection.is_closing() {
+                self.await_close(key, &mut input[handled..]);
                 return input.len();
             }
             if !connection.takes_input() || handled == input.len() {

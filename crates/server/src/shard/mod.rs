@@ -294,7 +294,7 @@ impl Shard {
                 self.goodbye(key, ErrorCode::ShuttingDown, text, None);
             } else {
                 self.end_service(key, &Closed::ShuttingDown);
-                self.close(key, None);
+                self.go_away(key, text);
             }
         }
         self.settle();

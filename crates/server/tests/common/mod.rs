@@ -18,6 +18,9 @@ use playfield_wire::{ErrorCode, Format};
 
 pub(crate) use speech::{Heard, encoded, heard, hello};
 
+/// A Close frame of a client, with the code 1000.
+pub(crate) const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xE8";
+
 /// How long a test waits for something that must come. Only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -70,7 +73,8 @@ impl Client {
         Self::upgrade(address, format, true).greet()
     }
 
-    fn upgrade(address: SocketAddr, format: Format, deflates: bool) -> Self {
+    /// Connects and upgrades, and says nothing more.
+    pub(crate) fn upgrade(address: SocketAddr, format: Format, deflates: bool) -> Self {
         let mut client = Self { format, ..Self::connect(address) };
         let mut handshake = ClientHandshake::new("localhost", "/", [7; 16], &[], &[]).unwrap();
         if deflates {
@@ -189,6 +193,8 @@ impl Client {
                 Some(Item::Binary(body)) => Some(heard(self.format, body)),
                 Some(Item::Close(close)) => {
                     self.close_code = close.map(|close| close.code);
+                    // As all clients do. Who has gone meanwhile needs no answer.
+                    let _ = self.socket.write_all(CLOSE);
                     None
                 }
                 _ => None,

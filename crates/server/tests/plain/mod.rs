@@ -296,6 +296,11 @@ impl Client {
                 let body = match decoded.item {
                     Some(Item::Text(text)) => Some(text.as_bytes().to_vec()),
                     Some(Item::Binary(bytes)) => Some(bytes.to_vec()),
+                    Some(Item::Close(_)) => {
+                        // As all clients do. Who has gone meanwhile needs no answer.
+                        let _ = self.stream.write_all(b"\x88\x82\0\0\0\0\x03\xE8");
+                        None
+                    }
                     _ => None,
                 };
                 self.input.drain(..consumed);

@@ -133,6 +133,7 @@ fn after_goodbye_the_session_is_gone_from_its_rooms() {
     world.join(other, 1, &id);
     world.joined(other);
     world.say(other, &encoded(Format::Packed, &ClientMessage::Goodbye));
+    assert_eq!(world.heard(other), []);
     assert!(world.is_over(other));
     let heard = world.heard(one);
     assert!(

@@ -5,6 +5,7 @@ mod room;
 #[path = "../../../tests/common/speech.rs"]
 mod speech;
 
+mod closing;
 mod conversation;
 mod deflated;
 mod law_room;

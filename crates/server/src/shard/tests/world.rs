@@ -61,6 +61,9 @@ struct Peer {
     unread: Vec<u8>,
 }
 
+/// A Close frame of a client, with the code 1000.
+pub(super) const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xE8";
+
 /// Background work that waits to be run by the test.
 #[derive(Default)]
 pub(super) struct Held {
@@ -297,14 +300,22 @@ impl World {
         all
     }
 
-    /// Takes what the client has heard: messages, and, as `None`, the pings of its transport.
-    fn listen(&mut self, client: Client, mut take: impl FnMut(Format, Option<&[u8]>)) {
+    /// Takes what the client has heard: messages, and, as `None`, the pings of its transport. It answers a Close, as all do.
+    fn listen(&mut self, client: Client, take: impl FnMut(Format, Option<&[u8]>)) {
+        if self.take(client, take) {
+            self.bytes(client, CLOSE);
+        }
+    }
+
+    /// Whether a Close came.
+    fn take(&mut self, client: Client, mut take: impl FnMut(Format, Option<&[u8]>)) -> bool {
+        let mut has_closed = false;
         let peer = &mut self.peers[client];
         let framing = Framing { message_bytes_max: 1 << 24 };
         loop {
             let consumed = match &mut peer.websocket {
                 None => {
-                    let Some(frame) = framing.decode(&peer.input).unwrap() else { return };
+                    let Some(frame) = framing.decode(&peer.input).unwrap() else { return false };
                     take(peer.format, Some(frame.body));
                     frame.consumed
                 }
@@ -314,7 +325,8 @@ impl World {
                         Some(Item::Text(text)) => take(peer.format, Some(text.as_bytes())),
                         Some(Item::Binary(body)) => take(peer.format, Some(body)),
                         Some(Item::Ping(_)) => take(peer.format, None),
-                        _ if decoded.consumed == 0 => return,
+                        Some(Item::Close(_)) => has_closed = true,
+                        _ if decoded.consumed == 0 => return has_closed,
                         _ => {}
                     }
                     decoded.consumed
