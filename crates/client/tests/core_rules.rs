@@ -248,8 +248,48 @@ fn a_websocket_ping_is_answered_and_a_close_without_goodbye_told() {
     playfield_websocket::encode(&mut bytes, playfield_websocket::Opcode::Ping, b"you?", None);
     playfield_websocket::encode_close(&mut bytes, 1001, "", None);
     talk.client.received(&mut bytes, &mut talk.events);
-    assert_eq!(talk.heard()[1..], [Said::Pong(b"you?".to_vec()), Said::Close(Some(1000))]);
+    assert_eq!(talk.heard()[1..], [Said::Pong(b"you?".to_vec()), Said::Close(Some(1001))]);
     talk.assert_closed(ClientError::Ended { close_code: Some(1001) });
+}
+
+#[test]
+fn a_websocket_is_closed_with_a_code_that_says_why() {
+    let close = |code| {
+        let mut bytes = Vec::new();
+        playfield_websocket::encode_close(&mut bytes, code, "", None);
+        bytes
+    };
+    for (bytes, code) in [
+        (close(1011), Some(1011)),
+        (close(4000), Some(4000)),
+        (close(1005), None),
+        (vec![0x88, 1, 3], Some(1002)),
+        (vec![0x82, 0x80, 0, 0, 0, 0], Some(1002)),
+        (vec![0xC2, 1, 0xFF], Some(1002)),
+        (vec![0x81, 1, 0xFF], Some(1007)),
+        (vec![0x82, 127, 0, 0, 0, 0, 0xFF, 0, 0, 0], Some(1009)),
+        (vec![0x81, 2, b'{', b'}'], Some(1003)),
+        (vec![0x82, 1, 0xEE], Some(1002)),
+    ] {
+        let mut talk = Talk::new(Format::Packed, true);
+        talk.heard();
+        let mut bytes = [talk.node.take_answer(), bytes].concat();
+        talk.client.received(&mut bytes, &mut talk.events);
+        assert_eq!(talk.heard().pop(), Some(Said::Close(code)), "{bytes:x?}");
+    }
+    // What is compressed and what is not is the business of those who have agreed to it.
+    let mut client = Client::new(ClientConfig { deflate: true, ..config(Format::Packed, true) }).unwrap();
+    let (mut out, mut events) = (Vec::new(), EventQueue::new());
+    client.take_output(&mut out);
+    let mut node = Node::new(Format::Packed, true);
+    node.read(&out);
+    let answer = String::from_utf8(node.take_answer()).unwrap();
+    let header = "\r\nSec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover\r\n";
+    let answer = answer.replacen("\r\n", header, 1).into_bytes();
+    client.received(&mut [&answer[..], &[0xC2, 1, 0xFF]].concat(), &mut events);
+    let mut out = Vec::new();
+    client.take_output(&mut out);
+    assert_eq!(node.read(&out).pop(), Some(Said::Close(Some(1007))));
 }
 
 #[test]

@@ -95,6 +95,32 @@ async fn every_format_and_transport_connects_and_closes() {
 }
 
 #[tokio::test]
+async fn a_web_socket_is_closed_by_both_ends_and_the_transport_by_the_node() {
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, true, |connect| connect).await;
+    let node = async {
+        assert_eq!(server.hear().await, other("Goodbye"));
+        assert_eq!(server.hear().await, Said::Close(Some(1000)));
+        assert!(!server.has_ended().await, "the node has not answered");
+        server.close(1000).await;
+    };
+    tokio::join!(connection.close(), node);
+    assert!(!server.has_ended().await, "the node has not closed the transport");
+    server.hang_up().await;
+    assert_eq!(server.hear_all().await, []);
+}
+
+#[tokio::test]
+async fn a_node_that_closes_a_web_socket_is_answered() {
+    let (connection, mut server) = Server::welcomed_as(Format::Packed, true, |connect| connect).await;
+    server.close(1011).await;
+    assert_eq!(server.hear().await, Said::Close(Some(1011)));
+    assert!(connection.ping().await.unwrap_err().is_closed());
+    assert!(!server.has_ended().await, "the node has not closed the transport");
+    server.hang_up().await;
+    assert_eq!(server.hear_all().await, []);
+}
+
+#[tokio::test]
 async fn a_node_that_says_no_to_the_hello_is_a_refusal() {
     let (connection, _) = Server::met(
         Format::Packed,

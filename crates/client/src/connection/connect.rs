@@ -127,6 +127,7 @@ impl Connect {
 
     async fn open(self) -> Result<Connection, Error> {
         let Address { authority, transport } = parse(&self.url)?;
+        let is_web_socket = matches!(transport, Transport::WebSocket { .. });
         let config = ClientConfig {
             name: self.name,
             token: self.token,
@@ -154,6 +155,7 @@ impl Connect {
             commands: taken,
             signals: heeded,
             started: Instant::now(),
+            is_web_socket,
             farewell_ends: None,
         };
         tokio::spawn(task.run(stream));

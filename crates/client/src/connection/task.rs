@@ -8,7 +8,7 @@ use playfield_wire::schema::RoomSchema;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::command::{Command, Door, Enter, Query, Signal};
 use super::dispatch::{Dispatch, Waiting};
@@ -28,7 +28,7 @@ const ANSWERS_BYTES_MAX: usize = 4 * OUTPUT_BYTES_MAX;
 /// How many commands are carried out before the socket is looked at again.
 const COMMANDS_MAX: usize = 256;
 
-/// How long the node is given to answer a goodbye, and the socket to take what is left.
+/// How long the node is given to answer a goodbye and to close the transport, and the socket to take what is left.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(super) struct Task {
@@ -37,6 +37,7 @@ pub(super) struct Task {
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) signals: mpsc::UnboundedReceiver<Signal>,
     pub(super) started: Instant,
+    pub(super) is_web_socket: bool,
     /// When the farewell is over, once it has begun.
     pub(super) farewell_ends: Option<Instant>,
 }
@@ -65,7 +66,8 @@ impl Task {
                 self.client.take_output(&mut output);
             }
             let to_write = output.len() - written;
-            if to_write == 0 && self.farewell_ends.is_some() && !hung_up {
+            // On WebSocket it is the node that closes the transport, once both have said so (RFC 6455, 7.1.1).
+            if to_write == 0 && self.farewell_ends.is_some() && !hung_up && !self.is_web_socket {
                 // A node that reads the end closes its own, goodbye or not.
                 hung_up = true;
                 let _ = writer.shutdown().await;
@@ -108,6 +110,13 @@ impl Task {
             }
         }
         self.client.ended(&mut self.dispatch);
+        let ends = self.farewell_ends.filter(|_| self.is_web_socket);
+        // Whoever waits for the end need not wait for that of the transport.
+        drop(self);
+        if let Some(ends) = ends {
+            let end = async { while let Ok(1..) = reader.read(&mut input).await {} };
+            let _ = timeout_at(ends, end).await;
+        }
     }
 
     fn is_farewell_over(&self) -> bool {

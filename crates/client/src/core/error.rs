@@ -7,6 +7,9 @@ use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::framing::FrameError;
 use playfield_wire::{DecodeError, Format, PROTOCOL};
 
+/// What stands for a close frame without a code, and is written as one (RFC 6455, 7.1.5).
+const NO_CLOSE_CODE: u16 = 1005;
+
 /// Why a connection ended otherwise than by a goodbye. Nothing can be done with it any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -89,12 +92,13 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// The code of the WebSocket close frame that answers it (RFC 6455, 7.4.1).
+    /// The code of the WebSocket close frame that answers it (RFC 6455, 7.4.1): one that came is answered in kind.
     pub(super) fn close_code(&self) -> u16 {
         match self {
             Self::WebSocket(error) => error.close_code(),
             Self::WrongFormat { .. } => 1003,
-            Self::Silent { .. } | Self::Ended { .. } => 1000,
+            Self::Ended { close_code } => close_code.unwrap_or(NO_CLOSE_CODE),
+            Self::Silent { .. } => 1000,
             _ => 1002,
         }
     }

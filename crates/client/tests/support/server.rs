@@ -69,6 +69,24 @@ impl Server {
         self.stream.write_all(&bytes).await.unwrap();
     }
 
+    /// Sends a WebSocket close frame.
+    pub(crate) async fn close(&mut self, code: u16) {
+        let mut bytes = Vec::new();
+        playfield_websocket::encode_close(&mut bytes, code, "", None);
+        self.stream.write_all(&bytes).await.unwrap();
+    }
+
+    /// Whether the client has closed its half of the connection, of what can be known by now.
+    pub(crate) async fn has_ended(&mut self) -> bool {
+        // By the time that something has gone over another connection, the runtime has looked at this one.
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
+        near.unwrap().write_all(b"x").await.unwrap();
+        far.unwrap().0.read_exact(&mut [0]).await.unwrap();
+        matches!(self.stream.try_read(&mut [0]), Ok(0))
+    }
+
     /// Says nothing more.
     pub(crate) async fn hang_up(&mut self) {
         self.stream.shutdown().await.unwrap();
