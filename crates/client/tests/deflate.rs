@@ -13,6 +13,7 @@ use playfield_state::{List, State};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 
 #[derive(State, Default)]
 struct Log {
@@ -55,6 +56,7 @@ struct Way {
     address: SocketAddr,
     up: Arc<AtomicUsize>,
     down: Arc<AtomicUsize>,
+    carried: JoinHandle<()>,
 }
 
 impl Way {
@@ -64,14 +66,20 @@ impl Way {
         let address = listener.local_addr().unwrap();
         let node = server.local_addr();
         let (up, down) = (Arc::default(), Arc::default());
-        let way = Self { address, up: Arc::clone(&up), down: Arc::clone(&down) };
-        tokio::spawn(async move {
+        let counts = (Arc::clone(&up), Arc::clone(&down));
+        let carried = tokio::spawn(async move {
+            let (up, down) = counts;
             let (client, _) = listener.accept().await.unwrap();
             let (from_client, to_client) = client.into_split();
             let (from_node, to_node) = TcpStream::connect(node).await.unwrap().into_split();
             tokio::join!(carry(from_client, to_node, up), carry(from_node, to_client, down));
         });
-        way
+        Self { address, up, down, carried }
+    }
+
+    /// Waits until both ends have closed the connection.
+    async fn closed(self) {
+        self.carried.await.unwrap();
     }
 
     fn bytes(&self) -> (usize, usize) {
@@ -132,6 +140,7 @@ async fn what_is_long_travels_compressed_where_both_ends_want_it() {
                 assert_eq!(bytes < 1_000, is_compressed, "{what}: {bytes} bytes {direction}");
             }
             connection.close().await;
+            way.closed().await;
         }
     }
 }
@@ -149,4 +158,5 @@ async fn typed_rooms_are_the_same_compressed() {
         room.changed().await.unwrap();
     }
     connection.close().await;
+    way.closed().await;
 }

@@ -87,6 +87,7 @@ async fn every_format_and_transport_connects_and_closes() {
         let node = async {
             assert_eq!(server.hear().await, other("Goodbye"));
             server.say(&ServerMessage::Goodbye { code: ErrorCode::Left, text: "".into() }).await;
+            server.hang_up().await;
         };
         let second = connection.clone();
         tokio::join!(connection.close(), node);
@@ -102,11 +103,11 @@ async fn a_web_socket_is_closed_by_both_ends_and_the_transport_by_the_node() {
         assert_eq!(server.hear().await, Said::Close(Some(1000)));
         assert!(!server.has_ended().await, "the node has not answered");
         server.close(1000).await;
+        assert!(!server.has_ended().await, "the node has not closed the transport");
+        server.hang_up().await;
+        assert_eq!(server.hear_all().await, []);
     };
     tokio::join!(connection.close(), node);
-    assert!(!server.has_ended().await, "the node has not closed the transport");
-    server.hang_up().await;
-    assert_eq!(server.hear_all().await, []);
 }
 
 #[tokio::test]

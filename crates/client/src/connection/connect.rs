@@ -156,6 +156,7 @@ impl Connect {
             signals: heeded,
             started: Instant::now(),
             is_web_socket,
+            is_leaving: false,
             farewell_ends: None,
         };
         tokio::spawn(task.run(stream));

@@ -83,8 +83,8 @@ impl Connection {
         self.line.ask(|answer| Command::Ping { answer }).await
     }
 
-    /// Says goodbye, and waits until the connection is over: until the node has answered, or 5 seconds. All handles
-    /// of the connection and its rooms are of no use then.
+    /// Says goodbye, and waits until the connection is over: until the node has answered, and on WebSocket has closed the transport, or
+    /// 5 seconds. All handles of the connection and its rooms are of no use then.
     pub async fn close(self) {
         // That it is closed already is what was wanted.
         let _ = self.line.tell(Command::Close).await;

@@ -38,6 +38,8 @@ pub(super) struct Task {
     pub(super) signals: mpsc::UnboundedReceiver<Signal>,
     pub(super) started: Instant,
     pub(super) is_web_socket: bool,
+    /// It is this client that ends the connection.
+    pub(super) is_leaving: bool,
     /// When the farewell is over, once it has begun.
     pub(super) farewell_ends: Option<Instant>,
 }
@@ -111,8 +113,8 @@ impl Task {
         }
         self.client.ended(&mut self.dispatch);
         let ends = self.farewell_ends.filter(|_| self.is_web_socket);
-        // Whoever waits for the end need not wait for that of the transport.
-        drop(self);
+        // Who asked for the end waits for that of the transport, too. All others learn of it now.
+        let _asked = self.is_leaving.then_some(self);
         if let Some(ends) = ends {
             let end = async { while let Ok(1..) = reader.read(&mut input).await {} };
             let _ = timeout_at(ends, end).await;
@@ -137,6 +139,7 @@ impl Task {
 
     /// Says goodbye, if it has not been said, and waits no longer than is decent.
     fn begin_farewell(&mut self) {
+        self.is_leaving |= !self.client.is_finished();
         self.client.goodbye();
         self.farewell_ends.get_or_insert_with(|| Instant::now() + FAREWELL);
     }
