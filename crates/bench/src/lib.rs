@@ -7,6 +7,7 @@
 //! through the same steps without the engine; `verified` says that as much was compared as was counted. To prove the check, a
 //! hidden flag damages one message on its way.
 
+mod allocations;
 mod child;
 mod clock;
 pub mod constructs;
@@ -15,10 +16,12 @@ mod machine;
 pub mod packet;
 mod record;
 pub mod rooms;
+pub mod rounds;
 mod stats;
 pub mod sync;
 mod table;
 pub mod workloads;
 
+pub use allocations::{Allocations, count_allocations_by};
 pub use machine::Machine;
 pub use record::Record;

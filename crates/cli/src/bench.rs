@@ -6,7 +6,7 @@ use std::time::Duration;
 use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
-use playfield_bench::{constructs, packet};
+use playfield_bench::{constructs, packet, rounds};
 use playfield_state::{Format, Tracking};
 
 use crate::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
@@ -136,7 +136,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
     sync.json = json;
     let mut constructs = constructs::Options::new();
     constructs.json = json;
-    let mut packet = packet::Options::new();
+    let mut packet = rounds::Options::new();
     packet.json = json;
     let mut rooms = rooms::Options::new();
     rooms.json = json;
@@ -216,7 +216,7 @@ fn run_constructs(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
 }
 
 fn run_packet(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut options = packet::Options::new();
+    let mut options = rounds::Options::new();
     while let Some(argument) = parser.next()? {
         match argument {
             Long("row") => {

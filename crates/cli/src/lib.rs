@@ -8,7 +8,7 @@ mod reports;
 mod schema;
 mod serve;
 
-pub use playfield_bench::packet::count_allocations_by;
+pub use playfield_bench::{Allocations, count_allocations_by};
 
 use std::ffi::OsString;
 use std::io::{self, Write};

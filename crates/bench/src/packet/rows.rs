@@ -1,8 +1,7 @@
 //! The rows: their names, and what is done in each.
 
-use super::Form;
 use super::bodies::{bulk, many, numbers, packets, threads};
-use super::measure::Run;
+use crate::rounds::{Body, Form, Run};
 
 /// One row.
 #[derive(Clone, Copy)]
@@ -14,9 +13,12 @@ pub(super) struct Row {
     pub(super) on_all_cores: bool,
 }
 
-impl Row {
-    /// How many operations are done in the time of one.
-    pub(super) fn at_once(&self) -> f64 {
+impl Body for Row {
+    fn run(&self, form: Form, times: u64) -> Run {
+        (self.body)(form, times)
+    }
+
+    fn at_once(&self) -> f64 {
         if self.on_all_cores { threads::count() as f64 } else { 1.0 }
     }
 }

@@ -5,14 +5,17 @@ use std::process::ExitCode;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-/// Counts, for `bench packet` to say how often an operation allocates.
+/// Counts, for `bench packet` and `bench websocket` to say how often an operation allocates, and what a connection keeps.
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 fn main() -> ExitCode {
     playfield_cli::count_allocations_by(|| {
         let stats = ALLOCATOR.stats();
-        (stats.allocations + stats.reallocations) as u64
+        playfield_cli::Allocations {
+            count: (stats.allocations + stats.reallocations) as u64,
+            live_bytes: (stats.bytes_allocated - stats.bytes_deallocated) as u64,
+        }
     });
     playfield::Server::new().run()
 }

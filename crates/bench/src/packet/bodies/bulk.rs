@@ -4,9 +4,8 @@ use std::hint::black_box;
 
 use playfield_wire::packet::{Little, PacketError, PacketReader, PacketWriter};
 
-use super::super::Form;
-use super::super::measure::{Run, run};
 use super::{kept, payload};
+use crate::rounds::{Form, Run, run};
 
 /// A length, an opcode and a payload, encoded; and the view of it.
 #[inline(always)]

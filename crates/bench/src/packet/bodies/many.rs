@@ -4,9 +4,8 @@ use std::hint::black_box;
 
 use playfield_wire::packet::{Little, PacketError, PacketReader, PacketWriter};
 
-use super::super::Form;
-use super::super::measure::{Run, run};
 use super::kept;
+use crate::rounds::{Form, Run, run};
 
 pub(in super::super) fn write_100(form: Form, times: u64) -> Run {
     let mut out = Vec::with_capacity(128);

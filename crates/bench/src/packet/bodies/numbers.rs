@@ -4,9 +4,8 @@ use std::hint::black_box;
 
 use playfield_wire::packet::{Little, PacketReader, PacketWriter, Prefix};
 
-use super::super::Form;
-use super::super::measure::{Run, run};
 use super::{TEXT, kept, payload};
+use crate::rounds::{Form, Run, run};
 
 /// A row that writes one value, and one that reads it.
 macro_rules! number {

@@ -4,9 +4,8 @@ use std::hint::black_box;
 
 use playfield_wire::packet::{Little, Packet};
 
-use super::super::Form;
-use super::super::measure::{Run, run};
 use super::{kept, payload};
+use crate::rounds::{Form, Run, run};
 
 // Each begins as mpacket's do: with four bytes for a length, and the opcode in one.
 

@@ -3,9 +3,8 @@
 use std::sync::Barrier;
 use std::thread;
 
-use super::super::Form;
-use super::super::measure::Run;
 use super::{many, packets};
+use crate::rounds::{Form, Run};
 
 /// How many cores there are.
 pub(in super::super) fn count() -> usize {
