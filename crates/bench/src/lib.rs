@@ -20,6 +20,7 @@ pub mod rounds;
 mod stats;
 pub mod sync;
 mod table;
+pub mod websocket;
 pub mod workloads;
 
 pub use allocations::{Allocations, count_allocations_by};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
-use playfield_bench::{constructs, packet, rounds};
+use playfield_bench::{constructs, packet, rounds, websocket};
 use playfield_state::{Format, Tracking};
 
 use crate::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
@@ -18,6 +18,9 @@ Without a suite: all of them, as they stand (`--json` may be given).
 Each case runs in a process of its own. What is counted is decoded and compared; exit status 1 if not all was equal.
 
 ";
+
+/// As they run.
+pub(crate) const SUITES: &str = "sync, constructs, packet, websocket, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from the comparison of a state to every player's message.
@@ -38,11 +41,30 @@ packet: packets of one's own, written and read; each row as it is commonly measu
 byte touched (verified).
 ";
 
-const ALL: &[Opt] = &[Opt { name: "json", value: "", help: "JSON objects instead of tables" }];
+const WEBSOCKET_HELP: &str = "
+websocket: masked frames, parsed and unmasked where they lie, beside a copy of the same bytes; and chat messages of 512 bytes, compressed and
+decompressed, without and with context takeover, with what they come to and what a connection keeps for it.
+";
+
+// Options that several suites take.
+const JSON: Opt = Opt { name: "json", value: "", help: "one JSON object a line instead of tables" };
+const PLAYERS: Opt = Opt { name: "players", value: "N", help: "players in each room (default 30)" };
+const ROW: Opt = Opt { name: "row", value: "NAME", help: "one row alone; an unknown name lists all" };
+const FORM: Opt = Opt { name: "form", value: "same|verified", help: "one form alone" };
+const ROUNDS: Opt = Opt {
+    name: "rounds",
+    value: "N",
+    help: "how often each row is measured; the fastest counts (default 9)",
+};
+const ROUND_MS: Opt =
+    Opt { name: "round-ms", value: "N", help: "how long one measurement takes (default 10)" };
+const CORRUPT_ONE: Opt = Opt { name: "corrupt-one", value: "", help: "" };
+
+const ALL: &[Opt] = &[JSON];
 
 const SYNC: &[Opt] = &[
     Opt { name: "workload", value: "NAME", help: "swift (default), colyseus, entities or windows" },
-    Opt { name: "players", value: "N", help: "players in the room (default 30)" },
+    PLAYERS,
     Opt { name: "cards", value: "N", help: "cards in each hand (default 10)" },
     Opt {
         name: "scenario",
@@ -60,32 +82,22 @@ const SYNC: &[Opt] = &[
     Opt { name: "moving", value: "N", help: "how many players move in a step (default 1)" },
     Opt { name: "format", value: "NAME", help: "packed (default), msgpack or json" },
     Opt { name: "tracking", value: "on|off", help: "compare only what was touched (default on)" },
-    Opt { name: "json", value: "", help: "one JSON object a case instead of a table" },
+    JSON,
     Opt { name: "sequences", value: "", help: "" },
-    Opt { name: "corrupt-one", value: "", help: "" },
+    CORRUPT_ONE,
     Opt { name: "in-process", value: "", help: "" },
 ];
 
-const CONSTRUCTS: &[Opt] = &[
-    Opt { name: "json", value: "", help: "one JSON object a construct instead of a table" },
-    Opt { name: "syncs", value: "N", help: "how many syncs are measured of each (default 2000)" },
-];
+const CONSTRUCTS: &[Opt] =
+    &[JSON, Opt { name: "syncs", value: "N", help: "how many syncs are measured of each (default 2000)" }];
 
-const PACKET: &[Opt] = &[
-    Opt { name: "row", value: "NAME", help: "one row alone; an unknown name lists all" },
-    Opt { name: "form", value: "same|verified", help: "one form alone" },
-    Opt { name: "json", value: "", help: "one JSON object a row instead of a table" },
-    Opt {
-        name: "rounds",
-        value: "N",
-        help: "how often each row is measured; the fastest counts (default 9)",
-    },
-    Opt { name: "round-ms", value: "N", help: "how long one measurement takes (default 10)" },
-];
+const PACKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS];
+
+const WEBSOCKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS, CORRUPT_ONE];
 
 const ROOMS: &[Opt] = &[
     Opt { name: "rooms", value: "N", help: "how many rooms; with --find-max, where to begin (default 100)" },
-    Opt { name: "players", value: "N", help: "players in each room (default 30)" },
+    PLAYERS,
     Opt { name: "hz", value: "N", help: "ticks and patches a second (default 20)" },
     Opt { name: "seconds", value: "N", help: "how long is measured, after 3 s of warm-up (default 10)" },
     Opt { name: "inputs-hz", value: "N", help: "inputs that each client sends a second (default 0)" },
@@ -96,16 +108,23 @@ const ROOMS: &[Opt] = &[
         value: "",
         help: "the most rooms that hold in 3 of 3 runs: p99 of intervals up to 60 ms",
     },
-    Opt { name: "json", value: "", help: "one JSON object instead of a table" },
+    JSON,
     Opt { name: "warm-up-ms", value: "", help: "" },
-    Opt { name: "corrupt-one", value: "", help: "" },
+    CORRUPT_ONE,
     Opt { name: "role", value: "", help: "" },
     Opt { name: "bytes", value: "", help: "" },
 ];
 
 pub(crate) fn help() -> String {
-    let [sync, constructs, packet, rooms] = [SYNC, CONSTRUCTS, PACKET, ROOMS].map(describe);
-    format!("{HELP}{SYNC_HELP}{sync}{CONSTRUCTS_HELP}{constructs}{PACKET_HELP}{packet}{ROOMS_HELP}{rooms}")
+    let suites = [
+        (SYNC_HELP, SYNC),
+        (CONSTRUCTS_HELP, CONSTRUCTS),
+        (PACKET_HELP, PACKET),
+        (WEBSOCKET_HELP, WEBSOCKET),
+        (ROOMS_HELP, ROOMS),
+    ];
+    let each = suites.map(|(about, options)| format!("{about}{}", describe(options)));
+    format!("{HELP}{}", each.concat())
 }
 
 pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
@@ -114,11 +133,9 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "sync" => run_sync(parser, out),
             "constructs" => run_constructs(parser, out),
             "packet" => run_packet(parser, out),
+            "websocket" => run_websocket(parser, out),
             "rooms" => run_rooms(parser, out),
-            other => {
-                Err(Usage(format!("there is no suite {other:?}; there are sync, constructs, packet, rooms"))
-                    .into())
-            }
+            other => Err(Usage(format!("there is no suite {other:?}; there are {SUITES}")).into()),
         },
         Some(Short('h') | Long("help")) => Ok(out.write_all(help().as_bytes())?),
         Some(Long("json")) => run_all(parser, true, out),
@@ -138,6 +155,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
     constructs.json = json;
     let mut packet = rounds::Options::new();
     packet.json = json;
+    let websocket = websocket::Options { rows: packet.clone(), ..websocket::Options::default() };
     let mut rooms = rooms::Options::new();
     rooms.json = json;
     // All run, whatever comes of those before.
@@ -145,9 +163,10 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
         sync::run(&sync, out)?,
         constructs::run(&constructs, out)?,
         packet::run(&packet, out)?,
+        websocket::run(&websocket, out)?,
         rooms::run(&rooms, out)?,
     ];
-    done(verified == [true; 4])
+    done(verified == [true; 5])
 }
 
 fn done(verified: bool) -> Result<(), Failure> {
@@ -216,13 +235,34 @@ fn run_constructs(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
 }
 
 fn run_packet(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    match rows(parser, PACKET, &packet::names())? {
+        Some((options, _)) => done(packet::run(&options, out)?),
+        None => Ok(out.write_all(help().as_bytes())?),
+    }
+}
+
+fn run_websocket(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    match rows(parser, WEBSOCKET, &websocket::names())? {
+        Some((rows, corrupt_one)) => done(websocket::run(&websocket::Options { rows, corrupt_one }, out)?),
+        None => Ok(out.write_all(help().as_bytes())?),
+    }
+}
+
+/// The options of a suite of rows, and whether one byte is to be damaged; `None` if help was asked for.
+fn rows(
+    parser: &mut lexopt::Parser,
+    known: &[Opt],
+    names: &[&str],
+) -> Result<Option<(rounds::Options, bool)>, Failure> {
     let mut options = rounds::Options::new();
+    let mut corrupt_one = false;
+    let may_corrupt = known.iter().any(|option| option.name == CORRUPT_ONE.name);
     while let Some(argument) = parser.next()? {
         match argument {
             Long("row") => {
                 let row: String = value(parser, "row")?;
-                if !packet::names().contains(&row.as_str()) {
-                    let names = packet::names().join("; ");
+                if !names.contains(&row.as_str()) {
+                    let names = names.join("; ");
                     return Err(Usage(format!("there is no row {row:?}; there are {names}")).into());
                 }
                 options.row = Some(row);
@@ -231,11 +271,12 @@ fn run_packet(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fa
             Long("json") => options.json = true,
             Long("rounds") => options.rounds = within(parser, "rounds", 1..=10_000)?,
             Long("round-ms") => options.round_ms = within(parser, "round-ms", 1..=10_000)?,
-            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
-            other => return Err(unknown(&other, PACKET)),
+            Long("corrupt-one") if may_corrupt => corrupt_one = true,
+            Short('h') | Long("help") => return Ok(None),
+            other => return Err(unknown(&other, known)),
         }
     }
-    done(packet::run(&options, out)?)
+    Ok(Some((options, corrupt_one)))
 }
 
 fn run_rooms(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

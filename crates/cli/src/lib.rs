@@ -23,7 +23,7 @@ Usage: playfield [COMMAND] [OPTIONS]
 
 Commands:
   serve         serve this programme's rooms; so it does without a command
-  bench SUITE   measure, and check what was measured: sync, constructs, packet, rooms
+  bench SUITE   measure, and check what was measured: sync, constructs, packet, websocket, rooms
   schema URL ROOM_TYPE
                 what a running node's rooms of a type are made of, as JSON
   help          this text; `help COMMAND` says more

@@ -1,6 +1,7 @@
 //! The command as people run it. This programme is both the command, when it is given arguments that a test gives it, and its test:
 //! a benchmark executes itself once more, and so must be the whole programme.
 
+use std::alloc::System;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, ExitCode, Output, Stdio};
@@ -10,6 +11,12 @@ use playfield_room::{RoomType, schema};
 use playfield_server::{Config, Server};
 use playfield_wire::schema::RoomSchema;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+/// Counts, as that of the tool does.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const TESTS: &[(&str, fn())] = &[
     ("help_names_every_command", help_names_every_command),
@@ -19,6 +26,8 @@ const TESTS: &[(&str, fn())] = &[
     ("bench_sync_notices_one_damaged_message", bench_sync_notices_one_damaged_message),
     ("bench_rooms_verifies_what_it_counts", bench_rooms_verifies_what_it_counts),
     ("bench_rooms_notices_one_damaged_message", bench_rooms_notices_one_damaged_message),
+    ("bench_websocket_verifies_what_it_counts", bench_websocket_verifies_what_it_counts),
+    ("bench_websocket_notices_one_damaged_byte", bench_websocket_notices_one_damaged_byte),
     ("a_case_ends_with_the_command_that_runs_it", a_case_ends_with_the_command_that_runs_it),
     ("a_nodes_schema_is_shown", a_nodes_schema_is_shown),
     (
@@ -30,6 +39,13 @@ const TESTS: &[(&str, fn())] = &[
 fn main() -> ExitCode {
     if matches!(std::env::args().nth(1).as_deref(), Some("bench" | "schema" | "help" | "serve" | "--listen"))
     {
+        playfield_cli::count_allocations_by(|| {
+            let stats = ALLOCATOR.stats();
+            playfield_cli::Allocations {
+                count: (stats.allocations + stats.reallocations) as u64,
+                live_bytes: (stats.bytes_allocated - stats.bytes_deallocated) as u64,
+            }
+        });
         return playfield_cli::main(Server::new);
     }
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
@@ -140,6 +156,44 @@ fn bench_rooms_notices_one_damaged_message() {
         let output = few_rooms(&[transport, "--corrupt-one"]);
         let line = text(&output.stdout);
         assert_eq!(output.status.code(), Some(1), "{line}");
+        assert!(line.contains(r#""verified":false"#), "{line}");
+    }
+}
+
+fn quick_websocket(more: &[&str]) -> Output {
+    let arguments = ["bench", "websocket", "--json", "--rounds=1", "--round-ms=1"];
+    playfield(&[&arguments, more].concat())
+}
+
+fn bench_websocket_verifies_what_it_counts() {
+    let output = quick_websocket(&[]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    // Four sizes, read and copied in both forms; messages compressed and decompressed, without and with context.
+    assert_eq!(lines.lines().count(), 4 * 2 * 2 + 4, "{lines}");
+    for line in lines.lines() {
+        assert!(line.contains(r#""verified":true"#), "{line}");
+        let row: Value = serde_json::from_str(line).expect("an object");
+        let name = row["row"].as_str().expect("a name");
+        assert!(row["ns_per_op"].as_f64() > Some(0.0) && row["bytes_per_s"].as_f64() > Some(0.0), "{line}");
+        assert_eq!(row["of_memcpy"].is_number(), name.starts_with("parse"), "{line}");
+        assert_eq!(
+            row["compressed_to"].is_number(),
+            name.contains("press") || name.contains("inflate"),
+            "{line}"
+        );
+        // Who keeps no context keeps nothing more than before the first message.
+        let has_grown = row["idle_bytes"].as_f64() > row["new_bytes"].as_f64();
+        assert_eq!(row["idle_bytes"].is_number(), row["compressed_to"].is_number(), "{line}");
+        assert_eq!(has_grown, name.ends_with("takeover"), "{line}");
+        assert!(row["allocations_per_op"].is_number(), "{line}");
+    }
+}
+
+fn bench_websocket_notices_one_damaged_byte() {
+    let output = quick_websocket(&["--corrupt-one"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    for line in text(&output.stdout).lines() {
         assert!(line.contains(r#""verified":false"#), "{line}");
     }
 }

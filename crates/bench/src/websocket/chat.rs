@@ -1,0 +1,109 @@
+//! Chat messages as JSON: made up by number, the same on every machine, and no two alike.
+//!
+//! The peers of `make bench-peers` include this file, so it names nothing of this crate.
+
+/// How long each is.
+pub(crate) const MESSAGE_BYTES: usize = 512;
+
+/// The words that people say, the most frequent first.
+const WORDS: &str = "the i you to a it that and is of in on me we for my this have what not be do your was are but just so like with \
+    no can they at get all if go up know now out one there how about here some when time good will more did think who right want then see \
+    back look make over yeah really got well need down way would from could as them where why thing come off us tell again too any let \
+    still take maybe gonna never before only her him his she he people day night said after because something or oh sure help wait last \
+    always game play team match round score win lost point map level boss quest sword shield arrow gold trade offer price market guild raid \
+    healer tank ranged melee potion spell cooldown respawn tower bridge castle river forest desert island harbour ship crew captain storm \
+    weather cold warm coffee dinner lunch kitchen music guitar drums concert ticket train station airport holiday weekend monday friday \
+    meeting project deadline release branch review server client update patch crash bug report screenshot keyboard mouse screen headset \
+    microphone volume stream channel mute ping lag packet router signal battery charger backup folder password account profile picture \
+    friend brother sister cousin neighbour doctor teacher student exam homework library science physics chemistry history painting camera \
+    garden flower winter summer autumn spring mountain valley village city street corner window door table chair blanket lamp candle \
+    laughing honestly apparently basically absolutely probably definitely literally seriously whatever anyway somehow somewhere tomorrow \
+    yesterday tonight morning afternoon midnight minute second hour hundred thousand double quarter half almost nearly barely hardly \
+    strange weird funny gorgeous terrible brilliant broken empty crowded quiet loud bright narrow heavy hidden ancient modern secret";
+
+const NAMES: &str = "mira tobias ada yusuf lena_k oskar99 priya noor wren kestrel juno.b marek zed hollow_fox ines quill dario sunny \
+    patch_note old_tom vesna bram kiki ludo";
+
+const ROOMS: &str =
+    "general trading raid-planning off-topic help-desk music deutsch level-design announcements newcomers";
+
+/// Message `number`.
+pub(crate) fn message(number: u64) -> String {
+    let mut dice = Dice(number);
+    let (name, room) = (dice.one_of(NAMES), dice.one_of(ROOMS));
+    let (id, from, reply) = (dice.next(), dice.below(90_000) + 10_000, dice.next() >> 32);
+    let (hour, minute, second, milli) = (dice.below(24), dice.below(60), dice.below(60), dice.below(1_000));
+    let head = format!(
+        r#"{{"type":"chat","id":"{id:016x}","room":"{room}","from":{{"id":{from},"name":"{name}"}},"at":"2025-06-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z","text":""#,
+        day = 1 + dice.below(30),
+    );
+    let answers = if dice.below(3) == 0 { format!("{reply}") } else { "null".to_owned() };
+    let tail = format!(r#"","reply_to":{answers},"mentions":["{}"],"edited":false}}"#, dice.one_of(NAMES));
+    let mut message = head;
+    while message.len() + tail.len() < MESSAGE_BYTES {
+        message.push_str(dice.word());
+        message.push_str(match dice.below(14) {
+            0 => ", ",
+            1 => ". ",
+            2 => "? ",
+            3 => "!! ",
+            _ => " ",
+        });
+    }
+    // All of it is ASCII, so it can be cut anywhere; a sender would not leave a space at the end.
+    message.truncate(MESSAGE_BYTES - tail.len());
+    if message.ends_with(' ') {
+        message.pop();
+        message.push('.');
+    }
+    message + &tail
+}
+
+/// Steele, Lea and Flood's SplitMix64 (2014).
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn one_of(&mut self, words: &'static str) -> &'static str {
+        let count = words.split_whitespace().count() as u64;
+        words.split_whitespace().nth(self.below(count) as usize).unwrap_or_default()
+    }
+
+    /// A word, the more often the more frequent it is: about as one over its rank.
+    fn word(&mut self) -> &'static str {
+        let count = WORDS.split_whitespace().count() as f64;
+        let share = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let rank = count.powf(share) as usize - 1;
+        WORDS.split_whitespace().nth(rank).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{MESSAGE_BYTES, message};
+
+    #[test]
+    fn messages_are_json_of_one_length_and_no_two_are_alike() {
+        let all: BTreeSet<String> = (0..1_000).map(message).collect();
+        assert_eq!(all.len(), 1_000);
+        for message in &all {
+            assert_eq!(message.len(), MESSAGE_BYTES);
+            let read: serde_json::Value = serde_json::from_str(message).unwrap();
+            assert_eq!(read["type"], "chat");
+        }
+        assert_eq!(message(7), message(7));
+    }
+}

@@ -1,0 +1,125 @@
+//! What a connection keeps so that its messages can be compressed.
+
+use playfield_websocket::{Decoder, Deflater, Opcode, encode_fragment};
+
+use super::deflate::{Context, decoder, deflater, messages};
+use super::rows::Kind;
+use crate::allocations;
+
+/// Of how many connections the mean is taken.
+const CONNECTIONS: usize = 64;
+
+/// How many messages each has carried when it is idle again.
+const CARRIED: usize = 8;
+
+/// Of an unmasked frame of 126 bytes and more (RFC 6455, 5.2), which each message comes to.
+const HEADER_BYTES: usize = 4;
+
+/// The bit of a frame's first byte that says that its message is compressed (RFC 7692, 6).
+const COMPRESSED: u8 = 0x40;
+
+/// Bytes that one end of one connection keeps, by the mean, its value itself included.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    /// Before the first message.
+    pub(super) new_bytes: f64,
+    /// Between messages.
+    pub(super) idle_bytes: f64,
+    /// While a message is on its way: of a compressed one the first half has come, in a frame of its own.
+    pub(super) in_use_bytes: f64,
+    /// What is kept for all connections of a thread together.
+    pub(super) shared_bytes: f64,
+}
+
+/// What each end keeps, without context and with it.
+pub(super) struct Memory {
+    ends: Vec<(Kind, Kept)>,
+}
+
+impl Memory {
+    /// What the end that a row is about keeps.
+    pub(super) fn of(&self, kind: Kind) -> Option<Kept> {
+        self.ends.iter().find(|(of, _)| *of == kind).map(|(_, kept)| *kept)
+    }
+}
+
+/// Measures it, if what is allocated is known. In a thread of its own: what threads keep for all their connections is then new.
+pub(super) fn all() -> Option<Memory> {
+    allocations::so_far()?;
+    messages();
+    let measure = || {
+        let of = |context| {
+            [(Kind::Compress(context), deflaters(context)), (Kind::Inflate(context), decoders(context))]
+        };
+        [Context::Fresh, Context::Kept].into_iter().flat_map(of).collect()
+    };
+    std::thread::scope(|scope| scope.spawn(measure).join().ok()).map(|ends| Memory { ends })
+}
+
+fn live_bytes() -> f64 {
+    allocations::so_far().map_or(0.0, |allocations| allocations.live_bytes as f64)
+}
+
+/// By how much `work` changes what is held, for each of `of`.
+fn grown<T>(of: usize, work: impl FnOnce() -> T) -> (f64, T) {
+    let before = live_bytes();
+    let result = work();
+    ((live_bytes() - before) / of as f64, result)
+}
+
+fn deflaters(context: Context) -> Kept {
+    let mut out = Vec::with_capacity(1 << 20);
+    let mut talk = |deflater: &mut Deflater| {
+        for message in &messages()[..CARRIED] {
+            out.clear();
+            deflater.encode(&mut out, Opcode::Text, message.as_bytes(), None);
+        }
+    };
+    let (shared_bytes, ()) = grown(1, || talk(&mut deflater(context)));
+    let (new_bytes, mut all) =
+        grown(CONNECTIONS, || (0..CONNECTIONS).map(|_| deflater(context)).collect::<Vec<_>>());
+    let (more, ()) = grown(CONNECTIONS, || all.iter_mut().for_each(&mut talk));
+    // A message is compressed within one call, after which nothing of it is left.
+    let idle_bytes = new_bytes + more;
+    Kept { new_bytes, idle_bytes, in_use_bytes: idle_bytes, shared_bytes }
+}
+
+fn decoders(context: Context) -> Kept {
+    let mut wire = Vec::with_capacity(1 << 20);
+    let mut deflater = deflater(context);
+    for message in &messages()[..CARRIED] {
+        deflater.encode(&mut wire, Opcode::Text, message.as_bytes(), None);
+    }
+    let mut last = Vec::new();
+    deflater.encode(&mut last, Opcode::Text, messages()[CARRIED].as_bytes(), None);
+    let mut last = first_half(&last);
+    let mut talk = |decoder: &mut Decoder| {
+        let mut at = 0;
+        // Until there is nothing more to read: that call releases the last message that was handed out.
+        while let Ok(decoded) = decoder.decode(&mut wire[at..])
+            && decoded.consumed > 0
+        {
+            at += decoded.consumed;
+        }
+    };
+    let (shared_bytes, ()) = grown(1, || talk(&mut decoder(context)));
+    let (new_bytes, mut all) =
+        grown(CONNECTIONS, || (0..CONNECTIONS).map(|_| decoder(context)).collect::<Vec<_>>());
+    let (more, ()) = grown(CONNECTIONS, || all.iter_mut().for_each(&mut talk));
+    let idle_bytes = new_bytes + more;
+    let (more, ()) = grown(CONNECTIONS, || {
+        for decoder in &mut all {
+            let _ = decoder.decode(&mut last);
+        }
+    });
+    Kept { new_bytes, idle_bytes, in_use_bytes: idle_bytes + more, shared_bytes }
+}
+
+/// The first half of a compressed frame as a frame of its own, of a message that goes on.
+fn first_half(frame: &[u8]) -> Vec<u8> {
+    let payload = &frame[HEADER_BYTES..];
+    let mut out = Vec::new();
+    encode_fragment(&mut out, Opcode::Text, false, &payload[..payload.len() / 2], None);
+    out[0] |= COMPRESSED;
+    out
+}

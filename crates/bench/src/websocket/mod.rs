@@ -1,0 +1,106 @@
+//! `bench websocket`: what it costs to read frames, and to compress messages.
+//!
+//! A suite of its own, since its rows stand beside one another: frames beside a copy of the same bytes, compressed messages with what they
+//! come to and with what a connection keeps for them.
+//!
+//! Frames are read in the two forms of `bench packet`: *same* hands each payload out and looks at nothing, *verified* compares all of it within
+//! the time that is measured. Compressed messages have the second alone. One that is read is compared within the time; one that was written
+//! is read and compared after it, every one.
+
+mod chat;
+mod deflate;
+mod frames;
+mod memory;
+mod rows;
+
+use std::io::{self, Write};
+
+use crate::rounds::{self, Form};
+use crate::table::{Column, Table};
+use crate::{Machine, Record};
+
+pub use rows::names;
+use rows::{Kind, Prepared};
+
+/// What to measure, and how to report it.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which rows, and how often.
+    pub rows: rounds::Options,
+    /// Damages one byte before it is read. Nothing may then be verified.
+    pub corrupt_one: bool,
+}
+
+const COLUMNS: &[Column] = &[
+    ("                    row", "row"),
+    ("form", "form"),
+    ("ns an op", "ns_per_op"),
+    ("median", "ns_per_op_median"),
+    ("bytes an op", "bytes_per_op"),
+    ("MB/s", "mb_per_s"),
+    ("of memcpy", "of_memcpy"),
+    ("comes to", "compressed_to"),
+    ("idle bytes", "idle_bytes"),
+    ("bytes in use", "in_use_bytes"),
+    ("allocations", "allocations_per_op"),
+    ("verified", "verified"),
+];
+
+/// Measures every row and reports it. Says whether all that was read was what it should be.
+///
+/// # Errors
+/// If the report can't be written.
+pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
+    let table = if options.rows.json { None } else { Some(Table::begin(COLUMNS, out)?) };
+    let machine = Machine::describe();
+    // First, before anything else has left compressors to be used again.
+    let memory = memory::all();
+    let rows: Vec<(Prepared, Form)> = rows::chosen(options.rows.row.as_deref())
+        .into_iter()
+        .flat_map(|(name, kind)| kind.forms().iter().map(move |form| (name, kind, *form)))
+        .filter(|(_, _, form)| options.rows.form.is_none_or(|only| only == *form))
+        .map(|(name, kind, form)| (Prepared::new(name, kind, options.corrupt_one), form))
+        .collect();
+    let measured = rounds::all(&rows, &options.rows);
+    let copied = |bytes, form| {
+        let place = rows.iter().position(|(row, of)| row.kind == Kind::Memcpy(bytes) && *of == form)?;
+        Some(measured[place].bytes_per_s())
+    };
+    let mut verified = true;
+    for (measured, (row, form)) in measured.iter().zip(&rows) {
+        verified &= measured.verified;
+        let mut record = Record::new()
+            .with("suite", "websocket")
+            .with("row", row.name)
+            .with("form", form.name())
+            .measured("ns_per_op", measured.ns_per_op)
+            .measured("ns_per_op_median", measured.ns_per_op_median)
+            .with("bytes_per_op", measured.bytes_per_op)
+            .measured("bytes_per_s", measured.bytes_per_s())
+            .measured("mb_per_s", measured.bytes_per_s() / 1e6);
+        if let Kind::Frames(bytes) = row.kind
+            && let Some(copied) = copied(bytes, *form)
+        {
+            record = record.measured("of_memcpy", measured.bytes_per_s() / copied);
+        }
+        if let Kind::Compress(context) | Kind::Inflate(context) = row.kind {
+            record = record.measured("compressed_to", deflate::compressed_to(context));
+        }
+        if let Some(kept) = memory.as_ref().and_then(|memory| memory.of(row.kind)) {
+            record = record
+                .measured("new_bytes", kept.new_bytes)
+                .measured("idle_bytes", kept.idle_bytes)
+                .measured("in_use_bytes", kept.in_use_bytes)
+                .measured("shared_bytes", kept.shared_bytes);
+        }
+        if let Some(allocations) = measured.allocations_per_op {
+            record = record.measured("allocations_per_op", allocations);
+        }
+        let record = record.with("verified", measured.verified);
+        match &table {
+            Some(table) => table.row(&serde_json::from_str(&record.line())?, out)?,
+            None => writeln!(out, "{}", machine.add_to(record).line())?,
+        }
+    }
+    Ok(verified)
+}
