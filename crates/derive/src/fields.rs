@@ -234,7 +234,7 @@ fn refuse_recursion(of: &Ident, place: usize, field: &syn::Field) -> syn::Result
 }
 
 /// Whether a type is, or has in it, the type of this name or `Self`. One of that name in another module is another type.
-fn names(of: &Ident, tokens: TokenStream) -> bool {
+pub(crate) fn names(of: &Ident, tokens: TokenStream) -> bool {
     let mut tokens = tokens.into_iter().peekable();
     let mut after_path = false;
     while let Some(token) = tokens.next() {

@@ -2,9 +2,13 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{Data, DeriveInput, Error, Fields, GenericParam, Index, LitInt, Type, parse_quote};
+use syn::meta::ParseNestedMeta;
+use syn::{
+    Data, DeriveInput, Error, Expr, ExprLit, Fields, GenericParam, Ident, Index, Lit, LitInt, Type,
+    parse_quote,
+};
 
-use crate::fields::plain_name;
+use crate::fields::{names, plain_name};
 
 /// Implements `PacketField`, and `Packet` where the struct has an opcode.
 pub(crate) fn expand_packet(input: &DeriveInput) -> syn::Result<TokenStream> {
@@ -16,7 +20,7 @@ pub(crate) fn expand_packet(input: &DeriveInput) -> syn::Result<TokenStream> {
     };
     let (packet, borrows) = lifetime(input)?;
     let opcode = opcode(input)?;
-    let fields = fields(&data.fields, &plain_name(&input.ident))?;
+    let fields = fields(&data.fields, &input.ident)?;
 
     let rt = crate::rt();
     let ident = &input.ident;
@@ -26,6 +30,11 @@ pub(crate) fn expand_packet(input: &DeriveInput) -> syn::Result<TokenStream> {
     }
     let (_, of, _) = input.generics.split_for_impl();
     let (with, _, bounds) = generics.split_for_impl();
+    let whole = match borrows {
+        true => quote!(#ident<'static>),
+        false => quote!(#ident),
+    };
+    let depths = fields.iter().filter_map(|field| field.depth(&rt));
     let least = fields.iter().map(|field| field.least(&rt));
     let writes = fields.iter().map(|field| field.write(&rt));
     let reads = fields.iter().map(|field| field.read(&rt));
@@ -43,6 +52,7 @@ pub(crate) fn expand_packet(input: &DeriveInput) -> syn::Result<TokenStream> {
         #[automatically_derived]
         impl #with #rt::packet::PacketField<#packet> for #ident #of #bounds {
             const BYTES_MIN: usize = 0 #(+ #least)*;
+            const DEPTH: usize = 1 #(+ #depths)*;
 
             #[inline]
             fn write<__O: #rt::packet::Order>(
@@ -60,6 +70,8 @@ pub(crate) fn expand_packet(input: &DeriveInput) -> syn::Result<TokenStream> {
                 ::std::result::Result::Ok(Self { #(#members: #reads,)* })
             }
         }
+        // Worked out here, whether or not it is ever read: see `PacketField::DEPTH`.
+        const _: usize = <#whole as #rt::packet::PacketField<'static>>::DEPTH;
         #opcode
     })
 }
@@ -113,6 +125,21 @@ fn opcode(input: &DeriveInput) -> syn::Result<Option<Opcode>> {
                     ));
                 }
             };
+            let fits = match of.to_token_stream().to_string().as_str() {
+                "u8" => value.base10_parse::<u8>().is_ok(),
+                "u16" => value.base10_parse::<u16>().is_ok(),
+                "u32" => value.base10_parse::<u32>().is_ok(),
+                "u64" => value.base10_parse::<u64>().is_ok(),
+                "i8" => value.base10_parse::<i8>().is_ok(),
+                "i16" => value.base10_parse::<i16>().is_ok(),
+                "i32" => value.base10_parse::<i32>().is_ok(),
+                _ => value.base10_parse::<i64>().is_ok(),
+            };
+            if !fits {
+                let message =
+                    format!("the opcode is past what a {} holds: name a wider type", of.to_token_stream());
+                return Err(Error::new_spanned(&value, message));
+            }
             if opcode.replace(Opcode { of, value }).is_some() {
                 return Err(meta.error("a packet has one opcode"));
             }
@@ -138,14 +165,14 @@ enum Form {
     /// With such a length before it.
     Prefixed(TokenStream),
     /// A text in a place of so many bytes.
-    Padded(LitInt),
+    Padded(usize),
     /// An integer in LEB128; signed ones zig-zag.
     Varint,
     /// All bytes that remain.
     Rest,
 }
 
-fn fields(fields: &Fields, of: &str) -> syn::Result<Vec<Field>> {
+fn fields(fields: &Fields, of: &Ident) -> syn::Result<Vec<Field>> {
     let last = fields.len().saturating_sub(1);
     fields
         .iter()
@@ -155,14 +182,26 @@ fn fields(fields: &Fields, of: &str) -> syn::Result<Vec<Field>> {
                 Some(ident) => (ident.to_token_stream(), plain_name(ident)),
                 None => (Index::from(place).to_token_stream(), place.to_string()),
             };
-            let form = form(field)?;
-            if matches!(form, Form::Rest) && place != last {
-                return Err(Error::new_spanned(
-                    field,
-                    "nothing can follow #[packet(rest)]: make it the last field",
-                ));
+            if names(of, field.ty.to_token_stream()) {
+                let message = format!(
+                    "the field `{name}` of `{of}` holds `{of}` itself: a sender could nest it until the reader's stack is full. Keep \
+                     every `{of}` in one flat list, and in this field the indices of those that belong here"
+                );
+                return Err(Error::new_spanned(&field.ty, message));
             }
-            Ok(Field { member, of: field.ty.clone(), name: format!("{of}.{name}"), form })
+            let form = form(field, &name)?;
+            if matches!(form, Form::Rest) && place != last {
+                let message = format!(
+                    "the field `{name}` takes the rest, so nothing can follow it: make it the last, or give it a length"
+                );
+                return Err(Error::new_spanned(field, message));
+            }
+            Ok(Field {
+                member,
+                of: field.ty.clone(),
+                name: format!("{}.{name}", plain_name(of)),
+                form,
+            })
         })
         .collect()
 }
@@ -170,30 +209,30 @@ fn fields(fields: &Fields, of: &str) -> syn::Result<Vec<Field>> {
 const FORMS: &str =
     "#[packet(len = u8|u16|u32|varint)], #[packet(padded = 16)], #[packet(varint)] and #[packet(rest)]";
 
-fn form(field: &syn::Field) -> syn::Result<Form> {
+fn form(field: &syn::Field, name: &str) -> syn::Result<Form> {
     let mut form = Form::Plain;
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("packet")) {
         attribute.parse_nested_meta(|meta| {
-            let said = if meta.path.is_ident("len") {
-                let width: syn::Ident = meta.value()?.parse()?;
-                Form::Prefixed(match width.to_string().as_str() {
-                    "u8" => quote!(U8),
-                    "u16" => quote!(U16),
-                    "u32" => quote!(U32),
-                    "varint" => quote!(Varint),
-                    _ => return Err(Error::new_spanned(width, "a length is a u8, a u16, a u32 or a varint")),
-                })
-            } else if meta.path.is_ident("padded") {
-                Form::Padded(meta.value()?.parse()?)
-            } else if meta.path.is_ident("varint") {
-                Form::Varint
-            } else if meta.path.is_ident("rest") {
-                Form::Rest
-            } else {
-                return Err(meta.error(format!("of a packet's field may be said: {FORMS}")));
+            let word = meta.path.to_token_stream().to_string();
+            let said = match word.as_str() {
+                "len" => Form::Prefixed(length(&meta, name)?),
+                "padded" => Form::Padded(width(&meta, name)?),
+                "varint" => Form::Varint,
+                "rest" => Form::Rest,
+                "opcode" => {
+                    let message = format!("`{name}` is a field: an opcode is said of the struct, above it");
+                    return Err(meta.error(message));
+                }
+                _ => {
+                    let message = format!(
+                        "`{word}` is not known of the field `{name}`: of a packet's field may be said {FORMS}"
+                    );
+                    return Err(meta.error(message));
+                }
             };
             if !matches!(std::mem::replace(&mut form, said), Form::Plain) {
-                return Err(meta.error("one of these is enough for a field"));
+                let message = format!("the field `{name}` stands in one form: keep one of {FORMS}");
+                return Err(meta.error(message));
             }
             Ok(())
         })?;
@@ -201,7 +240,55 @@ fn form(field: &syn::Field) -> syn::Result<Form> {
     Ok(form)
 }
 
+/// What `len = …` says.
+fn length(meta: &ParseNestedMeta<'_>, name: &str) -> syn::Result<TokenStream> {
+    let of: Ident = meta.value()?.parse()?;
+    match of.to_string().as_str() {
+        "u8" => Ok(quote!(U8)),
+        "u16" => Ok(quote!(U16)),
+        "u32" => Ok(quote!(U32)),
+        "varint" => Ok(quote!(Varint)),
+        _ => {
+            let message = format!("the length of the field `{name}` is a u8, a u16, a u32 or a varint");
+            Err(Error::new_spanned(of, message))
+        }
+    }
+}
+
+/// What `padded = …` says.
+fn width(meta: &ParseNestedMeta<'_>, name: &str) -> syn::Result<usize> {
+    let value: Expr = meta.value()?.parse()?;
+    let width = match &value {
+        Expr::Lit(ExprLit { lit: Lit::Int(width), .. }) if width.suffix().is_empty() => {
+            width.base10_parse().ok()
+        }
+        _ => None,
+    };
+    match width {
+        Some(0) => {
+            let message = format!(
+                "a place of no bytes holds no text: give the field `{name}` a width, or leave it out"
+            );
+            Err(Error::new_spanned(value, message))
+        }
+        Some(width) => Ok(width),
+        None => {
+            let message = format!(
+                "the place of the field `{name}` has so many bytes: write a number, as in #[packet(padded = 16)]"
+            );
+            Err(Error::new_spanned(value, message))
+        }
+    }
+}
+
 impl Field {
+    /// How deep it is nested; of the other forms none holds a struct, but for lists, whose elements know.
+    fn depth(&self, rt: &TokenStream) -> Option<TokenStream> {
+        let of = &self.of;
+        matches!(self.form, Form::Plain | Form::Prefixed(_))
+            .then(|| quote!(<#of as #rt::packet::PacketField<'_>>::DEPTH))
+    }
+
     fn least(&self, rt: &TokenStream) -> TokenStream {
         let of = &self.of;
         match &self.form {
@@ -216,19 +303,19 @@ impl Field {
         let Self { member, of, name, form } = self;
         match form {
             Form::Plain => quote! {
-                #rt::packet::PacketField::write(&self.#member, packet.at(#name))?;
+                <#of as #rt::packet::PacketField<'_>>::write(&self.#member, packet.at(#name))?;
             },
             Form::Prefixed(prefix) => quote! {
-                #rt::packet::Prefixed::write_prefixed(&self.#member, #rt::packet::Prefix::#prefix, packet.at(#name))?;
+                <#of as #rt::packet::Prefixed<'_>>::write_prefixed(&self.#member, #rt::packet::Prefix::#prefix, packet.at(#name))?;
             },
             Form::Padded(width) => quote! {
-                packet.at(#name).padded(::std::convert::AsRef::<str>::as_ref(&self.#member), #width)?;
+                <#of as #rt::packet::Padded<'_>>::write_padded(&self.#member, #width, packet.at(#name))?;
             },
             Form::Varint => quote! {
                 <#of as #rt::packet::Varint>::write(self.#member, packet.at(#name));
             },
             Form::Rest => quote! {
-                packet.at(#name).raw(::std::convert::AsRef::<[u8]>::as_ref(&self.#member));
+                <#of as #rt::packet::Rest<'_>>::write_rest(&self.#member, packet.at(#name));
             },
         }
     }
@@ -240,9 +327,11 @@ impl Field {
             Form::Prefixed(prefix) => quote! {
                 <#of as #rt::packet::Prefixed<'_>>::read_prefixed(#rt::packet::Prefix::#prefix, packet.at(#name))?
             },
-            Form::Padded(width) => quote!(::std::convert::Into::into(packet.at(#name).padded(#width)?)),
+            Form::Padded(width) => {
+                quote!(<#of as #rt::packet::Padded<'_>>::read_padded(#width, packet.at(#name))?)
+            }
             Form::Varint => quote!(<#of as #rt::packet::Varint>::read(packet.at(#name))?),
-            Form::Rest => quote!(::std::convert::Into::into(packet.at(#name).rest())),
+            Form::Rest => quote!(<#of as #rt::packet::Rest<'_>>::read_rest(packet.at(#name))),
         }
     }
 }

@@ -2,13 +2,52 @@
 
 use super::{Number, Order, PacketError, PacketErrorKind, PacketReader, PacketWriter, Prefix};
 
-type Done = Result<(), PacketError>;
+pub(super) type Done = Result<(), PacketError>;
 
 /// A value with a place in packets: a number, a bool, a text or bytes with their length before them, an array or a list of such,
 /// or a struct that derives `Packet`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no place in a packet",
+    label = "not a packet's field",
+    note = "numbers of 8 to 64 bits, `bool`, `&str`, `String`, `&[u8]`, `&[u8; N]`, arrays and `Vec`s have one, and structs with `#[derive(Packet)]`",
+    note = "a length or an index is sent as a `u32` or `u64`; an enum or an `Option` as a number, and what follows is read by it"
+)]
 pub trait PacketField<'a>: Sized {
     /// The fewest bytes that one takes.
     const BYTES_MIN: usize;
+
+    /// How deep what it holds is nested. Types that hold themselves can't say, and so don't compile: a sender could nest them until the
+    /// reader's stack is full. Not for people.
+    ///
+    /// ```compile_fail,E0391
+    /// use playfield_derive::Packet;
+    ///
+    /// #[derive(Packet)]
+    /// struct Folder {
+    ///     files: Vec<File>,
+    /// }
+    ///
+    /// #[derive(Packet)]
+    /// struct File {
+    ///     archive: Vec<Folder>,
+    /// }
+    /// ```
+    ///
+    /// It is worked out for each type that derives, so lists of what takes no bytes are noticed with it, used or not.
+    ///
+    /// ```compile_fail,E0080
+    /// use playfield_derive::Packet;
+    ///
+    /// #[derive(Packet)]
+    /// struct Marker;
+    ///
+    /// #[derive(Packet)]
+    /// struct Board {
+    ///     markers: Vec<Marker>,
+    /// }
+    /// ```
+    #[doc(hidden)]
+    const DEPTH: usize = 0;
 
     /// Appends it.
     ///
@@ -166,6 +205,7 @@ impl PacketField<'_> for bool {
 
 impl<'a, T: PacketField<'a>, const N: usize> PacketField<'a> for [T; N] {
     const BYTES_MIN: usize = T::BYTES_MIN * N;
+    const DEPTH: usize = T::DEPTH;
 
     #[inline]
     fn write<O: Order>(&self, packet: &mut PacketWriter<'_, O>) -> Done {
@@ -194,6 +234,11 @@ impl<'a, const N: usize> PacketField<'a> for &'a [u8; N] {
 }
 
 /// A value with a length before it: two bytes of it, unless a field says `#[packet(len = …)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no length before it in a packet",
+    label = "no text, bytes or list",
+    note = "`#[packet(len = …)]` is for `&str`, `String`, `&[u8]` and `Vec`s: take it off this field"
+)]
 pub trait Prefixed<'a>: Sized {
     /// Appends the length and the value.
     ///
@@ -215,7 +260,7 @@ const fn takes_bytes<'a, T: PacketField<'a>>() {
 }
 
 macro_rules! prefixed_fields {
-    ($([$($generics:tt)*] $of:ty, $value:ident, $packet:ident, $write:expr, $prefix:ident, $read:expr;)*) => {$(
+    ($([$($generics:tt)*] $of:ty, $depth:expr, $value:ident, $packet:ident, $write:expr, $prefix:ident, $read:expr;)*) => {$(
         impl<$($generics)*> Prefixed<'a> for $of {
             #[inline]
             fn write_prefixed<O: Order>(&self, $prefix: Prefix, $packet: &mut PacketWriter<'_, O>) -> Done {
@@ -234,6 +279,7 @@ macro_rules! prefixed_fields {
 
         impl<$($generics)*> PacketField<'a> for $of {
             const BYTES_MIN: usize = 2;
+            const DEPTH: usize = $depth;
 
             #[inline]
             fn write<O: Order>(&self, packet: &mut PacketWriter<'_, O>) -> Done {
@@ -249,10 +295,10 @@ macro_rules! prefixed_fields {
 }
 
 prefixed_fields! {
-    ['a] &'a str, value, packet, packet.text(prefix, value), prefix, packet.text(prefix);
-    ['a] String, value, packet, packet.text(prefix, value), prefix, packet.text(prefix).map(str::to_owned);
-    ['a] &'a [u8], value, packet, packet.bytes(prefix, value), prefix, packet.bytes(prefix);
-    ['a, T: PacketField<'a>] Vec<T>, value, packet, {
+    ['a] &'a str, 0, value, packet, packet.text(prefix, value), prefix, packet.text(prefix);
+    ['a] String, 0, value, packet, packet.text(prefix, value), prefix, packet.text(prefix).map(str::to_owned);
+    ['a] &'a [u8], 0, value, packet, packet.bytes(prefix, value), prefix, packet.bytes(prefix);
+    ['a, T: PacketField<'a>] Vec<T>, { takes_bytes::<T>(); 1 + T::DEPTH }, value, packet, {
         const { takes_bytes::<T>() };
         packet.length(prefix, value.len())?;
         T::write_all(value, packet)
@@ -261,43 +307,4 @@ prefixed_fields! {
         let count = packet.length(prefix, T::BYTES_MIN)?;
         T::read_list(count, packet)
     };
-}
-
-/// An integer that can stand in a packet in LEB128.
-pub trait Varint: Sized {
-    /// Appends it.
-    fn write<O: Order>(self, packet: &mut PacketWriter<'_, O>);
-
-    /// Reads it.
-    ///
-    /// # Errors
-    /// If it isn't there, or doesn't fit the type.
-    fn read<O: Order>(packet: &mut PacketReader<'_, O>) -> Result<Self, PacketError>;
-}
-
-macro_rules! varints {
-    ($($of:ident $method:ident $wide:ident;)*) => {$(
-        impl Varint for $of {
-            #[inline]
-            fn write<O: Order>(self, packet: &mut PacketWriter<'_, O>) {
-                packet.$method($wide::from(self));
-            }
-
-            #[inline]
-            fn read<O: Order>(packet: &mut PacketReader<'_, O>) -> Result<Self, PacketError> {
-                let before = packet.clone();
-                let value = packet.$method()?;
-                Self::try_from(value).map_err(|_| before.error(PacketErrorKind::Varint))
-            }
-        }
-    )*};
-}
-
-varints! {
-    u16 varint u64;
-    u32 varint u64;
-    u64 varint u64;
-    i16 zigzag i64;
-    i32 zigzag i64;
-    i64 zigzag i64;
 }

@@ -23,12 +23,14 @@
 
 mod error;
 mod field;
+mod forms;
 mod number;
 mod reader;
 mod writer;
 
 pub use error::{PacketError, PacketErrorKind};
-pub use field::{Packet, PacketField, Prefixed, Varint};
+pub use field::{Packet, PacketField, Prefixed};
+pub use forms::{Padded, Rest, Varint};
 pub use number::{Big, Little, Number, Order};
 pub use reader::PacketReader;
 pub use writer::{Later, PacketWriter};

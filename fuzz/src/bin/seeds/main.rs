@@ -1,7 +1,7 @@
 //! Writes bodies, messages and schemas that are right into `corpus/`, for the fuzzer to begin with.
 
 // The states that the laws of `playfield-state` are held to.
-#[path = "../../../crates/state/tests/common/mod.rs"]
+#[path = "../../../../crates/state/tests/common/mod.rs"]
 mod common;
 
 use std::fs;

@@ -1,0 +1,8 @@
+use playfield::packet::Packet;
+
+#[derive(Packet)]
+struct Login {
+    length: usize,
+}
+
+fn main() {}
