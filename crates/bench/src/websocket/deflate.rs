@@ -36,8 +36,9 @@ pub(super) fn agreed(context: Context) -> Deflate {
     Deflate { server: direction, client: direction }
 }
 
-pub(super) fn deflater(context: Context) -> Deflater {
-    Deflater::new(Role::Server, &agreed(context), DeflaterOptions::default())
+/// Compresses at this level: from 1, which is what a [`Deflater`] does unless told otherwise, to 9.
+pub(super) fn deflater(context: Context, level: u8) -> Deflater {
+    Deflater::new(Role::Server, &agreed(context), DeflaterOptions { level, ..DeflaterOptions::default() })
 }
 
 /// What reads what a [`deflater`] wrote.
@@ -46,15 +47,15 @@ pub(super) fn decoder(context: Context) -> Decoder {
 }
 
 /// Frames of all messages, one after the other.
-fn compressed(context: Context) -> Vec<u8> {
-    let (mut out, mut deflater) = (Vec::new(), deflater(context));
+fn compressed(context: Context, level: u8) -> Vec<u8> {
+    let (mut out, mut deflater) = (Vec::new(), deflater(context, level));
     messages().iter().for_each(|message| deflater.encode(&mut out, Opcode::Text, message.as_bytes(), None));
     out
 }
 
 /// The share of their bytes that messages come to, frames' headers included.
-pub(super) fn compressed_to(context: Context) -> f64 {
-    compressed(context).len() as f64 / (MESSAGES * MESSAGE_BYTES) as f64
+pub(super) fn compressed_to(context: Context, level: u8) -> f64 {
+    compressed(context, level).len() as f64 / (MESSAGES * MESSAGE_BYTES) as f64
 }
 
 /// Reads the next frame, and says how long it was, if it held this message.
@@ -71,12 +72,13 @@ fn corrupt(stream: &mut [u8]) {
 /// Compresses the messages in turn. What they come to is read and compared after each batch, while the clock stands.
 pub(super) struct Compress {
     pub(super) context: Context,
+    pub(super) level: u8,
     pub(super) corrupt_one: bool,
 }
 
 impl Body for Compress {
     fn run(&self, _: Form, times: u64) -> Run {
-        let (mut deflater, mut decoder) = (deflater(self.context), decoder(self.context));
+        let (mut deflater, mut decoder) = (deflater(self.context, self.level), decoder(self.context));
         let mut out = Vec::with_capacity(2 * BATCH * MESSAGE_BYTES);
         let (mut took, mut right, mut asked) = (Duration::ZERO, true, Some(0));
         let mut in_turn = (0..times).map(|time| messages()[time as usize % MESSAGES].as_str()).peekable();
@@ -119,8 +121,8 @@ pub(super) struct Inflate {
 }
 
 impl Inflate {
-    pub(super) fn new(context: Context, corrupt_one: bool) -> Self {
-        let mut wire = compressed(context);
+    pub(super) fn new(context: Context, level: u8, corrupt_one: bool) -> Self {
+        let mut wire = compressed(context, level);
         if corrupt_one {
             corrupt(&mut wire);
         }

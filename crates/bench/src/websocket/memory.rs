@@ -31,29 +31,17 @@ pub(super) struct Kept {
     pub(super) shared_bytes: f64,
 }
 
-/// What each end keeps, without context and with it.
-pub(super) struct Memory {
-    ends: Vec<(Kind, Kept)>,
-}
-
-impl Memory {
-    /// What the end that a row is about keeps.
-    pub(super) fn of(&self, kind: Kind) -> Option<Kept> {
-        self.ends.iter().find(|(of, _)| *of == kind).map(|(_, kept)| *kept)
-    }
-}
-
-/// Measures it, if what is allocated is known. In a thread of its own: what threads keep for all their connections is then new.
-pub(super) fn all() -> Option<Memory> {
+/// Measures what the end that a row is about keeps, if what is allocated is known. In a thread of its own: what threads keep for all
+/// their connections is then new.
+pub(super) fn of(kind: Kind) -> Option<Kept> {
     allocations::so_far()?;
-    messages();
-    let measure = || {
-        let of = |context| {
-            [(Kind::Compress(context), deflaters(context)), (Kind::Inflate(context), decoders(context))]
-        };
-        [Context::Fresh, Context::Kept].into_iter().flat_map(of).collect()
+    let measure = || match kind {
+        Kind::Compress(context, level) => Some(deflaters(context, level)),
+        Kind::Inflate(context, level) => Some(decoders(context, level)),
+        Kind::Frames(_) | Kind::Memcpy(_) => None,
     };
-    std::thread::scope(|scope| scope.spawn(measure).join().ok()).map(|ends| Memory { ends })
+    messages();
+    std::thread::scope(|scope| scope.spawn(measure).join().ok().flatten())
 }
 
 fn live_bytes() -> f64 {
@@ -67,7 +55,7 @@ fn grown<T>(of: usize, work: impl FnOnce() -> T) -> (f64, T) {
     ((live_bytes() - before) / of as f64, result)
 }
 
-fn deflaters(context: Context) -> Kept {
+fn deflaters(context: Context, level: u8) -> Kept {
     let mut out = Vec::with_capacity(1 << 20);
     let mut talk = |deflater: &mut Deflater| {
         for message in &messages()[..CARRIED] {
@@ -75,18 +63,18 @@ fn deflaters(context: Context) -> Kept {
             deflater.encode(&mut out, Opcode::Text, message.as_bytes(), None);
         }
     };
-    let (shared_bytes, ()) = grown(1, || talk(&mut deflater(context)));
+    let (shared_bytes, ()) = grown(1, || talk(&mut deflater(context, level)));
     let (new_bytes, mut all) =
-        grown(CONNECTIONS, || (0..CONNECTIONS).map(|_| deflater(context)).collect::<Vec<_>>());
+        grown(CONNECTIONS, || (0..CONNECTIONS).map(|_| deflater(context, level)).collect::<Vec<_>>());
     let (more, ()) = grown(CONNECTIONS, || all.iter_mut().for_each(&mut talk));
     // A message is compressed within one call, after which nothing of it is left.
     let idle_bytes = new_bytes + more;
     Kept { new_bytes, idle_bytes, in_use_bytes: idle_bytes, shared_bytes }
 }
 
-fn decoders(context: Context) -> Kept {
+fn decoders(context: Context, level: u8) -> Kept {
     let mut wire = Vec::with_capacity(1 << 20);
-    let mut deflater = deflater(context);
+    let mut deflater = deflater(context, level);
     for message in &messages()[..CARRIED] {
         deflater.encode(&mut wire, Opcode::Text, message.as_bytes(), None);
     }

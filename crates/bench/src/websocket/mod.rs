@@ -32,7 +32,7 @@ pub struct Options {
 }
 
 const COLUMNS: &[Column] = &[
-    ("                    row", "row"),
+    ("                        row", "row"),
     ("form", "form"),
     ("ns an op", "ns_per_op"),
     ("median", "ns_per_op_median"),
@@ -53,8 +53,6 @@ const COLUMNS: &[Column] = &[
 pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     let table = if options.rows.json { None } else { Some(Table::begin(COLUMNS, out)?) };
     let machine = Machine::describe();
-    // First, before anything else has left compressors to be used again.
-    let memory = memory::all();
     let rows: Vec<(Prepared, Form)> = rows::chosen(options.rows.row.as_deref())
         .into_iter()
         .flat_map(|(name, kind)| kind.forms().iter().map(move |form| (name, kind, *form)))
@@ -83,10 +81,10 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         {
             record = record.measured("of_memcpy", measured.bytes_per_s() / copied);
         }
-        if let Kind::Compress(context) | Kind::Inflate(context) = row.kind {
-            record = record.measured("compressed_to", deflate::compressed_to(context));
+        if let Kind::Compress(context, level) | Kind::Inflate(context, level) = row.kind {
+            record = record.measured("compressed_to", deflate::compressed_to(context, level));
         }
-        if let Some(kept) = memory.as_ref().and_then(|memory| memory.of(row.kind)) {
+        if let Some(kept) = memory::of(row.kind) {
             record = record
                 .measured("new_bytes", kept.new_bytes)
                 .measured("idle_bytes", kept.idle_bytes)

@@ -11,17 +11,17 @@ pub(super) enum Kind {
     Frames(usize),
     /// The payloads of as many such frames, copied.
     Memcpy(usize),
-    /// Chat messages, compressed.
-    Compress(Context),
+    /// Chat messages, compressed at a level.
+    Compress(Context, u8),
     /// The same, decompressed.
-    Inflate(Context),
+    Inflate(Context, u8),
 }
 
 impl Kind {
     pub(super) fn forms(self) -> &'static [Form] {
         match self {
             Self::Frames(_) | Self::Memcpy(_) => &Form::ALL,
-            Self::Compress(_) | Self::Inflate(_) => &[Form::Verified],
+            Self::Compress(..) | Self::Inflate(..) => &[Form::Verified],
         }
     }
 }
@@ -39,8 +39,8 @@ impl Prepared {
         let body: Box<dyn Body> = match kind {
             Kind::Frames(bytes) => Box::new(Read(Stream::new(bytes, corrupt_one))),
             Kind::Memcpy(bytes) => Box::new(Memcpy(Stream::new(bytes, corrupt_one))),
-            Kind::Compress(context) => Box::new(Compress { context, corrupt_one }),
-            Kind::Inflate(context) => Box::new(Inflate::new(context, corrupt_one)),
+            Kind::Compress(context, level) => Box::new(Compress { context, level, corrupt_one }),
+            Kind::Inflate(context, level) => Box::new(Inflate::new(context, level, corrupt_one)),
         };
         Self { name, kind, body }
     }
@@ -70,10 +70,14 @@ const ALL: &[(&str, Kind)] = &[
     ("memcpy 1 KB", Kind::Memcpy(1 << 10)),
     ("parse and unmask 64 KB", Kind::Frames(64 << 10)),
     ("memcpy 64 KB", Kind::Memcpy(64 << 10)),
-    ("compress", Kind::Compress(Context::Fresh)),
-    ("compress, takeover", Kind::Compress(Context::Kept)),
-    ("inflate", Kind::Inflate(Context::Fresh)),
-    ("inflate, takeover", Kind::Inflate(Context::Kept)),
+    ("compress", Kind::Compress(Context::Fresh, 1)),
+    ("compress, level 6", Kind::Compress(Context::Fresh, 6)),
+    ("compress, takeover", Kind::Compress(Context::Kept, 1)),
+    ("compress, takeover, level 6", Kind::Compress(Context::Kept, 6)),
+    ("inflate", Kind::Inflate(Context::Fresh, 1)),
+    ("inflate, level 6", Kind::Inflate(Context::Fresh, 6)),
+    ("inflate, takeover", Kind::Inflate(Context::Kept, 1)),
+    ("inflate, takeover, level 6", Kind::Inflate(Context::Kept, 6)),
 ];
 
 /// All, or the one of this name; frames with the copy that they stand beside.
