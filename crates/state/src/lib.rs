@@ -27,6 +27,7 @@ mod mirror;
 mod nested;
 mod ops;
 mod option;
+mod patch_kind;
 mod player_id;
 mod quantized;
 mod set;

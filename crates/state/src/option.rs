@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
+use crate::patch_kind::read_kind;
 use crate::{Part, State, digest};
 
 /// The shadow of an option.
@@ -29,15 +30,11 @@ pub(crate) enum OptionPatch {
 
 impl OptionPatch {
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let at = reader.offset();
-        match reader.u8()? {
-            0 => Ok(Self::Nothing),
-            1 => Ok(Self::Whole),
-            2 => Ok(Self::Patch),
-            other => {
-                Err(DecodeError::new(at, format!("an option's patch begins with 0, 1 or 2, {other} came")))
-            }
-        }
+        read_kind(
+            reader,
+            &[Self::Nothing, Self::Whole, Self::Patch],
+            "an option's patch begins with 0, 1 or 2",
+        )
     }
 }
 

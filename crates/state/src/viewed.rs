@@ -15,6 +15,7 @@ use crate::digest::of_private;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step};
 use crate::map::Touches;
 use crate::ops::Ops;
+use crate::patch_kind::read_kind;
 use crate::state::{blank, differs};
 use crate::{Key, Map, Part, PlayerId, State};
 
@@ -104,16 +105,11 @@ pub(crate) enum ViewPatch {
 
 impl ViewPatch {
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let at = reader.offset();
-        match reader.u8()? {
-            0 => Ok(Self::Left),
-            1 => Ok(Self::Entered),
-            2 => Ok(Self::Changed),
-            3 => Ok(Self::Replaced),
-            other => {
-                Err(DecodeError::new(at, format!("what comes into view begins with 0 to 3, {other} came")))
-            }
-        }
+        read_kind(
+            reader,
+            &[Self::Left, Self::Entered, Self::Changed, Self::Replaced],
+            "what comes into view begins with 0 to 3",
+        )
     }
 }
 

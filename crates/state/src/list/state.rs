@@ -17,6 +17,7 @@ use crate::data::write_array;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::map::new_token;
 use crate::ops::Ops;
+use crate::patch_kind::read_kind;
 use crate::{Part, PlayerId, State, digest};
 
 /// What a list's patch begins with.
@@ -29,13 +30,11 @@ pub(crate) enum ListPatch {
 
 impl ListPatch {
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let at = reader.offset();
-        match reader.u8()? {
-            0 => Ok(Self::Whole),
-            1 => Ok(Self::Elements),
-            2 => Ok(Self::ShapeAndElements),
-            other => Err(DecodeError::new(at, format!("a list's patch begins with 0, 1 or 2, {other} came"))),
-        }
+        read_kind(
+            reader,
+            &[Self::Whole, Self::Elements, Self::ShapeAndElements],
+            "a list's patch begins with 0, 1 or 2",
+        )
     }
 }
 

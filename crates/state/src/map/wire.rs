@@ -8,6 +8,7 @@ use playfield_wire::reader::Reader;
 use playfield_wire::{DecodeError, writer};
 
 use super::MAP_SLOTS_MAX;
+use crate::patch_kind::read_kind;
 
 pub(crate) const REMOVED: u8 = 1;
 pub(crate) const DEFINED: u8 = 2;
@@ -35,16 +36,11 @@ pub(crate) enum OwnPatch {
 
 impl OwnPatch {
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let at = reader.offset();
-        match reader.u8()? {
-            0 => Ok(Self::Gone),
-            1 => Ok(Self::Whole),
-            2 => Ok(Self::Patch),
-            other => Err(DecodeError::new(
-                at,
-                format!("an entry of one's own begins with 0, 1 or 2, {other} came"),
-            )),
-        }
+        read_kind(
+            reader,
+            &[Self::Gone, Self::Whole, Self::Patch],
+            "an entry of one's own begins with 0, 1 or 2",
+        )
     }
 }
 
