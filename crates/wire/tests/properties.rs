@@ -2,9 +2,13 @@
 
 mod messages;
 
+use std::cell::Cell;
+
 use messages::{client_message, server_message};
 use playfield_wire::client::ClientMessage;
-use playfield_wire::framing::{FixedSize, FrameCodec, FrameError, Framing, LengthPrefixed, write_frame};
+use playfield_wire::framing::{
+    FixedSize, Frame, FrameCodec, FrameError, Framing, LengthPrefixed, write_frame,
+};
 use playfield_wire::packet::{Big, Little};
 use playfield_wire::reader::Reader;
 use playfield_wire::server::ServerMessage;
@@ -61,7 +65,72 @@ fn frame_is_written_as_read(
     Ok(())
 }
 
+/// Lines, and how many bytes were searched for their ends.
+struct Lines(Cell<usize>);
+
+impl FrameCodec for Lines {
+    fn decode<'a>(&self, input: &'a [u8], body_bytes_max: usize) -> Result<Option<Frame<'a>>, FrameError> {
+        self.decode_on(input, 0, body_bytes_max)
+    }
+
+    fn decode_on<'a>(
+        &self,
+        input: &'a [u8],
+        known: usize,
+        body_bytes_max: usize,
+    ) -> Result<Option<Frame<'a>>, FrameError> {
+        let end = input[known..].iter().position(|&byte| byte == b'\n').map(|place| known + place);
+        self.0.set(self.0.get() + end.map_or(input.len(), |end| end + 1) - known);
+        let line = &input[..end.unwrap_or(input.len())];
+        if line.len() > body_bytes_max {
+            return Err(FrameError::too_large(line.len(), body_bytes_max));
+        }
+        Ok(end.map(|end| Frame { body: line, consumed: end + 1 }))
+    }
+
+    fn encode_with(&self, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
+        body(out);
+        out.push(b'\n');
+        Ok(())
+    }
+}
+
+/// All frames of a stream that comes in such pieces, as a service reads it.
+fn frames_of(codec: &impl FrameCodec, stream: &[u8], cuts: &[usize], body_bytes_max: usize) -> Vec<Vec<u8>> {
+    let (mut frames, mut held, mut rest) = (Vec::new(), Vec::new(), stream);
+    let mut known = 0;
+    for cut in cuts.iter().copied().chain([usize::MAX]) {
+        let (piece, later) = rest.split_at(cut.min(rest.len()));
+        rest = later;
+        held.extend_from_slice(piece);
+        while let Ok(Some(frame)) = codec.decode_on(&held, std::mem::take(&mut known), body_bytes_max) {
+            frames.push(frame.body.to_vec());
+            let consumed = frame.consumed;
+            held.drain(..consumed);
+        }
+        known = held.len();
+    }
+    frames
+}
+
 proptest! {
+    #[test]
+    fn frames_are_the_same_however_they_are_cut(
+        bodies in vec(vec(any::<u8>().prop_filter("an end", |byte| *byte != b'\n'), 0..20), 0..8),
+        cuts in vec(0..6_usize, 0..60),
+    ) {
+        let codec = Lines(Cell::new(0));
+        let prefixed = LengthPrefixed::<u16, Big>::new();
+        let (mut lines, mut others) = (Vec::new(), Vec::new());
+        for body in &bodies {
+            codec.encode(&mut lines, body).unwrap();
+            prefixed.encode(&mut others, body).unwrap();
+        }
+        prop_assert_eq!(&frames_of(&codec, &lines, &cuts, 20), &bodies);
+        prop_assert_eq!(codec.0.get(), lines.len(), "each byte is searched once");
+        prop_assert_eq!(&frames_of(&prefixed, &others, &cuts, 20), &bodies);
+    }
+
     #[test]
     fn client_messages_come_back_from_packed(message in client_message(Format::Packed), extra: u8) {
         let mut out = Vec::new();

@@ -43,7 +43,14 @@ pub(crate) struct Hosted<S: Service> {
     service: S,
     codec: S::Codec,
     /// By the connections' places.
-    states: Vec<Option<S::Connection>>,
+    states: Vec<Option<Held<S::Connection>>>,
+}
+
+/// What is held for a connection.
+struct Held<C> {
+    state: C,
+    /// How many bytes at the front of its input the codec has seen without finding a frame's end in them.
+    known: usize,
 }
 
 impl<S: Service> Hosted<S> {
@@ -58,7 +65,7 @@ impl<S: Service> Hosted<S> {
         reach: Reach<'_>,
         call: impl FnOnce(
             &mut S,
-            &mut Option<S::Connection>,
+            &mut Option<Held<S::Connection>>,
             &S::Codec,
             &mut Peer<S>,
             &mut Progress,
@@ -103,23 +110,28 @@ struct Progress {
 impl<S: Service> AnyService for Hosted<S> {
     fn connected(&mut self, key: ConnectionKey, address: SocketAddr, reach: Reach<'_>) -> Served {
         self.serve(key, reach, |service, state, _, peer, _| {
-            *state = Some(service.connected(address, peer));
+            *state = Some(Held { state: service.connected(address, peer), known: 0 });
             None
         })
     }
 
     fn received(&mut self, key: ConnectionKey, input: &[u8], reach: Reach<'_>) -> Served {
         self.serve(key, reach, |service, state, codec, peer, progress| {
-            let state = state.as_mut()?;
+            let Held { state, known } = state.as_mut()?;
             let body_bytes_max = peer.cx.reach.message_bytes_max;
             loop {
                 let left = input.get(progress.handled..)?;
-                let frame = match codec.decode(left, body_bytes_max) {
+                // Asked about the first bytes once more, and about those behind a frame for the first time.
+                let seen = std::mem::take(known).min(left.len());
+                let frame = match codec.decode_on(left, seen, body_bytes_max) {
                     Ok(Some(frame)) => frame,
                     Ok(None) if left.len() > body_bytes_max.saturating_add(AROUND_BODY_BYTES_MAX) => {
                         return Some(Closed::Frame(FrameError::Endless { bytes: left.len() }));
                     }
-                    Ok(None) => return None,
+                    Ok(None) => {
+                        *known = left.len();
+                        return None;
+                    }
                     Err(error) => return Some(Closed::Frame(error)),
                 };
                 // Codecs of one's own may err.
@@ -145,14 +157,14 @@ impl<S: Service> AnyService for Hosted<S> {
 
     fn silent(&mut self, key: ConnectionKey, reach: Reach<'_>) -> Served {
         self.serve(key, reach, |service, state, _, peer, _| {
-            service.silent(state.as_mut()?, peer);
+            service.silent(&mut state.as_mut()?.state, peer);
             None
         })
     }
 
     fn closed(&mut self, key: ConnectionKey, why: &Closed, reach: Reach<'_>) {
         let Self { service, codec, states } = self;
-        let Some(state) = states.get_mut(key.index()).and_then(Option::take) else { return };
+        let Some(Held { state, .. }) = states.get_mut(key.index()).and_then(Option::take) else { return };
         let id = ConnectionId { shard: reach.shard, key };
         let mut cx = Context::new(codec, None, reach);
         guard(|| service.closed(state, id, why, &mut cx));

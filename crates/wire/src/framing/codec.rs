@@ -7,7 +7,7 @@ use crate::packet::{Little, Number, Order};
 
 /// How frames lie in a byte stream: where the one at its front ends, and how one is written.
 ///
-/// [`LengthPrefixed`] and [`FixedSize`] are ready. Anything else is these two functions: here lines of text.
+/// [`LengthPrefixed`] and [`FixedSize`] are ready. Anything else is these functions: here lines of text.
 ///
 /// ```
 /// use playfield_wire::framing::{Frame, FrameCodec, FrameError};
@@ -16,12 +16,21 @@ use crate::packet::{Little, Number, Order};
 ///
 /// impl FrameCodec for Lines {
 ///     fn decode<'a>(&self, input: &'a [u8], body_bytes_max: usize) -> Result<Option<Frame<'a>>, FrameError> {
-///         let line = input.split(|&byte| byte == b'\n').next().unwrap_or_default();
+///         self.decode_on(input, 0, body_bytes_max)
+///     }
+///
+///     fn decode_on<'a>(
+///         &self,
+///         input: &'a [u8],
+///         known: usize,
+///         body_bytes_max: usize,
+///     ) -> Result<Option<Frame<'a>>, FrameError> {
+///         let end = input[known..].iter().position(|&byte| byte == b'\n').map(|place| known + place);
+///         let line = &input[..end.unwrap_or(input.len())];
 ///         if line.len() > body_bytes_max {
 ///             return Err(FrameError::too_large(line.len(), body_bytes_max));
 ///         }
-///         let is_whole = line.len() < input.len();
-///         Ok(is_whole.then_some(Frame { body: line, consumed: line.len() + 1 }))
+///         Ok(end.map(|end| Frame { body: line, consumed: end + 1 }))
 ///     }
 ///
 ///     fn encode_with(&self, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
@@ -34,16 +43,35 @@ use crate::packet::{Little, Number, Order};
 /// let frame = Lines.decode(b"PING 1\nPI", 510)?.expect("a whole line");
 /// assert_eq!(frame, Frame { body: b"PING 1", consumed: 7 });
 /// assert_eq!(Lines.decode(b"PI", 510)?, None);
+/// let frame = Lines.decode_on(b"PING 2\n", 2, 510)?.expect("a whole line");
+/// assert_eq!(frame.body, b"PING 2");
 /// # Ok::<(), FrameError>(())
 /// ```
 pub trait FrameCodec: Send + 'static {
     /// The frame at the front of `input`, or `None` if more bytes are needed. It is asked again when more have come, so it
-    /// should be able to tell from the first few; one that searches for an end does best with a small limit.
+    /// should be able to tell from the first few; one that searches for an end has [`decode_on`](Self::decode_on), too.
     ///
     /// # Errors
     /// If no frame begins like this, or the frame's body will be longer than `body_bytes_max`. The stream can't be trusted
     /// after it.
     fn decode<'a>(&self, input: &'a [u8], body_bytes_max: usize) -> Result<Option<Frame<'a>>, FrameError>;
+
+    /// The same, asked again: the first `known` bytes of `input`, never more than it has, were all there was the last time, and no frame
+    /// ended in them. A codec that searches for an end searches behind them; or else whoever sends a frame byte by byte has it
+    /// searched from its start for each of them.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    #[inline]
+    fn decode_on<'a>(
+        &self,
+        input: &'a [u8],
+        known: usize,
+        body_bytes_max: usize,
+    ) -> Result<Option<Frame<'a>>, FrameError> {
+        let _ = known;
+        self.decode(input, body_bytes_max)
+    }
 
     /// Appends a frame whose body is what `body` appends.
     ///

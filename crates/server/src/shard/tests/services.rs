@@ -1,5 +1,6 @@
 //! Services: protocols of one's own beside the rooms.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -202,8 +203,19 @@ fn max_message_bytes_holds_for_frames() {
 struct Sentences;
 
 impl FrameCodec for Sentences {
-    fn decode<'a>(&self, input: &'a [u8], _: usize) -> Result<Option<Frame<'a>>, FrameError> {
-        let end = input.iter().position(|byte| b".;!".contains(byte));
+    fn decode<'a>(&self, input: &'a [u8], body_bytes_max: usize) -> Result<Option<Frame<'a>>, FrameError> {
+        self.decode_on(input, 0, body_bytes_max)
+    }
+
+    fn decode_on<'a>(
+        &self,
+        input: &'a [u8],
+        known: usize,
+        _: usize,
+    ) -> Result<Option<Frame<'a>>, FrameError> {
+        assert!(!input[..known].contains(&b'.'), "a frame ended in what is said to be known");
+        LOOKED_AT.set(LOOKED_AT.get() + input.len() - known);
+        let end = input[known..].iter().position(|byte| b".;!".contains(byte)).map(|place| known + place);
         Ok(end.map(|end| match input[end] {
             b';' => Frame { body: &[], consumed: 0 },
             b'!' => Frame { body: &[], consumed: input.len() + 1 },
@@ -252,6 +264,25 @@ fn read(pieces: &[&[u8]]) -> (String, Vec<String>) {
     }
     assert_eq!(world.is_over(client), !log.lock().unwrap().is_empty());
     (String::from_utf8(world.raw(client)).unwrap(), taken(&log))
+}
+
+thread_local! {
+    /// How many bytes were given to the codec that it did not know.
+    static LOOKED_AT: Cell<usize> = const { Cell::new(0) };
+}
+
+#[test]
+fn bytes_that_come_one_by_one_are_looked_at_once() {
+    let text = b"one.two..a longer one.the last";
+    let pieces: Vec<&[u8]> = text.chunks(1).collect();
+    LOOKED_AT.set(0);
+    assert_eq!(read(&pieces), ("welcome.ONE.TWO..A LONGER ONE.".into(), Vec::new()));
+    // Each byte when it comes, and nothing more: no frame ends before its last one.
+    assert_eq!(LOOKED_AT.get(), text.len());
+    for cut in 2..text.len() {
+        let pieces: Vec<&[u8]> = text.chunks(cut).collect();
+        assert_eq!(read(&pieces).0, "welcome.ONE.TWO..A LONGER ONE.", "cut every {cut} bytes");
+    }
 }
 
 #[test]
