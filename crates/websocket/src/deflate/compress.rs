@@ -11,8 +11,8 @@ use crate::{Mask, Opcode, Role};
 /// What a [`Deflater`] does with which messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeflaterOptions {
-    /// From 1 (fast) to 9 (small); 1 unless told otherwise. Chat messages of 512 bytes come to 88 % of their bytes at 1 and to 67 % at 2 and
-    /// more, in three times the time; where the context is kept, to 50 % at 1 and to 39 % at 6, in six times the time. (`playfield bench websocket`)
+    /// From 1 (fast) to 9 (small); 1 unless told otherwise. Chat messages of 512 bytes come to 88 % of their bytes at 1 and to 67 % at 6,
+    /// in three times the time; where the context is kept, to 50 % and to 39 %, in seven times the time (`playfield bench websocket`).
     pub level: u8,
     /// Shorter messages, in bytes, are sent as they are; 64 unless told otherwise.
     pub message_bytes_min: usize,
