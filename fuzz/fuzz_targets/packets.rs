@@ -3,39 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use playfield::packet::{Big, Little, Order, Packet, PacketReader, Prefix};
-
-#[derive(Packet, Debug)]
-#[packet(opcode = 7_u8)]
-struct All<'a> {
-    a: i8,
-    b: [u16; 3],
-    c: &'a str,
-    #[packet(len = u8)]
-    d: Vec<Item<'a>>,
-    #[packet(padded = 5)]
-    e: String,
-    #[packet(varint)]
-    f: u32,
-    #[packet(varint)]
-    g: i64,
-    h: bool,
-    i: [bool; 2],
-    #[packet(len = varint)]
-    j: &'a [u8],
-    #[packet(len = u32)]
-    k: Vec<i64>,
-    l: [f32; 2],
-    m: &'a [u8; 2],
-    #[packet(rest)]
-    n: &'a [u8],
-}
-
-#[derive(Packet, Debug)]
-struct Item<'a> {
-    of: f64,
-    #[packet(len = u8)]
-    name: &'a str,
-}
+use playfield_fuzz::packets::All;
 
 fuzz_target!(|data: &[u8]| {
     reads::<Little>(data);

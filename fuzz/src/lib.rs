@@ -1,6 +1,7 @@
 //! What the targets have in common.
 
 pub mod input;
+pub mod packets;
 
 use playfield_state::{PlayerId, State};
 use playfield_wire::schema::{Field, RoomSchema, Struct, Type};

@@ -1,8 +1,9 @@
-//! Writes bodies, messages and schemas that are right into `corpus/`, for the fuzzer to begin with.
+//! Writes bodies, messages, schemas, frames and packets that are right into `corpus/`, for the fuzzer to begin with.
 
 // The states that the laws of `playfield-state` are held to.
 #[path = "../../../../crates/state/tests/common/mod.rs"]
 mod common;
+mod wire;
 
 use std::fs;
 use std::io;
@@ -29,7 +30,7 @@ fn main() -> io::Result<()> {
     for (place, format) in Format::ALL.into_iter().enumerate() {
         of_messages(place as u8, format)?;
     }
-    Ok(())
+    wire::all()
 }
 
 fn of_state<T: Root>(place: u8) -> io::Result<()> {
