@@ -1,5 +1,6 @@
 //! The operations of a tree's patch, as they are written.
 
+use playfield_wire::TreeFormat;
 use playfield_wire::tree::{Array, Place, TreeDigest, TreeWriter};
 
 use crate::data::write_array;
@@ -28,6 +29,21 @@ impl<'a, 'o> Ops<'a, 'o> {
     /// What operations set where nothing was is added to a digest. No others lead from nothing to a copy, and they count for nothing.
     pub fn counted(digest: &'a mut TreeDigest) -> Self {
         Self(Way::Counted { digest, place: Place::ROOT })
+    }
+
+    /// Where they stand that count in a digest, and of what format the tree is.
+    pub(crate) fn counts(&self) -> Option<(TreeFormat, Place)> {
+        match &self.0 {
+            Way::Written { .. } => None,
+            Way::Counted { digest, place } => Some((digest.format(), *place)),
+        }
+    }
+
+    /// Adds what was counted here before.
+    pub(crate) fn count(&mut self, sum: u32) {
+        if let Way::Counted { digest, .. } = &mut self.0 {
+            digest.add(sum);
+        }
     }
 
     /// One level down, to the member `name`.

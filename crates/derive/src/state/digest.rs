@@ -48,6 +48,9 @@ impl Tree<'_> {
             }
             fn shadow_digest(shadow: &Shadow, lens: #rt::Lens) -> u64 {
                 let _ = (shadow, lens);
+                if lens.part == #rt::Part::Owned && !<Self as #rt::State>::HAS_OWNED {
+                    return 0;
+                }
                 #[allow(unused_mut)]
                 let mut sum = 0_u64;
                 #(#of_shadow)*

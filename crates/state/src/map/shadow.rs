@@ -4,6 +4,9 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use playfield_wire::TreeFormat;
+use playfield_wire::tree::Place;
+
 use super::MAP_SLOTS_MAX;
 use crate::Key;
 use crate::lens::{Changed, GONE_VERSIONS, Lens, Stamp, Stamps};
@@ -23,8 +26,8 @@ pub struct MapShadow<K, S> {
     /// What changed, oldest first: a version, and a slot. A slot that changed again since stands there more than once; what it says
     /// itself counts.
     log: Vec<(Stamp, u32)>,
-    /// Digests of what everyone sees.
-    digests: RefCell<Digests>,
+    /// Digests of what all who look at it see, one for each kind that was asked for.
+    digests: RefCell<Vec<Digests>>,
     /// Keys that went, and when, for what names keys and not slots: JSON, and an owner's own entry.
     pub(super) gone: BTreeMap<K, u64>,
     /// How many they may become before some are forgotten.
@@ -33,9 +36,30 @@ pub struct MapShadow<K, S> {
     forgotten: u64,
 }
 
-/// Digests of what everyone sees in each slot, as of a version, and their sum: a later one needs only what changed since.
-#[derive(Debug, Default)]
+/// A kind of digests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DigestOf {
+    /// That of a copy with types.
+    Packed,
+    /// That of a copy that is a tree, in which the map stands at this place.
+    Tree(TreeFormat, Place),
+}
+
+impl DigestOf {
+    /// Whether one takes the place of the other: a map that stands elsewhere by now stands there alone.
+    fn replaces(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Packed, Self::Packed) => true,
+            (Self::Tree(one, _), Self::Tree(other, _)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+/// Digests of what is seen in each slot, as of a version, and their sum: a later one needs only what changed since.
+#[derive(Debug)]
 struct Digests {
+    of: DigestOf,
     at: u64,
     slots: Vec<u64>,
     sum: u64,
@@ -180,15 +204,34 @@ impl<K: Key, S> MapShadow<K, S> {
         self.index.values().copied()
     }
 
-    /// The sum of the digests of what everyone sees in the slots, of which `of` makes one.
-    pub(super) fn shared_digest(&self, of: impl Fn(u32) -> u64) -> u64 {
-        let digests = &mut *self.digests.borrow_mut();
+    /// The sum of the digests of what everyone sees in the slots, of which `digest` makes one.
+    pub(super) fn digest(&self, of: DigestOf, digest: impl Fn(u32) -> u64) -> u64 {
+        self.digest_until(of, self.newest_version(), |_| Vec::new(), digest)
+    }
+
+    /// The same as of a version, where slots may also have changed of which others know: since when, they are asked.
+    pub(super) fn digest_until(
+        &self,
+        of: DigestOf,
+        version: u64,
+        changed: impl FnOnce(u64) -> Vec<u32>,
+        digest: impl Fn(u32) -> u64,
+    ) -> u64 {
+        let all = &mut *self.digests.borrow_mut();
+        let known = all.iter().position(|digests| of.replaces(digests.of)).unwrap_or_else(|| {
+            all.push(Digests { of, at: 0, slots: Vec::new(), sum: 0 });
+            all.len() - 1
+        });
+        let digests = &mut all[known];
+        if digests.of != of {
+            *digests = Digests { of, at: 0, slots: Vec::new(), sum: 0 };
+        }
         digests.slots.resize(self.slots.len(), 0);
-        for slot in self.logged_since(digests.at) {
-            let (now, before) = (of(slot), &mut digests.slots[slot as usize]);
+        for slot in self.logged_since(digests.at).chain(changed(digests.at)) {
+            let (now, before) = (digest(slot), &mut digests.slots[slot as usize]);
             digests.sum = digests.sum.wrapping_sub(std::mem::replace(before, now)).wrapping_add(now);
         }
-        digests.at = self.newest_version();
+        digests.at = version;
         digests.sum
     }
 

@@ -1,13 +1,13 @@
 //! Maps in step: the server compares and writes.
 
-use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
-use playfield_wire::tree::TreeWriter;
+use playfield_wire::tree::{Place, TreeDigest, TreeWriter};
+use playfield_wire::{DecodeError, TreeFormat};
 use serde_json::Value;
 
 use super::groups::Groups;
-use super::shadow::MapShadow;
+use super::shadow::{DigestOf, MapShadow};
 use super::wire::{CHANGED, DEFINED, OwnPatch, REMOVED, Slots};
 use super::{FRESH, Map, new_token};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
@@ -182,6 +182,15 @@ impl<K: Key, V: State> State for Map<K, V> {
     }
 
     fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) {
+        if lens.part == Part::Shared
+            && let Some((format, place)) = out.counts()
+        {
+            let members = shadow.digest(DigestOf::Tree(format, place), |slot| {
+                let entry = shadow.slot(slot).entry.as_ref();
+                entry.map_or(0, |(key, value)| tree_entry_digest::<K, V>(key, value, lens, format, place))
+            });
+            return out.count_object(members as u32);
+        }
         let mut object = out.object(shadow.index.len());
         for &slot in shadow.index.values() {
             if let Some((key, value)) = &shadow.slot(slot).entry {
@@ -273,12 +282,15 @@ impl<K: Key, V: State> State for Map<K, V> {
         if lens.part == Part::Owned && K::IS_PLAYER && !V::NESTED_OWNERS {
             return own_slot(shadow, lens).map_or(0, |(_, slot)| entry_digest::<K, V>(shadow, slot, lens));
         }
+        if lens.part == Part::Owned && !V::HAS_OWNED {
+            return 0;
+        }
         if lens.part != Part::Shared {
             return shadow
                 .used_slots()
                 .fold(0, |sum, slot| sum.wrapping_add(entry_digest::<K, V>(shadow, slot, lens)));
         }
-        shadow.shared_digest(|slot| entry_digest::<K, V>(shadow, slot, lens))
+        shadow.digest(DigestOf::Packed, |slot| entry_digest::<K, V>(shadow, slot, lens))
     }
 
     fn owner_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
@@ -318,6 +330,19 @@ pub(super) fn entry_digest<K: Key, V: State>(shadow: &MapShadow<K, V::Shadow>, s
     let Some((key, value)) = &shadow.slot(slot).entry else { return 0 };
     let value = V::shadow_digest(value, lens.under(key.player()));
     digest::of_entry(key.digest(), value, lens.part != Part::Owned)
+}
+
+/// What an entry counts in the digest of a tree in which its map stands at `place`.
+pub(super) fn tree_entry_digest<K: Key, V: State>(
+    key: &K,
+    value: &V::Shadow,
+    lens: Lens,
+    format: TreeFormat,
+    place: Place,
+) -> u64 {
+    let mut digest = TreeDigest::new(format);
+    V::tree_full(value, lens.under(key.player()), digest.at(place.member(&key.name())));
+    digest.sum().into()
 }
 
 // The server compares.

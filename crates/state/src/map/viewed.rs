@@ -8,8 +8,8 @@ use playfield_wire::reader::Reader;
 use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
-use super::shadow::MapShadow;
-use super::state::{entry_digest, section, write_changes};
+use super::shadow::{DigestOf, MapShadow};
+use super::state::{entry_digest, section, tree_entry_digest, write_changes};
 use super::wire::{ALL, DEFINED, REMOVED, REPLACED, Slots};
 use super::{Map, Touches};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step};
@@ -145,7 +145,7 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
                 shadow.write_value::<V>(key, *at, lens, out);
             }
         });
-        let changed = eye.changed(shadow, lens);
+        let changed = eye.changed(shadow, lens.since);
         if V::PLAIN {
             let at = |slot| eye.changed_entry(shadow, slot, lens).map(|(_, _, value, lens)| (lens, value));
             flags |= write_changes::<V>(&changed, lens, at, out);
@@ -199,6 +199,13 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
             });
         }
         let Some(eye) = eye else { return };
+        if let Some((format, place)) = ops.counts() {
+            let seen = eye.digest(shadow, DigestOf::Tree(format, place), |key, at| {
+                let entry = shadow.map.slot(at).entry.as_ref();
+                entry.map_or(0, |(_, value)| tree_entry_digest::<K, V>(key, value, lens, format, place))
+            });
+            return ops.count(seen as u32);
+        }
         for (key, end) in &eye.seen.gone {
             if lens.since > 0 && *end > lens.since {
                 ops.member(&key.name(), Ops::remove);
@@ -209,7 +216,7 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
                 ops.member(&key.name(), |ops| ops.set(|out| shadow.tree_value::<V>(key, *at, lens, out)));
             }
         }
-        for slot in eye.changed(shadow, lens) {
+        for slot in eye.changed(shadow, lens.since) {
             if let Some((key, at, value, under)) = eye.changed_entry(shadow, slot, lens) {
                 ops.member(&key.name(), |ops| {
                     if V::PLAIN {
@@ -231,8 +238,8 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
             return 0;
         };
         let lens = lens.in_view();
-        eye.seen.entries().fold(0, |sum, (_, key, at)| {
-            sum.wrapping_add(entry_digest::<K, V>(&shadow.map, *at, lens.under(key.player())))
+        eye.digest(shadow, DigestOf::Packed, |key, at| {
+            entry_digest::<K, V>(&shadow.map, at, lens.under(key.player()))
         })
     }
 
@@ -396,19 +403,28 @@ impl<K: Key> Eye<K> {
         place.stamps.after(lens).then_some((key, *at, value, lens))
     }
 
+    /// The sum of the digests of what is in view, of which `digest` makes one by the key and the slot of the map.
+    fn digest<S>(&self, shadow: &ViewedShadow<K, S>, of: DigestOf, digest: impl Fn(&K, u32) -> u64) -> u64 {
+        let version = self.seen.newest_version().max(shadow.map.newest_version());
+        let changed = |since| self.changed(shadow, since);
+        self.seen.digest_until(of, version, changed, |slot| {
+            self.seen.slot(slot).entry.as_ref().map_or(0, |(key, at)| digest(key, *at))
+        })
+    }
+
     /// The viewer's slots of entries that were in view and may have changed since, in order.
-    fn changed<S>(&self, shadow: &ViewedShadow<K, S>, lens: Lens) -> Vec<u32> {
-        if lens.since == 0 {
+    fn changed<S>(&self, shadow: &ViewedShadow<K, S>, since: u64) -> Vec<u32> {
+        if since == 0 {
             return Vec::new(); // all of it came
         }
         let slot = |&at: &u32| {
             let slot = self.slots.get(at as usize)?.checked_sub(1)?;
-            (self.seen.slot(slot).defined() <= lens.since).then_some(slot)
+            (self.seen.slot(slot).defined() <= since).then_some(slot)
         };
-        let mut slots: Vec<u32> = if lens.since >= shadow.before && lens.since < shadow.recent_at {
+        let mut slots: Vec<u32> = if since >= shadow.before && since < shadow.recent_at {
             shadow.recent.iter().filter_map(slot).collect()
         } else {
-            shadow.map.changed_since(lens.since).iter().filter_map(slot).collect()
+            shadow.map.changed_since(since).iter().filter_map(slot).collect()
         };
         slots.sort_unstable();
         slots

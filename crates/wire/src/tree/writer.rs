@@ -222,6 +222,26 @@ impl<'o> TreeWriter<'o> {
         }
     }
 
+    /// Where the value stands, and in a copy read from what format, if it is not written but counts in a [`TreeDigest`].
+    #[inline]
+    #[must_use]
+    pub fn counts(&self) -> Option<(TreeFormat, Place)> {
+        match self.form {
+            Form::Digest { place, of } => Some((of, place)),
+            Form::Json | Form::Msgpack => None,
+        }
+    }
+
+    /// An object whose members were counted before, where it [counts](Self::counts).
+    pub fn count_object(self, members: u32) {
+        if let Form::Digest { place, .. } = self.form {
+            add_to(self.out, |sum| {
+                *sum = sum.wrapping_add(members);
+                digest::count(sum, place, digest::object());
+            });
+        }
+    }
+
     /// Adds what this counts.
     #[inline]
     fn count(self, place: Place, what: u32) {
@@ -281,6 +301,17 @@ impl TreeDigest {
     #[inline]
     pub fn at(&mut self, place: Place) -> TreeWriter<'_> {
         TreeWriter { out: &mut self.out, form: Form::Digest { place, of: self.of } }
+    }
+
+    /// What format the copy is read from.
+    #[must_use]
+    pub fn format(&self) -> TreeFormat {
+        self.of
+    }
+
+    /// Adds what was counted before.
+    pub fn add(&mut self, more: u32) {
+        add_to(&mut self.out, |sum| *sum = sum.wrapping_add(more));
     }
 
     /// What all that was written comes to.
