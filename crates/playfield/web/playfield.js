@@ -6,6 +6,9 @@
  */
 export const UNUSABLE_IN_A_ROW_MAX = 16;
 
+/** Messages that are about one room. */
+const OF_A_ROOM = ["joined", "snapshot", "patch", "check", "event", "left"];
+
 /** The most steps of a path, as for the other clients. */
 const PATH_STEPS_MAX = 128;
 
@@ -93,10 +96,10 @@ export function digest(value, place = 0x726f6f74) {
   else if (typeof value === "string") what = digestOfText(0x74657874, value);
   else if (typeof value === "boolean") what = value ? 0x74727565 : 0x66616c73;
   else if (Array.isArray(value)) {
-    value.forEach((element, index) => (sum += digest(element, inside(place, mix(0x656c656d ^ index)))));
+    value.forEach((element, index) => (sum = (sum + digest(element, inside(place, mix(0x656c656d ^ index)))) | 0));
     what = mix(0x61727261 ^ value.length);
   } else {
-    for (const name of Object.keys(value)) sum += digest(value[name], inside(place, digestOfText(0x6d656d62, name)));
+    for (const name of Object.keys(value)) sum = (sum + digest(value[name], inside(place, digestOfText(0x6d656d62, name)))) | 0;
     what = 0x6f626a65;
   }
   return (sum + mix(place ^ what)) >>> 0;
@@ -145,7 +148,8 @@ function set(at, last, value) {
 /**
  * Connects, joins a room of the given type (or makes one), and keeps `room.state` in step.
  *
- * `on.change(room)` is called after each patch or snapshot, `on.event(name, payload)` for each event, `on.status(text)` when
+ * `on.change(room)` is called after each patch or snapshot, `on.event(name, payload)` for each event, `on.missed(count)` before an event if so many were lost
+ * in messages that could not be read, `on.status(text)` when
  * the connection comes, goes, or is refused, `on.outOfStep(error)` with an `OutOfStep` when what came can't be used. A snapshot is asked
  * for by itself then; until it comes `room.version` is `null`, and so is `room.state` if it would be half changed.
  */
@@ -154,7 +158,7 @@ export function join(roomType, name, on = {}) {
   const waiting = new Map();
   const room = { state: null, player: null, version: 0, number: null, bytes: 0, patches: 0, left: false };
   let requests = 0;
-  let epoch, newest = 0, unusable = 0;
+  let epoch, newest = 0, unusable = 0, snapshots = 0, events = 0;
 
   const put = (message) => {
     const open = socket.readyState === WebSocket.OPEN;
@@ -178,14 +182,18 @@ export function join(roomType, name, on = {}) {
     });
   room.close = () => socket.close();
 
+  const giveUp = (text) => {
+    on.status?.(text);
+    room.left = true;
+    socket.close();
+  };
   /** What came can't be used: a snapshot is asked for, but not without end. */
   const fellOut = (reason, text) => {
     room.version = null;
     on.outOfStep?.(new OutOfStep(reason, text));
-    if (++unusable > UNUSABLE_IN_A_ROW_MAX) {
-      on.status?.(`the server sent ${unusable} things in a row that this page can't use: ${text}; reload it`);
-      room.left = true;
-      return socket.close();
+    // A third snapshot would be no better than two that can't be read.
+    if (++unusable > UNUSABLE_IN_A_ROW_MAX || (reason === "snapshot" && ++snapshots > 1)) {
+      return giveUp(`the server sent ${unusable} things in a row that this page can't use: ${text}; reload it`);
     }
     console.warn("playfield: a snapshot is asked for:", text);
     put({ type: "resync", room: room.number });
@@ -193,7 +201,7 @@ export function join(roomType, name, on = {}) {
   const isAt = (version) => {
     Object.assign(room, { version });
     newest = version;
-    unusable = 0;
+    unusable = snapshots = 0;
     on.change?.(room);
   };
 
@@ -202,7 +210,7 @@ export function join(roomType, name, on = {}) {
     joined: (message) => {
       Object.assign(room, { number: message.room, player: message.player, id: message.id, version: null });
       ({ epoch } = message);
-      newest = unusable = 0;
+      newest = unusable = snapshots = events = 0;
     },
     snapshot: (message) => {
       if (message.room !== room.number) return;
@@ -218,7 +226,7 @@ export function join(roomType, name, on = {}) {
     },
     check: (message) => {
       if (message.room !== room.number || message.version !== room.version) return;
-      if (digest(room.state) !== message.digest) fellOut("digest", `the copy is not what it is to be at version ${room.version}`);
+      if (digest(room.state) !== Number(message.digest)) fellOut("digest", `the copy is not what it is to be at version ${room.version}`);
     },
     patch: ({ room: number, base, version, ops }) => {
       if (number !== room.number || room.version === null) return; // a snapshot is on its way
@@ -234,7 +242,13 @@ export function join(roomType, name, on = {}) {
       room.patches += 1;
       isAt(version);
     },
-    event: (message) => on.event?.(message.message, message.payload),
+    event: (message) => {
+      if (message.room !== room.number) return;
+      const missed = message.sequence - events - 1;
+      events = message.sequence;
+      if (missed > 0) on.missed?.(missed);
+      on.event?.(message.message, message.payload);
+    },
     reply: (message) => waiting.get(message.request)?.resolve(message.payload),
     error: (message) => {
       waiting.get(message.request)?.reject(new Error(message.text));
@@ -251,6 +265,10 @@ export function join(roomType, name, on = {}) {
       room.left = true;
       on.status?.(message.text);
     },
+    // What this client never asks for.
+    listed: () => {},
+    schema: () => {},
+    pong: () => {},
   };
   socket.onopen = () => {
     on.status?.("connected");
@@ -261,13 +279,17 @@ export function join(roomType, name, on = {}) {
     let message;
     try {
       message = JSON.parse(data);
-      if (typeof message?.type !== "string") throw new Error("no type");
+      if (!Object.hasOwn(handlers, message?.type)) throw new Error(`there is no message of type ${JSON.stringify(message?.type)}`);
+      if (OF_A_ROOM.includes(message.type) && !Number.isInteger(message.room)) throw new Error(`a ${message.type} says no room`);
     } catch (error) {
-      // It may have been a patch. Before a room is joined there is nothing to mend.
-      if (room.number !== null) fellOut("message", `a message can't be read: ${error.message}`);
-      return;
+      const text = `a message can't be read: ${error.message}`;
+      // Before a room is joined there is nothing to mend.
+      if (room.number === null) return giveUp(`${text}; reload the page`);
+      // It may have been a patch, or the answer that someone waits for.
+      abandon(`the answer may have been lost: ${text}`);
+      return fellOut("message", text);
     }
-    if (Object.hasOwn(handlers, message.type)) handlers[message.type](message);
+    handlers[message.type](message);
     if (message.request !== undefined) waiting.delete(message.request);
   };
   socket.onclose = () => {

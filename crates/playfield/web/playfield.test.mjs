@@ -77,11 +77,12 @@ class Socket {
 
 function connected() {
   Object.assign(globalThis, { WebSocket: Socket, location: { protocol: "http:", host: "here" } });
-  const room = join("table", "Ann");
+  const statuses = [];
+  const room = join("table", "Ann", { status: (text) => statuses.push(text) });
   const socket = Socket.last;
   socket.open();
   socket.says({ type: "welcome" });
-  return { room, socket };
+  return { room, socket, statuses };
 }
 
 test("a request before the room is joined is refused, and nothing is sent", async () => {
@@ -120,10 +121,10 @@ test("a patch that does not fit the copy throws, and reaches nothing outside it"
 });
 
 /** A connection in room 1, at version 5 of epoch 3. */
-function inRoom() {
+function inRoom(on = {}) {
   const faults = [], statuses = [];
   Object.assign(globalThis, { WebSocket: Socket, location: { protocol: "http:", host: "here" } });
-  const room = join("table", "Ann", { outOfStep: (error) => faults.push(error), status: (text) => statuses.push(text) });
+  const room = join("table", "Ann", { outOfStep: (error) => faults.push(error), status: (text) => statuses.push(text), ...on });
   const socket = Socket.last;
   socket.close = () => socket.ends();
   socket.open();
@@ -176,6 +177,51 @@ test("a digest of the copy, or of another version than the copy's, asks for noth
   socket.says(check(4, 7));
   socket.says({ ...check(5, 7), room: 2 });
   assert.deepEqual([socket.sent, faults], [[], []]);
+});
+
+test("whoever waits for an answer that may have been lost is told, and lost events are counted", async (t) => {
+  t.mock.method(console, "warn", () => {});
+  const missed = [], heard = [];
+  const { room, socket } = inRoom({ missed: (count) => missed.push(count), event: (name) => heard.push(name) });
+  const event = (sequence) => ({ type: "event", room: 1, sequence, version: 5, message: `e${sequence}`, payload: null });
+  socket.says(event(1));
+  const reply = room.request("Draw");
+  socket.onmessage({ data: '{"type":"reply","request":2,"paylo' });
+  await assert.rejects(reply, /may have been lost/);
+  socket.says(event(3));
+  assert.deepEqual([heard, missed], [["e1", "e3"], [1]]);
+});
+
+test("what is of no known kind, or says no room, is as one that can't be read", (t) => {
+  t.mock.method(console, "warn", () => {});
+  for (const message of [{ type: "ptach", room: 1 }, { type: "patch" }, { type: "toString" }, { type: 7 }, [], "patch"]) {
+    const { socket, faults } = inRoom();
+    socket.says(message);
+    assert.deepEqual([faults.map(({ reason }) => reason), socket.sent], [["message"], [resync]]);
+  }
+});
+
+test("before a room is joined a message that can't be read ends it", () => {
+  const { socket, statuses } = connected();
+  socket.close = () => socket.ends();
+  socket.onmessage({ data: '{"type":"joi' });
+  assert.equal(socket.readyState, 3);
+  assert.match(statuses.at(-1), /can't be read.*reload/);
+});
+
+test("two snapshots in a row that can't be read are the last", (t) => {
+  t.mock.method(console, "warn", () => {});
+  const { room, socket, statuses } = inRoom();
+  socket.says(snapshot(6, 3, null));
+  assert.deepEqual([socket.sent, socket.readyState], [[resync], 1]);
+  socket.says(snapshot(6, 3, null));
+  assert.deepEqual([socket.sent, socket.readyState, room.number], [[resync], 3, null]);
+  assert.match(statuses.at(-1), /reload/);
+});
+
+test("sums of many values come out as they do elsewhere", () => {
+  // As of the Rust client.
+  assert.equal(digest(Array(6_000_000).fill(1)).toString(16), "5551f902");
 });
 
 test("a server that answers each resync with the same wrong thing is not asked for ever", (t) => {
