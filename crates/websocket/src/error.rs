@@ -129,7 +129,7 @@ impl fmt::Display for Error {
                 write!(f, "a {opcode} frame came before the last message was complete")
             }
             Self::InvalidDeflate => f.write_str("a compressed message is no DEFLATE data, or is cut short"),
-            Self::InvalidText => f.write_str("a text message is not UTF-8; send it as binary"),
+            Self::InvalidText => f.write_str("a text message is not UTF-8"),
             Self::TruncatedCloseCode => f.write_str("a close frame holds one byte, half a close code"),
             Self::InvalidCloseCode { code } => write!(f, "close code {code} may not be sent in a frame"),
             Self::InvalidCloseReason => f.write_str("the reason in a close frame is not UTF-8"),
