@@ -68,6 +68,20 @@ where
     text.parse().map_err(|error| Usage(format!("--{name} {text}: {error}")).into())
 }
 
+/// The value of the option just read; of a switch that stands alone, before another option or at the end, that is `true`.
+pub(crate) fn text_or_true(parser: &mut lexopt::Parser, is_switch: bool) -> Result<String, Failure> {
+    if is_switch {
+        if let Some(value) = parser.optional_value() {
+            return Ok(value.to_string_lossy().into_owned());
+        }
+        let rest = parser.raw_args()?;
+        if rest.peek().is_none_or(|next| next.as_encoded_bytes().starts_with(b"-")) {
+            return Ok("true".into());
+        }
+    }
+    text(parser)
+}
+
 /// The value of the option just read, which must lie in a range.
 pub(crate) fn within<T>(
     parser: &mut lexopt::Parser,

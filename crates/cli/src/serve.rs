@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lexopt::Arg::{Long, Short};
 use playfield_server::{Config, Server, settings};
 
-use crate::options::{Failure, Usage, unknown_among};
+use crate::options::{Failure, Usage, text_or_true, unknown_among};
 
 /// The exit status of a program that a second signal has ended.
 const INTERRUPTED: i32 = 130;
@@ -20,7 +20,7 @@ const HELP: &str = "\
 Usage: playfield [serve] [OPTIONS]
 
 Serves until it is interrupted. A setting comes from its flag, else from the environment (PLAYFIELD_LISTEN for --listen, and so on),
-else from the file, else it has its default.
+else from the file, else it has its default. The flag of one that is true or false means true if no value follows.
 
   --config FILE                   settings in TOML, as listen = \"0.0.0.0:7350\"; else the file that PLAYFIELD_CONFIG names
 ";
@@ -90,7 +90,7 @@ impl Flags {
                 _ => None,
             };
             let Some(setting) = setting else { return Err(unknown_among(&argument, names())) };
-            flags.settings.push((setting.name, parser.value()?.to_string_lossy().into_owned()));
+            flags.settings.push((setting.name, text_or_true(parser, setting.is_switch())?));
         }
         Ok(Some(flags))
     }
@@ -172,6 +172,25 @@ mod tests {
     fn flags_take_dashes_or_underscores() {
         assert_eq!(config(&["--list-max=7"], &[]).unwrap().list_max, 7);
         assert_eq!(config(&["--list_max=7"], &[]).unwrap().list_max, 7);
+    }
+
+    #[test]
+    fn a_switch_needs_no_value() {
+        let deflates = |arguments: &[&str]| config(arguments, &[]).map(|config| config.websocket_deflate);
+        assert_eq!(deflates(&["--websocket-deflate"]), Ok(true));
+        assert_eq!(deflates(&["--websocket-deflate=true"]), Ok(true));
+        assert_eq!(deflates(&["--websocket-deflate", "true"]), Ok(true));
+        assert_eq!(deflates(&["--websocket-deflate=false"]), Ok(false));
+        assert_eq!(deflates(&["--websocket-deflate", "false"]), Ok(false));
+        let error = deflates(&["--websocket-deflate", "yes"]).unwrap_err();
+        assert!(error.contains("give true or false"), "{error}");
+    }
+
+    #[test]
+    fn a_switch_takes_no_option_for_its_value() {
+        let config = config(&["--websocket-deflate", "--listen", "127.0.0.1:0"], &[]).unwrap();
+        assert!(config.websocket_deflate);
+        assert_eq!(config.listen.port(), 0);
     }
 
     #[test]

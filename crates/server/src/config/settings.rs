@@ -31,6 +31,12 @@ impl Setting {
         (self.range)()
     }
 
+    /// It is true or false, so that its flag alone can mean true.
+    #[must_use]
+    pub fn is_switch(&self) -> bool {
+        matches!(self.default, "true" | "false")
+    }
+
     /// Reads a value; otherwise says why not.
     pub(super) fn read(&self, config: &mut Config, value: &str) -> Result<(), String> {
         (self.read)(config, value)
