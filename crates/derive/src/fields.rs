@@ -2,7 +2,9 @@
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::{DeriveInput, Error, Expr, ExprRange, Fields, Ident, Index, Path, RangeLimits, Type};
+use syn::meta::ParseNestedMeta;
+use syn::parse::Parse;
+use syn::{DeriveInput, Error, Expr, ExprRange, Fields, Ident, Index, Path, RangeLimits, Token, Type};
 
 /// Who sees a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +40,7 @@ pub(crate) fn fields(of: &Ident, fields: &Fields) -> syn::Result<Vec<Field>> {
                 None => Index::from(place).to_token_stream(),
             };
             let name = field.ident.as_ref().map_or_else(|| place.to_string(), plain_name);
-            let Sync { policy, mask, quantize, view } = sync(field)?;
+            let Sync { policy, mask, quantize, view } = sync(field, &name)?;
             Ok(Field { member, name, of: field.ty.clone(), policy, mask, quantize, view })
         })
         .collect()
@@ -77,7 +79,44 @@ pub(crate) struct Quantize {
 const WORDS: &str = "#[sync(owner)], #[sync(hidden)], #[sync(mask = function)], #[sync(view = function, viewer = map)], #[sync(quantize = step)], \
     #[sync(quantize = step, range = least..=most)] and #[sync(angle = step)]";
 
-fn sync(field: &syn::Field) -> syn::Result<Sync> {
+/// What to write for each of them.
+fn mend(word: &str) -> &'static str {
+    match word {
+        "owner" => "write `owner` alone; it takes no value",
+        "hidden" => "write `hidden` alone; it takes no value",
+        "mask" => {
+            "write `mask = function`, with the name of the function that makes of the value what may be seen of it"
+        }
+        "view" => {
+            "write `view = function, viewer = map`, with the name of the function that says who sees it"
+        }
+        "viewer" => {
+            "write `viewer = map`, with the name of the field of this struct that holds what the function is to know of each viewer"
+        }
+        "quantize" => "write `quantize = step`, as in `quantize = 0.01`",
+        "angle" => "write `angle = step`, as in `angle = 0.01`",
+        _ => "write `range = least..=most`, as in `range = -1.0..=1.0`",
+    }
+}
+
+/// Reads the value of a word; of one that isn't there, or is something else, it is said what to write.
+fn value<T: Parse>(meta: &ParseNestedMeta<'_>, field: &str, word: &str) -> syn::Result<T> {
+    let wrong = |error: Error| Error::new(error.span(), format!("the field `{field}`: {}", mend(word)));
+    if !meta.input.peek(Token![=]) {
+        return Err(wrong(meta.error("")));
+    }
+    meta.value()?.parse().map_err(wrong)
+}
+
+/// Refuses what stands behind a word and its value: `owner = 3`, `view = function(3)`.
+fn refuse_more(meta: &ParseNestedMeta<'_>, field: &str, word: &str) -> syn::Result<()> {
+    if meta.input.is_empty() || meta.input.peek(Token![,]) {
+        return Ok(());
+    }
+    Err(meta.input.error(format!("the field `{field}`: {}", mend(word))))
+}
+
+fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
     let mut sync = Sync { policy: Policy::Everyone, mask: None, quantize: None, view: None };
     let (mut range, mut function, mut viewer) = (None, None, None);
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("sync")) {
@@ -97,20 +136,20 @@ fn sync(field: &syn::Field) -> syn::Result<Sync> {
                 }
                 "owner" => sync.policy = Policy::Owner,
                 "hidden" => sync.policy = Policy::Hidden,
-                "mask" => sync.mask = Some(meta.value()?.parse()?),
+                "mask" => sync.mask = Some(value(&meta, name, &word)?),
                 "view" => {
                     sync.policy = Policy::View;
-                    function = Some((meta.path.clone(), meta.value()?.parse::<Path>()?));
+                    function = Some((meta.path.clone(), value::<Path>(&meta, name, &word)?));
                 }
-                "viewer" => viewer = Some((meta.path.clone(), meta.value()?.parse::<Ident>()?)),
+                "viewer" => viewer = Some((meta.path.clone(), value::<Ident>(&meta, name, &word)?)),
                 "quantize" | "angle" => {
-                    let step = meta.value()?.parse()?;
+                    let step = value(&meta, name, &word)?;
                     sync.quantize = Some(Quantize { step, range: None, angle: word == "angle" });
                 }
-                "range" => range = Some((meta.path.clone(), meta.value()?.parse::<ExprRange>()?)),
+                "range" => range = Some((meta.path.clone(), value::<ExprRange>(&meta, name, &word)?)),
                 _ => return Err(meta.error(format!("`{word}` is not known here: there are {WORDS}"))),
             }
-            Ok(())
+            refuse_more(&meta, name, &word)
         })?;
     }
     if let Some((word, range)) = range {

@@ -4,6 +4,7 @@ mod columns;
 mod compare;
 mod described;
 mod digest;
+mod functions;
 mod packed;
 mod read;
 mod tree;
@@ -56,6 +57,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
     let watches = tree.watches();
     let watch_fields = watches.iter().map(|watch| &watch.name);
     let steps = tree.steps();
+    let functions = tree.functions();
     let constants = tree.constants();
     let schema = tree.schema();
     let compare = tree.compare();
@@ -70,6 +72,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
 
         const _: () = {
             #steps
+            #functions
 
             /// What was last synced.
             pub struct Shadow {

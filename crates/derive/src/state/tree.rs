@@ -1,7 +1,8 @@
 //! The fields of a struct, as the generated code needs to know them.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned as _;
 use syn::{DeriveInput, Ident};
 
 use crate::fields::{Field, Policy, View, any, plain_name};
@@ -40,7 +41,8 @@ pub(super) struct Look {
     pub(super) by: TokenStream,
     /// The field is a map, as far as its type's name tells.
     pub(super) by_entry: bool,
-    pub(super) function: syn::Path,
+    /// The function that stands for the one which the attribute names; see `functions.rs`.
+    pub(super) function: Ident,
     pub(super) viewer: TokenStream,
     /// The type of that field.
     pub(super) viewer_of: syn::Type,
@@ -51,8 +53,8 @@ pub(super) struct Look {
 pub(super) enum Form {
     /// It is that.
     Plain,
-    /// By a function.
-    Mask(TokenStream),
+    /// By a function, which stands for the one that the attribute names; see `functions.rs`.
+    Mask(Ident),
     /// As a number of steps.
     Quantized,
 }
@@ -80,10 +82,7 @@ impl SyncedField {
         let reference = if mutably { quote!(&mut) } else { quote!(&) };
         match &self.form {
             Form::Plain => quote!(#reference self.#member),
-            Form::Mask(function) => quote!(#reference {
-                let mask: fn(&#of) -> #of = #function;
-                mask(&self.#member)
-            }),
+            Form::Mask(function) => quote!(#reference #function(&self.#member)),
             Form::Quantized => quote!(#reference <#of>::of(self.#member)),
         }
     }
@@ -245,7 +244,8 @@ impl<'a> Tree<'a> {
                 });
             }
             if !owner {
-                return quote!(<#of as #rt::State>::UNOWNED);
+                // Where its type can't be kept in step, the compiler shows the field.
+                return quote_spanned!(of.span()=> <#of as #rt::State>::UNOWNED);
             }
             let message = format!(
                 "the field `{name}` of `{ident}` is its owner's, and here it has none: put `{ident}` into a map keyed by \
@@ -331,7 +331,7 @@ pub(super) fn wire_form(rt: &TokenStream, field: &Field) -> (TokenStream, Form) 
             let steps = steps_name(field);
             (quote!(#rt::Quantized<#of, #steps>), Form::Quantized)
         }
-        (Some(function), None) => (quote!(#of), Form::Mask(quote!(#function))),
+        (Some(_), None) => (quote!(#of), Form::Mask(mask_name(field))),
         (None, None) => (quote!(#of), Form::Plain),
     }
 }
@@ -346,8 +346,16 @@ fn look(rt: &TokenStream, all: &[Field], field: &Field, view: &View) -> syn::Res
         return Err(syn::Error::new_spanned(viewer, message));
     };
     let watch = format_ident!("watch_{}", plain_name(viewer));
-    let (function, viewer_of) = (view.function.clone(), viewers.of.clone());
+    let (function, viewer_of) = (view_name(field), viewers.of.clone());
     Ok(Look { by, by_entry: view.by_entry, function, viewer: quote!(#viewer), viewer_of, watch })
+}
+
+pub(super) fn mask_name(field: &Field) -> Ident {
+    format_ident!("mask_{}", field.name)
+}
+
+pub(super) fn view_name(field: &Field) -> Ident {
+    format_ident!("sees_{}", field.name)
 }
 
 fn steps_name(field: &Field) -> Ident {
