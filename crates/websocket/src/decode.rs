@@ -1,7 +1,7 @@
 //! From bytes that arrived to messages.
 
 use crate::{
-    Close, Deflate, Error, Opcode, Role,
+    Close, CloseFinder, Deflate, Error, Opcode, Role,
     deflate::{Direction, Inflater},
     early::Early,
     frame::{Length, Start},
@@ -101,6 +101,11 @@ impl Decoder {
         };
         let inflate = Inflate { direction: agreed.sent_by(from), kept: None };
         Self { inflate: Some(Box::new(inflate)), ..Self::new(role, limits) }
+    }
+
+    /// From now on only a Close frame is waited for. Give it what [`decode`](Self::decode) has not consumed, and then what arrives.
+    pub fn into_close_finder(self) -> CloseFinder {
+        CloseFinder::new(self.role, self.inflate.is_some())
     }
 
     /// Reads the frame at the front of `input`, unmasking it in place.

@@ -370,3 +370,31 @@ fn bytes_behind_the_frame_are_left_untouched() {
 fn a_decoder_is_small() {
     assert!(size_of::<Decoder>() <= 48, "{} bytes", size_of::<Decoder>());
 }
+
+#[test]
+fn a_close_is_found_behind_whatever_else_comes() {
+    let mut wire = Vec::new();
+    encode_fragment(&mut wire, Opcode::Text, false, b"\xff no text", Some(KEY));
+    encode(&mut wire, Opcode::Ping, b"", Some(KEY));
+    encode(&mut wire, Opcode::Binary, &[0x88; 300], Some(KEY));
+    encode(&mut wire, Opcode::Binary, &[0x88; 70_000], Some(KEY));
+    let front = wire.len();
+    encode(&mut wire, Opcode::Close, b"\x03\xe8bye", Some(KEY));
+    let back = wire.len();
+    encode(&mut wire, Opcode::Ping, b"too late", Some(KEY));
+    for piece in [1, 7, 1000, wire.len()] {
+        let mut finder = server().into_close_finder();
+        let found = wire.chunks(piece).position(|bytes| finder.push(bytes).unwrap());
+        assert_eq!(found, Some((back - 1) / piece), "in pieces of {piece}");
+    }
+    let mut finder = server().into_close_finder();
+    assert_eq!(finder.push(&wire[..front]), Ok(false));
+    assert_eq!(client().into_close_finder().push(b"\x88\0"), Ok(true), "a Close that holds nothing");
+}
+
+#[test]
+fn no_close_is_found_behind_a_header_that_is_none() {
+    assert_eq!(server().into_close_finder().push(b"\x82\x01"), Err(Error::MaskMissing));
+    assert_eq!(client().into_close_finder().push(b"\xc2"), Err(Error::ReservedBits { bits: 0b100 }));
+    assert_eq!(client().into_close_finder().push(b"\x82\x7f\x80\0\0\0\0\0\0\0"), Err(Error::LengthTopBit));
+}

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use playfield_websocket::{Decoded, Item};
 use playfield_wire::ErrorCode;
 use playfield_wire::server::ServerMessage;
 
@@ -102,31 +101,29 @@ impl Shard {
             });
         }
         // It may have come while nothing was read.
-        self.await_close(key, &mut []);
+        self.await_close(key, &[]);
         if self.delivery.connections.unsent(key).is_empty() {
             self.flushed(key);
         }
     }
 
     /// Bytes came in on a connection that is being closed. They are passed over up to a Close frame, if one is waited for.
-    pub(super) fn await_close(&mut self, key: ConnectionKey, bytes: &mut [u8]) {
+    pub(super) fn await_close(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let Input::WebSocket(decoder) = &mut connection.input else { return };
-        let mut input = std::mem::take(&mut connection.partial);
-        input.extend_from_slice(bytes);
-        let mut handled = 0;
-        let has_come = loop {
-            match decoder.decode(&mut input[handled..]) {
-                Ok(Decoded { item: Some(Item::Close(_)), .. }) | Err(_) => break true,
-                Ok(Decoded { consumed: 0, .. }) => break false,
-                Ok(Decoded { consumed, .. }) => handled += consumed,
+        let mut finder = match std::mem::replace(&mut connection.input, Input::InUse) {
+            Input::WebSocket(decoder) => decoder.into_close_finder(),
+            Input::Closing(finder) => finder,
+            other => {
+                connection.input = other;
+                return;
             }
         };
-        if !has_come {
-            connection.partial = input.split_off(handled);
+        // What came before is looked at once, and let go: a finder keeps nothing of what it has passed over.
+        let before = std::mem::take(&mut connection.partial);
+        if let (Ok(false), Ok(false)) = (finder.push(&before), finder.push(bytes)) {
+            connection.input = Input::Closing(finder);
             return;
         }
-        connection.input = Input::InUse;
         // The server is the one to close the transport then, and at once (RFC 6455, 7.1.1).
         if matches!(connection.phase, Phase::Closing { written: true, .. }) {
             self.written.push(key);

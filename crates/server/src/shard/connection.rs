@@ -96,7 +96,7 @@ impl Connection {
 
     /// Whether frames can still be read from it, up to a Close.
     pub(crate) fn awaits_close(&self) -> bool {
-        matches!(self.input, Input::WebSocket(_))
+        matches!(self.input, Input::WebSocket(_) | Input::Closing(_))
     }
 
     /// Whether its input is to be handled.

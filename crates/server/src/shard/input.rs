@@ -74,7 +74,7 @@ impl Shard {
         loop {
             let Some(connection) = self.delivery.connections.get_mut(key) else { return input.len() };
             if connection.is_closing() {
-                self.await_close(key, &mut input[handled..]);
+                self.await_close(key, &input[handled..]);
                 return input.len();
             }
             if !connection.takes_input() || handled == input.len() {
@@ -87,7 +87,7 @@ impl Shard {
                 Input::Native => self.handle_native(key, left),
                 Input::WebSocket(_) => self.handle_websocket(key, left),
                 &mut Input::Service(service) => self.handle_service(key, service, left),
-                Input::InUse => 0,
+                Input::Closing(_) | Input::InUse => 0,
             };
             if more == 0 {
                 return handled;

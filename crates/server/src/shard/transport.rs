@@ -1,6 +1,6 @@
 //! What is spoken on a connection: how its first bytes are told apart, and how messages to it are framed.
 
-use playfield_websocket::{Decoder, Opcode};
+use playfield_websocket::{CloseFinder, Decoder, Opcode};
 use playfield_wire::Format;
 use playfield_wire::framing::{self, PREAMBLE};
 use playfield_wire::server::ServerMessage;
@@ -17,6 +17,8 @@ pub(crate) enum Input {
     Native,
     /// WebSocket frames.
     WebSocket(Decoder),
+    /// WebSocket frames of which none but a Close is of any use.
+    Closing(CloseFinder),
     /// Whatever the service of this number speaks.
     Service(u16),
     /// The decoder is out, while a message that it lent is handled.

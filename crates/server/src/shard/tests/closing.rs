@@ -63,6 +63,36 @@ fn what_was_on_its_way_is_passed_over() {
     assert_eq!(world.counters(0).connections, 0);
 }
 
+/// The start of a client's binary frame.
+fn head(payload_bytes: u64) -> Vec<u8> {
+    [&[0x82, 0xFF][..], &payload_bytes.to_be_bytes(), &[0; 4]].concat()
+}
+
+#[test]
+fn nothing_is_kept_of_what_is_passed_over() {
+    let bytes = 1 << 20;
+    for before in [0, bytes / 2] {
+        let mut world = World::new(1, &[("max_message_bytes", "1048576")]);
+        let client = world.connect(0);
+        world.upgrade(client, PACKED);
+        world.bytes(client, &[head(bytes), vec![0; before as usize]].concat());
+        assert!(world.buffered(client) as u64 >= before, "an open connection waits for the whole frame");
+        // In the midst of a frame the node is the one to close.
+        world.shut_down();
+        world.raw(client);
+        let mut left = bytes - before;
+        while left > 0 {
+            let bytes = left.min(1 << 16);
+            world.bytes(client, &vec![0; bytes as usize]);
+            assert_eq!(world.buffered(client), 0);
+            left -= bytes;
+        }
+        assert!(!world.is_over(client));
+        world.bytes(client, CLOSE);
+        assert!(world.is_over(client));
+    }
+}
+
 #[test]
 fn a_goodbye_and_a_close_may_come_at_once() {
     let mut world = World::new(1, &[]);
