@@ -171,6 +171,23 @@ fn a_room_of_which_the_joined_was_lost_is_left_again() {
 }
 
 #[test]
+fn a_room_that_was_entered_unnoticed_may_end_unnoticed() {
+    let mut talk = Talk::in_room();
+    let join = talk.client.join("s").unwrap();
+    says_nonsense(&mut talk);
+    talk.all_events();
+    talk.heard();
+    let left = ServerMessage::Left { request: None, room: 2, code: ErrorCode::RoomClosed, text: "".into() };
+    talk.says(&left);
+    assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
+    // Where the join is known to have been refused, there is no such room.
+    let code = ErrorCode::RoomFull;
+    talk.says(&ServerMessage::Error { request: Some(join), room: None, code, text: "".into() });
+    talk.says(&left);
+    talk.assert_closed(ClientError::UnknownRoom { room: 2, message: "a left" });
+}
+
+#[test]
 fn a_join_that_was_refused_after_all_lets_no_room_in() {
     let mut talk = Talk::in_room();
     let join = talk.client.join("s").unwrap();

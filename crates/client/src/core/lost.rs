@@ -122,7 +122,11 @@ impl Session {
                 self.strangers.joins.remove(&request);
                 false
             }
-            ServerMessage::Left { room, .. } => self.strangers.rooms.remove(&room),
+            // A room may be over before a word of it came that could be read.
+            ServerMessage::Left { room, .. } => {
+                self.strangers.rooms.remove(&room)
+                    || !self.rooms.knows(room) && !self.strangers.joins.is_empty()
+            }
             ServerMessage::Snapshot { room, .. }
             | ServerMessage::Patch { room, .. }
             | ServerMessage::Event { room, .. }
