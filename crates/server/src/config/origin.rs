@@ -1,13 +1,15 @@
 //! Where web pages come from.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::net::Ipv6Addr;
 
 /// Where a web page comes from (RFC 6454): a scheme, a host, and a port unless it is the scheme's own, such as
 /// `https://play.example.com` or `http://localhost:8080`. Upper and lower case are the same. [`Config::set`](crate::Config::set)
 /// reads them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// In lower case, and without the scheme's own port.
+    /// In lower case, without the scheme's own port, and with an IPv6 address as browsers write it.
     text: String,
 }
 
@@ -40,9 +42,9 @@ impl Origin {
             Some(at) => (&authority[..behind_host + at], Some(&authority[behind_host + at + 1..])),
             None => (authority, None),
         };
-        if !is_host(host) {
+        let Some(host) = read_host(host) else {
             return refuse("its host is none");
-        }
+        };
         let port = match port.map(read_port) {
             Some(None) => return refuse("its port is none"),
             Some(Some(port)) if OWN_PORTS.contains(&(scheme, port)) => None,
@@ -70,15 +72,20 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-fn is_host(text: &str) -> bool {
-    let address = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-    match address {
-        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => {
-            !text.is_empty()
-                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
-        }
-    }
+/// The host as browsers write it. There are many ways to write an IPv6 address, and theirs is the shortest, in hexadecimal throughout
+/// (WHATWG URL, 3.5).
+fn read_host(text: &str) -> Option<Cow<'_, str>> {
+    let Some(address) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) else {
+        let is_name = !text.is_empty()
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+        return is_name.then_some(text.into());
+    };
+    let address: Ipv6Addr = address.parse().ok()?;
+    Some(match (address.to_ipv4_mapped(), address.segments()) {
+        // What the standard library writes with dots.
+        (Some(_), [.., high, low]) => format!("[::ffff:{high:x}:{low:x}]").into(),
+        (None, _) => format!("[{address}]").into(),
+    })
 }
 
 fn read_port(text: &str) -> Option<u16> {
@@ -105,6 +112,10 @@ mod tests {
             ("http://localhost:443", "http://localhost:443"),
             ("http://[::1]:8080", "http://[::1]:8080"),
             ("https://[2001:DB8::1]", "https://[2001:db8::1]"),
+            ("http://[0:0:0:0:0:0:0:1]", "http://[::1]"),
+            ("http://[2001:0db8:0:0:1:0:0:01]:81", "http://[2001:db8::1:0:0:1]:81"),
+            ("http://[::ffff:127.0.0.1]", "http://[::ffff:7f00:1]"),
+            ("http://[::127.0.0.1]", "http://[::7f00:1]"),
             ("capacitor://localhost", "capacitor://localhost"),
             ("app+x.y-z://a_b", "app+x.y-z://a_b"),
         ] {
@@ -150,10 +161,12 @@ mod tests {
 
     #[test]
     fn only_named_origins_are_let_in_where_some_are_named() {
-        let allowed = ["https://a.example", "http://localhost:8080"].map(|text| Origin::read(text).unwrap());
+        let allowed = ["https://a.example", "http://localhost:8080", "http://[0:0:0:0:0:0:0:1]"]
+            .map(|text| Origin::read(text).unwrap());
         for (header, expected) in [
             (None, true),
             (Some(&b"https://a.example"[..]), true),
+            (Some(b"http://[::1]"), true),
             (Some(b"HTTPS://A.EXAMPLE:443"), true),
             (Some(b"http://localhost:8080"), true),
             (Some(b"http://localhost"), false),
