@@ -345,6 +345,43 @@ async fn a_room_is_entered_with_its_snapshot() {
     assert_eq!(table.unwrap().state().round, 5);
 }
 
+/// As where nothing waits: a snapshot that can't be read is asked for once more, and the room is left after the second.
+#[tokio::test]
+async fn a_snapshot_that_waited_and_can_not_be_read_is_asked_for_once_more() {
+    for is_mended in [true, false] {
+        let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+        let text = grown_schema().to_json();
+        let mut state = grown::Table { round: 5, ..Default::default() };
+        let mut tracker = Tracker::new(&mut state, Tracking::On);
+        let mut snapshot = Vec::new();
+        tracker.snapshot(PlayerId(4), Format::Packed, &mut snapshot);
+        let body = if is_mended { &snapshot[..] } else { b"?" };
+        let node = async {
+            server.hear().await;
+            server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
+            server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: b"?" }).await;
+            server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: b"?" }).await;
+            server.hear().await;
+            let room_type = "table".into();
+            server.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() }).await;
+            assert_eq!(server.hear().await, other("Resync { room: 1 }"));
+            // It crossed the question.
+            server.say(&ServerMessage::Patch { room: 1, base: 2, version: 3, body: b"?" }).await;
+            server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 3, body }).await;
+            if !is_mended {
+                assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
+            }
+        };
+        let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
+        match table {
+            Ok(table) => assert_eq!((is_mended, table.version(), table.state().round), (true, 3, 5)),
+            Err(error) => {
+                assert!(!is_mended && error.to_string().starts_with("the room's state "), "{error}");
+            }
+        }
+    }
+}
+
 /// More than is kept while the schema is awaited: a snapshot is asked for in place of patches, and events are missed.
 #[tokio::test]
 async fn what_waits_for_the_schema_is_bounded() {

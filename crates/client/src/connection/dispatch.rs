@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::command::{Answer, Enter, Entered, Seat, Signal};
 use super::inquiries::Inquiries;
-use super::inside::{Inside, Release};
+use super::inside::Inside;
 use super::schemas::{Build, Fit, Schemas};
 use super::shared::Sink;
 use crate::Error;
@@ -131,13 +131,10 @@ impl Dispatch {
                 // A room of the same schema holds nothing, and an answer that tells nothing is an error.
                 Fit::Same | Fit::Unknown => continue,
             };
-            let release = inside.release(transcoder);
-            self.entered(room);
-            match release {
-                Release::Done => {}
-                Release::Resync => drop(self.signals.send(Signal::Resync { room })),
-                Release::Unreadable(error) => self.refuse(room, Error::payload("the room's state", error)),
+            if inside.release(transcoder) {
+                let _ = self.signals.send(Signal::Resync { room });
             }
+            self.entered(room);
         }
     }
 
@@ -295,8 +292,15 @@ impl Handler for Dispatch {
 
     fn snapshot(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
         let Some(inside) = self.rooms.get_mut(&room) else { return Ok(()) };
-        inside.snapshot(version, body)?;
-        self.entered(room);
+        match inside.snapshot(version, body) {
+            Ok(()) => self.entered(room),
+            // To the core it would be the first; but it was asked for since one that was held could not be read, and a third would be no
+            // better.
+            Err(error) if inside.is_unreadable() => {
+                self.refuse(room, Error::payload("the room's state", error));
+            }
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Inside {
     /// What waits until the node has told its schema.
     pub(super) held: Option<Held>,
     has_snapshot: bool,
+    /// The snapshot that waited for the schema could not be read, and none has come since that can.
+    is_unreadable: bool,
 }
 
 pub(super) struct Held {
@@ -39,18 +41,16 @@ enum Item {
     Event(RoomEvent<'static>),
 }
 
-/// What became of what was held.
-pub(super) enum Release {
-    Done,
-    /// The copy needs a snapshot.
-    Resync,
-    /// The snapshot can't be read.
-    Unreadable(DecodeError),
-}
-
 impl Inside {
     pub(super) fn new(sink: Arc<dyn Sink>, joined: Joined<'static>, answer: Answer<Entered>) -> Self {
-        Self { sink, entering: Some((joined, answer)), transcoder: None, held: None, has_snapshot: false }
+        Self {
+            sink,
+            entering: Some((joined, answer)),
+            transcoder: None,
+            held: None,
+            has_snapshot: false,
+            is_unreadable: false,
+        }
     }
 
     pub(super) fn snapshot(&mut self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
@@ -66,13 +66,16 @@ impl Inside {
                 self.sink.snapshot(version, &own)?;
             }
         }
-        self.has_snapshot = true;
+        (self.has_snapshot, self.is_unreadable) = (true, false);
         Ok(())
     }
 
     pub(super) fn patch(&mut self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
         if let Some(held) = &mut self.held {
             return held.patch(version, body);
+        }
+        if self.is_unreadable {
+            return Err(DecodeError::new(0, "the snapshot before it could not be read"));
         }
         match &self.transcoder {
             None => self.sink.patch(version, body),
@@ -122,26 +125,28 @@ impl Inside {
         self.held = Some(Held { build, items: Vec::new(), bytes: 0 });
     }
 
-    /// What waited goes on its way.
-    pub(super) fn release(&mut self, transcoder: Option<Arc<Transcoder>>) -> Release {
+    /// What waited goes on its way. Says whether the copy needs a snapshot then.
+    pub(super) fn release(&mut self, transcoder: Option<Arc<Transcoder>>) -> bool {
         self.transcoder = transcoder;
-        let mut release = Release::Done;
+        let mut is_out_of_step = false;
         for item in self.held.take().map(|held| held.items).unwrap_or_default() {
             match item {
                 Item::Snapshot { version, body } => {
-                    if let Err(error) = self.snapshot(version, &body) {
-                        return Release::Unreadable(error);
-                    }
+                    self.is_unreadable = self.snapshot(version, &body).is_err();
+                    is_out_of_step = self.is_unreadable;
                 }
                 Item::Patch { version, body } => {
-                    if matches!(release, Release::Done) && self.patch(version, &body).is_err() {
-                        release = Release::Resync;
-                    }
+                    is_out_of_step = is_out_of_step || self.patch(version, &body).is_err();
                 }
                 Item::Event(event) => self.event(&event),
             }
         }
-        release
+        is_out_of_step
+    }
+
+    /// Whether the last snapshot was held, and could not be read. The core took it for one that could.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.is_unreadable
     }
 
     /// Whether the copy is there.
