@@ -1,8 +1,9 @@
 //! `#[derive(Packet)]`: structs whose fields stand in a packet one after the other.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::meta::ParseNestedMeta;
+use syn::spanned::Spanned;
 use syn::{
     Data, DeriveInput, Error, Expr, ExprLit, Fields, GenericParam, Ident, Index, Lit, LitInt, Type,
     parse_quote,
@@ -34,6 +35,9 @@ pub(crate) fn expand_packet(input: &DeriveInput) -> syn::Result<TokenStream> {
         true => quote!(#ident<'static>),
         false => quote!(#ident),
     };
+    let last = fields.len().saturating_sub(1);
+    let ends = fields.iter().enumerate().filter_map(|(place, field)| field.ends(place == last, &rt));
+    let open_ended = fields.last().map_or(quote!(false), |field| field.open_ended(&rt));
     let depths = fields.iter().filter_map(|field| field.depth(&rt));
     let least = fields.iter().map(|field| field.least(&rt));
     let writes = fields.iter().map(|field| field.write(&rt));
@@ -52,7 +56,11 @@ pub(crate) fn expand_packet(input: &DeriveInput) -> syn::Result<TokenStream> {
         #[automatically_derived]
         impl #with #rt::packet::PacketField<#packet> for #ident #of #bounds {
             const BYTES_MIN: usize = 0 #(+ #least)*;
-            const DEPTH: usize = 1 #(+ #depths)*;
+            const DEPTH: usize = {
+                #(#ends)*
+                1 #(+ #depths)*
+            };
+            const OPEN_ENDED: bool = #open_ended;
 
             #[inline]
             fn write<__O: #rt::packet::Order>(
@@ -102,7 +110,7 @@ struct Opcode {
     value: LitInt,
 }
 
-/// Reads `#[packet(opcode = 7_u16)]`; without a type it is a `u16`.
+/// Reads `#[packet(opcode = 7_u16)]`; without a type it is a `u16`, so that one below zero needs its type.
 fn opcode(input: &DeriveInput) -> syn::Result<Option<Opcode>> {
     let mut opcode = None;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("packet")) {
@@ -136,8 +144,13 @@ fn opcode(input: &DeriveInput) -> syn::Result<Option<Opcode>> {
                 _ => value.base10_parse::<i64>().is_ok(),
             };
             if !fits {
-                let message =
-                    format!("the opcode is past what a {} holds: name a wider type", of.to_token_stream());
+                let of = of.to_token_stream().to_string();
+                let message = match value.base10_digits().starts_with('-') && of.starts_with('u') {
+                    true => {
+                        format!("the opcode is below what a {of} holds: name a signed type, as in -1_i16")
+                    }
+                    false => format!("the opcode is past what a {of} holds: name a wider type"),
+                };
                 return Err(Error::new_spanned(&value, message));
             }
             if opcode.replace(Opcode { of, value }).is_some() {
@@ -282,11 +295,41 @@ fn width(meta: &ParseNestedMeta<'_>, name: &str) -> syn::Result<usize> {
 }
 
 impl Field {
+    /// Whether it takes all bytes that are left.
+    fn open_ended(&self, rt: &TokenStream) -> TokenStream {
+        let of = &self.of;
+        match self.form {
+            Form::Plain => quote!(<#of as #rt::packet::PacketField<'_>>::OPEN_ENDED),
+            Form::Rest => quote!(true),
+            Form::Prefixed(_) | Form::Padded(_) | Form::Varint => quote!(false),
+        }
+    }
+
+    /// What the compiler is to refuse, since it alone knows which structs take all bytes that are left.
+    fn ends(&self, is_last: bool, rt: &TokenStream) -> Option<TokenStream> {
+        let Self { of, name, form, .. } = self;
+        let element = format!(
+            "the elements of the field `{name}` end in #[packet(rest)], so nothing can follow the first: give what takes the rest a length"
+        );
+        let field = format!(
+            "the field `{name}` is of a struct that ends in #[packet(rest)], so nothing can follow it: make it the last, or give what \
+             takes the rest a length"
+        );
+        let open_ended = self.open_ended(rt);
+        let ends = (!is_last).then(|| quote_spanned!(of.span()=> ::std::assert!(!#open_ended, #field);));
+        matches!(form, Form::Plain | Form::Prefixed(_)).then(|| {
+            quote_spanned! {of.span()=>
+                ::std::assert!(!<#of as #rt::packet::PacketField<'_>>::ELEMENTS_OPEN_ENDED, #element);
+                #ends
+            }
+        })
+    }
+
     /// How deep it is nested; of the other forms none holds a struct, but for lists, whose elements know.
     fn depth(&self, rt: &TokenStream) -> Option<TokenStream> {
         let of = &self.of;
         matches!(self.form, Form::Plain | Form::Prefixed(_))
-            .then(|| quote!(<#of as #rt::packet::PacketField<'_>>::DEPTH))
+            .then(|| quote_spanned!(of.span()=> <#of as #rt::packet::PacketField<'_>>::DEPTH))
     }
 
     fn least(&self, rt: &TokenStream) -> TokenStream {

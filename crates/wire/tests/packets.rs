@@ -95,6 +95,37 @@ fn the_least_that_a_struct_takes_is_known() {
     assert_eq!(Nothing::BYTES_MIN, 0);
 }
 
+#[derive(Packet, Clone, Debug, PartialEq)]
+struct Tail<'a> {
+    kind: u8,
+    #[packet(rest)]
+    body: &'a [u8],
+}
+
+#[derive(Packet, Clone, Debug, PartialEq)]
+struct Boxed<'a>(u8, Tail<'a>);
+
+#[derive(Packet, Clone, Debug, PartialEq)]
+#[packet(opcode = -2_i8)]
+struct Nested<'a> {
+    to: [u16; 1],
+    last: Boxed<'a>,
+}
+
+#[test]
+fn a_struct_that_takes_the_rest_may_be_the_last_field_of_another() {
+    let nested = Nested { to: [1], last: Boxed(2, Tail { kind: 3, body: b"rest" }) };
+    let mut out = Vec::new();
+    nested.append::<Little>(&mut out).unwrap();
+    assert_eq!(out, b"\xfe\x01\0\x02\x03rest");
+    assert_eq!(Nested::parse::<Little>(&out), Ok(nested));
+    const {
+        assert!(Tail::OPEN_ENDED && Boxed::OPEN_ENDED && Nested::OPEN_ENDED && Login::OPEN_ENDED);
+        assert!(!Item::OPEN_ENDED && !Nothing::OPEN_ENDED && !<Vec<u8>>::OPEN_ENDED);
+        assert!(<[Tail<'_>; 2]>::ELEMENTS_OPEN_ENDED && <Vec<Vec<Boxed<'_>>>>::ELEMENTS_OPEN_ENDED);
+    }
+}
+
 #[test]
 fn every_truncation_is_refused_at_its_field() {
     let whole = Login { rest: Vec::new(), ..login() };

@@ -49,6 +49,14 @@ pub trait PacketField<'a>: Sized {
     #[doc(hidden)]
     const DEPTH: usize = 0;
 
+    /// Whether it takes all bytes that are left, so that nothing can follow it: a struct does whose last field bears `#[packet(rest)]`, or is
+    /// of such a struct.
+    const OPEN_ENDED: bool = false;
+
+    /// Whether it holds several of such structs, of which none can follow another. Not for people.
+    #[doc(hidden)]
+    const ELEMENTS_OPEN_ENDED: bool = false;
+
     /// Appends it.
     ///
     /// # Errors
@@ -206,14 +214,17 @@ impl PacketField<'_> for bool {
 impl<'a, T: PacketField<'a>, const N: usize> PacketField<'a> for [T; N] {
     const BYTES_MIN: usize = T::BYTES_MIN * N;
     const DEPTH: usize = T::DEPTH;
+    const ELEMENTS_OPEN_ENDED: bool = T::OPEN_ENDED || T::ELEMENTS_OPEN_ENDED;
 
     #[inline]
     fn write<O: Order>(&self, packet: &mut PacketWriter<'_, O>) -> Done {
+        const { ends::<T>() };
         T::write_all(self, packet)
     }
 
     #[inline]
     fn read<O: Order>(packet: &mut PacketReader<'a, O>) -> Result<Self, PacketError> {
+        const { ends::<T>() };
         T::read_array(packet)
     }
 }
@@ -259,8 +270,16 @@ const fn takes_bytes<'a, T: PacketField<'a>>() {
     assert!(T::BYTES_MIN > 0, "the elements of a packet's list must take at least one byte each");
 }
 
+/// Of elements that take the rest there could be only one.
+const fn ends<'a, T: PacketField<'a>>() {
+    assert!(
+        !T::OPEN_ENDED,
+        "an element of an array or a list takes the rest of the packet, so no other can follow it: give its last field a length in place of #[packet(rest)]"
+    );
+}
+
 macro_rules! prefixed_fields {
-    ($([$($generics:tt)*] $of:ty, $depth:expr, $value:ident, $packet:ident, $write:expr, $prefix:ident, $read:expr;)*) => {$(
+    ($([$($generics:tt)*] $of:ty, $depth:expr, $elements:expr, $value:ident, $packet:ident, $write:expr, $prefix:ident, $read:expr;)*) => {$(
         impl<$($generics)*> Prefixed<'a> for $of {
             #[inline]
             fn write_prefixed<O: Order>(&self, $prefix: Prefix, $packet: &mut PacketWriter<'_, O>) -> Done {
@@ -280,6 +299,7 @@ macro_rules! prefixed_fields {
         impl<$($generics)*> PacketField<'a> for $of {
             const BYTES_MIN: usize = 2;
             const DEPTH: usize = $depth;
+            const ELEMENTS_OPEN_ENDED: bool = $elements;
 
             #[inline]
             fn write<O: Order>(&self, packet: &mut PacketWriter<'_, O>) -> Done {
@@ -295,15 +315,21 @@ macro_rules! prefixed_fields {
 }
 
 prefixed_fields! {
-    ['a] &'a str, 0, value, packet, packet.text(prefix, value), prefix, packet.text(prefix);
-    ['a] String, 0, value, packet, packet.text(prefix, value), prefix, packet.text(prefix).map(str::to_owned);
-    ['a] &'a [u8], 0, value, packet, packet.bytes(prefix, value), prefix, packet.bytes(prefix);
-    ['a, T: PacketField<'a>] Vec<T>, { takes_bytes::<T>(); 1 + T::DEPTH }, value, packet, {
-        const { takes_bytes::<T>() };
+    ['a] &'a str, 0, false, value, packet, packet.text(prefix, value), prefix, packet.text(prefix);
+    ['a] String, 0, false, value, packet, packet.text(prefix, value), prefix, packet.text(prefix).map(str::to_owned);
+    ['a] &'a [u8], 0, false, value, packet, packet.bytes(prefix, value), prefix, packet.bytes(prefix);
+    ['a, T: PacketField<'a>] Vec<T>, { takes_bytes::<T>(); 1 + T::DEPTH }, T::OPEN_ENDED || T::ELEMENTS_OPEN_ENDED, value, packet, {
+        const {
+            takes_bytes::<T>();
+            ends::<T>();
+        }
         packet.length(prefix, value.len())?;
         T::write_all(value, packet)
     }, prefix, {
-        const { takes_bytes::<T>() };
+        const {
+            takes_bytes::<T>();
+            ends::<T>();
+        }
         let count = packet.length(prefix, T::BYTES_MIN)?;
         T::read_list(count, packet)
     };
