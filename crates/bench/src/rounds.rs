@@ -3,8 +3,8 @@
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use crate::allocations;
 use crate::stats::Samples;
+use crate::{Record, allocations};
 
 /// How much of the work a row does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +123,26 @@ pub(crate) struct Measured {
 impl Measured {
     pub(crate) fn bytes_per_s(&self) -> f64 {
         self.bytes_per_op as f64 / self.ns_per_op * 1e9
+    }
+
+    /// Begins the row's record.
+    pub(crate) fn record(&self, suite: &str, row: &str, form: Form) -> Record {
+        Record::new()
+            .with("suite", suite)
+            .with("row", row)
+            .with("form", form.name())
+            .measured("ns_per_op", self.ns_per_op)
+            .measured("ns_per_op_median", self.ns_per_op_median)
+            .with("bytes_per_op", self.bytes_per_op)
+            .measured("bytes_per_s", self.bytes_per_s())
+    }
+
+    /// Ends it.
+    pub(crate) fn end(&self, mut record: Record) -> Record {
+        if let Some(allocations) = self.allocations_per_op {
+            record = record.measured("allocations_per_op", allocations);
+        }
+        record.with("verified", self.verified)
     }
 }
 

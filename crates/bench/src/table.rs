@@ -1,11 +1,35 @@
-//! Records as rows, for people.
+//! Records as rows, for people, or as lines of JSON.
 
 use std::io::{self, Write};
 
 use serde_json::Value;
 
+use crate::{Machine, Record};
+
 /// A column: its head, and the name of the value that stands in it.
 pub(crate) type Column = (&'static str, &'static str);
+
+/// What a suite says: rows of a table, or lines of JSON that also describe the machine.
+pub(crate) struct Report {
+    table: Option<Table>,
+    machine: Machine,
+}
+
+impl Report {
+    /// Prints the head, if there is one.
+    pub(crate) fn begin(columns: &'static [Column], json: bool, out: &mut dyn Write) -> io::Result<Self> {
+        let table = if json { None } else { Some(Table::begin(columns, out)?) };
+        Ok(Self { table, machine: Machine::describe() })
+    }
+
+    /// Prints one record.
+    pub(crate) fn add(&self, record: Record, out: &mut dyn Write) -> io::Result<()> {
+        match &self.table {
+            Some(table) => table.row(&serde_json::from_str(&record.line())?, out),
+            None => writeln!(out, "{}", self.machine.add_to(record).line()),
+        }
+    }
+}
 
 /// Prints rows as they come.
 pub(crate) struct Table {

@@ -67,11 +67,11 @@ pub(super) fn measure<T: State + Default>(
     }
 }
 
-/// Measures the digest that is taken after each sync, for each of the `looked_at` values that it goes through.
+/// Measures the digest that is taken after each sync in which `step` makes so many changes.
 pub(super) fn measure_digest<T: State + Default>(
     syncs: u32,
     format: Format,
-    looked_at: u32,
+    changes: u32,
     begin: impl FnOnce(&mut T),
     mut step: impl FnMut(&mut T, u32),
 ) -> Measured {
@@ -96,8 +96,8 @@ pub(super) fn measure_digest<T: State + Default>(
         }
     }
     Measured {
-        changes: looked_at,
-        ns_per_change: median_ns(&mut times) / f64::from(looked_at),
+        changes,
+        ns_per_change: median_ns(&mut times) / f64::from(changes),
         bytes_per_change: 0.0,
         verified,
     }

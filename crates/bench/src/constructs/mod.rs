@@ -5,8 +5,8 @@ mod measure;
 
 use std::io::{self, Write};
 
-use crate::table::{Column, Table};
-use crate::{Machine, Record};
+use crate::Record;
+use crate::table::{Column, Report};
 
 /// How to report.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +43,7 @@ const COLUMNS: &[Column] = &[
 /// # Errors
 /// If the report can't be written.
 pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
-    let table = if options.json { None } else { Some(Table::begin(COLUMNS, out)?) };
-    let machine = Machine::describe();
+    let report = Report::begin(COLUMNS, options.json, out)?;
     let mut verified = true;
     for case in cases::all() {
         let measured = (case.measure)(options.syncs);
@@ -56,10 +55,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
             .measured("ns_per_change", measured.ns_per_change)
             .measured("bytes_per_change", measured.bytes_per_change)
             .with("verified", measured.verified);
-        match &table {
-            Some(table) => table.row(&serde_json::from_str(&record.line())?, out)?,
-            None => writeln!(out, "{}", machine.add_to(record).line())?,
-        }
+        report.add(record, out)?;
     }
     Ok(verified)
 }

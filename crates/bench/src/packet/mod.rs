@@ -10,8 +10,7 @@ mod rows;
 use std::io::{self, Write};
 
 use crate::rounds::{self, Form, Options};
-use crate::table::{Column, Table};
-use crate::{Machine, Record};
+use crate::table::{Column, Report};
 
 pub use rows::names;
 
@@ -31,8 +30,7 @@ const COLUMNS: &[Column] = &[
 /// # Errors
 /// If the report can't be written.
 pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
-    let table = if options.json { None } else { Some(Table::begin(COLUMNS, out)?) };
-    let machine = Machine::describe();
+    let report = Report::begin(COLUMNS, options.json, out)?;
     let rows: Vec<_> = rows::all()
         .into_iter()
         .filter(|row| options.row.as_ref().is_none_or(|name| name == row.name))
@@ -42,23 +40,9 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     let mut verified = true;
     for (measured, (row, form)) in rounds::all(&rows, options).into_iter().zip(&rows) {
         verified &= measured.verified;
-        let mut record = Record::new()
-            .with("suite", "packet")
-            .with("row", row.name)
-            .with("form", form.name())
-            .measured("ns_per_op", measured.ns_per_op)
-            .measured("ns_per_op_median", measured.ns_per_op_median)
-            .with("bytes_per_op", measured.bytes_per_op)
-            .measured("bytes_per_s", measured.bytes_per_s())
-            .measured("gb_per_s", measured.bytes_per_s() / 1e9);
-        if let Some(allocations) = measured.allocations_per_op {
-            record = record.measured("allocations_per_op", allocations);
-        }
-        let record = record.with("verified", measured.verified);
-        match &table {
-            Some(table) => table.row(&serde_json::from_str(&record.line())?, out)?,
-            None => writeln!(out, "{}", machine.add_to(record).line())?,
-        }
+        let record = measured.record("packet", row.name, *form);
+        let record = record.measured("gb_per_s", measured.bytes_per_s() / 1e9);
+        report.add(measured.end(record), out)?;
     }
     Ok(verified)
 }

@@ -16,8 +16,7 @@ mod rows;
 use std::io::{self, Write};
 
 use crate::rounds::{self, Form};
-use crate::table::{Column, Table};
-use crate::{Machine, Record};
+use crate::table::{Column, Report};
 
 pub use rows::names;
 use rows::{Kind, Prepared};
@@ -51,8 +50,7 @@ const COLUMNS: &[Column] = &[
 /// # Errors
 /// If the report can't be written.
 pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
-    let table = if options.rows.json { None } else { Some(Table::begin(COLUMNS, out)?) };
-    let machine = Machine::describe();
+    let report = Report::begin(COLUMNS, options.rows.json, out)?;
     let rows: Vec<(Prepared, Form)> = rows::chosen(options.rows.row.as_deref())
         .into_iter()
         .flat_map(|(name, kind)| kind.forms().iter().map(move |form| (name, kind, *form)))
@@ -67,15 +65,8 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     let mut verified = true;
     for (measured, (row, form)) in measured.iter().zip(&rows) {
         verified &= measured.verified;
-        let mut record = Record::new()
-            .with("suite", "websocket")
-            .with("row", row.name)
-            .with("form", form.name())
-            .measured("ns_per_op", measured.ns_per_op)
-            .measured("ns_per_op_median", measured.ns_per_op_median)
-            .with("bytes_per_op", measured.bytes_per_op)
-            .measured("bytes_per_s", measured.bytes_per_s())
-            .measured("mb_per_s", measured.bytes_per_s() / 1e6);
+        let mut record =
+            measured.record("websocket", row.name, *form).measured("mb_per_s", measured.bytes_per_s() / 1e6);
         if let Kind::Frames(bytes) = row.kind
             && let Some(copied) = copied(bytes, *form)
         {
@@ -91,14 +82,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
                 .measured("in_use_bytes", kept.in_use_bytes)
                 .measured("shared_bytes", kept.shared_bytes);
         }
-        if let Some(allocations) = measured.allocations_per_op {
-            record = record.measured("allocations_per_op", allocations);
-        }
-        let record = record.with("verified", measured.verified);
-        match &table {
-            Some(table) => table.row(&serde_json::from_str(&record.line())?, out)?,
-            None => writeln!(out, "{}", machine.add_to(record).line())?,
-        }
+        report.add(measured.end(record), out)?;
     }
     Ok(verified)
 }
