@@ -18,12 +18,12 @@
 //! ```
 
 mod close;
+mod close_finder;
 mod decode;
 mod deflate;
 mod early;
 mod encode;
 mod error;
-mod finder;
 mod frame;
 pub mod handshake;
 mod mask;
@@ -31,9 +31,9 @@ mod message;
 mod utf8;
 
 pub use close::Close;
+pub use close_finder::CloseFinder;
 pub use decode::{Decoded, Decoder, Item, Limits};
 pub use deflate::{Agreed, Deflate, Deflater, DeflaterOptions, Direction};
 pub use encode::{encode, encode_close, encode_fragment, encode_with};
 pub use error::Error;
-pub use finder::CloseFinder;
 pub use frame::{Mask, Opcode, Role};
