@@ -1,5 +1,6 @@
-//! A client's copies of bodies in `packed`: the typed one and the one made from the schema take the same, and come to the same; or both refuse it,
-//! and for the same reason. (The typed one is plain values, with no room to note that one is not there: of that it takes some more.)
+//! A client's copies of bodies in `packed`: the typed one and the one made from the schema take the
+//! same, and come to the same; or both refuse it, and for the same reason. (The typed one is plain
+//! values, with no room to note that one is not there: of that it takes some more.)
 #![no_main]
 
 // The states that the laws of `playfield-state` are held to.

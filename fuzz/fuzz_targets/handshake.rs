@@ -1,4 +1,5 @@
-//! Heads of requests and responses: what is accepted is answered with one head, and a client takes no answer but its own.
+//! Heads of requests and responses: what is accepted is answered with one head, and a client takes
+//! no answer but its own.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

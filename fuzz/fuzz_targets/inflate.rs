@@ -1,4 +1,5 @@
-//! Compressed messages: arbitrary ones come to an error or to a message within its limit, and what was compressed comes back.
+//! Compressed messages: arbitrary ones come to an error or to a message within its limit, and what
+//! was compressed comes back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

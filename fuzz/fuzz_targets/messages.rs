@@ -1,4 +1,5 @@
-//! Messages of both directions in each format: what is read is written so that it is read as the same again.
+//! Messages of both directions in each format: what is read is written so that it is read as the
+//! same again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

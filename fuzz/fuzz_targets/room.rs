@@ -1,4 +1,5 @@
-//! A room, to which players say anything, who come and go: no message makes it panic, and every copy is what its player may see.
+//! A room, to which players say anything, who come and go: no message makes it panic, and every
+//! copy is what its player may see.
 #![no_main]
 
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Bodies turned from a schema into an older one: what fits a copy by the one fits a copy by the other once it is turned.
+//! Bodies turned from a schema into an older one: what fits a copy by the one fits a copy by the
+//! other once it is turned.
 #![no_main]
 
 // The states that the laws of `playfield-state` are held to.

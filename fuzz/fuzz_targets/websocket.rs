@@ -1,4 +1,5 @@
-//! WebSocket in both roles, with and without compression: cut anywhere, bytes come to the same messages or the same error.
+//! WebSocket in both roles, with and without compression: cut anywhere, bytes come to the same
+//! messages or the same error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

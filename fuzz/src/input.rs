@@ -17,7 +17,8 @@ impl<'a> Input<'a> {
         *first
     }
 
-    /// The next piece: its length in two bytes, little endian, then as many bytes, or those that are left.
+    /// The next piece: its length in two bytes, little endian, then as many bytes, or those that
+    /// are left.
     pub fn piece(&mut self) -> Option<&'a [u8]> {
         if self.bytes.is_empty() {
             return None;

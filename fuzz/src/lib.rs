@@ -35,8 +35,9 @@ fn shrunk(of: &Type) -> Type {
     }
 }
 
-/// Calls a generic function, of the state that the first byte names, with the rest of the input. Where it is called, `common` is the
-/// module of the states that the laws are held to; `seeds` numbers them alike.
+/// Calls a generic function, of the state that the first byte names, with the rest of the input.
+/// Where it is called, `common` is the module of the states that the laws are held to; `seeds`
+/// numbers them alike.
 #[macro_export]
 macro_rules! of_one_state {
     ($check:ident, $data:expr) => {{

@@ -13,7 +13,8 @@ pub struct Allocations {
 
 static COUNTER: OnceLock<fn() -> Allocations> = OnceLock::new();
 
-/// Tells how to learn what this process has allocated so far. Unless this was told, what is counted so is left out of the reports.
+/// Tells how to learn what this process has allocated so far. Unless this was told, what is counted
+/// so is left out of the reports.
 pub fn count_allocations_by(counter: fn() -> Allocations) {
     // Told twice, the first holds: there is one allocator.
     let _ = COUNTER.set(counter);

@@ -34,12 +34,17 @@ pub(crate) fn run(arguments: &[String]) -> io::Result<Report> {
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().last().unwrap_or_default().to_owned();
     let record = serde_json::from_str(&line).map_err(|_| {
-        io::Error::other(format!("`{}` ended with {} and no record", arguments.join(" "), output.status))
+        io::Error::other(format!(
+            "`{}` ended with {} and no record",
+            arguments.join(" "),
+            output.status
+        ))
     })?;
     Ok(Report { line, record, verified: output.status.success() })
 }
 
-/// Ends this process when the one that runs it is gone, however that ended: nobody would take the record, and nothing is left behind.
+/// Ends this process when the one that runs it is gone, however that ended: nobody would take the
+/// record, and nothing is left behind.
 #[expect(
     clippy::disallowed_methods,
     reason = "the process that runs this one is gone, and no client is connected here"

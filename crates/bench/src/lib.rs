@@ -1,11 +1,13 @@
 //! What Playfield costs, and whether what came out of it was right.
 //!
-//! Each suite runs its cases in processes of their own: the command executes itself once more per case, so that no case runs in the
-//! memory that another left. A case reports one [`Record`], on one line of JSON or as a row of a table.
+//! Each suite runs its cases in processes of their own: the command executes itself once more per
+//! case, so that no case runs in the memory that another left. A case reports one [`Record`], on
+//! one line of JSON or as a row of a table.
 //!
-//! A figure comes with its check. Everything that is counted is decoded by the client's means and compared with a model that went
-//! through the same steps without the engine; `verified` says that as much was compared as was counted. To prove the check, a
-//! hidden flag damages one message on its way.
+//! A figure comes with its check. Everything that is counted is decoded by the client's means and
+//! compared with a model that went through the same steps without the engine; `verified` says that
+//! as much was compared as was counted. To prove the check, a hidden flag damages one message on
+//! its way.
 
 mod allocations;
 mod child;

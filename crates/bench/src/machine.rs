@@ -19,8 +19,13 @@ impl Machine {
         let uname = rustix::system::uname();
         Self {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            cpu: proc_value("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
-            kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
+            cpu: proc_value("/proc/cpuinfo", "model name")
+                .unwrap_or_else(|| std::env::consts::ARCH.into()),
+            kernel: format!(
+                "{} {}",
+                uname.sysname().to_string_lossy(),
+                uname.release().to_string_lossy()
+            ),
             memory_mb: proc_value("/proc/meminfo", "MemTotal")
                 .and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok())
                 .map_or(0, |kilobytes| kilobytes / 1024),

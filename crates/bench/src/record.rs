@@ -27,8 +27,11 @@ impl Record {
 
     /// One line of JSON, without the end of the line.
     pub fn line(&self) -> String {
-        let members: Vec<String> =
-            self.0.iter().map(|(name, value)| format!("{}:{value}", Value::from(name.as_str()))).collect();
+        let members: Vec<String> = self
+            .0
+            .iter()
+            .map(|(name, value)| format!("{}:{value}", Value::from(name.as_str())))
+            .collect();
         format!("{{{}}}", members.join(","))
     }
 }
@@ -39,7 +42,8 @@ mod tests {
 
     #[test]
     fn a_line_keeps_the_order_and_three_decimals() {
-        let record = Record::new().with("suite", "a \"b\"").with("count", 3).measured("us", 1.234_56);
+        let record =
+            Record::new().with("suite", "a \"b\"").with("count", 3).measured("us", 1.234_56);
         assert_eq!(record.line(), r#"{"suite":"a \"b\"","count":3,"us":1.235}"#);
     }
 }

@@ -95,7 +95,8 @@ pub(crate) struct Run {
     pub(crate) allocations: Option<u64>,
 }
 
-/// Does an operation so many times. `op` says whether what it read was right; one that doesn't look says yes.
+/// Does an operation so many times. `op` says whether what it read was right; one that doesn't look
+/// says yes.
 #[inline(always)]
 pub(crate) fn run(times: u64, bytes_per_op: usize, mut op: impl FnMut(u64) -> bool) -> Run {
     let counted = || allocations::so_far().map(|allocations| allocations.count);
@@ -173,7 +174,8 @@ pub(crate) fn all<B: Body>(rows: &[(B, Form)], options: &Options) -> Vec<Measure
             bytes_per_op: bytes[place],
             allocations_per_op: allocations[place],
             // The other form proves that what this one writes or reads is right.
-            verified: right[place] && (*form == Form::Verified || row.run(Form::Verified, row.proof()).right),
+            verified: right[place]
+                && (*form == Form::Verified || row.run(Form::Verified, row.proof()).right),
         }
     });
     measured.collect()

@@ -14,7 +14,11 @@ impl Samples {
 
     /// The mean; 0 of none.
     pub(crate) fn mean(&self) -> f64 {
-        if self.sorted.is_empty() { 0.0 } else { self.sorted.iter().sum::<f64>() / self.sorted.len() as f64 }
+        if self.sorted.is_empty() {
+            0.0
+        } else {
+            self.sorted.iter().sum::<f64>() / self.sorted.len() as f64
+        }
     }
 
     /// The smallest sample that at least `percent` of all samples don't exceed; 0 of none.

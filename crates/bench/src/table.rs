@@ -17,7 +17,11 @@ pub(crate) struct Report {
 
 impl Report {
     /// Prints the head, if there is one.
-    pub(crate) fn begin(columns: &'static [Column], json: bool, out: &mut dyn Write) -> io::Result<Self> {
+    pub(crate) fn begin(
+        columns: &'static [Column],
+        json: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<Self> {
         let table = if json { None } else { Some(Table::begin(columns, out)?) };
         Ok(Self { table, machine: Machine::describe() })
     }

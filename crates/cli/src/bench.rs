@@ -49,7 +49,8 @@ decompressed, without and with context takeover, with what they come to and what
 // Options that several suites take.
 const JSON: Opt = Opt { name: "json", value: "", help: "one JSON object a line instead of tables" };
 const PLAYERS: Opt = Opt { name: "players", value: "N", help: "players in each room (default 30)" };
-const ROW: Opt = Opt { name: "row", value: "NAME", help: "one row alone; an unknown name lists all" };
+const ROW: Opt =
+    Opt { name: "row", value: "NAME", help: "one row alone; an unknown name lists all" };
 const FORM: Opt = Opt { name: "form", value: "same|verified", help: "one form alone" };
 const ROUNDS: Opt = Opt {
     name: "rounds",
@@ -72,7 +73,11 @@ const SYNC: &[Opt] = &[
         help: "A: the round and some hands change; B: every player's public state too (default)",
     },
     Opt { name: "hands", value: "FRACTION", help: "hands in which a card changes (default 0.2)" },
-    Opt { name: "entities", value: "N", help: "entities or windows: how many there are (default 10000)" },
+    Opt {
+        name: "entities",
+        value: "N",
+        help: "entities or windows: how many there are (default 10000)",
+    },
     Opt { name: "changed", value: "N", help: "how many of them move in a step (default 100)" },
     Opt {
         name: "order",
@@ -88,19 +93,33 @@ const SYNC: &[Opt] = &[
     Opt { name: "in-process", value: "", help: "" },
 ];
 
-const CONSTRUCTS: &[Opt] =
-    &[JSON, Opt { name: "syncs", value: "N", help: "how many syncs are measured of each (default 2000)" }];
+const CONSTRUCTS: &[Opt] = &[
+    JSON,
+    Opt { name: "syncs", value: "N", help: "how many syncs are measured of each (default 2000)" },
+];
 
 const PACKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS];
 
 const WEBSOCKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS, CORRUPT_ONE];
 
 const ROOMS: &[Opt] = &[
-    Opt { name: "rooms", value: "N", help: "how many rooms; with --find-max, where to begin (default 100)" },
+    Opt {
+        name: "rooms",
+        value: "N",
+        help: "how many rooms; with --find-max, where to begin (default 100)",
+    },
     PLAYERS,
     Opt { name: "hz", value: "N", help: "ticks and patches a second (default 20)" },
-    Opt { name: "seconds", value: "N", help: "how long is measured, after 3 s of warm-up (default 10)" },
-    Opt { name: "inputs-hz", value: "N", help: "inputs that each client sends a second (default 0)" },
+    Opt {
+        name: "seconds",
+        value: "N",
+        help: "how long is measured, after 3 s of warm-up (default 10)",
+    },
+    Opt {
+        name: "inputs-hz",
+        value: "N",
+        help: "inputs that each client sends a second (default 0)",
+    },
     Opt { name: "transport", value: "ws|tcp", help: "WebSocket (default) or native framing" },
     Opt { name: "workload", value: "colyseus", help: "the only one" },
     Opt {
@@ -192,14 +211,17 @@ fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
             Long("entities") => case.entities = within(parser, "entities", 1..=ENTITIES_MAX)?,
             Long("changed") => case.changed = within(parser, "changed", 0..=ENTITIES_MAX)?,
             Long("order") => {
-                case.scattered = one_of(parser, "order", &[("neighbours", false), ("scattered", true)])?;
+                case.scattered =
+                    one_of(parser, "order", &[("neighbours", false), ("scattered", true)])?;
             }
             Long("moving") => case.moving = within(parser, "moving", 0..=PLAYERS_MAX)?,
             Long("format") => {
-                case.format = one_of(parser, "format", &Format::ALL.map(|format| (format.name(), format)))?;
+                case.format =
+                    one_of(parser, "format", &Format::ALL.map(|format| (format.name(), format)))?;
             }
             Long("tracking") => {
-                case.tracking = one_of(parser, "tracking", &[("on", Tracking::On), ("off", Tracking::Off)])?;
+                case.tracking =
+                    one_of(parser, "tracking", &[("on", Tracking::On), ("off", Tracking::Off)])?;
             }
             Long("json") => options.json = true,
             Long("sequences") => options.sequences = within(parser, "sequences", 1..=1_000_000)?,
@@ -213,7 +235,11 @@ fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
     if !options.in_process
         && let Some(idle) = chosen.iter().find(|name| !case.heeds(name))
     {
-        return Err(Usage(format!("the workload {} has nothing that --{idle} is about", case.which)).into());
+        return Err(Usage(format!(
+            "the workload {} has nothing that --{idle} is about",
+            case.which
+        ))
+        .into());
     }
     if !chosen.is_empty() || options.in_process {
         options.case = Some(case);
@@ -243,12 +269,15 @@ fn run_packet(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fa
 
 fn run_websocket(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
     match rows(parser, WEBSOCKET, &websocket::names())? {
-        Some((rows, corrupt_one)) => done(websocket::run(&websocket::Options { rows, corrupt_one }, out)?),
+        Some((rows, corrupt_one)) => {
+            done(websocket::run(&websocket::Options { rows, corrupt_one }, out)?)
+        }
         None => Ok(out.write_all(help().as_bytes())?),
     }
 }
 
-/// The options of a suite of rows, and whether one byte is to be damaged; `None` if help was asked for.
+/// The options of a suite of rows, and whether one byte is to be damaged; `None` if help was asked
+/// for.
 fn rows(
     parser: &mut lexopt::Parser,
     known: &[Opt],

@@ -1,6 +1,8 @@
-//! The command line, as a library over a user's own rooms: arguments in, the work of other crates, an exit status out.
+//! The command line, as a library over a user's own rooms: arguments in, the work of other crates,
+//! an exit status out.
 //!
-//! Exit status: 0 when all went well, 1 when something failed or could not be verified, 2 when the arguments made no sense.
+//! Exit status: 0 when all went well, 1 when something failed or could not be verified, 2 when the
+//! arguments made no sense.
 
 mod bench;
 mod options;
@@ -73,9 +75,10 @@ fn run(
         "bench" => bench::run(parser, out),
         "schema" => schema::run(parser, out),
         "help" => help(parser, out),
-        other => {
-            Err(Usage(format!("there is no command {other:?}; there are serve, bench, schema, help")).into())
-        }
+        other => Err(Usage(format!(
+            "there is no command {other:?}; there are serve, bench, schema, help"
+        ))
+        .into()),
     }
 }
 

@@ -34,7 +34,8 @@ pub(crate) struct Opt {
 pub(crate) fn describe(options: &[Opt]) -> String {
     let mut text = String::new();
     for Opt { name, value, help } in options.iter().filter(|option| !option.help.is_empty()) {
-        let shown = if value.is_empty() { format!("--{name}") } else { format!("--{name} {value}") };
+        let shown =
+            if value.is_empty() { format!("--{name}") } else { format!("--{name} {value}") };
         let _ = writeln!(text, "  {shown:<24} {help}");
     }
     text
@@ -47,7 +48,10 @@ pub(crate) fn unknown(argument: &lexopt::Arg<'_>, options: &[Opt]) -> Failure {
 }
 
 /// An argument that the command does not know, which takes these options.
-pub(crate) fn unknown_among(argument: &lexopt::Arg<'_>, names: impl Iterator<Item = String>) -> Failure {
+pub(crate) fn unknown_among(
+    argument: &lexopt::Arg<'_>,
+    names: impl Iterator<Item = String>,
+) -> Failure {
     let shown = match argument {
         lexopt::Arg::Short(letter) => format!("-{letter}"),
         lexopt::Arg::Long(name) => format!("--{name}"),
@@ -68,8 +72,12 @@ where
     text.parse().map_err(|error| Usage(format!("--{name} {text}: {error}")).into())
 }
 
-/// The value of the option just read; of a switch that stands alone, before another option or at the end, that is `true`.
-pub(crate) fn text_or_true(parser: &mut lexopt::Parser, is_switch: bool) -> Result<String, Failure> {
+/// The value of the option just read; of a switch that stands alone, before another option or at
+/// the end, that is `true`.
+pub(crate) fn text_or_true(
+    parser: &mut lexopt::Parser,
+    is_switch: bool,
+) -> Result<String, Failure> {
     if is_switch {
         if let Some(value) = parser.optional_value() {
             return Ok(value.to_string_lossy().into_owned());
@@ -138,12 +146,16 @@ impl From<io::Error> for Failure {
 mod tests {
     use super::{Failure, Opt, Usage, unknown, within};
 
-    const OPTIONS: &[Opt] =
-        &[Opt { name: "players", value: "N", help: "how many" }, Opt { name: "secret", value: "", help: "" }];
+    const OPTIONS: &[Opt] = &[
+        Opt { name: "players", value: "N", help: "how many" },
+        Opt { name: "secret", value: "", help: "" },
+    ];
 
     #[test]
     fn an_unknown_option_is_named_with_those_there_are() {
-        let Failure::Usage(Usage(text)) = unknown(&lexopt::Arg::Long("player"), OPTIONS) else { panic!() };
+        let Failure::Usage(Usage(text)) = unknown(&lexopt::Arg::Long("player"), OPTIONS) else {
+            panic!()
+        };
         assert_eq!(text, "there is no option --player; there are --players, --help");
     }
 
@@ -151,7 +163,9 @@ mod tests {
     fn a_value_outside_its_range_is_told_the_range() {
         let mut parser = lexopt::Parser::from_args(["--players=0"]);
         parser.next().unwrap();
-        let Err(Failure::Usage(Usage(text))) = within(&mut parser, "players", 1_u64..=9) else { panic!() };
+        let Err(Failure::Usage(Usage(text))) = within(&mut parser, "players", 1_u64..=9) else {
+            panic!()
+        };
         assert_eq!(text, "--players 0 is not from 1 to 9");
     }
 }

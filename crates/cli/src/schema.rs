@@ -28,12 +28,15 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
         }
     }
     let [url, room_type] = words.as_slice() else {
-        return Err(
-            Usage("schema needs a URL and a room type: schema tcp://127.0.0.1:7350 table".into()).into()
-        );
+        return Err(Usage(
+            "schema needs a URL and a room type: schema tcp://127.0.0.1:7350 table".into(),
+        )
+        .into());
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let text = runtime.block_on(ask(url, room_type)).map_err(|error| io::Error::other(explained(&error)))?;
+    let text = runtime
+        .block_on(ask(url, room_type))
+        .map_err(|error| io::Error::other(explained(&error)))?;
     Ok(writeln!(out, "{text}")?)
 }
 

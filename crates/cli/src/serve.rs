@@ -1,4 +1,5 @@
-//! `serve`: settings from a file, the environment and flags, then a server until it is told to stop.
+//! `serve`: settings from a file, the environment and flags, then a server until it is told to
+//! stop.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -44,17 +45,21 @@ pub(crate) fn run(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let Some(flags) = Flags::read(parser)? else { return Ok(out.write_all(help().as_bytes())?) };
-    let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let variables =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     let config = flags.config(variables)?;
 
     crate::reports::to_standard_error();
     let running = make(config).start()?;
     let stopper = running.stopper();
     let told = AtomicBool::new(false);
-    let stop = move || if told.swap(true, Ordering::Relaxed) { exit_at_once() } else { stopper.stop() };
+    let stop =
+        move || if told.swap(true, Ordering::Relaxed) { exit_at_once() } else { stopper.stop() };
     ctrlc::set_handler(stop).map_err(io::Error::other)?;
     writeln!(out, "listening on {}", running.local_addr())?;
-    for address in running.service_addrs().iter().filter(|address| **address != running.local_addr()) {
+    for address in
+        running.service_addrs().iter().filter(|address| **address != running.local_addr())
+    {
         writeln!(out, "a service listens on {address}")?;
     }
     out.flush()?;
@@ -96,12 +101,18 @@ impl Flags {
     }
 
     /// The settings: the file's, over them the environment's, over them the flags'.
-    fn config(self, variables: impl Iterator<Item = (String, OsString)>) -> Result<Config, Failure> {
+    fn config(
+        self,
+        variables: impl Iterator<Item = (String, OsString)>,
+    ) -> Result<Config, Failure> {
         let (mut file, mut settings) = (self.file, Vec::new());
         for (name, value) in variables {
             if name == CONFIG_VARIABLE {
                 if value.is_empty() {
-                    return Err(Usage(format!("{CONFIG_VARIABLE} is empty: unset it, or name a file")).into());
+                    return Err(Usage(format!(
+                        "{CONFIG_VARIABLE} is empty: unset it, or name a file"
+                    ))
+                    .into());
                 }
                 file.get_or_insert(value);
             } else {
@@ -122,8 +133,9 @@ impl Flags {
 
 /// Reads a file of settings.
 fn read(file: &Path) -> Result<Config, Usage> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Usage(format!("the settings in {} can't be read: {error}", file.display())))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Usage(format!("the settings in {} can't be read: {error}", file.display()))
+    })?;
     Config::from_toml(&text).map_err(|error| Usage(format!("{}: {error}", file.display())))
 }
 
@@ -151,7 +163,8 @@ mod tests {
         };
         let mut parser = lexopt::Parser::from_args(arguments);
         let flags = Flags::read(&mut parser).map_err(said)?.expect("no help was asked for");
-        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), OsString::from(value)));
+        let variables =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), OsString::from(value)));
         flags.config(variables).map_err(said)
     }
 
@@ -160,8 +173,11 @@ mod tests {
         let file = std::env::temp_dir().join(format!("playfield-cli-{}.toml", std::process::id()));
         fs::write(&file, "shards = 1\nlist_max = 1\nrooms_max = 1\n").unwrap();
         let path = file.to_string_lossy().into_owned();
-        let variables =
-            [("PLAYFIELD_CONFIG", path.as_str()), ("PLAYFIELD_SHARDS", "2"), ("PLAYFIELD_LIST_MAX", "2")];
+        let variables = [
+            ("PLAYFIELD_CONFIG", path.as_str()),
+            ("PLAYFIELD_SHARDS", "2"),
+            ("PLAYFIELD_LIST_MAX", "2"),
+        ];
         let config = config(&["--shards", "3"], &variables);
         fs::remove_file(&file).unwrap();
         let config = config.unwrap();
@@ -176,7 +192,8 @@ mod tests {
 
     #[test]
     fn a_switch_needs_no_value() {
-        let deflates = |arguments: &[&str]| config(arguments, &[]).map(|config| config.websocket_deflate);
+        let deflates =
+            |arguments: &[&str]| config(arguments, &[]).map(|config| config.websocket_deflate);
         assert_eq!(deflates(&["--websocket-deflate"]), Ok(true));
         assert_eq!(deflates(&["--websocket-deflate=true"]), Ok(true));
         assert_eq!(deflates(&["--websocket-deflate", "true"]), Ok(true));

@@ -1,5 +1,6 @@
-//! The command as people run it. This programme is both the command, when it is given arguments that a test gives it, and its test:
-//! a benchmark executes itself once more, and so must be the whole programme.
+//! The command as people run it. This programme is both the command, when it is given arguments
+//! that a test gives it, and its test: a benchmark executes itself once more, and so must be the
+//! whole programme.
 
 use std::alloc::System;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -37,8 +38,10 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    if matches!(std::env::args().nth(1).as_deref(), Some("bench" | "schema" | "help" | "serve" | "--listen"))
-    {
+    if matches!(
+        std::env::args().nth(1).as_deref(),
+        Some("bench" | "schema" | "help" | "serve" | "--listen")
+    ) {
         playfield_cli::count_allocations_by(|| {
             let stats = ALLOCATOR.stats();
             playfield_cli::Allocations {
@@ -48,7 +51,8 @@ fn main() -> ExitCode {
         });
         return playfield_cli::main(Server::new);
     }
-    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let filter =
+        std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(&filter)) {
         test();
         println!("test {name} ... ok");
@@ -103,11 +107,13 @@ fn bench_sync_verifies_what_it_counts() {
         let output = small(case, &[]);
         let line = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{case:?}: {line}{}", text(&output.stderr));
-        // Two rooms by the wall clock and eight by the processor's, each with snapshots, 105 syncs, at the hundredth version a digest,
-        // and for the first two snapshots again.
+        // Two rooms by the wall clock and eight by the processor's, each with snapshots, 105 syncs,
+        // at the hundredth version a digest, and for the first two snapshots again.
         let messages = 4 * (10 + 10 * 105 + 10 + 2);
         assert!(
-            line.contains(&format!(r#""messages":{messages},"compared":{messages},"verified":true"#)),
+            line.contains(&format!(
+                r#""messages":{messages},"compared":{messages},"verified":true"#
+            )),
             "{line}"
         );
     }
@@ -169,13 +175,17 @@ fn bench_websocket_verifies_what_it_counts() {
     let output = quick_websocket(&[]);
     let lines = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
-    // Four sizes, read and copied in both forms; messages compressed and decompressed, without and with context, at two levels.
+    // Four sizes, read and copied in both forms; messages compressed and decompressed, without and
+    // with context, at two levels.
     assert_eq!(lines.lines().count(), 4 * 2 * 2 + 2 * 2 * 2, "{lines}");
     for line in lines.lines() {
         assert!(line.contains(r#""verified":true"#), "{line}");
         let row: Value = serde_json::from_str(line).expect("an object");
         let name = row["row"].as_str().expect("a name");
-        assert!(row["ns_per_op"].as_f64() > Some(0.0) && row["bytes_per_s"].as_f64() > Some(0.0), "{line}");
+        assert!(
+            row["ns_per_op"].as_f64() > Some(0.0) && row["bytes_per_s"].as_f64() > Some(0.0),
+            "{line}"
+        );
         assert_eq!(row["of_memcpy"].is_number(), name.starts_with("parse"), "{line}");
         assert_eq!(
             row["compressed_to"].is_number(),
@@ -211,9 +221,13 @@ fn a_case_ends_with_the_command_that_runs_it() {
 }
 
 fn a_nodes_schema_is_shown() {
-    let config =
-        Config { listen: "127.0.0.1:0".parse().expect("an address"), shards: 1, ..Config::default() };
-    let node = Server::new(config).room_type(RoomType::of::<Table>("table")).start().expect("it starts");
+    let config = Config {
+        listen: "127.0.0.1:0".parse().expect("an address"),
+        shards: 1,
+        ..Config::default()
+    };
+    let node =
+        Server::new(config).room_type(RoomType::of::<Table>("table")).start().expect("it starts");
     for scheme in ["tcp", "ws"] {
         let url = format!("{scheme}://{}", node.local_addr());
         let output = playfield(&["schema", &url, "table"]);

@@ -1,4 +1,5 @@
-//! Rooms without types, as JSON values: for tools, and for programs that learn at run time what a room is.
+//! Rooms without types, as JSON values: for tools, and for programs that learn at run time what a
+//! room is.
 
 use std::sync::Arc;
 
@@ -14,8 +15,10 @@ use serde_json::Value;
 use crate::connection::{Build, Connection, Door, Kind, Room, RoomEvent};
 use crate::{ChangeMirror, Error, Mirror};
 
-/// A room of any type, whose state, messages and events are JSON values to the program. On a connection of the format `packed` the node is asked for
-/// the room's schema, and all that comes and goes is read and written by it. In `msgpack` a text in base64 may stand for bytes, in either direction.
+/// A room of any type, whose state, messages and events are JSON values to the program. On a
+/// connection of the format `packed` the node is asked for the room's schema, and all that comes
+/// and goes is read and written by it. In `msgpack` a text in base64 may stand for bytes, in either
+/// direction.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), playfield_client::Error> {
@@ -107,7 +110,11 @@ impl Mirror for DynamicCopy {
         Ok(())
     }
 
-    fn event_in_json(&self, number: u32, payload: &[u8]) -> Option<Result<(String, Vec<u8>), DecodeError>> {
+    fn event_in_json(
+        &self,
+        number: u32,
+        payload: &[u8],
+    ) -> Option<Result<(String, Vec<u8>), DecodeError>> {
         let read = self.exchange()?;
         Some(
             read.event(number, payload)
@@ -127,7 +134,8 @@ impl Connection {
     /// Enters a room that exists.
     ///
     /// # Errors
-    /// If the node or the room refuses, the node does not tell a schema that can be read, or the connection is over.
+    /// If the node or the room refuses, the node does not tell a schema that can be read, or the
+    /// connection is over.
     ///
     /// # Cancel safety
     /// The room is left again, should it be entered.
@@ -135,8 +143,8 @@ impl Connection {
         self.enter(Door::Join { id: id.to_owned() }, self.any_build()).await
     }
 
-    /// Creates a room and enters it. A private one is neither listed nor entered by `join_or_create`. Without options it
-    /// has its type's default.
+    /// Creates a room and enters it. A private one is neither listed nor entered by
+    /// `join_or_create`. Without options it has its type's default.
     ///
     /// # Errors
     /// As [`join_dynamic`](Self::join_dynamic).
@@ -149,8 +157,11 @@ impl Connection {
         private: bool,
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
-        let door =
-            Door::Create { room_type: room_type.to_owned(), private, options: self.options_in_tree(options) };
+        let door = Door::Create {
+            room_type: room_type.to_owned(),
+            private,
+            options: self.options_in_tree(options),
+        };
         self.enter(door, self.any_build()).await
     }
 
@@ -166,15 +177,18 @@ impl Connection {
         room_type: &str,
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
-        let door =
-            Door::JoinOrCreate { room_type: room_type.to_owned(), options: self.options_in_tree(options) };
+        let door = Door::JoinOrCreate {
+            room_type: room_type.to_owned(),
+            options: self.options_in_tree(options),
+        };
         self.enter(door, self.any_build()).await
     }
 
     /// In packed they are JSON until the schema says what becomes of them.
     fn options_in_tree(&self, options: Option<&Value>) -> Vec<u8> {
-        options
-            .map_or_else(Vec::new, |options| tree(self.format().tree().unwrap_or(TreeFormat::Json), options))
+        options.map_or_else(Vec::new, |options| {
+            tree(self.format().tree().unwrap_or(TreeFormat::Json), options)
+        })
     }
 
     /// Of trees there is nothing to learn.
@@ -186,7 +200,8 @@ impl Connection {
 impl Room<Dynamic> {
     /// What says how messages are written in packed. A room is not entered before it is known.
     fn exchange(&self) -> Result<Arc<JsonExchange>, Error> {
-        self.look(DynamicCopy::exchange).ok_or_else(|| Error::usage("the schema of this room is not known"))
+        self.look(DynamicCopy::exchange)
+            .ok_or_else(|| Error::usage("the schema of this room is not known"))
     }
 
     /// Sends the message called `name`, and waits for the reply.
@@ -201,13 +216,16 @@ impl Room<Dynamic> {
             let exchange = self.exchange()?;
             let (number, payload) = written(&exchange, name, message)?;
             let reply = self.request_raw(number, name.to_owned().into(), payload).await?;
-            return exchange.reply(number, &reply).map_err(|error| Error::payload("the reply", error));
+            return exchange
+                .reply(number, &reply)
+                .map_err(|error| Error::payload("the reply", error));
         };
         let reply = self.request_raw(0, name.to_owned().into(), tree(format, message)).await?;
         read_value(format, &reply).map_err(|error| Error::payload("the reply", error))
     }
 
-    /// Sends the message called `name`, which is not answered. If the room refuses it, [`next_event`](Self::next_event) says so.
+    /// Sends the message called `name`, which is not answered. If the room refuses it,
+    /// [`next_event`](Self::next_event) says so.
     ///
     /// # Errors
     /// If this client is no longer in the room.

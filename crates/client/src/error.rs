@@ -104,13 +104,15 @@ impl Error {
         Self { kind: Kind::Usage(text.into()) }
     }
 
-    /// Whether the node or the room said no. [`code`](Self::code) and [`text`](Self::text) say why; the connection goes on.
+    /// Whether the node or the room said no. [`code`](Self::code) and [`text`](Self::text) say why;
+    /// the connection goes on.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self.kind, Kind::Refused { .. })
     }
 
-    /// Whether this client is no longer in the room: it left, was removed, or the room ended. [`code`](Self::code) says which.
+    /// Whether this client is no longer in the room: it left, was removed, or the room ended.
+    /// [`code`](Self::code) says which.
     #[must_use]
     pub fn is_left(&self) -> bool {
         matches!(self.kind, Kind::Left { .. } | Kind::Command(CommandError::NotJoined { .. }))
@@ -122,30 +124,36 @@ impl Error {
         matches!(self.kind, Kind::Closed(_) | Kind::Command(CommandError::Closed))
     }
 
-    /// Whether the node's rooms of this type are of a build that this client's does not fit. The text names the first place in which they differ.
+    /// Whether the node's rooms of this type are of a build that this client's does not fit. The
+    /// text names the first place in which they differ.
     #[must_use]
     pub fn is_incompatible(&self) -> bool {
         matches!(self.kind, Kind::Incompatible(_))
     }
 
-    /// Whether the node did not tell in time what entering a room waited for; see [`Connect::schema_timeout`](crate::Connect::schema_timeout).
+    /// Whether the node did not tell in time what entering a room waited for; see
+    /// [`Connect::schema_timeout`](crate::Connect::schema_timeout).
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
         matches!(self.kind, Kind::NoSchema { .. })
     }
 
-    /// Whether the answer may have been lost, since a message of the node could not be read: whether what was asked was done is not
-    /// known. The connection goes on, and so does the room, whose copy is mended.
+    /// Whether the answer may have been lost, since a message of the node could not be read:
+    /// whether what was asked was done is not known. The connection goes on, and so does the room,
+    /// whose copy is mended.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         matches!(self.kind, Kind::Lost)
     }
 
-    /// Whether events or changes were missed: because they were not taken out in time, events because messages of the node could not be
-    /// read, or changes because a copy had to be mended.
+    /// Whether events or changes were missed: because they were not taken out in time, events
+    /// because messages of the node could not be read, or changes because a copy had to be mended.
     #[must_use]
     pub fn is_missed(&self) -> bool {
-        matches!(self.kind, Kind::Missed { .. } | Kind::LostEvents { .. } | Kind::MissedChanges { .. })
+        matches!(
+            self.kind,
+            Kind::Missed { .. } | Kind::LostEvents { .. } | Kind::MissedChanges { .. }
+        )
     }
 
     /// The code that the node or the room gave.
@@ -230,7 +238,9 @@ fn with_text(f: &mut fmt::Formatter<'_>, what: &str, code: ErrorCode, text: &str
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
-            Kind::Closed(Ending::Socket(source)) | Kind::Unreachable { source, .. } => Some(&**source),
+            Kind::Closed(Ending::Socket(source)) | Kind::Unreachable { source, .. } => {
+                Some(&**source)
+            }
             // Its own words were shown in place of ours.
             Kind::Closed(Ending::Broken(error)) => error.source(),
             Kind::Handshake(source) => Some(source),

@@ -1,7 +1,8 @@
 //! The client: a state machine over bytes, and on tokio.
 //!
-//! [`core`] holds the protocol and touches neither sockets nor clocks; load generators, other languages and tests drive it directly.
-//! The rest, behind the feature `tokio` (on by default), drives it over a socket:
+//! [`core`] holds the protocol and touches neither sockets nor clocks; load generators, other
+//! languages and tests drive it directly. The rest, behind the feature `tokio` (on by default),
+//! drives it over a socket:
 //!
 //! ```no_run
 //! # use playfield_room::{Context, Handle, Message, Player, Result, Room, room};
@@ -45,7 +46,9 @@ mod mirror;
 mod typed;
 
 #[cfg(feature = "tokio")]
-pub use connection::{Changes, Connect, Connection, Kind, Room, RoomEvent, StateRef, Subscription, connect};
+pub use connection::{
+    Changes, Connect, Connection, Kind, Room, RoomEvent, StateRef, Subscription, connect,
+};
 #[cfg(feature = "tokio")]
 pub use dynamic::{Dynamic, DynamicCopy};
 #[cfg(feature = "tokio")]

@@ -28,11 +28,12 @@ pub trait Mirror {
     /// Takes the copy from the patch's base to its version.
     ///
     /// # Errors
-    /// A body that isn't one of this state's, or doesn't fit this copy. There is then no copy any more: the mirror is that of
-    /// nothing until a snapshot comes.
+    /// A body that isn't one of this state's, or doesn't fit this copy. There is then no copy any
+    /// more: the mirror is that of nothing until a snapshot comes.
     fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError>;
 
-    /// Takes the schema by which bodies in `packed` are to be read, and whose copy it is. A copy that knows its type needs none.
+    /// Takes the schema by which bodies in `packed` are to be read, and whose copy it is. A copy
+    /// that knows its type needs none.
     ///
     /// # Errors
     /// A schema that no room has.
@@ -45,12 +46,17 @@ pub trait Mirror {
     ///
     /// # Errors
     /// An event that is not what the schema says.
-    fn event_in_json(&self, number: u32, payload: &[u8]) -> Option<Result<(String, Vec<u8>), DecodeError>> {
+    fn event_in_json(
+        &self,
+        number: u32,
+        payload: &[u8],
+    ) -> Option<Result<(String, Vec<u8>), DecodeError>> {
         let _ = (number, payload);
         None
     }
 
-    /// Another copy, without anything in it yet, of the same state and for this player, which tells what changes in it. `None` if there is no such.
+    /// Another copy, without anything in it yet, of the same state and for this player, which tells
+    /// what changes in it. `None` if there is no such.
     fn watcher(&self, player: PlayerId) -> Option<Box<dyn ChangeMirror>> {
         let _ = player;
         None
@@ -59,11 +65,16 @@ pub trait Mirror {
 
 /// A copy of a room's state that tells what changes in it, place by place.
 pub trait ChangeMirror: Send {
-    /// Replaces the copy, and tells what is different; nothing, if it is the first, or the copy was unusable.
+    /// Replaces the copy, and tells what is different; nothing, if it is the first, or the copy was
+    /// unusable.
     ///
     /// # Errors
     /// As [`Mirror::snapshot`].
-    fn snapshot_with(&mut self, body: &[u8], tell: &mut dyn FnMut(Change)) -> Result<(), DecodeError>;
+    fn snapshot_with(
+        &mut self,
+        body: &[u8],
+        tell: &mut dyn FnMut(Change),
+    ) -> Result<(), DecodeError>;
 
     /// Takes the copy from the patch's base to its version, and tells what changes.
     ///

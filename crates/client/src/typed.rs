@@ -9,15 +9,16 @@ use playfield_wire::schema::{Type, fingerprint};
 use crate::Error;
 use crate::connection::{Build, Connect, Connection, Door, Room, RoomEvent};
 
-/// Typed rooms. `R` is the type of room that the node was built with, or an older one from which the node's has
-/// [grown](playfield_wire::schema::check_growth): then the client asks the node for its schema and turns all that comes and goes from one into the other. A
-/// room of any other build is not entered. The connection has to be of the format `packed`.
+/// Typed rooms. `R` is the type of room that the node was built with, or an older one from which
+/// the node's has [grown](playfield_wire::schema::check_growth): then the client asks the node for
+/// its schema and turns all that comes and goes from one into the other. A room of any other build
+/// is not entered. The connection has to be of the format `packed`.
 impl Connection {
     /// Enters a room that exists.
     ///
     /// # Errors
-    /// If the node or the room refuses, the node's rooms of this type are of a build that does not [fit](Error::is_incompatible), or the
-    /// connection is over.
+    /// If the node or the room refuses, the node's rooms of this type are of a build that does not
+    /// [fit](Error::is_incompatible), or the connection is over.
     ///
     /// # Cancel safety
     /// The room is left again, should it be entered.
@@ -25,10 +26,12 @@ impl Connection {
         self.enter_typed(Door::Join { id: id.to_owned() }).await
     }
 
-    /// Creates a room and enters it. A private one is neither listed nor entered by [`join_or_create`](Self::join_or_create).
+    /// Creates a room and enters it. A private one is neither listed nor entered by
+    /// [`join_or_create`](Self::join_or_create).
     ///
-    /// The first time that a connection creates a room with options of its own, of a room type of which it knows no fingerprint yet, it asks
-    /// the node for the schema: so that options reach a node of another build in its form.
+    /// The first time that a connection creates a room with options of its own, of a room type of
+    /// which it knows no fingerprint yet, it asks the node for the schema: so that options reach a
+    /// node of another build in its form.
     ///
     /// # Errors
     /// As [`join`](Self::join).
@@ -61,7 +64,10 @@ impl Connection {
         self.enter_typed(Door::JoinOrCreate { room_type: room_type.to_owned(), options }).await
     }
 
-    async fn enter_typed<R: RoomType + Default + Sync>(&self, door: Door) -> Result<Room<R>, Error> {
+    async fn enter_typed<R: RoomType + Default + Sync>(
+        &self,
+        door: Door,
+    ) -> Result<Room<R>, Error> {
         match self.format() {
             Format::Packed => self.enter(door, Some(Build::new(schema::<R>()))).await,
             Format::Msgpack | Format::Json => Err(Error::usage(
@@ -81,8 +87,8 @@ impl Connection {
 }
 
 impl Connect {
-    /// Names in the hello what this client was built with, of rooms of type `R` under a name. If the node has grown since, it tells its
-    /// schema at once, and nothing has to wait for it later.
+    /// Names in the hello what this client was built with, of rooms of type `R` under a name. If
+    /// the node has grown since, it tells its schema at once, and nothing has to wait for it later.
     pub fn built_with<R: RoomType>(mut self, room_type: &str) -> Self {
         self.schemas.push((room_type.to_owned(), fingerprint(&schema::<R>())));
         self
@@ -112,7 +118,8 @@ impl<R: RoomType + Default + Sync> Room<R> {
         M::Reply::read(self.format(), &reply).map_err(|error| Error::payload("the reply", error))
     }
 
-    /// Sends a message that is not answered. If the room refuses it, [`next_event`](Self::next_event) says so.
+    /// Sends a message that is not answered. If the room refuses it,
+    /// [`next_event`](Self::next_event) says so.
     ///
     /// # Errors
     /// If this client is no longer in the room.
@@ -155,6 +162,8 @@ impl<R: RoomType + Default + Sync> RoomEvent<R> {
         if !is_it {
             return Ok(None);
         }
-        E::read(self.format, &self.payload).map(Some).map_err(|error| Error::payload("the event", error))
+        E::read(self.format, &self.payload)
+            .map(Some)
+            .map_err(|error| Error::payload("the event", error))
     }
 }

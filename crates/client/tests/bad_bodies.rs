@@ -1,5 +1,5 @@
-//! Whatever the node sends in place of a patch, a copy is never another than the node's: the fault is told by its type, a snapshot is
-//! asked for, and mends it.
+//! Whatever the node sends in place of a patch, a copy is never another than the node's: the fault
+//! is told by its type, a snapshot is asked for, and mends it.
 
 mod support;
 
@@ -62,7 +62,8 @@ fn reordered_and_replayed_patches() {
         play.says_patch(first.0, first.0 + 1, &first.1);
         play.assert_refused("replayed much later", |why| matches!(why, OutOfStep::Base { .. }));
 
-        // One that says of itself that it changes nothing of the version could be replayed without a trace.
+        // One that says of itself that it changes nothing of the version could be replayed without
+        // a trace.
         let (base, body) = play.node.patch();
         play.says_patch(base, base, &body);
         play.assert_refused("of no advance", |why| matches!(why, OutOfStep::NoAdvance { .. }));
@@ -76,7 +77,9 @@ fn snapshots_of_another_epoch_and_of_the_past() {
         let old = (play.node.version(), play.node.snapshot());
         play.mend();
         play.says_snapshot(4, old.0 + 9, &old.1);
-        play.assert_refused("of another epoch", |why| matches!(why, OutOfStep::Epoch { joined: 3, got: 4 }));
+        play.assert_refused("of another epoch", |why| {
+            matches!(why, OutOfStep::Epoch { joined: 3, got: 4 })
+        });
         play.says_snapshot(3, old.0, &old.1);
         play.assert_refused("replayed", |why| matches!(why, OutOfStep::Older { .. }));
     }
@@ -97,7 +100,8 @@ fn patches_by_another_schema() {
         if format == Format::Packed {
             play.refuses("another schema", &body);
         } else {
-            // Trees know no schema: what names only new members is taken, and is what the node said. What goes into what isn't there is not.
+            // Trees know no schema: what names only new members is taken, and is what the node
+            // said. What goes into what isn't there is not.
             let into = tree(format, r#"[[["best","x"],1]]"#);
             play.refuses("into a member that isn't there", &into);
         }
@@ -161,7 +165,8 @@ fn unknown_paths_and_indices_in_trees() {
     }
 }
 
-/// More steps than a path may have, and values that stand too deep in each other: of these the message is none.
+/// More steps than a path may have, and values that stand too deep in each other: of these the
+/// message is none.
 #[test]
 fn deep_nesting_in_trees() {
     for format in [Format::Msgpack, Format::Json] {
@@ -178,6 +183,8 @@ fn deep_nesting_in_trees() {
         };
         let version = play.node.version();
         play.says_patch(version, version + 1, &deep);
-        play.assert_refused("a deep value", |why| matches!(why, OutOfStep::Patch(_) | OutOfStep::Message(_)));
+        play.assert_refused("a deep value", |why| {
+            matches!(why, OutOfStep::Patch(_) | OutOfStep::Message(_))
+        });
     }
 }

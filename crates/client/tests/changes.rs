@@ -71,7 +71,9 @@ impl Node {
     async fn entered<R: Kind>(
         format: Format,
         set: impl FnOnce(Connect) -> Connect,
-        enter: impl AsyncFnOnce(&playfield_client::Connection) -> std::result::Result<RoomHandle<R>, Error>,
+        enter: impl AsyncFnOnce(
+            &playfield_client::Connection,
+        ) -> std::result::Result<RoomHandle<R>, Error>,
     ) -> (playfield_client::Connection, RoomHandle<R>, Self) {
         let (connection, server) = Server::welcomed_as(format, false, set).await;
         let mut arena = Arena { round: 1, ..Arena::default() };
@@ -82,7 +84,15 @@ impl Node {
         let meet = async {
             node.server.hear().await;
             let ServerMessage::Joined {
-                request, room, id, room_type, player, epoch, tick_hz, sync_hz, ..
+                request,
+                room,
+                id,
+                room_type,
+                player,
+                epoch,
+                tick_hz,
+                sync_hz,
+                ..
             } = joined(1, 1, 3)
             else {
                 unreachable!("a joined")
@@ -109,11 +119,17 @@ impl Node {
     async fn typed(
         set: impl FnOnce(Connect) -> Connect,
     ) -> (playfield_client::Connection, RoomHandle<Arena>, Self) {
-        Self::entered(Format::Packed, set, async |connection| connection.join::<Arena>("r").await).await
+        Self::entered(Format::Packed, set, async |connection| connection.join::<Arena>("r").await)
+            .await
     }
 
     async fn dynamic(format: Format) -> (playfield_client::Connection, RoomHandle<Dynamic>, Self) {
-        Self::entered(format, |connect| connect, async |connection| connection.join_dynamic("r").await).await
+        Self::entered(
+            format,
+            |connect| connect,
+            async |connection| connection.join_dynamic("r").await,
+        )
+        .await
     }
 
     async fn snapshot(&mut self) {
@@ -137,7 +153,9 @@ impl Node {
         let mut body = Vec::new();
         if self.tracker.patch(ME, self.sent, self.format, &mut body) {
             let version = self.tracker.version();
-            self.server.say(&ServerMessage::Patch { room: 1, base: self.sent, version, body: &body }).await;
+            self.server
+                .say(&ServerMessage::Patch { room: 1, base: self.sent, version, body: &body })
+                .await;
             self.sent = version;
         }
     }
@@ -246,7 +264,8 @@ async fn a_dynamic_room_tells_the_same() {
     }
 }
 
-/// Between the baseline and a later snapshot, what is different is told, and a second listener asks for none.
+/// Between the baseline and a later snapshot, what is different is told, and a second listener asks
+/// for none.
 #[tokio::test]
 async fn a_snapshot_tells_what_is_different() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
@@ -276,7 +295,10 @@ async fn who_is_too_slow_is_told_that_changes_were_missed_and_goes_on() {
     }
     let error = changes.next().await.unwrap_err();
     assert!(error.is_missed() && !error.is_closed());
-    assert_eq!(error.to_string(), "4 changes came faster than they were taken out, and were dropped");
+    assert_eq!(
+        error.to_string(),
+        "4 changes came faster than they were taken out, and were dropped"
+    );
     let rounds = next(&mut changes, 3).await;
     assert_eq!(rounds[0], told("round", "Changed", json!([5, 6])));
     node.change(|arena| arena.round = 9).await;
@@ -294,7 +316,10 @@ async fn a_copy_that_had_to_be_mended_is_a_gap() {
     node.answer_resync().await;
     let error = changes.next().await.unwrap_err();
     assert!(error.is_missed());
-    assert_eq!(error.to_string(), "changes were missed, since the copy had to be mended by a snapshot");
+    assert_eq!(
+        error.to_string(),
+        "changes were missed, since the copy had to be mended by a snapshot"
+    );
     node.change(|arena| arena.round = 8).await;
     assert_eq!(next(&mut changes, 1).await, [told("round", "Changed", json!([7, 8]))]);
 }
@@ -338,7 +363,8 @@ async fn functions_are_called_for_what_their_patterns_match() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let (sender, calls) = mpsc::sync_channel(8);
     let call = move |change: Change| sender.send(shown(change)).unwrap();
-    let subscription = tokio::join!(room.on_change("players.*.hp", call), node.answer_resync()).0.unwrap();
+    let subscription =
+        tokio::join!(room.on_change("players.*.hp", call), node.answer_resync()).0.unwrap();
     node.change(|arena| {
         arena.round = 2;
         arena.players.entry(PlayerId(7)).hp = 1;
@@ -402,7 +428,8 @@ async fn a_function_that_takes_long_holds_nothing_up() {
     }
     let pong = async {
         let Said::Other(said) = node.server.hear().await else { panic!("a ping") };
-        let nonce = said.trim_start_matches("Ping { nonce: ").trim_end_matches(" }").parse().unwrap();
+        let nonce =
+            said.trim_start_matches("Ping { nonce: ").trim_end_matches(" }").parse().unwrap();
         node.server.say(&ServerMessage::Pong { nonce }).await;
     };
     tokio::join!(connection.ping(), pong).0.unwrap();

@@ -1,5 +1,5 @@
-//! A whole conversation, its node's side written by hand from the specification: in both formats, over both transports, and with the
-//! bytes cut at every place.
+//! A whole conversation, its node's side written by hand from the specification: in both formats,
+//! over both transports, and with the bytes cut at every place.
 
 mod support;
 
@@ -87,7 +87,8 @@ fn expected_events(format: Format) -> Vec<Event> {
         Format::Packed | Format::Json => json.as_bytes().to_vec(),
         Format::Msgpack => msgpack(json),
     };
-    let refused = |text: &str| Failure::Refused { code: ErrorCode::Refused, text: text.to_owned().into() };
+    let refused =
+        |text: &str| Failure::Refused { code: ErrorCode::Refused, text: text.to_owned().into() };
     vec![
         Event::Welcome(Welcome {
             session: 7,
@@ -165,7 +166,8 @@ fn expected_said(format: Format) -> Vec<Said> {
     .collect()
 }
 
-/// Holds the conversation, each of the node's turns cut into pieces by `cut`, and returns what was told and what was said.
+/// Holds the conversation, each of the node's turns cut into pieces by `cut`, and returns what was
+/// told and what was said.
 fn converse(
     format: Format,
     web_socket: bool,
@@ -181,8 +183,12 @@ fn converse(
         client.take_output(&mut out);
         said.extend(node.read(&out));
         let bytes = match format {
-            Format::Packed => step.packed.iter().flat_map(|body| node.frame(body)).collect::<Vec<_>>(),
-            Format::Msgpack => step.json.iter().flat_map(|body| node.frame(&msgpack(body))).collect(),
+            Format::Packed => {
+                step.packed.iter().flat_map(|body| node.frame(body)).collect::<Vec<_>>()
+            }
+            Format::Msgpack => {
+                step.json.iter().flat_map(|body| node.frame(&msgpack(body))).collect()
+            }
             Format::Json => step.json.iter().flat_map(|body| node.frame(body.as_bytes())).collect(),
         };
         for mut piece in cut(turn, &bytes) {
@@ -218,14 +224,17 @@ fn the_conversation_is_as_the_specification_has_it() {
 #[test]
 fn it_makes_no_difference_where_the_bytes_are_cut() {
     for (format, web_socket) in WAYS {
-        check(format, web_socket, "byte by byte", |_, bytes| bytes.chunks(1).map(<[u8]>::to_vec).collect());
+        check(format, web_socket, "byte by byte", |_, bytes| {
+            bytes.chunks(1).map(<[u8]>::to_vec).collect()
+        });
         for size in [2, 3, 5, 7, 64] {
             check(format, web_socket, &format!("every {size} bytes"), |_, bytes| {
                 bytes.chunks(size).map(<[u8]>::to_vec).collect()
             });
         }
         for turn in 0..STEPS.len() {
-            // A turn is not known before the conversation is held, so cut until there is nothing left to cut.
+            // A turn is not known before the conversation is held, so cut until there is nothing
+            // left to cut.
             for at in 1.. {
                 let longer = std::cell::Cell::new(false);
                 check(format, web_socket, &format!("turn {turn} at byte {at}"), |this, bytes| {

@@ -21,9 +21,15 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
     let (n, v) = (0..4_u32, 0..4_u64);
     let code = prop::sample::select(vec![ErrorCode::Busy, ErrorCode::Kicked, ErrorCode::TooSlow]);
     prop_oneof![
-        (n.clone(), n.clone(), v.clone()).prop_map(|(request, room, epoch)| joined(request, room, epoch)),
-        (n.clone(), v.clone(), v.clone()).prop_map(|(room, epoch, version)| snapshot(room, epoch, version)),
-        (n.clone(), v.clone(), v.clone()).prop_map(|(room, base, more)| patch(room, base, base + more)),
+        (n.clone(), n.clone(), v.clone())
+            .prop_map(|(request, room, epoch)| joined(request, room, epoch)),
+        (n.clone(), v.clone(), v.clone())
+            .prop_map(|(room, epoch, version)| snapshot(room, epoch, version)),
+        (n.clone(), v.clone(), v.clone()).prop_map(|(room, base, more)| patch(
+            room,
+            base,
+            base + more
+        )),
         n.clone().prop_map(|request| ServerMessage::Reply { request, payload: b"1" }),
         n.clone().prop_map(|request| ServerMessage::Listed { request, rooms: vec![] }),
         prop::option::of(n.clone()).prop_map(|request| {
@@ -33,10 +39,12 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
             let message = MessageRef::Index(0);
             ServerMessage::Event { room, sequence, version: 1, message, payload: b"1" }
         }),
-        (prop::option::of(n.clone()), n.clone(), code.clone())
-            .prop_map(|(request, room, code)| ServerMessage::Left { request, room, code, text: "x".into() }),
-        (prop::option::of(n.clone()), prop::option::of(n), code)
-            .prop_map(|(request, room, code)| ServerMessage::Error { request, room, code, text: "x".into() }),
+        (prop::option::of(n.clone()), n.clone(), code.clone()).prop_map(|(request, room, code)| {
+            ServerMessage::Left { request, room, code, text: "x".into() }
+        }),
+        (prop::option::of(n.clone()), prop::option::of(n), code).prop_map(
+            |(request, room, code)| ServerMessage::Error { request, room, code, text: "x".into() }
+        ),
         v.clone().prop_map(|nonce| ServerMessage::Ping { nonce }),
         v.prop_map(|nonce| ServerMessage::Pong { nonce }),
     ]

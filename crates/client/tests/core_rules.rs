@@ -4,7 +4,9 @@ mod support;
 
 use std::time::Duration;
 
-use playfield_client::core::{Client, ClientConfig, ClientError, CommandError, Event, EventQueue, Failure};
+use playfield_client::core::{
+    Client, ClientConfig, ClientError, CommandError, Event, EventQueue, Failure,
+};
 use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::framing::FrameError;
 use playfield_wire::server::ServerMessage;
@@ -24,8 +26,19 @@ fn whatever_names_a_room_that_was_not_joined_ends_the_connection() {
     let cases = [
         (patch(2, 1, 2), "a patch"),
         (snapshot(2, 3, 1), "a snapshot"),
-        (ServerMessage::Event { room: 2, sequence: 1, version: 1, message, payload: b"" }, "an event"),
-        (ServerMessage::Left { request: None, room: 2, code: ErrorCode::Kicked, text: "".into() }, "a left"),
+        (
+            ServerMessage::Event { room: 2, sequence: 1, version: 1, message, payload: b"" },
+            "an event",
+        ),
+        (
+            ServerMessage::Left {
+                request: None,
+                room: 2,
+                code: ErrorCode::Kicked,
+                text: "".into(),
+            },
+            "a left",
+        ),
     ];
     for (stray, message) in cases {
         let mut talk = Talk::in_room();
@@ -49,7 +62,12 @@ fn an_answer_to_nothing_ends_the_connection() {
         ServerMessage::Listed { request: 77, rooms: vec![] },
         ServerMessage::Schema { request: Some(77), room_type: "table".into(), schema: b"{}" },
         joined(77, 2, 3),
-        ServerMessage::Error { request: Some(77), room: None, code: ErrorCode::Busy, text: "".into() },
+        ServerMessage::Error {
+            request: Some(77),
+            room: None,
+            code: ErrorCode::Busy,
+            text: "".into(),
+        },
         ServerMessage::Left { request: Some(77), room: 1, code: ErrorCode::Left, text: "".into() },
     ] {
         let mut talk = Talk::in_room();
@@ -169,7 +187,10 @@ fn only_the_welcome_or_a_refusal_comes_first() {
         talk.client.join("r").unwrap();
         talk.says(&early);
         let closed = talk.all_events().pop();
-        assert!(matches!(closed, Some(Event::Closed { error: Some(ClientError::OutOfTurn { .. }) })));
+        assert!(matches!(
+            closed,
+            Some(Event::Closed { error: Some(ClientError::OutOfTurn { .. }) })
+        ));
     }
     let mut talk = Talk::new(Format::Packed, false);
     talk.says(&ServerMessage::Goodbye { code: ErrorCode::Unauthorised, text: "who?".into() });
@@ -207,7 +228,10 @@ fn malformed_messages_and_unknown_kinds_end_a_connection_without_rooms() {
         let mut bytes = talk.node.frame(body);
         talk.client.received(&mut bytes, &mut talk.events);
         let closed = talk.all_events().pop();
-        assert!(matches!(closed, Some(Event::Closed { error: Some(ClientError::Message(_)) })), "{body:x?}");
+        assert!(
+            matches!(closed, Some(Event::Closed { error: Some(ClientError::Message(_)) })),
+            "{body:x?}"
+        );
     }
 }
 
@@ -278,7 +302,8 @@ fn a_websocket_is_closed_with_a_code_that_says_why() {
         assert_eq!(talk.heard().pop(), Some(Said::Close(code)), "{bytes:x?}");
     }
     // What is compressed and what is not is the business of those who have agreed to it.
-    let mut client = Client::new(ClientConfig { deflate: true, ..config(Format::Packed, true) }).unwrap();
+    let mut client =
+        Client::new(ClientConfig { deflate: true, ..config(Format::Packed, true) }).unwrap();
     let (mut out, mut events) = (Vec::new(), EventQueue::new());
     client.take_output(&mut out);
     let mut node = Node::new(Format::Packed, true);
@@ -321,9 +346,12 @@ fn a_node_agrees_to_what_was_offered_or_to_nothing() {
         let mut node = Node::new(Format::Packed, true);
         assert!(node.read(request.as_bytes()).is_empty());
         let answer = String::from_utf8(node.take_answer()).unwrap();
-        let header =
-            extensions.map_or(String::new(), |value| format!("Sec-WebSocket-Extensions: {value}\r\n"));
-        client.received(&mut answer.replacen("\r\n", &format!("\r\n{header}"), 1).into_bytes(), &mut events);
+        let header = extensions
+            .map_or(String::new(), |value| format!("Sec-WebSocket-Extensions: {value}\r\n"));
+        client.received(
+            &mut answer.replacen("\r\n", &format!("\r\n{header}"), 1).into_bytes(),
+            &mut events,
+        );
         match events.pop() {
             None if is_taken => {}
             Some(Event::Closed { error: Some(ClientError::Handshake(error)) }) if !is_taken => {

@@ -1,8 +1,11 @@
-//! Messages that can't be read, while a room is joined: what may have been lost with one is mended, and nobody waits for it in vain.
+//! Messages that can't be read, while a room is joined: what may have been lost with one is mended,
+//! and nobody waits for it in vain.
 
 mod support;
 
-use playfield_client::core::{ClientError, CommandError, Event, Failure, OutOfStep, UNUSABLE_IN_A_ROW_MAX};
+use playfield_client::core::{
+    ClientError, CommandError, Event, Failure, OutOfStep, UNUSABLE_IN_A_ROW_MAX,
+};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format};
@@ -14,7 +17,13 @@ fn other(said: &str) -> Said {
 }
 
 fn event(sequence: u64) -> ServerMessage<'static> {
-    ServerMessage::Event { room: 1, sequence, version: 5, message: MessageRef::Index(0), payload: b"" }
+    ServerMessage::Event {
+        room: 1,
+        sequence,
+        version: 5,
+        message: MessageRef::Index(0),
+        payload: b"",
+    }
 }
 
 /// The node says something that is no message.
@@ -36,7 +45,8 @@ fn in_two_rooms() -> Talk {
 
 /// What is told of a message that can't be read, but for what it says of rooms.
 fn told_of_nonsense(talk: &mut Talk) -> Vec<Event> {
-    let is_why = |event: &Event| matches!(event, Event::OutOfStep { why: OutOfStep::Message(_), .. });
+    let is_why =
+        |event: &Event| matches!(event, Event::OutOfStep { why: OutOfStep::Message(_), .. });
     let (why, rest): (Vec<_>, Vec<_>) = talk.all_events().into_iter().partition(is_why);
     assert!(!why.is_empty());
     rest
@@ -93,7 +103,10 @@ fn past_the_limit_the_connection_ends_and_what_can_be_used_begins_the_count_anew
     talk.all_events();
     says_nonsense(&mut talk);
     let closed = talk.all_events().pop();
-    assert!(matches!(closed, Some(Event::Closed { error: Some(ClientError::Message(_)) })), "{closed:?}");
+    assert!(
+        matches!(closed, Some(Event::Closed { error: Some(ClientError::Message(_)) })),
+        "{closed:?}"
+    );
     assert_eq!(talk.heard(), []);
 }
 
@@ -103,11 +116,19 @@ fn without_a_room_the_connection_ends() {
     let mut entering = Talk::welcomed();
     entering.client.join("r").unwrap();
     let mut left = Talk::in_room();
-    left.says(&ServerMessage::Left { request: None, room: 1, code: ErrorCode::Kicked, text: "".into() });
+    left.says(&ServerMessage::Left {
+        request: None,
+        room: 1,
+        code: ErrorCode::Kicked,
+        text: "".into(),
+    });
     for mut talk in [before_the_welcome, Talk::welcomed(), entering, left] {
         says_nonsense(&mut talk);
         let closed = talk.all_events().pop();
-        assert!(matches!(closed, Some(Event::Closed { error: Some(ClientError::Message(_)) })), "{closed:?}");
+        assert!(
+            matches!(closed, Some(Event::Closed { error: Some(ClientError::Message(_)) })),
+            "{closed:?}"
+        );
     }
 }
 
@@ -123,7 +144,11 @@ fn requests_that_may_have_been_answered_fail_and_late_answers_are_nobodys() {
 
     talk.says(&ServerMessage::Reply { request: message, payload: b"" });
     talk.says(&ServerMessage::Listed { request: list, rooms: vec![] });
-    talk.says(&ServerMessage::Schema { request: Some(schema), room_type: "table".into(), schema: b"{}" });
+    talk.says(&ServerMessage::Schema {
+        request: Some(schema),
+        room_type: "table".into(),
+        schema: b"{}",
+    });
     let code = ErrorCode::Busy;
     talk.says(&ServerMessage::Error { request: Some(list), room: None, code, text: "".into() });
     assert_eq!(talk.all_events(), []);
@@ -139,7 +164,10 @@ fn a_room_that_was_entered_after_all_is_left_again() {
     let join = talk.client.join("s").unwrap();
     talk.heard();
     says_nonsense(&mut talk);
-    assert_eq!(told_of_nonsense(&mut talk), [Event::Failed { request: join, failure: Failure::Lost }]);
+    assert_eq!(
+        told_of_nonsense(&mut talk),
+        [Event::Failed { request: join, failure: Failure::Lost }]
+    );
     talk.heard();
 
     talk.says(&joined(join, 2, 3));
@@ -147,7 +175,12 @@ fn a_room_that_was_entered_after_all_is_left_again() {
     talk.says(&snapshot(2, 3, 5));
     talk.says(&patch(2, 5, 6));
     assert_eq!(talk.client.request(2, 0, "draw", b""), Err(CommandError::NotJoined { room: 2 }));
-    talk.says(&ServerMessage::Left { request: Some(3), room: 2, code: ErrorCode::Left, text: "".into() });
+    talk.says(&ServerMessage::Left {
+        request: Some(3),
+        room: 2,
+        code: ErrorCode::Left,
+        text: "".into(),
+    });
     assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
     // That was the last word of that room.
     talk.says(&patch(2, 6, 7));
@@ -163,8 +196,16 @@ fn a_room_of_which_the_joined_was_lost_is_left_again() {
     talk.heard();
     talk.says(&snapshot(2, 3, 5));
     talk.says(&patch(2, 5, 6));
-    assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![other("Leave { request: 3, room: 2 }")]));
-    talk.says(&ServerMessage::Left { request: Some(3), room: 2, code: ErrorCode::Left, text: "".into() });
+    assert_eq!(
+        (talk.all_events(), talk.heard()),
+        (vec![], vec![other("Leave { request: 3, room: 2 }")])
+    );
+    talk.says(&ServerMessage::Left {
+        request: Some(3),
+        room: 2,
+        code: ErrorCode::Left,
+        text: "".into(),
+    });
     // In the other room all goes on.
     talk.says(&snapshot(1, 3, 6));
     assert!(matches!(talk.all_events()[..], [Event::Snapshot { room: 1, .. }]));
@@ -177,7 +218,12 @@ fn a_room_that_was_entered_unnoticed_may_end_unnoticed() {
     says_nonsense(&mut talk);
     talk.all_events();
     talk.heard();
-    let left = ServerMessage::Left { request: None, room: 2, code: ErrorCode::RoomClosed, text: "".into() };
+    let left = ServerMessage::Left {
+        request: None,
+        room: 2,
+        code: ErrorCode::RoomClosed,
+        text: "".into(),
+    };
     talk.says(&left);
     assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
     // Where the join is known to have been refused, there is no such room.
@@ -229,11 +275,17 @@ fn a_room_of_which_the_end_was_lost_ends_with_the_next_request() {
         says_nonsense(&mut talk);
         talk.all_events();
         let first = talk.client.request(1, 0, "draw", b"").unwrap();
-        let asked = if is_leave { talk.client.leave(1) } else { talk.client.request(1, 0, "draw", b"") };
+        let asked =
+            if is_leave { talk.client.leave(1) } else { talk.client.request(1, 0, "draw", b"") };
         let asked = asked.unwrap();
         talk.heard();
         let (code, text) = (ErrorCode::NotJoined, "no");
-        talk.says(&ServerMessage::Error { request: Some(asked), room: None, code, text: text.into() });
+        talk.says(&ServerMessage::Error {
+            request: Some(asked),
+            room: None,
+            code,
+            text: text.into(),
+        });
         let expected = [
             Event::Failed { request: asked, failure: Failure::Refused { code, text: text.into() } },
             Event::Failed { request: first, failure: Failure::Left { code, text: text.into() } },
@@ -287,14 +339,18 @@ fn pings_are_sent_again() {
     talk.heard();
     says_nonsense(&mut talk);
     assert_eq!(told_of_nonsense(&mut talk), []);
-    let again = [other("Resync { room: 1 }"), other("Ping { nonce: 1 }"), other("Ping { nonce: 2 }")];
+    let again =
+        [other("Resync { room: 1 }"), other("Ping { nonce: 1 }"), other("Ping { nonce: 2 }")];
     assert_eq!(talk.heard(), again);
     // The first answer was lost, the second was on its way.
     for nonce in [second, first, second] {
         talk.says(&ServerMessage::Pong { nonce });
     }
     let pongs = talk.all_events();
-    assert!(matches!(pongs[..], [Event::Pong { nonce: 2, .. }, Event::Pong { nonce: 1, .. }]), "{pongs:?}");
+    assert!(
+        matches!(pongs[..], [Event::Pong { nonce: 2, .. }, Event::Pong { nonce: 1, .. }]),
+        "{pongs:?}"
+    );
 }
 
 #[test]
@@ -304,7 +360,10 @@ fn a_client_that_says_goodbye_asks_for_nothing() {
     talk.client.goodbye();
     talk.heard();
     says_nonsense(&mut talk);
-    assert_eq!(told_of_nonsense(&mut talk), [Event::Failed { request: asked, failure: Failure::Lost }]);
+    assert_eq!(
+        told_of_nonsense(&mut talk),
+        [Event::Failed { request: asked, failure: Failure::Lost }]
+    );
     assert_eq!(talk.heard(), []);
     talk.client.ended(&mut talk.events);
     assert_eq!(talk.all_events(), [Event::Closed { error: None }]);
@@ -335,7 +394,11 @@ fn in_every_format_and_on_every_transport_the_next_message_is_read() {
             assert!(
                 matches!(
                     events[..],
-                    [Event::OutOfStep { .. }, Event::OutOfStep { .. }, Event::Snapshot { version: 6, .. }]
+                    [
+                        Event::OutOfStep { .. },
+                        Event::OutOfStep { .. },
+                        Event::Snapshot { version: 6, .. }
+                    ]
                 ),
                 "{format}: {events:?}"
             );

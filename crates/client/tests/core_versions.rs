@@ -2,7 +2,9 @@
 
 mod support;
 
-use playfield_client::core::{ClientError, Event, EventQueue, Handler, OutOfStep, UNUSABLE_IN_A_ROW_MAX};
+use playfield_client::core::{
+    ClientError, Event, EventQueue, Handler, OutOfStep, UNUSABLE_IN_A_ROW_MAX,
+};
 use playfield_wire::DecodeError;
 use playfield_wire::server::ServerMessage;
 
@@ -58,11 +60,15 @@ fn events_and_replies_come_through_while_a_snapshot_is_awaited() {
 fn a_patch_that_leads_nowhere_is_not_applied_and_a_snapshot_is_asked_for() {
     let mut talk = Talk::in_room();
     talk.says(&patch(1, 5, 5));
-    assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why: OutOfStep::NoAdvance { version: 5 } }]);
+    assert_eq!(
+        talk.all_events(),
+        [Event::OutOfStep { room: 1, why: OutOfStep::NoAdvance { version: 5 } }]
+    );
     assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
 }
 
-/// Of another epoch, or from before the copy: as a patch that does not fit, and nobody is thrown out.
+/// Of another epoch, or from before the copy: as a patch that does not fit, and nobody is thrown
+/// out.
 #[test]
 fn a_snapshot_of_elsewhere_is_not_applied_and_one_is_asked_for_anew() {
     let cases = [

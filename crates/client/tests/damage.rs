@@ -1,5 +1,6 @@
-//! Every message of the node, cut anywhere and damaged at every byte, in every format, while a room is joined: the client never panics, has no
-//! copy that is another than the node's once the snapshot has come that it asks for, and leaves nobody waiting.
+//! Every message of the node, cut anywhere and damaged at every byte, in every format, while a room
+//! is joined: the client never panics, has no copy that is another than the node's once the
+//! snapshot has come that it asks for, and leaves nobody waiting.
 
 mod support;
 
@@ -30,7 +31,8 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
         locked: false,
         metadata: vec![("mode".into(), "ranked".into())],
     };
-    let payload: &[u8] = if play.node.format == Format::Json { b"[1,\"two\"]" } else { b"\x93\x01\x02\xa1x" };
+    let payload: &[u8] =
+        if play.node.format == Format::Json { b"[1,\"two\"]" } else { b"\x93\x01\x02\xa1x" };
     let event = match play.node.format {
         Format::Packed => MessageRef::Index(1),
         _ => MessageRef::Name("Dealt".into()),
@@ -79,7 +81,8 @@ impl Scene {
         Self { play, requests }
     }
 
-    /// The node says this; then it answers each question for a snapshot, until there is none or the connection is over.
+    /// The node says this; then it answers each question for a snapshot, until there is none or the
+    /// connection is over.
     fn follows(mut self, what: &str, bytes: &[u8]) {
         let play = &mut self.play;
         let is_readable = ServerMessage::decode(play.node.format, bytes).is_ok();
@@ -87,7 +90,11 @@ impl Scene {
         play.talk.client.received(&mut frame, &mut play.copy);
         if !is_readable {
             assert!(!play.talk.client.is_finished(), "{what}");
-            assert!(matches!(play.copy.why[..], [OutOfStep::Message(_)]), "{what}: {:?}", play.copy.why);
+            assert!(
+                matches!(play.copy.why[..], [OutOfStep::Message(_)]),
+                "{what}: {:?}",
+                play.copy.why
+            );
         }
         let mut answers = 0;
         while play.talk.heard().contains(&Said::Other("Resync { room: 1 }".to_owned())) {
@@ -105,7 +112,8 @@ impl Scene {
             play.says_patch(base, base + 1, &patch);
             assert_eq!(play.copy.shown(), play.node.expected(), "{what}");
         } else if play.talk.client.resync(1).is_ok() {
-            // Damage that can be read may be taken for what the node said. A snapshot mends it, if the copy does not think it is further.
+            // Damage that can be read may be taken for what the node said. A snapshot mends it, if
+            // the copy does not think it is further.
             let (version, snapshot) = (play.node.version(), play.node.snapshot());
             let before = play.copy.why.len();
             play.says_snapshot(3, version, &snapshot);
@@ -116,7 +124,8 @@ impl Scene {
         self.ends(what, is_readable);
     }
 
-    /// Nobody waits for an answer that was lost, and each request ends once, at the latest with the connection.
+    /// Nobody waits for an answer that was lost, and each request ends once, at the latest with the
+    /// connection.
     fn ends(mut self, what: &str, is_readable: bool) {
         let Play { talk, copy, .. } = &mut self.play;
         let mut ends = [0; 4];

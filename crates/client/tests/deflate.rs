@@ -102,7 +102,12 @@ async fn carry(
     let _ = to.shutdown().await;
 }
 
-async fn entered(way: &Way, scheme: &str, format: Format, deflate: bool) -> (Connection, Entered<Dynamic>) {
+async fn entered(
+    way: &Way,
+    scheme: &str,
+    format: Format,
+    deflate: bool,
+) -> (Connection, Entered<Dynamic>) {
     let url = format!("{scheme}://{}", way.address);
     let connection = connect(&url).format(format).deflate(deflate).await.unwrap();
     let room = connection.create_dynamic("log", true, None).await.unwrap();
@@ -131,7 +136,11 @@ async fn what_is_long_travels_compressed_where_both_ends_want_it() {
             assert!(up < 1_000, "{what}: {up} bytes went");
 
             let line = "again and ".repeat(1_000);
-            assert_eq!(room.request("Write", &json!({ "line": line })).await.unwrap(), 501, "{what}");
+            assert_eq!(
+                room.request("Write", &json!({ "line": line })).await.unwrap(),
+                501,
+                "{what}"
+            );
             while room.state().pointer("/lines/500") != Some(&json!(line)) {
                 room.changed().await.unwrap();
             }

@@ -1,4 +1,5 @@
-//! Programs that learn at run time what a room is, on connections of either format, against a node over real sockets.
+//! Programs that learn at run time what a room is, on connections of either format, against a node
+//! over real sockets.
 #![cfg(feature = "tokio")]
 
 #[path = "support/server.rs"]
@@ -91,7 +92,12 @@ impl Handle<Nudge> for Table {
 }
 
 impl Handle<Play> for Table {
-    fn handle(&mut self, play: Play, player: &Player, context: &mut Context<Self>) -> Result<Vec<Card>> {
+    fn handle(
+        &mut self,
+        play: Play,
+        player: &Player,
+        context: &mut Context<Self>,
+    ) -> Result<Vec<Card>> {
         self.log.push(player.id().to_string());
         self.last = Some(play.card.clone());
         let hand = &mut self.seats.entry(player.id()).hand;
@@ -195,10 +201,13 @@ async fn changes_are_told_by_the_node_s_schema() {
 async fn what_the_schema_does_not_know_is_not_sent() {
     let node = node();
     let packed = connected(&node, Format::Packed).await;
-    let bad = packed.create_dynamic("table", true, Some(&json!({"rounds": "many"}))).await.unwrap_err();
+    let bad =
+        packed.create_dynamic("table", true, Some(&json!({"rounds": "many"}))).await.unwrap_err();
     assert!(bad.to_string().starts_with("the options"), "{bad}");
     let table = packed.create_dynamic("table", true, None).await.unwrap();
-    for (name, message) in [("Deal", json!(null)), ("Play", json!({"card": {"Number": 300}, "seal": ""}))] {
+    for (name, message) in
+        [("Deal", json!(null)), ("Play", json!({"card": {"Number": 300}, "seal": ""}))]
+    {
         let error = table.request(name, &message).await.unwrap_err();
         assert!(error.to_string().starts_with("the message"), "{error}");
         assert!(table.send(name, &message).await.is_err());
@@ -217,7 +226,8 @@ async fn a_room_without_a_schema_that_can_be_read_is_not_entered() {
         let meet = async {
             node.hear().await;
             node.say(&joined(1, 1, 3)).await;
-            node.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &[1, 2, 3] }).await;
+            node.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &[1, 2, 3] })
+                .await;
             let Said::Other(asked) = node.hear().await else { panic!("a question") };
             assert!(asked.starts_with("Schema { request: 2"), "{asked}");
             if answer.is_empty() {
@@ -225,7 +235,8 @@ async fn a_room_without_a_schema_that_can_be_read_is_not_entered() {
                 node.say(&ServerMessage::Error { request: Some(2), room: None, code, text }).await;
             } else {
                 let room_type = "table".into();
-                node.say(&ServerMessage::Schema { request: Some(2), room_type, schema: answer }).await;
+                node.say(&ServerMessage::Schema { request: Some(2), room_type, schema: answer })
+                    .await;
             }
             assert_eq!(node.hear().await, Said::Other("Leave { request: 3, room: 1 }".to_owned()));
         };
@@ -258,11 +269,14 @@ impl Default for Lamp {
     }
 }
 
-/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a snapshot mends it.
+/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a
+/// snapshot mends it.
 #[tokio::test]
 async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
-    let (connection, mut node) = server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
-    let schema = RoomSchema { state: Hall::schema(), options: Type::Unit, messages: vec![], events: vec![] };
+    let (connection, mut node) =
+        server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let schema =
+        RoomSchema { state: Hall::schema(), options: Type::Unit, messages: vec![], events: vec![] };
     let me = PlayerId(4);
     let mut state = Hall { round: 1, ..Hall::default() };
     state.desks.entry(me);
@@ -280,7 +294,8 @@ async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
         let asked = node.hear().await;
         assert_eq!(asked, Said::Other(r#"Schema { request: 2, room_type: "table" }"#.to_owned()));
         let (room_type, text) = ("table".into(), schema.to_json());
-        node.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() }).await;
+        node.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
+            .await;
     };
     let (hall, ()) = tokio::join!(connection.join_dynamic("r"), meet);
     let hall = hall.unwrap();

@@ -1,4 +1,5 @@
-//! A client that was built with an older room is served by a node whose room has grown, over real sockets.
+//! A client that was built with an older room is served by a node whose room has grown, over real
+//! sockets.
 #![cfg(feature = "tokio")]
 
 #[path = "growth/grown.rs"]
@@ -48,7 +49,8 @@ async fn an_old_client_plays_on() {
     let node = node();
     for connect in [url(&node), url(&node).built_with::<old::Table>("table")] {
         let connection = connect.await.unwrap();
-        let table = connection.create::<old::Table>("table", true, &Setup { rounds: 7 }).await.unwrap();
+        let table =
+            connection.create::<old::Table>("table", true, &Setup { rounds: 7 }).await.unwrap();
         assert_eq!(table.state().round, 7);
         assert_eq!(table.state().seats.get(&table.player()).unwrap().name, "Ann");
         // Another, who joins by the id, and looks on.
@@ -56,7 +58,8 @@ async fn an_old_client_plays_on() {
         let onlooker = other.join::<old::Table>(table.id()).await.unwrap();
 
         for seed in 0..60 {
-            let how = if seed % 3 == 0 { How::Little } else { How::Much { times: 1 + seed as u32 % 9 } };
+            let how =
+                if seed % 3 == 0 { How::Little } else { How::Much { times: 1 + seed as u32 % 9 } };
             let stirred = table.request(Stir { seed, how }).await.unwrap();
             becomes(&table, &stirred.expected).await;
             if seed % 10 == 0 {
@@ -87,8 +90,8 @@ async fn a_client_of_the_same_build_is_served_as_it_is() {
     table.request(Stir { seed: 1, how: How::Little }).await.unwrap();
 }
 
-/// More new types in a second than the node tells schemas of: those past its rate wait their turn, whether they have to be known before a
-/// room is created or after one is joined.
+/// More new types in a second than the node tells schemas of: those past its rate wait their turn,
+/// whether they have to be known before a room is created or after one is joined.
 #[tokio::test]
 async fn many_types_of_another_build_are_entered_at_once() {
     let config = Config { listen: "127.0.0.1:0".parse().unwrap(), shards: 1, ..Config::default() };
@@ -161,5 +164,11 @@ async fn a_client_that_does_not_fit_is_told_why() {
     );
     // The room that was entered before that was known is left again, and the connection goes on.
     connection.ping().await.unwrap();
-    while !connection.list(Some("table"), &[], 0).await.unwrap().iter().all(|room| room.players == 0) {}
+    while !connection
+        .list(Some("table"), &[], 0)
+        .await
+        .unwrap()
+        .iter()
+        .all(|room| room.players == 0)
+    {}
 }

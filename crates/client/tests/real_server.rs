@@ -1,4 +1,5 @@
-//! A client of dynamic rooms in a real server, over every format and transport that they can be had in.
+//! A client of dynamic rooms in a real server, over every format and transport that they can be had
+//! in.
 
 #![cfg(feature = "tokio")]
 
@@ -60,7 +61,12 @@ impl Room for Harbour {
 }
 
 impl Handle<Load> for Harbour {
-    fn handle(&mut self, Load { tons }: Load, player: &Player, cx: &mut Context<Self>) -> Result<u64> {
+    fn handle(
+        &mut self,
+        Load { tons }: Load,
+        player: &Player,
+        cx: &mut Context<Self>,
+    ) -> Result<u64> {
         let ship = self.ships.get_mut(&player.id()).ok_or("no ship")?;
         ship.cargo = ship.cargo.checked_add(tons).ok_or("too much")?;
         self.total = ship.cargo;
@@ -70,12 +76,17 @@ impl Handle<Load> for Harbour {
 }
 
 fn server() -> Running {
-    let config = Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)), shards: 1, ..Config::default() };
+    let config =
+        Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)), shards: 1, ..Config::default() };
     Server::new(config).room_type(RoomType::of::<Harbour>("harbour")).start().unwrap()
 }
 
 async fn connected(server: &Running, scheme: &str, format: Format) -> Connection {
-    connect(&format!("{scheme}://{}", server.local_addr())).name("Ann").format(format).await.unwrap()
+    connect(&format!("{scheme}://{}", server.local_addr()))
+        .name("Ann")
+        .format(format)
+        .await
+        .unwrap()
 }
 
 /// Waits until the copy holds a value at a place.
@@ -108,8 +119,11 @@ async fn a_room_is_entered_played_in_and_left() {
 
             // An integer of 64 bits is a number in MessagePack, and a text in JSON.
             room.send("Load", &json!({ "tons": (1_u64 << 63) - 7 })).await.unwrap();
-            let large =
-                if format == Format::Msgpack { json!(1_u64 << 63) } else { json!("9223372036854775808") };
+            let large = if format == Format::Msgpack {
+                json!(1_u64 << 63)
+            } else {
+                json!("9223372036854775808")
+            };
             until(&room, "/total", large).await;
 
             let error = room.request("Load", &json!({ "tons": -1 })).await.unwrap_err();

@@ -82,7 +82,8 @@ fn poll_once<T>(future: impl Future<Output = T>) -> Poll<T> {
 #[tokio::test]
 async fn every_format_and_transport_connects_and_closes() {
     for (format, web_socket) in WAYS {
-        let (connection, mut server) = Server::welcomed_as(format, web_socket, |connect| connect).await;
+        let (connection, mut server) =
+            Server::welcomed_as(format, web_socket, |connect| connect).await;
         assert_eq!(connection.format(), format);
         let node = async {
             assert_eq!(server.hear().await, other("Goodbye"));
@@ -97,7 +98,8 @@ async fn every_format_and_transport_connects_and_closes() {
 
 #[tokio::test]
 async fn a_web_socket_is_closed_by_both_ends_and_the_transport_by_the_node() {
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, true, |connect| connect).await;
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Packed, true, |connect| connect).await;
     let node = async {
         assert_eq!(server.hear().await, other("Goodbye"));
         assert_eq!(server.hear().await, Said::Close(Some(1000)));
@@ -112,7 +114,8 @@ async fn a_web_socket_is_closed_by_both_ends_and_the_transport_by_the_node() {
 
 #[tokio::test]
 async fn a_node_that_closes_a_web_socket_is_answered() {
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, true, |connect| connect).await;
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Packed, true, |connect| connect).await;
     server.close(1011).await;
     assert_eq!(server.hear().await, Said::Close(Some(1011)));
     assert!(connection.ping().await.unwrap_err().is_closed());
@@ -155,9 +158,13 @@ async fn a_node_that_can_not_be_reached_is_named() {
 async fn a_node_that_says_nothing_is_not_waited_for_longer_than_the_limit() {
     let limit = Duration::from_millis(20);
     let mut nothing_said = false;
-    let (connection, _server) =
-        Server::met(Format::Packed, false, |connect| connect.timeout(limit), async |_| nothing_said = true)
-            .await;
+    let (connection, _server) = Server::met(
+        Format::Packed,
+        false,
+        |connect| connect.timeout(limit),
+        async |_| nothing_said = true,
+    )
+    .await;
     assert!(nothing_said);
     assert!(connection.unwrap_err().to_string().contains("can't be reached"));
 }
@@ -189,7 +196,8 @@ async fn requests_are_answered_each_by_its_own_answer() {
         server.say(&ServerMessage::Reply { request: 2, payload: b"[7]" }).await;
     };
     let (value, million) = (json!(2), json!(1_000_000));
-    let (reply, refused, ()) = tokio::join!(room.request("add", &value), room.request("add", &million), node);
+    let (reply, refused, ()) =
+        tokio::join!(room.request("add", &value), room.request("add", &million), node);
     assert_eq!(reply.unwrap(), json!([7]));
     let error = refused.unwrap_err();
     assert!(error.is_refused());
@@ -264,11 +272,16 @@ async fn a_patch_that_does_not_fit_is_mended() {
     assert_eq!(room.state()["n"], json!(9));
 }
 
-/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a snapshot mends it.
+/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a
+/// snapshot mends it.
 #[tokio::test]
 async fn a_copy_of_a_tree_that_went_wrong_is_noticed_and_mended() {
     let (connection, room, mut server) = in_room().await;
-    let check = |version, state| ServerMessage::Check { room: 1, version, digest: digest_of(&state).into() };
+    let check = |version, state| ServerMessage::Check {
+        room: 1,
+        version,
+        digest: digest_of(&state).into(),
+    };
     server.say(&check(5, json!({"n": 1}))).await;
     server.say(&counts(5, 6, br#"[[["n"],6]]"#)).await;
     room.changed().await.unwrap();
@@ -276,7 +289,9 @@ async fn a_copy_of_a_tree_that_went_wrong_is_noticed_and_mended() {
     server.say(&check(5, json!({"n": 1}))).await;
     server.say(&check(6, json!({"n": 7}))).await;
     assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-    server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body: br#"[[[],{"n":7}]]"# }).await;
+    server
+        .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body: br#"[[[],{"n":7}]]"# })
+        .await;
     room.changed().await.unwrap();
     assert_eq!((room.version(), &room.state()["n"]), (6, &json!(7)));
     server.say(&check(6, json!({"n": 7}))).await;
@@ -320,10 +335,13 @@ async fn a_message_that_can_not_be_read_is_survived() {
     room.changed().await.unwrap();
     assert_eq!(room.state()["n"], json!(9));
 
-    // Nor is there a reply any more, should it come after all; and an event that was lost is told of.
+    // Nor is there a reply any more, should it come after all; and an event that was lost is told
+    // of.
     server.say(&ServerMessage::Reply { request: 2, payload: b"1" }).await;
     let message = playfield_wire::message::MessageRef::Name("hi".into());
-    server.say(&ServerMessage::Event { room: 1, sequence: 2, version: 6, message, payload: b"1" }).await;
+    server
+        .say(&ServerMessage::Event { room: 1, sequence: 2, version: 6, message, payload: b"1" })
+        .await;
     let error = room.next_event().await.unwrap_err();
     assert!(error.is_missed());
     assert_eq!(error.to_string(), "1 events were lost in messages of the node that can't be read");
@@ -424,8 +442,13 @@ async fn a_lost_connection_fails_all_who_wait() {
         server.hear().await;
         drop(server);
     };
-    let (reply, pong, changed, next, ()) =
-        tokio::join!(room.request("add", &value), connection.ping(), room.changed(), room.next_event(), node);
+    let (reply, pong, changed, next, ()) = tokio::join!(
+        room.request("add", &value),
+        connection.ping(),
+        room.changed(),
+        room.next_event(),
+        node
+    );
     for error in [reply.unwrap_err(), pong.unwrap_err(), changed.unwrap_err(), next.unwrap_err()] {
         assert!(error.is_closed(), "{error}");
     }
@@ -436,7 +459,9 @@ async fn a_lost_connection_fails_all_who_wait() {
 #[tokio::test]
 async fn the_goodbye_of_a_node_is_the_reason_that_all_are_given() {
     let (connection, room, mut server) = in_room().await;
-    server.say(&ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text: "until nine".into() }).await;
+    server
+        .say(&ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text: "until nine".into() })
+        .await;
     let error = room.changed().await.unwrap_err();
     assert_eq!((error.is_closed(), error.code()), (true, Some(ErrorCode::ShuttingDown)));
     assert_eq!(connection.ping().await.unwrap_err().text(), "until nine");
@@ -465,7 +490,8 @@ async fn rooms_are_listed() {
         metadata: vec![("map".into(), "sea".into())],
     };
     let node = async {
-        let expected = r#"List { request: 1, room_type: Some("table"), filter: [("map", "sea")], limit: 5 }"#;
+        let expected =
+            r#"List { request: 1, room_type: Some("table"), filter: [("map", "sea")], limit: 5 }"#;
         assert_eq!(server.hear().await, other(expected));
         server.say(&ServerMessage::Listed { request: 1, rooms: vec![info.clone()] }).await;
     };
@@ -483,7 +509,8 @@ async fn a_full_queue_of_commands_makes_callers_wait() {
     assert!(poll_once(room.send("nudge", &json!(2))).is_pending(), "there is one place");
     room.send("nudge", &json!(3)).await.unwrap();
     for payload in ["49", "51"] {
-        let expected = format!(r#"Send {{ room: 1, message: Name("nudge"), payload: [{payload}] }}"#);
+        let expected =
+            format!(r#"Send {{ room: 1, message: Name("nudge"), payload: [{payload}] }}"#);
         assert_eq!(server.hear().await, other(&expected));
     }
 }

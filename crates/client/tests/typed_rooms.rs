@@ -77,24 +77,34 @@ async fn tell_schema(server: &mut Server) {
     assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
     let text = schema::<Table>().to_json();
     let room_type = "table".into();
-    server.say(&ServerMessage::Schema { request: Some(1), room_type, schema: text.as_bytes() }).await;
+    server
+        .say(&ServerMessage::Schema { request: Some(1), room_type, schema: text.as_bytes() })
+        .await;
 }
 
 fn joined_as(request: u32, fingerprint: u64) -> ServerMessage<'static> {
     match joined(request, 1, 3) {
-        ServerMessage::Joined { request, room, id, room_type, player, epoch, tick_hz, sync_hz, .. } => {
-            ServerMessage::Joined {
-                request,
-                room,
-                id,
-                room_type,
-                player,
-                epoch,
-                tick_hz,
-                sync_hz,
-                fingerprint,
-            }
-        }
+        ServerMessage::Joined {
+            request,
+            room,
+            id,
+            room_type,
+            player,
+            epoch,
+            tick_hz,
+            sync_hz,
+            ..
+        } => ServerMessage::Joined {
+            request,
+            room,
+            id,
+            room_type,
+            player,
+            epoch,
+            tick_hz,
+            sync_hz,
+            fingerprint,
+        },
         _ => unreachable!("a joined"),
     }
 }
@@ -119,7 +129,8 @@ async fn enter(
 
 #[tokio::test]
 async fn states_replies_and_events_have_their_types() {
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, true, |connect| connect).await;
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Packed, true, |connect| connect).await;
     let mut state = Table { round: 1, ..Table::default() };
     let mut tracker = Tracker::new(&mut state, Tracking::On);
     let table = enter(&connection, &mut server, &mut tracker).await;
@@ -134,7 +145,9 @@ async fn states_replies_and_events_have_their_types() {
         assert!(tracker.patch(PlayerId(4), 1, Format::Packed, &mut body));
         server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &body }).await;
         let message = MessageRef::Index(1);
-        server.say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] }).await;
+        server
+            .say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] })
+            .await;
         server.say(&ServerMessage::Reply { request: 3, payload: &[17] }).await;
     };
     let (card, ()) = tokio::join!(table.request(Draw { from: 3 }), node);
@@ -148,10 +161,12 @@ async fn states_replies_and_events_have_their_types() {
     assert_eq!(server.hear().await, other("Send { room: 1, message: Index(0), payload: [0] }"));
 }
 
-/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a snapshot mends it.
+/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a
+/// snapshot mends it.
 #[tokio::test]
 async fn a_copy_that_went_wrong_is_noticed_and_mended() {
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, true, |connect| connect).await;
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Packed, true, |connect| connect).await;
     let mut state = Table { round: 1, ..Table::default() };
     let mut tracker = Tracker::new(&mut state, Tracking::On);
     let me = PlayerId(4);
@@ -189,7 +204,8 @@ async fn a_copy_that_went_wrong_is_noticed_and_mended() {
 
 #[tokio::test]
 async fn a_reply_of_another_type_is_an_error() {
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let mut tracker = Tracker::new(&mut Table::default(), Tracking::On);
     let table = enter(&connection, &mut server, &mut tracker).await;
     let node = async {
@@ -204,7 +220,8 @@ async fn a_reply_of_another_type_is_an_error() {
 
 #[tokio::test]
 async fn a_room_of_another_build_is_not_entered() {
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let mut other_build = schema::<Table>();
     let Type::Struct(state) = &mut other_build.state else { unreachable!("the state is a struct") };
     state.fields[0].of = Type::I64;
@@ -216,7 +233,9 @@ async fn a_room_of_another_build_is_not_entered() {
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
         let text = other_build.to_json();
         let room_type = "table".into();
-        server.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() }).await;
+        server
+            .say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
+            .await;
         assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
@@ -252,7 +271,8 @@ fn grown_schema() -> RoomSchema {
 /// What comes before the schema waits for it, and what comes in time is not lost.
 #[tokio::test]
 async fn what_comes_before_the_schema_waits_for_it() {
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let text = grown_schema().to_json();
     let mut state = grown::Table { round: 1, ..Default::default() };
     let mut tracker = Tracker::new(&mut state, Tracking::On);
@@ -269,15 +289,21 @@ async fn what_comes_before_the_schema_waits_for_it() {
     let node = async {
         server.hear().await;
         server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
-        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot }).await;
+        server
+            .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot })
+            .await;
         server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &bodies[0] }).await;
         let message = MessageRef::Index(0);
-        server.say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] }).await;
+        server
+            .say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] })
+            .await;
         // A digest of the node's copy says nothing of this client's.
         server.say(&ServerMessage::Check { room: 1, version: 2, digest: 7 }).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
         let room_type = "table".into();
-        server.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() }).await;
+        server
+            .say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
+            .await;
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
     let table = table.unwrap();
@@ -293,7 +319,8 @@ async fn what_comes_before_the_schema_waits_for_it() {
     assert_eq!(server.hear().await, other("Send { room: 1, message: Index(0), payload: [0] }"));
 }
 
-/// What the hello names, the node tells unasked if it differs; then nothing has to be asked for, and options are the node's.
+/// What the hello names, the node tells unasked if it differs; then nothing has to be asked for,
+/// and options are the node's.
 #[tokio::test]
 async fn a_schema_that_came_unasked_is_remembered() {
     let named = |connect: Connect| connect.built_with::<Table>("table");
@@ -301,10 +328,14 @@ async fn a_schema_that_came_unasked_is_remembered() {
     let mut grown = grown_schema();
     let Type::Struct(options) = &mut grown.options else { unreachable!("options are a struct") };
     let of = Type::List(Box::new(Type::U8));
-    options.fields.insert(0, Field { name: "decks".into(), policy: Policy::Everyone, blank: None, of });
+    options
+        .fields
+        .insert(0, Field { name: "decks".into(), policy: Policy::Everyone, blank: None, of });
     let text = grown.to_json();
     for (name, text) in [("table", text.as_bytes()), ("chair", b"?")] {
-        server.say(&ServerMessage::Schema { request: None, room_type: name.into(), schema: text }).await;
+        server
+            .say(&ServerMessage::Schema { request: None, room_type: name.into(), schema: text })
+            .await;
     }
     // Whoever has heard the answer to a ping has heard what came before it.
     let pong = async {
@@ -314,7 +345,8 @@ async fn a_schema_that_came_unasked_is_remembered() {
     };
     tokio::join!(connection.ping(), pong).0.unwrap();
     let node = async {
-        let expected = r#"Create { request: 1, room_type: "table", private: false, options: [0, 4] }"#;
+        let expected =
+            r#"Create { request: 1, room_type: "table", private: false, options: [0, 4] }"#;
         assert_eq!(server.hear().await, other(expected));
         let (room, code, text) = (None, ErrorCode::Busy, "".into());
         server.say(&ServerMessage::Error { request: Some(1), room, code, text }).await;
@@ -327,7 +359,8 @@ async fn a_schema_that_came_unasked_is_remembered() {
 /// A schema that comes before the snapshot does not make the room be entered without one.
 #[tokio::test]
 async fn a_room_is_entered_with_its_snapshot() {
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let text = grown_schema().to_json();
     let mut state = grown::Table { round: 5, ..Default::default() };
     let mut tracker = Tracker::new(&mut state, Tracking::On);
@@ -338,18 +371,24 @@ async fn a_room_is_entered_with_its_snapshot() {
         server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
         server.hear().await;
         let room_type = "table".into();
-        server.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() }).await;
-        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot }).await;
+        server
+            .say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
+            .await;
+        server
+            .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot })
+            .await;
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
     assert_eq!(table.unwrap().state().round, 5);
 }
 
-/// As where nothing waits: a snapshot that can't be read is asked for once more, and the room is left after the second.
+/// As where nothing waits: a snapshot that can't be read is asked for once more, and the room is
+/// left after the second.
 #[tokio::test]
 async fn a_snapshot_that_waited_and_can_not_be_read_is_asked_for_once_more() {
     for is_mended in [true, false] {
-        let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+        let (connection, mut server) =
+            Server::welcomed_as(Format::Packed, false, |connect| connect).await;
         let text = grown_schema().to_json();
         let mut state = grown::Table { round: 5, ..Default::default() };
         let mut tracker = Tracker::new(&mut state, Tracking::On);
@@ -359,11 +398,19 @@ async fn a_snapshot_that_waited_and_can_not_be_read_is_asked_for_once_more() {
         let node = async {
             server.hear().await;
             server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
-            server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: b"?" }).await;
+            server
+                .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: b"?" })
+                .await;
             server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: b"?" }).await;
             server.hear().await;
             let room_type = "table".into();
-            server.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() }).await;
+            server
+                .say(&ServerMessage::Schema {
+                    request: Some(2),
+                    room_type,
+                    schema: text.as_bytes(),
+                })
+                .await;
             assert_eq!(server.hear().await, other("Resync { room: 1 }"));
             // It crossed the question.
             server.say(&ServerMessage::Patch { room: 1, base: 2, version: 3, body: b"?" }).await;
@@ -374,18 +421,25 @@ async fn a_snapshot_that_waited_and_can_not_be_read_is_asked_for_once_more() {
         };
         let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
         match table {
-            Ok(table) => assert_eq!((is_mended, table.version(), table.state().round), (true, 3, 5)),
+            Ok(table) => {
+                assert_eq!((is_mended, table.version(), table.state().round), (true, 3, 5))
+            }
             Err(error) => {
-                assert!(!is_mended && error.to_string().starts_with("the room's state "), "{error}");
+                assert!(
+                    !is_mended && error.to_string().starts_with("the room's state "),
+                    "{error}"
+                );
             }
         }
     }
 }
 
-/// More than is kept while the schema is awaited: a snapshot is asked for in place of patches, and events are missed.
+/// More than is kept while the schema is awaited: a snapshot is asked for in place of patches, and
+/// events are missed.
 #[tokio::test]
 async fn what_waits_for_the_schema_is_bounded() {
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let text = grown_schema().to_json();
     let mut tracker = Tracker::new(&mut grown::Table::default(), Tracking::On);
     let mut snapshot = Vec::new();
@@ -395,16 +449,28 @@ async fn what_waits_for_the_schema_is_bounded() {
         server.hear().await;
         server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
-        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot }).await;
+        server
+            .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot })
+            .await;
         server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &large }).await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));
         let message = MessageRef::Index(0);
         server
-            .say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &large })
+            .say(&ServerMessage::Event {
+                room: 1,
+                sequence: 1,
+                version: 2,
+                message,
+                payload: &large,
+            })
             .await;
-        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 9, body: &snapshot }).await;
+        server
+            .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 9, body: &snapshot })
+            .await;
         let room_type = "table".into();
-        server.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() }).await;
+        server
+            .say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
+            .await;
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
     let table = table.unwrap();
@@ -415,7 +481,8 @@ async fn what_waits_for_the_schema_is_bounded() {
 /// Whatever the node answers, nobody waits in vain.
 #[tokio::test]
 async fn a_node_that_tells_no_schema_is_not_waited_for() {
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let node = async {
         server.hear().await;
         server.say(&joined_as(1, 1)).await;
@@ -430,20 +497,22 @@ async fn a_node_that_tells_no_schema_is_not_waited_for() {
     let setup = Setup::default();
     let node = async {
         assert_eq!(server.hear().await, other(r#"Schema { request: 4, room_type: "table" }"#));
-        server.say(&ServerMessage::Schema { request: Some(4), room_type: "x".into(), schema: b"{}" }).await;
+        server
+            .say(&ServerMessage::Schema { request: Some(4), room_type: "x".into(), schema: b"{}" })
+            .await;
     };
     let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);
     let error = table.unwrap_err();
     assert_eq!(error.to_string(), "the node's schema of the room can't be read");
 }
 
-/// A node that is asked and says nothing: whoever waits learns for what, and the room is left again.
+/// A node that is asked and says nothing: whoever waits learns for what, and the room is left
+/// again.
 #[tokio::test]
 async fn a_join_does_not_wait_for_ever_for_a_schema() {
     let soon = |connect: Connect| connect.schema_timeout(Duration::from_millis(30));
     let (connection, mut server) = Server::welcomed_as(Format::Packed, false, soon).await;
-    let text =
-        "the node did not tell the schema of the room type \"table\" within 30ms; try again, or wait longer";
+    let text = "the node did not tell the schema of the room type \"table\" within 30ms; try again, or wait longer";
     let node = async {
         server.hear().await;
         server.say(&joined_as(1, 1)).await;
@@ -455,14 +524,17 @@ async fn a_join_does_not_wait_for_ever_for_a_schema() {
     assert!(error.is_timed_out() && !error.is_closed());
     assert_eq!(error.to_string(), text);
 
-    // So it is where the schema is needed for the options; and an answer that comes too late is nobody's.
+    // So it is where the schema is needed for the options; and an answer that comes too late is
+    // nobody's.
     let setup = Setup::default();
     let error = connection.create::<Table>("table", true, &setup).await.unwrap_err();
     assert_eq!(error.to_string(), text);
     assert_eq!(server.hear().await, other(r#"Schema { request: 4, room_type: "table" }"#));
     let late = schema::<Table>().to_json();
     let room_type = "table".into();
-    server.say(&ServerMessage::Schema { request: Some(4), room_type, schema: late.as_bytes() }).await;
+    server
+        .say(&ServerMessage::Schema { request: Some(4), room_type, schema: late.as_bytes() })
+        .await;
     let node = async {
         assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
         server.say(&ServerMessage::Pong { nonce: 1 }).await;
@@ -473,7 +545,8 @@ async fn a_join_does_not_wait_for_ever_for_a_schema() {
 /// Asked too often, the node says when to try again, and the client does.
 #[tokio::test]
 async fn a_schema_that_was_asked_for_too_often_is_asked_for_again() {
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) =
+        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let node = async {
         assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
         let (room, code, text) = (None, ErrorCode::Limit, "too many; try again in 0 s".into());
@@ -486,7 +559,10 @@ async fn a_schema_that_was_asked_for_too_often_is_asked_for_again() {
     let setup = Setup::default();
     let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);
     let error = table.unwrap_err();
-    assert_eq!((error.code(), error.text()), (Some(ErrorCode::Limit), "too many; try again in 3600 s"));
+    assert_eq!(
+        (error.code(), error.text()),
+        (Some(ErrorCode::Limit), "too many; try again in 3600 s")
+    );
 }
 
 #[tokio::test]

@@ -6,9 +6,10 @@ use syn::{Data, DataEnum, DeriveInput, Fields};
 
 use crate::fields::{Field, Policy, fields, plain_name, refuse_generics};
 
-/// Implements `Data`. Packed, a struct is its fields in order (one zero byte if there are none), an enum is the varint position of
-/// its variant, then that variant's fields. In trees, a struct is an object (a tuple an array, of one field just that field, of none
-/// `null`), an enum is its variant's name, or an object of that one member.
+/// Implements `Data`. Packed, a struct is its fields in order (one zero byte if there are none), an
+/// enum is the varint position of its variant, then that variant's fields. In trees, a struct is an
+/// object (a tuple an array, of one field just that field, of none `null`), an enum is its
+/// variant's name, or an object of that one member.
 pub(crate) fn expand_data(input: &DeriveInput) -> syn::Result<TokenStream> {
     refuse_generics(input)?;
     match &input.data {

@@ -4,7 +4,9 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
-use syn::{DeriveInput, Error, Expr, ExprRange, Fields, Ident, Index, Path, RangeLimits, Token, Type};
+use syn::{
+    DeriveInput, Error, Expr, ExprRange, Fields, Ident, Index, Path, RangeLimits, Token, Type,
+};
 
 /// Who sees a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,9 +101,11 @@ fn mend(word: &str) -> &'static str {
     }
 }
 
-/// Reads the value of a word; of one that isn't there, or is something else, it is said what to write.
+/// Reads the value of a word; of one that isn't there, or is something else, it is said what to
+/// write.
 fn value<T: Parse>(meta: &ParseNestedMeta<'_>, field: &str, word: &str) -> syn::Result<T> {
-    let wrong = |error: Error| Error::new(error.span(), format!("the field `{field}`: {}", mend(word)));
+    let wrong =
+        |error: Error| Error::new(error.span(), format!("the field `{field}`: {}", mend(word)));
     if !meta.input.peek(Token![=]) {
         return Err(wrong(meta.error("")));
     }
@@ -154,17 +158,26 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
     }
     if let Some((word, range)) = range {
         let ends = match range {
-            ExprRange { start: Some(start), limits: RangeLimits::Closed(_), end: Some(end), .. } => {
-                (*start, *end)
-            }
+            ExprRange {
+                start: Some(start),
+                limits: RangeLimits::Closed(_),
+                end: Some(end),
+                ..
+            } => (*start, *end),
             other => {
-                return Err(Error::new_spanned(other, "a range of values has both ends: write -1.0..=1.0"));
+                return Err(Error::new_spanned(
+                    other,
+                    "a range of values has both ends: write -1.0..=1.0",
+                ));
             }
         };
         match &mut sync.quantize {
             Some(quantize) if !quantize.angle => quantize.range = Some(ends),
             Some(_) => {
-                return Err(Error::new_spanned(word, "an angle has no range: it wraps at a whole turn"));
+                return Err(Error::new_spanned(
+                    word,
+                    "an angle has no range: it wraps at a whole turn",
+                ));
             }
             None => {
                 let message = "a range is of a quantised number: add `quantize = step`";
@@ -174,8 +187,7 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
     }
     sync.view = view(field, function, viewer)?;
     if sync.view.is_some() && sync.quantize.is_some() {
-        let message =
-            "a field with a view is sent whole: put the quantised number into a struct, and the view on that";
+        let message = "a field with a view is sent whole: put the quantised number into a struct, and the view on that";
         return Err(Error::new_spanned(field, message));
     }
     if sync.policy == Policy::Hidden && sync.quantize.is_some() {
@@ -188,8 +200,7 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
         check_quantized(field, quantize)?;
     }
     if sync.mask.is_some() && sync.quantize.is_some() {
-        let message =
-            "a masked field is sent as the mask returns it: quantise inside the mask, or drop one of the two";
+        let message = "a masked field is sent as the mask returns it: quantise inside the mask, or drop one of the two";
         return Err(Error::new_spanned(field, message));
     }
     Ok(sync)
@@ -204,7 +215,8 @@ fn check_quantized(field: &syn::Field, quantize: &Quantize) -> syn::Result<()> {
         _ => false,
     };
     if !is_float {
-        let message = "only an f32 or an f64 is quantised: make the field one, or leave the step out";
+        let message =
+            "only an f32 or an f64 is quantised: make the field one, or leave the step out";
         return Err(Error::new_spanned(&field.ty, message));
     }
     if number(&quantize.step).is_some_and(|step| step <= 0.0) {
@@ -214,7 +226,10 @@ fn check_quantized(field: &syn::Field, quantize: &Quantize) -> syn::Result<()> {
         && let (Some(from), Some(to)) = (number(least), number(most))
         && from >= to
     {
-        return Err(Error::new_spanned(most, "a range goes up: its second end is greater than its first"));
+        return Err(Error::new_spanned(
+            most,
+            "a range goes up: its second end is greater than its first",
+        ));
     }
     Ok(())
 }
@@ -258,8 +273,8 @@ pub(crate) fn refuse_generics(input: &DeriveInput) -> syn::Result<()> {
     ))
 }
 
-/// Refuses a field that holds the type which it is of: the schema of such a type would have no end. One that holds it by way of
-/// another type, or under another name, can't be seen from here.
+/// Refuses a field that holds the type which it is of: the schema of such a type would have no end.
+/// One that holds it by way of another type, or under another name, can't be seen from here.
 fn refuse_recursion(of: &Ident, place: usize, field: &syn::Field) -> syn::Result<()> {
     if !names(of, field.ty.to_token_stream()) {
         return Ok(());
@@ -272,7 +287,8 @@ fn refuse_recursion(of: &Ident, place: usize, field: &syn::Field) -> syn::Result
     Err(Error::new_spanned(&field.ty, message))
 }
 
-/// Whether a type is, or has in it, the type of this name or `Self`. One of that name in another module is another type.
+/// Whether a type is, or has in it, the type of this name or `Self`. One of that name in another
+/// module is another type.
 pub(crate) fn names(of: &Ident, tokens: TokenStream) -> bool {
     let mut tokens = tokens.into_iter().peekable();
     let mut after_path = false;
@@ -283,7 +299,9 @@ pub(crate) fn names(of: &Ident, tokens: TokenStream) -> bool {
             TokenTree::Group(group) => names(of, group.stream()),
             // Before a `::` stands a module, or a type of which a constant is meant.
             TokenTree::Ident(ident) => {
-                (ident == of || ident == "Self") && !after_path && !tokens.peek().is_some_and(is_separator)
+                (ident == of || ident == "Self")
+                    && !after_path
+                    && !tokens.peek().is_some_and(is_separator)
             }
             _ => false,
         };

@@ -1,6 +1,7 @@
 //! The derive macros `State`, `Data`, `Key`, `Message` and `Packet`, and the attribute `room`.
 //!
-//! They are documented where they are used: in the crates `playfield_state` and `playfield_room`, and in the guide.
+//! They are documented where they are used: in the crates `playfield_state` and `playfield_room`,
+//! and in the guide.
 
 mod data;
 mod fields;
@@ -16,10 +17,10 @@ use syn::{DeriveInput, parse_macro_input};
 
 /// Makes a struct of plain fields something that can be kept in step. See `playfield_state::State`.
 ///
-/// Fields may bear `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(mask = function)]`,
-/// `#[sync(view = function, viewer = map)]`, `#[sync(quantize = step)]` (with
-/// `range = least..=most`, if there is one) or `#[sync(angle = step)]`. An enum is kept in step as a whole value, and also derives `Data`
-/// and `Clone`.
+/// Fields may bear `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(mask = function)]`, `#[sync(view =
+/// function, viewer = map)]`, `#[sync(quantize = step)]` (with `range = least..=most`, if there is
+/// one) or `#[sync(angle = step)]`. An enum is kept in step as a whole value, and also derives
+/// `Data` and `Clone`.
 #[proc_macro_derive(State, attributes(sync))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
     finish(state::expand_state(&parse_macro_input!(input as DeriveInput)))
@@ -31,7 +32,8 @@ pub fn derive_data(input: TokenStream) -> TokenStream {
     finish(data::expand_data(&parse_macro_input!(input as DeriveInput)))
 }
 
-/// Makes a struct of one field the key of a map, and a value in its own right. See `playfield_state::Key`.
+/// Makes a struct of one field the key of a map, and a value in its own right. See
+/// `playfield_state::Key`.
 #[proc_macro_derive(Key)]
 pub fn derive_key(input: TokenStream) -> TokenStream {
     finish(key::expand_key(&parse_macro_input!(input as DeriveInput)))
@@ -43,10 +45,12 @@ pub fn derive_message(input: TokenStream) -> TokenStream {
     finish(message::expand_message(&parse_macro_input!(input as DeriveInput)))
 }
 
-/// Makes a struct a packet, or a part of one: its fields stand in it one after the other. See `playfield_wire::packet`.
+/// Makes a struct a packet, or a part of one: its fields stand in it one after the other. See
+/// `playfield_wire::packet`.
 ///
-/// The struct may bear `#[packet(opcode = 7_u16)]`, and fields `#[packet(len = u8)]` (or `u16`, which is what they have by
-/// themselves, `u32` or `varint`), `#[packet(padded = 16)]`, `#[packet(varint)]` or, the last one, `#[packet(rest)]`.
+/// The struct may bear `#[packet(opcode = 7_u16)]`, and fields `#[packet(len = u8)]` (or `u16`,
+/// which is what they have by themselves, `u32` or `varint`), `#[packet(padded = 16)]`,
+/// `#[packet(varint)]` or, the last one, `#[packet(rest)]`.
 #[proc_macro_derive(Packet, attributes(packet))]
 pub fn derive_packet(input: TokenStream) -> TokenStream {
     finish(packet::expand_packet(&parse_macro_input!(input as DeriveInput)))
@@ -63,7 +67,8 @@ fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
     expanded.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// The module that generated code takes its names from. Inside Playfield itself the facade is not there to be named.
+/// The module that generated code takes its names from. Inside Playfield itself the facade is not
+/// there to be named.
 pub(crate) fn rt() -> proc_macro2::TokenStream {
     match std::env::var("CARGO_PKG_NAME").as_deref() {
         Ok("playfield-wire") => quote!(::playfield_wire),

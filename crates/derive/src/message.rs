@@ -17,7 +17,9 @@ pub(crate) fn expand_message(input: &DeriveInput) -> syn::Result<TokenStream> {
     let reply: Type = match (replies.next(), replies.next()) {
         (None, _) => parse_quote!(()),
         (Some(reply), None) => reply.parse_args()?,
-        (Some(_), Some(second)) => return Err(syn::Error::new_spanned(second, "a message has one reply")),
+        (Some(_), Some(second)) => {
+            return Err(syn::Error::new_spanned(second, "a message has one reply"));
+        }
     };
     Ok(quote! {
         #data

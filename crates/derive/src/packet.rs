@@ -36,7 +36,8 @@ pub(crate) fn expand_packet(input: &DeriveInput) -> syn::Result<TokenStream> {
         false => quote!(#ident),
     };
     let last = fields.len().saturating_sub(1);
-    let ends = fields.iter().enumerate().filter_map(|(place, field)| field.ends(place == last, &rt));
+    let ends =
+        fields.iter().enumerate().filter_map(|(place, field)| field.ends(place == last, &rt));
     let open_ended = fields.last().map_or(quote!(false), |field| field.open_ended(&rt));
     let depths = fields.iter().filter_map(|field| field.depth(&rt));
     let least = fields.iter().map(|field| field.least(&rt));
@@ -110,7 +111,8 @@ struct Opcode {
     value: LitInt,
 }
 
-/// Reads `#[packet(opcode = 7_u16)]`; without a type it is a `u16`, so that one below zero needs its type.
+/// Reads `#[packet(opcode = 7_u16)]`; without a type it is a `u16`, so that one below zero needs
+/// its type.
 fn opcode(input: &DeriveInput) -> syn::Result<Option<Opcode>> {
     let mut opcode = None;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("packet")) {
@@ -219,8 +221,7 @@ fn fields(fields: &Fields, of: &Ident) -> syn::Result<Vec<Field>> {
         .collect()
 }
 
-const FORMS: &str =
-    "#[packet(len = u8|u16|u32|varint)], #[packet(padded = 16)], #[packet(varint)] and #[packet(rest)]";
+const FORMS: &str = "#[packet(len = u8|u16|u32|varint)], #[packet(padded = 16)], #[packet(varint)] and #[packet(rest)]";
 
 fn form(field: &syn::Field, name: &str) -> syn::Result<Form> {
     let mut form = Form::Plain;
@@ -262,7 +263,8 @@ fn length(meta: &ParseNestedMeta<'_>, name: &str) -> syn::Result<TokenStream> {
         "u32" => Ok(quote!(U32)),
         "varint" => Ok(quote!(Varint)),
         _ => {
-            let message = format!("the length of the field `{name}` is a u8, a u16, a u32 or a varint");
+            let message =
+                format!("the length of the field `{name}` is a u8, a u16, a u32 or a varint");
             Err(Error::new_spanned(of, message))
         }
     }
@@ -305,7 +307,8 @@ impl Field {
         }
     }
 
-    /// What the compiler is to refuse, since it alone knows which structs take all bytes that are left.
+    /// What the compiler is to refuse, since it alone knows which structs take all bytes that are
+    /// left.
     fn ends(&self, is_last: bool, rt: &TokenStream) -> Option<TokenStream> {
         let Self { of, name, form, .. } = self;
         let element = format!(
@@ -316,7 +319,8 @@ impl Field {
              takes the rest a length"
         );
         let open_ended = self.open_ended(rt);
-        let ends = (!is_last).then(|| quote_spanned!(of.span()=> ::std::assert!(!#open_ended, #field);));
+        let ends =
+            (!is_last).then(|| quote_spanned!(of.span()=> ::std::assert!(!#open_ended, #field);));
         matches!(form, Form::Plain | Form::Prefixed(_)).then(|| {
             quote_spanned! {of.span()=>
                 ::std::assert!(!<#of as #rt::packet::PacketField<'_>>::ELEMENTS_OPEN_ENDED, #element);
@@ -325,7 +329,8 @@ impl Field {
         })
     }
 
-    /// How deep it is nested; of the other forms none holds a struct, but for lists, whose elements know.
+    /// How deep it is nested; of the other forms none holds a struct, but for lists, whose elements
+    /// know.
     fn depth(&self, rt: &TokenStream) -> Option<TokenStream> {
         let of = &self.of;
         matches!(self.form, Form::Plain | Form::Prefixed(_))

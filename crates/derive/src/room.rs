@@ -20,8 +20,7 @@ pub(crate) struct Arguments {
     empty_ms: Option<LitInt>,
 }
 
-const PARTS: &str =
-    "messages(…), events(…), notes(…), asks(…), tick_hz = …, sync_hz = …, capacity = …, empty_ms = …";
+const PARTS: &str = "messages(…), events(…), notes(…), asks(…), tick_hz = …, sync_hz = …, capacity = …, empty_ms = …";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -36,7 +35,9 @@ impl Parse for Arguments {
                 "tick_hz" => number(input, &name, &mut arguments.tick_hz, 0..=1_000)?,
                 "sync_hz" => number(input, &name, &mut arguments.sync_hz, 0..=1_000)?,
                 "capacity" => number(input, &name, &mut arguments.capacity, 1..=1_000_000)?,
-                "empty_ms" => number(input, &name, &mut arguments.empty_ms, 0..=u64::from(u32::MAX))?,
+                "empty_ms" => {
+                    number(input, &name, &mut arguments.empty_ms, 0..=u64::from(u32::MAX))?
+                }
                 other => {
                     return Err(syn::Error::new(
                         name.span(),
@@ -63,7 +64,8 @@ fn names(input: ParseStream<'_>, name: &Ident, into: &mut Vec<Path>) -> syn::Res
     }
     for path in Punctuated::<Path, Token![,]>::parse_terminated(&inside)? {
         let same = |other: &Path| {
-            other.segments.last().map(|last| &last.ident) == path.segments.last().map(|last| &last.ident)
+            other.segments.last().map(|last| &last.ident)
+                == path.segments.last().map(|last| &last.ident)
         };
         if into.iter().any(same) {
             return Err(syn::Error::new_spanned(
@@ -100,7 +102,10 @@ pub(crate) fn expand_room(arguments: &Arguments, mut item: ItemImpl) -> syn::Res
     let rt = crate::rt();
     let of_room = item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last());
     if of_room.is_none_or(|last| last.ident != "Room") {
-        return Err(syn::Error::new_spanned(&item.self_ty, "#[room(…)] stands before `impl Room for …`"));
+        return Err(syn::Error::new_spanned(
+            &item.self_ty,
+            "#[room(…)] stands before `impl Room for …`",
+        ));
     }
     if !item.generics.params.is_empty() {
         return Err(syn::Error::new_spanned(
@@ -140,8 +145,8 @@ pub(crate) fn expand_room(arguments: &Arguments, mut item: ItemImpl) -> syn::Res
     })
 }
 
-/// What only the compiler can see: that no two names are equal, whatever the types are called here, and that all that is owned has
-/// an owner.
+/// What only the compiler can see: that no two names are equal, whatever the types are called here,
+/// and that all that is owned has an owner.
 fn checks(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {
     let Arguments { messages, events, notes, asks, .. } = arguments;
     let distinct = [messages, events, notes, asks].into_iter().flat_map(|list| {
@@ -163,12 +168,15 @@ fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenS
     let Arguments { messages, events, notes, asks, .. } = arguments;
     let settings = settings(rt, arguments);
     let numbers: Vec<u32> = (0..messages.len() as u32).collect();
-    let constants: Vec<Ident> = (0..messages.len()).map(|place| format_ident!("MESSAGE_{place}")).collect();
+    let constants: Vec<Ident> =
+        (0..messages.len()).map(|place| format_ident!("MESSAGE_{place}")).collect();
     let calls = functions(rt, "call", messages);
     let takes = functions(rt, "take", notes);
     let answers = functions(rt, "answered", asks);
-    let note_constants: Vec<Ident> = (0..notes.len()).map(|place| format_ident!("NOTE_{place}")).collect();
-    let ask_constants: Vec<Ident> = (0..asks.len()).map(|place| format_ident!("ASK_{place}")).collect();
+    let note_constants: Vec<Ident> =
+        (0..notes.len()).map(|place| format_ident!("NOTE_{place}")).collect();
+    let ask_constants: Vec<Ident> =
+        (0..asks.len()).map(|place| format_ident!("ASK_{place}")).collect();
     quote! {
         #[automatically_derived]
         impl #rt::Declared for #room {
@@ -241,7 +249,8 @@ fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenS
     }
 }
 
-/// The function that serves each of these, written where the message is declared: an error in it is shown there.
+/// The function that serves each of these, written where the message is declared: an error in it is
+/// shown there.
 fn functions(rt: &TokenStream, name: &str, of: &[Path]) -> Vec<TokenStream> {
     let function = |path: &Path| {
         let (rt, name) = (at(rt, path.span()), Ident::new(name, path.span()));
@@ -268,8 +277,11 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
         })
     };
     // A room that ticks syncs as often, unless it says otherwise.
-    let ticks =
-        tick_hz.as_ref().and_then(|hz| hz.base10_parse::<u64>().ok()).filter(|hz| *hz > 0).unwrap_or(20);
+    let ticks = tick_hz
+        .as_ref()
+        .and_then(|hz| hz.base10_parse::<u64>().ok())
+        .filter(|hz| *hz > 0)
+        .unwrap_or(20);
     let ticks = proc_macro2::Literal::u64_unsuffixed(ticks);
     let tick_hz = or(tick_hz, quote!(0));
     let sync_hz = or(sync_hz, quote!(#ticks));

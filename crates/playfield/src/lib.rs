@@ -1,7 +1,8 @@
-//! Playfield: authoritative rooms for games, shared documents and fleets of devices, served in real time.
+//! Playfield: authoritative rooms for games, shared documents and fleets of devices, served in real
+//! time.
 //!
-//! This crate is the one to depend on. The others, whose names begin with `playfield-`, are the floors beneath it;
-//! `docs/architecture.md` in the repository draws them.
+//! This crate is the one to depend on. The others, whose names begin with `playfield-`, are the
+//! floors beneath it; `docs/architecture.md` in the repository draws them.
 #![doc = include_str!("../../../README.md")]
 
 mod server;
@@ -19,7 +20,8 @@ pub use server::Server;
 #[cfg(feature = "client")]
 pub use playfield_client as client;
 
-/// Packets of your own: protocols that are given, and payloads that Playfield doesn't look into. See `docs/packets.md`.
+/// Packets of your own: protocols that are given, and payloads that Playfield doesn't look into.
+/// See `docs/packets.md`.
 pub mod packet {
     pub use playfield_derive::Packet;
     pub use playfield_wire::packet::*;
@@ -30,7 +32,8 @@ pub mod prelude {
     pub use std::process::ExitCode;
 
     pub use playfield_room::{
-        Answer, AskId, Context, Error, Handle, Message, On, Player, PlayerId, Result, Room, TimerId, room,
+        Answer, AskId, Context, Error, Handle, Message, On, Player, PlayerId, Result, Room,
+        TimerId, room,
     };
     pub use playfield_state::{Bytes, Data, Key, List, Map, Set, State};
 

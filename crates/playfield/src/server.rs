@@ -12,7 +12,8 @@ use playfield_server::{Config, Running};
 /// The browser's client: one JavaScript module without dependencies, served at `/playfield.js`.
 const BROWSER_CLIENT: &str = include_str!("../web/playfield.js");
 
-/// A server: its room types, the pages it serves to browsers, and services that speak protocols of their own.
+/// A server: its room types, the pages it serves to browsers, and services that speak protocols of
+/// their own.
 ///
 /// ```no_run
 /// use playfield::prelude::*;
@@ -42,7 +43,8 @@ struct Page {
 }
 
 impl Server {
-    /// A server without rooms. It serves the browser's client at `/playfield.js`, unless it has services and neither rooms nor pages.
+    /// A server without rooms. It serves the browser's client at `/playfield.js`, unless it has
+    /// services and neither rooms nor pages.
     pub fn new() -> Self {
         Self { types: Vec::new(), pages: Vec::new(), services: Vec::new() }
     }
@@ -50,8 +52,8 @@ impl Server {
     /// Adds a room type, which clients ask for by `name`.
     ///
     /// # Panics
-    /// If the types of the room hold each other, or lie too deep within each other, or are too many, for a schema that clients can read: see
-    /// [`RoomType::of`].
+    /// If the types of the room hold each other, or lie too deep within each other, or are too
+    /// many, for a schema that clients can read: see [`RoomType::of`].
     #[must_use]
     pub fn room<R: Room>(mut self, name: &str) -> Self {
         self.types.push(RoomType::of::<R>(name));
@@ -61,11 +63,16 @@ impl Server {
     /// Serves `body` to a browser that asks for `path`.
     #[must_use]
     pub fn page(mut self, path: &str, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
-        self.pages.push(Page { path: path.into(), content_type: content_type.into(), body: body.into() });
+        self.pages.push(Page {
+            path: path.into(),
+            content_type: content_type.into(),
+            body: body.into(),
+        });
         self
     }
 
-    /// Runs a protocol of your own at an address of its own: [`service`](crate::service) says how. `make` is called once for each shard.
+    /// Runs a protocol of your own at an address of its own: [`service`](crate::service) says how.
+    /// `make` is called once for each shard.
     ///
     /// A server with services alone, no rooms and no pages, does not listen anywhere else.
     #[must_use]
@@ -87,7 +94,8 @@ impl Server {
         self.build(config).start()
     }
 
-    /// Makes this programme the tool: without arguments it serves until it is interrupted, and `help` says what else it does.
+    /// Makes this programme the tool: without arguments it serves until it is interrupted, and
+    /// `help` says what else it does.
     ///
     /// Settings come from flags, the environment (`PLAYFIELD_…`) and a TOML file.
     #[cfg(feature = "tools")]
@@ -103,7 +111,9 @@ impl Server {
         }
         server = types.into_iter().fold(server, |server, of| server.room_type(of));
         server = services.into_iter().fold(server, |server, add| add(server));
-        pages.into_iter().fold(server, |server, page| server.page(&page.path, &page.content_type, page.body))
+        pages
+            .into_iter()
+            .fold(server, |server, page| server.page(&page.path, &page.content_type, page.body))
     }
 }
 

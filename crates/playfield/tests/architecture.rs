@@ -1,4 +1,5 @@
-//! The house stands as `docs/architecture.md` draws it: the table of floors there is what these tests go by.
+//! The house stands as `docs/architecture.md` draws it: the table of floors there is what these
+//! tests go by.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,7 +24,10 @@ fn every_crate_has_a_floor_and_every_floor_its_crates() {
     let built: BTreeSet<_> = crates.keys().collect();
 
     let missing: Vec<_> = built.difference(&drawn).collect();
-    assert!(missing.is_empty(), "{missing:?} have no row in the table of floors: add one to {DRAWING}");
+    assert!(
+        missing.is_empty(),
+        "{missing:?} have no row in the table of floors: add one to {DRAWING}"
+    );
     let gone: Vec<_> = drawn.difference(&built).collect();
     assert!(gone.is_empty(), "{gone:?} are not under crates/: take their rows out of {DRAWING}");
 }
@@ -38,7 +42,10 @@ fn crates_import_only_from_floors_below() {
         .iter()
         .map(|(name, manifest)| {
             let imported = imported_packages(manifest, &root);
-            (name.clone(), imported.iter().filter_map(|package| names.get(package).cloned()).collect())
+            (
+                name.clone(),
+                imported.iter().filter_map(|package| names.get(package).cloned()).collect(),
+            )
         })
         .collect();
 
@@ -50,7 +57,11 @@ fn crates_import_only_from_floors_below() {
 fn every_package_inherits_the_lints() {
     let root_manifest = manifest(&root());
     let unsafe_code = &root_manifest["workspace"]["lints"]["rust"]["unsafe_code"];
-    assert_eq!(unsafe_code.as_str(), Some("forbid"), "the workspace's lints must forbid unsafe code");
+    assert_eq!(
+        unsafe_code.as_str(),
+        Some("forbid"),
+        "the workspace's lints must forbid unsafe code"
+    );
 
     for (name, manifest) in packages_in("crates").into_iter().chain(packages_in("examples")) {
         let inherits =
@@ -60,7 +71,10 @@ fn every_package_inherits_the_lints() {
             inherits || excepted,
             "{name} does not inherit the workspace's lints: add `[lints]` and `workspace = true` to its Cargo.toml"
         );
-        assert!(!(inherits && excepted), "{name} inherits the lints after all: take it out of SET_OWN_LINTS");
+        assert!(
+            !(inherits && excepted),
+            "{name} inherits the lints after all: take it out of SET_OWN_LINTS"
+        );
     }
 }
 
@@ -68,7 +82,8 @@ fn every_package_inherits_the_lints() {
 fn a_breach_names_both_crates_their_floors_and_the_mend() {
     let floors = floors(&[("state", 2), ("derive", 2), ("room", 3), ("server", 4), ("client", 4)]);
 
-    let sound = imports(&[("state", &["derive"]), ("room", &["state", "derive"]), ("server", &["room"])]);
+    let sound =
+        imports(&[("state", &["derive"]), ("room", &["state", "derive"]), ("server", &["room"])]);
     assert_eq!(breaches(&floors, &sound), Vec::<String>::new());
 
     for (importer, imported, upper, lower) in
@@ -107,7 +122,8 @@ fn imports_are_found_wherever_a_manifest_declares_them() {
     .expect("a manifest");
 
     let expected =
-        ["log", "playfield-derive", "playfield-room", "playfield-state", "playfield-wire"].map(String::from);
+        ["log", "playfield-derive", "playfield-room", "playfield-state", "playfield-wire"]
+            .map(String::from);
     assert_eq!(imported_packages(&package, &root), BTreeSet::from(expected));
 }
 
@@ -125,13 +141,19 @@ fn the_table_is_read_by_its_head() {
 }
 
 /// One sentence for each import that does not go down.
-fn breaches(floors: &BTreeMap<String, u32>, imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+fn breaches(
+    floors: &BTreeMap<String, u32>,
+    imports: &BTreeMap<String, BTreeSet<String>>,
+) -> Vec<String> {
     let mut breaches = Vec::new();
     for (importer, imported) in imports {
         for imported in imported {
             // A crate without a floor is another test's finding.
-            let (Some(&own), Some(&other)) = (floors.get(importer), floors.get(imported)) else { continue };
-            let beside = own == other && MAY_IMPORT_BESIDE.contains(&(importer.as_str(), imported.as_str()));
+            let (Some(&own), Some(&other)) = (floors.get(importer), floors.get(imported)) else {
+                continue;
+            };
+            let beside =
+                own == other && MAY_IMPORT_BESIDE.contains(&(importer.as_str(), imported.as_str()));
             if other >= own && !beside {
                 breaches.push(format!(
                     "`{importer}` (floor {own}) imports `{imported}` (floor {other}), but imports go down: \
@@ -147,12 +169,14 @@ fn breaches(floors: &BTreeMap<String, u32>, imports: &BTreeMap<String, BTreeSet<
 /// The floors as the document draws them: crate and floor.
 fn drawn_floors() -> BTreeMap<String, u32> {
     let drawing = read(&root().join(DRAWING));
-    table_of_floors(&drawing).unwrap_or_else(|problem| panic!("the table of floors in {DRAWING}: {problem}"))
+    table_of_floors(&drawing)
+        .unwrap_or_else(|problem| panic!("the table of floors in {DRAWING}: {problem}"))
 }
 
 /// Reads the table whose first two columns are `floor` and `crate`.
 fn table_of_floors(drawing: &str) -> Result<BTreeMap<String, u32>, String> {
-    let mut rows = drawing.lines().map(cells).skip_while(|cells| !cells.starts_with(&["floor", "crate"]));
+    let mut rows =
+        drawing.lines().map(cells).skip_while(|cells| !cells.starts_with(&["floor", "crate"]));
     rows.next().ok_or("there is no table headed `| floor | crate |`")?;
 
     let mut floors = BTreeMap::new();
@@ -181,7 +205,8 @@ fn cells(line: &str) -> Vec<&str> {
 /// All packages that are built into this one: everything but its dev-dependencies.
 fn imported_packages(manifest: &Table, root: &Table) -> BTreeSet<String> {
     let targets = manifest.get("target").and_then(|targets| targets.as_table());
-    let sections = targets.into_iter().flat_map(Table::values).filter_map(|target| target.as_table());
+    let sections =
+        targets.into_iter().flat_map(Table::values).filter_map(|target| target.as_table());
     std::iter::once(manifest)
         .chain(sections)
         .flat_map(|section| ["dependencies", "build-dependencies"].map(|kind| section.get(kind)))
@@ -189,8 +214,9 @@ fn imported_packages(manifest: &Table, root: &Table) -> BTreeSet<String> {
         .flatten()
         .map(|(key, dependency)| {
             let inherited = root["workspace"].get("dependencies").and_then(|all| all.get(key));
-            let renamed =
-                [Some(dependency), inherited].into_iter().find_map(|entry| entry?.get("package")?.as_str());
+            let renamed = [Some(dependency), inherited]
+                .into_iter()
+                .find_map(|entry| entry?.get("package")?.as_str());
             renamed.unwrap_or(key).to_owned()
         })
         .collect()
@@ -215,7 +241,9 @@ fn packages_in(folder: &str) -> BTreeMap<String, Table> {
     entries
         .map(|entry| entry.expect("a readable folder").path())
         .filter(|path| path.join("Cargo.toml").is_file())
-        .map(|path| (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), manifest(&path)))
+        .map(|path| {
+            (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), manifest(&path))
+        })
         .collect()
 }
 

@@ -1,6 +1,8 @@
-//! The browser's client (`web/playfield.js`) applies the engine's own patches: its copy equals what its player may see.
+//! The browser's client (`web/playfield.js`) applies the engine's own patches: its copy equals what
+//! its player may see.
 //!
-//! Node runs it; where Node is missing, this says so and is left out. `PLAYFIELD_LAW_CASES` sets the number of histories.
+//! Node runs it; where Node is missing, this says so and is left out. `PLAYFIELD_LAW_CASES` sets
+//! the number of histories.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _, stderr};
@@ -82,7 +84,9 @@ impl World {
             }
             8 => drop(self.rows.remove(&(dice.pick(5) as i32 - 2))),
             9 => change_list(self.rows.entry(dice.pick(5) as i32 - 2), dice, Dice::byte),
-            10 if dice.pick(3) == 0 => drop((self.seats.remove(&player), self.hands.remove(&player))),
+            10 if dice.pick(3) == 0 => {
+                drop((self.seats.remove(&player), self.hands.remove(&player)))
+            }
             10 => self.seats.entry(player).name = dice.word(),
             11 => change_list(&mut self.seats.entry(player).notes, dice, Dice::word),
             12 => change_option(&mut self.seats.entry(player).goal, dice),
@@ -101,7 +105,9 @@ impl World {
             _ => {
                 let length = self.units.len();
                 match self.units.get_mut(dice.pick(length + 1)) {
-                    Some(unit) if dice.pick(2) == 0 => change_list(&mut unit.path, dice, Dice::byte),
+                    Some(unit) if dice.pick(2) == 0 => {
+                        change_list(&mut unit.path, dice, Dice::byte)
+                    }
                     Some(unit) if dice.pick(2) == 0 => change_option(&mut unit.target, dice),
                     _ => {
                         change_list(&mut self.units, dice, |dice| Unit {
@@ -125,7 +131,11 @@ fn change_option(alarm: &mut Option<Alarm>, dice: &mut Dice) {
     }
 }
 
-fn change_list<T: State>(list: &mut List<T>, dice: &mut Dice, mut make: impl FnMut(&mut Dice) -> T) {
+fn change_list<T: State>(
+    list: &mut List<T>,
+    dice: &mut Dice,
+    mut make: impl FnMut(&mut Dice) -> T,
+) {
     let length = list.len();
     match dice.pick(8) {
         0..=2 => list.insert(dice.pick(length + 1), make(dice)),
@@ -170,7 +180,8 @@ impl Dice {
 
     /// Among them what is an index, and what means something else to JavaScript.
     fn word(&mut self) -> String {
-        ["a", "0", "1", "", "ü \"quoted\"", "length", "__proto__", "constructor"][self.pick(8)].to_owned()
+        ["a", "0", "1", "", "ü \"quoted\"", "length", "__proto__", "constructor"][self.pick(8)]
+            .to_owned()
     }
 }
 
@@ -199,13 +210,17 @@ fn history(seed: u64) -> String {
     }
     let mut line = String::from_utf8(line).expect("JSON is text");
     let (expected, digest) = (view(&world, Some(viewer)), tracker.digest(viewer, Format::Json));
-    writeln!(line, r#"],"expected":{expected},"digest":{digest}}}"#).expect("a string takes anything");
+    writeln!(line, r#"],"expected":{expected},"digest":{digest}}}"#)
+        .expect("a string takes anything");
     line
 }
 
 #[test]
 fn the_browsers_copy_equals_what_its_player_may_see() {
-    let count = std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(300);
+    let count = std::env::var("PLAYFIELD_LAW_CASES")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(300);
     let node = Command::new("node")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/web/histories.mjs"))
         .stdin(Stdio::piped())
@@ -220,7 +235,8 @@ fn the_browsers_copy_equals_what_its_player_may_see() {
         }
         Err(error) => panic!("node can't be started: {error}"),
     };
-    // Node answers only after it has read everything. Should it end before, what it said tells more than the broken pipe.
+    // Node answers only after it has read everything. Should it end before, what it said tells more
+    // than the broken pipe.
     let mut input = node.stdin.take().expect("it is piped");
     let written = (0..count).try_for_each(|seed| input.write_all(history(seed).as_bytes()));
     drop(input);

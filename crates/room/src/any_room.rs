@@ -77,7 +77,8 @@ pub enum Mail {
     },
 }
 
-/// A message by name, encoded in `packed`: the form in which messages reach rooms from rooms, timers and background work.
+/// A message by name, encoded in `packed`: the form in which messages reach rooms from rooms,
+/// timers and background work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The message's declared name.
@@ -97,8 +98,8 @@ impl Note {
 
 /// A room as its host drives it: inputs with the time they came at, and encoded state out.
 ///
-/// Times are `at`: how long the room has existed. They never go back. No call panics on account of user code: a
-/// panic there closes the room, which tells its players through [`Outlet::removed`].
+/// Times are `at`: how long the room has existed. They never go back. No call panics on account of
+/// user code: a panic there closes the room, which tells its players through [`Outlet::removed`].
 pub trait AnyRoom: Send {
     /// What others may know of it. Check after each call whether it changed.
     fn facts(&self) -> &Facts;
@@ -118,9 +119,15 @@ pub trait AnyRoom: Send {
     /// Seats a player, if there is room and the room's code agrees.
     ///
     /// # Errors
-    /// `room_full`, `room_locked`, `room_failed`, or the room's own refusal. The error is all that is owed to the link then:
-    /// [`Outlet::removed`] is not called for it, and events for it that were raised meanwhile are to be dropped.
-    fn join(&mut self, at: Duration, entrant: Entrant, out: &mut dyn Outlet) -> Result<PlayerId, Error>;
+    /// `room_full`, `room_locked`, `room_failed`, or the room's own refusal. The error is all that
+    /// is owed to the link then: [`Outlet::removed`] is not called for it, and events for it that
+    /// were raised meanwhile are to be dropped.
+    fn join(
+        &mut self,
+        at: Duration,
+        entrant: Entrant,
+        out: &mut dyn Outlet,
+    ) -> Result<PlayerId, Error>;
 
     /// A player went, by choice or because the session ended. Nothing more is sent to the link.
     fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn Outlet);
@@ -157,15 +164,16 @@ pub trait AnyRoom: Send {
     /// Whether a patch can begin at this version; if not, the player needs a snapshot.
     fn reaches(&self, since: u64) -> bool;
 
-    /// Appends the body of the patch that takes this player's copy from version `since` to [`version`](Self::version);
-    /// `false`, and nothing appended, when nothing changed for this player.
+    /// Appends the body of the patch that takes this player's copy from version `since` to
+    /// [`version`](Self::version); `false`, and nothing appended, when nothing changed for this
+    /// player.
     fn patch(&mut self, player: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool;
 
     /// Appends the body of this player's snapshot.
     fn snapshot(&mut self, player: PlayerId, format: Format, body: &mut Vec<u8>);
 
-    /// The digest of this player's copy in a format at [`version`](Self::version), for a client to hold its own against; `None` where
-    /// there is none to be had.
+    /// The digest of this player's copy in a format at [`version`](Self::version), for a client to
+    /// hold its own against; `None` where there is none to be had.
     fn digest(&mut self, player: PlayerId, format: Format) -> Option<u64> {
         let _ = (player, format);
         None

@@ -15,7 +15,8 @@ use crate::{Error, EventHeader, Facts, Mail, Note, Outlet, Player, Result};
 
 /// The most timers of one room; past it, setting one panics, which closes the room.
 pub const TIMERS_MAX: usize = 65_536;
-/// The most background work and unanswered requests of one room; past it, starting more panics, which closes the room.
+/// The most background work and unanswered requests of one room; past it, starting more panics,
+/// which closes the room.
 pub const PENDING_MAX: usize = 65_536;
 /// The most entries of a room's metadata.
 pub const METADATA_MAX: usize = 16;
@@ -25,7 +26,8 @@ pub const METADATA_BYTES_MAX: usize = 256;
 /// Who sits in a room.
 pub(crate) type Seats = BTreeMap<PlayerId, Player>;
 
-/// What a room has beside its state and its players. The state of a room does not depend on anything here that was not handed in.
+/// What a room has beside its state and its players. The state of a room does not depend on
+/// anything here that was not handed in.
 pub(crate) struct Desk {
     pub(crate) id: String,
     pub(crate) now: Duration,
@@ -114,7 +116,8 @@ impl<'a, R> Context<'a, R> {
         self.desk.now
     }
 
-    /// The number of the current tick, or of the last one; 0 before the first. Ticks that a late server skipped are counted.
+    /// The number of the current tick, or of the last one; 0 before the first. Ticks that a late
+    /// server skipped are counted.
     pub fn tick(&self) -> u64 {
         self.desk.tick
     }
@@ -129,7 +132,8 @@ impl<'a, R> Context<'a, R> {
         &self.desk.id
     }
 
-    /// All players, in the order in which they joined. In `join` the new one is among them, in `leave` the old one no more.
+    /// All players, in the order in which they joined. In `join` the new one is among them, in
+    /// `leave` the old one no more.
     pub fn players(&self) -> impl Iterator<Item = &'a Player> + use<'a, R> {
         self.seats.values()
     }
@@ -139,7 +143,8 @@ impl<'a, R> Context<'a, R> {
         self.seats.get(&id)
     }
 
-    /// Sends an event to all players. While the room is created there are none: the event is dropped.
+    /// Sends an event to all players. While the room is created there are none: the event is
+    /// dropped.
     pub fn emit<E: EventOf<R>>(&mut self, event: &E) {
         self.emit_each(event, |_| true);
     }
@@ -150,7 +155,11 @@ impl<'a, R> Context<'a, R> {
     }
 
     /// Sends an event to some players, in the order given.
-    pub fn emit_some<E: EventOf<R>>(&mut self, players: impl IntoIterator<Item = PlayerId>, event: &E) {
+    pub fn emit_some<E: EventOf<R>>(
+        &mut self,
+        players: impl IntoIterator<Item = PlayerId>,
+        event: &E,
+    ) {
         let mut encoded = [false; Format::ALL.len()];
         for id in players {
             if let Some(player) = self.seats.get(&id) {
@@ -169,7 +178,8 @@ impl<'a, R> Context<'a, R> {
         self.set_timer(wait, None, &note)
     }
 
-    /// Gives the room this message again and again, a period apart (at least a millisecond). Beats that a late server missed are left out.
+    /// Gives the room this message again and again, a period apart (at least a millisecond). Beats
+    /// that a late server missed are left out.
     pub fn every<M: NoteOf<R>>(&mut self, period: Duration, note: M) -> TimerId {
         let period = period.max(TIMER_PERIOD_MIN);
         self.set_timer(period, Some(period), &note)
@@ -180,12 +190,14 @@ impl<'a, R> Context<'a, R> {
         self.desk.timers.cancel(timer)
     }
 
-    /// Takes a player out, after this callback, with a text for that player. Whoever is just joining is not let in then.
+    /// Takes a player out, after this callback, with a text for that player. Whoever is just
+    /// joining is not let in then.
     pub fn kick(&mut self, player: PlayerId, text: impl Into<String>) {
         self.desk.effects.push(Effect::Kick(player, text.into()));
     }
 
-    /// Ends the room, after this callback, with a text for all players. While it is created, that refuses the creation.
+    /// Ends the room, after this callback, with a text for all players. While it is created, that
+    /// refuses the creation.
     pub fn close(&mut self, text: impl Into<String>) {
         self.desk.effects.push(Effect::Close(text.into()));
     }
@@ -208,7 +220,8 @@ impl<'a, R> Context<'a, R> {
     /// Says something of the room to those who list rooms; an empty value takes the key away.
     ///
     /// # Errors
-    /// More than [`METADATA_MAX`] keys, or a key or value of more than [`METADATA_BYTES_MAX`] bytes.
+    /// More than [`METADATA_MAX`] keys, or a key or value of more than [`METADATA_BYTES_MAX`]
+    /// bytes.
     pub fn set_metadata(&mut self, key: &str, value: &str) -> Result<()> {
         let metadata = &mut self.desk.facts.metadata;
         if value.is_empty() {
@@ -216,7 +229,9 @@ impl<'a, R> Context<'a, R> {
             return Ok(());
         }
         if key.len() > METADATA_BYTES_MAX || value.len() > METADATA_BYTES_MAX {
-            return Err(limit(format!("a key or value of metadata has at most {METADATA_BYTES_MAX} bytes")));
+            return Err(limit(format!(
+                "a key or value of metadata has at most {METADATA_BYTES_MAX} bytes"
+            )));
         }
         if metadata.len() >= METADATA_MAX && !metadata.contains_key(key) {
             return Err(limit(format!("metadata has at most {METADATA_MAX} keys")));
@@ -230,13 +245,15 @@ impl<'a, R> Context<'a, R> {
         self.desk.wants_sync = true;
     }
 
-    /// Sends a message to another room, which takes it by [`On`](crate::On). If that room is gone, nothing happens.
+    /// Sends a message to another room, which takes it by [`On`](crate::On). If that room is gone,
+    /// nothing happens.
     pub fn tell<M: Message>(&mut self, room_id: &str, message: &M) {
         let from = self.desk.id.clone();
         self.out.post(room_id, Mail::Told { from, note: Note::of(message) });
     }
 
-    /// Sends a request to another room. The answer, or that there is none, comes to [`Answer`](crate::Answer).
+    /// Sends a request to another room. The answer, or that there is none, comes to
+    /// [`Answer`](crate::Answer).
     pub fn ask<M: AskOf<R>>(&mut self, room_id: &str, message: &M) -> AskId {
         let ask = self.desk.number_or_panic();
         self.desk.asks.insert(ask, M::NAME);
@@ -245,24 +262,34 @@ impl<'a, R> Context<'a, R> {
         AskId(ask)
     }
 
-    /// Starts work that waits: for a database, a web service, a file. What it ends with comes to the room by [`On`](crate::On).
+    /// Starts work that waits: for a database, a web service, a file. What it ends with comes to
+    /// the room by [`On`](crate::On).
     ///
-    /// A panic in it closes the room. It goes on if the room ends, and what it ends with is dropped.
+    /// A panic in it closes the room. It goes on if the room ends, and what it ends with is
+    /// dropped.
     ///
     /// # Errors
-    /// `busy` when the node has as much such work under way as it may (`tasks_max`), `limit` past [`PENDING_MAX`].
-    pub fn spawn<M: NoteOf<R>>(&mut self, work: impl Future<Output = M> + Send + 'static) -> Result<()> {
+    /// `busy` when the node has as much such work under way as it may (`tasks_max`), `limit` past
+    /// [`PENDING_MAX`].
+    pub fn spawn<M: NoteOf<R>>(
+        &mut self,
+        work: impl Future<Output = M> + Send + 'static,
+    ) -> Result<()> {
         let task = self.desk.number()?;
         self.out.spawn(task, Box::pin(async move { Note::of(&work.await) }))?;
         self.desk.tasks.insert(task, M::NAME);
         Ok(())
     }
 
-    /// Queues work that computes, on a bounded pool of threads. What it ends with comes to the room by [`On`](crate::On).
+    /// Queues work that computes, on a bounded pool of threads. What it ends with comes to the room
+    /// by [`On`](crate::On).
     ///
     /// # Errors
     /// `busy` when the pool's queue is full, `limit` past [`PENDING_MAX`].
-    pub fn compute<M: NoteOf<R>>(&mut self, work: impl FnOnce() -> M + Send + 'static) -> Result<()> {
+    pub fn compute<M: NoteOf<R>>(
+        &mut self,
+        work: impl FnOnce() -> M + Send + 'static,
+    ) -> Result<()> {
         let task = self.desk.number()?;
         self.out.compute(task, Box::new(move || Note::of(&work())))?;
         self.desk.tasks.insert(task, M::NAME);
@@ -292,12 +319,18 @@ impl<'a, R> Context<'a, R> {
         self.out.event(player.link, header, payload);
     }
 
-    fn set_timer<M: Message>(&mut self, wait: Duration, every: Option<Duration>, message: &M) -> TimerId {
+    fn set_timer<M: Message>(
+        &mut self,
+        wait: Duration,
+        every: Option<Duration>,
+        message: &M,
+    ) -> TimerId {
         assert!(
             self.desk.timers.len() < TIMERS_MAX,
             "a room set more than {TIMERS_MAX} timers: cancel those that are not needed any more"
         );
-        // Never due in the wake that set it: a room that sets timers without wait can't hold up the shard.
+        // Never due in the wake that set it: a room that sets timers without wait can't hold up the
+        // shard.
         let at = self.desk.now.saturating_add(wait.max(Duration::from_nanos(1)));
         self.desk.timers.set(at, every, Note::of(message))
     }

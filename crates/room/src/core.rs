@@ -12,7 +12,8 @@ use crate::context::{Desk, Effect, Seats};
 use crate::message::{AskId, Call};
 use crate::nursery::Nursery;
 use crate::{
-    AnyRoom, Birth, Context, Entrant, Error, Facts, Mail, Note, Outlet, Player, Result, Room, Settings,
+    AnyRoom, Birth, Context, Entrant, Error, Facts, Mail, Note, Outlet, Player, Result, Room,
+    Settings,
 };
 
 /// A room of one type, as its host drives it.
@@ -26,7 +27,8 @@ pub(crate) struct RoomCore<R: Room> {
     empty_since: Option<Duration>,
     /// What `create` sent before there was anyone to send it.
     nursery: Nursery,
-    /// Who is about to be let in, and why it came to nothing. That answers the join, so nothing else is told to the link.
+    /// Who is about to be let in, and why it came to nothing. That answers the join, so nothing
+    /// else is told to the link.
     joining: Option<PlayerId>,
     turned_away: Option<Error>,
     /// A panic where there was no outlet to tell the players by; they are told at the next call.
@@ -101,7 +103,10 @@ impl<R: Room> RoomCore<R> {
             return false;
         }
         if let Err(error) = self.nursery.empty(out) {
-            let text = format!("the background work that it began in `create` was refused: {}", error.text());
+            let text = format!(
+                "the background work that it began in `create` was refused: {}",
+                error.text()
+            );
             self.fail(&text, out);
             return false;
         }
@@ -191,7 +196,8 @@ impl<R: Room> RoomCore<R> {
     /// Gives the room a note, and returns the encoded answer.
     fn note(&mut self, note: &Note, out: &mut dyn Outlet) -> Result<Vec<u8>> {
         let mut reply = Vec::new();
-        let done = self.act(out, |room, _, cx| R::note(room, &note.name, &note.payload, &mut reply, cx));
+        let done =
+            self.act(out, |room, _, cx| R::note(room, &note.name, &note.payload, &mut reply, cx));
         self.settle(out);
         match done {
             Some(done) => done.map(|()| reply),
@@ -213,7 +219,8 @@ impl<R: Room> RoomCore<R> {
         write: impl FnOnce(&mut Tracker<R>, &mut Vec<u8>) -> bool,
     ) -> bool {
         let start = body.len();
-        let Some(Live { tracker, .. }) = self.live.as_mut().filter(|_| self.failure.is_none()) else {
+        let Some(Live { tracker, .. }) = self.live.as_mut().filter(|_| self.failure.is_none())
+        else {
             return false;
         };
         guard(|| write(tracker, body)).unwrap_or_else(|panic| {
@@ -264,7 +271,8 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             ));
         }
         let id = PlayerId(self.next_player);
-        // Used up even if the room refuses: nothing that its code kept under this number may fall to the next player.
+        // Used up even if the room refuses: nothing that its code kept under this number may fall
+        // to the next player.
         self.next_player += 1;
         let Entrant { link, format, name, user } = entrant;
         self.seats.insert(id, Player { id, name, user, link, format });
@@ -310,7 +318,10 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         let Some(player) = seats.get(&player) else { return };
         reply.clear();
         let call = Call { player, payload, format: player.format, reply };
-        match (guard(|| R::dispatch(state, message, call, &mut Context::new(seats, desk, out))), request) {
+        match (
+            guard(|| R::dispatch(state, message, call, &mut Context::new(seats, desk, out))),
+            request,
+        ) {
             (Ok(Ok(())), Some(request)) => out.reply(player.link, request, reply),
             (Ok(Ok(())), None) => {}
             (Ok(Err(error)), request) => out.error(player.link, request, &error),
@@ -437,8 +448,9 @@ fn read_options<R: Room>(format: Format, options: &[u8]) -> Result<R::Options> {
     if options.is_empty() {
         return Ok(R::Options::default());
     }
-    R::Options::read(format, options)
-        .map_err(|error| Error::new(ErrorCode::BadPayload, format!("the options of the room: {error}")))
+    R::Options::read(format, options).map_err(|error| {
+        Error::new(ErrorCode::BadPayload, format!("the options of the room: {error}"))
+    })
 }
 
 /// Runs a room's code. If it panics, the error is what the panic said.
@@ -449,7 +461,9 @@ fn guard<T>(code: impl FnOnce() -> T) -> Result<T, String> {
 /// What a panic said.
 #[cold]
 fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text =
-        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("(no text)").to_owned()
 }

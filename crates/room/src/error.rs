@@ -7,7 +7,8 @@ use playfield_wire::{ErrorCode, start};
 /// What a room's callbacks return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The longest text of an [`Error`], in bytes: what a client sent is quoted in some, and is not to come back in full.
+/// The longest text of an [`Error`], in bytes: what a client sent is quoted in some, and is not to
+/// come back in full.
 pub const ERROR_TEXT_BYTES_MAX: usize = 512;
 
 /// What stands for the rest.
@@ -15,7 +16,8 @@ const ELLIPSIS: &str = "…";
 
 /// A refusal, as the player will read it: a code for programs, a text for people.
 ///
-/// `Err("the deck is empty")?` makes one with the code `refused`; [`Error::with_code`] gives it a code of the room's own.
+/// `Err("the deck is empty")?` makes one with the code `refused`; [`Error::with_code`] gives it a
+/// code of the room's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     code: ErrorCode,
@@ -33,7 +35,8 @@ impl Error {
         Self { code, text }
     }
 
-    /// A room's own code, from 1000 up; smaller ones are raised by 1000, since those below belong to the protocol.
+    /// A room's own code, from 1000 up; smaller ones are raised by 1000, since those below belong
+    /// to the protocol.
     pub fn with_code(code: u16, text: impl Into<String>) -> Self {
         Self::new(ErrorCode::Room(if code < 1000 { code + 1000 } else { code }), text)
     }
@@ -76,8 +79,10 @@ mod tests {
     #[test]
     fn a_long_text_is_cut_between_characters() {
         for bytes in 505..520 {
-            let error =
-                Error::new(ErrorCode::Refused, format!("{}{}", "a".repeat(bytes % 2), "é".repeat(bytes / 2)));
+            let error = Error::new(
+                ErrorCode::Refused,
+                format!("{}{}", "a".repeat(bytes % 2), "é".repeat(bytes / 2)),
+            );
             assert_eq!(error.text().ends_with('…'), bytes > ERROR_TEXT_BYTES_MAX, "{bytes}");
             assert!(error.text().len() <= ERROR_TEXT_BYTES_MAX);
         }

@@ -1,8 +1,8 @@
-//! A room: its state, its players, its clock. Deterministic: time, ticks and randomness are handed in; no sockets, no threads,
-//! no clock.
+//! A room: its state, its players, its clock. Deterministic: time, ticks and randomness are handed
+//! in; no sockets, no threads, no clock.
 //!
-//! A developer implements [`Room`]; a host drives it as an [`AnyRoom`], made by a [`RoomType`], and takes what it gives out
-//! through an [`Outlet`]. [`sim`] is the host for tests.
+//! A developer implements [`Room`]; a host drives it as an [`AnyRoom`], made by a [`RoomType`], and
+//! takes what it gives out through an [`Outlet`]. [`sim`] is the host for tests.
 
 mod any_room;
 mod context;
@@ -24,8 +24,8 @@ pub use any_room::{AnyRoom, Entrant, Facts, Mail, Note};
 pub use context::{Context, METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
 pub use message::{
-    Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Message, MessageOf, NoteOf, Notes, On,
-    Settings,
+    Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Message, MessageOf, NoteOf, Notes,
+    On, Settings,
 };
 pub use outlet::{EventHeader, Job, Link, Outlet, Task};
 pub use player::Player;

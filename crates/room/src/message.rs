@@ -9,7 +9,8 @@ use playfield_wire::schema::RoomSchema;
 
 use crate::{Context, Error, Player, Result, Room};
 
-/// A message: from a player, from another room, from a timer or background work, or, as an event, to players.
+/// A message: from a player, from another room, from a timer or background work, or, as an event,
+/// to players.
 ///
 /// Derive it: `#[derive(Message)]`, with `#[reply(Type)]` if the reply is not `()`.
 #[diagnostic::on_unimplemented(
@@ -37,13 +38,15 @@ pub trait Handle<M: Message>: Room {
     fn handle(&mut self, message: M, player: &Player, cx: &mut Context<Self>) -> Result<M::Reply>;
 }
 
-/// A message from a timer, from background work or from another room, declared in `#[room(notes(…))]`.
+/// A message from a timer, from background work or from another room, declared in
+/// `#[room(notes(…))]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` declares the note `{M}` but does not take it",
     note = "write `impl On<{M}> for {Self}`"
 )]
 pub trait On<M: Message>: Room {
-    /// Acts on it. The answer goes to the room that asked; otherwise it is dropped, and an `Err` is logged.
+    /// Acts on it. The answer goes to the room that asked; otherwise it is dropped, and an `Err` is
+    /// logged.
     ///
     /// # Errors
     /// Whatever the room refuses.
@@ -98,7 +101,8 @@ pub trait Notes<M: Message> {}
 )]
 pub trait Asks<M: Message> {}
 
-/// [`Accepts`], seen from the message: what is sent is looked at first, so that the compiler can say what is missing.
+/// [`Accepts`], seen from the message: what is sent is looked at first, so that the compiler can
+/// say what is missing.
 pub trait MessageOf<R>: Message {
     /// Its position in the declaration.
     const INDEX: u32;
@@ -157,7 +161,12 @@ pub trait Declared: Sized {
     ///
     /// # Errors
     /// `unknown_message`, `bad_payload`, or the handler's own.
-    fn dispatch(&mut self, message: &MessageRef<'_>, call: Call<'_>, cx: &mut Context<Self>) -> Result<()>
+    fn dispatch(
+        &mut self,
+        message: &MessageRef<'_>,
+        call: Call<'_>,
+        cx: &mut Context<Self>,
+    ) -> Result<()>
     where
         Self: Room;
 
@@ -165,7 +174,13 @@ pub trait Declared: Sized {
     ///
     /// # Errors
     /// `unknown_message`, `bad_payload`, or the taker's own.
-    fn note(&mut self, name: &str, payload: &[u8], reply: &mut Vec<u8>, cx: &mut Context<Self>) -> Result<()>
+    fn note(
+        &mut self,
+        name: &str,
+        payload: &[u8],
+        reply: &mut Vec<u8>,
+        cx: &mut Context<Self>,
+    ) -> Result<()>
     where
         Self: Room;
 
@@ -191,7 +206,11 @@ pub struct Call<'a> {
 ///
 /// # Errors
 /// As [`Declared::dispatch`].
-pub fn call<R: Handle<M>, M: Message>(room: &mut R, call: Call<'_>, cx: &mut Context<R>) -> Result<()> {
+pub fn call<R: Handle<M>, M: Message>(
+    room: &mut R,
+    call: Call<'_>,
+    cx: &mut Context<R>,
+) -> Result<()> {
     let message = read::<M>(call.format, call.payload)?;
     room.handle(message, call.player, cx)?.write(call.format, call.reply);
     Ok(())
@@ -220,8 +239,9 @@ pub fn answered<R: Answer<M>, M: Message>(
     cx: &mut Context<R>,
 ) {
     let reply = reply.and_then(|payload| {
-        M::Reply::read(Format::Packed, &payload)
-            .map_err(|error| Error::new(ErrorCode::BadPayload, format!("the reply to {}: {error}", M::NAME)))
+        M::Reply::read(Format::Packed, &payload).map_err(|error| {
+            Error::new(ErrorCode::BadPayload, format!("the reply to {}: {error}", M::NAME))
+        })
     });
     Answer::<M>::answer(room, ask, reply, cx);
 }

@@ -2,7 +2,8 @@
 
 use crate::{Error, EventHeader, Job, Link, Mail, Outlet, Result, Task};
 
-/// Keeps it until the host's first call. There are no players yet, so there is nothing for players to keep.
+/// Keeps it until the host's first call. There are no players yet, so there is nothing for players
+/// to keep.
 #[derive(Default)]
 pub(crate) struct Nursery {
     tasks: Vec<(u64, Task)>,

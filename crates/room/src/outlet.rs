@@ -5,7 +5,8 @@ use std::pin::Pin;
 
 use crate::{Error, Mail, Note};
 
-/// The host's name for one seat: where it sends what that player is owed. A room only hands it back.
+/// The host's name for one seat: where it sends what that player is owed. A room only hands it
+/// back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Link(pub u64);
 
@@ -26,7 +27,8 @@ pub type Task = Pin<Box<dyn Future<Output = Note> + Send>>;
 /// Work that computes. It ends as a note to the room.
 pub type Job = Box<dyn FnOnce() -> Note + Send>;
 
-/// Where a room's output goes. The host implements it; calls come in the order in which the room acted.
+/// Where a room's output goes. The host implements it; calls come in the order in which the room
+/// acted.
 ///
 /// Payloads are in the format that the seat's [`Entrant`](crate::Entrant) named.
 pub trait Outlet {
@@ -42,7 +44,8 @@ pub trait Outlet {
     /// The room took this player out (kicked, closed, failed). The link is not used again.
     fn removed(&mut self, link: Link, why: &Error);
 
-    /// Starts background work. `task` comes back in [`Mail::Done`], or in [`Mail::Lost`] if the work panicked.
+    /// Starts background work. `task` comes back in [`Mail::Done`], or in [`Mail::Lost`] if the
+    /// work panicked.
     ///
     /// # Errors
     /// `busy` if no more may be under way.
@@ -54,7 +57,7 @@ pub trait Outlet {
     /// `busy` when the pool's queue is full; the job is dropped.
     fn compute(&mut self, task: u64, job: Job) -> Result<(), Error>;
 
-    /// Sends mail to another room, by its id. Mail to a room that does not exist is answered by the host if it
-    /// asks for an answer, and dropped otherwise.
+    /// Sends mail to another room, by its id. Mail to a room that does not exist is answered by the
+    /// host if it asks for an answer, and dropped otherwise.
     fn post(&mut self, to: &str, mail: Mail);
 }

@@ -6,8 +6,8 @@ use playfield_state::List;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// A room's generator (PCG XSL-RR 128/64), seeded when the room is created. It implements [`RngCore`], and so serves the crate
-/// `rand` and what builds on it. It is not for secrets.
+/// A room's generator (PCG XSL-RR 128/64), seeded when the room is created. It implements
+/// [`RngCore`], and so serves the crate `rand` and what builds on it. It is not for secrets.
 #[derive(Clone, Debug)]
 pub struct Random(Pcg64Mcg);
 
@@ -16,7 +16,8 @@ impl Random {
         Self(Pcg64Mcg::seed_from_u64(seed))
     }
 
-    /// A number below `bound`, each equally likely; 0 if the bound is 0. (Lemire, Fast Random Integer Generation in an Interval.)
+    /// A number below `bound`, each equally likely; 0 if the bound is 0. (Lemire, Fast Random
+    /// Integer Generation in an Interval.)
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 {
             return 0;
@@ -33,7 +34,11 @@ impl Random {
     /// A number in the range; its start if the range is empty.
     pub fn range(&mut self, range: Range<i64>) -> i64 {
         let width = range.end.wrapping_sub(range.start) as u64;
-        if range.is_empty() { range.start } else { range.start.wrapping_add(self.below(width) as i64) }
+        if range.is_empty() {
+            range.start
+        } else {
+            range.start.wrapping_add(self.below(width) as i64)
+        }
     }
 
     /// A number from 0 up to, not including, 1.

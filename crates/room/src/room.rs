@@ -5,7 +5,8 @@ use playfield_state::{Data, State};
 use crate::message::Declared;
 use crate::{Context, Player, Result};
 
-/// One kind of room. The implementing type is the room's whole state: what players see and what is hidden.
+/// One kind of room. The implementing type is the room's whole state: what players see and what is
+/// hidden.
 ///
 /// Write the `impl` under `#[room(…)]`, which declares its messages and rates:
 ///
@@ -37,8 +38,9 @@ use crate::{Context, Player, Result};
 /// }
 /// ```
 ///
-/// The attribute takes, each optional: `messages(…)`, `events(…)`, `notes(…)`, `asks(…)`, `tick_hz` (0 = no ticks, the
-/// default), `sync_hz` (by default `tick_hz`, or 20; 0 = only on demand), `capacity` (64) and `empty_ms` (30,000).
+/// The attribute takes, each optional: `messages(…)`, `events(…)`, `notes(…)`, `asks(…)`, `tick_hz`
+/// (0 = no ticks, the default), `sync_hz` (by default `tick_hz`, or 20; 0 = only on demand),
+/// `capacity` (64) and `empty_ms` (30,000).
 ///
 /// A panic in any of these closes the room, since nobody can vouch for its state then.
 #[diagnostic::on_unimplemented(
@@ -46,7 +48,8 @@ use crate::{Context, Player, Result};
     note = "write `#[room()] impl Room for {Self} {{}}`"
 )]
 pub trait Room: State<Shadow: Send> + Declared + Send + 'static {
-    /// What a client may say when it creates one. The attribute adds `type Options = ();` if it is left out.
+    /// What a client may say when it creates one. The attribute adds `type Options = ();` if it is
+    /// left out.
     type Options: Data + Default;
 
     /// Makes a new one. The attribute adds one that returns the default state if it is left out.

@@ -40,7 +40,8 @@ pub struct RoomType {
     pub schema: Arc<str>,
     /// Rates and limits; at first those that the attribute `room` gave.
     pub settings: Settings,
-    /// Makes a room. `bad_payload` when the options can't be decoded; otherwise the room's own refusal.
+    /// Makes a room. `bad_payload` when the options can't be decoded; otherwise the room's own
+    /// refusal.
     pub create: fn(Birth<'_>) -> Result<Box<dyn AnyRoom>, Error>,
 }
 
@@ -50,7 +51,8 @@ impl RoomType {
     /// # Panics
     /// If clients could not read its schema: types in it lie deeper within each other than
     /// [`TYPE_DEPTH_MAX`](playfield_wire::schema::TYPE_DEPTH_MAX), or its JSON is longer than
-    /// [`SCHEMA_BYTES_MAX`](playfield_wire::schema::SCHEMA_BYTES_MAX). Both follow from the types alone, so no node is ever started with such a room.
+    /// [`SCHEMA_BYTES_MAX`](playfield_wire::schema::SCHEMA_BYTES_MAX). Both follow from the types
+    /// alone, so no node is ever started with such a room.
     pub fn of<R: Room>(name: &str) -> Self {
         let schema = schema::<R>();
         let text = schema.to_json_in_limits().unwrap_or_else(|error| {

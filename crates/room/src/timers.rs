@@ -12,7 +12,8 @@ pub struct TimerId(pub(crate) u64);
 /// The shortest period of a repeating timer.
 pub const TIMER_PERIOD_MIN: Duration = Duration::from_millis(1);
 
-/// Timers in the order in which they are due; those due at once in the order in which they were set.
+/// Timers in the order in which they are due; those due at once in the order in which they were
+/// set.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     due: BTreeSet<(Duration, u64)>,
@@ -48,8 +49,8 @@ impl Timers {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes the next timer that is due by `now`. A repeating one is set again, on its own beat; beats that were missed by more than
-    /// a period are left out.
+    /// Takes the next timer that is due by `now`. A repeating one is set again, on its own beat;
+    /// beats that were missed by more than a period are left out.
     pub(crate) fn take_due(&mut self, now: Duration) -> Option<Note> {
         let &(at, id) = self.due.first()?;
         if at > now {

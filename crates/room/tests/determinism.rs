@@ -1,4 +1,5 @@
-//! The same inputs and the same seed give the same outputs and the same state; and whatever comes, every copy stays in step.
+//! The same inputs and the same seed give the same outputs and the same state; and whatever comes,
+//! every copy stays in step.
 
 mod support;
 
@@ -80,7 +81,8 @@ impl Room for Fair {
 
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
         let luck = cx.rng().fraction() as f32;
-        let guest = Guest { name: player.name().to_owned(), luck, secret: cx.rng().below(100) as u32 };
+        let guest =
+            Guest { name: player.name().to_owned(), luck, secret: cx.rng().below(100) as u32 };
         self.guests.insert(player.id(), guest);
         if cx.rng().chance(0.1) { Err("out of luck".into()) } else { Ok(()) }
     }
@@ -209,7 +211,8 @@ fn inputs() -> impl Strategy<Value = Vec<Input>> {
     prop::collection::vec(input, 1..80)
 }
 
-/// All that is seen of a room that was given these inputs: what it gave out, what may be known of it, every player's bytes.
+/// All that is seen of a room that was given these inputs: what it gave out, what may be known of
+/// it, every player's bytes.
 fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
     let mut host = Host::create::<Fair>(seed, &[]).unwrap();
     let (mut facts, mut ticks, mut requests) = (String::new(), 0, 0);
@@ -237,13 +240,16 @@ fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
                 let reply = if *well { Ok(vec![3]) } else { Err("no".into()) };
                 host.mail(Mail::Answered { ask: (*ask).into(), reply });
             }
-            Input::Told(what) => host.mail(Mail::Told { from: "x".into(), note: Note::of(&Gong(*what)) }),
+            Input::Told(what) => {
+                host.mail(Mail::Told { from: "x".into(), note: Note::of(&Gong(*what)) })
+            }
             Input::Done => {
                 for (task, job) in std::mem::take(&mut host.out.jobs) {
                     host.mail(Mail::Done { task, note: job() });
                 }
                 for (task, mut work) in std::mem::take(&mut host.out.tasks) {
-                    if let Poll::Ready(note) = work.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()))
+                    if let Poll::Ready(note) =
+                        work.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()))
                     {
                         host.mail(Mail::Done { task, note });
                     }
@@ -251,7 +257,8 @@ fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
             }
             Input::Stall(_) | Input::Resume(_) => {}
         }
-        facts += &format!("{:?} {:?} {}\n", host.room.facts(), host.room.wake_at(), host.room.version());
+        facts +=
+            &format!("{:?} {:?} {}\n", host.room.facts(), host.room.wake_at(), host.room.version());
         for player in 1..12 {
             for format in Format::ALL {
                 let mut body = Vec::new();
@@ -272,7 +279,8 @@ proptest! {
         prop_assert_eq!(play(seed, &inputs), play(seed, &inputs));
     }
 
-    // Each sync of the simulation compares every copy, packed and JSON, with what that player may see.
+    // Each sync of the simulation compares every copy, packed and JSON, with what that player may
+    // see.
     #[test]
     fn whatever_comes_every_copy_stays_in_step(seed: u64, inputs in inputs()) {
         let mut sim = Sim::<Fair>::new(seed);

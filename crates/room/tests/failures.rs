@@ -58,7 +58,10 @@ impl Data for Mine {
         bool::from_json(value).map(|_| Self::Safe)
     }
     fn same(&self, other: &Self) -> bool {
-        assert!(!matches!(self, Self::InDiff) && !matches!(other, Self::InDiff), "a mine in the comparison");
+        assert!(
+            !matches!(self, Self::InDiff) && !matches!(other, Self::InDiff),
+            "a mine in the comparison"
+        );
         matches!((self, other), (Self::Safe, Self::Safe) | (Self::InEncode, Self::InEncode))
     }
 }
@@ -299,7 +302,8 @@ fn a_panic_in_a_handler_or_in_its_reply_closes_the_room() {
 fn a_panic_in_a_note_closes_the_room_and_answers_whoever_asked() {
     let mut host = field(Where::Note);
     host.mail(Mail::Asked { from: "other".into(), ask: 5, note: ring() });
-    let [.., Output::Post { to, mail: Mail::Answered { ask: 5, reply: Err(error) } }] = &host.out.outputs[..]
+    let [.., Output::Post { to, mail: Mail::Answered { ask: 5, reply: Err(error) } }] =
+        &host.out.outputs[..]
     else {
         panic!("{:?}", host.out.outputs)
     };
@@ -385,7 +389,9 @@ fn a_room_that_is_asked_when_it_has_ended_says_so() {
     host.room.close(host.at, ErrorCode::RoomClosed, "the end", &mut host.out);
     host.out.take();
     host.mail(Mail::Asked { from: "other".into(), ask: 1, note: ring() });
-    let [Output::Post { mail: Mail::Answered { reply: Err(error), .. }, .. }] = &host.out.take()[..] else {
+    let [Output::Post { mail: Mail::Answered { reply: Err(error), .. }, .. }] =
+        &host.out.take()[..]
+    else {
         panic!("one answer")
     };
     assert_eq!(error.code(), ErrorCode::RoomNotFound);

@@ -6,8 +6,8 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use playfield_room::{
-    Answer, AskId, Context, Error, Handle, Link, METADATA_BYTES_MAX, METADATA_MAX, Mail, Message, Note, On,
-    PENDING_MAX, Player, PlayerId, Result, Room, RoomType, Settings, TIMERS_MAX, room,
+    Answer, AskId, Context, Error, Handle, Link, METADATA_BYTES_MAX, METADATA_MAX, Mail, Message,
+    Note, On, PENDING_MAX, Player, PlayerId, Result, Room, RoomType, Settings, TIMERS_MAX, room,
 };
 use playfield_state::{Data, DecodeError, Format, List, State, TreeWriter};
 use playfield_wire::ErrorCode;
@@ -209,7 +209,12 @@ fn log(host: &mut Host) -> Vec<String> {
     let mut body = Vec::new();
     host.room.snapshot(PlayerId(1), Format::Json, &mut body);
     let value: serde_json::Value = serde_json::from_slice(&body).unwrap();
-    value[0][1]["log"].as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned()).collect()
+    value[0][1]["log"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line.as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn event(link: u64, number: u8) -> Output {
@@ -304,7 +309,9 @@ fn a_send_that_went_well_is_not_answered() {
 fn an_unknown_message_is_refused_by_number_and_by_name() {
     let mut host = hall_of(1);
     let (at, player) = (host.at, PlayerId(1));
-    for message in [MessageRef::Index(1), MessageRef::Index(u32::MAX), MessageRef::Name("Said".into())] {
+    for message in
+        [MessageRef::Index(1), MessageRef::Index(u32::MAX), MessageRef::Name("Said".into())]
+    {
         host.room.message(at, player, &message, &[], Some(1), &mut host.out);
         let [Output::Error { error, .. }] = &host.out.take()[..] else { panic!("one error") };
         assert_eq!(error.code(), ErrorCode::UnknownMessage);

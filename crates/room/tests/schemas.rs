@@ -13,7 +13,8 @@ struct Shape<const DEPTH: usize, const NAME_BYTES: usize>;
 
 impl<const DEPTH: usize, const NAME_BYTES: usize> Data for Shape<DEPTH, NAME_BYTES> {
     fn schema() -> Type {
-        let innermost = Type::Struct(Struct { name: "x".repeat(NAME_BYTES).into(), fields: vec![] });
+        let innermost =
+            Type::Struct(Struct { name: "x".repeat(NAME_BYTES).into(), fields: vec![] });
         (1..DEPTH).fold(innermost, |of, _| Type::List(Box::new(of)))
     }
     fn encode(&self, _: &mut Vec<u8>) {}
@@ -62,14 +63,20 @@ fn a_schema_may_be_as_deep_as_the_limit_and_no_deeper() {
         ),
         "{what}"
     );
-    assert!(what.contains("types lie within each other 24 deep at most. Keep what lies that deep"), "{what}");
+    assert!(
+        what.contains("types lie within each other 24 deep at most. Keep what lies that deep"),
+        "{what}"
+    );
 }
 
 #[test]
 fn a_schema_may_be_as_long_as_the_limit_and_no_longer() {
     RoomType::of::<Long>("tower");
     let what = refusal::<TooLong>();
-    assert!(what.contains("\"tower\"") && what.contains("a schema has 1048576 bytes at most"), "{what}");
+    assert!(
+        what.contains("\"tower\"") && what.contains("a schema has 1048576 bytes at most"),
+        "{what}"
+    );
 }
 
 #[derive(Data)]
@@ -102,7 +109,10 @@ enum Maybe {
 fn types_that_hold_each_other_are_named_and_do_not_overflow_the_stack() {
     for _ in 0..2 {
         let what = refusal::<Endless>();
-        assert!(what.starts_with("the schema of `Maybe` has no end, or none within 48 types"), "{what}");
+        assert!(
+            what.starts_with("the schema of `Maybe` has no end, or none within 48 types"),
+            "{what}"
+        );
         assert!(what.contains("Term > Product > Term > Product"), "{what}");
     }
 }

@@ -1,7 +1,9 @@
 //! What a simulation lets a test do that a plain host doesn't.
 
 use playfield_room::sim::{OTHER_ROOM_ID, Sim};
-use playfield_room::{Answer, AskId, Context, Error, Handle, Mail, Message, On, Player, Result, Room, room};
+use playfield_room::{
+    Answer, AskId, Context, Error, Handle, Mail, Message, On, Player, Result, Room, room,
+};
 use playfield_state::{Format, List, State};
 use playfield_wire::ErrorCode;
 

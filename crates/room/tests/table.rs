@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use playfield_room::sim::{ROOM_ID, Sim};
 use playfield_room::{
-    Answer, AskId, Context, Error, Handle, Mail, Message, Note, On, Player, PlayerId, Result, Room, room,
+    Answer, AskId, Context, Error, Handle, Mail, Message, Note, On, Player, PlayerId, Result, Room,
+    room,
 };
 use playfield_state::{Data, Format, List, Map, State};
 use playfield_wire::ErrorCode;
@@ -115,7 +116,12 @@ impl Handle<Draw> for Table {
 }
 
 impl Handle<Say> for Table {
-    fn handle(&mut self, Say { text, to }: Say, player: &Player, cx: &mut Context<Self>) -> Result<()> {
+    fn handle(
+        &mut self,
+        Say { text, to }: Say,
+        player: &Player,
+        cx: &mut Context<Self>,
+    ) -> Result<()> {
         match to {
             Some(to) => cx.emit_to(to, &Said { text }),
             None => cx.emit_except(player.id(), &Said { text }),
@@ -240,7 +246,8 @@ fn a_locked_room_takes_nobody() {
 #[test]
 fn events_reach_those_they_are_meant_for() {
     let mut sim = table();
-    let (ann, bob, cid) = (sim.join("Ann").unwrap(), sim.join("Bob").unwrap(), sim.join("Cid").unwrap());
+    let (ann, bob, cid) =
+        (sim.join("Ann").unwrap(), sim.join("Bob").unwrap(), sim.join("Cid").unwrap());
     for player in [ann, bob, cid] {
         sim.events::<Said>(player);
     }
@@ -430,7 +437,8 @@ fn one_who_is_slow_gets_one_patch_to_now() {
 #[test]
 fn the_same_seed_and_inputs_give_the_same_state() {
     let play = |seed| {
-        let mut sim = Sim::<Table>::with_options(seed, &Setup { cards: 10, refuse: false }).unwrap();
+        let mut sim =
+            Sim::<Table>::with_options(seed, &Setup { cards: 10, refuse: false }).unwrap();
         let ann = sim.join("Ann").unwrap();
         sim.request(ann, Do::Roll).unwrap();
         sim.room().random

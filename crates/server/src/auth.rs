@@ -18,13 +18,15 @@ pub trait Authenticator: Send + Sync {
     /// Says who sent this hello.
     ///
     /// # Errors
-    /// Whatever it holds against the client, usually with the code `unauthorised`. The connection is closed then.
+    /// Whatever it holds against the client, usually with the code `unauthorised`. The connection
+    /// is closed then.
     fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error>;
 }
 
 /// Lets everyone in as a guest, under the name that they give; the token is ignored.
 ///
-/// White space around the name is cut off. A name with control characters is refused, as is one that is too long.
+/// White space around the name is cut off. A name with control characters is refused, as is one
+/// that is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guests {
     /// The longest name, in bytes.
@@ -36,7 +38,8 @@ impl Authenticator for Guests {
         let name = hello.name.trim();
         if name.len() > self.name_bytes_max {
             let (bytes, bytes_max) = (name.len(), self.name_bytes_max);
-            let text = format!("name_bytes_max: the name has {bytes} bytes, the limit is {bytes_max}");
+            let text =
+                format!("name_bytes_max: the name has {bytes} bytes, the limit is {bytes_max}");
             return Err(Error::new(ErrorCode::Limit, text));
         }
         if let Some(control) = name.chars().find(|character| character.is_control()) {

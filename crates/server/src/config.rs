@@ -12,7 +12,8 @@ pub use settings::{Config, Setting, settings};
 /// What a setting's name begins with in the environment.
 const ENV_PREFIX: &str = "PLAYFIELD_";
 
-/// `PLAYFIELD_CONFIG` is no setting: it names a file of settings, which is for the programme to read.
+/// `PLAYFIELD_CONFIG` is no setting: it names a file of settings, which is for the programme to
+/// read.
 const FILE: &str = "CONFIG";
 
 /// A setting that can't be taken.
@@ -66,13 +67,15 @@ impl Config {
         })
     }
 
-    /// The value of a setting, as [`set`](Self::set) takes it; `None` if there is none of this name.
+    /// The value of a setting, as [`set`](Self::set) takes it; `None` if there is none of this
+    /// name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<String> {
         settings().iter().find(|setting| setting.name == name).map(|setting| setting.write(self))
     }
 
-    /// Reads settings from TOML: `name = value`, where a list may be a list. What is not named has its default.
+    /// Reads settings from TOML: `name = value`, where a list may be a list. What is not named has
+    /// its default.
     ///
     /// # Errors
     /// If the text is not TOML, or as [`set`](Self::set).
@@ -103,12 +106,15 @@ impl Config {
         Ok(())
     }
 
-    /// Reads settings from variables such as `PLAYFIELD_LISTEN`; others are passed over. What is not named has its
-    /// default.
+    /// Reads settings from variables such as `PLAYFIELD_LISTEN`; others are passed over. What is
+    /// not named has its default.
     ///
     /// # Errors
-    /// As [`set`](Self::set), also for a variable with this beginning that names no setting: it may be misspelt.
-    pub fn from_env(variables: impl IntoIterator<Item = (String, String)>) -> Result<Self, ConfigError> {
+    /// As [`set`](Self::set), also for a variable with this beginning that names no setting: it may
+    /// be misspelt.
+    pub fn from_env(
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         config.read_env(variables)?;
         Ok(config)
@@ -123,9 +129,12 @@ impl Config {
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<(), ConfigError> {
         for (name, value) in variables {
-            let Some(short) = name.strip_prefix(ENV_PREFIX).filter(|short| *short != FILE) else { continue };
+            let Some(short) = name.strip_prefix(ENV_PREFIX).filter(|short| *short != FILE) else {
+                continue;
+            };
             // The error names what the user wrote.
-            self.set(&short.to_ascii_lowercase(), &value).map_err(|error| ConfigError { name, ..error })?;
+            self.set(&short.to_ascii_lowercase(), &value)
+                .map_err(|error| ConfigError { name, ..error })?;
         }
         Ok(())
     }
@@ -134,7 +143,9 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), String> {
         let (high, most) = (self.outbox_high_bytes, self.outbox_bytes_max);
         if high > most {
-            return Err(format!("outbox_high_bytes = {high}: more than outbox_bytes_max, which is {most}"));
+            return Err(format!(
+                "outbox_high_bytes = {high}: more than outbox_bytes_max, which is {most}"
+            ));
         }
         Ok(())
     }
@@ -212,7 +223,11 @@ mod tests {
             let beyond = (most.parse::<u128>().unwrap() + 1).to_string();
             assert!(set(setting.name, &beyond).contains("too large"), "{}", setting.name);
             if let Some(below) = least.parse::<u128>().unwrap().checked_sub(1) {
-                assert!(set(setting.name, &below.to_string()).contains("too small"), "{}", setting.name);
+                assert!(
+                    set(setting.name, &below.to_string()).contains("too small"),
+                    "{}",
+                    setting.name
+                );
             }
         }
     }
@@ -227,8 +242,14 @@ mod tests {
             set("max_message_bytes", "99999999999999999999999"),
             r#"max_message_bytes = "99999999999999999999999": too large; give 64..=16777216"#
         );
-        assert!(set("listen", "here").starts_with(r#"listen = "here": not an address and a port; give "#));
-        assert!(set("pin_cores", "0,x").starts_with(r#"pin_cores = "0,x": "x" is no core's number; give "#));
+        assert!(
+            set("listen", "here")
+                .starts_with(r#"listen = "here": not an address and a port; give "#)
+        );
+        assert!(
+            set("pin_cores", "0,x")
+                .starts_with(r#"pin_cores = "0,x": "x" is no core's number; give "#)
+        );
         assert_eq!(
             set("websocket_deflate", "yes"),
             r#"websocket_deflate = "yes": neither true nor false; give true or false"#
@@ -257,9 +278,10 @@ mod tests {
         let config = Config::from_toml(text).unwrap();
         assert_eq!(config.get("listen").as_deref(), Some("0.0.0.0:1"));
         assert_eq!((config.shards, &config.pin_cores), (2, &vec![0, 1]));
-        let config =
-            Config::from_toml("websocket_deflate = true\nallowed_origins = [\"https://a\", \"http://B:80\"]")
-                .unwrap();
+        let config = Config::from_toml(
+            "websocket_deflate = true\nallowed_origins = [\"https://a\", \"http://B:80\"]",
+        )
+        .unwrap();
         assert!(config.websocket_deflate);
         assert_eq!(config.get("allowed_origins").as_deref(), Some("https://a,http://b"));
         assert_eq!(Config::from_toml("").unwrap(), Config::default());
@@ -278,11 +300,16 @@ mod tests {
 
     #[test]
     fn settings_come_from_the_environment() {
-        let variables =
-            |name: &str, value: &str| [("HOME".to_owned(), "/".to_owned()), (name.into(), value.into())];
+        let variables = |name: &str, value: &str| {
+            [("HOME".to_owned(), "/".to_owned()), (name.into(), value.into())]
+        };
         assert_eq!(Config::from_env(variables("PLAYFIELD_SHARDS", "3")).unwrap().shards, 3);
-        assert_eq!(Config::from_env(variables("PLAYFIELD_CONFIG", "a.toml")), Ok(Config::default()));
-        let error = Config::from_env(variables("PLAYFIELD_SHARDS", "many")).unwrap_err().to_string();
+        assert_eq!(
+            Config::from_env(variables("PLAYFIELD_CONFIG", "a.toml")),
+            Ok(Config::default())
+        );
+        let error =
+            Config::from_env(variables("PLAYFIELD_SHARDS", "many")).unwrap_err().to_string();
         assert_eq!(error, r#"PLAYFIELD_SHARDS = "many": not a whole number; give 0..=1024"#);
         let error = Config::from_env(variables("PLAYFIELD_SHARD", "1")).unwrap_err();
         assert_eq!(error.name(), "PLAYFIELD_SHARD");

@@ -86,8 +86,10 @@ impl Background for Control {
     fn spawn(&self, origin: Origin, work: Task) -> Result<(), Error> {
         if self.tasks.fetch_add(1, Ordering::Relaxed) >= self.tasks_max {
             self.tasks.fetch_sub(1, Ordering::Relaxed);
-            let text =
-                format!("tasks_max: {} pieces of background work are under way already", self.tasks_max);
+            let text = format!(
+                "tasks_max: {} pieces of background work are under way already",
+                self.tasks_max
+            );
             return Err(Error::new(ErrorCode::Busy, text));
         }
         let (floor, tasks) = (Arc::clone(&self.floor), Arc::clone(&self.tasks));
@@ -103,7 +105,8 @@ impl Background for Control {
     fn compute(&self, origin: Origin, job: Job) -> Result<(), Error> {
         let mut jobs = self.queue.lock();
         if jobs.waiting.len() >= self.queue.jobs_max {
-            let text = format!("compute_queue_max: {} computations wait already", self.queue.jobs_max);
+            let text =
+                format!("compute_queue_max: {} computations wait already", self.queue.jobs_max);
             return Err(Error::new(ErrorCode::Busy, text));
         }
         jobs.waiting.push_back((origin, job));

@@ -1,4 +1,5 @@
-//! Which rooms the node has, and where. Asked when rooms are made, joined, listed and ended; never on the way of a message.
+//! Which rooms the node has, and where. Asked when rooms are made, joined, listed and ended; never
+//! on the way of a message.
 
 mod index;
 #[cfg(test)]
@@ -90,7 +91,10 @@ impl Directory {
     }
 
     pub(crate) fn find(&self, id: RoomId) -> Option<Place> {
-        self.lock().rooms.get(&id).map(|room| Place { room_type: room.room_type, shard: room.shard })
+        self.lock()
+            .rooms
+            .get(&id)
+            .map(|room| Place { room_type: room.room_type, shard: room.shard })
     }
 
     /// Reserves a seat in a certain room.
@@ -109,8 +113,8 @@ impl Directory {
         }
     }
 
-    /// Reserves a seat in the oldest room that fits, or, if none does, in the new room of `plan`, unless the one who
-    /// asks may not have one.
+    /// Reserves a seat in the oldest room that fits, or, if none does, in the new room of `plan`,
+    /// unless the one who asks may not have one.
     pub(crate) fn choose(
         &self,
         plan: &Plan,
@@ -165,8 +169,14 @@ impl Directory {
         }
     }
 
-    /// Up to `limit` rooms that are no secret, oldest first, and have all of `filter` in their metadata.
-    pub(crate) fn list(&self, room_type: Option<u16>, filter: &[(&str, &str)], limit: usize) -> Vec<Listing> {
+    /// Up to `limit` rooms that are no secret, oldest first, and have all of `filter` in their
+    /// metadata.
+    pub(crate) fn list(
+        &self,
+        room_type: Option<u16>,
+        filter: &[(&str, &str)],
+        limit: usize,
+    ) -> Vec<Listing> {
         let mut filter = filter.to_vec();
         filter.sort_unstable();
         filter.dedup();
@@ -189,7 +199,8 @@ impl Directory {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // No user code runs under the lock, and every change is whole before anything in here could panic.
+        // No user code runs under the lock, and every change is whole before anything in here could
+        // panic.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -204,7 +215,8 @@ impl Inner {
         let age = self.created;
         self.created += 1;
         let facts = Facts { capacity: plan.capacity, private: plan.private, ..Facts::default() };
-        let room = Listed { room_type: plan.room_type, shard, age, awaited: true, facts, reserved: 0 };
+        let room =
+            Listed { room_type: plan.room_type, shard, age, awaited: true, facts, reserved: 0 };
         self.loads[usize::from(shard)] += room.load();
         self.rooms.insert(plan.id, room);
         self.change(plan.id, None, |room| room.reserved = 1);
@@ -220,7 +232,8 @@ impl Inner {
         self.loads.iter().position(|&load| load == least).map_or(preferred, |shard| shard as u16)
     }
 
-    /// Changes a room, and what follows from it. `facts` is what it says of itself now, if that is known.
+    /// Changes a room, and what follows from it. `facts` is what it says of itself now, if that is
+    /// known.
     fn change(&mut self, id: RoomId, facts: Option<&Facts>, change: impl FnOnce(&mut Listed)) {
         let Some(room) = self.rooms.get_mut(&id) else { return };
         let (load, was_listed) = (room.load(), room.is_listed());
@@ -299,8 +312,13 @@ mod tests {
     #[test]
     fn the_oldest_room_that_fits_is_chosen() {
         let directory = Directory::new(1, 1, 10);
-        let open =
-            |players, locked, private| Facts { players, capacity: 2, locked, private, ..Facts::default() };
+        let open = |players, locked, private| Facts {
+            players,
+            capacity: 2,
+            locked,
+            private,
+            ..Facts::default()
+        };
         for (number, facts) in [
             (1, open(2, false, false)),
             (2, open(0, true, false)),
@@ -320,7 +338,8 @@ mod tests {
     #[test]
     fn new_rooms_go_where_the_least_is_to_do() {
         let directory = Directory::new(1, 3, 10);
-        let shards: Vec<u16> = (1..=4).map(|number| directory.plan(&plan(number)).unwrap().shard).collect();
+        let shards: Vec<u16> =
+            (1..=4).map(|number| directory.plan(&plan(number)).unwrap().shard).collect();
         assert_eq!(shards, [0, 1, 2, 0]);
         directory.remove(id(2));
         assert_eq!(directory.plan(&plan(5)).unwrap().shard, 1);
@@ -354,7 +373,11 @@ mod tests {
         directory.publish(id(1), &facts(false, "race"));
         directory.publish(id(3), &facts(true, "duel"));
         let list = |room_type, filter: &[(&str, &str)], limit| {
-            directory.list(room_type, filter, limit).iter().map(|listing| listing.id).collect::<Vec<_>>()
+            directory
+                .list(room_type, filter, limit)
+                .iter()
+                .map(|listing| listing.id)
+                .collect::<Vec<_>>()
         };
         assert_eq!(list(None, &[], 10), [id(1), id(2)]);
         assert_eq!(list(None, &[], 1), [id(1)]);

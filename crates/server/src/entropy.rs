@@ -10,12 +10,13 @@ pub(crate) enum Entropy {
 }
 
 impl Entropy {
-    /// Fills `bytes`. If the system has none to give (it did at the start, where this was asked for first), no id or
-    /// token may be made, so the shard stops.
+    /// Fills `bytes`. If the system has none to give (it did at the start, where this was asked for
+    /// first), no id or token may be made, so the shard stops.
     fn fill(&mut self, bytes: &mut [u8]) {
         match self {
             Self::System => {
-                getrandom::fill(bytes).expect("the system's random source worked when the node started");
+                getrandom::fill(bytes)
+                    .expect("the system's random source worked when the node started");
             }
             #[cfg(test)]
             Self::Seeded(state) => {

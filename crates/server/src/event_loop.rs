@@ -39,7 +39,8 @@ const LISTENERS: usize = 1;
 /// The buffer that all connections of a shard are read into.
 const READ_BYTES: usize = 64 << 10;
 const EVENTS: usize = 1024;
-/// When services have replied so much, the replies are written before more is read: as long as all of it lies in the processor's cache.
+/// When services have replied so much, the replies are written before more is read: as long as all
+/// of it lies in the processor's cache.
 const EARLY_WRITE_BYTES: usize = 64 << 10;
 
 /// A shard's thread: the state machine, and the sockets around it.
@@ -88,7 +89,11 @@ impl EventLoop {
         let mut listeners = Vec::new();
         for (number, listening) in sockets.into_iter().enumerate() {
             let mut listener = Listener::new(listening, index);
-            poll.registry().register(&mut listener.socket, Token(LISTENERS + number), Interest::READABLE)?;
+            poll.registry().register(
+                &mut listener.socket,
+                Token(LISTENERS + number),
+                Interest::READABLE,
+            )?;
             listeners.push(listener);
         }
         Ok(Self {
@@ -122,7 +127,8 @@ impl EventLoop {
         Ok(())
     }
 
-    /// One turn: everything that came in, everything that is due, and then everything that is owed, at once.
+    /// One turn: everything that came in, everything that is due, and then everything that is owed,
+    /// at once.
     fn turn(&mut self, events: &Events) {
         let now = self.now();
         self.published.pulse.turn_began_ms.store(now.as_millis() as u64 + 1, Ordering::Relaxed);
@@ -139,7 +145,8 @@ impl EventLoop {
         self.post();
         self.drop_closed();
 
-        let counters = crate::stats::Counters { connections_refused: self.refused, ..self.shard.counters() };
+        let counters =
+            crate::stats::Counters { connections_refused: self.refused, ..self.shard.counters() };
         self.published.publish(&counters);
         self.published.pulse.turn_began_ms.store(0, Ordering::Relaxed);
         self.published.pulse.rest();
@@ -190,8 +197,11 @@ impl EventLoop {
     fn place(&mut self, key: ConnectionKey, mut stream: TcpStream) {
         let place = key.index();
         let interest = Interest::READABLE | Interest::WRITABLE;
-        let registered =
-            self.poll.registry().register(&mut stream, Token(place + self.first_connection), interest);
+        let registered = self.poll.registry().register(
+            &mut stream,
+            Token(place + self.first_connection),
+            interest,
+        );
         if place >= self.sockets.len() {
             self.sockets.resize_with(place + 1, || None);
         }
@@ -199,7 +209,8 @@ impl EventLoop {
             // The one before was dropped in this very turn.
             self.floor.connections.fetch_sub(1, Ordering::Relaxed);
         }
-        self.sockets[place] = Some(Socket { stream, key, readable: false, queued: false, ends: false });
+        self.sockets[place] =
+            Some(Socket { stream, key, readable: false, queued: false, ends: false });
         if let Err(error) = registered {
             log::warn!("a connection can't be watched: {error}");
             self.shard.drop_connection(key);
@@ -220,7 +231,8 @@ impl EventLoop {
         }
     }
 
-    /// Reads from each socket once. Who sends more than fits waits for the next turn, so that nobody waits for long.
+    /// Reads from each socket once. Who sends more than fits waits for the next turn, so that
+    /// nobody waits for long.
     fn read(&mut self) {
         while let Some(key) = self.shard.next_resumed() {
             if self.socket(key).is_some_and(|socket| socket.readable) {
@@ -308,7 +320,9 @@ impl EventLoop {
             }
             match socket.stream.write(bytes) {
                 Ok(written) => self.shard.wrote(key, written),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return self.shard.wrote(key, 0),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return self.shard.wrote(key, 0);
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return self.shard.drop_connection(key),
             }

@@ -68,7 +68,8 @@ impl Mailbox {
         self.wake_if(was_empty);
     }
 
-    /// Puts in what was promised a place when it was begun: the end of background work, of which there is only so much.
+    /// Puts in what was promised a place when it was begun: the end of background work, of which
+    /// there is only so much.
     pub(crate) fn push_promised(&self, mail: ShardMail) {
         let mut parcels = self.lock();
         let was_empty = parcels.is_empty();

@@ -32,7 +32,8 @@ impl Node {
         authenticator: Box<dyn Authenticator>,
     ) -> Self {
         let names = room_types.iter().enumerate();
-        let by_name = names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
+        let by_name =
+            names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
         let directory = Directory::new(room_types.len(), shards, config.rooms_max);
         Self {
             config,

@@ -28,7 +28,11 @@ impl Pages {
         let path = target.split(['?', '#']).next().unwrap_or_default();
         let (status, content_type, body) = match self.pages.get(path) {
             Some(page) => ("200 OK", page.content_type.as_str(), page.body.as_slice()),
-            None => ("404 Not Found", "text/plain; charset=utf-8", &b"There is no such page here.\n"[..]),
+            None => (
+                "404 Not Found",
+                "text/plain; charset=utf-8",
+                &b"There is no such page here.\n"[..],
+            ),
         };
         let length = body.len();
         out.extend_from_slice(

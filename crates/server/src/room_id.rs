@@ -53,9 +53,14 @@ mod tests {
     #[test]
     fn only_ids_are_read() {
         assert!(RoomId::parse("gaytemzugu3doobz").is_some());
-        for text in
-            ["", "gaytemzugu3doob", "gaytemzugu3doobzz", "GAYTEMZUGU3DOOBZ", "gaytemzugu3doob1", "ääääääää"]
-        {
+        for text in [
+            "",
+            "gaytemzugu3doob",
+            "gaytemzugu3doobzz",
+            "GAYTEMZUGU3DOOBZ",
+            "gaytemzugu3doob1",
+            "ääääääää",
+        ] {
             assert_eq!(RoomId::parse(text), None, "{text}");
         }
     }

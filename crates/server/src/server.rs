@@ -25,7 +25,8 @@ use crate::stats::{Published, Stats, Watch};
 use crate::sys;
 use crate::watchdog::{Leash, Watchdog};
 
-/// What a shard may need for the turn it is in when a shutdown ends, beyond the time for the shutdown.
+/// What a shard may need for the turn it is in when a shutdown ends, beyond the time for the
+/// shutdown.
 const LAST_TURN: Duration = Duration::from_secs(1);
 
 /// A node that is not running yet.
@@ -60,7 +61,8 @@ impl Server {
         }
     }
 
-    /// Lets clients make rooms of this type. One of the same name takes the place of an earlier one.
+    /// Lets clients make rooms of this type. One of the same name takes the place of an earlier
+    /// one.
     #[must_use]
     pub fn room_type(mut self, room_type: RoomType) -> Self {
         self.room_types.retain(|known| known.name != room_type.name);
@@ -88,7 +90,8 @@ impl Server {
     }
 
     /// Runs a protocol of your own at an address of its own; port 0 picks a free one, which
-    /// [`Running::service_addrs`] tells. `make` is called once for each shard, with the shard's number.
+    /// [`Running::service_addrs`] tells. `make` is called once for each shard, with the shard's
+    /// number.
     ///
     /// A node with services and with neither room types nor pages does not listen at `listen`.
     #[must_use]
@@ -105,15 +108,16 @@ impl Server {
     /// Starts the node. When this returns, it accepts connections.
     ///
     /// # Errors
-    /// If an address can't be listened on, a thread can't be started, or there are more than 65,535 room types or 64
-    /// services.
+    /// If an address can't be listened on, a thread can't be started, or there are more than 65,535
+    /// room types or 64 services.
     pub fn start(self) -> io::Result<Running> {
         let Self { config, room_types, pages, authenticator, mut services } = self;
         if room_types.len() >= usize::from(u16::MAX) {
             return Err(io::Error::other(format!("{} room types are too many", room_types.len())));
         }
         if services.len() > SERVICES_MAX {
-            let text = format!("{} services are too many; there may be {SERVICES_MAX}", services.len());
+            let text =
+                format!("{} services are too many; there may be {SERVICES_MAX}", services.len());
             return Err(io::Error::other(text));
         }
         let mut random = [0; 1];
@@ -147,7 +151,8 @@ impl Server {
             return Err(io::Error::other("nothing listens"));
         };
         let polls = (0..shards).map(|_| Poll::new()).collect::<io::Result<Vec<Poll>>>()?;
-        let mailbox = |poll: &Poll| Ok(Mailbox::new(config.mailbox_max, Waker::new(poll.registry(), WAKER)?));
+        let mailbox =
+            |poll: &Poll| Ok(Mailbox::new(config.mailbox_max, Waker::new(poll.registry(), WAKER)?));
         let floor = Arc::new(Floor {
             mailboxes: polls.iter().map(mailbox).collect::<io::Result<_>>()?,
             began: Instant::now(),
@@ -156,8 +161,12 @@ impl Server {
             connections_max: config.connections_max,
             shutdown_timeout: config.shutdown_timeout(),
         });
-        let (control, control_threads) =
-            Control::start(Arc::clone(&floor), compute_threads, config.compute_queue_max, config.tasks_max)?;
+        let (control, control_threads) = Control::start(
+            Arc::clone(&floor),
+            compute_threads,
+            config.compute_queue_max,
+            config.tasks_max,
+        )?;
         let control = Arc::new(control);
         let node = Arc::new(Node::new(config, shards, room_types, pages, authenticator));
         let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
@@ -232,9 +241,16 @@ impl Listeners {
         Self { by_shard: (0..shards).map(|_| Vec::new()).collect(), deals: false }
     }
 
-    /// Listens at an address, for rooms or a service, and says at which if any would do. An error begins with `name`.
-    fn listen(&mut self, address: SocketAddr, service: Option<u16>, name: &str) -> io::Result<SocketAddr> {
-        let sockets = sys::listen(address, self.by_shard.len()).map_err(|error| named(name, &error))?;
+    /// Listens at an address, for rooms or a service, and says at which if any would do. An error
+    /// begins with `name`.
+    fn listen(
+        &mut self,
+        address: SocketAddr,
+        service: Option<u16>,
+        name: &str,
+    ) -> io::Result<SocketAddr> {
+        let sockets =
+            sys::listen(address, self.by_shard.len()).map_err(|error| named(name, &error))?;
         let mut bound = address;
         for (shard, socket) in self.by_shard.iter_mut().zip(sockets) {
             let Some(socket) = socket else {
@@ -310,7 +326,8 @@ enum Word {
 }
 
 impl Stopper {
-    /// Begins the shutdown: nothing more is accepted, rooms close, and clients are told. It does not wait.
+    /// Begins the shutdown: nothing more is accepted, rooms close, and clients are told. It does
+    /// not wait.
     pub fn stop(&self) {
         self.floor.stops.store(true, Ordering::Release);
         // Whoever waits need not hear it twice.
@@ -324,8 +341,8 @@ impl Stopper {
 }
 
 impl Running {
-    /// The address that it listens on for rooms, with the port that was picked; that of its first service if it has
-    /// neither room types nor pages.
+    /// The address that it listens on for rooms, with the port that was picked; that of its first
+    /// service if it has neither room types nor pages.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
@@ -356,17 +373,18 @@ impl Running {
         self.stopper.clone()
     }
 
-    /// Waits until someone has [stopped](Stopper::stop) the node, or a shard can't go on; then for its end, as
-    /// [`shutdown`](Self::shutdown) does.
+    /// Waits until someone has [stopped](Stopper::stop) the node, or a shard can't go on; then for
+    /// its end, as [`shutdown`](Self::shutdown) does.
     pub fn wait(self) {
         let ended = usize::from(matches!(self.words.recv(), Ok(Word::Ended)));
         self.end(ended);
     }
 
-    /// Stops the node in good order: nothing more is accepted, rooms close, every client is told `shutting_down`, and
-    /// what it is owed is written, for no longer than `shutdown_timeout_ms`.
+    /// Stops the node in good order: nothing more is accepted, rooms close, every client is told
+    /// `shutting_down`, and what it is owed is written, for no longer than `shutdown_timeout_ms`.
     ///
-    /// Returns when all threads have ended; should a room or its background work not return in time, a thread is left behind.
+    /// Returns when all threads have ended; should a room or its background work not return in
+    /// time, a thread is left behind.
     pub fn shutdown(self) {
         drop(self);
     }
@@ -376,7 +394,8 @@ impl Running {
         self.join(ended);
     }
 
-    /// Ends all threads, of which so many are known to have ended; gives up on those that do not end in time.
+    /// Ends all threads, of which so many are known to have ended; gives up on those that do not
+    /// end in time.
     fn join(&mut self, ended: usize) {
         let deadline = Instant::now() + self.shutdown_timeout + LAST_TURN;
         let mut missing = self.shards.len() - ended;
@@ -397,7 +416,10 @@ impl Running {
                 // A panic was reported where it happened.
                 let _ = thread.join();
             } else {
-                log::error!("the thread {:?} does not end, and is left behind", thread.thread().name());
+                log::error!(
+                    "the thread {:?} does not end, and is left behind",
+                    thread.thread().name()
+                );
             }
         }
     }

@@ -74,13 +74,15 @@ counters! {
     syncs,
     /// Patches that were written.
     patches,
-    /// Patches that were left out, because the client had not read the one before; a later one covers them.
+    /// Patches that were left out, because the client had not read the one before; a later one
+    /// covers them.
     conflated,
     /// Mail between rooms that could not be delivered.
     mail_dropped,
     /// Connections that were closed when they came, because there were `connections_max`.
     connections_refused,
-    /// WebSocket handshakes that were refused, because they came from pages of other origins than `allowed_origins`.
+    /// WebSocket handshakes that were refused, because they came from pages of other origins than
+    /// `allowed_origins`.
     origins_refused,
     /// The latest that a tick or sync has begun after its time, in microseconds.
     lateness_us_max,

@@ -1,4 +1,5 @@
-//! Finds a shard that does not come to the end of its turn: a handler that never returns can't be stopped, but it can be told of.
+//! Finds a shard that does not come to the end of its turn: a handler that never returns can't be
+//! stopped, but it can be told of.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -59,8 +60,11 @@ impl Watchdog {
         for (index, published) in self.published.iter().enumerate() {
             let pulse = &published.pulse;
             let began_ms = pulse.turn_began_ms.load(Ordering::Relaxed);
-            let busy_ms =
-                if began_ms == 0 { 0 } else { (now.as_millis() as u64 + 1).saturating_sub(began_ms) };
+            let busy_ms = if began_ms == 0 {
+                0
+            } else {
+                (now.as_millis() as u64 + 1).saturating_sub(began_ms)
+            };
             let is_stuck = u128::from(busy_ms) > limit.as_millis();
             let was_stuck = pulse.stuck.swap(is_stuck, Ordering::Relaxed);
             if is_stuck && !was_stuck {
@@ -91,7 +95,8 @@ mod tests {
         let guests = Box::new(Guests { name_bytes_max: 64 });
         let node = Arc::new(Node::new(Config::default(), 1, Vec::new(), Pages::default(), guests));
         let published = Arc::new(Published::default());
-        let watchdog = Watchdog { node, published: vec![Arc::clone(&published)], began: Instant::now() };
+        let watchdog =
+            Watchdog { node, published: vec![Arc::clone(&published)], began: Instant::now() };
         let look = |now_ms: u64| {
             watchdog.look(Duration::from_millis(now_ms), Duration::from_millis(100));
             published.pulse.stuck.load(Ordering::Relaxed)

@@ -1,5 +1,5 @@
-//! What must not be said, and what happens then: a typed error to the one who said it, the connection closed where its stream can't be
-//! trusted, and nobody else disturbed.
+//! What must not be said, and what happens then: a typed error to the one who said it, the
+//! connection closed where its stream can't be trusted, and nobody else disturbed.
 
 #[path = "plain/mod.rs"]
 mod common;
@@ -60,9 +60,10 @@ fn garbage_instead_of_a_protocol_is_a_bad_preamble() {
 #[test]
 fn what_is_no_http_request_is_refused_as_one() {
     let server = server(|_| {});
-    for request in
-        ["GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", "GET \r\n\r\n"]
-    {
+    for request in [
+        "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        "GET \r\n\r\n",
+    ] {
         let mut stream = connect(&server);
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -87,7 +88,11 @@ fn frames_that_are_empty_or_too_large_end_the_connection() {
     let server = server(|config| config.max_message_bytes = 1_000);
     let mut bystander = Bystander::new(&server);
     assert_eq!(raw(&server, b"PF1\n\0\0\0\0"), Some(ErrorCode::BadMessage));
-    assert_eq!(raw(&server, b"PF1\n\xE9\x03\0\0"), Some(ErrorCode::TooLarge), "1001 bytes announced");
+    assert_eq!(
+        raw(&server, b"PF1\n\xE9\x03\0\0"),
+        Some(ErrorCode::TooLarge),
+        "1001 bytes announced"
+    );
     assert_eq!(raw(&server, b"PF1\n\xFF\xFF\xFF\xFF"), Some(ErrorCode::TooLarge));
     let mut ann = Client::seated(&server, "Ann");
     // 1000 bytes in all are taken: the request's prefix is four bytes, the message is no message.
@@ -107,7 +112,11 @@ fn frames_that_are_empty_or_too_large_end_the_connection() {
 fn a_conversation_begins_with_one_hello() {
     let server = server(|_| {});
     assert_eq!(raw(&server, &framed(&[0x0B, 1])), Some(ErrorCode::HelloExpected));
-    assert_eq!(raw(&server, &framed(b"{\"type\":\"ping\",\"nonce\":1}")), None, "the error is JSON, too");
+    assert_eq!(
+        raw(&server, &framed(b"{\"type\":\"ping\",\"nonce\":1}")),
+        None,
+        "the error is JSON, too"
+    );
     let mut ann = Client::guest(&server, "Ann");
     ann.say(&ClientMessage::Hello(Hello::new(Format::Packed)));
     assert_eq!(ann.ending(), (Some(ErrorCode::HelloExpected), Some(ErrorCode::HelloExpected)));
@@ -133,12 +142,21 @@ fn other_versions_and_formats_are_refused() {
 fn truncated_unknown_and_trailing_messages_end_the_connection() {
     let server = server(|_| {});
     let mut bystander = Bystander::new(&server);
-    for message in
-        [&[0x07, 1][..], &[0xEE], &[0x0B, 1, 1], &[0x02, 1, 5, b'a'], &[0x03, 1, 0, 7], &[0x02, 1, 1, 0xFF]]
-    {
+    for message in [
+        &[0x07, 1][..],
+        &[0xEE],
+        &[0x0B, 1, 1],
+        &[0x02, 1, 5, b'a'],
+        &[0x03, 1, 0, 7],
+        &[0x02, 1, 1, 0xFF],
+    ] {
         let mut ann = Client::guest(&server, "Ann");
         ann.say_bytes(message);
-        assert_eq!(ann.ending(), (Some(ErrorCode::BadMessage), Some(ErrorCode::BadMessage)), "{message:?}");
+        assert_eq!(
+            ann.ending(),
+            (Some(ErrorCode::BadMessage), Some(ErrorCode::BadMessage)),
+            "{message:?}"
+        );
     }
     for message in [
         "{",
@@ -187,7 +205,12 @@ fn a_room_type_that_is_none_and_options_that_are_none_are_refused() {
     let mut ann = Client::guest(&server, "Ann");
     let mut create = |room_type: &str, options: &[u8]| {
         let request = ann.request_number();
-        ann.say(&ClientMessage::Create { request, room_type: room_type.into(), private: false, options });
+        ann.say(&ClientMessage::Create {
+            request,
+            room_type: room_type.into(),
+            private: false,
+            options,
+        });
         ann.joined(request).unwrap_err().0
     };
     assert_eq!(create("chess", &[]), ErrorCode::UnknownRoomType);
@@ -225,7 +248,9 @@ fn messages_for_a_room_not_joined_are_answered_and_change_nothing() {
         _ => None,
     });
     assert_eq!(room, Some(7));
-    for message in [ClientMessage::Leave { request: 90, room: 7 }, ClientMessage::Resync { room: 7 }] {
+    for message in
+        [ClientMessage::Leave { request: 90, room: 7 }, ClientMessage::Resync { room: 7 }]
+    {
         ann.say(&message);
         ann.expect(|message| {
             matches!(message, ServerMessage::Error { code: ErrorCode::NotJoined, .. }).then_some(())
@@ -267,7 +292,12 @@ fn a_panic_in_a_room_ends_that_room_and_no_other() {
     let mut bystander = Bystander::new(&server);
     let mut ann = Client::guest(&server, "Ann");
     let request = ann.request_number();
-    ann.say(&ClientMessage::Create { request, room_type: "table".into(), private: false, options: &[] });
+    ann.say(&ClientMessage::Create {
+        request,
+        room_type: "table".into(),
+        private: false,
+        options: &[],
+    });
     ann.joined(request).unwrap();
     ann.send(1, &Do { what: "panic".into() });
     let code = ann.expect(|message| match message {
@@ -303,7 +333,8 @@ fn one_who_never_reads_is_let_go_when_events_overflow_and_holds_no_memory() {
     });
     let mut bystander = Bystander::new(&server);
     let mut deaf = Client::seated(&server, "Deaf");
-    // Sends are handled until events for the sender overflow; then the connection ends, whatever is still on its way.
+    // Sends are handled until events for the sender overflow; then the connection ends, whatever is
+    // still on its way.
     let noise = Do { what: "noise 90000".into() };
     for _ in 0..400 {
         let (mut payload, mut body) = (Vec::new(), Vec::new());
@@ -324,7 +355,8 @@ fn a_slow_reader_gets_the_present_and_not_the_past() {
     let mut ann = Client::seated(&server, "Ann");
     let mut slow = Client::seated(&server, "Slow");
     assert_eq!(ann.room_id, slow.room_id);
-    // Ann makes the state large again and again, until the server has left patches out for the one who does not read.
+    // Ann makes the state large again and again, until the server has left patches out for the one
+    // who does not read.
     let mut rounds = 0;
     while server.stats().total().conflated < 3 {
         ann.count();
@@ -352,14 +384,24 @@ fn limits_hold_at_one_past_them() {
     let mut ann = Client::guest(&server, "Ann");
     for expected in [None, None, Some(ErrorCode::Limit)] {
         let request = ann.request_number();
-        ann.say(&ClientMessage::Create { request, room_type: "table".into(), private: true, options: &[] });
+        ann.say(&ClientMessage::Create {
+            request,
+            room_type: "table".into(),
+            private: true,
+            options: &[],
+        });
         assert_eq!(ann.joined(request).err().map(|(code, _)| code), expected);
         ann.version = 0;
     }
     let mut bob = Client::guest(&server, "Bob");
     for expected in [None, Some(ErrorCode::Limit)] {
         let request = bob.request_number();
-        bob.say(&ClientMessage::Create { request, room_type: "table".into(), private: true, options: &[] });
+        bob.say(&ClientMessage::Create {
+            request,
+            room_type: "table".into(),
+            private: true,
+            options: &[],
+        });
         assert_eq!(bob.joined(request).err().map(|(code, _)| code), expected, "rooms_max");
     }
     let mut long = Client::open(&server, Transport::Native, Format::Packed);

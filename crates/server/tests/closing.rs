@@ -1,4 +1,5 @@
-//! How WebSockets end, over real sockets: with a code that says why, and with both ends' Close frames.
+//! How WebSockets end, over real sockets: with a code that says why, and with both ends' Close
+//! frames.
 
 mod common;
 
@@ -27,7 +28,11 @@ impl Authenticator for Moody {
 fn start() -> Running {
     // Whoever does not answer a Close would be noticed by this.
     let config = config(&[("max_message_bytes", "1000"), ("close_timeout_ms", "60000")]);
-    Server::new(config).room_type(room::room_type("test")).authenticator(Box::new(Moody)).start().unwrap()
+    Server::new(config)
+        .room_type(room::room_type("test"))
+        .authenticator(Box::new(Moody))
+        .start()
+        .unwrap()
 }
 
 /// The code of the Close frame that comes before the connection ends.

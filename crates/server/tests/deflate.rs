@@ -35,7 +35,12 @@ fn compressed(client: &Client, body: &[u8]) -> Vec<u8> {
     let options = DeflaterOptions { message_bytes_min: 1, ..DeflaterOptions::default() };
     let opcode = if client.format.is_text() { Opcode::Text } else { Opcode::Binary };
     let mut out = Vec::new();
-    Deflater::new(Role::Client, &client.deflate.unwrap(), options).encode(&mut out, opcode, body, Some(MASK));
+    Deflater::new(Role::Client, &client.deflate.unwrap(), options).encode(
+        &mut out,
+        opcode,
+        body,
+        Some(MASK),
+    );
     assert!(out[0] & RSV1 != 0, "it compresses");
     out
 }
@@ -47,8 +52,11 @@ fn fragments(frame: &[u8], piece_bytes: usize) -> Vec<u8> {
         127 => 14,
         _ => 6,
     };
-    let payload: Vec<u8> =
-        frame[header_bytes..].iter().zip(MASK.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+    let payload: Vec<u8> = frame[header_bytes..]
+        .iter()
+        .zip(MASK.iter().cycle())
+        .map(|(byte, mask)| byte ^ mask)
+        .collect();
     let pieces: Vec<&[u8]> = payload.chunks(piece_bytes).collect();
     let mut out = Vec::new();
     for (place, piece) in pieces.iter().enumerate() {

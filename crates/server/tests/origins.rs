@@ -8,7 +8,8 @@ use common::{Client, Heard, config, room, start};
 use playfield_server::{Running, Server};
 use playfield_wire::Format;
 
-/// The first line of what answers a WebSocket request with these headers, and what stands below its headers.
+/// The first line of what answers a WebSocket request with these headers, and what stands below its
+/// headers.
 fn asked(running: &Running, headers: &str) -> (String, String) {
     let mut client = Client::connect(running.local_addr());
     let request = format!(
@@ -38,8 +39,10 @@ fn is_let_in(running: &Running, headers: &str) -> bool {
 
 #[test]
 fn pages_of_the_named_origins_are_let_in_and_no_others() {
-    let running =
-        start(&[("allowed_origins", "https://play.example.com, http://localhost:8080"), ("shards", "1")]);
+    let running = start(&[
+        ("allowed_origins", "https://play.example.com, http://localhost:8080"),
+        ("shards", "1"),
+    ]);
     for (header, expected) in [
         ("Origin: https://play.example.com\r\n", true),
         ("Origin: http://localhost:8080\r\n", true),
@@ -73,16 +76,23 @@ fn whoever_is_no_page_connects_as_ever() {
     client.until(|heard| matches!(heard, Heard::Snapshot { .. }).then_some(()));
 
     let mut page = Client::connect(running.local_addr());
-    page.socket.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nOrigin: https://evil.example\r\n\r\n").unwrap();
+    page.socket
+        .write_all(b"GET / HTTP/1.1\r\nHost: x\r\nOrigin: https://evil.example\r\n\r\n")
+        .unwrap();
     let mut answer = String::new();
     page.socket.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "a page may be looked at from anywhere: {answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 200 OK\r\n"),
+        "a page may be looked at from anywhere: {answer}"
+    );
 }
 
 #[test]
 fn where_none_is_named_every_page_is_let_in() {
     let running = start(&[]);
-    for header in ["Origin: https://anywhere.example\r\n", "Origin: null\r\n", "Origin: \u{e9}\r\n", ""] {
+    for header in
+        ["Origin: https://anywhere.example\r\n", "Origin: null\r\n", "Origin: \u{e9}\r\n", ""]
+    {
         assert!(is_let_in(&running, header), "{header:?}");
     }
 }

@@ -92,7 +92,8 @@ fn a_hundred_who_join_at_once_never_overfill_a_room() {
             })
         })
         .collect();
-    let mut clients: Vec<Client> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let mut clients: Vec<Client> =
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     let mut rooms = std::collections::BTreeMap::new();
     for client in &clients {
         *rooms.entry(client.room_id.clone()).or_insert(0) += 1;
@@ -109,7 +110,8 @@ fn a_connection_that_moves_takes_its_unread_bytes_along() {
     let server = server(|_| {});
     for round in 0..8 {
         let mut ann = Client::guest(&server, &format!("a{round}"));
-        // The join and all that follows come in one segment, before the room is known to be elsewhere.
+        // The join and all that follows come in one segment, before the room is known to be
+        // elsewhere.
         let mut bytes = ann.encoded(&ClientMessage::Create {
             request: 1,
             room_type: "table".into(),
@@ -206,7 +208,12 @@ fn rooms_elsewhere_ask_and_answer() {
     let mut ann = Client::seated(&server, "Ann");
     let mut bob = Client::guest(&server, "Bob");
     let request = bob.request_number();
-    bob.say(&ClientMessage::Create { request, room_type: "table".into(), private: true, options: &[] });
+    bob.say(&ClientMessage::Create {
+        request,
+        room_type: "table".into(),
+        private: true,
+        options: &[],
+    });
     bob.joined(request).unwrap();
     ann.have(&format!("ask {}", bob.room_id)).unwrap();
     ann.until(|table| table.answer == Some(42));
@@ -234,11 +241,16 @@ fn rooms_are_listed_by_type_and_metadata_unless_they_are_private() {
     let list = |bob: &mut Client, filter: Vec<(&'static str, &'static str)>| {
         let request = bob.request_number();
         let filter = filter.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
-        bob.say(&ClientMessage::List { request, room_type: Some("table".into()), filter, limit: 0 });
+        bob.say(&ClientMessage::List {
+            request,
+            room_type: Some("table".into()),
+            filter,
+            limit: 0,
+        });
         bob.expect(|message| match message {
-            ServerMessage::Listed { rooms, .. } => {
-                Some(rooms.iter().map(|room| (room.id.to_string(), room.players)).collect::<Vec<_>>())
-            }
+            ServerMessage::Listed { rooms, .. } => Some(
+                rooms.iter().map(|room| (room.id.to_string(), room.players)).collect::<Vec<_>>(),
+            ),
             _ => None,
         })
     };
@@ -257,7 +269,10 @@ fn a_browser_gets_its_page_on_the_same_port() {
     stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
-    assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("<p>hi"), "{response}");
+    assert!(
+        response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("<p>hi"),
+        "{response}"
+    );
 }
 
 #[test]

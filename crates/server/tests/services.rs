@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use common::{Client, config, room};
 use playfield_server::Server;
-use playfield_server::service::{ConnectionId, Frame, FrameCodec, NativeFrames, Peer, Result, Service};
+use playfield_server::service::{
+    ConnectionId, Frame, FrameCodec, NativeFrames, Peer, Result, Service,
+};
 
 const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
-/// Sends what it hears to everyone on its shard, behind the shard's number; hangs up on an empty frame.
+/// Sends what it hears to everyone on its shard, behind the shard's number; hangs up on an empty
+/// frame.
 struct Chat {
     shard: u8,
     ids: Vec<ConnectionId>,
@@ -107,7 +110,8 @@ fn services_and_rooms_serve_beside_each_other() {
 #[test]
 fn a_node_may_have_services_only_and_every_shard_has_its_own_value() {
     let settings = [("shards", "2"), ("listen", "192.0.2.1:1")]; // an address that can't be listened on
-    let running = Server::new(config(&settings)).service(ANY_PORT.into(), Chat::of).start().unwrap();
+    let running =
+        Server::new(config(&settings)).service(ANY_PORT.into(), Chat::of).start().unwrap();
     assert_eq!(running.service_addrs(), [running.local_addr()]);
     // Which shard accepts a client is the system's choice; among so many, both do.
     let mut seen = [0; 2];
@@ -168,7 +172,8 @@ impl Service for Echo {
 
 #[test]
 fn many_who_say_much_at_the_same_time_each_get_their_own_back() {
-    let running = Server::new(config(&[("shards", "1")])).service(ANY_PORT.into(), |_| Echo).start().unwrap();
+    let running =
+        Server::new(config(&[("shards", "1")])).service(ANY_PORT.into(), |_| Echo).start().unwrap();
     let mut clients: Vec<_> = (0..64).map(|_| connect(running.local_addr())).collect();
     // Far more in all than is replied before the first replies are written.
     let said = |number: usize| frame(&[number as u8; 60]).repeat(300);
@@ -195,7 +200,8 @@ fn what_keeps_a_service_from_listening_is_said() {
     };
     assert!(error.to_string().starts_with(&format!("service 0 at {address}: ")), "{error}");
 
-    let crowd = (0..65).fold(Server::new(config(&[])), |server, _| server.service(ANY_PORT.into(), Chat::of));
+    let crowd = (0..65)
+        .fold(Server::new(config(&[])), |server, _| server.service(ANY_PORT.into(), Chat::of));
     let Err(error) = crowd.start() else { panic!("one too many") };
     assert_eq!(error.to_string(), "65 services are too many; there may be 64");
 }

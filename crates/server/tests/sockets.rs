@@ -14,7 +14,8 @@ use playfield_server::{Running, Server};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::{ErrorCode, Format};
 
-/// Waits until the node's numbers are as wanted. They are published after each turn, and no event tells of it.
+/// Waits until the node's numbers are as wanted. They are published after each turn, and no event
+/// tells of it.
 fn until(running: &Running, wanted: impl Fn(&Running) -> bool) {
     let patience = Instant::now() + Duration::from_secs(20);
     while !wanted(running) {
@@ -136,8 +137,12 @@ fn rooms_on_other_shards_are_played_over_one_connection() {
     // New rooms go where the least is to do, so these are on both shards.
     let mut rooms = Vec::new();
     for number in 1..=6 {
-        let create =
-            ClientMessage::Create { request: number, room_type: "test".into(), private: false, options: b"" };
+        let create = ClientMessage::Create {
+            request: number,
+            room_type: "test".into(),
+            private: false,
+            options: b"",
+        };
         client.say(&encoded(Format::Packed, &create));
         rooms.push(client.until_joined(number).unwrap().0);
     }
@@ -186,16 +191,19 @@ fn background_work_runs_and_its_panics_are_told() {
 
 #[test]
 fn tasks_max_and_compute_queue_max() {
-    let running = start(&[("compute_threads", "1"), ("compute_queue_max", "1"), ("tasks_max", "1")]);
+    let running =
+        start(&[("compute_threads", "1"), ("compute_queue_max", "1"), ("tasks_max", "1")]);
     let (mut client, room, _) = with_room(&running, "");
-    // One at work, one in the queue, and one too many: sooner or later, as the thread takes its time.
+    // One at work, one in the queue, and one too many: sooner or later, as the thread takes its
+    // time.
     let refused = (1..10_000).find(|&number| {
         client.request(room, number, "compute", "x");
         client.until_reply(number) == "busy"
     });
     assert!(refused.is_some());
     let refused = (1..10_000).find(|_| {
-        let bytes: Vec<u8> = (0..10).flat_map(|_| client.framed(&send(room, "spawn", ""))).collect();
+        let bytes: Vec<u8> =
+            (0..10).flat_map(|_| client.framed(&send(room, "spawn", ""))).collect();
         client.socket.write_all(&bytes).unwrap();
         client.request(room, 1, "add", "");
         let mut refused = false;
@@ -229,7 +237,8 @@ fn a_client_that_never_reads_costs_no_memory_and_disturbs_nobody() {
     }
     bystander.request(room, 2, "add", "");
     assert_eq!(bystander.until_reply(2), "1");
-    // What waits for it is in the system's buffers, of which there is only so much, and in a bounded outbox.
+    // What waits for it is in the system's buffers, of which there is only so much, and in a
+    // bounded outbox.
     let stats = running.stats().total();
     assert!(stats.messages_out < 2000, "{stats:?}");
     drop(deaf);
@@ -308,7 +317,10 @@ fn two_servers_do_not_share_an_address() {
 fn settings_that_cannot_be_are_refused_at_the_start() {
     for (settings, expected) in [
         (&[("pin_cores", "0,9999")][..], "pin_cores: "),
-        (&[("outbox_high_bytes", "5000"), ("outbox_bytes_max", "4000")], "outbox_high_bytes = 5000: "),
+        (
+            &[("outbox_high_bytes", "5000"), ("outbox_bytes_max", "4000")],
+            "outbox_high_bytes = 5000: ",
+        ),
     ] {
         let error = Server::new(config(settings)).start().err().unwrap().to_string();
         assert!(error.starts_with(expected), "{error}");
@@ -317,7 +329,8 @@ fn settings_that_cannot_be_are_refused_at_the_start() {
 
 #[test]
 fn a_shutdown_tells_everyone_and_waits_for_nobody_for_long() {
-    let running = start(&[("shards", "2"), ("shutdown_timeout_ms", "1000"), ("close_timeout_ms", "500")]);
+    let running =
+        start(&[("shards", "2"), ("shutdown_timeout_ms", "1000"), ("close_timeout_ms", "500")]);
     let mut players: Vec<Client> = (0..10).map(|_| with_room(&running, "capacity=2").0).collect();
     let mut silent = Client::connect(running.local_addr());
     let (mut deaf, seat, _) = with_room(&running, "");

@@ -91,7 +91,8 @@ impl<T: State, const N: usize> State for [T; N] {
         if !Self::FIXED {
             return None;
         }
-        let changed = shadow.items.iter().enumerate().filter(|(_, item)| T::stamps(item).after(lens));
+        let changed =
+            shadow.items.iter().enumerate().filter(|(_, item)| T::stamps(item).after(lens));
         Some(changed.fold(0, |key, (place, _)| key | 1 << place))
     }
 
@@ -134,7 +135,8 @@ impl<T: State, const N: usize> State for [T; N] {
 
     fn read_columns(targets: &mut [&mut Self], reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         for place in read_marked(reader, N)? {
-            let mut inner: Vec<&mut T> = targets.iter_mut().map(|target| &mut target[place]).collect();
+            let mut inner: Vec<&mut T> =
+                targets.iter_mut().map(|target| &mut target[place]).collect();
             T::read_columns(&mut inner, reader)?;
         }
         Ok(())
@@ -173,21 +175,26 @@ impl<A: Copy> InArray<A> {
         A: Fn(usize) -> &'a ArrayShadow<T::Shadow>,
     {
         let at = move |place| &(self.at)(place).items[self.item];
-        let key = (0..count).fold(0, |key, place| key | T::column_key(at(place), lens).unwrap_or(0));
+        let key =
+            (0..count).fold(0, |key, place| key | T::column_key(at(place), lens).unwrap_or(0));
         T::write_columns(count, at, key, lens, out);
     }
 }
 
 /// Reads a mask of so many bits, and says which are set.
-pub(crate) fn read_marked(reader: &mut Reader<'_>, count: usize) -> Result<Vec<usize>, DecodeError> {
+pub(crate) fn read_marked(
+    reader: &mut Reader<'_>,
+    count: usize,
+) -> Result<Vec<usize>, DecodeError> {
     let at = reader.offset();
     let mask = reader.take(count.div_ceil(8))?;
     let marked: Vec<usize> =
         (0..8 * mask.len()).filter(|place| mask[place / 8] >> (place % 8) & 1 == 1).collect();
     match marked.last() {
-        Some(&last) if last >= count => {
-            Err(DecodeError::new(at, format!("element {last} is past the end of an array of {count}")))
-        }
+        Some(&last) if last >= count => Err(DecodeError::new(
+            at,
+            format!("element {last} is past the end of an array of {count}"),
+        )),
         _ => Ok(marked),
     }
 }
@@ -218,7 +225,10 @@ impl<T: Data, const N: usize> Data for [T; N] {
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         let items = value.as_array().filter(|items| items.len() == N);
-        let mut items = items.ok_or_else(|| unexpected("an array of the length of its type", value))?.iter();
-        from_each(|| items.next().map_or_else(|| Err(unexpected("an element", value)), T::from_json))
+        let mut items =
+            items.ok_or_else(|| unexpected("an array of the length of its type", value))?.iter();
+        from_each(|| {
+            items.next().map_or_else(|| Err(unexpected("an element", value)), T::from_json)
+        })
     }
 }

@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::data::{Data, same_bytes, unexpected};
 use crate::digest;
 
-/// Bytes, compared and sent whole: in `json` as base64 (RFC 4648, with padding), in `msgpack` as they are.
+/// Bytes, compared and sent whole: in `json` as base64 (RFC 4648, with padding), in `msgpack` as
+/// they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bytes(pub Vec<u8>);
 
@@ -33,7 +34,9 @@ impl Data for Bytes {
         digest::of_bytes(&self.0)
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
-        json::as_bytes(value).map(Self).ok_or_else(|| unexpected("a string in base64 with padding", value))
+        json::as_bytes(value)
+            .map(Self)
+            .ok_or_else(|| unexpected("a string in base64 with padding", value))
     }
 }
 

@@ -1,8 +1,9 @@
 //! One field of many entries, written together.
 //!
-//! Where many entries of a map change in the same fields, a patch names the fields once and then writes, for each of them, the
-//! values of all those entries: a *column*. Integers stand close together more often than not, so a column of them is its least
-//! value and, in as few bits as the widest needs, how far each lies above it (frame of reference; Goldstein, Ramakrishnan, Shaft,
+//! Where many entries of a map change in the same fields, a patch names the fields once and then
+//! writes, for each of them, the values of all those entries: a *column*. Integers stand close
+//! together more often than not, so a column of them is its least value and, in as few bits as the
+//! widest needs, how far each lies above it (frame of reference; Goldstein, Ramakrishnan, Shaft,
 //! "Compressing Relations and Indexes", 1998).
 
 use playfield_wire::DecodeError;
@@ -10,7 +11,8 @@ use playfield_wire::reader::Reader;
 
 use crate::{Data, PlayerId};
 
-/// In place of a width: the values stand one by one, as outside of columns, since a few of them lie far off.
+/// In place of a width: the values stand one by one, as outside of columns, since a few of them lie
+/// far off.
 pub(crate) const ONE_BY_ONE: u8 = 65;
 
 /// An integer, or what is one on the wire.
@@ -26,7 +28,11 @@ pub(crate) trait Integer: Data + Copy {
 }
 
 /// Appends the integers at the places up to `count`, which is not 0.
-pub(crate) fn put<'a, T: Integer + 'a>(out: &mut Vec<u8>, count: usize, at: impl Fn(usize) -> &'a T) {
+pub(crate) fn put<'a, T: Integer + 'a>(
+    out: &mut Vec<u8>,
+    count: usize,
+    at: impl Fn(usize) -> &'a T,
+) {
     let (mut least, mut most, mut alone) = (*at(0), 0, 0);
     for value in (0..count).map(|place| *at(place)) {
         if value.rank() < least.rank() {
@@ -76,17 +82,29 @@ pub(crate) fn get_ranked<T>(
         return Err(DecodeError::new(at, format!("a column's width is at most 65, {width} came")));
     }
     let least = rank(decode(reader)?);
-    get_bits(reader.take(packed_bytes(count, width.into()))?, count, width.into(), |place, above| {
-        let value = least.checked_add(above).and_then(&of_rank).ok_or_else(|| {
-            DecodeError::new(at, format!("a value {above} above the least of its column is out of range"))
-        })?;
-        set(place, value);
-        Ok(())
-    })
+    get_bits(
+        reader.take(packed_bytes(count, width.into()))?,
+        count,
+        width.into(),
+        |place, above| {
+            let value = least.checked_add(above).and_then(&of_rank).ok_or_else(|| {
+                DecodeError::new(
+                    at,
+                    format!("a value {above} above the least of its column is out of range"),
+                )
+            })?;
+            set(place, value);
+            Ok(())
+        },
+    )
 }
 
 /// Appends the values at the places up to `count`, one by one.
-pub(crate) fn put_each<'a, T: Data + 'a>(out: &mut Vec<u8>, count: usize, at: impl Fn(usize) -> &'a T) {
+pub(crate) fn put_each<'a, T: Data + 'a>(
+    out: &mut Vec<u8>,
+    count: usize,
+    at: impl Fn(usize) -> &'a T,
+) {
     (0..count).for_each(|place| at(place).encode(out));
 }
 
@@ -106,7 +124,8 @@ pub(crate) fn packed_bytes(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
-/// Appends the lowest `width` bits of each value, the lowest first, without gaps; what is left of the last byte is 0.
+/// Appends the lowest `width` bits of each value, the lowest first, without gaps; what is left of
+/// the last byte is 0.
 fn put_bits(out: &mut Vec<u8>, count: usize, width: u32, at: impl Fn(usize) -> u64) {
     let (mut held, mut bits) = (0_u128, 0);
     for place in 0..count {
@@ -219,7 +238,9 @@ mod tests {
         Ok(values)
     }
 
-    fn comes_back<T: Integer + PartialEq + std::fmt::Debug>(values: &[T]) -> Result<(), TestCaseError> {
+    fn comes_back<T: Integer + PartialEq + std::fmt::Debug>(
+        values: &[T],
+    ) -> Result<(), TestCaseError> {
         let bytes = written(values);
         let alone: usize = values.iter().map(|value| value.bytes()).sum();
         prop_assert!(bytes.len() <= alone + 1, "{} bytes, alone {alone}", bytes.len());

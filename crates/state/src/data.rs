@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::{Key, PlayerId, digest};
 
-/// A value that travels whole: a message, a reply, options, a leaf of a state. Derive it: `#[derive(Data)]`.
+/// A value that travels whole: a message, a reply, options, a leaf of a state. Derive it:
+/// `#[derive(Data)]`.
 ///
 /// ```
 /// use playfield_state::{Data, Format};
@@ -39,8 +40,9 @@ use crate::{Key, PlayerId, digest};
 /// }
 /// ```
 ///
-/// In `packed` every value takes at least one byte (a struct without fields is one zero byte), so that a count of elements can
-/// be checked against the bytes that are left before anything is allocated.
+/// In `packed` every value takes at least one byte (a struct without fields is one zero byte), so
+/// that a count of elements can be checked against the bytes that are left before anything is
+/// allocated.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't travel as a whole value",
     note = "derive it: `#[derive(Data)]` (or `#[derive(Message)]` for a message of its own)"
@@ -61,14 +63,15 @@ pub trait Data: Sized {
     /// Writes it as a tree, in JSON or MessagePack.
     fn to_tree(&self, out: TreeWriter<'_>);
 
-    /// Reads it from a tree, as the JSON value that it is (see [`msgpack::read_value`](playfield_wire::msgpack::read_value) for what
-    /// MessagePack becomes).
+    /// Reads it from a tree, as the JSON value that it is (see
+    /// [`msgpack::read_value`](playfield_wire::msgpack::read_value) for what MessagePack becomes).
     ///
     /// # Errors
     /// Anything but what the schema says.
     fn from_json(value: &Value) -> Result<Self, DecodeError>;
 
-    /// Whether both travel as the same bytes. That is not `==`: a NaN is the same as itself, and `-0.0` is not `0.0`.
+    /// Whether both travel as the same bytes. That is not `==`: a NaN is the same as itself, and
+    /// `-0.0` is not `0.0`.
     fn same(&self, other: &Self) -> bool {
         let (mut one, mut two) = (Vec::new(), Vec::new());
         self.encode(&mut one);
@@ -91,7 +94,8 @@ pub trait Data: Sized {
         }
     }
 
-    /// Reads a whole payload; no byte may be left over. In formats of trees an empty payload reads as `null`.
+    /// Reads a whole payload; no byte may be left over. In formats of trees an empty payload reads
+    /// as `null`.
     ///
     /// # Errors
     /// Anything but what the schema says.
@@ -118,8 +122,9 @@ pub(crate) fn unexpected(wanted: &'static str, got: &Value) -> DecodeError {
     DecodeError::new(0, format!("{wanted} was expected, {shown} came"))
 }
 
-/// Whether both are the same bytes. Of none, nothing is compared: where there are none, a pointer may lead nowhere, and a vectorised
-/// `memcmp` that looks there, even at no byte of it, can take some 150 ns.
+/// Whether both are the same bytes. Of none, nothing is compared: where there are none, a pointer
+/// may lead nowhere, and a vectorised `memcmp` that looks there, even at no byte of it, can take
+/// some 150 ns.
 #[inline]
 pub(crate) fn same_bytes(one: &[u8], two: &[u8]) -> bool {
     one.len() == two.len() && (one.is_empty() || one == two)
@@ -391,9 +396,10 @@ impl Data for () {
         let at = reader.offset();
         match reader.u8()? {
             0 => Ok(()),
-            other => {
-                Err(DecodeError::new(at, format!("a value without content is the byte 0, {other} came")))
-            }
+            other => Err(DecodeError::new(
+                at,
+                format!("a value without content is the byte 0, {other} came"),
+            )),
         }
     }
     fn to_tree(&self, out: TreeWriter<'_>) {
@@ -412,7 +418,8 @@ impl Data for () {
     }
 }
 
-/// In JSON, `null` or the value; so an option in an option can't be told apart there, and comes back as `None`.
+/// In JSON, `null` or the value; so an option in an option can't be told apart there, and comes
+/// back as `None`.
 impl<T: Data> Data for Option<T> {
     fn schema() -> Type {
         Type::Option(Box::new(T::schema()))
@@ -466,7 +473,8 @@ impl<T: Data> Data for Vec<T> {
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        // Not reserved: the count is at most the bytes that are left, but an element may be far larger than one byte.
+        // Not reserved: the count is at most the bytes that are left, but an element may be far
+        // larger than one byte.
         let count = reader.count()?;
         (0..count).map(|_| T::decode(reader)).collect()
     }
@@ -477,7 +485,12 @@ impl<T: Data> Data for Vec<T> {
         self.len() == other.len() && self.iter().zip(other).all(|(one, two)| one.same(two))
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
-        value.as_array().ok_or_else(|| unexpected("an array", value))?.iter().map(T::from_json).collect()
+        value
+            .as_array()
+            .ok_or_else(|| unexpected("an array", value))?
+            .iter()
+            .map(T::from_json)
+            .collect()
     }
 }
 
@@ -513,7 +526,10 @@ impl<K: Key, V: Data> Data for BTreeMap<K, V> {
     }
     fn same(&self, other: &Self) -> bool {
         self.len() == other.len()
-            && self.iter().zip(other).all(|((key, one), (other, two))| key == other && one.same(two))
+            && self
+                .iter()
+                .zip(other)
+                .all(|((key, one), (other, two))| key == other && one.same(two))
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
         let members = value.as_object().ok_or_else(|| unexpected("an object", value))?;

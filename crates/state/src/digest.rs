@@ -1,13 +1,17 @@
 //! Numbers that tell whether a copy is what it should be.
 //!
-//! The digest of a value is made so that it can be added up from parts: what everyone sees of a state and what one player alone
-//! sees have digests of their own, and that player's copy has their sum. A digest of many entries is the sum of theirs, each times
-//! a number that follows from its key; so a change of one needs none of the others. It finds faults; it is no defence against forgery.
+//! The digest of a value is made so that it can be added up from parts: what everyone sees of a
+//! state and what one player alone sees have digests of their own, and that player's copy has their
+//! sum. A digest of many entries is the sum of theirs, each times a number that follows from its
+//! key; so a change of one needs none of the others. It finds faults; it is no defence against
+//! forgery.
 //!
-//! A leaf's digest is its number, as an integer of 64 bits or the bits of a float, or else its bytes, mixed (the finaliser of SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom
+//! A leaf's digest is its number, as an integer of 64 bits or the bits of a float, or else its
+//! bytes, mixed (the finaliser of SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom
 //! Number Generators", 2014). All sums and products are modulo 2^64.
 
-/// The number by which the digest of a field, or of an element, counts: odd, and another for each place.
+/// The number by which the digest of a field, or of an element, counts: odd, and another for each
+/// place.
 #[inline]
 pub const fn weight(place: u64) -> u64 {
     mix(place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x7069_6563_6573_2121) | 1
@@ -33,16 +37,17 @@ pub(crate) fn of_word(word: u64) -> u64 {
     mix(word ^ 0x6e75_6d62_6572_2121)
 }
 
-/// The digest of a place that a player may or may not see: a copy that has nothing there has the default, so a default counts as nothing.
+/// The digest of a place that a player may or may not see: a copy that has nothing there has the
+/// default, so a default counts as nothing.
 pub fn of_private(digest: u64, default: u64) -> u64 {
     if digest == default { 0 } else { digest }
 }
 
 /// The digest of elements in their order.
 pub(crate) fn of_elements(elements: impl Iterator<Item = u64>) -> u64 {
-    elements
-        .enumerate()
-        .fold(0, |sum, (place, digest)| u64::wrapping_add(sum, digest.wrapping_mul(weight(place as u64))))
+    elements.enumerate().fold(0, |sum, (place, digest)| {
+        u64::wrapping_add(sum, digest.wrapping_mul(weight(place as u64)))
+    })
 }
 
 /// The digest of what is there or not.
@@ -55,7 +60,8 @@ pub(crate) fn of_length(length: usize) -> u64 {
     mix(PRESENT ^ length as u64)
 }
 
-/// The digest of an entry, of whose value this is the digest; with `there`, that it is there counts as well.
+/// The digest of an entry, of whose value this is the digest; with `there`, that it is there counts
+/// as well.
 pub(crate) fn of_entry(key: u64, value: u64, there: bool) -> u64 {
     value.wrapping_mul(weight(key)).wrapping_add(if there { mix(key ^ PRESENT) } else { 0 })
 }

@@ -55,7 +55,8 @@ impl<T: Data + Clone> Leaf<T> {
 pub fn tree(value: &impl Data, format: TreeFormat) -> Value {
     let mut bytes = Vec::new();
     value.to_tree(TreeWriter::new(format, &mut bytes));
-    // What `to_tree` writes is a tree; the alternative keeps a broken impl visible instead of panicking.
+    // What `to_tree` writes is a tree; the alternative keeps a broken impl visible instead of
+    // panicking.
     read_value(format, &bytes).unwrap_or_else(|error| Value::String(error.to_string()))
 }
 

@@ -28,16 +28,18 @@ pub struct Lens {
     pub since: u64,
     /// That version is so long ago that what went by then is not remembered by its key.
     pub stale: bool,
-    /// It is a value that came into view, or may have: how it came to be so is no business of the viewer's, and must not show in slots.
+    /// It is a value that came into view, or may have: how it came to be so is no business of the
+    /// viewer's, and must not show in slots.
     pub fresh: bool,
 }
 
-/// How many versions back a key that went is remembered, where one player alone is told of it. It must not be a number of keys: then
-/// it would tell that player how many others went.
+/// How many versions back a key that went is remembered, where one player alone is told of it. It
+/// must not be a number of keys: then it would tell that player how many others went.
 pub(crate) const GONE_VERSIONS: u64 = 1 << 14;
 
 impl Lens {
-    /// What everyone sees (`viewer` is of no meaning then), what `viewer` alone sees, or both; as of version `now`.
+    /// What everyone sees (`viewer` is of no meaning then), what `viewer` alone sees, or both; as
+    /// of version `now`.
     pub fn new(part: Part, viewer: PlayerId, since: u64, now: u64) -> Self {
         Self { part, viewer, owner: None, since, stale: Self::forgotten(since, now), fresh: false }
     }
@@ -53,7 +55,8 @@ impl Lens {
         version.saturating_add(GONE_VERSIONS) < now
     }
 
-    /// The same, for something that came into being at version `defined`: whoever looks from before knows nothing of it.
+    /// The same, for something that came into being at version `defined`: whoever looks from before
+    /// knows nothing of it.
     #[must_use]
     pub fn of(self, defined: u64) -> Self {
         if defined > self.since { Self { since: 0, ..self } } else { self }
@@ -65,7 +68,8 @@ impl Lens {
         if owner.is_some() { Self { owner, ..self } } else { self }
     }
 
-    /// Whether every place is looked at that may have been an entry of the viewer's, since what others did there must not decide it.
+    /// Whether every place is looked at that may have been an entry of the viewer's, since what
+    /// others did there must not decide it.
     #[inline]
     pub fn recalls_all(self) -> bool {
         self.stale && self.part != Part::Shared
@@ -80,7 +84,8 @@ impl Lens {
 
 /// A version, kept in four bytes, since shadows hold so many of them. Version 0 = never.
 ///
-/// What is kept counts from a version at which the [`Tracker`](crate::Tracker) bound its state, which it does again before four bytes run out.
+/// What is kept counts from a version at which the [`Tracker`](crate::Tracker) bound its state,
+/// which it does again before four bytes run out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(u32);
 
@@ -200,7 +205,8 @@ impl std::ops::BitOrAssign for Changed {
 /// Whether collections are compared only where they were touched, or everywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tracking {
-    /// Only what was borrowed mutably since the last sync. The result is the same; the cost follows the change.
+    /// Only what was borrowed mutably since the last sync. The result is the same; the cost follows
+    /// the change.
     #[default]
     On,
     /// Everything, every time: the check on the above.

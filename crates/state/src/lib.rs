@@ -1,14 +1,16 @@
 //! Plain state, compared at sync.
 //!
-//! A [`State`] is a tree of plain data: structs, numbers, text, options, [`Map`]s and [`List`]s. The server keeps a second
-//! tree beside it, the *shadow*: what was last synced, each part stamped with the version at which it last changed.
+//! A [`State`] is a tree of plain data: structs, numbers, text, options, [`Map`]s and [`List`]s.
+//! The server keeps a second tree beside it, the *shadow*: what was last synced, each part stamped
+//! with the version at which it last changed.
 //!
 //! ```text
 //!  state ──diff──▶ shadow ──write──▶ patch (from any version) or snapshot ──read──▶ mirror
 //! ```
 //!
-//! [`Tracker`] is the server's end, [`Mirror`], [`JsonMirror`] and [`DynamicMirror`] are the client's. Patches and snapshots are written from the
-//! shadow alone, so live players, slow readers and late joiners are all served by one mechanism.
+//! [`Tracker`] is the server's end, [`Mirror`], [`JsonMirror`] and [`DynamicMirror`] are the
+//! client's. Patches and snapshots are written from the shadow alone, so live players, slow readers
+//! and late joiners are all served by one mechanism.
 
 mod array;
 mod bytes;

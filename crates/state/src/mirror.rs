@@ -41,15 +41,19 @@ impl<T: State + Default> Mirror<T> {
         Ok(())
     }
 
-    /// Takes the copy to the patch's version. That the patch begins at the copy's version is the caller's to see to.
+    /// Takes the copy to the patch's version. That the patch begins at the copy's version is the
+    /// caller's to see to.
     ///
     /// # Errors
-    /// A body that isn't one of this state's, or doesn't fit this copy. What it had changed by then can't be taken back, so there is no
-    /// copy any more: it is that of nothing, until a snapshot comes.
+    /// A body that isn't one of this state's, or doesn't fit this copy. What it had changed by then
+    /// can't be taken back, so there is no copy any more: it is that of nothing, until a snapshot
+    /// comes.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         let mut reader = Reader::new(body);
-        let read =
-            self.state.read_patch(&mut reader, Part::Shared).and_then(|()| read_own(&mut self.state, reader));
+        let read = self
+            .state
+            .read_patch(&mut reader, Part::Shared)
+            .and_then(|()| read_own(&mut self.state, reader));
         if read.is_err() {
             self.state = T::default();
         }

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 
 use playfield_wire::schema::{TYPE_DEPTH_MAX, Type};
 
-/// How deep types with names may lie within each other while their schema is made. A room type is refused long before, by name and place
-/// (see [`TYPE_DEPTH_MAX`]); this is for those of which there is no schema that could be looked at.
+/// How deep types with names may lie within each other while their schema is made. A room type is
+/// refused long before, by name and place (see [`TYPE_DEPTH_MAX`]); this is for those of which
+/// there is no schema that could be looked at.
 const NESTED_MAX: usize = 2 * TYPE_DEPTH_MAX;
 
 thread_local! {
@@ -13,8 +14,9 @@ thread_local! {
     static AROUND: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes the schema of a type that derives `Data`. Types that hold each other have none: to look for its end would overflow the stack,
-/// which can't be caught and says nothing of the types. For generated code.
+/// Makes the schema of a type that derives `Data`. Types that hold each other have none: to look
+/// for its end would overflow the stack, which can't be caught and says nothing of the types. For
+/// generated code.
 ///
 /// # Panics
 /// If types lie more than `NESTED_MAX` deep within each other.

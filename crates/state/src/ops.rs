@@ -7,8 +7,9 @@ use crate::data::write_array;
 
 /// Adds operations to an array, and keeps the path to the place where they apply.
 ///
-/// An operation is `[path, value]` (set), `[path]` (remove), `[path, value, "insert"]` (put into an array at the index that
-/// ends the path, moving the rest up), `[path, index, "move"]` or `[path, indices, "order"]`. `docs/state.md` says it in full.
+/// An operation is `[path, value]` (set), `[path]` (remove), `[path, value, "insert"]` (put into an
+/// array at the index that ends the path, moving the rest up), `[path, index, "move"]` or `[path,
+/// indices, "order"]`. `docs/state.md` says it in full.
 #[derive(Debug)]
 pub struct Ops<'a, 'o>(Way<'a, 'o>);
 
@@ -26,7 +27,8 @@ impl<'a, 'o> Ops<'a, 'o> {
         Self(Way::Written { array, path: Vec::new(), steps: 0 })
     }
 
-    /// What operations set where nothing was is added to a digest. No others lead from nothing to a copy, and they count for nothing.
+    /// What operations set where nothing was is added to a digest. No others lead from nothing to a
+    /// copy, and they count for nothing.
     pub fn counted(digest: &'a mut TreeDigest) -> Self {
         Self(Way::Counted { digest, place: Place::ROOT })
     }
@@ -88,7 +90,8 @@ impl<'a, 'o> Ops<'a, 'o> {
         });
     }
 
-    /// Puts the array at this place into another order: for each place the index at which its element stood.
+    /// Puts the array at this place into another order: for each place the index at which its
+    /// element stood.
     pub fn order(&mut self, order: &[u32]) {
         self.write(3, |op| {
             write_array(op.element(), order.iter(), |from, out| out.u64(u64::from(*from)));

@@ -148,7 +148,10 @@ impl<T: State> State for Option<T> {
             OptionPatch::Patch => match self {
                 Some(value) => value.read_patch(reader, part)?,
                 None => {
-                    return Err(DecodeError::new(at, "a change came for an option that holds nothing here"));
+                    return Err(DecodeError::new(
+                        at,
+                        "a change came for an option that holds nothing here",
+                    ));
                 }
             },
         }

@@ -3,9 +3,14 @@
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
-/// The kind at whose place among `kinds` the next byte stands. What is said of any other begins with `rule`.
+/// The kind at whose place among `kinds` the next byte stands. What is said of any other begins
+/// with `rule`.
 #[inline]
-pub(crate) fn read_kind<T: Copy>(reader: &mut Reader<'_>, kinds: &[T], rule: &str) -> Result<T, DecodeError> {
+pub(crate) fn read_kind<T: Copy>(
+    reader: &mut Reader<'_>,
+    kinds: &[T],
+    rule: &str,
+) -> Result<T, DecodeError> {
     let at = reader.offset();
     let byte = reader.u8()?;
     let kind = kinds.get(usize::from(byte)).copied();

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-/// A player's number inside one room: counted from 1 in the order of those who asked to join, and never used again there.
+/// A player's number inside one room: counted from 1 in the order of those who asked to join, and
+/// never used again there.
 ///
-/// It outlives the player's connection. In JSON, and as a key of a map there, it is written in decimal.
+/// It outlives the player's connection. In JSON, and as a key of a map there, it is written in
+/// decimal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlayerId(pub u64);
 

@@ -73,7 +73,11 @@ pub(crate) struct Scale {
 
 impl Scale {
     /// As a type says it.
-    const fn of_type(step: f64, range: Option<(f64, f64)>, angle: bool) -> Result<Self, &'static str> {
+    const fn of_type(
+        step: f64,
+        range: Option<(f64, f64)>,
+        angle: bool,
+    ) -> Result<Self, &'static str> {
         if !(step > 0.0 && step < f64::INFINITY) {
             return Err("a step of quantisation is greater than 0");
         }
@@ -136,7 +140,8 @@ impl Scale {
     pub(crate) fn value(self, steps: i64) -> f64 {
         let steps = steps as f64;
         let turns = 1.0 / self.step;
-        // Hundredths are divided by 100, which comes out as people write them; a product with 0.01 does not.
+        // Hundredths are divided by 100, which comes out as people write them; a product with 0.01
+        // does not.
         let distance = if turns == turns.trunc() { steps / turns } else { steps * self.step };
         match self.range {
             _ if self.angle && distance > PI => distance - TAU,
@@ -161,7 +166,8 @@ impl Scale {
 
     pub(crate) fn decode(self, reader: &mut Reader<'_>) -> Result<i64, DecodeError> {
         let at = reader.offset();
-        let steps = if self.is_unsigned() { reader.varint()?.cast_signed() } else { reader.zigzag()? };
+        let steps =
+            if self.is_unsigned() { reader.varint()?.cast_signed() } else { reader.zigzag()? };
         if self.holds(steps) {
             return Ok(steps);
         }
@@ -232,7 +238,8 @@ impl<F: Float + Data, Q: Quantize> Data for Quantized<F, Q> {
         self.steps == other.steps
     }
     fn digest(&self) -> u64 {
-        // Of the value, which is all that a copy keeps: large ones may be the same for several numbers of steps.
+        // Of the value, which is all that a copy keeps: large ones may be the same for several
+        // numbers of steps.
         self.value().digest()
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
@@ -250,7 +257,11 @@ impl<F: Float + Data, Q: Quantize> Integer for Quantized<F, Q> {
         Some(Self { steps, of: PhantomData })
     }
     fn bytes(self) -> usize {
-        if Self::SCALE.is_unsigned() { self.steps.cast_unsigned().bytes() } else { self.steps.bytes() }
+        if Self::SCALE.is_unsigned() {
+            self.steps.cast_unsigned().bytes()
+        } else {
+            self.steps.bytes()
+        }
     }
 }
 
@@ -287,7 +298,10 @@ mod tests {
         assert!(reader.is_empty() && read.same(&quantized));
         assert!(Quantized::<F, Q>::of_rank(quantized.rank()).unwrap().same(&quantized));
         let value = read.value();
-        assert!(Quantized::<F, Q>::of(value).value().same(&value), "what was sent is sent as itself");
+        assert!(
+            Quantized::<F, Q>::of(value).value().same(&value),
+            "what was sent is sent as itself"
+        );
         value
     }
 
@@ -335,7 +349,9 @@ mod tests {
     #[test]
     fn a_schema_tells_the_same_scale() {
         fn check<Q: Quantize>() {
-            let Type::Quantized(of) = Quantized::<f64, Q>::schema() else { panic!("a number in steps") };
+            let Type::Quantized(of) = Quantized::<f64, Q>::schema() else {
+                panic!("a number in steps")
+            };
             assert_eq!(Scale::of_schema(&of), Ok(Quantized::<f64, Q>::SCALE));
         }
         check::<Hundredth>();
@@ -344,7 +360,8 @@ mod tests {
         // Of every step a whole number makes a turn, whichever way it is divided.
         for step in (1..3_000).map(|n| f64::from(n) * 0.001) {
             let scale = Scale::of_type(step, None, true).unwrap();
-            let of = schema::Quantized { of: Type::F64, step: scale.step, range: None, angle: true };
+            let of =
+                schema::Quantized { of: Type::F64, step: scale.step, range: None, angle: true };
             assert_eq!(Scale::of_schema(&of), Ok(scale));
         }
         let say = |step, range, angle| {
@@ -352,7 +369,10 @@ mod tests {
         };
         assert_eq!(say(f64::NAN, None, false), "a step of quantisation is greater than 0");
         assert_eq!(say(4.0, None, true), "a step of an angle is at most half a turn, in radians");
-        assert_eq!(say(1.0, Some((1.0, 1.0)), false), "a range has a least value and then a greatest one");
+        assert_eq!(
+            say(1.0, Some((1.0, 1.0)), false),
+            "a range has a least value and then a greatest one"
+        );
         assert!(say(1e-300, Some((0.0, 1.0)), false).starts_with("so small a step"));
     }
 

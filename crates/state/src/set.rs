@@ -14,7 +14,8 @@ use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::{Data, Key, Map, Part, State};
 
-/// A set of players, texts, integers or newtypes of these, iterated in their order on every machine.
+/// A set of players, texts, integers or newtypes of these, iterated in their order on every
+/// machine.
 ///
 /// A sync sends what came and what went. In trees it is an object of which every member is `true`.
 pub struct Set<K> {

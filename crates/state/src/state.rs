@@ -12,12 +12,14 @@ use crate::{Part, PlayerId};
 
 /// A tree of plain data that can be kept in step. Derive it: `#[derive(State)]`.
 ///
-/// Fields may say who sees them: `#[sync(owner)]` (the player whose entry this is: the key of the nearest enclosing map keyed by
-/// player, or, on such a map itself, each player their own entry), `#[sync(hidden)]` (never leaves the server), `#[sync(mask = f)]`
-/// (everyone sees what `f: fn(&T) -> T` returns, which must hang on the value alone) and `#[sync(view = f, viewer = map)]` (those see it of
-/// whom `f: fn(&T, &Viewer) -> bool` says so, where `map` is a field of the same struct, keyed by player, with a `Viewer` for each).
-/// A float may be sent in steps, with an error of half
-/// a step: `#[sync(quantize = 0.01)]`, `#[sync(quantize = 0.01, range = -50.0..=50.0)]`, or, in radians, `#[sync(angle = 0.01)]`.
+/// Fields may say who sees them: `#[sync(owner)]` (the player whose entry this is: the key of the
+/// nearest enclosing map keyed by player, or, on such a map itself, each player their own entry),
+/// `#[sync(hidden)]` (never leaves the server), `#[sync(mask = f)]` (everyone sees what `f: fn(&T)
+/// -> T` returns, which must hang on the value alone) and `#[sync(view = f, viewer = map)]` (those
+/// see it of whom `f: fn(&T, &Viewer) -> bool` says so, where `map` is a field of the same struct,
+/// keyed by player, with a `Viewer` for each). A float may be sent in steps, with an error of half
+/// a step: `#[sync(quantize = 0.01)]`, `#[sync(quantize = 0.01, range = -50.0..=50.0)]`, or, in
+/// radians, `#[sync(angle = 0.01)]`.
 ///
 /// ```
 /// use playfield_state::{List, Map, PlayerId, State, Tracker, Tracking};
@@ -102,8 +104,9 @@ use crate::{Part, PlayerId};
 /// Tracker::new(&mut Table::default(), Tracking::On);
 /// ```
 ///
-/// The methods are for generated code and for the collections; an application calls none of them. They come in three groups: the
-/// server compares (`bind`, `diff`, `same_shared`, `look`), the server writes from the shadow alone (`write_*`, `tree_*`), the client reads (`read_*`).
+/// The methods are for generated code and for the collections; an application calls none of them.
+/// They come in three groups: the server compares (`bind`, `diff`, `same_shared`, `look`), the
+/// server writes from the shadow alone (`write_*`, `tree_*`), the client reads (`read_*`).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be kept in step",
     note = "derive it: `#[derive(State)]`; collections are `playfield::Map`, `playfield::Set` and `playfield::List`, an enum is `#[derive(State, Data, Clone)]`"
@@ -112,11 +115,13 @@ pub trait State: Sized + 'static {
     /// What was last synced, stamped with versions.
     type Shadow: 'static;
 
-    /// There is an `owner` field in it whose owner an enclosing map keyed by player has to tell: what to say if there is none.
+    /// There is an `owner` field in it whose owner an enclosing map keyed by player has to tell:
+    /// what to say if there is none.
     const UNOWNED: Option<&'static str>;
     /// There is something in it that only an owner sees.
     const HAS_OWNED: bool;
-    /// There is a map keyed by player in it that holds something owned, so that owners differ further down.
+    /// There is a map keyed by player in it that holds something owned, so that owners differ
+    /// further down.
     const NESTED_OWNERS: bool;
     /// In a tree, `null` is one of its values.
     const NULLABLE: bool = false;
@@ -124,11 +129,14 @@ pub trait State: Sized + 'static {
     const KEYED_BY_PLAYER: bool = false;
     /// It is a map, of which a view is seen entry by entry.
     const IS_MAP: bool = false;
-    /// A change of it can be written in a column, together with the same change of other entries of a map.
+    /// A change of it can be written in a column, together with the same change of other entries of
+    /// a map.
     const COLUMN: bool = false;
-    /// Its values take few bytes, so that in a column those that did not change may be sent with those that did.
+    /// Its values take few bytes, so that in a column those that did not change may be sent with
+    /// those that did.
     const FIXED: bool = false;
-    /// A patch of it says nothing of what was before the version at which it begins. A map's does: its slots are older.
+    /// A patch of it says nothing of what was before the version at which it begins. A map's does:
+    /// its slots are older.
     const PLAIN: bool = false;
 
     /// Its shape.
@@ -143,7 +151,8 @@ pub trait State: Sized + 'static {
     /// Whether what everyone sees of it is as last synced.
     fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool;
 
-    /// What everyone sees of it, as a number: that of [`shadow_digest`](Self::shadow_digest) of [`Part::Shared`] if it is as last synced.
+    /// What everyone sees of it, as a number: that of [`shadow_digest`](Self::shadow_digest) of
+    /// [`Part::Shared`] if it is as last synced.
     fn look(&self) -> u64;
 
     /// When it last changed.
@@ -152,12 +161,13 @@ pub trait State: Sized + 'static {
     /// Appends the whole of it (packed), of [`Part::Shared`] or [`Part::All`].
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>);
 
-    /// Appends what changed after `lens.since` (packed). The caller has looked at [`stamps`](Self::stamps). Says whether there
-    /// was anything; if not, the caller truncates what was appended.
+    /// Appends what changed after `lens.since` (packed). The caller has looked at
+    /// [`stamps`](Self::stamps). Says whether there was anything; if not, the caller truncates what
+    /// was appended.
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
 
-    /// What changed after `lens.since`, if all of it can be written in columns: a number, equal for two of them if they changed in
-    /// the same fields. What an owner alone sees never can.
+    /// What changed after `lens.since`, if all of it can be written in columns: a number, equal for
+    /// two of them if they changed in the same fields. What an owner alone sees never can.
     fn column_key(_: &Self::Shadow, _: Lens) -> Option<u64> {
         None
     }
@@ -192,7 +202,8 @@ pub trait State: Sized + 'static {
         tree_owner_field::<Self>(shadow, lens, ops);
     }
 
-    /// Writes an `owner` field as a tree. Says whether the member is there at all: it is not, for who may not see it.
+    /// Writes an `owner` field as a tree. Says whether the member is there at all: it is not, for
+    /// who may not see it.
     fn tree_owner_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool {
         let Some(lens) = lens.owner_field() else { return false };
         Self::tree_full(shadow, lens, out);
@@ -227,15 +238,16 @@ pub trait State: Sized + 'static {
         self.read_patch(reader, Part::All)
     }
 
-    /// Takes out of a default what a patch from nothing may not take out of it: the entries of maps and sets, and what a type has in fields
-    /// that not everyone sees where those have another default.
+    /// Takes out of a default what a patch from nothing may not take out of it: the entries of maps
+    /// and sets, and what a type has in fields that not everyone sees where those have another
+    /// default.
     fn empty_maps(&mut self) {}
 
     /// The digest of a copy: of all that is in it.
     fn digest(&self) -> u64;
 
-    /// The digest of what the lens sees of what was last synced. Those of [`Part::Shared`] and [`Part::Owned`] make up that of
-    /// [`Part::All`], which is the digest of the viewer's copy.
+    /// The digest of what the lens sees of what was last synced. Those of [`Part::Shared`] and
+    /// [`Part::Owned`] make up that of [`Part::All`], which is the digest of the viewer's copy.
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64;
 
     /// The same through an `owner` field.
@@ -253,7 +265,11 @@ pub trait State: Sized + 'static {
 }
 
 /// An `owner` field, but for maps keyed by player: all of it, to its owner.
-pub(crate) fn write_owner_field<T: State>(shadow: &T::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+pub(crate) fn write_owner_field<T: State>(
+    shadow: &T::Shadow,
+    lens: Lens,
+    out: &mut Vec<u8>,
+) -> bool {
     match lens.owner_field() {
         Some(lens) if T::stamps(shadow).after(lens) => T::write_patch(shadow, lens, out),
         _ => false,
@@ -276,7 +292,8 @@ pub(crate) fn tree_owner_field<T: State>(shadow: &T::Shadow, lens: Lens, ops: &m
     }
 }
 
-/// What a copy has where nothing was said of a value: its default, in which all maps and sets are empty.
+/// What a copy has where nothing was said of a value: its default, in which all maps and sets are
+/// empty.
 pub fn blank<T: State + Default>() -> T {
     let mut blank = T::default();
     blank.empty_maps();
@@ -309,7 +326,8 @@ pub fn view<T: State>(state: &T, viewer: Option<PlayerId>) -> Value {
     view_in(TreeFormat::Json, state, viewer)
 }
 
-/// The same, in the form that a copy in this format has: what MessagePack carries as a number or as bytes, JSON may carry as text.
+/// The same, in the form that a copy in this format has: what MessagePack carries as a number or as
+/// bytes, JSON may carry as text.
 pub fn view_in<T: State>(format: TreeFormat, state: &T, viewer: Option<PlayerId>) -> Value {
     state.view(Sight { viewer, owner: None, format })
 }

@@ -10,7 +10,8 @@ use crate::{Part, PlayerId, State};
 
 /// Keeps what was last synced of one state, and writes patches and snapshots from it.
 ///
-/// A body has a part that all players share, encoded once for each version that players are at, and a part for one player alone.
+/// A body has a part that all players share, encoded once for each version that players are at, and
+/// a part for one player alone.
 pub struct Tracker<T: State> {
     shadow: T::Shadow,
     version: u64,
@@ -74,17 +75,25 @@ impl<T: State> Tracker<T> {
         state.diff(&mut self.shadow, Step { now, tracking: self.tracking });
     }
 
-    /// Whether a patch can begin at this version. From one that is out of reach only a snapshot leads to now.
+    /// Whether a patch can begin at this version. From one that is out of reach only a snapshot
+    /// leads to now.
     pub fn reaches(&self, since: u64) -> bool {
         (self.bound_at + 1..=self.version).contains(&since)
     }
 
-    /// Appends the body that takes `viewer`'s copy from version `since`, which must be [in reach](Self::reaches), to now. Says whether
-    /// there is anything to send; if not, nothing is appended.
+    /// Appends the body that takes `viewer`'s copy from version `since`, which must be [in
+    /// reach](Self::reaches), to now. Says whether there is anything to send; if not, nothing is
+    /// appended.
     ///
     /// # Panics
     /// If `since` is out of reach: what was sent would not fit the copy.
-    pub fn patch(&mut self, viewer: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool {
+    pub fn patch(
+        &mut self,
+        viewer: PlayerId,
+        since: u64,
+        format: Format,
+        body: &mut Vec<u8>,
+    ) -> bool {
         assert!(
             self.reaches(since),
             "no patch leads from version {since} to {}: send a snapshot",
@@ -140,8 +149,9 @@ impl<T: State> Tracker<T> {
         any
     }
 
-    /// The digest of `viewer`'s copy, as it is if it is right: in `packed` see [`Mirror::digest`](crate::Mirror::digest), in a format of
-    /// trees [`JsonMirror::digest`](crate::JsonMirror::digest).
+    /// The digest of `viewer`'s copy, as it is if it is right: in `packed` see
+    /// [`Mirror::digest`](crate::Mirror::digest), in a format of trees
+    /// [`JsonMirror::digest`](crate::JsonMirror::digest).
     pub fn digest(&mut self, viewer: PlayerId, format: Format) -> u64 {
         let known = self.digests.iter().find(|(of, _)| *of == format);
         let shared = known.map(|(_, digest)| *digest).unwrap_or_else(|| {
@@ -183,7 +193,8 @@ impl<T: State> Tracker<T> {
 
     fn own_packed(&self, viewer: PlayerId, since: Option<u64>, body: &mut Vec<u8>) -> bool {
         let start = body.len();
-        let any = T::write_patch(&self.shadow, self.lens(Part::Owned, viewer, since.unwrap_or(0)), body);
+        let any =
+            T::write_patch(&self.shadow, self.lens(Part::Owned, viewer, since.unwrap_or(0)), body);
         if !any {
             body.truncate(start);
         }
@@ -207,13 +218,15 @@ impl<T: State> Tracker<T> {
         part.format = Some(format);
         part.since = since;
         part.bytes.clear();
-        let lens = Lens::new(Part::Shared, PlayerId(0), since.unwrap_or(0), self.version - self.bound_at);
+        let lens =
+            Lens::new(Part::Shared, PlayerId(0), since.unwrap_or(0), self.version - self.bound_at);
         (part.any, part.ops) = match (format.tree(), since) {
             (None, None) => {
                 T::write_full(&self.shadow, lens, &mut part.bytes);
                 (true, 0)
             }
-            // A root's patch is written even where it says that nothing changed: the owner's part follows it.
+            // A root's patch is written even where it says that nothing changed: the owner's part
+            // follows it.
             (None, Some(_)) => (T::write_patch(&self.shadow, lens, &mut part.bytes), 0),
             (Some(format), since) => {
                 let mut array = Array::bare(format, &mut part.bytes, 0);

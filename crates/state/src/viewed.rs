@@ -1,8 +1,9 @@
 //! What a function says who sees: `#[sync(view = function, viewer = map)]`.
 //!
-//! The function is given a value and the viewer's entry in a map keyed by player. It is asked again only where the value or that
-//! entry was touched; what came of it is kept for each viewer, with the versions at which things came into view and left it. So a
-//! patch from any version can tell *entered*, *left* and *changed* apart, and slots and tombstones belong to the one viewer.
+//! The function is given a value and the viewer's entry in a map keyed by player. It is asked again
+//! only where the value or that entry was touched; what came of it is kept for each viewer, with
+//! the versions at which things came into view and left it. So a patch from any version can tell
+//! *entered*, *left* and *changed* apart, and slots and tombstones belong to the one viewer.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,8 @@ use crate::patch_kind::read_kind;
 use crate::state::{blank, differs};
 use crate::{Key, Map, Part, PlayerId, State};
 
-/// A field that a function says who sees. The macro names the form: each entry by itself ([`ByEntry`](crate::map::ByEntry)) or
-/// the value as a whole ([`AsWhole`]).
+/// A field that a function says who sees. The macro names the form: each entry by itself
+/// ([`ByEntry`](crate::map::ByEntry)) or the value as a whole ([`AsWhole`]).
 pub trait Viewed {
     /// The field's type.
     type Of: State;
@@ -38,7 +39,8 @@ pub trait Viewed {
     /// Brings what was last synced up to date.
     fn diff(value: &mut Self::Of, shadow: &mut Self::Shadow, step: Step) -> Changed;
 
-    /// Brings up to date who sees what, after `diff`. `touched` and `moved` say where to look: in the value, and among viewers.
+    /// Brings up to date who sees what, after `diff`. `touched` and `moved` say where to look: in
+    /// the value, and among viewers.
     fn look<P: Key, A>(
         value: &Self::Of,
         shadow: &mut Self::Shadow,
@@ -123,7 +125,8 @@ enum Came {
 
 impl<S> WholeShadow<S> {
     fn came<T: State<Shadow = S>>(&self, lens: Lens) -> Came {
-        let (sees, since) = self.eyes.get(&lens.viewer).map_or((false, 0), |eye| (eye.sees, eye.since));
+        let (sees, since) =
+            self.eyes.get(&lens.viewer).map_or((false, 0), |eye| (eye.sees, eye.since));
         // Of what is long ago it is said how it is now, whether or not it was so before.
         let turned = since > lens.since || lens.stale;
         match (lens.part, sees) {
@@ -142,7 +145,11 @@ impl<T: State + Default> Viewed for AsWhole<T> {
     type Shadow = WholeShadow<T::Shadow>;
 
     fn bind(value: &mut T, now: u64) -> Self::Shadow {
-        WholeShadow { value: value.bind(now), stamps: Stamps::new(now, true), eyes: BTreeMap::new() }
+        WholeShadow {
+            value: value.bind(now),
+            stamps: Stamps::new(now, true),
+            eyes: BTreeMap::new(),
+        }
     }
 
     fn touches(_: &T, _: &Self::Shadow, _: Step) -> Touches {
@@ -221,7 +228,8 @@ impl<T: State + Default> Viewed for AsWhole<T> {
     }
 
     fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool {
-        let sees = lens.part != Part::Shared && shadow.eyes.get(&lens.viewer).is_some_and(|eye| eye.sees);
+        let sees =
+            lens.part != Part::Shared && shadow.eyes.get(&lens.viewer).is_some_and(|eye| eye.sees);
         if sees {
             T::tree_full(&shadow.value, lens.in_view(), out);
         }

@@ -1,4 +1,5 @@
-//! Defaults that no type tells: what they come to is told in the schema, so that a copy made from it has the digest that it is to have.
+//! Defaults that no type tells: what they come to is told in the schema, so that a copy made from
+//! it has the digest that it is to have.
 
 use playfield_state::{
     Data, DynamicMirror, Format, Key, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view,
@@ -127,7 +128,8 @@ fn only_defaults_that_do_not_follow_from_the_type_are_told() {
     let seat = fields(&table.fields[0].of);
     assert_eq!(told(seat), ["gear", "pair", "phase", "badge"]);
     assert_eq!(told(fields(&seat.fields[1].of)), [""; 0], "what everyone sees has none");
-    // In the blank of a kit there is nothing but what not everyone sees: that stands at the defaults of its own types.
+    // In the blank of a kit there is nothing but what not everyone sees: that stands at the
+    // defaults of its own types.
     assert_eq!(told(fields(&seat.fields[5].of)), [""; 0]);
 }
 
@@ -155,7 +157,12 @@ impl Looker {
         }
         assert_eq!(*self.dynamic.state(), view(table, Some(self.player)));
         let digest = tracker.digest(self.player, Format::Packed);
-        assert_eq!([self.typed.digest(), self.dynamic.digest()], [digest; 2], "of {:?}", self.player);
+        assert_eq!(
+            [self.typed.digest(), self.dynamic.digest()],
+            [digest; 2],
+            "of {:?}",
+            self.player
+        );
     }
 }
 
@@ -179,13 +186,15 @@ const STEPS: [(&str, Step); 9] = [
     }),
     ("they come to what their types alone would have", |table| {
         let seat = table.seats.entry(ANN);
-        seat.gear = Gear { hp: 0, name: String::new(), x: 0.0, notes: List::default(), tags: Map::new() };
+        seat.gear =
+            Gear { hp: 0, name: String::new(), x: 0.0, notes: List::default(), tags: Map::new() };
         (seat.phase, seat.hp) = (Phase::Waiting, 1);
         table.banner.notes.clear();
     }),
     ("they go back", |table| {
         let seat = table.seats.entry(ANN);
-        (seat.gear, seat.phase, seat.badge, seat.hp) = (Gear::default(), Phase::Playing, Badge(7), 0);
+        (seat.gear, seat.phase, seat.badge, seat.hp) =
+            (Gear::default(), Phase::Playing, Badge(7), 0);
         table.banner = Gear::default();
     }),
     ("maps empty", |table| {
@@ -204,10 +213,17 @@ const STEPS: [(&str, Step); 9] = [
 
 #[test]
 fn copies_have_the_digests_that_they_are_to_have() {
-    let schema = RoomSchema { state: Table::schema(), options: Type::Unit, messages: vec![], events: vec![] };
+    let schema = RoomSchema {
+        state: Table::schema(),
+        options: Type::Unit,
+        messages: vec![],
+        events: vec![],
+    };
     let schema = RoomSchema::from_json(schema.to_json().as_bytes()).unwrap();
-    let (mut table, mut lookers) =
-        (Table::default(), [ANN, BOB, PlayerId(3)].map(|player| Looker::new(player, &schema.state)));
+    let (mut table, mut lookers) = (
+        Table::default(),
+        [ANN, BOB, PlayerId(3)].map(|player| Looker::new(player, &schema.state)),
+    );
     let mut tracker = Tracker::new(&mut table, Tracking::On);
     lookers.iter_mut().for_each(|looker| looker.read(&table, &mut tracker, 0));
     for (what, step) in STEPS {

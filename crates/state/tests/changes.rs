@@ -1,4 +1,5 @@
-//! What a copy tells of changes is all that changed: repeated on an older copy, it makes the newer one.
+//! What a copy tells of changes is all that changed: repeated on an older copy, it makes the newer
+//! one.
 
 mod common;
 
@@ -98,7 +99,10 @@ fn changes_make_the_newer_copy<T: Root>(start: u64, seed: u64) {
 }
 
 fn config() -> Config {
-    let cases = std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(60);
+    let cases = std::env::var("PLAYFIELD_LAW_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok())
+        .unwrap_or(60);
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 

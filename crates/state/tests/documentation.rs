@@ -1,13 +1,13 @@
 //! The examples of `docs/state.md` are what the crate writes, and what it reads.
 //!
-//! A block that begins with ```` ```hex NAME ```` holds bytes, each line up to its first `;`, and so does ```` ```msgpack NAME ````; one
-//! that begins with ```` ```json NAME ```` holds a value.
+//! A block that begins with ```` ```hex NAME ```` holds bytes, each line up to its first `;`, and
+//! so does ```` ```msgpack NAME ````; one that begins with ```` ```json NAME ```` holds a value.
 
 use std::collections::BTreeMap;
 
 use playfield_state::{
-    DynamicMirror, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, TreeFormat,
-    view,
+    DynamicMirror, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking,
+    TreeFormat, view,
 };
 
 const STATE_MD: &str = include_str!("../../../docs/state.md");
@@ -46,7 +46,10 @@ fn examples(kind: &str) -> BTreeMap<String, String> {
     while let Some(line) = lines.next() {
         if let Some(name) = line.strip_prefix(&format!("```{kind} ")) {
             let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-            assert!(examples.insert(name.to_owned(), body.join("\n")).is_none(), "{name} is there twice");
+            assert!(
+                examples.insert(name.to_owned(), body.join("\n")).is_none(),
+                "{name} is there twice"
+            );
         }
     }
     examples

@@ -1,8 +1,9 @@
-//! Reading by a schema: what is refused, and what goes without saying. That all else is read right is law one's to see to.
+//! Reading by a schema: what is refused, and what goes without saying. That all else is read right
+//! is law one's to see to.
 
 use playfield_state::{
-    Change, ChangeKind, Data, DynamicMirror, Format, JsonExchange, List, Map, Path, PathStep, PlayerId, Set,
-    ShapeError, State, Tracker, Tracking, view,
+    Change, ChangeKind, Data, DynamicMirror, Format, JsonExchange, List, Map, Path, PathStep,
+    PlayerId, Set, ShapeError, State, Tracker, Tracking, view,
 };
 use playfield_wire::schema::{
     Enum, EventSchema, Field, MessageSchema, Policy, Quantized, RoomSchema, Struct, Type,
@@ -57,9 +58,24 @@ fn what_does_not_fit_a_copy_is_refused() {
     let numbers = || map(Type::U32, Type::U8);
     let cases: [(Type, &[u8], &[u8], &str); 20] = [
         (numbers(), &[0], &[32], "at byte 1: the flags of a map's patch are below 32, 32 came"),
-        (numbers(), &[0], &[4, 3, 1, 0], "at byte 3: a change came for slot 2, which is empty here"),
-        (numbers(), &[0], &[16, 1, 1, 0], "at byte 3: a change came for slot 0, which is empty here"),
-        (numbers(), &[1, 5, 9, 0], &[2, 2, 5, 8, 0], "at byte 1: one key stands in two slots of a map"),
+        (
+            numbers(),
+            &[0],
+            &[4, 3, 1, 0],
+            "at byte 3: a change came for slot 2, which is empty here",
+        ),
+        (
+            numbers(),
+            &[0],
+            &[16, 1, 1, 0],
+            "at byte 3: a change came for slot 0, which is empty here",
+        ),
+        (
+            numbers(),
+            &[1, 5, 9, 0],
+            &[2, 2, 5, 8, 0],
+            "at byte 1: one key stands in two slots of a map",
+        ),
         (numbers(), &[0], &[8, 9], "at byte 2: a map's patch has 1 to 8 groups, 9 came"),
         (
             numbers(),
@@ -80,10 +96,30 @@ fn what_does_not_fit_a_copy_is_refused() {
             "at byte 6: a value 1 above the least of its column is out of range",
         ),
         (list(Type::U8), &[1, 7], &[3], "at byte 1: a list's patch begins with 0, 1 or 2, 3 came"),
-        (list(Type::U8), &[1, 7], &[1, 2, 9, 0], "at byte 2: index 1 is past the end of a list of 1"),
-        (list(Type::U8), &[1, 7], &[2, 5, 0, 0, 0], "at byte 6: an element that came to a list was not sent"),
-        (list(Type::U8), &[1, 7], &[2, 8, 0, 0], "at byte 2: 2 elements can't go from 0 of a list of 1"),
-        (list(Type::U8), &[2, 7, 8], &[2, 11, 0, 0], "at byte 4: an order names the element 0 twice"),
+        (
+            list(Type::U8),
+            &[1, 7],
+            &[1, 2, 9, 0],
+            "at byte 2: index 1 is past the end of a list of 1",
+        ),
+        (
+            list(Type::U8),
+            &[1, 7],
+            &[2, 5, 0, 0, 0],
+            "at byte 6: an element that came to a list was not sent",
+        ),
+        (
+            list(Type::U8),
+            &[1, 7],
+            &[2, 8, 0, 0],
+            "at byte 2: 2 elements can't go from 0 of a list of 1",
+        ),
+        (
+            list(Type::U8),
+            &[2, 7, 8],
+            &[2, 11, 0, 0],
+            "at byte 4: an order names the element 0 twice",
+        ),
         (
             Type::Option(Box::new(Type::U8)),
             &[0],
@@ -153,7 +189,10 @@ fn what_is_its_owners_alone_comes_where_it_may() {
         copy.patch(&[&[0, 1], patch].concat()).unwrap_err().to_string()
     };
     assert_eq!(say(&[3, 1]), "at byte 2: an entry of one's own begins with 0, 1 or 2, 3 came");
-    assert_eq!(say(&[2, 1, 1]), "at byte 2: a change came for an entry of one's own that is not here");
+    assert_eq!(
+        say(&[2, 1, 1]),
+        "at byte 2: a change came for an entry of one's own that is not here"
+    );
     copy.patch(&[0, 1, 1, 1, 9]).unwrap();
     copy.patch(&[0, 1, 2, 1, 8]).unwrap();
     assert_eq!(*copy.state(), json!({"hands": {"1": 8}}));
@@ -247,8 +286,9 @@ fn a_schema_that_no_state_has_is_refused() {
     assert_eq!(say(&around(array(Type::U8, (1 << 20) + 1))), ShapeError::TooLarge);
     assert_eq!(say(&around(array(array(Type::U8, usize::MAX), usize::MAX))), ShapeError::TooLarge);
     assert!(matches!(say(&around(array(Type::U8, 0))), ShapeError::Empty { .. }));
-    let names =
-        |count: usize| (0..count).map(|place| Field { name: place.to_string().into(), ..open(Type::U8) });
+    let names = |count: usize| {
+        (0..count).map(|place| Field { name: place.to_string().into(), ..open(Type::U8) })
+    };
     mirror(&structure(names(64).collect()));
     assert!(matches!(say(&structure(names(65).collect())), ShapeError::Fields { count: 65, .. }));
     let hidden = field("a", Policy::Hidden, Type::U8);
@@ -259,13 +299,15 @@ fn a_schema_that_no_state_has_is_refused() {
         assert!(matches!(say(&around(map(key.clone(), Type::U8))), ShapeError::Key { .. }));
         assert!(matches!(say(&around(Type::Set(Box::new(key)))), ShapeError::Key { .. }));
     }
-    let steps = |of, step| Type::Quantized(Box::new(Quantized { of, step, range: None, angle: false }));
+    let steps =
+        |of, step| Type::Quantized(Box::new(Quantized { of, step, range: None, angle: false }));
     assert!(matches!(say(&around(steps(Type::F32, 0.0))), ShapeError::Steps { .. }));
     assert!(matches!(say(&around(steps(Type::U8, 1.0))), ShapeError::Steps { .. }));
     let one_of = |variants| Type::Enum(Enum { name: "Phase".into(), variants });
     assert_eq!(say(&around(one_of(vec![]))), ShapeError::Empty { name: "Phase".to_owned() });
-    let variant =
-        |of, policy| one_of(vec![Struct { name: "A".into(), fields: vec![field("0", policy, of)] }]);
+    let variant = |of, policy| {
+        one_of(vec![Struct { name: "A".into(), fields: vec![field("0", policy, of)] }])
+    };
     assert!(matches!(say(&around(variant(Type::U8, Policy::Owner))), ShapeError::Policy { .. }));
     let set = Type::Set(Box::new(Type::U8));
     assert!(matches!(say(&around(variant(set, Policy::Everyone))), ShapeError::Place { .. }));
@@ -276,7 +318,8 @@ fn open(of: Type) -> Field {
     field("it", Policy::Everyone, of)
 }
 
-/// As deep as can be, each way down: neither reading, nor comparing, nor dropping overflows the stack of a small thread.
+/// As deep as can be, each way down: neither reading, nor comparing, nor dropping overflows the
+/// stack of a small thread.
 #[test]
 fn deep_values_take_little_of_the_stack() {
     let run = || {
@@ -326,8 +369,10 @@ fn nothing_is_made_of_what_did_not_come() {
 fn changes_of_a_list_are_told_in_an_order_in_which_they_can_be_repeated() {
     let mut copy = copy(list(Type::U8), &[4, 1, 2, 3, 4]);
     let mut told = Vec::new();
-    // The first goes, the last moves to the front, one comes behind it, and what was the third changes.
-    copy.patch_with(&[1, 2, 4, 0, 6, 2, 0, 5, 1, 0, 2, 9, 2, 8, 0], |change| told.push(change)).unwrap();
+    // The first goes, the last moves to the front, one comes behind it, and what was the third
+    // changes.
+    copy.patch_with(&[1, 2, 4, 0, 6, 2, 0, 5, 1, 0, 2, 9, 2, 8, 0], |change| told.push(change))
+        .unwrap();
     assert_eq!(*copy.state(), json!({"it": [4, 9, 2, 8]}));
     let at = |index| Path(vec![PathStep::Name("it".into()), PathStep::Index(index)]);
     let told_of = |index, kind, old: Value, new: Value| Change {
@@ -375,7 +420,12 @@ enum What {
 fn what_is_said_goes_from_json_to_packed_and_back() {
     let said = Said {
         names: [(10, None), (-9, Some("a".to_owned())), (9, None)].into(),
-        what: vec![What::Is, What::Was(true), What::Will(3, PlayerId(u64::MAX)), What::Be { at: -1 }],
+        what: vec![
+            What::Is,
+            What::Was(true),
+            What::Will(3, PlayerId(u64::MAX)),
+            What::Be { at: -1 },
+        ],
         three: [0, 1 << 60, 5],
         pair: Pair(-1, 0.1),
         exact: f64::NEG_INFINITY,
@@ -384,7 +434,11 @@ fn what_is_said_goes_from_json_to_packed_and_back() {
     let mut schema = RoomSchema {
         state: around(Type::U8),
         options: Said::schema(),
-        messages: vec![MessageSchema { name: "say".into(), of: Said::schema(), reply: Said::schema() }],
+        messages: vec![MessageSchema {
+            name: "say".into(),
+            of: Said::schema(),
+            reply: Said::schema(),
+        }],
         events: vec![EventSchema { name: "said".into(), of: Said::schema() }],
     };
     let exchange = JsonExchange::new(&schema).unwrap();
@@ -402,7 +456,10 @@ fn what_is_said_goes_from_json_to_packed_and_back() {
         for byte in [0, 1, 0x7f, 0xff] {
             let mut bytes = packed.clone();
             bytes[end] = byte;
-            assert_eq!(exchange.reply(0, &bytes).is_ok(), Said::read(Format::Packed, &bytes).is_ok());
+            assert_eq!(
+                exchange.reply(0, &bytes).is_ok(),
+                Said::read(Format::Packed, &bytes).is_ok()
+            );
         }
     }
     for (name, bad) in [
@@ -422,7 +479,9 @@ fn what_is_said_goes_from_json_to_packed_and_back() {
         let error = exchange.message("say", &value).unwrap_err().to_string();
         assert!(error.contains(&format!("member {name:?}")), "{error}");
     }
-    assert!(exchange.message("shout", &value).unwrap_err().to_string().contains("no message \"shout\""));
+    assert!(
+        exchange.message("shout", &value).unwrap_err().to_string().contains("no message \"shout\"")
+    );
     assert!(exchange.reply(1, &packed).is_err() && exchange.event(1, &packed).is_err());
     schema.options = Type::Set(Box::new(Type::U8));
     assert!(matches!(JsonExchange::new(&schema), Err(ShapeError::Place { .. })));

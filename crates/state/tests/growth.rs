@@ -1,4 +1,5 @@
-//! A copy of an older build, kept by transcoded bodies, is the state as its player sees it, cut down to what that build knows.
+//! A copy of an older build, kept by transcoded bodies, is the state as its player sees it, cut
+//! down to what that build knows.
 
 mod common;
 

@@ -74,7 +74,8 @@ fn schema(name: &'static str, order: Type, reply: Type, bare: Type) -> RoomSchem
         of: of.clone(),
         reply: reply.clone(),
     };
-    let (order_of, bare_of) = (message("Order", &order, &reply), message("Bare", &bare, &Type::Unit));
+    let (order_of, bare_of) =
+        (message("Order", &order, &reply), message("Bare", &bare, &Type::Unit));
     let event = |name: &'static str, of: &Type| EventSchema { name: name.into(), of: of.clone() };
     let is_node = name == "node";
     RoomSchema {

@@ -1,8 +1,8 @@
 //! Cases that once broke a law, or nearly did, each with its own name.
 
 use playfield_state::{
-    Data, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, TreeFormat, view,
-    view_in,
+    Data, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, TreeFormat,
+    view, view_in,
 };
 
 const ANN: PlayerId = PlayerId(1);
@@ -37,7 +37,8 @@ struct Copies<T: State + Default> {
 
 impl<T: State + Default> Copies<T> {
     fn of(state: &T, tracker: &mut Tracker<T>, viewer: PlayerId) -> Self {
-        let mut copies = Self { viewer, packed: Mirror::new(), trees: trees(), at: tracker.version() };
+        let mut copies =
+            Self { viewer, packed: Mirror::new(), trees: trees(), at: tracker.version() };
         let mut body = Vec::new();
         tracker.snapshot(viewer, Format::Packed, &mut body);
         copies.packed.snapshot(&body).unwrap();
@@ -136,7 +137,9 @@ fn what_moves_between_two_that_look_the_same_does_not_show() {
     table.cards.move_to(7, 0);
     // The backs are as before, over other faces.
     assert!(table.cards[0].face == 8 && table.cards[8].face == 0);
-    assert!(table.cards.iter().enumerate().all(|(place, card)| usize::from(card.back) == place % 2));
+    assert!(
+        table.cards.iter().enumerate().all(|(place, card)| usize::from(card.back) == place % 2)
+    );
     tracker.sync(&mut table);
     for format in [Format::Packed, Format::Json] {
         assert_eq!(patch(&mut tracker, ANN, 1, format), None);
@@ -319,7 +322,8 @@ fn how_many_others_left_does_not_show() {
         while tracker.version() < 20_010 {
             tracker.sync(&mut game);
         }
-        [1, 20_010 - LONG, 20_000, 20_009].map(|since| patch(&mut tracker, ANN, since, Format::Packed))
+        [1, 20_010 - LONG, 20_000, 20_009]
+            .map(|since| patch(&mut tracker, ANN, since, Format::Packed))
     });
     assert_eq!(sent[0], sent[1]);
     assert_eq!(sent[0], sent[2]);

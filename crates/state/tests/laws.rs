@@ -1,6 +1,7 @@
 //! The two laws of state in step.
 //!
-//! 1. After every sync, each client's copy equals the server's state, cut down to what that client may see.
+//! 1. After every sync, each client's copy equals the server's state, cut down to what that client
+//!    may see.
 //! 2. Two histories that differ only in what a player may not see send that player identical bytes.
 //!
 //! `PLAYFIELD_LAW_CASES` sets the number of cases of each law, for a longer run.
@@ -14,7 +15,8 @@ use common::swarm::Swarm;
 use common::world::{Desks, Root, World};
 use common::{Dice, Eye, Model};
 use playfield_state::{
-    DynamicMirror, Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, TreeFormat, view, view_in,
+    DynamicMirror, Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, TreeFormat, view,
+    view_in,
 };
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -46,7 +48,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
-/// How many cases of each law for each state. With 60 steps in one on average, three laws and five states, it comes to a million steps.
+/// How many cases of each law for each state. With 60 steps in one on average, three laws and five
+/// states, it comes to a million steps.
 const CASES: u32 = 1_200;
 
 /// In one of so many cases, copies are read by the schema as well.
@@ -54,8 +57,10 @@ const DYNAMIC_EVERY: u64 = 4;
 
 /// The number of cases, or a part of it for those that take long.
 fn config(part: u32) -> Config {
-    let cases =
-        std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
+    let cases = std::env::var("PLAYFIELD_LAW_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok())
+        .unwrap_or(CASES);
     Config {
         cases: (cases / part).max(1),
         failure_persistence: None,
@@ -108,7 +113,9 @@ impl<T: Root> Client<T> {
                     mirror.patch(&body).unwrap_or_else(|error| panic!("{error} in {body:02x?}"));
                     *at = now;
                     if let Some(mirror) = &mut self.dynamic {
-                        mirror.patch(&body).unwrap_or_else(|error| panic!("{error} in {body:02x?}"));
+                        mirror
+                            .patch(&body)
+                            .unwrap_or_else(|error| panic!("{error} in {body:02x?}"));
                     }
                 } else if dice.once_in(2) {
                     *at = now; // equal already: the base may stay, or be now
@@ -141,9 +148,9 @@ impl<T: Root> Client<T> {
             }
             Some((mirror, at)) if !dice.once_in(3) => {
                 if tracker.patch(self.player, *at, self.format.into(), &mut body) {
-                    mirror
-                        .patch(&body)
-                        .unwrap_or_else(|error| panic!("{error} in {}", String::from_utf8_lossy(&body)));
+                    mirror.patch(&body).unwrap_or_else(|error| {
+                        panic!("{error} in {}", String::from_utf8_lossy(&body))
+                    });
                     *at = now;
                 } else if dice.once_in(2) {
                     *at = now;
@@ -214,7 +221,8 @@ fn shown(bodies: &[Option<Vec<u8>>; 4]) -> String {
     format!("{packed:02x?}\n{:?}\n{whole:02x?}\n{:?}", text(tree), text(whole_tree))
 }
 
-/// Where a value moved from where the viewer can't see it to where they can, lets it be the same one in both.
+/// Where a value moved from where the viewer can't see it to where they can, lets it be the same
+/// one in both.
 fn look_alike<T: Root>([a, b]: &mut [T; 2], eye: Eye, seed: u64) {
     if !looks_like(a, b, eye) {
         *b = a.clone();
@@ -223,7 +231,8 @@ fn look_alike<T: Root>([a, b]: &mut [T; 2], eye: Eye, seed: u64) {
     }
 }
 
-/// Whether both look the same. That something is seen at all shows in trees alone, if it is at its default.
+/// Whether both look the same. That something is seen at all shows in trees alone, if it is at its
+/// default.
 fn looks_like<T: Root>(a: &T, b: &T, eye: Eye) -> bool {
     a.redact(eye).equals(&b.redact(eye)) && view(a, Some(eye.viewer)) == view(b, Some(eye.viewer))
 }
@@ -236,7 +245,9 @@ fn nothing_leaks<T: Root>(start: u64, steps: &[Step], viewer: PlayerId, on: [boo
     let mut trackers = [Tracker::new(a, tracking(on[0])), Tracker::new(b, tracking(on[1]))];
     for step in steps {
         match step {
-            Step::Mutate(seed) => worlds.iter_mut().for_each(|world| world.change(&mut Dice::new(*seed))),
+            Step::Mutate(seed) => {
+                worlds.iter_mut().for_each(|world| world.change(&mut Dice::new(*seed)))
+            }
             Step::Scramble(seed) => worlds[*seed as usize % 2].scramble(&mut Dice::new(*seed), eye),
             Step::Sync(seed) => {
                 look_alike(&mut worlds, eye, *seed);
@@ -252,8 +263,14 @@ fn nothing_leaks<T: Root>(start: u64, steps: &[Step], viewer: PlayerId, on: [boo
                 ] {
                     let [a, b] = &mut trackers;
                     let format = one_of_trees(&mut dice);
-                    let (a, b) = (bodies(a, viewer, since, format), bodies(b, viewer, since, format));
-                    assert!(a == b, "from {since} to {now}\none:\n{}\nother:\n{}", shown(&a), shown(&b));
+                    let (a, b) =
+                        (bodies(a, viewer, since, format), bodies(b, viewer, since, format));
+                    assert!(
+                        a == b,
+                        "from {since} to {now}\none:\n{}\nother:\n{}",
+                        shown(&a),
+                        shown(&b)
+                    );
                 }
             }
             Step::Wait => {
@@ -272,7 +289,9 @@ fn tracking_shows_in_no_byte<T: Root>(start: u64, steps: &[Step]) {
     let mut trackers = [Tracker::new(a, Tracking::On), Tracker::new(b, Tracking::Off)];
     for step in steps {
         match step {
-            Step::Mutate(seed) => worlds.iter_mut().for_each(|world| world.change(&mut Dice::new(*seed))),
+            Step::Mutate(seed) => {
+                worlds.iter_mut().for_each(|world| world.change(&mut Dice::new(*seed)))
+            }
             Step::Scramble(seed) => {
                 worlds
                     .iter_mut()
@@ -288,8 +307,14 @@ fn tracking_shows_in_no_byte<T: Root>(start: u64, steps: &[Step]) {
                     let since = 1 + dice.pick(now as usize) as u64;
                     let format = one_of_trees(&mut dice);
                     let [a, b] = &mut trackers;
-                    let (a, b) = (bodies(a, viewer, since, format), bodies(b, viewer, since, format));
-                    assert!(a == b, "from {since} to {now}\non:\n{}\noff:\n{}", shown(&a), shown(&b));
+                    let (a, b) =
+                        (bodies(a, viewer, since, format), bodies(b, viewer, since, format));
+                    assert!(
+                        a == b,
+                        "from {since} to {now}\non:\n{}\noff:\n{}",
+                        shown(&a),
+                        shown(&b)
+                    );
                 }
             }
             Step::Wait => {}

@@ -1,4 +1,5 @@
-//! Lists whose elements move: what is sent of it, what the copies come to, and which element is which.
+//! Lists whose elements move: what is sent of it, what the copies come to, and which element is
+//! which.
 
 mod common;
 
@@ -43,7 +44,12 @@ impl Card {
     }
 }
 
-fn change<T>(list: &mut List<T>, dice: &mut Dice, make: impl Fn(&mut Dice) -> T, key: impl Fn(&T) -> u64) {
+fn change<T>(
+    list: &mut List<T>,
+    dice: &mut Dice,
+    make: impl Fn(&mut Dice) -> T,
+    key: impl Fn(&T) -> u64,
+) {
     let length = list.len();
     if length < 2 || (length < 200 && dice.once_in(30)) {
         return (0..1 + dice.pick(120)).for_each(|_| list.push(make(dice)));
@@ -58,7 +64,9 @@ fn change<T>(list: &mut List<T>, dice: &mut Dice, make: impl Fn(&mut Dice) -> T,
         6 => list.sort_by_key(|value| std::cmp::Reverse(key(value))),
         7 => list.reverse(),
         8 => drop(list.drain(one.min(other)..one.max(other).min(one.min(other) + 5))),
-        9 if dice.once_in(4) => (0..length).for_each(|_| list.swap(dice.pick(length), dice.pick(length))),
+        9 if dice.once_in(4) => {
+            (0..length).for_each(|_| list.swap(dice.pick(length), dice.pick(length)))
+        }
         10 => (0..dice.pick(30)).for_each(|_| {
             list.pop();
             list.insert(dice.pick(list.len() + 1), make(dice));
@@ -72,7 +80,9 @@ fn change<T>(list: &mut List<T>, dice: &mut Dice, make: impl Fn(&mut Dice) -> T,
 fn change_cards(cards: &mut List<Card>, dice: &mut Dice, kinds: usize) {
     match cards.get_mut(dice.pick(200)) {
         Some(card) if dice.once_in(2) => card.note = dice.pick(500) as u16,
-        Some(card) => change(&mut card.marks, dice, |dice| dice.pick(4) as u8, |mark| u64::from(*mark)),
+        Some(card) => {
+            change(&mut card.marks, dice, |dice| dice.pick(4) as u8, |mark| u64::from(*mark))
+        }
         None => change(cards, dice, |dice| Card::any(dice, kinds), |card| u64::from(card.look)),
     }
 }
@@ -101,11 +111,15 @@ impl Table {
             let length = seat.cards.len();
             for _ in 0..length {
                 let (a, b) = (dice.pick(length), dice.pick(length));
-                if seat.cards[a].look == seat.cards[b].look && seat.cards[a].marks == seat.cards[b].marks {
+                if seat.cards[a].look == seat.cards[b].look
+                    && seat.cards[a].marks == seat.cards[b].marks
+                {
                     seat.cards.swap(a, b);
                 }
             }
-            seat.cards.iter_mut().for_each(|card| (card.face, card.note) = (dice.pick(9) as u16, 7));
+            seat.cards
+                .iter_mut()
+                .for_each(|card| (card.face, card.note) = (dice.pick(9) as u16, 7));
         }
         if let Some(seat) = other.seats.get_mut(&BOB) {
             seat.cards.iter_mut().for_each(|card| card.face = dice.pick(9) as u16);
@@ -122,7 +136,12 @@ struct Client {
     at: u64,
 }
 
-fn body(tracker: &mut Tracker<Table>, player: PlayerId, since: u64, format: Format) -> Option<Vec<u8>> {
+fn body(
+    tracker: &mut Tracker<Table>,
+    player: PlayerId,
+    since: u64,
+    format: Format,
+) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     tracker.patch(player, since, format, &mut body).then_some(body)
 }
@@ -164,7 +183,10 @@ fn all_different<T>(list: &List<T>) -> bool {
 }
 
 fn config() -> Config {
-    let cases = std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(100);
+    let cases = std::env::var("PLAYFIELD_LAW_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok())
+        .unwrap_or(100);
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 
@@ -252,7 +274,8 @@ fn ids_stay_with_their_elements() {
     let mut clients = [ANN, BOB].map(|player| Client::new(&mut tracker, player));
     let by_look = |table: &Table| {
         let cards = &table.seats.get(&ANN).unwrap().cards;
-        let mut ids: Vec<(u16, ElementId)> = cards.iter().map(|card| card.look).zip(cards.ids()).collect();
+        let mut ids: Vec<(u16, ElementId)> =
+            cards.iter().map(|card| card.look).zip(cards.ids()).collect();
         ids.sort_unstable();
         ids
     };
@@ -263,7 +286,9 @@ fn ids_stay_with_their_elements() {
         |cards| cards.sort_by_key(|card| card.look.reverse_bits()),
         |cards| cards.sort_by_key(|card| card.look),
         |cards| drop(cards.drain(5..9)),
-        |cards| (0..9).for_each(|look| cards.insert(20, Card { look: 100 + look, ..Card::default() })),
+        |cards| {
+            (0..9).for_each(|look| cards.insert(20, Card { look: 100 + look, ..Card::default() }))
+        },
         |cards| {
             cards.reverse();
             cards.pop();
@@ -277,7 +302,8 @@ fn ids_stay_with_their_elements() {
         change(&mut table.seats.get_mut(&ANN).unwrap().cards);
         tracker.sync(&mut table);
         clients.iter_mut().for_each(|client| client.read(&table, &mut tracker));
-        for (before, after) in before.iter().zip(clients.iter().map(|client| by_look(client.packed.state())))
+        for (before, after) in
+            before.iter().zip(clients.iter().map(|client| by_look(client.packed.state())))
         {
             let stayed = after.iter().filter(|(look, _)| before.iter().any(|(one, _)| one == look));
             let kept = stayed.clone().filter(|one| before.contains(one)).count();
@@ -293,7 +319,8 @@ fn a_list_that_is_sent_whole_has_new_ids() {
     let mut table = table_of(60);
     let mut tracker = Tracker::new(&mut table, Tracking::On);
     let mut bob = Client::new(&mut tracker, BOB);
-    let ids = |bob: &Client| bob.packed.state().seats.get(&ANN).unwrap().cards.ids().collect::<Vec<_>>();
+    let ids =
+        |bob: &Client| bob.packed.state().seats.get(&ANN).unwrap().cards.ids().collect::<Vec<_>>();
     let before = ids(&bob);
     for _ in 0..80 {
         let cards = &mut table.seats.get_mut(&ANN).unwrap().cards;
@@ -313,7 +340,9 @@ fn the_time_to_sort_a_long_list_grows_with_its_length() {
     // With the square of it, these would take minutes.
     for turn in 0..4 {
         let cards = &mut table.seats.get_mut(&ANN).unwrap().cards;
-        cards.sort_by_key(|card| u64::from(card.look + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> turn);
+        cards.sort_by_key(|card| {
+            u64::from(card.look + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> turn
+        });
         tracker.sync(&mut table);
         bob.read(&table, &mut tracker);
     }

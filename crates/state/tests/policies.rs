@@ -2,7 +2,9 @@
 
 #![allow(dead_code)] // these types are only asked for their shape
 
-use playfield_state::{Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view};
+use playfield_state::{
+    Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view,
+};
 
 #[derive(State, Default, Clone)]
 struct Plain {
@@ -66,7 +68,8 @@ fn the_owner_of_a_field_is_looked_for_in_the_maps_around_it() {
 
 #[test]
 fn null_is_a_value_of_options_alone() {
-    let nullable = [<Option<u8>>::NULLABLE, u8::NULLABLE, <List<Option<u8>>>::NULLABLE, Plain::NULLABLE];
+    let nullable =
+        [<Option<u8>>::NULLABLE, u8::NULLABLE, <List<Option<u8>>>::NULLABLE, Plain::NULLABLE];
     assert_eq!(nullable, [true, false, false, false]);
 }
 
@@ -89,7 +92,8 @@ fn a_view_shows_what_the_policies_say() {
     room.deck.push(9);
     let everyone = r#"{"hands":{},"seats":{"1":{"open":1},"2":{"open":1}}}"#;
     assert_eq!(view(&room, None).to_string(), everyone);
-    let first = r#"{"hands":{"1":{"a":3,"b":[]}},"seats":{"1":{"open":1,"secret":2},"2":{"open":1}}}"#;
+    let first =
+        r#"{"hands":{"1":{"a":3,"b":[]}},"seats":{"1":{"open":1,"secret":2},"2":{"open":1}}}"#;
     assert_eq!(view(&room, Some(PlayerId(1))).to_string(), first);
     // One who has no entry sees what everyone sees.
     assert_eq!(view(&room, Some(PlayerId(3))).to_string(), everyone);
@@ -223,7 +227,8 @@ struct Station {
     porters: Map<PlayerId, Porter>,
 }
 
-/// What a default has where not everyone sees it stood in copies of those who do not, and so their digests were never right.
+/// What a default has where not everyone sees it stood in copies of those who do not, and so their
+/// digests were never right.
 #[test]
 fn what_a_default_has_out_of_sight_does_not_show_in_a_copy() {
     let mut station = Station::default();

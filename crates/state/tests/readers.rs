@@ -9,14 +9,16 @@ use common::odd::Odd;
 use common::swarm::Swarm;
 use common::world::{Root, World};
 use playfield_state::{
-    DecodeError, DynamicMirror, Format, JsonMirror, Map, Mirror, PlayerId, State, Tracker, Tracking, view,
+    DecodeError, DynamicMirror, Format, JsonMirror, Map, Mirror, PlayerId, State, Tracker,
+    Tracking, view,
 };
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 const VIEWER: PlayerId = PlayerId(1);
 
-/// What a typed copy does not refuse, since it is plain values with no room to note that one is not there: it has defaults instead.
+/// What a typed copy does not refuse, since it is plain values with no room to note that one is not
+/// there: it has defaults instead.
 const UNKNOWABLE: [&str; 3] = [
     "a change came for a value that is not in view here",
     "a part of a value that is new here was not sent",
@@ -79,15 +81,16 @@ fn read<T: Root>(format: Format, snapshot: &[u8], patch: &[u8]) {
     }
 }
 
-/// The typed copy and the one made from the schema take the same bodies, and refuse the others for the same reason at the same byte; but
-/// for what a typed one can't know.
+/// The typed copy and the one made from the schema take the same bodies, and refuse the others for
+/// the same reason at the same byte; but for what a typed one can't know.
 fn assert_agree<T: Root>(
     read: &(Result<(), DecodeError>, Result<(), DecodeError>),
     snapshot: &[u8],
     patch: &[u8],
 ) {
     let (typed, by_schema) = read;
-    let is_unknowable = |error: &DecodeError| UNKNOWABLE.iter().any(|what| error.to_string().ends_with(what));
+    let is_unknowable =
+        |error: &DecodeError| UNKNOWABLE.iter().any(|what| error.to_string().ends_with(what));
     if T::IS_BLANK_EMPTY && !by_schema.as_ref().is_err_and(is_unknowable) {
         assert_eq!(typed, by_schema, "{snapshot:02x?}\n{patch:02x?}");
     }
@@ -146,7 +149,10 @@ fn formats() -> impl Strategy<Value = Format> {
 }
 
 fn config() -> Config {
-    let cases = std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400);
+    let cases = std::env::var("PLAYFIELD_LAW_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok())
+        .unwrap_or(400);
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 
@@ -248,7 +254,8 @@ fn operation() -> impl Strategy<Value = String> {
         Just("null"),
         Just("[]"),
     ];
-    let path = proptest::collection::vec(step, 0..5).prop_map(|steps| format!("[{}]", steps.join(",")));
+    let path =
+        proptest::collection::vec(step, 0..5).prop_map(|steps| format!("[{}]", steps.join(",")));
     let value = prop_oneof![
         Just(""),
         Just(",1"),

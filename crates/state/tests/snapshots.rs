@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 
-use playfield_state::{Data, DecodeError, Format, Map, PlayerId, State, Tracker, Tracking, TreeWriter};
+use playfield_state::{
+    Data, DecodeError, Format, Map, PlayerId, State, Tracker, Tracking, TreeWriter,
+};
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
 use serde_json::Value;

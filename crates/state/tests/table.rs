@@ -59,8 +59,13 @@ impl Bench {
     fn new() -> Self {
         let mut table = Table::default();
         let tracker = Tracker::new(&mut table, Tracking::On);
-        let mut bench =
-            Self { table, tracker, packed: Default::default(), json: Default::default(), at: [0; 2] };
+        let mut bench = Self {
+            table,
+            tracker,
+            packed: Default::default(),
+            json: Default::default(),
+            at: [0; 2],
+        };
         bench.snapshot();
         bench
     }
@@ -176,7 +181,8 @@ fn a_collection_that_is_replaced_is_compared_whole() {
     bench.table.players.insert(BOB, seat("Bob"));
     bench.table.marks.entry("x".into()).extend([1, 2, 3]);
     bench.sync();
-    bench.table.players = bench.table.players.iter().map(|(id, seat)| (*id, seat.clone())).collect();
+    bench.table.players =
+        bench.table.players.iter().map(|(id, seat)| (*id, seat.clone())).collect();
     bench.table.marks = bench.table.marks.clone();
     assert_eq!(bench.sync(), [Vec::<u8>::new(), Vec::new()]);
     bench.table.players = Map::new();

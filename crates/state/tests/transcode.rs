@@ -1,5 +1,5 @@
-//! Bodies of one schema become those of another: put in another order and back they are the same to the byte, and it is all one
-//! whether fields are left out at once or one after the other.
+//! Bodies of one schema become those of another: put in another order and back they are the same to
+//! the byte, and it is all one whether fields are left out at once or one after the other.
 
 mod common;
 
@@ -91,8 +91,11 @@ fn bodies<T: Root>(seed: u64, viewer: PlayerId) -> Vec<Vec<u8>> {
 fn transcoded(transcoder: &Transcoder, bodies: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let transcode = |(place, body): (usize, &Vec<u8>)| {
         let mut out = Vec::new();
-        let result =
-            if place == 0 { transcoder.snapshot(body, &mut out) } else { transcoder.patch(body, &mut out) };
+        let result = if place == 0 {
+            transcoder.snapshot(body, &mut out)
+        } else {
+            transcoder.patch(body, &mut out)
+        };
         result.unwrap_or_else(|error| panic!("body {place}: {error}"));
         out
     };

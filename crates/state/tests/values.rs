@@ -133,9 +133,14 @@ fn messagepack_of_other_senders_is_read() {
         T::read(Format::Msgpack, bytes).map_err(|error| error.to_string())
     }
     // Integers of any width and sign that fit, and as texts.
-    for seven in
-        [&b"\x07"[..], b"\xcc\x07", b"\xcf\0\0\0\0\0\0\0\x07", b"\xd0\x07", b"\xd2\0\0\0\x07", b"\xa17"]
-    {
+    for seven in [
+        &b"\x07"[..],
+        b"\xcc\x07",
+        b"\xcf\0\0\0\0\0\0\0\x07",
+        b"\xd0\x07",
+        b"\xd2\0\0\0\x07",
+        b"\xa17",
+    ] {
         assert_eq!((read::<u8>(seven), read::<i64>(seven)), (Ok(7), Ok(7)), "{seven:02x?}");
     }
     assert!(read::<u8>(b"\xcd\x01\0").unwrap_err().contains("256 came"));
@@ -152,7 +157,9 @@ fn messagepack_of_other_senders_is_read() {
     assert!(read::<Bytes>(b"\xa1%").unwrap_err().contains("base64"));
     assert_eq!(read::<BTreeMap<u16, bool>>(b"\x81\xcc\xff\xc3"), Ok(BTreeMap::from([(255, true)])));
     assert!(
-        read::<BTreeMap<u16, bool>>(b"\x81\xc3\xc3").unwrap_err().contains("neither a text nor an integer")
+        read::<BTreeMap<u16, bool>>(b"\x81\xc3\xc3")
+            .unwrap_err()
+            .contains("neither a text nor an integer")
     );
     // No other type for another.
     assert!(read::<bool>(b"\x01").unwrap_err().contains("true or false was expected, 1 came"));
@@ -206,20 +213,34 @@ fn what_does_not_fit_is_refused_with_its_reason() {
     );
     assert!(say(u8::read(Format::Json, b"1.5").unwrap_err()).contains("1.5 came"));
     assert!(say(bool::read(Format::Packed, &[1, 1]).unwrap_err()).contains("the end was expected"));
-    assert!(say(Choice::read(Format::Packed, &[9]).unwrap_err()).contains("9 is no variant of Choice"));
-    assert!(say(Choice::read(Format::Json, br#""Other""#).unwrap_err()).contains("is no variant of Choice"));
+    assert!(
+        say(Choice::read(Format::Packed, &[9]).unwrap_err()).contains("9 is no variant of Choice")
+    );
+    assert!(
+        say(Choice::read(Format::Json, br#""Other""#).unwrap_err())
+            .contains("is no variant of Choice")
+    );
     assert!(
         say(Choice::read(Format::Json, br#"{"One":1,"Two":2}"#).unwrap_err())
             .contains("is no variant of Choice")
     );
-    assert!(say(Unit::read(Format::Packed, &[1]).unwrap_err()).contains("without content is the byte 0"));
-    assert!(say(Pair::read(Format::Json, b"[1]").unwrap_err()).contains("an array of 2 was expected"));
+    assert!(
+        say(Unit::read(Format::Packed, &[1]).unwrap_err())
+            .contains("without content is the byte 0")
+    );
+    assert!(
+        say(Pair::read(Format::Json, b"[1]").unwrap_err()).contains("an array of 2 was expected")
+    );
     let twice = [2, 1, b'a', 0, 0, 1, b'a', 0, 0];
     assert!(
-        say(BTreeMap::<String, Pair>::read(Format::Packed, &twice).unwrap_err()).contains("a key came twice")
+        say(BTreeMap::<String, Pair>::read(Format::Packed, &twice).unwrap_err())
+            .contains("a key came twice")
     );
     let huge = [0xff, 0xff, 0xff, 0xff, 0x0f];
-    assert!(say(Vec::<u8>::read(Format::Packed, &huge).unwrap_err()).contains("was announced, 0 remain"));
+    assert!(
+        say(Vec::<u8>::read(Format::Packed, &huge).unwrap_err())
+            .contains("was announced, 0 remain")
+    );
 }
 
 #[test]
@@ -253,8 +274,15 @@ fn pair() -> impl Strategy<Value = Pair> {
 }
 
 fn named() -> impl Strategy<Value = Named> {
-    let numbers =
-        (any::<bool>(), any::<u8>(), any::<i8>(), any::<u64>(), any::<i64>(), any::<f32>(), any::<f64>());
+    let numbers = (
+        any::<bool>(),
+        any::<u8>(),
+        any::<i8>(),
+        any::<u64>(),
+        any::<i64>(),
+        any::<f32>(),
+        any::<f64>(),
+    );
     let rest = (
         any::<String>(),
         any::<u64>().prop_map(PlayerId),

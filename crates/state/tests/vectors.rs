@@ -1,5 +1,5 @@
-//! The bodies in `conformance/vectors/state/`, for clients in other languages: they are what this crate writes, and every reader here
-//! follows them.
+//! The bodies in `conformance/vectors/state/`, for clients in other languages: they are what this
+//! crate writes, and every reader here follows them.
 //!
 //! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-state --test vectors` writes them anew.
 
@@ -38,8 +38,9 @@ fn the_vectors_are_what_is_written() {
         );
         names.insert(file);
     }
-    let there =
-        fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let there = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(there.filter(|name| name.ends_with(".json")).collect::<BTreeSet<_>>(), names);
 }
 
@@ -90,7 +91,8 @@ fn follow(schema: &RoomSchema, told: &Value, name: &str) {
         }
         assert_eq!(*packed.state(), step["state"], "{place}");
         assert_eq!(*json.state(), step["state"], "{place}");
-        // What MessagePack has and JSON has not, numbers past 2^53 and floats of 32 bits, is compared where the vectors are written.
+        // What MessagePack has and JSON has not, numbers past 2^53 and floats of 32 bits, is
+        // compared where the vectors are written.
         assert_eq!(
             msgpack.state().as_object().map(|members| members.len()),
             step["state"].as_object().map(|members| members.len())

@@ -1,6 +1,8 @@
-//! Plays all cases of the Autobahn suite's fuzzing server, over blocking sockets: sends back whatever comes.
+//! Plays all cases of the Autobahn suite's fuzzing server, over blocking sockets: sends back
+//! whatever comes.
 //!
-//! Run with its URL: `cargo run -p playfield-websocket --example echo_client -- ws://127.0.0.1:9001`.
+//! Run with its URL: `cargo run -p playfield-websocket --example echo_client --
+//! ws://127.0.0.1:9001`.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -14,13 +16,18 @@ use std::net::TcpStream;
 
 use common::{Buffer, MESSAGE_BYTES_MAX, echo, read_more};
 use playfield_websocket::handshake::{ClientHandshake, HeadLimits, Response};
-use playfield_websocket::{Decoder, Deflate, Deflater, DeflaterOptions, Direction, Item, Limits, Role};
+use playfield_websocket::{
+    Decoder, Deflate, Deflater, DeflaterOptions, Direction, Item, Limits, Role,
+};
 
 const AGENT: &str = "playfield";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let url = env::args().nth(1).ok_or("name the URL of the fuzzing server, such as ws://127.0.0.1:9001")?;
-    let address = url.strip_prefix("ws://").ok_or("the URL begins with ws://")?.trim_end_matches('/');
+    let url = env::args()
+        .nth(1)
+        .ok_or("name the URL of the fuzzing server, such as ws://127.0.0.1:9001")?;
+    let address =
+        url.strip_prefix("ws://").ok_or("the URL begins with ws://")?.trim_end_matches('/');
     let count: u32 = only_text(address, "/getCaseCount")?.parse()?;
     for case in 1..=count {
         // What one case does to its connection says nothing of the next.
@@ -35,7 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn run(address: &str, target: &str) -> Result<(), Box<dyn Error>> {
     let (mut socket, mut input, deflate) = connect(address, target)?;
     let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX, ..Limits::default() };
-    let mut deflater = deflate.map(|agreed| Deflater::new(Role::Client, &agreed, DeflaterOptions::default()));
+    let mut deflater =
+        deflate.map(|agreed| Deflater::new(Role::Client, &agreed, DeflaterOptions::default()));
     let decoder = match &deflate {
         Some(agreed) => Decoder::with_deflate(Role::Client, limits, agreed),
         None => Decoder::new(Role::Client, limits),
@@ -65,7 +73,10 @@ fn only_text(address: &str, target: &str) -> Result<String, Box<dyn Error>> {
     }
 }
 
-fn connect(address: &str, target: &str) -> Result<(TcpStream, Buffer, Option<Deflate>), Box<dyn Error>> {
+fn connect(
+    address: &str,
+    target: &str,
+) -> Result<(TcpStream, Buffer, Option<Deflate>), Box<dyn Error>> {
     let mut socket = TcpStream::connect(address)?;
     let kept = Direction { context_takeover: true, window_bits: 15 };
     let random = RandomState::new().build_hasher().finish();

@@ -1,7 +1,7 @@
 //! Sends every message back, over blocking sockets with a thread for each connection.
 //!
-//! Run with a port: `cargo run -p playfield-websocket --example echo_server -- 9001`. Without one, or with 0,
-//! the system picks. The address is printed.
+//! Run with a port: `cargo run -p playfield-websocket --example echo_server -- 9001`. Without one,
+//! or with 0, the system picks. The address is printed.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -35,7 +35,8 @@ fn serve(mut socket: TcpStream) -> Result<(), Box<dyn Error>> {
     let mut input = Buffer::new();
     let Some(deflate) = shake_hands(&mut socket, &mut input)? else { return Ok(()) };
     let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX, ..Limits::default() };
-    let mut deflater = deflate.map(|agreed| Deflater::new(Role::Server, &agreed, DeflaterOptions::default()));
+    let mut deflater =
+        deflate.map(|agreed| Deflater::new(Role::Server, &agreed, DeflaterOptions::default()));
     let decoder = match &deflate {
         Some(agreed) => Decoder::with_deflate(Role::Server, limits, agreed),
         None => Decoder::new(Role::Server, limits),
@@ -43,8 +44,8 @@ fn serve(mut socket: TcpStream) -> Result<(), Box<dyn Error>> {
     Ok(echo(&mut socket, &mut input, decoder, deflater.as_mut(), || None)?)
 }
 
-/// Answers the request. If the connection is a WebSocket now, gives what was agreed on about compression, with `input` what
-/// followed the request.
+/// Answers the request. If the connection is a WebSocket now, gives what was agreed on about
+/// compression, with `input` what followed the request.
 fn shake_hands(
     socket: &mut TcpStream,
     input: &mut Buffer,

@@ -26,8 +26,8 @@ impl<'a> Close<'a> {
     }
 }
 
-/// Whether a close code may stand in a frame. 1004, 1005, 1006 and 1015 are reserved, what lies between the
-/// ranges is unassigned (RFC 6455, 7.4; 1012 to 1014 are from the IANA registry).
+/// Whether a close code may stand in a frame. 1004, 1005, 1006 and 1015 are reserved, what lies
+/// between the ranges is unassigned (RFC 6455, 7.4; 1012 to 1014 are from the IANA registry).
 pub(crate) fn may_be_sent(code: u16) -> bool {
     matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
 }

@@ -8,10 +8,11 @@ use crate::{
 /// The longest header up to the masking key.
 const HEAD_BYTES_MAX: usize = 10;
 
-/// Finds the Close frame in what still arrives, for an end that has sent its own and only waits for the other's; made from a
-/// [`Decoder`](crate::Decoder).
+/// Finds the Close frame in what still arrives, for an end that has sent its own and only waits for
+/// the other's; made from a [`Decoder`](crate::Decoder).
 ///
-/// Of all other frames only the header is looked at: payloads are neither kept nor unmasked nor decompressed nor put together.
+/// Of all other frames only the header is looked at: payloads are neither kept nor unmasked nor
+/// decompressed nor put together.
 #[derive(Debug)]
 pub struct CloseFinder {
     /// How many bytes of the frame at hand are passed over yet.
@@ -30,14 +31,17 @@ impl CloseFinder {
         Self { skip: 0, head: [0; HEAD_BYTES_MAX], head_bytes: 0, role, deflates, is_close: false }
     }
 
-    /// Takes what arrived, all of it, and says whether a whole Close frame has come. What stands in it is not checked.
+    /// Takes what arrived, all of it, and says whether a whole Close frame has come. What stands in
+    /// it is not checked.
     ///
     /// # Errors
     ///
-    /// The first rule that a frame's header breaks by itself: where the next one starts is not certain then, so nothing can be found.
+    /// The first rule that a frame's header breaks by itself: where the next one starts is not
+    /// certain then, so nothing can be found.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<bool, Error> {
         loop {
-            let skipped = usize::try_from(self.skip).map_or(bytes.len(), |skip| skip.min(bytes.len()));
+            let skipped =
+                usize::try_from(self.skip).map_or(bytes.len(), |skip| skip.min(bytes.len()));
             bytes = &bytes[skipped..];
             self.skip -= skipped as u64;
             if self.is_close && self.skip == 0 {

@@ -13,10 +13,12 @@ use crate::{
 /// What a peer may ask of a [`Decoder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest message in bytes, all its fragments together; 1 MiB unless told otherwise. A longer one is
-    /// refused from its header, before any of it is kept, and a compressed one as soon as it turns out longer.
+    /// The longest message in bytes, all its fragments together; 1 MiB unless told otherwise. A
+    /// longer one is refused from its header, before any of it is kept, and a compressed one as
+    /// soon as it turns out longer.
     pub message_bytes_max: usize,
-    /// The longest payload of one frame in bytes; only bounded by that of a message unless told otherwise.
+    /// The longest payload of one frame in bytes; only bounded by that of a message unless told
+    /// otherwise.
     pub frame_bytes_max: usize,
 }
 
@@ -46,17 +48,17 @@ pub enum Item<'a> {
 pub struct Decoded<'a> {
     /// How many bytes at the input's front are done with.
     pub consumed: usize,
-    /// What they completed. `None` with bytes consumed is a fragment that is not the last; `None` with none
-    /// consumed means that more bytes are needed.
+    /// What they completed. `None` with bytes consumed is a fragment that is not the last; `None`
+    /// with none consumed means that more bytes are needed.
     pub item: Option<Item<'a>>,
 }
 
-/// The reading half of a connection: checks every rule of RFC 6455 on frames that arrive, and puts fragments
-/// together.
+/// The reading half of a connection: checks every rule of RFC 6455 on frames that arrive, and puts
+/// fragments together.
 ///
-/// A decoder owns a buffer only while a fragmented or compressed message is in progress; the buffer of one that was
-/// completed is released by the next call of [`decode`](Self::decode), even with empty input. After a Close
-/// frame or an error, whatever else arrives is consumed and ignored.
+/// A decoder owns a buffer only while a fragmented or compressed message is in progress; the buffer
+/// of one that was completed is released by the next call of [`decode`](Self::decode), even with
+/// empty input. After a Close frame or an error, whatever else arrives is consumed and ignored.
 #[derive(Debug)]
 pub struct Decoder {
     /// Fragments so far; after the last one, the message that was handed out.
@@ -103,15 +105,17 @@ impl Decoder {
         Self { inflate: Some(Box::new(inflate)), ..Self::new(role, limits) }
     }
 
-    /// From now on only a Close frame is waited for. Give it what [`decode`](Self::decode) has not consumed, and then what arrives.
+    /// From now on only a Close frame is waited for. Give it what [`decode`](Self::decode) has not
+    /// consumed, and then what arrives.
     pub fn into_close_finder(self) -> CloseFinder {
         CloseFinder::new(self.role, self.inflate.is_some())
     }
 
     /// Reads the frame at the front of `input`, unmasking it in place.
     ///
-    /// Nothing is changed until the frame is whole: when more bytes are needed, keep the input and call again
-    /// with more behind it. Otherwise drop [`Decoded::consumed`] bytes and call again with the rest.
+    /// Nothing is changed until the frame is whole: when more bytes are needed, keep the input and
+    /// call again with more behind it. Otherwise drop [`Decoded::consumed`] bytes and call again
+    /// with the rest.
     ///
     /// # Errors
     ///
@@ -162,15 +166,18 @@ impl Decoder {
         Ok(Decoded { consumed, item })
     }
 
-    /// How many bytes the frame at the front of `input` takes, header included, once that is known. With it a
-    /// caller can size a buffer for the rest; it is bounded by the [`Limits`] and 14 bytes of header.
+    /// How many bytes the frame at the front of `input` takes, header included, once that is known.
+    /// With it a caller can size a buffer for the rest; it is bounded by the [`Limits`] and 14
+    /// bytes of header.
     ///
     /// # Errors
     ///
     /// What [`decode`](Self::decode) would refuse in the header.
     pub fn frame_bytes(&self, input: &[u8]) -> Result<Option<usize>, Error> {
         match self.phase {
-            Phase::Open | Phase::HandedOut => Ok(self.header(input)?.map(|header| header.frame_bytes)),
+            Phase::Open | Phase::HandedOut => {
+                Ok(self.header(input)?.map(|header| header.frame_bytes))
+            }
             Phase::Stopped => Ok(None),
         }
     }
@@ -205,8 +212,14 @@ impl Decoder {
         Ok(Some(Header { start, length, frame_bytes }))
     }
 
-    /// Why a data frame is too large, if it is. A control frame is no part of a message; its own rule bounds it.
-    fn too_large(&self, start: Start, payload_bytes: u64, in_progress: Option<&Message>) -> Option<Error> {
+    /// Why a data frame is too large, if it is. A control frame is no part of a message; its own
+    /// rule bounds it.
+    fn too_large(
+        &self,
+        start: Start,
+        payload_bytes: u64,
+        in_progress: Option<&Message>,
+    ) -> Option<Error> {
         let Limits { message_bytes_max, frame_bytes_max } = self.limits;
         if start.opcode.is_control() {
             return None;
@@ -214,7 +227,8 @@ impl Decoder {
         if payload_bytes > frame_bytes_max as u64 {
             return Some(Error::FrameTooLarge { bytes: payload_bytes, bytes_max: frame_bytes_max });
         }
-        // What a compressed frame comes to is counted as it is decompressed. Data that can't be compressed grows by a five thousandth.
+        // What a compressed frame comes to is counted as it is decompressed. Data that can't be
+        // compressed grows by a five thousandth.
         let is_compressed = start.rsv1 || in_progress.is_some_and(Message::is_compressed);
         let (before, bytes_max) = if is_compressed {
             (0, message_bytes_max.saturating_add(message_bytes_max / 1_000).saturating_add(64))
@@ -222,7 +236,8 @@ impl Decoder {
             (in_progress.map_or(0, Message::bytes), message_bytes_max)
         };
         let bytes = payload_bytes.saturating_add(before as u64);
-        (bytes > bytes_max as u64).then_some(Error::MessageTooLarge { bytes, bytes_max: message_bytes_max })
+        (bytes > bytes_max as u64)
+            .then_some(Error::MessageTooLarge { bytes, bytes_max: message_bytes_max })
     }
 
     /// Looks at the text in a frame that is not whole.
@@ -246,8 +261,9 @@ impl Decoder {
         let Self { message, inflate, limits, .. } = self;
         let message = message.get_or_insert_with(|| {
             let inflate = inflate.as_deref_mut().filter(|_| start.rsv1);
-            let inflater = inflate
-                .map(|inflate| inflate.kept.take().unwrap_or_else(|| Inflater::take(inflate.direction)));
+            let inflater = inflate.map(|inflate| {
+                inflate.kept.take().unwrap_or_else(|| Inflater::take(inflate.direction))
+            });
             Box::new(Message::new(start.opcode == Opcode::Text, inflater))
         });
         message.push(payload, limits.message_bytes_max)?;

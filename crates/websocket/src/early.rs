@@ -5,8 +5,8 @@ use crate::{Error, Mask, mask, utf8::Utf8};
 /// How many bytes are unmasked at a time, aside from the input. Full turns of the masking key.
 const PIECE_BYTES: usize = 512;
 
-/// What has been looked at of a text frame that is not whole, so that text which can't become valid is refused at once (RFC 6455,
-/// 8.1) and no byte is looked at twice.
+/// What has been looked at of a text frame that is not whole, so that text which can't become valid
+/// is refused at once (RFC 6455, 8.1) and no byte is looked at twice.
 #[derive(Debug)]
 pub(crate) struct Early {
     checked_bytes: usize,

@@ -9,7 +9,8 @@ use crate::Opcode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A reserved bit is set and no extension in use gives it a meaning there (5.2). The three bits stand in the low bits.
+    /// A reserved bit is set and no extension in use gives it a meaning there (5.2). The three bits
+    /// stand in the low bits.
     ReservedBits {
         /// RSV1, RSV2 and RSV3 as a number from 1 to 7.
         bits: u8,
@@ -62,12 +63,14 @@ pub enum Error {
     InvalidCloseReason,
     /// A message is longer than [`Limits::message_bytes_max`](crate::Limits::message_bytes_max).
     MessageTooLarge {
-        /// The message's bytes as far as they are announced: fragments so far and the frame at hand.
+        /// The message's bytes as far as they are announced: fragments so far and the frame at
+        /// hand.
         bytes: u64,
         /// The limit.
         bytes_max: usize,
     },
-    /// A frame's payload is longer than [`Limits::frame_bytes_max`](crate::Limits::frame_bytes_max).
+    /// A frame's payload is longer than
+    /// [`Limits::frame_bytes_max`](crate::Limits::frame_bytes_max).
     FrameTooLarge {
         /// Its length in bytes.
         bytes: u64,
@@ -77,8 +80,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// The code to close the connection with (RFC 6455, 7.4.1): 1002 for a broken protocol, 1007 for text
-    /// that is not UTF-8 and data that is not compressed as it says, 1009 for what is too large.
+    /// The code to close the connection with (RFC 6455, 7.4.1): 1002 for a broken protocol, 1007
+    /// for text that is not UTF-8 and data that is not compressed as it says, 1009 for what is too
+    /// large.
     pub fn close_code(&self) -> u16 {
         match self {
             Self::InvalidText | Self::InvalidCloseReason => 1007,
@@ -109,7 +113,9 @@ impl fmt::Display for Error {
                     "reserved bits {bits:03b} are set in a frame; no extension in use gives them a meaning there, send zeros"
                 )
             }
-            Self::ReservedOpcode { opcode } => write!(f, "opcode {opcode:#x} is not assigned by RFC 6455"),
+            Self::ReservedOpcode { opcode } => {
+                write!(f, "opcode {opcode:#x} is not assigned by RFC 6455")
+            }
             Self::FragmentedControl { opcode } => {
                 write!(f, "a {opcode} frame is fragmented; control frames must be final")
             }
@@ -128,10 +134,16 @@ impl fmt::Display for Error {
             Self::ContinuationExpected { opcode } => {
                 write!(f, "a {opcode} frame came before the last message was complete")
             }
-            Self::InvalidDeflate => f.write_str("a compressed message is no DEFLATE data, or is cut short"),
+            Self::InvalidDeflate => {
+                f.write_str("a compressed message is no DEFLATE data, or is cut short")
+            }
             Self::InvalidText => f.write_str("a text message is not UTF-8"),
-            Self::TruncatedCloseCode => f.write_str("a close frame holds one byte, half a close code"),
-            Self::InvalidCloseCode { code } => write!(f, "close code {code} may not be sent in a frame"),
+            Self::TruncatedCloseCode => {
+                f.write_str("a close frame holds one byte, half a close code")
+            }
+            Self::InvalidCloseCode { code } => {
+                write!(f, "close code {code} may not be sent in a frame")
+            }
             Self::InvalidCloseReason => f.write_str("the reason in a close frame is not UTF-8"),
             Self::MessageTooLarge { bytes, bytes_max } => {
                 write!(
@@ -140,7 +152,10 @@ impl fmt::Display for Error {
                 )
             }
             Self::FrameTooLarge { bytes, bytes_max } => {
-                write!(f, "a frame of {bytes} bytes is over the limit of {bytes_max}; send it in fragments")
+                write!(
+                    f,
+                    "a frame of {bytes} bytes is over the limit of {bytes_max}; send it in fragments"
+                )
             }
         }
     }

@@ -4,10 +4,12 @@ use std::fmt;
 
 use crate::Error;
 
-/// The longest payload of a control frame, and the longest length that fits the header's second byte.
+/// The longest payload of a control frame, and the longest length that fits the header's second
+/// byte.
 pub(crate) const SHORT_BYTES_MAX: usize = 125;
 
-/// Which side of the connection is ours. It decides whether frames that arrive must be masked (5.1).
+/// Which side of the connection is ours. It decides whether frames that arrive must be masked
+/// (5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Frames come from a client and must be masked.
@@ -16,8 +18,8 @@ pub enum Role {
     Client,
 }
 
-/// The key to mask a frame with: `Some` for a client, drawn anew for each frame from a strong source of
-/// randomness (RFC 6455, 5.3), `None` for a server.
+/// The key to mask a frame with: `Some` for a client, drawn anew for each frame from a strong
+/// source of randomness (RFC 6455, 5.3), `None` for a server.
 pub type Mask = Option<[u8; 4]>;
 
 /// What kind of frame it is (RFC 6455, 5.2).
@@ -38,7 +40,8 @@ pub enum Opcode {
 }
 
 impl Opcode {
-    /// Whether it is Close, Ping or Pong: final, at most 125 bytes, allowed between fragments (5.5).
+    /// Whether it is Close, Ping or Pong: final, at most 125 bytes, allowed between fragments
+    /// (5.5).
     pub(crate) fn is_control(self) -> bool {
         match self {
             Self::Close | Self::Ping | Self::Pong => true,
@@ -88,13 +91,14 @@ impl fmt::Display for Opcode {
 pub(crate) struct Start {
     pub(crate) fin: bool,
     pub(crate) opcode: Opcode,
-    /// The first bit for extensions: with permessage-deflate, the message is compressed (RFC 7692, 6).
+    /// The first bit for extensions: with permessage-deflate, the message is compressed (RFC 7692,
+    /// 6).
     pub(crate) rsv1: bool,
 }
 
 impl Start {
-    /// Reads the first byte and refuses what is wrong whatever follows. `deflates` where compressed messages may come: the bit that
-    /// says so stands in a message's first frame (RFC 7692, 6.1).
+    /// Reads the first byte and refuses what is wrong whatever follows. `deflates` where compressed
+    /// messages may come: the bit that says so stands in a message's first frame (RFC 7692, 6.1).
     pub(crate) fn parse(byte: u8, deflates: bool) -> Result<Self, Error> {
         let bits = byte >> 4 & 0b111;
         let opcode = Opcode::from_bits(byte & 0x0F);
@@ -121,8 +125,9 @@ pub(crate) struct Length {
 }
 
 impl Length {
-    /// Reads from a frame's second byte on; `None` while the length is incomplete. The masking key need not
-    /// have arrived yet, so that a bad or too large length is refused as soon as it is known.
+    /// Reads from a frame's second byte on; `None` while the length is incomplete. The masking key
+    /// need not have arrived yet, so that a bad or too large length is refused as soon as it is
+    /// known.
     pub(crate) fn parse(role: Role, opcode: Opcode, frame: &[u8]) -> Result<Option<Self>, Error> {
         let Some(&byte) = frame.get(1) else { return Ok(None) };
         let masked = byte & 0x80 != 0;

@@ -1,12 +1,14 @@
 //! Masking (RFC 6455, 5.3): each byte is XORed with the key's byte at its place modulo four.
 
-/// Payloads of so many bytes and more gain by being masked line of the cache by line, though the first has to be reached.
+/// Payloads of so many bytes and more gain by being masked line of the cache by line, though the
+/// first has to be reached.
 const LONG_BYTES: usize = 4 << 10;
 
 /// How many bytes a cache fetches at once, on most processors.
 const LINE_BYTES: usize = 64;
 
-/// How many bytes of a long payload are masked at a time: as wide as the compiler still makes straight vector code of.
+/// How many bytes of a long payload are masked at a time: as wide as the compiler still makes
+/// straight vector code of.
 const WIDE_BYTES: usize = 32;
 
 /// Masks or unmasks a whole payload in place.
@@ -52,7 +54,8 @@ mod tests {
         let key = [0x37, 0xFA, 0x21, 0x3D];
         for length in (0..100).chain(LONG_BYTES - 1..LONG_BYTES + 100) {
             let plain: Vec<u8> = (0..length).map(|place| place as u8).collect();
-            let expected: Vec<u8> = plain.iter().enumerate().map(|(i, byte)| byte ^ key[i % 4]).collect();
+            let expected: Vec<u8> =
+                plain.iter().enumerate().map(|(i, byte)| byte ^ key[i % 4]).collect();
             let mut masked = plain.clone();
             apply(&mut masked, key);
             assert_eq!(masked, expected, "{length} bytes masked");

@@ -16,7 +16,8 @@ enum Plain {
 }
 
 impl Message {
-    /// A text or binary message of which nothing has arrived; with an inflater if it comes compressed.
+    /// A text or binary message of which nothing has arrived; with an inflater if it comes
+    /// compressed.
     pub(crate) fn new(is_text: bool, inflater: Option<Box<Inflater>>) -> Self {
         let plain = if is_text { Plain::Text(Text::default()) } else { Plain::Binary(Vec::new()) };
         Self { plain, inflater }
@@ -39,7 +40,8 @@ impl Message {
         }
     }
 
-    /// Ends the message after its last fragment, and gives back an inflater that keeps the connection's context.
+    /// Ends the message after its last fragment, and gives back an inflater that keeps the
+    /// connection's context.
     pub(crate) fn finish(&mut self, bytes_max: usize) -> Result<Option<Box<Inflater>>, Error> {
         let kept = match self.inflater.take() {
             Some(inflater) => inflater.finish(|piece| self.plain.push(piece, bytes_max))?,

@@ -17,7 +17,11 @@ impl Utf8 {
     }
 
     /// Takes the next piece, and hands on the whole characters that it comes to.
-    pub(crate) fn push(&mut self, mut piece: &[u8], mut whole: impl FnMut(&str)) -> Result<(), Error> {
+    pub(crate) fn push(
+        &mut self,
+        mut piece: &[u8],
+        mut whole: impl FnMut(&str),
+    ) -> Result<(), Error> {
         while self.tail_bytes != 0 {
             let Some((&byte, rest)) = piece.split_first() else { return Ok(()) };
             piece = rest;
@@ -39,7 +43,8 @@ impl Utf8 {
             }
             Err(error) => error,
         };
-        // Invalid for now is not invalid for good: the rest of the character may be in the next piece.
+        // Invalid for now is not invalid for good: the rest of the character may be in the next
+        // piece.
         if error.error_len().is_some() {
             return Err(Error::InvalidText);
         }
@@ -96,7 +101,8 @@ mod tests {
         ];
         for fragments in bad {
             let (last, before) = fragments.split_last().unwrap();
-            let before = push_all(before).unwrap_or_else(|_| panic!("{before:x?} may still become valid"));
+            let before =
+                push_all(before).unwrap_or_else(|_| panic!("{before:x?} may still become valid"));
             let (_, mut cut) = before;
             assert_eq!(cut.push(last, |_| {}), Err(Error::InvalidText), "{fragments:x?}");
         }

@@ -1,6 +1,8 @@
 //! One test for each rule of RFC 6455 on frames that arrive.
 
-use playfield_websocket::{Close, Decoder, Error, Item, Limits, Opcode, Role, encode, encode_fragment};
+use playfield_websocket::{
+    Close, Decoder, Error, Item, Limits, Opcode, Role, encode, encode_fragment,
+};
 
 const KEY: [u8; 4] = [0xA1, 0x02, 0x73, 0x5C];
 
@@ -120,7 +122,10 @@ fn a_control_frame_holds_at_most_125_bytes() {
 #[test]
 fn a_length_must_be_written_in_the_shortest_form() {
     assert_eq!(refusal(&[0x82, 126, 0, 125]), Error::LengthNotMinimal { bytes: 125 });
-    assert_eq!(refusal(&[0x82, 127, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]), Error::LengthNotMinimal { bytes: 65535 });
+    assert_eq!(
+        refusal(&[0x82, 127, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]),
+        Error::LengthNotMinimal { bytes: 65535 }
+    );
     let mut decoder = client();
     assert_eq!(decoder.frame_bytes(&[0x82, 126, 0, 126]), Ok(Some(4 + 126)));
     assert_eq!(decoder.frame_bytes(&[0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0]), Ok(Some(10 + 65536)));
@@ -206,15 +211,26 @@ fn text_must_be_utf_8() {
 
 #[test]
 fn fragmented_text_is_checked_as_a_whole() {
-    assert_eq!(decode_all(&mut client(), b"\x01\x01\xe2\x00\x01\x82\x80\x01\xac"), [r#"Text("€")"#]);
-    assert_eq!(refusal(b"\x01\x01\xe2\x80\x01\x82"), Error::InvalidText, "a character is cut off at the end");
+    assert_eq!(
+        decode_all(&mut client(), b"\x01\x01\xe2\x00\x01\x82\x80\x01\xac"),
+        [r#"Text("€")"#]
+    );
+    assert_eq!(
+        refusal(b"\x01\x01\xe2\x80\x01\x82"),
+        Error::InvalidText,
+        "a character is cut off at the end"
+    );
 }
 
 #[test]
 fn fragmented_text_fails_in_the_fragment_that_breaks_it() {
     let mut decoder = client();
     assert_eq!(decode_all(&mut decoder, b"\x01\x03ok\xf4"), [""; 0]);
-    assert_eq!(decode_all(&mut decoder, b"\x00\x01\x90"), ["InvalidText"], "before the last fragment");
+    assert_eq!(
+        decode_all(&mut decoder, b"\x00\x01\x90"),
+        ["InvalidText"],
+        "before the last fragment"
+    );
 }
 
 #[test]
@@ -288,13 +304,17 @@ fn a_message_over_the_limit_is_refused_from_its_header() {
     assert_eq!(refusal_of(&mut limited(3), b"\x82\x04"), too_large);
     assert_eq!(limited(3).frame_bytes(b"\x82\x04"), Err(too_large));
     // At a server, even before the masking key arrived.
-    let mut server = Decoder::new(Role::Server, Limits { message_bytes_max: 3, ..Limits::default() });
+    let mut server =
+        Decoder::new(Role::Server, Limits { message_bytes_max: 3, ..Limits::default() });
     assert_eq!(refusal_of(&mut server, b"\x82\x84"), too_large);
 }
 
 #[test]
 fn the_default_limit_is_one_mebibyte() {
-    assert_eq!(client().frame_bytes(&[0x82, 127, 0, 0, 0, 0, 0, 0x10, 0, 0]), Ok(Some(10 + (1 << 20))));
+    assert_eq!(
+        client().frame_bytes(&[0x82, 127, 0, 0, 0, 0, 0, 0x10, 0, 0]),
+        Ok(Some(10 + (1 << 20)))
+    );
     let error = refusal(&[0x82, 127, 0, 0, 0, 0, 0, 0x10, 0, 1]);
     assert_eq!(error, Error::MessageTooLarge { bytes: (1 << 20) + 1, bytes_max: 1 << 20 });
 }
@@ -315,7 +335,8 @@ fn the_limit_counts_all_fragments() {
 #[test]
 fn the_limit_spares_control_frames_and_starts_anew_with_each_message() {
     assert_eq!(
-        decode_all(&mut limited(1), b"\x02\x01a\x89\x02pp\x80\x00\x81\x01b\x88\x04\x03\xe8ok").len(),
+        decode_all(&mut limited(1), b"\x02\x01a\x89\x02pp\x80\x00\x81\x01b\x88\x04\x03\xe8ok")
+            .len(),
         4,
         "a ping, two messages and a close"
     );
@@ -333,9 +354,15 @@ fn the_close_code_says_what_was_wrong() {
 #[test]
 fn errors_tell_what_was_wrong() {
     assert_eq!(refusal(b"\x83").to_string(), "opcode 0x3 is not assigned by RFC 6455");
-    assert_eq!(refusal(b"\x09").to_string(), "a ping frame is fragmented; control frames must be final");
+    assert_eq!(
+        refusal(b"\x09").to_string(),
+        "a ping frame is fragmented; control frames must be final"
+    );
     let error = refusal_of(&mut limited(3), b"\x82\x04");
-    assert_eq!(error.to_string(), "a message of at least 4 bytes is over the limit of 3; send less at once");
+    assert_eq!(
+        error.to_string(),
+        "a message of at least 4 bytes is over the limit of 3; send less at once"
+    );
 }
 
 #[test]
@@ -389,12 +416,22 @@ fn a_close_is_found_behind_whatever_else_comes() {
     }
     let mut finder = server().into_close_finder();
     assert_eq!(finder.push(&wire[..front]), Ok(false));
-    assert_eq!(client().into_close_finder().push(b"\x88\0"), Ok(true), "a Close that holds nothing");
+    assert_eq!(
+        client().into_close_finder().push(b"\x88\0"),
+        Ok(true),
+        "a Close that holds nothing"
+    );
 }
 
 #[test]
 fn no_close_is_found_behind_a_header_that_is_none() {
     assert_eq!(server().into_close_finder().push(b"\x82\x01"), Err(Error::MaskMissing));
-    assert_eq!(client().into_close_finder().push(b"\xc2"), Err(Error::ReservedBits { bits: 0b100 }));
-    assert_eq!(client().into_close_finder().push(b"\x82\x7f\x80\0\0\0\0\0\0\0"), Err(Error::LengthTopBit));
+    assert_eq!(
+        client().into_close_finder().push(b"\xc2"),
+        Err(Error::ReservedBits { bits: 0b100 })
+    );
+    assert_eq!(
+        client().into_close_finder().push(b"\x82\x7f\x80\0\0\0\0\0\0\0"),
+        Err(Error::LengthTopBit)
+    );
 }

@@ -1,8 +1,8 @@
 //! Compressed messages (RFC 7692).
 
 use playfield_websocket::{
-    Decoder, Deflate, Deflater, DeflaterOptions, Direction, Error, Item, Limits, Opcode, Role, encode,
-    encode_fragment,
+    Decoder, Deflate, Deflater, DeflaterOptions, Direction, Error, Item, Limits, Opcode, Role,
+    encode, encode_fragment,
 };
 use proptest::prelude::*;
 
@@ -62,8 +62,8 @@ fn deflater(agreed: &Deflate) -> Deflater {
 #[test]
 fn the_examples_of_the_rfc() {
     let all: [&[u8]; 5] = [
-        b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00",                 // 7.2.3.1
-        b"\x41\x03\xf2\x48\xcd\x80\x04\xc9\xc9\x07\x00",         // in fragments
+        b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00",         // 7.2.3.1
+        b"\x41\x03\xf2\x48\xcd\x80\x04\xc9\xc9\x07\x00", // in fragments
         b"\xc1\x0b\x00\x05\x00\xfa\xff\x48\x65\x6c\x6c\x6f\x00", // 7.2.3.3, a block that is not compressed
         b"\xc1\x08\xf3\x48\xcd\xc9\xc9\x07\x00\x00",             // 7.2.3.4, a final block
         b"\xc1\x0d\xf2\x48\x05\x00\x00\x00\xff\xff\xca\xc9\xc9\x07\x00", // 7.2.3.5, two blocks
@@ -121,7 +121,10 @@ fn with_the_smallest_window_messages_are_sent_as_they_are() {
     deflater(&agreed).encode(&mut out, Opcode::Binary, &[7; 1_000], None);
     assert_eq!(out[0], 0x82);
     // And what is compressed all the same can be read.
-    assert_eq!(read(&mut client(&agreed), b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00", 99), Ok(vec![hello()]));
+    assert_eq!(
+        read(&mut client(&agreed), b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00", 99),
+        Ok(vec![hello()])
+    );
 }
 
 #[test]
@@ -147,10 +150,10 @@ fn what_is_no_message_is_refused() {
     let cases: [&[u8]; 6] = [
         b"\xc1\x01\xff",                             // a block of the type that there is not
         b"\xc1\x03\xf2\x48\xcd",                     // ends in the midst of a block
-        b"\xc2\x06\x00\x09\x00\xf6\xff\x48",         // ends in the midst of one that is not compressed
-        b"\x41\x03\xf2\x48\xcd\x80\x00",             // and in fragments
+        b"\xc2\x06\x00\x09\x00\xf6\xff\x48", // ends in the midst of one that is not compressed
+        b"\x41\x03\xf2\x48\xcd\x80\x00",     // and in fragments
         b"\xc1\x08\xf3\x48\xcd\xc9\xc9\x07\xff\xff", // something else after a final block
-        b"\xc1\x05\xf2\x00\x11\x00\x00",             // refers back to what was not there
+        b"\xc1\x05\xf2\x00\x11\x00\x00",     // refers back to what was not there
     ];
     for frames in cases {
         assert_eq!(
@@ -206,7 +209,9 @@ fn bombs_are_refused_before_they_go_off() {
         }
         let mut decoder = Decoder::with_deflate(Role::Client, limits, &agreed);
         match read(&mut decoder, &frames, 1 << 20) {
-            Err(Error::MessageTooLarge { bytes, bytes_max: 10_000 }) => assert!(bytes < 20_000, "{bytes}"),
+            Err(Error::MessageTooLarge { bytes, bytes_max: 10_000 }) => {
+                assert!(bytes < 20_000, "{bytes}")
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -222,8 +227,14 @@ fn the_limit_is_of_the_message_as_it_was_written() {
         assert_eq!(out[0], 0xC2);
         for (message_bytes_max, fits) in [(4_096, true), (4_095, false)] {
             let limits = Limits { message_bytes_max, ..Limits::default() };
-            let got = read(&mut Decoder::with_deflate(Role::Client, limits, &KEEPING), &out, 1 << 20);
-            assert_eq!(got.is_ok(), fits, "{} bytes compressed, at most {message_bytes_max}", out.len());
+            let got =
+                read(&mut Decoder::with_deflate(Role::Client, limits, &KEEPING), &out, 1 << 20);
+            assert_eq!(
+                got.is_ok(),
+                fits,
+                "{} bytes compressed, at most {message_bytes_max}",
+                out.len()
+            );
         }
     }
 }
@@ -237,12 +248,9 @@ fn direction() -> impl Strategy<Value = Direction> {
 fn payload() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..300),
-        (proptest::collection::vec(0..4_u8, 1..40), 0..2_000_usize).prop_map(|(piece, times)| piece
-            .iter()
-            .copied()
-            .cycle()
-            .take(piece.len() * times / 8)
-            .collect()),
+        (proptest::collection::vec(0..4_u8, 1..40), 0..2_000_usize).prop_map(|(piece, times)| {
+            piece.iter().copied().cycle().take(piece.len() * times / 8).collect()
+        }),
         proptest::collection::vec(32..127_u8, 0..20_000),
     ]
 }
@@ -250,7 +258,8 @@ fn payload() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever was agreed on, what one end writes the other reads, cut at any place, in fragments with pongs in between.
+    /// Whatever was agreed on, what one end writes the other reads, cut at any place, in fragments
+    /// with pongs in between.
     #[test]
     fn what_is_compressed_comes_back(
         server in direction(),

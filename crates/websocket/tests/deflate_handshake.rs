@@ -33,8 +33,9 @@ fn answer(wishes: Deflate, offer: &str) -> Result<Option<(String, Deflate)>, Han
 
 /// What a client makes of a server's answer to its own offer.
 fn response(wishes: Deflate, extensions: &str) -> Result<Option<Deflate>, HandshakeError> {
-    let handshake =
-        ClientHandshake::new("a", "/", *b"the sample nonce", &[], &[]).unwrap().with_deflate(wishes);
+    let handshake = ClientHandshake::new("a", "/", *b"the sample nonce", &[], &[])
+        .unwrap()
+        .with_deflate(wishes);
     let head = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n{extensions}\r\n"
@@ -149,7 +150,10 @@ fn a_header_that_is_no_list_of_extensions_is_refused() {
         "permessage-deflate; server_max_window_bits=\"9",
     ] {
         let error = answer(Deflate::default(), offer).unwrap_err();
-        assert!(matches!(error, HandshakeError::Invalid { what: "Sec-WebSocket-Extensions", .. }), "{error}");
+        assert!(
+            matches!(error, HandshakeError::Invalid { what: "Sec-WebSocket-Extensions", .. }),
+            "{error}"
+        );
         assert_eq!(error.status(), 400);
     }
 }
@@ -166,12 +170,16 @@ fn a_client_offers_what_it_wishes() {
     let none = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
     assert_eq!(offer(Deflate::default()), format!("{none}; client_max_window_bits"));
     let small = Deflate { server: direction(true, 9), client: direction(true, 10) };
-    assert_eq!(offer(small), "permessage-deflate; server_max_window_bits=9; client_max_window_bits=10");
+    assert_eq!(
+        offer(small),
+        "permessage-deflate; server_max_window_bits=9; client_max_window_bits=10"
+    );
 }
 
 #[test]
 fn a_client_takes_what_answers_its_offer() {
-    let header = |parameters: &str| format!("Sec-WebSocket-Extensions: permessage-deflate{parameters}\r\n");
+    let header =
+        |parameters: &str| format!("Sec-WebSocket-Extensions: permessage-deflate{parameters}\r\n");
     let kept = Deflate { server: KEPT, client: KEPT };
     assert_eq!(response(kept, ""), Ok(None), "a server may leave it");
     assert_eq!(response(kept, &header("")), Ok(Some(kept)));
@@ -200,8 +208,12 @@ fn a_client_refuses_what_does_not_answer_its_offer() {
         "x-other",
         "permessage-deflate; server_no_context_takeover; server_max_window_bits=10, x-other",
     ] {
-        let error = response(small, &format!("Sec-WebSocket-Extensions: {extensions}\r\n")).unwrap_err();
-        assert!(matches!(error, HandshakeError::ExtensionNotOffered { .. }), "{extensions}: {error}");
+        let error =
+            response(small, &format!("Sec-WebSocket-Extensions: {extensions}\r\n")).unwrap_err();
+        assert!(
+            matches!(error, HandshakeError::ExtensionNotOffered { .. }),
+            "{extensions}: {error}"
+        );
     }
     let error = response(small, "Sec-WebSocket-Extensions: a;;\r\n").unwrap_err();
     assert!(matches!(error, HandshakeError::Invalid { .. }), "{error}");
@@ -210,15 +222,21 @@ fn a_client_refuses_what_does_not_answer_its_offer() {
 /// Whatever either end wishes, both come to the same, and nobody to more than was wished.
 #[test]
 fn both_ends_agree() {
-    let directions =
-        || [false, true].into_iter().flat_map(|kept| [8, 9, 12, 15].map(|bits| direction(kept, bits)));
-    for (server, client) in directions().flat_map(|one| directions().map(move |other| (one, other))) {
+    let directions = || {
+        [false, true].into_iter().flat_map(|kept| [8, 9, 12, 15].map(|bits| direction(kept, bits)))
+    };
+    for (server, client) in directions().flat_map(|one| directions().map(move |other| (one, other)))
+    {
         let clients_wishes = Deflate { server, client };
-        for (server, client) in directions().flat_map(|one| directions().map(move |other| (one, other))) {
+        for (server, client) in
+            directions().flat_map(|one| directions().map(move |other| (one, other)))
+        {
             let servers_wishes = Deflate { server, client };
-            let handshake =
-                ClientHandshake::new("a", "/", [7; 16], &[], &[]).unwrap().with_deflate(clients_wishes);
-            let Ok(Head::Complete(request)) = parse_request(handshake.request(), &HeadLimits::default())
+            let handshake = ClientHandshake::new("a", "/", [7; 16], &[], &[])
+                .unwrap()
+                .with_deflate(clients_wishes);
+            let Ok(Head::Complete(request)) =
+                parse_request(handshake.request(), &HeadLimits::default())
             else {
                 panic!("the request is whole")
             };
@@ -232,7 +250,9 @@ fn both_ends_agree() {
             };
             assert_eq!(&deflate, agreed.deflate(), "{clients_wishes:?} {servers_wishes:?}");
             for wishes in [clients_wishes, servers_wishes] {
-                for (agreed, wished) in [(deflate.server, wishes.server), (deflate.client, wishes.client)] {
+                for (agreed, wished) in
+                    [(deflate.server, wishes.server), (deflate.client, wishes.client)]
+                {
                     assert!(agreed.window_bits <= wished.window_bits);
                     assert!(wished.context_takeover || !agreed.context_takeover);
                 }

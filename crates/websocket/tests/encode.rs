@@ -3,7 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use playfield_websocket::{
-    Close, Decoder, Item, Limits, Mask, Opcode, Role, encode, encode_close, encode_fragment, encode_with,
+    Close, Decoder, Item, Limits, Mask, Opcode, Role, encode, encode_close, encode_fragment,
+    encode_with,
 };
 
 const KEY: [u8; 4] = [0x37, 0xFA, 0x21, 0x3D];
@@ -26,11 +27,20 @@ fn close(code: u16, reason: &str) -> Vec<u8> {
 #[test]
 fn examples_of_the_rfc_5_7() {
     assert_eq!(frame(Opcode::Text, b"Hello", None), b"\x81\x05Hello");
-    assert_eq!(frame(Opcode::Text, b"Hello", Some(KEY)), b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58");
+    assert_eq!(
+        frame(Opcode::Text, b"Hello", Some(KEY)),
+        b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58"
+    );
     assert_eq!(frame(Opcode::Ping, b"Hello", None), b"\x89\x05Hello");
-    assert_eq!(frame(Opcode::Pong, b"Hello", Some(KEY)), b"\x8a\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58");
+    assert_eq!(
+        frame(Opcode::Pong, b"Hello", Some(KEY)),
+        b"\x8a\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58"
+    );
     assert_eq!(frame(Opcode::Binary, &[0; 256], None)[..4], *b"\x82\x7E\x01\x00");
-    assert_eq!(frame(Opcode::Binary, &[0; 65536], None)[..10], *b"\x82\x7F\x00\x00\x00\x00\x00\x01\x00\x00");
+    assert_eq!(
+        frame(Opcode::Binary, &[0; 65536], None)[..10],
+        *b"\x82\x7F\x00\x00\x00\x00\x00\x01\x00\x00"
+    );
 }
 
 #[test]
@@ -124,9 +134,12 @@ fn a_close_holds_code_and_reason() {
 
 #[test]
 fn a_close_reason_is_cut_at_a_character() {
-    for (reason, kept) in
-        [("x".repeat(123), 123), ("x".repeat(124), 123), ("é".repeat(62), 122), ("😀".repeat(40), 120)]
-    {
+    for (reason, kept) in [
+        ("x".repeat(123), 123),
+        ("x".repeat(124), 123),
+        ("é".repeat(62), 122),
+        ("😀".repeat(40), 120),
+    ] {
         let mut out = close(1000, &reason);
         let mut decoder = Decoder::new(Role::Client, Limits::default());
         let item = decoder.decode(&mut out).unwrap().item;

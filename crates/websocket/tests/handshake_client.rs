@@ -24,8 +24,14 @@ fn with(header: &str, lines: &[&str]) -> String {
 }
 
 fn handshake() -> ClientHandshake {
-    ClientHandshake::new("a.example:81", "/chat?x", *b"the sample nonce", &[], &["chat", "superchat"])
-        .unwrap()
+    ClientHandshake::new(
+        "a.example:81",
+        "/chat?x",
+        *b"the sample nonce",
+        &[],
+        &["chat", "superchat"],
+    )
+    .unwrap()
 }
 
 fn parse(text: &str) -> Result<Option<String>, HandshakeError> {
@@ -60,7 +66,8 @@ fn the_request_holds_what_the_rfc_demands() {
 #[test]
 fn client_and_server_agree() {
     let handshake = handshake();
-    let Ok(Head::Complete(request)) = parse_request(handshake.request(), &HeadLimits::default()) else {
+    let Ok(Head::Complete(request)) = parse_request(handshake.request(), &HeadLimits::default())
+    else {
         panic!("the server does not take the client's request");
     };
     assert_eq!(request.head_bytes, handshake.request().len());
@@ -91,14 +98,19 @@ fn a_response_may_arrive_one_byte_at_a_time() {
 
 #[test]
 fn the_status_must_be_101() {
-    for (line, status) in
-        [("HTTP/1.1 200 OK", 200), ("HTTP/1.1 302 Found", 302), ("HTTP/1.1 426 Upgrade Required", 426)]
-    {
+    for (line, status) in [
+        ("HTTP/1.1 200 OK", 200),
+        ("HTTP/1.1 302 Found", 302),
+        ("HTTP/1.1 426 Upgrade Required", 426),
+    ] {
         let error = refusal(&with("HTTP", &[line]));
         assert_eq!(error, HandshakeError::Refused { status });
         assert_eq!(error.status(), status);
     }
-    assert_eq!(refusal(&with("HTTP", &["HTTP/1.0 101 Switching Protocols"])), HandshakeError::HttpTooOld);
+    assert_eq!(
+        refusal(&with("HTTP", &["HTTP/1.0 101 Switching Protocols"])),
+        HandshakeError::HttpTooOld
+    );
 }
 
 #[test]
@@ -127,7 +139,9 @@ fn the_connection_must_name_upgrade() {
 #[test]
 fn the_accept_must_answer_the_key_once() {
     let header = "Sec-WebSocket-Accept";
-    assert!(parse(&with(header, &["sec-websocket-accept: \t s3pPLMBiTxaQ9kYGzzhZRbK+xOo= "])).is_ok());
+    assert!(
+        parse(&with(header, &["sec-websocket-accept: \t s3pPLMBiTxaQ9kYGzzhZRbK+xOo= "])).is_ok()
+    );
     assert_eq!(refusal(&with(header, &[])), HandshakeError::Missing { header });
     assert_eq!(refusal(&with(header, &[LINES[3], LINES[3]])), HandshakeError::Repeated { header });
     for value in ["", "S3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "dGhlIHNhbXBsZSBub25jZQ=="] {
@@ -140,7 +154,10 @@ fn the_accept_must_answer_the_key_once() {
 fn an_extension_was_never_offered() {
     let line = "Sec-WebSocket-Extensions: permessage-deflate";
     let error = refusal(&with("Sec-WebSocket-Extensions", &[line]));
-    assert_eq!(error, HandshakeError::ExtensionNotOffered { value: "permessage-deflate".to_owned() });
+    assert_eq!(
+        error,
+        HandshakeError::ExtensionNotOffered { value: "permessage-deflate".to_owned() }
+    );
 }
 
 #[test]
@@ -194,7 +211,11 @@ fn nothing_can_be_smuggled_into_the_request() {
     let header = |name, value| ClientHandshake::new("a", "/", key, &[(name, value)], &[]);
     let subprotocols = |names: &[&str]| ClientHandshake::new("a", "/", key, &[], names);
 
-    assert!(host("[::1]:80").is_ok() && target("/?q=%20").is_ok() && subprotocols(&["a.b", "c"]).is_ok());
+    assert!(
+        host("[::1]:80").is_ok()
+            && target("/?q=%20").is_ok()
+            && subprotocols(&["a.b", "c"]).is_ok()
+    );
     assert!(header("X-A", "tabs\tand spaces, ünïcode").is_ok());
     for result in [
         host(""),

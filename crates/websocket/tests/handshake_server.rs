@@ -39,7 +39,10 @@ fn parse(text: &str) -> Result<Request<'_>, HandshakeError> {
 }
 
 fn accepts(text: &str) {
-    assert!(parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}")).upgrade.is_some(), "{text:?}");
+    assert!(
+        parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}")).upgrade.is_some(),
+        "{text:?}"
+    );
 }
 
 fn refusal(text: &str) -> HandshakeError {
@@ -103,7 +106,9 @@ fn a_request_of_plain_http_is_no_upgrade() {
     let text = head(&["GET / HTTP/1.1", "Host: a", "Accept: text/html"]);
     let request = parse(&text).unwrap();
     assert_eq!((request.target, &request.upgrade), ("/", &None));
-    for line in ["Upgrade: h2c", "Upgrade: websocket2", "Upgrade: web, socket", "X-Upgrade: websocket"] {
+    for line in
+        ["Upgrade: h2c", "Upgrade: websocket2", "Upgrade: web, socket", "X-Upgrade: websocket"]
+    {
         assert!(parse(&with("Upgrade", &[line])).unwrap().upgrade.is_none(), "{line}");
     }
     assert!(parse("POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc").is_ok());
@@ -135,7 +140,10 @@ fn the_http_version_must_be_1_1() {
 fn the_host_must_be_there_once() {
     assert_eq!(refusal(&with("Host", &[])), HandshakeError::Missing { header: "Host" });
     assert_eq!(refusal(&with("Host", &["Host:"])), HandshakeError::Missing { header: "Host" });
-    assert_eq!(refusal(&with("Host", &["Host: a", "host: a"])), HandshakeError::Repeated { header: "Host" });
+    assert_eq!(
+        refusal(&with("Host", &["Host: a", "host: a"])),
+        HandshakeError::Repeated { header: "Host" }
+    );
     assert_eq!(refusal("GET / HTTP/1.1\r\n\r\n"), HandshakeError::Missing { header: "Host" });
     assert_eq!(
         refusal("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
@@ -145,7 +153,8 @@ fn the_host_must_be_there_once() {
 
 #[test]
 fn the_connection_must_name_upgrade() {
-    for lines in [&[][..], &["Connection: keep-alive"], &["Connection: upgraded"], &["Connection: up grade"]]
+    for lines in
+        [&[][..], &["Connection: keep-alive"], &["Connection: upgraded"], &["Connection: up grade"]]
     {
         let error = refusal(&with("Connection", lines));
         assert_eq!(error, HandshakeError::Missing { header: "Connection: Upgrade" });
@@ -159,7 +168,10 @@ fn the_key_must_be_sixteen_bytes_in_base64_once() {
     // Bits past the sixteenth byte do no harm.
     accepts(&with(key, &["Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAB=="]));
     assert_eq!(refusal(&with(key, &[])), HandshakeError::Missing { header: key });
-    assert_eq!(refusal(&with(key, &[LINES[4], LINES[4]])), HandshakeError::Repeated { header: key });
+    assert_eq!(
+        refusal(&with(key, &[LINES[4], LINES[4]])),
+        HandshakeError::Repeated { header: key }
+    );
     for value in [
         "",
         "AAAAAAAAAAAAAAAAAAAAAA",       // no padding
@@ -190,7 +202,10 @@ fn the_version_must_be_13_once() {
         assert_eq!(error, HandshakeError::UnsupportedVersion { value: value.to_owned() });
         assert_eq!(error.status(), 426);
     }
-    assert_eq!(refusal(&with(version, &[LINES[7], LINES[7]])), HandshakeError::Repeated { header: version });
+    assert_eq!(
+        refusal(&with(version, &[LINES[7], LINES[7]])),
+        HandshakeError::Repeated { header: version }
+    );
 }
 
 #[test]
@@ -210,11 +225,16 @@ fn the_origin_may_be_there_once() {
 
 #[test]
 fn subprotocols_are_tokens_over_several_lines() {
-    let text =
-        with("Sec-WebSocket-Protocol", &["Sec-WebSocket-Protocol: a,, b", "Sec-WebSocket-Protocol: c"]);
+    let text = with(
+        "Sec-WebSocket-Protocol",
+        &["Sec-WebSocket-Protocol: a,, b", "Sec-WebSocket-Protocol: c"],
+    );
     assert_eq!(parse(&text).unwrap().upgrade.unwrap().subprotocols(), ["a", "b", "c"]);
     for value in ["a b", "a;b", "\"a\"", "caf\u{e9}"] {
-        let error = refusal(&with("Sec-WebSocket-Protocol", &[&format!("Sec-WebSocket-Protocol: {value}")]));
+        let error = refusal(&with(
+            "Sec-WebSocket-Protocol",
+            &[&format!("Sec-WebSocket-Protocol: {value}")],
+        ));
         assert!(matches!(error, HandshakeError::Invalid { .. }), "{value}: {error}");
     }
 }
@@ -223,7 +243,10 @@ fn subprotocols_are_tokens_over_several_lines() {
 fn a_websocket_request_has_no_body() {
     accepts(&with("Content-Length", &["Content-Length: 0"]));
     assert_eq!(refusal(&with("Content-Length", &["Content-Length: 5"])), HandshakeError::Body);
-    assert_eq!(refusal(&with("Transfer-Encoding", &["Transfer-Encoding: chunked"])), HandshakeError::Body);
+    assert_eq!(
+        refusal(&with("Transfer-Encoding", &["Transfer-Encoding: chunked"])),
+        HandshakeError::Body
+    );
     assert_eq!(
         refusal(&with("Content-Length", &["Content-Length: 0", "Content-Length: 5"])),
         HandshakeError::Repeated { header: "Content-Length" }
@@ -333,7 +356,8 @@ fn more_headers_than_the_limit_are_refused() {
 
 #[test]
 fn errors_show_little_of_what_was_sent() {
-    let long = format!("Sec-WebSocket-Key: {}", "\u{1b}[31m".repeat(50).replace('\u{1b}', "\u{e9}"));
+    let long =
+        format!("Sec-WebSocket-Key: {}", "\u{1b}[31m".repeat(50).replace('\u{1b}', "\u{e9}"));
     let shown = refusal(&with("Sec-WebSocket-Key", &[&long])).to_string();
     assert!(shown.len() < 400 && shown.is_ascii(), "{shown}");
 }

@@ -1,4 +1,5 @@
-//! Whatever is sent is what is received, however it is fragmented, masked and cut; and no bytes do harm.
+//! Whatever is sent is what is received, however it is fragmented, masked and cut; and no bytes do
+//! harm.
 
 use playfield_websocket::{
     Decoder, Error, Item, Limits, Mask, Opcode, Role, encode, encode_close, encode_fragment,
@@ -27,7 +28,9 @@ impl From<Item<'_>> for Owned {
             Item::Binary(bytes) => Self::Binary(bytes.to_owned()),
             Item::Ping(bytes) => Self::Ping(bytes.to_owned()),
             Item::Pong(bytes) => Self::Pong(bytes.to_owned()),
-            Item::Close(close) => Self::Close(close.map(|close| (close.code, close.reason.to_owned()))),
+            Item::Close(close) => {
+                Self::Close(close.map(|close| (close.code, close.reason.to_owned())))
+            }
         }
     }
 }
@@ -63,9 +66,13 @@ fn close() -> impl Strategy<Value = Option<Owned>> {
     option::of(option::of((code, "\\PC{0,20}")).prop_map(Owned::Close))
 }
 
-/// Writes everything with masks from `keys` in turn, and returns the bytes with the items in the order in
-/// which they become whole.
-fn write(all: &[Sent], close: Option<&Owned>, mut next_mask: impl FnMut() -> Mask) -> (Vec<u8>, Vec<Owned>) {
+/// Writes everything with masks from `keys` in turn, and returns the bytes with the items in the
+/// order in which they become whole.
+fn write(
+    all: &[Sent],
+    close: Option<&Owned>,
+    mut next_mask: impl FnMut() -> Mask,
+) -> (Vec<u8>, Vec<Owned>) {
     let mut wire = Vec::new();
     let mut items = Vec::new();
     for sent in all {
@@ -88,7 +95,13 @@ fn write(all: &[Sent], close: Option<&Owned>, mut next_mask: impl FnMut() -> Mas
                 items.push(control.clone());
             }
             let opcode = if index == 0 { first } else { Opcode::Continuation };
-            encode_fragment(&mut wire, opcode, index + 1 == cuts.len(), &bytes[start..end], next_mask());
+            encode_fragment(
+                &mut wire,
+                opcode,
+                index + 1 == cuts.len(),
+                &bytes[start..end],
+                next_mask(),
+            );
             start = end;
         }
         items.push(sent.message.clone());
@@ -101,8 +114,13 @@ fn write(all: &[Sent], close: Option<&Owned>, mut next_mask: impl FnMut() -> Mas
     (wire, items)
 }
 
-/// Receives the bytes in pieces that end at `cuts`, as a connection would: what is not consumed is kept.
-fn receive(decoder: &mut Decoder, wire: &[u8], cuts: &[Index]) -> Result<(Vec<Owned>, usize), Error> {
+/// Receives the bytes in pieces that end at `cuts`, as a connection would: what is not consumed is
+/// kept.
+fn receive(
+    decoder: &mut Decoder,
+    wire: &[u8],
+    cuts: &[Index],
+) -> Result<(Vec<Owned>, usize), Error> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(wire.len() + 1)).collect();
     cuts.sort_unstable();
     cuts.push(wire.len());
@@ -124,7 +142,10 @@ fn receive(decoder: &mut Decoder, wire: &[u8], cuts: &[Index]) -> Result<(Vec<Ow
                 assert!(frame_bytes.is_none_or(|bytes| bytes > left), "a whole frame is consumed");
                 break;
             }
-            assert!(frame_bytes.is_none_or(|bytes| bytes == decoded.consumed), "a frame is consumed whole");
+            assert!(
+                frame_bytes.is_none_or(|bytes| bytes == decoded.consumed),
+                "a frame is consumed whole"
+            );
             used += decoded.consumed;
         }
         buffer.drain(..used);
@@ -213,7 +234,8 @@ proptest! {
         }
         let whole = receive(&mut Decoder::new(Role::Client, Limits::default()), &wire, &[]);
         let cut = receive(&mut Decoder::new(Role::Client, Limits::default()), &wire, &cuts);
-        // How bytes are cut changes nothing, but that what an error hides may or may not have been left over.
+        // How bytes are cut changes nothing, but that what an error hides may or may not have been
+        // left over.
         prop_assert_eq!(whole, cut);
     }
 
@@ -246,7 +268,9 @@ proptest! {
 fn text_that_can_not_become_valid_is_refused_before_its_frame_is_whole() {
     for (role, mask) in [(Role::Client, None), (Role::Server, Some([1, 2, 3, 4]))] {
         let long = "é€😀".repeat(200);
-        for (fragments, wrong_at) in [(vec![""], 1_800 + 5), (vec!["before ", "\u{20ac}"], 1_800 + 5)] {
+        for (fragments, wrong_at) in
+            [(vec![""], 1_800 + 5), (vec!["before ", "\u{20ac}"], 1_800 + 5)]
+        {
             let mut input = Vec::new();
             let mut decoder = Decoder::new(role, Limits::default());
             for (place, fragment) in fragments.iter().enumerate() {
@@ -264,11 +288,16 @@ fn text_that_can_not_become_valid_is_refused_before_its_frame_is_whole() {
             }
             for place in 0..header + wrong_at {
                 arrived.push(input[frames + place]);
-                let decoded =
-                    decoder.decode(&mut arrived).unwrap_or_else(|error| panic!("byte {place}: {error}"));
+                let decoded = decoder
+                    .decode(&mut arrived)
+                    .unwrap_or_else(|error| panic!("byte {place}: {error}"));
                 assert_eq!((decoded.consumed, decoded.item), (0, None));
             }
-            assert_eq!(arrived, input[frames..frames + header + wrong_at], "what arrived is left as it was");
+            assert_eq!(
+                arrived,
+                input[frames..frames + header + wrong_at],
+                "what arrived is left as it was"
+            );
             arrived.push(input[frames + header + wrong_at]);
             assert_eq!(decoder.decode(&mut arrived), Err(Error::InvalidText));
         }

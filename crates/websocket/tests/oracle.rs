@@ -1,11 +1,13 @@
-//! A well-kept library as judge: what either of the two writes the other reads as the same, in both roles, and each opens a
-//! connection with the other.
+//! A well-kept library as judge: what either of the two writes the other reads as the same, in both
+//! roles, and each opens a connection with the other.
 
 use std::io::{self, Cursor, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-use playfield_websocket::handshake::{ClientHandshake, Head, HeadLimits, Response, accept, parse_request};
+use playfield_websocket::handshake::{
+    ClientHandshake, Head, HeadLimits, Response, accept, parse_request,
+};
 use playfield_websocket::{
     Close, Decoder, Item, Limits, Mask, Opcode, Role, encode, encode_close, encode_fragment,
 };
@@ -42,7 +44,8 @@ fn said() -> impl Strategy<Value = Vec<Said>> {
     })
 }
 
-/// A socket of which one end is read from bytes that are there, and the other written to bytes that are kept.
+/// A socket of which one end is read from bytes that are there, and the other written to bytes that
+/// are kept.
 struct Memory {
     input: Cursor<Vec<u8>>,
     output: Vec<u8>,
@@ -161,9 +164,10 @@ fn written_by_them(role: TheirRole, all: &[Said]) -> Vec<u8> {
             Said::Binary(bytes) => Message::binary(bytes),
             Said::Ping(bytes) => Message::Ping(bytes.into()),
             Said::Pong(bytes) => Message::Pong(bytes.into()),
-            Said::Close(close) => Message::Close(
-                close.map(|(code, reason)| CloseFrame { code: CloseCode::from(code), reason: reason.into() }),
-            ),
+            Said::Close(close) => Message::Close(close.map(|(code, reason)| CloseFrame {
+                code: CloseCode::from(code),
+                reason: reason.into(),
+            })),
         };
         socket.send(message).expect("memory takes all");
     }
@@ -197,9 +201,14 @@ fn their_server_takes_our_handshake_and_we_their_answer() {
         let message = socket.read().expect("a message");
         socket.send(message).expect("it is sent back");
     });
-    let handshake =
-        ClientHandshake::new("here:7", "/room?a=1", [9; 16], &[("Origin", "http://here")], &["chat"])
-            .unwrap();
+    let handshake = ClientHandshake::new(
+        "here:7",
+        "/room?a=1",
+        [9; 16],
+        &[("Origin", "http://here")],
+        &["chat"],
+    )
+    .unwrap();
     ours.write_all(handshake.request()).unwrap();
     let mut input = Vec::new();
     loop {
@@ -244,7 +253,9 @@ fn our_server_takes_their_handshake_and_they_our_answer() {
     let mut open = false;
     loop {
         read_more(&mut ours, &mut input);
-        if !open && let Head::Complete(request) = parse_request(&input, &HeadLimits::default()).unwrap() {
+        if !open
+            && let Head::Complete(request) = parse_request(&input, &HeadLimits::default()).unwrap()
+        {
             assert_eq!((request.method, request.target), ("GET", "/room?a=1"));
             let mut out = Vec::new();
             accept(&mut out, &request.upgrade.unwrap(), None, None).unwrap();

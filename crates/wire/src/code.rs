@@ -62,7 +62,8 @@ pub enum ErrorCode {
     Left,
     /// The request number is still unanswered.
     DuplicateRequest,
-    /// A room's own code, from [`ErrorCode::ROOM_MIN`] up. Below that the number means the node's code.
+    /// A room's own code, from [`ErrorCode::ROOM_MIN`] up. Below that the number means the node's
+    /// code.
     Room(u16),
 }
 

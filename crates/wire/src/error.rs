@@ -5,8 +5,8 @@ use std::fmt;
 
 /// Bytes that are not what the protocol says they should be.
 ///
-/// It names the place, as a byte offset into the message (or into whatever the [`Reader`](crate::reader::Reader)
-/// was given), and what was expected there.
+/// It names the place, as a byte offset into the message (or into whatever the
+/// [`Reader`](crate::reader::Reader) was given), and what was expected there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     offset: usize,
@@ -30,7 +30,8 @@ pub(crate) enum Kind {
 }
 
 impl DecodeError {
-    /// An error at `offset`, described by `what` in a phrase such as "the field `hp` is past its maximum".
+    /// An error at `offset`, described by `what` in a phrase such as "the field `hp` is past its
+    /// maximum".
     pub fn new(offset: usize, what: impl Into<Cow<'static, str>>) -> Self {
         Self { offset, kind: Kind::Other(what.into()) }
     }
@@ -57,7 +58,8 @@ impl DecodeError {
         matches!(self.kind, Kind::Missing { .. } | Kind::PastEnd { .. })
     }
 
-    /// Whether the message is of a kind (in JSON and MessagePack, a `type`) that the protocol doesn't have.
+    /// Whether the message is of a kind (in JSON and MessagePack, a `type`) that the protocol
+    /// doesn't have.
     #[must_use]
     pub fn is_unknown_kind(&self) -> bool {
         matches!(self.kind, Kind::Unknown { .. } | Kind::UnknownType { .. })
@@ -79,7 +81,9 @@ impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "at byte {}: ", self.offset)?;
         match &self.kind {
-            Kind::Missing { expected, remain } => write!(f, "{expected} was expected, {remain} bytes remain"),
+            Kind::Missing { expected, remain } => {
+                write!(f, "{expected} was expected, {remain} bytes remain")
+            }
             Kind::PastEnd { what, unit, announced, remain } => {
                 write!(f, "a {what} of {announced} {unit} was announced, {remain} remain")
             }

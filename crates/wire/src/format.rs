@@ -2,13 +2,15 @@
 
 use std::fmt;
 
-/// How messages are written as bytes. A client names one in its `hello`; it holds for both directions.
+/// How messages are written as bytes. A client names one in its `hello`; it holds for both
+/// directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Schema-driven binary, the default of every SDK.
     #[default]
     Packed,
-    /// Self-describing binary (<https://msgpack.org>): the same trees as [`Json`](Self::Json), in fewer bytes.
+    /// Self-describing binary (<https://msgpack.org>): the same trees as [`Json`](Self::Json), in
+    /// fewer bytes.
     Msgpack,
     /// Readable text, for debugging and for a browser with no SDK.
     Json,

@@ -1,7 +1,7 @@
 //! Native framing: how a byte stream is cut into messages.
 //!
-//! After the [`PREAMBLE`] each side sends frames: a `u32`, little endian, the number of bytes that follow,
-//! then that many bytes, which are one message.
+//! After the [`PREAMBLE`] each side sends frames: a `u32`, little endian, the number of bytes that
+//! follow, then that many bytes, which are one message.
 //!
 //! Protocols of your own have a [`FrameCodec`] instead, and know nothing of the preamble.
 
@@ -91,8 +91,9 @@ impl Framing {
         Ok(input.get(HEADER_BYTES..consumed).map(|body| Frame { body, consumed }))
     }
 
-    /// How long the frame at the beginning of `input` is, header included, or `None` while the header is
-    /// incomplete. It tells a reader how much to make room for, and refuses a length before its body comes.
+    /// How long the frame at the beginning of `input` is, header included, or `None` while the
+    /// header is incomplete. It tells a reader how much to make room for, and refuses a length
+    /// before its body comes.
     ///
     /// # Errors
     /// If the header announces no bytes, or more than the limit.
@@ -136,7 +137,9 @@ pub fn write_frame_with(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
 impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("a frame announced no bytes; every message has at least one"),
+            Self::Empty => {
+                f.write_str("a frame announced no bytes; every message has at least one")
+            }
             Self::TooLarge { announced, message_bytes_max } => {
                 write!(f, "a frame announced {announced} bytes, the limit is {message_bytes_max}")
             }

@@ -1,18 +1,19 @@
 //! Packets, framing and the messages of the Playfield protocol.
 //!
-//! Everything that a client and a node say to each other, as `docs/protocol.md` specifies it, over byte
-//! slices alone: no sockets, no clock. A message borrows from the bytes that it was decoded from; only JSON
-//! text with escapes in it, and base64, are copied.
+//! Everything that a client and a node say to each other, as `docs/protocol.md` specifies it, over
+//! byte slices alone: no sockets, no clock. A message borrows from the bytes that it was decoded
+//! from; only JSON text with escapes in it, and base64, are copied.
 //!
 //! From the bytes up:
 //!
 //! - [`framing`] cuts a byte stream into messages;
-//! - [`client::ClientMessage`] and [`server::ServerMessage`] are those messages, in every [`Format`];
-//! - [`reader`] and [`writer`] hold the primitive types of the format `packed`, [`json`] those of `json`, [`msgpack`] those of
-//!   `msgpack`; [`tree`] writes the last two as one;
+//! - [`client::ClientMessage`] and [`server::ServerMessage`] are those messages, in every
+//!   [`Format`];
+//! - [`reader`] and [`writer`] hold the primitive types of the format `packed`, [`json`] those of
+//!   `json`, [`msgpack`] those of `msgpack`; [`tree`] writes the last two as one;
 //! - [`packet`] is for protocols and payloads of your own, which know nothing of the above;
-//! - [`schema`] describes a room type's state and messages, takes their fingerprint, writes them as JSON, and says whether one has
-//!   grown from another.
+//! - [`schema`] describes a room type's state and messages, takes their fingerprint, writes them as
+//!   JSON, and says whether one has grown from another.
 
 pub mod client;
 mod code;

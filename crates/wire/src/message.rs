@@ -17,8 +17,8 @@ impl MessageRef<'_> {
     /// The pair that the writers take, of which each format uses one half.
     ///
     /// # Panics
-    /// If this is not the form that `format` carries. A message that was decoded has the form of its format;
-    /// to write any format from one place, use the writers, which take number and name.
+    /// If this is not the form that `format` carries. A message that was decoded has the form of
+    /// its format; to write any format from one place, use the writers, which take number and name.
     pub(crate) fn parts(&self, format: Format) -> (u32, &str) {
         match (self, format) {
             (Self::Index(index), Format::Packed) => (*index, ""),

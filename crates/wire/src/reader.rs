@@ -4,8 +4,8 @@ use crate::error::{DecodeError, Kind};
 
 /// A checked cursor over bytes in the format `packed`.
 ///
-/// Whatever is read borrows from those bytes. No input makes it panic, and none makes it announce more than
-/// has arrived.
+/// Whatever is read borrows from those bytes. No input makes it panic, and none makes it announce
+/// more than has arrived.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -92,7 +92,8 @@ impl<'a> Reader<'a> {
     fn varint_of_many(&mut self) -> Result<u64, DecodeError> {
         let mut value = 0;
         for (index, &byte) in self.bytes[self.offset..].iter().enumerate() {
-            // Nine bytes carry 63 bits: the tenth may only add the last one, and must end the number.
+            // Nine bytes carry 63 bits: the tenth may only add the last one, and must end the
+            // number.
             if index == 9 && byte > 1 {
                 return Err(DecodeError::of(self.offset, Kind::VarintOverflow));
             }
@@ -281,7 +282,10 @@ mod tests {
             let bytes = [&nine[..], &[tenth, 0]].concat();
             assert_eq!(say(&bytes), "at byte 0: a varint is past 64 bits");
         }
-        assert_eq!(say(&[&nine[..], &[0]].concat()), "at byte 0: a varint is not in its shortest form");
+        assert_eq!(
+            say(&[&nine[..], &[0]].concat()),
+            "at byte 0: a varint is not in its shortest form"
+        );
     }
 
     #[test]
@@ -289,7 +293,10 @@ mod tests {
         let mut reader = Reader::new(&[0x80, 0x80, 0x80, 0x80, 0x10]);
         let error = reader.varint_u32().unwrap_err();
         assert_eq!(error.to_string(), "at byte 0: the number 4294967296 is past 4294967295");
-        assert_eq!(Reader::new(&[2]).bool().unwrap_err().to_string(), "at byte 0: a bool is 0 or 1, not 2");
+        assert_eq!(
+            Reader::new(&[2]).bool().unwrap_err().to_string(),
+            "at byte 0: a bool is 0 or 1, not 2"
+        );
     }
 
     #[test]

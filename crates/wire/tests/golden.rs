@@ -1,5 +1,6 @@
-//! Every message as its text in JSON, member by member. The vectors in `conformance/` hold JSON as a tree, in which members have no order;
-//! `packed` and `msgpack` stand there byte by byte, and `protocol_vectors.rs` holds this crate to them.
+//! Every message as its text in JSON, member by member. The vectors in `conformance/` hold JSON as
+//! a tree, in which members have no order; `packed` and `msgpack` stand there byte by byte, and
+//! `protocol_vectors.rs` holds this crate to them.
 
 use std::borrow::Cow;
 
@@ -86,11 +87,21 @@ fn join_and_create() {
         r#"{"type":"join","request":1,"room":"r7"}"#,
     );
     golden!(
-        ClientMessage::Create { request: 2, room_type: "table".into(), private: true, options: b"" },
+        ClientMessage::Create {
+            request: 2,
+            room_type: "table".into(),
+            private: true,
+            options: b""
+        },
         r#"{"type":"create","request":2,"room_type":"table","private":true,"options":null}"#,
     );
     golden!(
-        ClientMessage::Create { request: 2, room_type: "table".into(), private: false, options: b"{}" },
+        ClientMessage::Create {
+            request: 2,
+            room_type: "table".into(),
+            private: false,
+            options: b"{}"
+        },
         r#"{"type":"create","request":2,"room_type":"table","private":false,"options":{}}"#,
     );
     golden!(
@@ -117,13 +128,21 @@ fn list_and_leave() {
             r#""filter":{"map":"sea","a\"b":""},"limit":20}"#
         ),
     );
-    golden!(ClientMessage::Leave { request: 5, room: 1 }, r#"{"type":"leave","request":5,"room":1}"#,);
+    golden!(
+        ClientMessage::Leave { request: 5, room: 1 },
+        r#"{"type":"leave","request":5,"room":1}"#,
+    );
 }
 
 #[test]
 fn request_and_send() {
     golden!(
-        ClientMessage::Request { room: 1, request: 128, message: named("draw"), payload: br#"{"count":2}"# },
+        ClientMessage::Request {
+            room: 1,
+            request: 128,
+            message: named("draw"),
+            payload: br#"{"count":2}"#
+        },
         r#"{"type":"request","room":1,"request":128,"message":"draw","payload":{"count":2}}"#,
     );
     golden!(
@@ -139,7 +158,10 @@ fn the_small_client_messages() {
         r#"{"type":"ack","room":1,"version":300,"sequence":4}"#,
     );
     golden!(ClientMessage::Resync { room: 1 }, r#"{"type":"resync","room":1}"#,);
-    golden!(ClientMessage::Ping { nonce: 1 << 53 }, r#"{"type":"ping","nonce":"9007199254740992"}"#,);
+    golden!(
+        ClientMessage::Ping { nonce: 1 << 53 },
+        r#"{"type":"ping","nonce":"9007199254740992"}"#,
+    );
     golden!(ClientMessage::Pong { nonce: 9 }, r#"{"type":"pong","nonce":9}"#,);
     golden!(ClientMessage::Goodbye, r#"{"type":"goodbye"}"#);
 }
@@ -237,7 +259,13 @@ fn left_and_reply() {
 #[test]
 fn event_snapshot_and_patch() {
     golden!(
-        ServerMessage::Event { room: 1, sequence: 2, version: 300, message: named("dealt"), payload: b"42" },
+        ServerMessage::Event {
+            room: 1,
+            sequence: 2,
+            version: 300,
+            message: named("dealt"),
+            payload: b"42"
+        },
         r#"{"type":"event","room":1,"sequence":2,"version":300,"message":"dealt","payload":42}"#,
     );
     golden!(
@@ -268,7 +296,12 @@ fn the_small_server_messages() {
         r#"{"type":"error","request":6,"code":"room_full","text":"4 of 4"}"#,
     );
     golden!(
-        ServerMessage::Error { request: None, room: Some(1), code: ErrorCode::Room(1001), text: "".into() },
+        ServerMessage::Error {
+            request: None,
+            room: Some(1),
+            code: ErrorCode::Room(1001),
+            text: "".into()
+        },
         r#"{"type":"error","room":1,"code":1001,"text":""}"#,
     );
     golden!(

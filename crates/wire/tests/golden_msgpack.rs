@@ -96,7 +96,10 @@ fn what_clients_say() {
         b"\x84\xa4type\xa3ack\xa4room\x01\xa7version\xcd\x01\x2c\xa8sequence\x04",
     );
     client(&ClientMessage::Resync { room: 1 }, b"\x82\xa4type\xa6resync\xa4room\x01");
-    client(&ClientMessage::Ping { nonce: 1 << 53 }, b"\x82\xa4type\xa4ping\xa5nonce\xcf\0\x20\0\0\0\0\0\0");
+    client(
+        &ClientMessage::Ping { nonce: 1 << 53 },
+        b"\x82\xa4type\xa4ping\xa5nonce\xcf\0\x20\0\0\0\0\0\0",
+    );
     client(&ClientMessage::Pong { nonce: 9 }, b"\x82\xa4type\xa4pong\xa5nonce\x09");
     client(&ClientMessage::Goodbye, b"\x81\xa4type\xa7goodbye");
 }
@@ -149,7 +152,12 @@ fn what_nodes_say() {
         b"\x85\xa4type\xa4left\xa7request\x05\xa4room\x01\xa4code\xa4left\xa4text\xa0",
     );
     server(
-        &ServerMessage::Left { request: None, room: 1, code: ErrorCode::Kicked, text: "bye".into() },
+        &ServerMessage::Left {
+            request: None,
+            room: 1,
+            code: ErrorCode::Kicked,
+            text: "bye".into(),
+        },
         b"\x84\xa4type\xa4left\xa4room\x01\xa4code\xa6kicked\xa4text\xa3bye",
     );
     server(
@@ -184,7 +192,12 @@ fn what_nodes_say() {
         b"\x84\xa4type\xa5error\xa7request\x06\xa4code\xa9room_full\xa4text\xa64 of 4",
     );
     server(
-        &ServerMessage::Error { request: None, room: Some(1), code: ErrorCode::Room(1001), text: "".into() },
+        &ServerMessage::Error {
+            request: None,
+            room: Some(1),
+            code: ErrorCode::Room(1001),
+            text: "".into(),
+        },
         b"\x84\xa4type\xa5error\xa4room\x01\xa4code\xcd\x03\xe9\xa4text\xa0",
     );
     server(
@@ -193,7 +206,8 @@ fn what_nodes_say() {
     );
 }
 
-/// Each line of the examples in `docs/protocol.md`, in which texts stand in quotes between hex digits.
+/// Each line of the examples in `docs/protocol.md`, in which texts stand in quotes between hex
+/// digits.
 fn documented() -> Vec<Vec<u8>> {
     let document = include_str!("../../../docs/protocol.md");
     let (_, block) = document.split_once("```msgpack\n").expect("the examples are there");
@@ -215,7 +229,8 @@ fn the_examples_of_the_document_are_true() {
 
 #[test]
 fn other_forms_are_read_too() {
-    // Integers in wider and in signed forms and as decimal texts, a text in a longer form, unknown and repeated members, any order.
+    // Integers in wider and in signed forms and as decimal texts, a text in a longer form, unknown
+    // and repeated members, any order.
     let send =
         b"\xde\0\x06\xa5later\x91\x80\xa7payload\x92\x01\x02\xa4room\xcf\0\0\0\0\0\0\0\x01\xa4room\xd1\0\x03\
                  \xa7message\xd9\x04wave\xa4type\xa4send";
@@ -229,8 +244,9 @@ fn other_forms_are_read_too() {
     let list = ClientMessage::List { request: 4, room_type: None, filter: vec![], limit: 0 };
     let absent = msgpack(&json!({"type": "list", "request": 4}));
     assert_eq!(ClientMessage::decode(MSGPACK, &absent), Ok(list.clone()));
-    let nulls =
-        msgpack(&json!({"type": "list", "request": 4, "room_type": null, "filter": null, "limit": null}));
+    let nulls = msgpack(
+        &json!({"type": "list", "request": 4, "room_type": null, "filter": null, "limit": null}),
+    );
     assert_eq!(ClientMessage::decode(MSGPACK, &nulls), Ok(list));
     let token = msgpack(&json!({"type": "hello", "protocol": 1, "token": "/wA="}));
     let hello = Hello { token: Cow::Owned(vec![0xff, 0]), ..Hello::new(MSGPACK) };
@@ -246,7 +262,8 @@ fn what_is_wrong_is_refused_and_named() {
     let of = |value: Value| complaint(&msgpack(&value));
     assert_eq!(of(json!({"type": "join"})), r#"at byte 0: the member "request" is missing"#);
     assert_eq!(of(json!({"request": 1})), r#"at byte 0: the member "type" is missing"#);
-    let integer = r#"the member "room" should be an integer from 0 to 2^64 - 1, or one as a decimal string"#;
+    let integer =
+        r#"the member "room" should be an integer from 0 to 2^64 - 1, or one as a decimal string"#;
     for wrong in [json!(-1), json!(1.0), json!("x"), json!(true), json!([1])] {
         assert!(of(json!({"room": wrong, "type": "resync"})).ends_with(integer), "{wrong}");
     }
@@ -254,8 +271,14 @@ fn what_is_wrong_is_refused_and_named() {
         of(json!({"room": 1_u64 << 32, "type": "resync"})),
         r#"at byte 6: the member "room" should be an integer from 0 to 2^32 - 1"#
     );
-    assert_eq!(complaint(b"\x81\xa4type\xc4\x04join"), r#"at byte 6: the member "type" should be a string"#);
-    assert_eq!(complaint(b"\x81\xa4type\xa1\xff"), r#"at byte 6: the member "type" should be a string"#);
+    assert_eq!(
+        complaint(b"\x81\xa4type\xc4\x04join"),
+        r#"at byte 6: the member "type" should be a string"#
+    );
+    assert_eq!(
+        complaint(b"\x81\xa4type\xa1\xff"),
+        r#"at byte 6: the member "type" should be a string"#
+    );
     assert_eq!(
         of(json!({"protocol": 1, "token": "%", "type": "hello"})),
         r#"at byte 17: the member "token" should be bytes, or a string in base64 with padding"#
@@ -265,16 +288,23 @@ fn what_is_wrong_is_refused_and_named() {
         r#"at byte 8: the member "filter" should be an object of strings"#
     );
     assert_eq!(
-        of(json!({"protocol": 1, "resume": {"rooms": [{"room": 1}], "token": ""}, "type": "hello"})),
+        of(
+            json!({"protocol": 1, "resume": {"rooms": [{"room": 1}], "token": ""}, "type": "hello"})
+        ),
         r#"at byte 26: the member "epoch" is missing"#
     );
     assert_eq!(of(json!({"type": "jump"})), r#"at byte 6: no message has the type "jump""#);
     assert!(
-        ClientMessage::decode(MSGPACK, &msgpack(&json!({"type": "jump"}))).unwrap_err().is_unknown_kind()
+        ClientMessage::decode(MSGPACK, &msgpack(&json!({"type": "jump"})))
+            .unwrap_err()
+            .is_unknown_kind()
     );
     assert_eq!(complaint(b"\x90"), "at byte 0: a message is a map, and another type came");
     assert_eq!(complaint(b"\x81\x01\x01"), "at byte 1: the name of a member is not a text");
-    assert_eq!(complaint(b"\x81\xa4type\xa7goodbye\0"), "at byte 14: the end was expected, 1 bytes remain");
+    assert_eq!(
+        complaint(b"\x81\xa4type\xa7goodbye\0"),
+        "at byte 14: the end was expected, 1 bytes remain"
+    );
     assert_eq!(complaint(b""), "at byte 0: a value was expected, 0 bytes remain");
     let extension = "at byte 3: 0xd4 begins an extension type, and none has a meaning here";
     assert_eq!(complaint(b"\x82\xa1x\xd4\0\0\xa4type\xa7goodbye"), extension);
@@ -283,7 +313,10 @@ fn what_is_wrong_is_refused_and_named() {
 #[test]
 fn a_number_past_the_bytes_that_came_is_refused() {
     for (body, why) in [
-        (&b"\xdf\xff\xff\xff\xff\xa1x"[..], "at byte 0: a map of 4294967295 members was announced, 2 remain"),
+        (
+            &b"\xdf\xff\xff\xff\xff\xa1x"[..],
+            "at byte 0: a map of 4294967295 members was announced, 2 remain",
+        ),
         (
             b"\x81\xa1x\xdd\xff\xff\xff\xff\x01",
             "at byte 3: a list of 4294967295 elements was announced, 1 remain",
@@ -307,7 +340,8 @@ fn a_number_past_the_bytes_that_came_is_refused() {
 #[test]
 fn deep_nesting_is_carried_without_recursion() {
     let deep = [vec![0x91; 200_000], vec![0xc0]].concat();
-    let body = [b"\x84\xa1x", &deep[..], b"\xa4type\xa5reply\xa7request\x01\xa7payload", &deep[..]].concat();
+    let body = [b"\x84\xa1x", &deep[..], b"\xa4type\xa5reply\xa7request\x01\xa7payload", &deep[..]]
+        .concat();
     assert_eq!(
         ServerMessage::decode(MSGPACK, &body),
         Ok(ServerMessage::Reply { request: 1, payload: &deep })

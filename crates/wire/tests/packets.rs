@@ -2,7 +2,8 @@
 
 use playfield_derive::Packet;
 use playfield_wire::packet::{
-    Big, Little, Order, Packet, PacketError, PacketErrorKind, PacketField, PacketReader, PacketWriter, Prefix,
+    Big, Little, Order, Packet, PacketError, PacketErrorKind, PacketField, PacketReader,
+    PacketWriter, Prefix,
 };
 use proptest::prelude::*;
 
@@ -56,7 +57,10 @@ fn login() -> Login<'static> {
         gold: 300,
         debt: -1,
         is_new: true,
-        items: vec![Item { of: 1, mark: "x".to_owned() }, Item { of: 0x0203, mark: "full".to_owned() }],
+        items: vec![
+            Item { of: 1, mark: "x".to_owned() },
+            Item { of: 0x0203, mark: "full".to_owned() },
+        ],
         key: b"\x00\xFF",
         place: [1.5, -0.0],
         raw: b"raw",
@@ -135,7 +139,10 @@ fn every_truncation_is_refused_at_its_field() {
         let error = Login::parse::<Little>(&bytes[..end]).unwrap_err();
         assert!(error.offset() <= end, "{error}");
         assert!(
-            matches!(error.kind(), PacketErrorKind::Truncated { .. } | PacketErrorKind::PastEnd { .. }),
+            matches!(
+                error.kind(),
+                PacketErrorKind::Truncated { .. } | PacketErrorKind::PastEnd { .. }
+            ),
             "{end}: {error}"
         );
         if fields.last() != Some(&error.field()) {
@@ -156,7 +163,10 @@ fn errors_name_the_byte_the_field_and_what_to_expect() {
         say(b"\x2a\0\0\0\0\0\x05\0abc"),
         "at byte 6, field Login.name: a length of 5 was announced, 3 bytes remain"
     );
-    assert_eq!(say(b"\x2a\0\0\0\0\0\x02\0a\xff"), "at byte 9, field Login.name: a text is not UTF-8");
+    assert_eq!(
+        say(b"\x2a\0\0\0\0\0\x02\0a\xff"),
+        "at byte 9, field Login.name: a text is not UTF-8"
+    );
     assert_eq!(
         say(b"\x2a\0\0\0\0\0\0\0\0ab\0c\0\0\0\0"),
         "at byte 12, field Login.tag: a text is padded with zeros, 0x63 came"
@@ -164,14 +174,18 @@ fn errors_name_the_byte_the_field_and_what_to_expect() {
     let mut bytes = written::<Little>(&login());
     let is_new = 2 + 4 + 5 + 3 + 8 + 9 + 8 + 2 + 1;
     bytes[is_new] = 2;
-    assert_eq!(say(&bytes), format!("at byte {is_new}, field Login.is_new: a bool is 0 or 1, not 2"));
+    assert_eq!(
+        say(&bytes),
+        format!("at byte {is_new}, field Login.is_new: a bool is 0 or 1, not 2")
+    );
     assert_eq!(
         Nothing::parse::<Little>(b"\xff\0").unwrap_err().to_string(),
         "at byte 1, field opcode: the end was expected, 1 bytes remain"
     );
 }
 
-/// What mpacket lets pass or dies of: reads past the end, lengths below zero or past 32,767, texts past their length's bits.
+/// What mpacket lets pass or dies of: reads past the end, lengths below zero or past 32,767, texts
+/// past their length's bits.
 #[test]
 fn nothing_is_made_up_and_nothing_wraps() {
     let mut reader = PacketReader::<Little>::new(b"\x01");
@@ -182,9 +196,15 @@ fn nothing_is_made_up_and_nothing_wraps() {
     for length in [0x8000_u16, 0xFFFF] {
         let mut bytes = length.to_le_bytes().to_vec();
         let past = PacketErrorKind::PastEnd { announced: length.into(), remain: 0 };
-        assert_eq!(PacketReader::<Little>::new(&bytes).text(Prefix::U16), Err(PacketError::new(0, "", past)));
+        assert_eq!(
+            PacketReader::<Little>::new(&bytes).text(Prefix::U16),
+            Err(PacketError::new(0, "", past))
+        );
         bytes.resize(2 + usize::from(length), b'a');
-        assert_eq!(PacketReader::<Little>::new(&bytes).text(Prefix::U16).map(str::len), Ok(length.into()));
+        assert_eq!(
+            PacketReader::<Little>::new(&bytes).text(Prefix::U16).map(str::len),
+            Ok(length.into())
+        );
     }
 
     for (prefix, max) in [(Prefix::U8, 255), (Prefix::U16, 65_535)] {
@@ -204,9 +224,15 @@ fn nothing_is_made_up_and_nothing_wraps() {
 fn a_packet_that_can_not_be_written_leaves_the_buffer_as_it_was() {
     let mut out = b"before".to_vec();
     for (packet, kind) in [
-        (Login { tag: "more than eight", ..login() }, PacketErrorKind::TooLong { length: 15, max: 8 }),
+        (
+            Login { tag: "more than eight", ..login() },
+            PacketErrorKind::TooLong { length: 15, max: 8 },
+        ),
         (Login { tag: "a\0b", ..login() }, PacketErrorKind::ZeroInText),
-        (Login { clan: "c".repeat(256), ..login() }, PacketErrorKind::TooLong { length: 256, max: 255 }),
+        (
+            Login { clan: "c".repeat(256), ..login() },
+            PacketErrorKind::TooLong { length: 256, max: 255 },
+        ),
     ] {
         assert_eq!(packet.append::<Big>(&mut out).map_err(|error| error.kind()), Err(kind));
         assert_eq!(out, b"before");
@@ -265,7 +291,8 @@ enum Part {
 }
 
 fn part() -> impl Strategy<Value = Part> {
-    let prefix = prop_oneof![Just(Prefix::U8), Just(Prefix::U16), Just(Prefix::U32), Just(Prefix::Varint)];
+    let prefix =
+        prop_oneof![Just(Prefix::U8), Just(Prefix::U16), Just(Prefix::U32), Just(Prefix::Varint)];
     let bytes = proptest::collection::vec(any::<u8>(), 0..200);
     prop_oneof![
         any::<u8>().prop_map(Part::U8),

@@ -69,7 +69,11 @@ fn frame_is_written_as_read(
 struct Lines(Cell<usize>);
 
 impl FrameCodec for Lines {
-    fn decode<'a>(&self, input: &'a [u8], body_bytes_max: usize) -> Result<Option<Frame<'a>>, FrameError> {
+    fn decode<'a>(
+        &self,
+        input: &'a [u8],
+        body_bytes_max: usize,
+    ) -> Result<Option<Frame<'a>>, FrameError> {
         self.decode_on(input, 0, body_bytes_max)
     }
 
@@ -88,7 +92,11 @@ impl FrameCodec for Lines {
         Ok(end.map(|end| Frame { body: line, consumed: end + 1 }))
     }
 
-    fn encode_with(&self, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
+    fn encode_with(
+        &self,
+        out: &mut Vec<u8>,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), FrameError> {
         body(out);
         out.push(b'\n');
         Ok(())
@@ -96,14 +104,21 @@ impl FrameCodec for Lines {
 }
 
 /// All frames of a stream that comes in such pieces, as a service reads it.
-fn frames_of(codec: &impl FrameCodec, stream: &[u8], cuts: &[usize], body_bytes_max: usize) -> Vec<Vec<u8>> {
+fn frames_of(
+    codec: &impl FrameCodec,
+    stream: &[u8],
+    cuts: &[usize],
+    body_bytes_max: usize,
+) -> Vec<Vec<u8>> {
     let (mut frames, mut held, mut rest) = (Vec::new(), Vec::new(), stream);
     let mut known = 0;
     for cut in cuts.iter().copied().chain([usize::MAX]) {
         let (piece, later) = rest.split_at(cut.min(rest.len()));
         rest = later;
         held.extend_from_slice(piece);
-        while let Ok(Some(frame)) = codec.decode_on(&held, std::mem::take(&mut known), body_bytes_max) {
+        while let Ok(Some(frame)) =
+            codec.decode_on(&held, std::mem::take(&mut known), body_bytes_max)
+        {
             frames.push(frame.body.to_vec());
             let consumed = frame.consumed;
             held.drain(..consumed);

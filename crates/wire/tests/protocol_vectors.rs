@@ -1,6 +1,8 @@
-//! The messages in `conformance/vectors/protocol/`, for clients in other languages: they are what this crate writes and reads.
+//! The messages in `conformance/vectors/protocol/`, for clients in other languages: they are what
+//! this crate writes and reads.
 //!
-//! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-wire --test protocol_vectors` writes them anew.
+//! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-wire --test protocol_vectors` writes them
+//! anew.
 
 mod protocol_vectors {
     pub(crate) mod cases;
@@ -49,10 +51,14 @@ fn hex(bytes: &[u8]) -> String {
 
 fn bytes(hex: &Value) -> Vec<u8> {
     let digits = hex.as_str().unwrap();
-    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
+    (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap())
+        .collect()
 }
 
-/// Lengths of `packed` messages that end within a field: such a message must be refused. Others end where a payload begins.
+/// Lengths of `packed` messages that end within a field: such a message must be refused. Others end
+/// where a payload begins.
 fn refused_cuts<M: Message>(whole: &[u8]) -> Vec<usize> {
     (0..whole.len()).filter(|cut| M::read(Format::Packed, &whole[..*cut]).is_err()).collect()
 }
@@ -68,8 +74,8 @@ fn vectors<M: Message>(
             .map(|(name, message)| (name, message.written(format)))
             .collect::<Vec<_>>()
     });
-    let accepted =
-        packed.iter().zip(&msgpack).zip(&json).map(|(((name, packed), (_, msgpack)), (_, json))| {
+    let accepted = packed.iter().zip(&msgpack).zip(&json).map(
+        |(((name, packed), (_, msgpack)), (_, json))| {
             json!({
                 "name": name,
                 "json": serde_json::from_slice::<Value>(json).unwrap(),
@@ -77,7 +83,8 @@ fn vectors<M: Message>(
                 "packed": hex(packed),
                 "refused_cuts": refused_cuts::<M>(packed),
             })
-        });
+        },
+    );
     let refused = refused.iter().map(|(why, format, bytes)| {
         let error = M::read(*format, bytes).expect_err(why);
         let form = match format {
@@ -125,7 +132,8 @@ fn follows<M: Message>(file: &str) {
     for message in vectors["messages"].as_array().unwrap() {
         let name = &message["name"];
         let text = message["json"].to_string();
-        let json = M::read(Format::Json, text.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let json = M::read(Format::Json, text.as_bytes())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(serde_json::from_slice::<Value>(&json).unwrap(), message["json"], "{name}");
         for format in [Format::Msgpack, Format::Packed] {
             let whole = bytes(&message[format.name()]);
@@ -135,13 +143,18 @@ fn follows<M: Message>(file: &str) {
                 let is_refused = format == Format::Msgpack
                     || message["refused_cuts"].as_array().unwrap().contains(&cut.into());
                 assert_eq!(read.is_err(), is_refused, "{name} in {}, {cut} bytes", format.name());
-                // What is no error is another message, which is written as it was read: nothing was made up.
-                assert!(read.is_err() || read.as_deref() == Ok(&whole[..cut]), "{name}, {cut} bytes");
+                // What is no error is another message, which is written as it was read: nothing was
+                // made up.
+                assert!(
+                    read.is_err() || read.as_deref() == Ok(&whole[..cut]),
+                    "{name}, {cut} bytes"
+                );
             }
         }
     }
     for refused in vectors["refused"].as_array().unwrap() {
-        let format = Format::ALL.into_iter().find(|format| refused["format"] == format.name()).unwrap();
+        let format =
+            Format::ALL.into_iter().find(|format| refused["format"] == format.name()).unwrap();
         let bytes = match format {
             Format::Json => refused["bytes"].as_str().unwrap().as_bytes().to_vec(),
             Format::Packed | Format::Msgpack => bytes(&refused["bytes"]),

@@ -18,13 +18,19 @@ fn the_first_message_tells_its_format() {
     let packed = ClientMessage::decode_first(&[1, 1, 0, 0, 0, 0, 0]);
     assert_eq!(packed, Ok((Format::Packed, ClientMessage::Hello(Hello::new(Format::Packed)))));
     let packed_naming_json = ClientMessage::decode_first(&[1, 1, 2, 0, 0, 0, 0]);
-    assert_eq!(packed_naming_json, Ok((Format::Json, ClientMessage::Hello(Hello::new(Format::Json)))));
+    assert_eq!(
+        packed_naming_json,
+        Ok((Format::Json, ClientMessage::Hello(Hello::new(Format::Json))))
+    );
     let packed_naming_msgpack = ClientMessage::decode_first(&[1, 1, 1, 0, 0, 0, 0]);
     let msgpack_hello = ClientMessage::Hello(Hello::new(Format::Msgpack));
     assert_eq!(packed_naming_msgpack, Ok((Format::Msgpack, msgpack_hello.clone())));
     for head in [&[0x82][..], &[0xde, 0, 2], &[0xdf, 0, 0, 0, 2]] {
         let hello = [head, b"\xa8protocol\x01\xa4type\xa5hello"].concat();
-        assert_eq!(ClientMessage::decode_first(&hello), Ok((Format::Msgpack, msgpack_hello.clone())));
+        assert_eq!(
+            ClientMessage::decode_first(&hello),
+            Ok((Format::Msgpack, msgpack_hello.clone()))
+        );
     }
     let json = ClientMessage::decode_first(br#"{"protocol":1,"type":"hello"}"#);
     assert_eq!(json, Ok((Format::Json, ClientMessage::Hello(Hello::new(Format::Json)))));
@@ -40,7 +46,8 @@ fn a_format_that_is_not_spoken_is_told_apart() {
     let json = from_json(r#"{"type":"hello","protocol":1,"format":0}"#).unwrap_err();
     assert_eq!(json.unspoken_format(), Some(0));
     let msgpack =
-        ClientMessage::decode_first(b"\x83\xa8protocol\x01\xa4type\xa5hello\xa6format\x02").unwrap_err();
+        ClientMessage::decode_first(b"\x83\xa8protocol\x01\xa4type\xa5hello\xa6format\x02")
+            .unwrap_err();
     assert_eq!(msgpack.unspoken_format(), Some(2));
     assert_eq!(msgpack.to_string(), "at byte 29: the format 2 is not spoken here");
     assert_eq!(ClientMessage::decode_first(&[1, 1]).unwrap_err().unspoken_format(), None);
@@ -51,7 +58,8 @@ fn a_hello_of_another_protocol_is_read_so_far() {
     let hello = |format| ClientMessage::Hello(Hello { protocol: 2, ..Hello::new(format) });
     let packed = ClientMessage::decode_first(&[1, 2, 0xee, 0xee]);
     assert_eq!(packed, Ok((Format::Packed, hello(Format::Packed))));
-    let json = ClientMessage::decode_first(br#"{"type":"hello","protocol":2,"name":{"first":"Ada"}}"#);
+    let json =
+        ClientMessage::decode_first(br#"{"type":"hello","protocol":2,"name":{"first":"Ada"}}"#);
     assert_eq!(json, Ok((Format::Json, hello(Format::Json))));
 }
 
@@ -86,13 +94,17 @@ fn json_members_that_may_be_absent_may_also_be_null() {
     let nulls = r#"{"type":"list","request":4,"room_type":null,"filter":null,"limit":null}"#;
     assert_eq!(from_json(nulls), Ok(list));
     let create = from_json(r#"{"type":"create","request":4,"room_type":"t","options":null}"#);
-    let expected = ClientMessage::Create { request: 4, room_type: "t".into(), private: false, options: b"" };
+    let expected =
+        ClientMessage::Create { request: 4, room_type: "t".into(), private: false, options: b"" };
     assert_eq!(create, Ok(expected));
 }
 
 #[test]
 fn json_errors_name_the_member_and_the_place() {
-    assert_eq!(complaint(r#"{"type":"join","room":"x"}"#), r#"at byte 0: the member "request" is missing"#);
+    assert_eq!(
+        complaint(r#"{"type":"join","room":"x"}"#),
+        r#"at byte 0: the member "request" is missing"#
+    );
     assert_eq!(
         complaint(r#"{"type":"join","request":-1,"room":"x"}"#),
         r#"at byte 25: the member "request" should be an integer from 0 to 2^64 - 1, or one as a decimal string"#
@@ -123,7 +135,10 @@ fn json_errors_name_the_member_and_the_place() {
 #[test]
 fn what_is_not_json_is_refused_where_it_stops_being_so() {
     assert_eq!(complaint("{\"type\":\n\"ping\",}"), "at byte 16: trailing comma");
-    assert_eq!(complaint("[]"), "at byte 0: invalid type: sequence, expected a message as an object");
+    assert_eq!(
+        complaint("[]"),
+        "at byte 0: invalid type: sequence, expected a message as an object"
+    );
     assert_eq!(complaint(r#"{"type":"goodbye"} x"#), "at byte 19: trailing characters");
     let not_utf8 = ClientMessage::decode(Format::Json, b"{\"type\":\"\xff\"}").unwrap_err();
     assert_eq!(not_utf8.to_string(), "at byte 9: a text is not UTF-8");
@@ -141,7 +156,10 @@ fn deep_nesting_is_carried_without_recursion() {
 fn lists_longer_than_the_message_are_refused() {
     let listed = [0x43, 4, 0xff, 0xff, 0xff, 0xff, 0x0f];
     let error = ServerMessage::decode(Format::Packed, &listed).unwrap_err();
-    assert_eq!(error.to_string(), "at byte 2: a list of 4294967295 elements was announced, 0 remain");
+    assert_eq!(
+        error.to_string(),
+        "at byte 2: a list of 4294967295 elements was announced, 0 remain"
+    );
 }
 
 #[test]
@@ -157,8 +175,7 @@ fn codes_are_names_and_a_rooms_own_are_numbers() {
     assert_eq!(goodbye(r#""busy""#), Ok(ErrorCode::Busy));
     assert_eq!(goodbye("1000"), Ok(ErrorCode::Room(1000)));
     assert_eq!(goodbye(r#""1000""#), Ok(ErrorCode::Room(1000)));
-    let refusal =
-        r#"at byte 25: the member "code" should be the name of a code, or a number from 1000 to 65535"#;
+    let refusal = r#"at byte 25: the member "code" should be the name of a code, or a number from 1000 to 65535"#;
     for code in ["16", "999", "65536", r#""busier""#, "[]"] {
         assert_eq!(goodbye(code), Err(refusal.to_owned()), "{code}");
     }
@@ -171,7 +188,10 @@ fn codes_are_names_and_a_rooms_own_are_numbers() {
 fn a_patch_leads_forward() {
     let text = br#"{"type":"patch","room":1,"base":3,"version":2,"ops":[]}"#;
     let error = ServerMessage::decode(Format::Json, text).unwrap_err();
-    assert_eq!(error.to_string(), r#"at byte 44: the member "version" should be no less than the base, 3"#);
+    assert_eq!(
+        error.to_string(),
+        r#"at byte 44: the member "version" should be no less than the base, 3"#
+    );
     let mut packed = vec![0x48, 1];
     packed.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1]);
     let error = ServerMessage::decode(Format::Packed, &packed).unwrap_err();

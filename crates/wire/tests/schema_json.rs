@@ -1,8 +1,8 @@
 //! Schemas as JSON: what is written is read again, and what is no schema is refused by its place.
 
 use playfield_wire::schema::{
-    Enum, EventSchema, Field, MessageSchema, Policy, Quantized, RoomSchema, SCHEMA_BYTES_MAX, SchemaError,
-    Struct, TYPE_DEPTH_MAX, Type, fingerprint,
+    Enum, EventSchema, Field, MessageSchema, Policy, Quantized, RoomSchema, SCHEMA_BYTES_MAX,
+    SchemaError, Struct, TYPE_DEPTH_MAX, Type, fingerprint,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -16,7 +16,8 @@ fn structure(name: &'static str, fields: Vec<Field>) -> Struct {
 }
 
 fn table() -> RoomSchema {
-    let hundredths = Quantized { of: Type::F32, step: 0.01, range: Some((-50.0, 50.0)), angle: false };
+    let hundredths =
+        Quantized { of: Type::F32, step: 0.01, range: Some((-50.0, 50.0)), angle: false };
     let angle = Quantized { of: Type::F64, step: 0.1, range: None, angle: true };
     let seat = structure(
         "Seat",
@@ -38,7 +39,11 @@ fn table() -> RoomSchema {
     };
     let state = vec![
         field("phase", Policy::Everyone, Type::Enum(phase)),
-        field("seats", Policy::Everyone, Type::Map(Box::new(Type::Player), Box::new(Type::Struct(seat)))),
+        field(
+            "seats",
+            Policy::Everyone,
+            Type::Map(Box::new(Type::Player), Box::new(Type::Struct(seat))),
+        ),
         field("marks", Policy::Everyone, Type::Array(Box::new(Type::Bool), 9)),
         field("names", Policy::Everyone, Type::Set(Box::new(Type::Text))),
     ];
@@ -119,7 +124,12 @@ fn what_is_no_schema_is_refused_by_its_place() {
         ),
         (r#""name":"hp","#, "", "", r#"state.seats.*: the member "name" is missing"#),
         (r#""name":"hp""#, r#""name":7"#, "", "state.seats.*: a name was expected, 7 came"),
-        (r#""name":"x""#, r#""name":"hp""#, "", "state.seats.*.hp: two of this name stand beside each other"),
+        (
+            r#""name":"x""#,
+            r#""name":"hp""#,
+            "",
+            "state.seats.*.hp: two of this name stand beside each other",
+        ),
         (
             r#"{"option":"u8"}"#,
             r#"{"maybe":"u8"}"#,
@@ -138,10 +148,25 @@ fn what_is_no_schema_is_refused_by_its_place() {
             "",
             r#"state.seats.*.mood: a blank of 16 digits from 0 to f was expected, "123456789abcdef" came"#,
         ),
-        (r#""0123456789abcdef""#, r#""0123456789ABCDEF""#, "", "state.seats.*.mood: a blank of 16 digits"),
-        (r#""0123456789abcdef""#, r#""+123456789abcdef""#, "", "state.seats.*.mood: a blank of 16 digits"),
+        (
+            r#""0123456789abcdef""#,
+            r#""0123456789ABCDEF""#,
+            "",
+            "state.seats.*.mood: a blank of 16 digits",
+        ),
+        (
+            r#""0123456789abcdef""#,
+            r#""+123456789abcdef""#,
+            "",
+            "state.seats.*.mood: a blank of 16 digits",
+        ),
         (r#""0123456789abcdef""#, r#""ééééabcd""#, "", "state.seats.*.mood: a blank of 16 digits"),
-        (r#""0123456789abcdef""#, "81985529216486895", "", "state.seats.*.mood: a blank of 16 digits"),
+        (
+            r#""0123456789abcdef""#,
+            "81985529216486895",
+            "",
+            "state.seats.*.mood: a blank of 16 digits",
+        ),
         (r#""0123456789abcdef""#, "null", "", "state.seats.*.mood: a blank of 16 digits"),
         (
             r#""policy":"view","blank""#,
@@ -150,7 +175,12 @@ fn what_is_no_schema_is_refused_by_its_place() {
             r#"state.seats.*.mood: no "blank" where everyone sees the field was expected, "0123456789abcdef" came"#,
         ),
         (r#""key":"player""#, r#""key":"bool""#, "", r#"state.seats (its key): a player"#),
-        (r#""key":"player""#, r#""kee":"player""#, "", r#"state.seats: the member "key" is missing"#),
+        (
+            r#""key":"player""#,
+            r#""kee":"player""#,
+            "",
+            r#"state.seats: the member "key" is missing"#,
+        ),
         (
             r#""length":9"#,
             r#""length":0"#,
@@ -158,18 +188,44 @@ fn what_is_no_schema_is_refused_by_its_place() {
             "state.marks: a length from 1 to 2^32 - 1 was expected, 0 came",
         ),
         (r#""length":9"#, r#""length":4294967296"#, "", "state.marks: a length from 1 to 2^32 - 1"),
-        (r#""step":0.01"#, r#""step":0"#, "", "state.seats.*.x: a step greater than 0 was expected, 0 came"),
-        (r#""quantized":"f32""#, r#""quantized":"u8""#, "", "state.seats.*.x: f32 or f64 was expected"),
+        (
+            r#""step":0.01"#,
+            r#""step":0"#,
+            "",
+            "state.seats.*.x: a step greater than 0 was expected, 0 came",
+        ),
+        (
+            r#""quantized":"f32""#,
+            r#""quantized":"u8""#,
+            "",
+            "state.seats.*.x: f32 or f64 was expected",
+        ),
         ("[-50.0,50.0]", "[1,0]", "", "state.seats.*.x: a least value and then a greatest one"),
-        (r#""angle":true"#, r#""angle":true,"range":[0,1]"#, "", "state.seats.*.heading: true, and no range"),
+        (
+            r#""angle":true"#,
+            r#""angle":true,"range":[0,1]"#,
+            "",
+            "state.seats.*.heading: true, and no range",
+        ),
         (r#""angle":true"#, r#""angle":false"#, "", "state.seats.*.heading: true, and no range"),
-        (r#"{"list":"bytes"}"#, r#"{"list":0}"#, "", "messages.Draw.*: an object was expected, 0 came"),
+        (
+            r#"{"list":"bytes"}"#,
+            r#"{"list":0}"#,
+            "",
+            "messages.Draw.*: an object was expected, 0 came",
+        ),
         (r#","reply":"f64""#, "", "", r#"messages.Draw: the member "reply" is missing"#),
-        (r#""reply":"f64""#, r#""reply":"f65""#, "", "messages.Draw (its reply): the word for a type"),
+        (
+            r#""reply":"f64""#,
+            r#""reply":"f65""#,
+            "",
+            "messages.Draw (its reply): the word for a type",
+        ),
         (r#""variants":["#, r#""variants":[7,"#, "", "state.phase: an object was expected, 7 came"),
     ];
     for (from, to, text, expected) in cases {
-        let text = if from.is_empty() { text.to_owned() } else { table_text().replacen(from, to, 1) };
+        let text =
+            if from.is_empty() { text.to_owned() } else { table_text().replacen(from, to, 1) };
         let error = RoomSchema::from_json(text.as_bytes()).unwrap_err().to_string();
         assert!(error.starts_with(expected) || error.contains(expected), "{error}\n{expected}");
     }
@@ -180,7 +236,10 @@ fn the_fingerprint_is_that_of_the_content() {
     let text = table_text().replace(r#""type":"i32""#, r#""type":"i64""#);
     let stated = fingerprint(&table());
     let error = RoomSchema::from_json(text.as_bytes()).unwrap_err();
-    assert!(matches!(error, SchemaError::Fingerprint { stated: found, .. } if found == stated), "{error}");
+    assert!(
+        matches!(error, SchemaError::Fingerprint { stated: found, .. } if found == stated),
+        "{error}"
+    );
     let text = table_text().replace(&stated.to_string(), "x");
     assert!(matches!(RoomSchema::from_json(text.as_bytes()), Err(SchemaError::Unexpected { .. })));
 }
@@ -232,7 +291,13 @@ fn any_type() -> impl Strategy<Value = Type> {
             Type::Quantized(Box::new(Quantized { of, step, range, angle: kind == 2 }))
         },
     );
-    let leaf = prop_oneof![Just(Type::Bool), Just(Type::Unit), Just(Type::F64), Just(Type::Bytes), quantized];
+    let leaf = prop_oneof![
+        Just(Type::Bool),
+        Just(Type::Unit),
+        Just(Type::F64),
+        Just(Type::Bytes),
+        quantized
+    ];
     leaf.prop_recursive(5, 40, 4, move |inner| {
         let policy = prop_oneof![Just(Policy::Everyone), Just(Policy::Owner), Just(Policy::View)];
         let blank = prop::option::of(any::<u64>());
@@ -247,7 +312,10 @@ fn any_type() -> impl Strategy<Value = Type> {
             .prop_map(|(name, fields)| Type::Struct(Struct { name: name.into(), fields }));
         let enums = (".{0,6}", btree_map(".{0,6}", fields, 1..4)).prop_map(|(name, variants)| {
             let variant = |(name, fields): (String, _)| Struct { name: name.into(), fields };
-            Type::Enum(Enum { name: name.into(), variants: variants.into_iter().map(variant).collect() })
+            Type::Enum(Enum {
+                name: name.into(),
+                variants: variants.into_iter().map(variant).collect(),
+            })
         });
         prop_oneof![
             inner.clone().prop_map(|of| Type::Option(Box::new(of))),

@@ -1,4 +1,5 @@
-//! A protocol of one's own: frames of a `u32` length, little endian, and so many bytes, each of which is sent back.
+//! A protocol of one's own: frames of a `u32` length, little endian, and so many bytes, each of
+//! which is sent back.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;

@@ -65,7 +65,8 @@ impl Room for Arena {
 
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
         let Spark { x, y } = somewhere(cx);
-        self.ships.insert(player.id(), Ship { name: player.name().to_owned(), x, y, ..Ship::default() });
+        self.ships
+            .insert(player.id(), Ship { name: player.name().to_owned(), x, y, ..Ship::default() });
         Ok(())
     }
 
@@ -83,8 +84,12 @@ impl Room for Arena {
             ship.x = (ship.x + SPEED * ship.angle.cos()).rem_euclid(SIZE);
             ship.y = (ship.y + SPEED * ship.angle.sin()).rem_euclid(SIZE);
             let near = |spark: &Spark| (spark.x - ship.x).hypot(spark.y - ship.y) < REACH;
-            let found: Vec<u32> =
-                self.sparks.iter().filter(|(_, spark)| near(spark)).map(|(number, _)| *number).collect();
+            let found: Vec<u32> = self
+                .sparks
+                .iter()
+                .filter(|(_, spark)| near(spark))
+                .map(|(number, _)| *number)
+                .collect();
             for number in found {
                 ship.score += 1;
                 self.sparks.insert(number, somewhere(cx));
@@ -94,7 +99,12 @@ impl Room for Arena {
 }
 
 impl Handle<Steer> for Arena {
-    fn handle(&mut self, Steer { angle }: Steer, player: &Player, _: &mut Context<Self>) -> Result<()> {
+    fn handle(
+        &mut self,
+        Steer { angle }: Steer,
+        player: &Player,
+        _: &mut Context<Self>,
+    ) -> Result<()> {
         if !angle.is_finite() {
             return Err("an angle is a finite number".into());
         }

@@ -65,8 +65,10 @@ async fn card_player(url: &str, name: &str) -> Result<(), Error> {
         let place = {
             let state = room.state();
             let me = room.player();
-            let hand =
-                state.hands.get(&me).filter(|hand| !state.open.contains_key(&me) && hand.cards.len() == HAND);
+            let hand = state
+                .hands
+                .get(&me)
+                .filter(|hand| !state.open.contains_key(&me) && hand.cards.len() == HAND);
             hand.and_then(|hand| (0..HAND).max_by_key(|&place| hand.cards[place].rank))
         };
         if let Some(place) = place {

@@ -1,4 +1,5 @@
-//! A card table: everyone sees who sits there and what lies open; each player sees their own hand; nobody sees the deck.
+//! A card table: everyone sees who sits there and what lies open; each player sees their own hand;
+//! nobody sees the deck.
 
 use std::time::Duration;
 
@@ -86,7 +87,8 @@ impl Room for Table {
     }
 
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
-        self.players.insert(player.id(), Seat { name: player.name().to_owned(), ..Seat::default() });
+        self.players
+            .insert(player.id(), Seat { name: player.name().to_owned(), ..Seat::default() });
         self.hands.insert(player.id(), Hand::default());
         self.deal(player.id(), cx);
         Ok(())
@@ -101,7 +103,12 @@ impl Room for Table {
 }
 
 impl Handle<Play> for Table {
-    fn handle(&mut self, Play { place }: Play, player: &Player, cx: &mut Context<Self>) -> Result<Card> {
+    fn handle(
+        &mut self,
+        Play { place }: Play,
+        player: &Player,
+        cx: &mut Context<Self>,
+    ) -> Result<Card> {
         self.play(player.id(), place as usize, cx)
     }
 }
@@ -138,7 +145,8 @@ impl Table {
         let Some(hand) = self.hands.get_mut(&id) else { return };
         while hand.cards.len() < HAND {
             if self.deck.is_empty() {
-                self.deck.extend((0..4).flat_map(|suit| (2..=14).map(move |rank| Card { suit, rank })));
+                self.deck
+                    .extend((0..4).flat_map(|suit| (2..=14).map(move |rank| Card { suit, rank })));
                 cx.rng().shuffle(&mut self.deck);
             }
             hand.cards.extend(self.deck.pop());
@@ -153,7 +161,8 @@ impl Table {
         if self.players.is_empty() || self.open.len() < self.players.len() {
             return;
         }
-        let best = self.open.iter().max_by_key(|(_, card)| (card.rank, card.suit)).map(|(id, _)| *id);
+        let best =
+            self.open.iter().max_by_key(|(_, card)| (card.rank, card.suit)).map(|(id, _)| *id);
         if let Some(by) = best {
             if let Some(seat) = self.players.get_mut(&by) {
                 seat.tricks += 1;

@@ -35,9 +35,11 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
             exit_at_once();
         }
     });
-    // The bots hear it like everyone else, which takes this thread: so the wait for the end takes another.
+    // The bots hear it like everyone else, which takes this thread: so the wait for the end takes
+    // another.
     tokio::task::spawn_blocking(|| running.shutdown()).await?;
-    // They have heard it, and the server is gone: one that thinks over its next move need not finish.
+    // They have heard it, and the server is gone: one that thinks over its next move need not
+    // finish.
     bots.abort();
     Ok(())
 }
@@ -56,7 +58,8 @@ fn text((name, value): (OsString, OsString)) -> Option<(String, String)> {
 async fn interrupted() -> std::io::Result<()> {
     #[cfg(unix)]
     {
-        let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        let mut terminated =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
         tokio::select! {
             interrupted = tokio::signal::ctrl_c() => interrupted,
             _ = terminated.recv() => Ok(()),

@@ -126,10 +126,13 @@ fn fields(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
     });
     case("enum", |syncs| {
         one(syncs, |state, step| {
-            state.phase = if step % 2 == 1 { Phase::Waiting } else { Phase::Playing { turn: step as u8 } };
+            state.phase =
+                if step % 2 == 1 { Phase::Waiting } else { Phase::Playing { turn: step as u8 } };
         })
     });
-    case("element of an array", |syncs| one(syncs, |state, step| state.array[(step % 8) as usize] += 1));
+    case("element of an array", |syncs| {
+        one(syncs, |state, step| state.array[(step % 8) as usize] += 1)
+    });
 }
 
 fn maps(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
@@ -176,7 +179,9 @@ fn maps(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
         measure(
             syncs,
             MANY,
-            |state: &mut Root| state.names = (0..1_000).map(|number| (format!("name {number}"), 0)).collect(),
+            |state: &mut Root| {
+                state.names = (0..1_000).map(|number| (format!("name {number}"), 0)).collect()
+            },
             |state, step| {
                 for number in hundred(step) {
                     let value = state.names.entry(format!("name {number}"));
@@ -220,7 +225,9 @@ fn lists(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
     case("list of 50: one moves", |syncs| {
         measure(syncs, 1, path, |state, step| state.path.move_to((step % 40) as usize, 45))
     });
-    case("list of 50: all turned round", |syncs| measure(syncs, 50, path, |state, _| state.path.reverse()));
+    case("list of 50: all turned round", |syncs| {
+        measure(syncs, 50, path, |state, _| state.path.reverse())
+    });
 }
 
 fn own(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
@@ -230,7 +237,8 @@ fn own(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
     }
     fn sights(state: &mut Root) {
         mine(state);
-        state.things = (0..1_000).map(|number| (number, Unit { y: 1, ..Unit::default() })).collect();
+        state.things =
+            (0..1_000).map(|number| (number, Unit { y: 1, ..Unit::default() })).collect();
         (0..MANY).for_each(|number| state.things.entry(number).y = 0);
     }
     case("one's own entry: a card", |syncs| {
@@ -239,7 +247,9 @@ fn own(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
             *card = card.wrapping_add(1);
         })
     });
-    case("an owner field", |syncs| measure(syncs, 1, mine, |state, _| state.seats.entry(VIEWER).secret += 1));
+    case("an owner field", |syncs| {
+        measure(syncs, 1, mine, |state, _| state.seats.entry(VIEWER).secret += 1)
+    });
     case("in view: an entry's i32", |syncs| {
         measure(syncs, MANY, sights, |state, _| {
             (0..MANY).for_each(|number| state.things.entry(number).x += 1);

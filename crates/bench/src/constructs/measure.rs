@@ -53,7 +53,8 @@ pub(super) fn measure<T: State + Default>(
             bytes += body.len();
         }
         verified &= any && copy.patch(&body).is_ok();
-        // Not at each sync: what goes through the whole state leaves none of it in the processor's caches.
+        // Not at each sync: what goes through the whole state leaves none of it in the processor's
+        // caches.
         if number % COMPARE_EVERY == 0 {
             verified &= copy.digest() == tracker.digest(VIEWER, Format::Packed);
             verified &= view(copy.state(), Some(VIEWER)) == view(&state, Some(VIEWER));

@@ -1,4 +1,5 @@
-//! `bench constructs`: what one change costs, in time and in bytes, for each thing that a state can be made of.
+//! `bench constructs`: what one change costs, in time and in bytes, for each thing that a state can
+//! be made of.
 
 mod cases;
 mod measure;
@@ -38,7 +39,8 @@ const COLUMNS: &[Column] = &[
     ("verified", "verified"),
 ];
 
-/// Measures every construct and reports it. Says whether all that was sent was read as what it should be.
+/// Measures every construct and reports it. Says whether all that was sent was read as what it
+/// should be.
 ///
 /// # Errors
 /// If the report can't be written.

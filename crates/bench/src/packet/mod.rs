@@ -1,8 +1,9 @@
 //! `bench packet`: what it costs to write and to read packets of one's own.
 //!
-//! The rows are those by which the Go package mpacket is known. Each comes in two forms. *same* does what a common benchmark does:
-//! it writes or reads, and looks at nothing. *verified* reads every field, compares it with what was written, and touches every byte
-//! of what it counts. Where both differ much, the first says little.
+//! The rows are those by which the Go package mpacket is known. Each comes in two forms. *same*
+//! does what a common benchmark does: it writes or reads, and looks at nothing. *verified* reads
+//! every field, compares it with what was written, and touches every byte of what it counts. Where
+//! both differ much, the first says little.
 
 mod bodies;
 mod rows;
@@ -25,7 +26,8 @@ const COLUMNS: &[Column] = &[
     ("verified", "verified"),
 ];
 
-/// Measures every row and reports it. Says whether all that was written was read as what it should be.
+/// Measures every row and reports it. Says whether all that was written was read as what it should
+/// be.
 ///
 /// # Errors
 /// If the report can't be written.

@@ -1,8 +1,9 @@
-//! The largest number of rooms that holds, ours and the floor's, run by run in turn so that both meet the same machine.
+//! The largest number of rooms that holds, ours and the floor's, run by run in turn so that both
+//! meet the same machine.
 //!
-//! A virtual machine is not always equally fast. So a small case of the floor, the *gauge*, runs between the runs: a run during which
-//! the machine was not as fast as it can be, or its processes had to wait for their cores, says nothing, however it ended, and is
-//! repeated.
+//! A virtual machine is not always equally fast. So a small case of the floor, the *gauge*, runs
+//! between the runs: a run during which the machine was not as fast as it can be, or its processes
+//! had to wait for their cores, says nothing, however it ended, and is repeated.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -22,7 +23,8 @@ const DELAYED_MAX: f64 = 0.05;
 /// How much slower than at its best the machine may be.
 const SLOWED_MAX: f64 = 1.15;
 
-/// How many runs are repeated, of ours and of the floor's each. After that they count, or a busy machine would never let it end.
+/// How many runs are repeated, of ours and of the floor's each. After that they count, or a busy
+/// machine would never let it end.
 const DISTURBED_MAX: u32 = 10;
 
 /// Descriptors that a process needs besides those of its clients.
@@ -70,7 +72,9 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
                 Err(error) => floor.broke(rooms, &error),
             }
         } else if bytes.is_none() && ours.search.next().is_none() {
-            return Err(io::Error::other("no size could be run, so there is nothing to compare with"));
+            return Err(io::Error::other(
+                "no size could be run, so there is nothing to compare with",
+            ));
         }
     }
     let (max, floor_max) = (ours.search.result(), floor.search.result());
@@ -97,7 +101,8 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
     Ok(all_verified)
 }
 
-/// What is reported of the last run that counted: the third at the largest size that holds, if any does.
+/// What is reported of the last run that counted: the third at the largest size that holds, if any
+/// does.
 const LAST: &[&str] = &[
     "hz",
     "hz_slowest",
@@ -139,7 +144,8 @@ impl Side {
         self.last = record;
     }
 
-    /// A run ended without a record: clients could not get in, or were lost. That size does not hold.
+    /// A run ended without a record: clients could not get in, or were lost. That size does not
+    /// hold.
     fn broke(&mut self, rooms: u32, error: &io::Error) {
         eprintln!("{rooms} rooms do not hold: {error}");
         self.runs += 1;
@@ -190,7 +196,8 @@ impl Gauge {
 
 /// As many rooms as a process has descriptors for the clients of.
 fn rooms_max(players: u64) -> u32 {
-    u32::try_from(descriptors_max().saturating_sub(DESCRIPTORS_SPARE) / players.max(1)).unwrap_or(u32::MAX)
+    u32::try_from(descriptors_max().saturating_sub(DESCRIPTORS_SPARE) / players.max(1))
+        .unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The floor: what the system calls of a case cost when nothing else is done.
 //!
-//! One thread holds all connections and writes a patch's number of bytes to each, `hz` times a second, in slices spread over the
-//! period; where clients send inputs it reads them. No server that makes one write a client can be cheaper.
+//! One thread holds all connections and writes a patch's number of bytes to each, `hz` times a
+//! second, in slices spread over the period; where clients send inputs it reads them. No server
+//! that makes one write a client can be cheaper.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,7 +18,8 @@ use super::hosted::report;
 use crate::clock::pin;
 use crate::limits::raise_descriptors;
 
-/// The most slices that a period is cut into: fewer where there are fewer rooms, since a server wakes up once a room at most.
+/// The most slices that a period is cut into: fewer where there are fewer rooms, since a server
+/// wakes up once a room at most.
 const SLICES_MAX: u32 = 50;
 
 const BACKLOG: i32 = 4_096;
@@ -99,7 +101,10 @@ impl Floor {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "waiting for the next slice is this thread's work")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "waiting for the next slice is this thread's work"
+    )]
     fn wait(&mut self, due: Instant) -> io::Result<()> {
         let Some(Inputs { poll, events, buffer }) = &mut self.inputs else {
             thread::sleep(due.saturating_duration_since(Instant::now()));

@@ -1,4 +1,5 @@
-//! The server's process: the real server with its default settings, but on one core, one shard and a free port.
+//! The server's process: the real server with its default settings, but on one core, one shard and
+//! a free port.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,5 +1,6 @@
-//! The server's process, and what passes between it and the driver's: a line with the port, then a line of figures whenever one is
-//! asked for. It ends when its input does, so that none is left behind.
+//! The server's process, and what passes between it and the driver's: a line with the port, then a
+//! line of figures whenever one is asked for. It ends when its input does, so that none is left
+//! behind.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -63,7 +64,8 @@ impl Hosted {
     fn line<const N: usize>(&mut self) -> io::Result<[u64; N]> {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
-        let numbers: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+        let numbers: Vec<u64> =
+            line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
         numbers.try_into().map_err(|_| {
             io::Error::other(format!("the server's process said {line:?} instead of {N} numbers"))
         })

@@ -1,7 +1,9 @@
-//! `bench rooms`: how many rooms one core carries, with every client connected and every message compared.
+//! `bench rooms`: how many rooms one core carries, with every client connected and every message
+//! compared.
 //!
-//! Three processes: the command that was given; the driver with all clients, on one core; and the server, which the driver starts,
-//! on the other. In the same run the *floor* is measured: the same number of writes of the same length, and nothing else.
+//! Three processes: the command that was given; the driver with all clients, on one core; and the
+//! server, which the driver starts, on the other. In the same run the *floor* is measured: the same
+//! number of writes of the same length, and nothing else.
 
 mod case;
 mod driver;

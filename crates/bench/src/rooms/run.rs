@@ -19,7 +19,8 @@ const HZ_SHARE_MIN: f64 = 0.995;
 /// The part of it that must arrive at the client that gets the least.
 const SLOWEST_SHARE_MIN: f64 = 0.95;
 
-/// What a WebSocket frame has before a payload of 126 bytes and more, and native framing before any.
+/// What a WebSocket frame has before a payload of 126 bytes and more, and native framing before
+/// any.
 const HEADER_BYTES: usize = 4;
 
 pub(super) const COLUMNS: &[Column] = &[
@@ -50,8 +51,10 @@ pub(super) fn drive(options: &Options, peer: Peer, out: &mut dyn Write) -> io::R
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             eprintln!("{error}");
             let record = case.record().with("peer", peer.name()).with("rooms", case.rooms);
-            let record =
-                record.with("failure", error.to_string()).with("verified", false).with("holds", false);
+            let record = record
+                .with("failure", error.to_string())
+                .with("verified", false)
+                .with("holds", false);
             writeln!(out, "{}", record.line())?;
             return Ok(false);
         }
@@ -66,7 +69,8 @@ pub(super) fn drive(options: &Options, peer: Peer, out: &mut dyn Write) -> io::R
 }
 
 impl Outcome {
-    /// All that was counted was compared, and equal; of the floor's bytes nothing is asked but their number, to everyone.
+    /// All that was counted was compared, and equal; of the floor's bytes nothing is asked but
+    /// their number, to everyone.
     fn verified(&self, peer: Peer) -> bool {
         self.failure.is_none()
             && self.messages > 0

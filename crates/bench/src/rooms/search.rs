@@ -9,7 +9,8 @@ const FINE: u32 = 10;
 /// How often a size must hold.
 const RUNS: u32 = 3;
 
-/// The search for the largest size that holds in three of three runs. It asks for a run, is told whether it held, and so on.
+/// The search for the largest size that holds in three of three runs. It asks for a run, is told
+/// whether it held, and so on.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     /// The size to try next, and how often it has held.
@@ -25,7 +26,13 @@ pub(super) struct Search {
 impl Search {
     /// Begins at `first`, and never asks for more than `most`.
     pub(super) fn new(first: u32, most: u32) -> Self {
-        Self { trying: first.clamp(1, most.max(1)), held: 0, failed: None, best: 0, most: most.max(1) }
+        Self {
+            trying: first.clamp(1, most.max(1)),
+            held: 0,
+            failed: None,
+            best: 0,
+            most: most.max(1),
+        }
     }
 
     /// The size to run next; `None` when the result stands.
@@ -56,7 +63,8 @@ impl Search {
         let step = if self.failed.is_none() { COARSE } else { FINE };
         let above = (self.trying + step).min(self.most);
         // Once something has failed, all that is below it is known to within a fine step.
-        if self.held == 1 && above > self.trying && self.failed.is_none_or(|failed| above < failed) {
+        if self.held == 1 && above > self.trying && self.failed.is_none_or(|failed| above < failed)
+        {
             self.go(above);
         }
     }
@@ -89,7 +97,10 @@ mod tests {
         for limit in [20, 95, 100, 137, 240] {
             for first in [10, 100, 200] {
                 let (found, runs) = search(first, 1000, limit);
-                assert!(found <= limit && found + 10 > limit, "limit {limit}, first {first}: {found}");
+                assert!(
+                    found <= limit && found + 10 > limit,
+                    "limit {limit}, first {first}: {found}"
+                );
                 assert!(runs <= 25, "limit {limit}, first {first}: {runs} runs");
             }
         }

@@ -1,4 +1,5 @@
-//! The room that is served: the Colyseus workload, with everyone's position and one hand in five changing at each tick.
+//! The room that is served: the Colyseus workload, with everyone's position and one hand in five
+//! changing at each tick.
 
 use playfield_room::{Context, Handle, Message, Player, Result, Room, room};
 use playfield_state::Data;
@@ -25,7 +26,8 @@ pub struct Opening {
     pub players: u64,
 }
 
-/// An input: it is decoded, handled and counted, and changes nothing that players see, since when it comes is nobody's to foretell.
+/// An input: it is decoded, handled and counted, and changes nothing that players see, since when
+/// it comes is nobody's to foretell.
 #[derive(Message)]
 pub struct Steer {
     /// To the right.
@@ -50,7 +52,11 @@ impl Room for Table {
 
     fn create(opening: Opening, _: &mut Context<Self>) -> Result<Self> {
         if !(1..=PLAYERS_MAX).contains(&opening.players) {
-            return Err(format!("{} players: from 1 to {PLAYERS_MAX} are possible", opening.players).into());
+            return Err(format!(
+                "{} players: from 1 to {PLAYERS_MAX} are possible",
+                opening.players
+            )
+            .into());
         }
         let mut table = Self::default();
         table.size = opening.players;
@@ -66,7 +72,8 @@ impl Room for Table {
     }
 
     fn tick(&mut self, _: &mut Context<Self>) {
-        // Until all are there nothing moves, so that what is seen at each round does not depend on who came when.
+        // Until all are there nothing moves, so that what is seen at each round does not depend on
+        // who came when.
         if self.players() as u64 == self.size {
             workload(self.size).step(self, u64::from(self.round().unsigned_abs()));
         }

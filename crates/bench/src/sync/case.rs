@@ -32,7 +32,8 @@ pub struct Case {
     pub entities: u32,
     /// How many of them move in a step.
     pub changed: u32,
-    /// Whether those that move in one step lie scattered over all, or next to each other in the order of their keys.
+    /// Whether those that move in one step lie scattered over all, or next to each other in the
+    /// order of their keys.
     pub scattered: bool,
     /// How many players move in a step, in a workload of entities.
     pub moving: u64,
@@ -107,7 +108,9 @@ impl Case {
     /// Whether an option of this name makes a difference to the workload.
     pub fn heeds(&self, option: &str) -> bool {
         match self.which {
-            Which::Swift | Which::Colyseus => !matches!(option, "entities" | "changed" | "order" | "moving"),
+            Which::Swift | Which::Colyseus => {
+                !matches!(option, "entities" | "changed" | "order" | "moving")
+            }
             Which::Entities | Which::Windows => !matches!(option, "cards" | "scenario" | "hands"),
         }
     }
@@ -137,7 +140,8 @@ impl Case {
     }
 }
 
-/// The table of figures that others have published for these workloads, and each choice turned once.
+/// The table of figures that others have published for these workloads, and each choice turned
+/// once.
 pub(super) fn standard() -> Vec<Case> {
     let mut cases = Vec::new();
     for (which, sizes) in [(Which::Swift, &[4, 10, 20, 30, 50][..]), (Which::Colyseus, &[30, 50])] {
@@ -175,8 +179,8 @@ impl std::fmt::Display for Which {
 }
 
 impl Which {
-    /// How often the sequence is restarted, where a small workload restarts it `sequences` times: thousands of entities in the copies
-    /// of a hundred players take long to compare.
+    /// How often the sequence is restarted, where a small workload restarts it `sequences` times:
+    /// thousands of entities in the copies of a hundred players take long to compare.
     pub(super) fn sequences(self, sequences: u32) -> u32 {
         match self {
             Self::Swift | Self::Colyseus => sequences,
@@ -201,7 +205,9 @@ impl FromStr for Which {
         [Self::Swift, Self::Colyseus, Self::Entities, Self::Windows]
             .into_iter()
             .find(|which| which.name() == name)
-            .ok_or_else(|| format!("there is no workload {name:?}: swift, colyseus, entities or windows"))
+            .ok_or_else(|| {
+                format!("there is no workload {name:?}: swift, colyseus, entities or windows")
+            })
     }
 }
 

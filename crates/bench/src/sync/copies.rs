@@ -36,8 +36,14 @@ struct Expected<'a, W: Workload> {
     shared: Option<serde_json::Map<String, Value>>,
 }
 
-/// Goes through all that a room sent: snapshots, `steps` syncs, and snapshots once more for everyone as a newcomer.
-pub(super) fn check<W: Workload>(workload: &W, room: &Room<'_, W>, format: Format, steps: u64) -> Checked {
+/// Goes through all that a room sent: snapshots, `steps` syncs, and snapshots once more for
+/// everyone as a newcomer.
+pub(super) fn check<W: Workload>(
+    workload: &W,
+    room: &Room<'_, W>,
+    format: Format,
+    steps: u64,
+) -> Checked {
     let mut checked = Checked::default();
     let mut model = workload.model();
     let mut copies = newcomers(workload, format);
@@ -104,10 +110,16 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
                 CopyState::Tree(_, mirror) => mirror.digest(),
             };
             let is_right = version == self.version && own == digest;
-            return if is_right { Ok(()) } else { Err(format!("the digest differs at version {version}")) };
+            return if is_right {
+                Ok(())
+            } else {
+                Err(format!("the digest differs at version {version}"))
+            };
         }
         let (version, done) = match (message, &mut self.state) {
-            (ServerMessage::Patch { room: ROOM, base, version, body }, state) if base == self.version => {
+            (ServerMessage::Patch { room: ROOM, base, version, body }, state)
+                if base == self.version =>
+            {
                 let done = match state {
                     CopyState::Packed(mirror) => mirror.patch(body),
                     CopyState::Tree(_, mirror) => mirror.patch(body),
@@ -121,7 +133,9 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
                 };
                 (version, done)
             }
-            (other, _) => return Err(format!("{other:?} came to a copy at version {}", self.version)),
+            (other, _) => {
+                return Err(format!("{other:?} came to a copy at version {}", self.version));
+            }
         };
         done.map_err(|error| error.to_string())?;
         if version <= self.version {
@@ -161,7 +175,12 @@ impl<'a, W: Workload> Expected<'a, W> {
         if same { Ok(()) } else { Err("the copy differs from what this player may see".into()) }
     }
 
-    fn matches_tree(&self, copy: &Value, shared: &serde_json::Map<String, Value>, viewer: PlayerId) -> bool {
+    fn matches_tree(
+        &self,
+        copy: &Value,
+        shared: &serde_json::Map<String, Value>,
+        viewer: PlayerId,
+    ) -> bool {
         let Value::Object(members) = copy else { return false };
         let (own_name, own) = self.workload.own_tree(self.model, viewer);
         members.len() == shared.len() + 1

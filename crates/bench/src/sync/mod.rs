@@ -33,7 +33,13 @@ const SEQUENCES: u32 = 200;
 impl Options {
     /// All standard cases.
     pub fn new() -> Self {
-        Self { case: None, json: false, sequences: SEQUENCES, corrupt_one: false, in_process: false }
+        Self {
+            case: None,
+            json: false,
+            sequences: SEQUENCES,
+            corrupt_one: false,
+            in_process: false,
+        }
     }
 }
 

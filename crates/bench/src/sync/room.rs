@@ -34,7 +34,8 @@ struct Seat {
     clean: u64,
 }
 
-/// Takes messages as a socket would: each whole and in one piece. It counts them, and keeps them until the next sync.
+/// Takes messages as a socket would: each whole and in one piece. It counts them, and keeps them
+/// until the next sync.
 #[derive(Default)]
 struct Transport {
     bytes: Vec<u8>,
@@ -56,7 +57,8 @@ impl<'a, W: Workload> Room<'a, W> {
         let mut state = workload.state();
         let tracker = Tracker::new(&mut state, tracking);
         let now = tracker.version();
-        let players = workload.players().into_iter().map(|id| Seat { id, sent: now, clean: now }).collect();
+        let players =
+            workload.players().into_iter().map(|id| Seat { id, sent: now, clean: now }).collect();
         let mut room = Self {
             workload,
             state,
@@ -76,7 +78,8 @@ impl<'a, W: Workload> Room<'a, W> {
         self.workload.step(&mut self.state, iteration);
     }
 
-    /// One sync: finds what changed, and hands every player's message to the transport. This is what is timed.
+    /// One sync: finds what changed, and hands every player's message to the transport. This is
+    /// what is timed.
     #[inline(never)]
     pub(super) fn sync(&mut self) {
         self.tracker.sync(&mut self.state);
@@ -121,7 +124,9 @@ impl<'a, W: Workload> Room<'a, W> {
     pub(super) fn keep(&mut self) -> usize {
         let offset = self.sent.bytes.len();
         self.sent.bytes.extend_from_slice(&self.transport.bytes);
-        self.sent.turns.push(self.transport.ends.iter().map(|(place, end)| (*place, offset + end)).collect());
+        self.sent
+            .turns
+            .push(self.transport.ends.iter().map(|(place, end)| (*place, offset + end)).collect());
         let bytes = self.transport.bytes.len();
         self.transport.bytes.clear();
         self.transport.ends.clear();

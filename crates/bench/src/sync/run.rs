@@ -20,8 +20,8 @@ const WARM_UP: u64 = 5;
 /// Iterations that are measured, after them.
 const MEASURED: u64 = 100;
 
-/// How many rooms are synced one after the other between two readings of the processor's clock, whose reading takes longer than
-/// many a sync.
+/// How many rooms are synced one after the other between two readings of the processor's clock,
+/// whose reading takes longer than many a sync.
 const ROOMS_A_READING: usize = 8;
 
 /// What a case came to.
@@ -39,7 +39,8 @@ pub(super) struct Outcome {
     pub(super) failure: Option<String>,
 }
 
-/// Measures a case over `sequences` restarts, by the wall clock sync by sync, and again by the processor's clock.
+/// Measures a case over `sequences` restarts, by the wall clock sync by sync, and again by the
+/// processor's clock.
 pub(super) fn measure(case: &Case, sequences: u32, corrupt_one: bool) -> Outcome {
     let all_players = case.scenario == Scenario::B;
     let sequences = case.which.sequences(sequences);
@@ -67,7 +68,12 @@ fn entities<S>(case: &Case) -> Entities<S> {
     Entities::new(case.players, case.entities, case.changed, case.scattered, case.moving)
 }
 
-fn measure_workload<W: Workload>(workload: &W, case: &Case, sequences: u32, corrupt_one: bool) -> Outcome {
+fn measure_workload<W: Workload>(
+    workload: &W,
+    case: &Case,
+    sequences: u32,
+    corrupt_one: bool,
+) -> Outcome {
     let mut outcome = Outcome::default();
     for sequence in 0..sequences {
         let mut room = Room::new(workload, case.format, case.tracking);
@@ -91,8 +97,8 @@ fn measure_workload<W: Workload>(workload: &W, case: &Case, sequences: u32, corr
 impl Outcome {
     /// One sequence, each sync by the wall clock.
     ///
-    /// What is sent is put aside between syncs and checked after the sequence, so that syncs follow each other as in a server and not
-    /// upon a check that has emptied the caches.
+    /// What is sent is put aside between syncs and checked after the sequence, so that syncs follow
+    /// each other as in a server and not upon a check that has emptied the caches.
     fn time<W: Workload>(&mut self, workload: &W, room: &mut Room<'_, W>) {
         let mut model = workload.model();
         for iteration in 0..WARM_UP + MEASURED {

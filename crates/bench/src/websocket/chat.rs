@@ -24,21 +24,22 @@ const WORDS: &str = "the i you to a it that and is of in on me we for my this ha
 const NAMES: &str = "mira tobias ada yusuf lena_k oskar99 priya noor wren kestrel juno.b marek zed hollow_fox ines quill dario sunny \
     patch_note old_tom vesna bram kiki ludo";
 
-const ROOMS: &str =
-    "general trading raid-planning off-topic help-desk music deutsch level-design announcements newcomers";
+const ROOMS: &str = "general trading raid-planning off-topic help-desk music deutsch level-design announcements newcomers";
 
 /// Message `number`.
 pub(crate) fn message(number: u64) -> String {
     let mut dice = Dice(number);
     let (name, room) = (dice.one_of(NAMES), dice.one_of(ROOMS));
     let (id, from, reply) = (dice.next(), dice.below(90_000) + 10_000, dice.next() >> 32);
-    let (hour, minute, second, milli) = (dice.below(24), dice.below(60), dice.below(60), dice.below(1_000));
+    let (hour, minute, second, milli) =
+        (dice.below(24), dice.below(60), dice.below(60), dice.below(1_000));
     let head = format!(
         r#"{{"type":"chat","id":"{id:016x}","room":"{room}","from":{{"id":{from},"name":"{name}"}},"at":"2025-06-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z","text":""#,
         day = 1 + dice.below(30),
     );
     let answers = if dice.below(3) == 0 { format!("{reply}") } else { "null".to_owned() };
-    let tail = format!(r#"","reply_to":{answers},"mentions":["{}"],"edited":false}}"#, dice.one_of(NAMES));
+    let tail =
+        format!(r#"","reply_to":{answers},"mentions":["{}"],"edited":false}}"#, dice.one_of(NAMES));
     let mut message = head;
     while message.len() + tail.len() < MESSAGE_BYTES {
         message.push_str(dice.word());

@@ -32,13 +32,18 @@ pub(super) fn messages() -> &'static [String] {
 }
 
 pub(super) fn agreed(context: Context) -> Deflate {
-    let direction = Direction { context_takeover: context == Context::Kept, ..Direction::default() };
+    let direction =
+        Direction { context_takeover: context == Context::Kept, ..Direction::default() };
     Deflate { server: direction, client: direction }
 }
 
 /// Compresses at this level: from 1, which is what a [`Deflater`] does unless told otherwise, to 9.
 pub(super) fn deflater(context: Context, level: u8) -> Deflater {
-    Deflater::new(Role::Server, &agreed(context), DeflaterOptions { level, ..DeflaterOptions::default() })
+    Deflater::new(
+        Role::Server,
+        &agreed(context),
+        DeflaterOptions { level, ..DeflaterOptions::default() },
+    )
 }
 
 /// What reads what a [`deflater`] wrote.
@@ -49,7 +54,9 @@ pub(super) fn decoder(context: Context) -> Decoder {
 /// Frames of all messages, one after the other.
 fn compressed(context: Context, level: u8) -> Vec<u8> {
     let (mut out, mut deflater) = (Vec::new(), deflater(context, level));
-    messages().iter().for_each(|message| deflater.encode(&mut out, Opcode::Text, message.as_bytes(), None));
+    messages()
+        .iter()
+        .for_each(|message| deflater.encode(&mut out, Opcode::Text, message.as_bytes(), None));
     out
 }
 
@@ -69,7 +76,8 @@ fn corrupt(stream: &mut [u8]) {
     stream[MESSAGE_BYTES / 4] ^= 0x10;
 }
 
-/// Compresses the messages in turn. What they come to is read and compared after each batch, while the clock stands.
+/// Compresses the messages in turn. What they come to is read and compared after each batch, while
+/// the clock stands.
 pub(super) struct Compress {
     pub(super) context: Context,
     pub(super) level: u8,
@@ -78,10 +86,12 @@ pub(super) struct Compress {
 
 impl Body for Compress {
     fn run(&self, _: Form, times: u64) -> Run {
-        let (mut deflater, mut decoder) = (deflater(self.context, self.level), decoder(self.context));
+        let (mut deflater, mut decoder) =
+            (deflater(self.context, self.level), decoder(self.context));
         let mut out = Vec::with_capacity(2 * BATCH * MESSAGE_BYTES);
         let (mut took, mut right, mut asked) = (Duration::ZERO, true, Some(0));
-        let mut in_turn = (0..times).map(|time| messages()[time as usize % MESSAGES].as_str()).peekable();
+        let mut in_turn =
+            (0..times).map(|time| messages()[time as usize % MESSAGES].as_str()).peekable();
         let mut batch = Vec::with_capacity(BATCH);
         let mut is_first = true;
         while in_turn.peek().is_some() {
@@ -101,13 +111,14 @@ impl Body for Compress {
                 corrupt(&mut out);
             }
             let mut at = 0;
-            right &= batch.iter().all(|message| match read(&mut decoder, &mut out[at..], message) {
-                Some(consumed) => {
-                    at += consumed;
-                    true
-                }
-                None => false,
-            });
+            right &=
+                batch.iter().all(|message| match read(&mut decoder, &mut out[at..], message) {
+                    Some(consumed) => {
+                        at += consumed;
+                        true
+                    }
+                    None => false,
+                });
             right &= at == out.len();
         }
         Run { took, bytes_per_op: MESSAGE_BYTES as u64, right, allocations: asked }
@@ -132,8 +143,9 @@ impl Inflate {
 
 impl Body for Inflate {
     fn run(&self, _: Form, times: u64) -> Run {
-        // Nothing is masked, so nothing is changed in place: the same frames can be read again. No message refers to what stands before the
-        // first, so they mean the same when they come again.
+        // Nothing is masked, so nothing is changed in place: the same frames can be read again. No
+        // message refers to what stands before the first, so they mean the same when they come
+        // again.
         let mut wire = self.wire.clone();
         let mut decoder = decoder(self.context);
         let (mut at, mut number) = (0, 0);

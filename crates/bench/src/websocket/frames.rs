@@ -9,10 +9,12 @@ use crate::rounds::{Body, Form, Run, run};
 /// As many bytes as a shard reads at once.
 const STREAM_BYTES: usize = 256 << 10;
 
-/// How many payloads there are before they come again: no power of two, so that their places differ.
+/// How many payloads there are before they come again: no power of two, so that their places
+/// differ.
 const PAYLOADS: usize = 251;
 
-/// What one read of a socket brings: frames of one size, one after the other, each with a payload and a key of its own.
+/// What one read of a socket brings: frames of one size, one after the other, each with a payload
+/// and a key of its own.
 pub(super) struct Stream {
     payload_bytes: usize,
     frame_bytes: usize,
@@ -27,7 +29,8 @@ impl Stream {
     pub(super) fn new(payload_bytes: usize, corrupt_one: bool) -> Self {
         let payloads: Vec<u8> =
             (0..payload_bytes + PAYLOADS).map(|place| (place * 7 + place / 256) as u8).collect();
-        let mut stream = Self { payload_bytes, frame_bytes: 0, payloads, wire: Vec::new(), sent: Vec::new() };
+        let mut stream =
+            Self { payload_bytes, frame_bytes: 0, payloads, wire: Vec::new(), sent: Vec::new() };
         let mut frames = 0;
         while frames == 0 || stream.sent.len() + stream.frame_bytes <= STREAM_BYTES {
             let key = (frames as u32 + 1).wrapping_mul(0x9e37_79b9).to_ne_bytes();
@@ -61,8 +64,9 @@ impl Stream {
     }
 }
 
-/// Parses and unmasks. Whoever unmasks in place has only one payload of each frame; so, instead of frames that would have to be copied there
-/// anew, the same are read again. That masks them as they were, and the next time unmasks them: what comes out is compared with either in turn.
+/// Parses and unmasks. Whoever unmasks in place has only one payload of each frame; so, instead of
+/// frames that would have to be copied there anew, the same are read again. That masks them as they
+/// were, and the next time unmasks them: what comes out is compared with either in turn.
 pub(super) struct Read(pub(super) Stream);
 
 impl Body for Read {
@@ -95,7 +99,8 @@ impl Body for Read {
     }
 }
 
-/// What can't be gone below by whoever copies: each payload of such a stream copied out of it, to one place.
+/// What can't be gone below by whoever copies: each payload of such a stream copied out of it, to
+/// one place.
 pub(super) struct Memcpy(pub(super) Stream);
 
 impl Body for Memcpy {

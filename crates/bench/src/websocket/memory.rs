@@ -25,14 +25,15 @@ pub(super) struct Kept {
     pub(super) new_bytes: f64,
     /// Between messages.
     pub(super) idle_bytes: f64,
-    /// While a message is on its way: of a compressed one the first half has come, in a frame of its own.
+    /// While a message is on its way: of a compressed one the first half has come, in a frame of
+    /// its own.
     pub(super) in_use_bytes: f64,
     /// What is kept for all connections of a thread together.
     pub(super) shared_bytes: f64,
 }
 
-/// Measures what the end that a row is about keeps, if what is allocated is known. In a thread of its own: what threads keep for all
-/// their connections is then new.
+/// Measures what the end that a row is about keeps, if what is allocated is known. In a thread of
+/// its own: what threads keep for all their connections is then new.
 pub(super) fn of(kind: Kind) -> Option<Kept> {
     allocations::so_far()?;
     let measure = || match kind {
@@ -64,8 +65,9 @@ fn deflaters(context: Context, level: u8) -> Kept {
         }
     };
     let (shared_bytes, ()) = grown(1, || talk(&mut deflater(context, level)));
-    let (new_bytes, mut all) =
-        grown(CONNECTIONS, || (0..CONNECTIONS).map(|_| deflater(context, level)).collect::<Vec<_>>());
+    let (new_bytes, mut all) = grown(CONNECTIONS, || {
+        (0..CONNECTIONS).map(|_| deflater(context, level)).collect::<Vec<_>>()
+    });
     let (more, ()) = grown(CONNECTIONS, || all.iter_mut().for_each(&mut talk));
     // A message is compressed within one call, after which nothing of it is left.
     let idle_bytes = new_bytes + more;
@@ -83,7 +85,8 @@ fn decoders(context: Context, level: u8) -> Kept {
     let mut last = first_half(&last);
     let mut talk = |decoder: &mut Decoder| {
         let mut at = 0;
-        // Until there is nothing more to read: that call releases the last message that was handed out.
+        // Until there is nothing more to read: that call releases the last message that was handed
+        // out.
         while let Ok(decoded) = decoder.decode(&mut wire[at..])
             && decoded.consumed > 0
         {

@@ -1,11 +1,12 @@
 //! `bench websocket`: what it costs to read frames, and to compress messages.
 //!
-//! A suite of its own, since its rows stand beside one another: frames beside a copy of the same bytes, compressed messages with what they
-//! come to and with what a connection keeps for them.
+//! A suite of its own, since its rows stand beside one another: frames beside a copy of the same
+//! bytes, compressed messages with what they come to and with what a connection keeps for them.
 //!
-//! Frames are read in the two forms of `bench packet`: *same* hands each payload out and looks at nothing, *verified* compares all of it within
-//! the time that is measured. Compressed messages have the second alone. One that is read is compared within the time; one that was written
-//! is read and compared after it, every one.
+//! Frames are read in the two forms of `bench packet`: *same* hands each payload out and looks at
+//! nothing, *verified* compares all of it within the time that is measured. Compressed messages
+//! have the second alone. One that is read is compared within the time; one that was written is
+//! read and compared after it, every one.
 
 mod chat;
 mod deflate;
@@ -59,14 +60,16 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         .collect();
     let measured = rounds::all(&rows, &options.rows);
     let copied = |bytes, form| {
-        let place = rows.iter().position(|(row, of)| row.kind == Kind::Memcpy(bytes) && *of == form)?;
+        let place =
+            rows.iter().position(|(row, of)| row.kind == Kind::Memcpy(bytes) && *of == form)?;
         Some(measured[place].bytes_per_s())
     };
     let mut verified = true;
     for (measured, (row, form)) in measured.iter().zip(&rows) {
         verified &= measured.verified;
-        let mut record =
-            measured.record("websocket", row.name, *form).measured("mb_per_s", measured.bytes_per_s() / 1e6);
+        let mut record = measured
+            .record("websocket", row.name, *form)
+            .measured("mb_per_s", measured.bytes_per_s() / 1e6);
         if let Kind::Frames(bytes) = row.kind
             && let Some(copied) = copied(bytes, *form)
         {

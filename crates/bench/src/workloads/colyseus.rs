@@ -79,8 +79,8 @@ struct ModelCard {
 }
 
 impl Colyseus {
-    /// A room of `players`, numbered from `first`, with `cards` in each hand, of which `fraction` change a card in each step; with
-    /// `all_players` everyone moves too.
+    /// A room of `players`, numbered from `first`, with `cards` in each hand, of which `fraction`
+    /// change a card in each step; with `all_players` everyone moves too.
     pub fn new(players: u64, first: u64, cards: u32, all_players: bool, fraction: f64) -> Self {
         let hands_changed = hands_changed(players, fraction);
         Self { players, first, cards: cards.cast_signed(), all_players, hands_changed }
@@ -111,7 +111,8 @@ impl Table {
     pub fn seat(&mut self, id: PlayerId, place: usize, cards: i32) {
         let (pos_x, pos_y) = start(place);
         self.players.insert(id, Seat { pos_x, pos_y, health: 100, name: name(place) });
-        let cards = new_hand(place, cards).map(|(id, suit, rank)| Card { id, suit, rank }).collect();
+        let cards =
+            new_hand(place, cards).map(|(id, suit, rank)| Card { id, suit, rank }).collect();
         self.hands.insert(id, Hand { cards });
     }
 
@@ -142,7 +143,8 @@ impl Workload for Colyseus {
         for (place, id) in self.ids().enumerate() {
             let (pos_x, pos_y) = start(place);
             model.players.insert(id, ModelSeat { pos_x, pos_y, health: 100, name: name(place) });
-            let cards = new_hand(place, self.cards).map(|(id, suit, rank)| ModelCard { id, suit, rank });
+            let cards =
+                new_hand(place, self.cards).map(|(id, suit, rank)| ModelCard { id, suit, rank });
             model.hands.insert(id, cards.collect());
         }
         model
@@ -250,7 +252,8 @@ fn health(tick: i32, place: usize) -> i32 {
     1 + (tick * 7 + place as i32) % 100
 }
 
-/// A float as it reads back from this format: from JSON, one without a fraction reads as an integer.
+/// A float as it reads back from this format: from JSON, one without a fraction reads as an
+/// integer.
 fn number(value: f64, format: TreeFormat) -> Value {
     let mut bytes = Vec::new();
     TreeWriter::new(format, &mut bytes).f64(value);

@@ -1,4 +1,5 @@
-//! Many entities on a plane, of which a few move in each step: seen by everyone, or by those whose window they are in.
+//! Many entities on a plane, of which a few move in each step: seen by everyone, or by those whose
+//! window they are in.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -114,8 +115,8 @@ pub struct Model {
 }
 
 impl<S> Entities<S> {
-    /// `players` on a plane with `entities`, of which `changed` move in each step, neighbours or `scattered` over all; and of the
-    /// players `moving`.
+    /// `players` on a plane with `entities`, of which `changed` move in each step, neighbours or
+    /// `scattered` over all; and of the players `moving`.
     pub fn new(players: u64, entities: u32, changed: u32, scattered: bool, moving: u64) -> Self {
         Self {
             players,
@@ -133,7 +134,8 @@ impl<S> Entities<S> {
 
     /// The entities that move in a step: others each time, until all have.
     fn entities_of(&self, iteration: u64) -> impl Iterator<Item = u32> + use<S> {
-        let (all, apart, first) = (u64::from(self.entities), self.apart, iteration * u64::from(self.changed));
+        let (all, apart, first) =
+            (u64::from(self.entities), self.apart, iteration * u64::from(self.changed));
         (0..u64::from(self.changed)).map(move |place| ((first + place) * apart % all) as u32)
     }
 
@@ -209,7 +211,9 @@ impl<S: Plane> Workload for Entities<S> {
     fn model(&self) -> Model {
         Model {
             avatars: self.ids().map(|id| (id, on_plane(start(id.0 + 1_000_000)))).collect(),
-            entities: (0..self.entities).map(|number| (number, on_plane(start(number.into())))).collect(),
+            entities: (0..self.entities)
+                .map(|number| (number, on_plane(start(number.into()))))
+                .collect(),
         }
     }
 

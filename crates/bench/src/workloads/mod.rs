@@ -1,8 +1,9 @@
 //! What is measured: states, and what a step does to them.
 //!
-//! Each workload is there twice: as a [`State`] that the engine keeps in step, and as a *model* of plain maps and vectors that goes
-//! through the same steps on its own. Copies at the receiving end are held to the model, so a fault of the engine's collections shows
-//! like a fault on the way. The model also says what the steps cost without an engine.
+//! Each workload is there twice: as a [`State`] that the engine keeps in step, and as a *model* of
+//! plain maps and vectors that goes through the same steps on its own. Copies at the receiving end
+//! are held to the model, so a fault of the engine's collections shows like a fault on the way. The
+//! model also says what the steps cost without an engine.
 
 pub mod colyseus;
 pub mod entities;
@@ -42,7 +43,11 @@ pub trait Workload {
     fn matches_own(&self, copy: &Self::State, model: &Self::Model, viewer: PlayerId) -> bool;
 
     /// What everyone sees of the model, as the members of a copy that is a tree, in this format.
-    fn shared_tree(&self, model: &Self::Model, format: TreeFormat) -> serde_json::Map<String, Value>;
+    fn shared_tree(
+        &self,
+        model: &Self::Model,
+        format: TreeFormat,
+    ) -> serde_json::Map<String, Value>;
 
     /// What one player alone sees of the model: one more member, by its name.
     fn own_tree(&self, model: &Self::Model, viewer: PlayerId) -> (&'static str, Value);

@@ -77,8 +77,8 @@ struct ModelCard {
 }
 
 impl Swift {
-    /// A room of `players` with `cards` in each hand, of which `fraction` change a card in each step; with `all_players`
-    /// (scenario B) every player's public state changes too.
+    /// A room of `players` with `cards` in each hand, of which `fraction` change a card in each
+    /// step; with `all_players` (scenario B) every player's public state changes too.
     pub fn new(players: u64, cards: u32, all_players: bool, fraction: f64) -> Self {
         let mut order: Vec<PlayerId> = (0..players).map(PlayerId).collect();
         order.sort_by_key(|id| format!("player_{id}"));
@@ -99,8 +99,9 @@ impl Swift {
     /// The hands and cards that a step changes.
     fn cards_of_step(&self, iteration: u64) -> impl Iterator<Item = (PlayerId, usize)> {
         let start = iteration * 7 % self.players;
-        (0..self.hands_changed)
-            .map(move |offset| (self.player(start, offset), ((iteration + offset) % self.cards) as usize))
+        (0..self.hands_changed).map(move |offset| {
+            (self.player(start, offset), ((iteration + offset) % self.cards) as usize)
+        })
     }
 
     /// The players whose health a step changes, and which way.
@@ -108,7 +109,10 @@ impl Swift {
         let start = iteration * 3 % self.players;
         let count = if self.all_players { self.players } else { 0 };
         (0..count).map(move |offset| {
-            (self.player(start, offset), if (iteration + offset).is_multiple_of(2) { 1 } else { -1 })
+            (
+                self.player(start, offset),
+                if (iteration + offset).is_multiple_of(2) { 1 } else { -1 },
+            )
         })
     }
 }
@@ -125,7 +129,8 @@ impl Workload for Swift {
         let mut table = Table { round: 1, ..Table::default() };
         for id in (0..self.players).map(PlayerId) {
             table.players.insert(id, Seat { name: name(id), hp: 100, hp_max: 100 });
-            let cards = (0..self.cards as i64).map(|id| Card { id, suit: id % 4, rank: id % 13 }).collect();
+            let cards =
+                (0..self.cards as i64).map(|id| Card { id, suit: id % 4, rank: id % 13 }).collect();
             table.hands.insert(id, Hand { owner: id, cards });
         }
         table
@@ -133,8 +138,9 @@ impl Workload for Swift {
 
     fn model(&self) -> Model {
         let players = (0..self.players).map(PlayerId);
-        let cards =
-            || (0..self.cards as i64).map(|id| ModelCard { id, suit: id % 4, rank: id % 13 }).collect();
+        let cards = || {
+            (0..self.cards as i64).map(|id| ModelCard { id, suit: id % 4, rank: id % 13 }).collect()
+        };
         Model {
             round: 1,
             players: players

@@ -11,7 +11,8 @@ use tokio::sync::Notify;
 
 use crate::{ChangeMirror, Error};
 
-/// The changes of a room's copy, one after the other. Made by [`Room::changes`](crate::Room::changes); dropping it ends the listening.
+/// The changes of a room's copy, one after the other. Made by
+/// [`Room::changes`](crate::Room::changes); dropping it ends the listening.
 pub struct Changes {
     queue: Arc<Queue>,
     room: Weak<dyn Listened>,
@@ -36,8 +37,9 @@ impl Changes {
     /// The next change, in the order in which they were made.
     ///
     /// # Errors
-    /// If changes were [missed](Error::is_missed), since more came than [are kept](crate::Connect::events_max) or the copy had to be mended;
-    /// those that come after follow. Or if this client is no longer in the room.
+    /// If changes were [missed](Error::is_missed), since more came than [are
+    /// kept](crate::Connect::events_max) or the copy had to be mended; those that come after
+    /// follow. Or if this client is no longer in the room.
     ///
     /// # Cancel safety
     /// Safe: no change is lost.
@@ -49,7 +51,8 @@ impl Changes {
     async fn batch(&self) -> Result<(u64, VecDeque<Change>), Error> {
         self.queue
             .wait(|state| {
-                let missed = std::mem::take(&mut state.missed) + u64::from(std::mem::take(&mut state.torn));
+                let missed =
+                    std::mem::take(&mut state.missed) + u64::from(std::mem::take(&mut state.torn));
                 let changes = std::mem::take(&mut state.changes);
                 if missed > 0 || !changes.is_empty() {
                     return Some(Ok((missed, changes)));
@@ -75,8 +78,8 @@ impl fmt::Debug for Changes {
     }
 }
 
-/// Has a function called back for changes. Made by [`Room::on_change`](crate::Room::on_change); dropping it ends that: a call that has begun is finished, and
-/// no other begins.
+/// Has a function called back for changes. Made by [`Room::on_change`](crate::Room::on_change);
+/// dropping it ends that: a call that has begun is finished, and no other begins.
 #[derive(Debug)]
 #[must_use = "dropped, it ends at once"]
 pub struct Subscription {
@@ -86,7 +89,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Calls back until it is dropped, the function panics, or this client is no longer in the room.
+    /// Calls back until it is dropped, the function panics, or this client is no longer in the
+    /// room.
     pub(super) fn begin(changes: Changes, mut call: impl FnMut(Change) + Send + 'static) -> Self {
         let (missed, stopped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (counted, stops) = (Arc::clone(&missed), Arc::clone(&stopped));
@@ -94,7 +98,8 @@ impl Subscription {
             while let Ok((missed, changes)) = changes.batch().await {
                 counted.fetch_add(missed, Ordering::Relaxed);
                 let stops = Arc::clone(&stops);
-                // Where blocking is allowed: a slow function holds up neither the connection nor any other task.
+                // Where blocking is allowed: a slow function holds up neither the connection nor
+                // any other task.
                 let called = tokio::task::spawn_blocking(move || {
                     for change in changes {
                         if stops.load(Ordering::Acquire) {
@@ -120,7 +125,8 @@ impl Subscription {
         self.missed.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing more will be called: the function has panicked, or this client is no longer in the room.
+    /// Whether nothing more will be called: the function has panicked, or this client is no longer
+    /// in the room.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.task.is_finished()
@@ -282,7 +288,9 @@ impl Watcher {
 fn put(listeners: &[Listener], change: Change) {
     let mut meant = listeners
         .iter()
-        .filter(|listener| listener.pattern.as_ref().is_none_or(|pattern| pattern.matches(&change.path)))
+        .filter(|listener| {
+            listener.pattern.as_ref().is_none_or(|pattern| pattern.matches(&change.path))
+        })
         .peekable();
     while let Some(listener) = meant.next() {
         if meant.peek().is_none() {

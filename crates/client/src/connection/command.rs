@@ -22,12 +22,34 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 /// Something to do for a handle.
 pub(super) enum Command {
     Enter(Enter),
-    Leave { room: u32, answer: Answer<()> },
-    Schema { room_type: String, answer: Answer<RoomSchema> },
-    List { query: Query, answer: Answer<Vec<RoomInfo<'static>>> },
-    Request { room: u32, index: u32, name: Cow<'static, str>, payload: Vec<u8>, answer: Answer<Vec<u8>> },
-    Send { room: u32, index: u32, name: Cow<'static, str>, payload: Vec<u8> },
-    Ping { answer: Answer<Duration> },
+    Leave {
+        room: u32,
+        answer: Answer<()>,
+    },
+    Schema {
+        room_type: String,
+        answer: Answer<RoomSchema>,
+    },
+    List {
+        query: Query,
+        answer: Answer<Vec<RoomInfo<'static>>>,
+    },
+    Request {
+        room: u32,
+        index: u32,
+        name: Cow<'static, str>,
+        payload: Vec<u8>,
+        answer: Answer<Vec<u8>>,
+    },
+    Send {
+        room: u32,
+        index: u32,
+        name: Cow<'static, str>,
+        payload: Vec<u8>,
+    },
+    Ping {
+        answer: Answer<Duration>,
+    },
     Close,
 }
 
@@ -77,7 +99,8 @@ pub(super) struct Entered {
     pub(super) transcoder: Option<Arc<Transcoder>>,
 }
 
-/// What must not wait for a place in the queue of commands. There is at most one of each kind per room.
+/// What must not wait for a place in the queue of commands. There is at most one of each kind per
+/// room.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Signal {
     /// The room's handle was dropped.
@@ -86,8 +109,8 @@ pub(super) enum Signal {
     Resync { room: u32 },
 }
 
-/// A place in a room, which is left when this is dropped: also while the answer to a join is on its way to someone who has
-/// stopped waiting for it.
+/// A place in a room, which is left when this is dropped: also while the answer to a join is on its
+/// way to someone who has stopped waiting for it.
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) room: u32,
@@ -124,7 +147,10 @@ impl Line {
     }
 
     /// Has something done, and waits for the answer.
-    pub(super) async fn ask<T>(&self, command: impl FnOnce(Answer<T>) -> Command) -> Result<T, Error> {
+    pub(super) async fn ask<T>(
+        &self,
+        command: impl FnOnce(Answer<T>) -> Command,
+    ) -> Result<T, Error> {
         let (answer, answered) = oneshot::channel();
         self.tell(command(answer)).await?;
         answered.await.unwrap_or_else(|_| Err(self.closed()))
@@ -142,6 +168,9 @@ impl Line {
 
 impl fmt::Debug for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Line").field("ending", &self.ending.get()).field("format", &self.format).finish()
+        f.debug_struct("Line")
+            .field("ending", &self.ending.get())
+            .field("format", &self.format)
+            .finish()
     }
 }

@@ -20,8 +20,8 @@ use crate::core::{Client, ClientConfig, Masks, Transport};
 /// The port of a node, unless a `tcp` URL names another.
 const PORT: u16 = 7350;
 
-/// Connects to a node: `tcp://host:port` for native framing (port 7350 unless it is named), `ws://host:port/path` for WebSocket
-/// (port 80 unless it is named).
+/// Connects to a node: `tcp://host:port` for native framing (port 7350 unless it is named),
+/// `ws://host:port/path` for WebSocket (port 80 unless it is named).
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), playfield_client::Error> {
@@ -79,47 +79,54 @@ impl Connect {
         self
     }
 
-    /// The format of everything that is said; `packed` unless told otherwise. Typed rooms need `packed`; [`Dynamic`](crate::Dynamic) ones go with any.
+    /// The format of everything that is said; `packed` unless told otherwise. Typed rooms need
+    /// `packed`; [`Dynamic`](crate::Dynamic) ones go with any.
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self
     }
 
-    /// Over `ws://`, offers the node to compress messages (RFC 7692), which pays in `json` and `msgpack`; not unless told otherwise. A node
-    /// that does not want to is spoken to without.
+    /// Over `ws://`, offers the node to compress messages (RFC 7692), which pays in `json` and
+    /// `msgpack`; not unless told otherwise. A node that does not want to is spoken to without.
     pub fn deflate(mut self, deflate: bool) -> Self {
         self.deflate = deflate;
         self
     }
 
-    /// The longest message that is taken from the node, in bytes; 16 MiB unless told otherwise. A longer one ends the connection.
+    /// The longest message that is taken from the node, in bytes; 16 MiB unless told otherwise. A
+    /// longer one ends the connection.
     pub fn message_bytes_max(mut self, bytes: usize) -> Self {
         self.message_bytes_max = bytes;
         self
     }
 
-    /// How many commands may be queued for the connection, at least 1; 1024 unless told otherwise. Past it, methods wait for a place.
+    /// How many commands may be queued for the connection, at least 1; 1024 unless told otherwise.
+    /// Past it, methods wait for a place.
     pub fn commands_max(mut self, commands: usize) -> Self {
         self.commands_max = commands.max(1);
         self
     }
 
-    /// How many events a room keeps until they are taken out, and how many changes for each who listens, at least 1; 1024 unless told otherwise. Past it
-    /// the oldest are dropped, which [`Room::next_event`](crate::Room::next_event) and [`Changes::next`](crate::Changes::next) report.
+    /// How many events a room keeps until they are taken out, and how many changes for each who
+    /// listens, at least 1; 1024 unless told otherwise. Past it the oldest are dropped, which
+    /// [`Room::next_event`](crate::Room::next_event) and [`Changes::next`](crate::Changes::next)
+    /// report.
     pub fn events_max(mut self, events: usize) -> Self {
         self.events_max = events.max(1);
         self
     }
 
-    /// How long connecting may take, from the name's lookup to the node's welcome; 10 seconds unless told otherwise.
+    /// How long connecting may take, from the name's lookup to the node's welcome; 10 seconds
+    /// unless told otherwise.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long the node may take to tell the schema of a room of another build, for which entering that room waits; 10 seconds unless told otherwise.
-    /// Past it, entering fails with an error that [`is_timed_out`](Error::is_timed_out). A node that is asked too often, and says so,
-    /// is asked again by itself.
+    /// How long the node may take to tell the schema of a room of another build, for which entering
+    /// that room waits; 10 seconds unless told otherwise. Past it, entering fails with an error
+    /// that [`is_timed_out`](Error::is_timed_out). A node that is asked too often, and says so, is
+    /// asked again by itself.
     pub fn schema_timeout(mut self, timeout: Duration) -> Self {
         self.schema_timeout = timeout;
         self
@@ -138,7 +145,8 @@ impl Connect {
         };
         let client = Client::new(config)?;
         let stream = TcpStream::connect(&authority).await.and_then(|stream| {
-            // Messages are small and are written in batches: waiting for more would only make them late.
+            // Messages are small and are written in batches: waiting for more would only make them
+            // late.
             stream.set_nodelay(true)?;
             Ok(stream)
         });
@@ -151,7 +159,13 @@ impl Connect {
         let named = self.schemas.into_iter().map(|(room_type, _)| room_type);
         let task = Task {
             client,
-            dispatch: Dispatch::new(welcomed, signals, Arc::clone(&ending), named, self.schema_timeout),
+            dispatch: Dispatch::new(
+                welcomed,
+                signals,
+                Arc::clone(&ending),
+                named,
+                self.schema_timeout,
+            ),
             commands: taken,
             signals: heeded,
             started: Instant::now(),
@@ -202,14 +216,16 @@ fn parse(url: &str) -> Result<Address, Error> {
     }
     // The colons of an IPv6 address are within brackets.
     let has_port = authority.rsplit(']').next().is_some_and(|behind| behind.contains(':'));
-    let with_port = |port: u16| if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
+    let with_port =
+        |port: u16| if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
     match scheme {
         "tcp" if matches!(target, "" | "/") => {
             Ok(Address { authority: with_port(PORT), transport: Transport::Native })
         }
         "tcp" => Err(refuse("has a path, which tcp:// knows nothing of")),
         "ws" => {
-            let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
+            let target =
+                if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
             let (mut key, mut seed) = ([0; 16], [0; 16]);
             for random in [&mut key, &mut seed] {
                 getrandom::fill(random).map_err(|error| {
@@ -254,9 +270,16 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused_by_name() {
-        for url in
-            ["", "node:7350", "tcp://", "tcp://:1", "ws://a@b", "wss://node", "http://node", "tcp://node/x"]
-        {
+        for url in [
+            "",
+            "node:7350",
+            "tcp://",
+            "tcp://:1",
+            "ws://a@b",
+            "wss://node",
+            "http://node",
+            "tcp://node/x",
+        ] {
             let error = parse(url).map(drop).unwrap_err().to_string();
             assert!(error.contains(&format!("{url:?}")), "{error}");
         }

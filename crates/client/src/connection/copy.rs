@@ -1,4 +1,5 @@
-//! A room's copy, shared by the connection's task, which changes it, and by readers, whom it never waits for.
+//! A room's copy, shared by the connection's task, which changes it, and by readers, whom it never
+//! waits for.
 
 use std::mem;
 use std::sync::Arc;
@@ -10,10 +11,12 @@ use playfield_wire::schema::RoomSchema;
 use crate::Mirror;
 use crate::core::UNUSABLE_IN_A_ROW_MAX;
 
-/// How many bytes of patches wait while someone looks at the copy. Past it they are dropped, and a snapshot is asked for.
+/// How many bytes of patches wait while someone looks at the copy. Past it they are dropped, and a
+/// snapshot is asked for.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
-/// A copy that stands still while someone looks at it. What comes meanwhile waits, and is applied afterwards.
+/// A copy that stands still while someone looks at it. What comes meanwhile waits, and is applied
+/// afterwards.
 #[derive(Debug)]
 pub(super) struct SharedCopy<M> {
     mirror: Arc<M>,
@@ -24,8 +27,8 @@ pub(super) struct SharedCopy<M> {
     waiting_bytes: usize,
     /// A patch could not be applied: there is no copy, and a snapshot is needed.
     broken: bool,
-    /// How many snapshots in a row waited and then could not be read. Each was taken for good when it came, so that whoever counts
-    /// what can't be used has not counted it.
+    /// How many snapshots in a row waited and then could not be read. Each was taken for good when
+    /// it came, so that whoever counts what can't be used has not counted it.
     unreadable: u32,
 }
 
@@ -49,7 +52,8 @@ impl<M: Mirror> SharedCopy<M> {
         }
     }
 
-    /// The copy, which stands still until the last of these is dropped and [`settle`](Self::settle) is called.
+    /// The copy, which stands still until the last of these is dropped and [`settle`](Self::settle)
+    /// is called.
     pub(super) fn look(&self) -> Arc<M> {
         Arc::clone(&self.mirror)
     }
@@ -63,7 +67,11 @@ impl<M: Mirror> SharedCopy<M> {
     }
 
     /// The copy is of this schema. Nobody looks at it yet.
-    pub(super) fn learn(&mut self, schema: &RoomSchema, player: PlayerId) -> Result<(), ShapeError> {
+    pub(super) fn learn(
+        &mut self,
+        schema: &RoomSchema,
+        player: PlayerId,
+    ) -> Result<(), ShapeError> {
         Arc::get_mut(&mut self.mirror).map_or(Ok(()), |mirror| mirror.learn(schema, player))
     }
 
@@ -110,8 +118,8 @@ impl<M: Mirror> SharedCopy<M> {
         }
     }
 
-    /// Whether the copy comes to this digest, as far as can be told: while patches wait it is not what it will be. If not, a snapshot has
-    /// to be asked for.
+    /// Whether the copy comes to this digest, as far as can be told: while patches wait it is not
+    /// what it will be. If not, a snapshot has to be asked for.
     pub(super) fn check(&mut self, digest: u64) -> bool {
         // Whoever finds first that something can't be applied tells of it, and nobody else does.
         if self.settle().is_err() {
@@ -147,7 +155,8 @@ impl<M: Mirror> SharedCopy<M> {
     }
 
     fn wait(&mut self, is_snapshot: bool, version: u64, body: &[u8]) {
-        // A snapshot takes the place of all that waited, and waits however large it is: to drop it would mean to ask for it again.
+        // A snapshot takes the place of all that waited, and waits however large it is: to drop it
+        // would mean to ask for it again.
         if !is_snapshot {
             self.waiting_bytes += bytes_of(body);
         }

@@ -101,7 +101,8 @@ impl Dispatch {
     /// The node was waited for as long as may be. Should it answer later, nobody listens.
     pub(super) fn give_up_schemas(&mut self) {
         for room_type in self.inquiries.expired(self.now) {
-            self.waiting.retain(|_, waiting| !matches!(waiting, Waiting::Schema(of) if *of == room_type));
+            self.waiting
+                .retain(|_, waiting| !matches!(waiting, Waiting::Schema(of) if *of == room_type));
             let error = Error::no_schema(&room_type, self.inquiries.timeout());
             self.no_schema(&room_type, &error);
         }
@@ -114,23 +115,27 @@ impl Dispatch {
         self.ready.extend(ready.map(|(_, wish)| wish));
         for room in self.holding(room_type) {
             let Some(inside) = self.rooms.get_mut(&room) else { continue };
-            let (Some(held), Some((joined, _))) = (&inside.held, &inside.entering) else { continue };
-            let transcoder = match self.schemas.fit(room_type, &held.build, Some(joined.fingerprint)) {
-                Fit::Grown(transcoder) => Some(transcoder),
-                Fit::Learnt(schema) => match inside.learn(&schema) {
-                    Ok(()) => None,
-                    Err(error) => {
+            let (Some(held), Some((joined, _))) = (&inside.held, &inside.entering) else {
+                continue;
+            };
+            let transcoder =
+                match self.schemas.fit(room_type, &held.build, Some(joined.fingerprint)) {
+                    Fit::Grown(transcoder) => Some(transcoder),
+                    Fit::Learnt(schema) => match inside.learn(&schema) {
+                        Ok(()) => None,
+                        Err(error) => {
+                            self.refuse(room, error);
+                            continue;
+                        }
+                    },
+                    Fit::Not(error) => {
                         self.refuse(room, error);
                         continue;
                     }
-                },
-                Fit::Not(error) => {
-                    self.refuse(room, error);
-                    continue;
-                }
-                // A room of the same schema holds nothing, and an answer that tells nothing is an error.
-                Fit::Same | Fit::Unknown => continue,
-            };
+                    // A room of the same schema holds nothing, and an answer that tells nothing is
+                    // an error.
+                    Fit::Same | Fit::Unknown => continue,
+                };
             if inside.release(transcoder) {
                 let _ = self.signals.send(Signal::Resync { room });
             }
@@ -239,7 +244,9 @@ impl Handler for Dispatch {
                 let _ = answer.send(Err(Error::left(code, text)));
             }
         }
-        if let Some(Waiting::Leave(answer)) = request.and_then(|request| self.waiting.remove(&request)) {
+        if let Some(Waiting::Leave(answer)) =
+            request.and_then(|request| self.waiting.remove(&request))
+        {
             let _ = answer.send(Ok(()));
         }
     }
@@ -294,8 +301,8 @@ impl Handler for Dispatch {
         let Some(inside) = self.rooms.get_mut(&room) else { return Ok(()) };
         match inside.snapshot(version, body) {
             Ok(()) => self.entered(room),
-            // To the core it would be the first; but it was asked for since one that was held could not be read, and a third would be no
-            // better.
+            // To the core it would be the first; but it was asked for since one that was held could
+            // not be read, and a third would be no better.
             Err(error) if inside.is_unreadable() => {
                 self.refuse(room, Error::payload("the room's state", error));
             }
@@ -349,7 +356,9 @@ impl Handler for Dispatch {
 
     fn closed(&mut self, error: Option<&ClientError>) {
         let ending = match (error, self.parting.take(), self.socket_error.take()) {
-            (None | Some(ClientError::Ended { .. }), Some((code, text)), _) => Ending::Goodbye { code, text },
+            (None | Some(ClientError::Ended { .. }), Some((code, text)), _) => {
+                Ending::Goodbye { code, text }
+            }
             (None, None, _) => Ending::Here,
             (Some(ClientError::Ended { .. }), None, Some(error)) => Ending::Socket(Arc::new(error)),
             (Some(error), _, _) => Ending::Broken(error.clone()),

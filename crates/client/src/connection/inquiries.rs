@@ -1,4 +1,5 @@
-//! Which schemas the node is asked for, when, and how long they are waited for. It is told the time, as the core is.
+//! Which schemas the node is asked for, when, and how long they are waited for. It is told the
+//! time, as the core is.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,8 +10,8 @@ const REFUSALS_MAX: u32 = 16;
 /// How long to wait after such a refusal, unless it says.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// All are asked at once. Once the node has said that it is asked too often, those that are left wait as long as it said, and then go one
-/// by one.
+/// All are asked at once. Once the node has said that it is asked too often, those that are left
+/// wait as long as it said, and then go one by one.
 #[derive(Debug)]
 pub(super) struct Inquiries {
     /// How long the node may take to answer.
@@ -47,7 +48,11 @@ impl Inquiries {
     /// Has the node asked for a schema, unless it is being asked.
     pub(super) fn ask(&mut self, now: Duration, room_type: &str) {
         if self.sent.iter().chain(&self.queue).all(|inquiry| inquiry.room_type != room_type) {
-            self.queue.push_back(Inquiry { room_type: room_type.to_owned(), since: now, refusals: 0 });
+            self.queue.push_back(Inquiry {
+                room_type: room_type.to_owned(),
+                since: now,
+                refusals: 0,
+            });
         }
     }
 
@@ -104,11 +109,13 @@ impl Inquiries {
         *self = Self::new(self.timeout);
     }
 
-    /// The room types whose schemas were waited for as long as may be. They are not waited for any more.
+    /// The room types whose schemas were waited for as long as may be. They are not waited for any
+    /// more.
     pub(super) fn expired(&mut self, now: Duration) -> Vec<String> {
         let deadlines: Vec<_> = self.deadlines().collect();
         let expired = deadlines.into_iter().filter(|(_, deadline)| *deadline <= now);
-        let room_types: Vec<String> = expired.map(|(inquiry, _)| inquiry.room_type.clone()).collect();
+        let room_types: Vec<String> =
+            expired.map(|(inquiry, _)| inquiry.room_type.clone()).collect();
         for room_type in &room_types {
             self.forget(room_type);
         }
@@ -124,7 +131,8 @@ impl Inquiries {
     /// A question that waits for its turn does not wait longer than for a node that answers none.
     fn deadlines(&self) -> impl Iterator<Item = (&Inquiry, Duration)> {
         let sent = self.sent.iter().map(|inquiry| (inquiry, inquiry.since));
-        let queued = self.queue.iter().map(|inquiry| (inquiry, inquiry.since.max(self.answered_at)));
+        let queued =
+            self.queue.iter().map(|inquiry| (inquiry, inquiry.since.max(self.answered_at)));
         sent.chain(queued).map(|(inquiry, since)| (inquiry, since.saturating_add(self.timeout)))
     }
 }
@@ -258,15 +266,23 @@ mod tests {
         all(&mut inquiries, s(0));
         assert!(inquiries.too_often(s(0), "a", "try again in 10 s"));
         assert_eq!(inquiries.due_at(), Some(s(10)));
-        assert_eq!((all(&mut inquiries, s(10)), inquiries.expired(s(10))), (vec!["a".to_owned()], vec![]));
+        assert_eq!(
+            (all(&mut inquiries, s(10)), inquiries.expired(s(10))),
+            (vec!["a".to_owned()], vec![])
+        );
     }
 
     #[test]
     fn the_time_stands_at_the_end() {
         assert_eq!(stated_wait(LIMIT), Some(s(3)));
-        for text in
-            ["", "try again in ", "try again in x s", "try again in 3 s!", "try again in -3 s", "in 3 s"]
-        {
+        for text in [
+            "",
+            "try again in ",
+            "try again in x s",
+            "try again in 3 s!",
+            "try again in -3 s",
+            "in 3 s",
+        ] {
             assert_eq!(stated_wait(text), None, "{text}");
         }
     }

@@ -13,7 +13,8 @@ use super::shared::Sink;
 use crate::Error;
 use crate::core::{Joined, RoomEvent};
 
-/// How many bytes wait for the node's schema. Past it patches are dropped, and a snapshot is asked for; events are missed.
+/// How many bytes wait for the node's schema. Past it patches are dropped, and a snapshot is asked
+/// for; events are missed.
 const HELD_BYTES_MAX: usize = 1 << 20;
 
 pub(super) struct Inside {
@@ -42,7 +43,11 @@ enum Item {
 }
 
 impl Inside {
-    pub(super) fn new(sink: Arc<dyn Sink>, joined: Joined<'static>, answer: Answer<Entered>) -> Self {
+    pub(super) fn new(
+        sink: Arc<dyn Sink>,
+        joined: Joined<'static>,
+        answer: Answer<Entered>,
+    ) -> Self {
         Self {
             sink,
             entering: Some((joined, answer)),
@@ -99,7 +104,8 @@ impl Inside {
             }
             return;
         }
-        let (Some(transcoder), MessageRef::Index(number)) = (&self.transcoder, &event.message) else {
+        let (Some(transcoder), MessageRef::Index(number)) = (&self.transcoder, &event.message)
+        else {
             return self.sink.event(event);
         };
         let mut own = Vec::new();
@@ -144,7 +150,8 @@ impl Inside {
         is_out_of_step
     }
 
-    /// Whether the last snapshot was held, and could not be read. The core took it for one that could.
+    /// Whether the last snapshot was held, and could not be read. The core took it for one that
+    /// could.
     pub(super) fn is_unreadable(&self) -> bool {
         self.is_unreadable
     }

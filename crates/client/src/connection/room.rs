@@ -73,17 +73,20 @@ impl<R: Kind> Room<R> {
 
     /// The copy of the state as it is now.
     ///
-    /// Where a patch could not be applied it is that of nothing, at version 0, until the snapshot has come that was asked for.
+    /// Where a patch could not be applied it is that of nothing, at version 0, until the snapshot
+    /// has come that was asked for.
     ///
-    /// It stands still for as long as this is held, and nobody waits for it: patches that come meanwhile are kept, and applied when it is
-    /// dropped. If more than a mebibyte of them gathers, they are dropped and a snapshot is asked for instead.
+    /// It stands still for as long as this is held, and nobody waits for it: patches that come
+    /// meanwhile are kept, and applied when it is dropped. If more than a mebibyte of them gathers,
+    /// they are dropped and a snapshot is asked for instead.
     #[must_use]
     pub fn state(&self) -> StateRef<'_, R> {
         self.settle();
         StateRef { mirror: Some(self.shared.with_copy(|copy| copy.look())), room: self }
     }
 
-    /// Waits until the copy has changed since this was last called, or since the room was joined. Several changes may be told of at once.
+    /// Waits until the copy has changed since this was last called, or since the room was joined.
+    /// Several changes may be told of at once.
     ///
     /// # Errors
     /// If this client is no longer in the room.
@@ -94,10 +97,11 @@ impl<R: Kind> Room<R> {
         self.shared.changed().await
     }
 
-    /// What changes in the copy, place by place, with old and new values as JSON: what comes, goes and becomes another, in the order in which it does.
+    /// What changes in the copy, place by place, with old and new values as JSON: what comes, goes
+    /// and becomes another, in the order in which it does.
     ///
-    /// A second copy is kept for it while anyone listens; with the first who does, a snapshot is asked for, and this waits for it. From it on every
-    /// change is told.
+    /// A second copy is kept for it while anyone listens; with the first who does, a snapshot is
+    /// asked for, and this waits for it. From it on every change is told.
     ///
     /// ```no_run
     /// # async fn example<R: playfield_client::Kind>(room: playfield_client::Room<R>) -> Result<(), playfield_client::Error> {
@@ -121,10 +125,12 @@ impl<R: Kind> Room<R> {
         self.listen(None).await
     }
 
-    /// Calls back for each change of which the path matches a [pattern](Pattern) such as `players.*.hp`, until the subscription is dropped.
+    /// Calls back for each change of which the path matches a [pattern](Pattern) such as
+    /// `players.*.hp`, until the subscription is dropped.
     ///
-    /// The function is called where it may block, in no hurry for anyone else. If it panics, its subscription is over and nothing else. If it is too slow,
-    /// changes are [missed](Subscription::missed), as by [`changes`](Self::changes).
+    /// The function is called where it may block, in no hurry for anyone else. If it panics, its
+    /// subscription is over and nothing else. If it is too slow, changes are
+    /// [missed](Subscription::missed), as by [`changes`](Self::changes).
     ///
     /// ```no_run
     /// # async fn example<R: playfield_client::Kind>(room: playfield_client::Room<R>) -> Result<(), playfield_client::Error> {
@@ -159,9 +165,10 @@ impl<R: Kind> Room<R> {
     /// The next event, in the order in which they were raised.
     ///
     /// # Errors
-    /// If events were [missed](Error::is_missed), since more came than [are kept](crate::Connect::events_max); if the room
-    /// [refused](Error::is_refused) something that was sent with [`send`](Self::send); or if this client is no longer in the room. After the first two
-    /// there may be further events.
+    /// If events were [missed](Error::is_missed), since more came than [are
+    /// kept](crate::Connect::events_max); if the room [refused](Error::is_refused) something that
+    /// was sent with [`send`](Self::send); or if this client is no longer in the room. After the
+    /// first two there may be further events.
     ///
     /// # Cancel safety
     /// Safe: no event is lost.
@@ -180,7 +187,10 @@ impl<R: Kind> Room<R> {
     /// The room is left in any case.
     pub async fn leave(self) -> Result<(), Error> {
         let room = self.entered.joined.room;
-        self.line.ask(|answer| Command::Leave { room, answer }).await.map_err(|error| self.explain(error))
+        self.line
+            .ask(|answer| Command::Leave { room, answer })
+            .await
+            .map_err(|error| self.explain(error))
     }
 
     /// Sends a message that is answered, and waits for the answer.
@@ -293,7 +303,8 @@ impl<R> RoomEvent<R> {
         self.sequence
     }
 
-    /// The room's version when the event was raised. A copy of this version holds all that was synced before the event.
+    /// The room's version when the event was raised. A copy of this version holds all that was
+    /// synced before the event.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version

@@ -22,7 +22,8 @@ impl Build {
         Self::Of(fingerprint(&schema), Arc::new(schema))
     }
 
-    /// Whether these options of a room that is created say anything, so that they have to be in the node's form.
+    /// Whether these options of a room that is created say anything, so that they have to be in the
+    /// node's form.
     pub(crate) fn has_options(&self, options: &[u8]) -> bool {
         match self {
             Self::Of(_, schema) => schema.options != Type::Unit,
@@ -75,13 +76,15 @@ impl Schemas {
 
     /// A room that was joined has this fingerprint.
     pub(super) fn met(&mut self, room_type: &str, fingerprint: u64) {
-        let is_known = self.known.get(room_type).is_some_and(|known| known.fingerprint == fingerprint);
+        let is_known =
+            self.known.get(room_type).is_some_and(|known| known.fingerprint == fingerprint);
         if !is_known {
             self.known.insert(room_type.to_owned(), Known { fingerprint, told: None });
         }
     }
 
-    /// The node tells its schema unasked, after the hello. Says whether it counts: whether the hello named the room type.
+    /// The node tells its schema unasked, after the hello. Says whether it counts: whether the
+    /// hello named the room type.
     pub(super) fn told(&mut self, room_type: &str, text: &[u8]) -> bool {
         let is_named = self.named.contains(room_type);
         if is_named {
@@ -101,7 +104,8 @@ impl Schemas {
         self.known.insert(room_type.to_owned(), Known { fingerprint, told });
     }
 
-    /// How this client and the node's rooms of a type get on, as far as is known. A room that was joined has told its fingerprint.
+    /// How this client and the node's rooms of a type get on, as far as is known. A room that was
+    /// joined has told its fingerprint.
     pub(super) fn fit(&mut self, room_type: &str, build: &Build, joined: Option<u64>) -> Fit {
         let own = match build {
             Build::Of(fingerprint, _) => Some(*fingerprint),
@@ -120,7 +124,10 @@ impl Schemas {
             Err(error) => return Fit::Not(Error::schema(error.clone())),
         };
         if let Some(stated) = joined.filter(|joined| *joined != known.fingerprint) {
-            return Fit::Not(Error::schema(SchemaError::Fingerprint { stated, own: known.fingerprint }));
+            return Fit::Not(Error::schema(SchemaError::Fingerprint {
+                stated,
+                own: known.fingerprint,
+            }));
         }
         let Build::Of(own, build) = build else { return Fit::Learnt(Arc::clone(schema)) };
         if let Some((_, transcoder)) = told.transcoders.iter().find(|(known, _)| known == own) {

@@ -29,7 +29,8 @@ pub(super) trait Sink: Send + Sync {
     fn end(&self, error: Error);
 }
 
-/// What both share. The lock is held for as long as one body is applied or one event taken, never while waiting.
+/// What both share. The lock is held for as long as one body is applied or one event taken, never
+/// while waiting.
 #[derive(Debug)]
 pub(super) struct Shared<M> {
     inner: Mutex<Inner<M>>,
@@ -77,7 +78,12 @@ impl<M: Mirror> Shared<M> {
             events_missed: 0,
             ended: None,
         };
-        Self { inner: Mutex::new(inner), changed: Notify::new(), arrived: Notify::new(), events_max }
+        Self {
+            inner: Mutex::new(inner),
+            changed: Notify::new(),
+            arrived: Notify::new(),
+            events_max,
+        }
     }
 
     /// Works on the copy, then tells whoever waits for a change of it.
@@ -142,7 +148,10 @@ impl<M: Mirror> Shared<M> {
     }
 
     /// Has a body read by the copy that tells what changes, if there is one.
-    fn watch(&self, read: impl FnOnce(&mut Watcher) -> Result<(), DecodeError>) -> Result<(), DecodeError> {
+    fn watch(
+        &self,
+        read: impl FnOnce(&mut Watcher) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
         self.lock().watcher.as_mut().map_or(Ok(()), read)
     }
 
@@ -153,7 +162,8 @@ impl<M: Mirror> Shared<M> {
         }
     }
 
-    /// Begins to listen for changes, from the copy that the next snapshot brings if nobody listens yet: then `ask` asks for it.
+    /// Begins to listen for changes, from the copy that the next snapshot brings if nobody listens
+    /// yet: then `ask` asks for it.
     pub(super) fn listen(
         self: &Arc<Self>,
         player: PlayerId,
@@ -238,11 +248,18 @@ impl<M: Mirror + Send + Sync> Sink for Shared<M> {
             && let Some(read) = self.with_copy(|copy| copy.look().event_in_json(number, &payload))
         {
             match read {
-                Ok((name, json)) => (message, payload) = (MessageRef::Name(name.into()), json.into()),
+                Ok((name, json)) => {
+                    (message, payload) = (MessageRef::Name(name.into()), json.into())
+                }
                 Err(error) => return self.refused(Error::payload("an event", error)),
             }
         }
-        self.arrive(Arrived::Event(RawEvent { message, sequence, version, payload: payload.into_owned() }));
+        self.arrive(Arrived::Event(RawEvent {
+            message,
+            sequence,
+            version,
+            payload: payload.into_owned(),
+        }));
     }
 
     fn refused(&self, error: Error) {

@@ -22,13 +22,15 @@ const INPUT_BYTES: usize = 64 << 10;
 /// No command is taken while as much waits to be sent.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
-/// Nothing is read while as much waits to be sent: a node that does not read what answers it is not to fill our memory.
+/// Nothing is read while as much waits to be sent: a node that does not read what answers it is not
+/// to fill our memory.
 const ANSWERS_BYTES_MAX: usize = 4 * OUTPUT_BYTES_MAX;
 
 /// How many commands are carried out before the socket is looked at again.
 const COMMANDS_MAX: usize = 256;
 
-/// How long the node is given to answer a goodbye and to close the transport, and the socket to take what is left.
+/// How long the node is given to answer a goodbye and to close the transport, and the socket to
+/// take what is left.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(super) struct Task {
@@ -68,7 +70,8 @@ impl Task {
                 self.client.take_output(&mut output);
             }
             let to_write = output.len() - written;
-            // On WebSocket it is the node that closes the transport, once both have said so (RFC 6455, 7.1.1).
+            // On WebSocket it is the node that closes the transport, once both have said so (RFC
+            // 6455, 7.1.1).
             if to_write == 0 && self.farewell_ends.is_some() && !hung_up && !self.is_web_socket {
                 // A node that reads the end closes its own, goodbye or not.
                 hung_up = true;
@@ -93,7 +96,9 @@ impl Task {
             self.client.advance(self.dispatch.now, &mut self.dispatch);
             match next {
                 Next::Read(Ok(0)) => self.client.ended(&mut self.dispatch),
-                Next::Read(Ok(bytes)) => self.client.received(&mut input[..bytes], &mut self.dispatch),
+                Next::Read(Ok(bytes)) => {
+                    self.client.received(&mut input[..bytes], &mut self.dispatch)
+                }
                 Next::Read(Err(error)) => self.socket_failed(error),
                 Next::Written(Ok(bytes)) => written += bytes,
                 Next::Written(Err(error)) => {
@@ -126,7 +131,8 @@ impl Task {
     }
 
     fn due_at(&self) -> Option<Instant> {
-        let due_at = [self.client.due_at(), self.dispatch.inquiries.due_at()].into_iter().flatten().min();
+        let due_at =
+            [self.client.due_at(), self.dispatch.inquiries.due_at()].into_iter().flatten().min();
         // What is due beyond all time is never due.
         let due_at = due_at.and_then(|due_at| self.started.checked_add(due_at));
         [due_at, self.farewell_ends].into_iter().flatten().min()
@@ -152,27 +158,34 @@ impl Task {
         }
     }
 
-    /// Leaves the rooms without a handle. One that can't be asked for now, since too many requests wait, is tried again.
+    /// Leaves the rooms without a handle. One that can't be asked for now, since too many requests
+    /// wait, is tried again.
     fn leave_forsaken(&mut self) {
         let client = &mut self.client;
-        self.dispatch.forsaken.retain(|&room| matches!(client.leave(room), Err(CommandError::Busy { .. })));
+        self.dispatch
+            .forsaken
+            .retain(|&room| matches!(client.leave(room), Err(CommandError::Busy { .. })));
     }
 
-    /// Asks for the schemas that rooms wait for, goes on with what waited for one, and ends what has waited for too long.
+    /// Asks for the schemas that rooms wait for, goes on with what waited for one, and ends what
+    /// has waited for too long.
     fn follow_schemas(&mut self) {
         for wish in std::mem::take(&mut self.dispatch.ready) {
             self.enter(wish);
         }
         while let Some(room_type) = self.dispatch.inquiries.next(self.dispatch.now) {
             match self.client.schema(&room_type) {
-                Ok(request) => drop(self.dispatch.waiting.insert(request, Waiting::Schema(room_type))),
+                Ok(request) => {
+                    drop(self.dispatch.waiting.insert(request, Waiting::Schema(room_type)))
+                }
                 Err(error) => self.dispatch.no_schema(&room_type, &error.into()),
             }
         }
         self.dispatch.give_up_schemas();
     }
 
-    /// Asks to enter a room: with options in the node's form, for which its schema may have to be known first.
+    /// Asks to enter a room: with options in the node's form, for which its schema may have to be
+    /// known first.
     fn enter(&mut self, wish: Enter) {
         let Enter { mut door, build, sink, answer } = wish;
         if let (Some((room_type, options)), Some(build)) = (door.of_type(), &build) {

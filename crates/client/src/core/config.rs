@@ -15,16 +15,17 @@ pub struct ClientConfig {
     pub token: Vec<u8>,
     /// What carries the messages.
     pub transport: Transport,
-    /// Over WebSocket, offers the node to compress messages (RFC 7692); not unless told otherwise. A node that does not want to is spoken
-    /// to without.
+    /// Over WebSocket, offers the node to compress messages (RFC 7692); not unless told otherwise.
+    /// A node that does not want to is spoken to without.
     pub deflate: bool,
     /// The longest message that is taken from the node, in bytes; 16 MiB unless told otherwise.
     pub message_bytes_max: usize,
-    /// The most requests that may wait for their answers; 65536 unless told otherwise. One more is refused with
-    /// [`CommandError::Busy`](super::CommandError::Busy).
+    /// The most requests that may wait for their answers; 65536 unless told otherwise. One more is
+    /// refused with [`CommandError::Busy`](super::CommandError::Busy).
     pub requests_max: usize,
-    /// Room types and the fingerprints of what this client was built with. Right after the welcome the node tells the schemas of those
-    /// of which it has another, see [`Handler::schema`](super::Handler::schema).
+    /// Room types and the fingerprints of what this client was built with. Right after the welcome
+    /// the node tells the schemas of those of which it has another, see
+    /// [`Handler::schema`](super::Handler::schema).
     pub schemas: Vec<(String, u64)>,
 }
 

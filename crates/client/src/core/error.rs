@@ -20,8 +20,9 @@ pub enum ClientError {
     WebSocket(playfield_websocket::Error),
     /// A frame announced no bytes, or more than the limit.
     Frame(FrameError),
-    /// A message is malformed or of an unknown kind, and no room is joined, or one has had as much in a row as it may
-    /// ([`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX)): then each had [`Handler::out_of_step`](super::Handler::out_of_step).
+    /// A message is malformed or of an unknown kind, and no room is joined, or one has had as much
+    /// in a row as it may ([`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX)): then each had
+    /// [`Handler::out_of_step`](super::Handler::out_of_step).
     Message(DecodeError),
     /// A text message came where binary was agreed, or the reverse.
     WrongFormat {
@@ -62,8 +63,9 @@ pub enum ClientError {
         /// The number.
         room: u32,
     },
-    /// More often in a row than [`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX) something came for a room's copy that it can't
-    /// use. Each had [`Handler::out_of_step`](super::Handler::out_of_step).
+    /// More often in a row than [`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX) something
+    /// came for a room's copy that it can't use. Each had
+    /// [`Handler::out_of_step`](super::Handler::out_of_step).
     NeverInStep {
         /// The room's number.
         room: u32,
@@ -84,7 +86,8 @@ pub enum ClientError {
         /// How long nothing has been heard.
         silence: Duration,
     },
-    /// The transport ended without a goodbye. On WebSocket, with the code of the close frame if there was one.
+    /// The transport ended without a goodbye. On WebSocket, with the code of the close frame if
+    /// there was one.
     Ended {
         /// The code of the close frame.
         close_code: Option<u16>,
@@ -92,7 +95,8 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// The code of the WebSocket close frame that answers it (RFC 6455, 7.4.1): one that came is answered in kind.
+    /// The code of the WebSocket close frame that answers it (RFC 6455, 7.4.1): one that came is
+    /// answered in kind.
     pub(super) fn close_code(&self) -> u16 {
         match self {
             Self::WebSocket(error) => error.close_code(),
@@ -108,22 +112,31 @@ impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Handshake(_) => f.write_str("the node did not agree to speak WebSocket"),
-            Self::WebSocket(_) => f.write_str("the node sent a WebSocket frame that is not allowed"),
+            Self::WebSocket(_) => {
+                f.write_str("the node sent a WebSocket frame that is not allowed")
+            }
             Self::Frame(_) => f.write_str("the node sent a frame that is not allowed"),
             Self::Message(_) => f.write_str("the node sent a message that can't be read"),
             Self::WrongFormat { agreed } => {
-                let (got, wanted) = if agreed.is_text() { ("binary", "text") } else { ("text", "binary") };
+                let (got, wanted) =
+                    if agreed.is_text() { ("binary", "text") } else { ("text", "binary") };
                 write!(f, "the node sent a {got} message; in the format {agreed} they are {wanted}")
             }
             Self::Protocol { protocol } => {
-                write!(f, "the node speaks version {protocol} of the protocol, this client {PROTOCOL}")
+                write!(
+                    f,
+                    "the node speaks version {protocol} of the protocol, this client {PROTOCOL}"
+                )
             }
             Self::OutOfTurn { message } => write!(f, "the node sent {message} out of turn"),
             Self::UnknownRequest { request } => {
                 write!(f, "the node answered the request {request}, which was never made")
             }
             Self::WrongAnswer { request, answer } => {
-                write!(f, "the node answered the request {request} by {answer}, which is no answer to it")
+                write!(
+                    f,
+                    "the node answered the request {request} by {answer}, which is no answer to it"
+                )
             }
             Self::UnknownRoom { room, message } => {
                 write!(f, "the node sent {message} for room {room}, which this client isn't in")
@@ -140,11 +153,19 @@ impl fmt::Display for ClientError {
                 write!(f, "the node sent event {got} of room {room}, {due} was due")
             }
             Self::Silent { silence } => {
-                write!(f, "the node has been silent for {silence:?}, though it was asked for a sign of life")
+                write!(
+                    f,
+                    "the node has been silent for {silence:?}, though it was asked for a sign of life"
+                )
             }
-            Self::Ended { close_code: None } => f.write_str("the connection ended without a goodbye"),
+            Self::Ended { close_code: None } => {
+                f.write_str("the connection ended without a goodbye")
+            }
             Self::Ended { close_code: Some(code) } => {
-                write!(f, "the node closed the WebSocket with the code {code} and without a goodbye")
+                write!(
+                    f,
+                    "the node closed the WebSocket with the code {code} and without a goodbye"
+                )
             }
         }
     }
@@ -196,7 +217,10 @@ impl fmt::Display for CommandError {
                 write!(f, "the message has {bytes} bytes, the node takes {bytes_max}")
             }
             Self::Busy { waiting } => {
-                write!(f, "{waiting} requests are waiting for their answers; try again when some have come")
+                write!(
+                    f,
+                    "{waiting} requests are waiting for their answers; try again when some have come"
+                )
             }
         }
     }

@@ -129,7 +129,8 @@ pub enum Event {
 /// A [`Handler`] that keeps a copy of everything, to be taken out one by one.
 ///
 /// It takes every snapshot and patch for applied. One that turns out not to be is mended by
-/// [`Client::resync`](super::Client::resync). It grows with what comes in, so empty it before more is handled.
+/// [`Client::resync`](super::Client::resync). It grows with what comes in, so empty it before more
+/// is handled.
 #[derive(Clone, Debug, Default)]
 pub struct EventQueue {
     events: VecDeque<Event>,

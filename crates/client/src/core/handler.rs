@@ -11,8 +11,8 @@ use super::ClientError;
 
 /// Told what happens, in the order in which it does. What it is handed is borrowed from the input.
 ///
-/// Every method does nothing unless it is written, so a handler names only what it cares for. [`EventQueue`](super::EventQueue) is one
-/// that keeps everything for later.
+/// Every method does nothing unless it is written, so a handler names only what it cares for.
+/// [`EventQueue`](super::EventQueue) is one that keeps everything for later.
 #[allow(unused_variables, reason = "the parameters' names are for those who implement them")]
 pub trait Handler {
     /// The node has answered the hello.
@@ -24,12 +24,13 @@ pub trait Handler {
     /// The answer to `list`.
     fn listed(&mut self, request: u32, rooms: &[RoomInfo<'_>]) {}
 
-    /// The schema of a room type, as JSON: the answer to `schema` (then `request` says which), or, right after the welcome, that of a
-    /// room type of which this client [named](super::ClientConfig::schemas) another fingerprint.
+    /// The schema of a room type, as JSON: the answer to `schema` (then `request` says which), or,
+    /// right after the welcome, that of a room type of which this client
+    /// [named](super::ClientConfig::schemas) another fingerprint.
     fn schema(&mut self, request: Option<u32>, room_type: &str, schema: &[u8]) {}
 
-    /// A room is over for this client, at its own `leave` (then `request` says which) or otherwise. Requests that
-    /// the room had not answered have [`failed`](Self::failed) just before.
+    /// A room is over for this client, at its own `leave` (then `request` says which) or otherwise.
+    /// Requests that the room had not answered have [`failed`](Self::failed) just before.
     fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {}
 
     /// The answer to a user message.
@@ -41,14 +42,16 @@ pub trait Handler {
     /// An event of a room.
     fn event(&mut self, event: &RoomEvent<'_>) {}
 
-    /// Events of a room were lost in messages that could not be read: so many before the one that comes next.
+    /// Events of a room were lost in messages that could not be read: so many before the one that
+    /// comes next.
     fn missed(&mut self, room: u32, events: u64) {}
 
     /// The whole state of a room, for its mirror.
     ///
     /// # Errors
-    /// That the body can't be read. The client asks for another one then; if that can't be read either, the copy stands still until one
-    /// comes, which [`Client::resync`](super::Client::resync) asks for.
+    /// That the body can't be read. The client asks for another one then; if that can't be read
+    /// either, the copy stands still until one comes, which
+    /// [`Client::resync`](super::Client::resync) asks for.
     fn snapshot(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
         Ok(())
     }
@@ -61,8 +64,8 @@ pub trait Handler {
         Ok(())
     }
 
-    /// What a room's copy is to come to at the version that it is at. Says whether it does, as far as that is known; if not, the client
-    /// asks for a snapshot.
+    /// What a room's copy is to come to at the version that it is at. Says whether it does, as far
+    /// as that is known; if not, the client asks for a snapshot.
     fn check(&mut self, room: u32, digest: u64) -> bool {
         true
     }
@@ -80,8 +83,8 @@ pub trait Handler {
     /// The node says why it ends the connection.
     fn goodbye(&mut self, code: ErrorCode, text: &str) {}
 
-    /// The connection is over, by a goodbye or by an error. This is the last call. Requests without an answer have
-    /// [`failed`](Self::failed) just before.
+    /// The connection is over, by a goodbye or by an error. This is the last call. Requests without
+    /// an answer have [`failed`](Self::failed) just before.
     fn closed(&mut self, error: Option<&ClientError>) {}
 }
 
@@ -92,7 +95,8 @@ pub struct Welcome<'a> {
     pub session: u64,
     /// The resume token.
     pub resume: Cow<'a, [u8]>,
-    /// The node wants to hear the client at least this often; the client sees to it. Zero if it doesn't mind.
+    /// The node wants to hear the client at least this often; the client sees to it. Zero if it
+    /// doesn't mind.
     pub heartbeat: Duration,
     /// The longest message that the node takes.
     pub message_bytes_max: u32,
@@ -151,8 +155,9 @@ pub enum Failure<'a> {
         /// Why, for people.
         text: Cow<'a, str>,
     },
-    /// A message came that can't be read, while a room was joined. It may have been the answer, so it is no longer waited for: whether
-    /// the request was granted isn't known. A room that is entered by it after all is left again.
+    /// A message came that can't be read, while a room was joined. It may have been the answer, so
+    /// it is no longer waited for: whether the request was granted isn't known. A room that is
+    /// entered by it after all is left again.
     Lost,
     /// The connection ended before the answer came.
     Closed,
@@ -161,21 +166,24 @@ pub enum Failure<'a> {
 /// Why a room's copy fell out of step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutOfStep {
-    /// A patch begins at another version than the copy's. It was not applied, and a snapshot was asked for.
+    /// A patch begins at another version than the copy's. It was not applied, and a snapshot was
+    /// asked for.
     Base {
         /// Where the patch begins.
         base: u64,
         /// The copy's version.
         version: u64,
     },
-    /// A patch leads to no later version, so that it would fit again and again. It was not applied, and a snapshot was asked for.
+    /// A patch leads to no later version, so that it would fit again and again. It was not applied,
+    /// and a snapshot was asked for.
     NoAdvance {
         /// Where it leads.
         version: u64,
     },
     /// A patch's body can't be applied. A snapshot was asked for.
     Patch(DecodeError),
-    /// A snapshot is of another creation of the room than the one that was joined. It was not applied, and one was asked for anew.
+    /// A snapshot is of another creation of the room than the one that was joined. It was not
+    /// applied, and one was asked for anew.
     Epoch {
         /// The epoch that was joined.
         joined: u64,
@@ -191,9 +199,11 @@ pub enum OutOfStep {
     },
     /// A snapshot's body can't be read. One was asked for anew.
     Snapshot(DecodeError),
-    /// Nor can that of the snapshot be read that came instead. None was asked for: the next would be no better.
+    /// Nor can that of the snapshot be read that came instead. None was asked for: the next would
+    /// be no better.
     NoSnapshot(DecodeError),
-    /// A message can't be read. It may have been a patch of any room, so each of them is told of it, and a snapshot was asked for.
+    /// A message can't be read. It may have been a patch of any room, so each of them is told of
+    /// it, and a snapshot was asked for.
     Message(DecodeError),
     /// The copy is not what it is to be at this version. A snapshot was asked for.
     Digest {
@@ -239,7 +249,9 @@ impl Failure<'_> {
             Self::Refused { code, text } => {
                 Failure::Refused { code: *code, text: Cow::Owned(text.to_string()) }
             }
-            Self::Left { code, text } => Failure::Left { code: *code, text: Cow::Owned(text.to_string()) },
+            Self::Left { code, text } => {
+                Failure::Left { code: *code, text: Cow::Owned(text.to_string()) }
+            }
             Self::Lost => Failure::Lost,
             Self::Closed => Failure::Closed,
         }
@@ -252,7 +264,9 @@ impl std::fmt::Display for OutOfStep {
             Self::Base { base, version } => {
                 write!(f, "a patch begins at version {base}, the copy is at {version}")
             }
-            Self::NoAdvance { version } => write!(f, "a patch leads to version {version}, where it begins"),
+            Self::NoAdvance { version } => {
+                write!(f, "a patch leads to version {version}, where it begins")
+            }
             Self::Patch(error) => write!(f, "a patch can't be applied: {error}"),
             Self::Epoch { joined, got } => {
                 write!(f, "a snapshot is of epoch {got}, the room was joined in epoch {joined}")
@@ -263,7 +277,9 @@ impl std::fmt::Display for OutOfStep {
             Self::Snapshot(error) => write!(f, "a snapshot can't be read: {error}"),
             Self::NoSnapshot(error) => write!(f, "two snapshots in a row can't be read: {error}"),
             Self::Message(error) => write!(f, "a message can't be read: {error}"),
-            Self::Digest { version } => write!(f, "the copy is not what it is to be at version {version}"),
+            Self::Digest { version } => {
+                write!(f, "the copy is not what it is to be at version {version}")
+            }
         }
     }
 }

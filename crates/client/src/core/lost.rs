@@ -1,8 +1,8 @@
 //! A message that can't be read: what may have been lost with it, and how that is mended.
 //!
-//! Where it ends is certain, so the next message can be read; what it was is not. It may have been a snapshot or a patch of any
-//! room, so each room's copy waits for a snapshot; an event, so one may be missing; or the answer to a request, which nobody is to
-//! wait for in vain.
+//! Where it ends is certain, so the next message can be read; what it was is not. It may have been
+//! a snapshot or a patch of any room, so each room's copy waits for a snapshot; an event, so one
+//! may be missing; or the answer to a request, which nobody is to wait for in vain.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,11 +15,13 @@ use super::requests::Asked;
 use super::session::Session;
 use super::{ClientError, Failure, Handler, OutOfStep};
 
-/// The most rooms of which it is remembered that what still comes for them is nobody's, and the most requests to enter one. Past it the
-/// oldest is forgotten; should anything come for it after all, that ends the connection.
+/// The most rooms of which it is remembered that what still comes for them is nobody's, and the
+/// most requests to enter one. Past it the oldest is forgotten; should anything come for it after
+/// all, that ends the connection.
 const STRANGERS_MAX: usize = 1024;
 
-/// Rooms that this client is in, or may be, as far as the node knows, and that nobody here knows of: what comes for them is passed over.
+/// Rooms that this client is in, or may be, as far as the node knows, and that nobody here knows
+/// of: what comes for them is passed over.
 #[derive(Debug, Default)]
 pub(super) struct Strangers {
     /// Requests to enter a room that were given up on, and may have been granted.
@@ -51,7 +53,8 @@ fn add(to: &mut BTreeSet<u32>, number: u32) {
 }
 
 impl Session {
-    /// A message came that can't be read. Where no room is joined there is nothing that could be mended, and nothing more is believed.
+    /// A message came that can't be read. Where no room is joined there is nothing that could be
+    /// mended, and nothing more is believed.
     pub(super) fn unreadable<H: Handler>(
         &mut self,
         error: DecodeError,
@@ -74,13 +77,15 @@ impl Session {
             let _ = self.resync(room);
         }
         for nonce in self.pulse.asked() {
-            // It is the same question still, and how long its answer takes counts from when it was first put.
+            // It is the same question still, and how long its answer takes counts from when it was
+            // first put.
             let _ = self.tell(&ClientMessage::Ping { nonce });
         }
         Ok(())
     }
 
-    /// Any request may have been answered by what could not be read. Nobody learns whether, so nobody waits.
+    /// Any request may have been answered by what could not be read. Nobody learns whether, so
+    /// nobody waits.
     fn give_up_answers<H: Handler>(&mut self, handler: &mut H) {
         let mut left = Vec::new();
         for (request, asked) in self.requests.give_up_each() {
@@ -94,7 +99,8 @@ impl Session {
             }
             handler.failed(request, &Failure::Lost);
         }
-        // A room that is being left is left: that is what was asked, and what else comes for it is nobody's.
+        // A room that is being left is left: that is what was asked, and what else comes for it is
+        // nobody's.
         for (request, room) in left {
             if self.rooms.left(room).is_ok() {
                 self.strangers.add_room(room);
@@ -103,7 +109,8 @@ impl Session {
         }
     }
 
-    /// Whether a message is about a room that nobody here knows of, or enters one. It is passed over, and the room left.
+    /// Whether a message is about a room that nobody here knows of, or enters one. It is passed
+    /// over, and the room left.
     #[inline]
     pub(super) fn is_strange(&mut self, message: &ServerMessage<'_>) -> bool {
         !self.strangers.are_none() && self.passes_over(message)
@@ -148,7 +155,13 @@ impl Session {
     }
 
     /// A room answered that this client is not in it. If that is news, the word of it was lost.
-    pub(super) fn turned_out<H: Handler>(&mut self, room: u32, code: ErrorCode, text: &str, handler: &mut H) {
+    pub(super) fn turned_out<H: Handler>(
+        &mut self,
+        room: u32,
+        code: ErrorCode,
+        text: &str,
+        handler: &mut H,
+    ) {
         if !self.rooms.waits(room) || self.rooms.left(room).is_err() {
             return;
         }

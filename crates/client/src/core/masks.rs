@@ -1,10 +1,11 @@
 //! The masks of WebSocket frames.
 
-/// Draws a mask for each frame: PCG-XSH-RR 64/32 (M. E. O'Neill, "PCG: A Family of Simple Fast Space-Efficient
-/// Statistically Good Algorithms for Random Number Generation", 2014).
+/// Draws a mask for each frame: PCG-XSH-RR 64/32 (M. E. O'Neill, "PCG: A Family of Simple Fast
+/// Space-Efficient Statistically Good Algorithms for Random Number Generation", 2014).
 ///
-/// RFC 6455 (10.3) wants masks that whoever chose the payload can't predict, so that no intermediary can be made to read a payload as
-/// something else. The seed has to come from the operating system's generator; a test may fix it.
+/// RFC 6455 (10.3) wants masks that whoever chose the payload can't predict, so that no
+/// intermediary can be made to read a payload as something else. The seed has to come from the
+/// operating system's generator; a test may fix it.
 #[derive(Clone, Debug)]
 pub struct Masks {
     state: u64,
@@ -47,7 +48,8 @@ mod tests {
         seed[8] = 54;
         let mut masks = Masks::seeded(seed);
         let drawn: Vec<u32> = (0..6).map(|_| u32::from_le_bytes(masks.draw())).collect();
-        let published = [0xa15c_02b7, 0x7b47_f409, 0xba1d_3330, 0x83d2_f293, 0xbfa4_784b, 0xcbed_606e];
+        let published =
+            [0xa15c_02b7, 0x7b47_f409, 0xba1d_3330, 0x83d2_f293, 0xbfa4_784b, 0xcbed_606e];
         assert_eq!(drawn, published);
     }
 }

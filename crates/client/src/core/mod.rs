@@ -1,7 +1,9 @@
-//! The client as a state machine over bytes and time. It touches no socket, no clock and no random generator.
+//! The client as a state machine over bytes and time. It touches no socket, no clock and no random
+//! generator.
 //!
-//! Whoever drives a [`Client`] hands it the bytes that arrive and the time, and sends what it has to say. What
-//! happens is told to a [`Handler`], from the input itself and without a copy, or kept in an [`EventQueue`].
+//! Whoever drives a [`Client`] hands it the bytes that arrive and the time, and sends what it has
+//! to say. What happens is told to a [`Handler`], from the input itself and without a copy, or kept
+//! in an [`EventQueue`].
 //!
 //! ```
 //! use playfield_client::core::{Client, ClientConfig, Event, EventQueue, Transport};
@@ -63,10 +65,12 @@ use transport::{Inbound, Piece};
 
 /// One connection's end of the protocol.
 ///
-/// Commands may be given at once; what they say is sent behind the hello. A command that is refused sends nothing.
+/// Commands may be given at once; what they say is sent behind the hello. A command that is refused
+/// sends nothing.
 ///
-/// Time is handed in as the time since any fixed moment. Give it ([`advance`](Self::advance)) before handing in
-/// bytes, and when [`due_at`](Self::due_at) says so: round trips and silences are counted from what was given last.
+/// Time is handed in as the time since any fixed moment. Give it ([`advance`](Self::advance))
+/// before handing in bytes, and when [`due_at`](Self::due_at) says so: round trips and silences are
+/// counted from what was given last.
 #[derive(Debug)]
 pub struct Client {
     inbound: Inbound,
@@ -98,7 +102,10 @@ impl Client {
             token: Cow::Owned(token),
             schemas: schemas
                 .into_iter()
-                .map(|(room_type, fingerprint)| SchemaRef { room_type: room_type.into(), fingerprint })
+                .map(|(room_type, fingerprint)| SchemaRef {
+                    room_type: room_type.into(),
+                    fingerprint,
+                })
                 .collect(),
             ..Hello::new(format)
         };
@@ -112,8 +119,8 @@ impl Client {
         self.session.format()
     }
 
-    /// Deals with bytes from the node, cut anywhere. `input` is scratch space afterwards. Bytes behind the end of
-    /// the conversation are ignored.
+    /// Deals with bytes from the node, cut anywhere. `input` is scratch space afterwards. Bytes
+    /// behind the end of the conversation are ignored.
     pub fn received<H: Handler>(&mut self, input: &mut [u8], handler: &mut H) {
         if let Err(error) = self.read(input, handler) {
             self.session.finish(Some(error), handler);
@@ -128,7 +135,8 @@ impl Client {
         self.session.end(None, handler);
     }
 
-    /// Tells the time. Sends a sign of life if one is due, and ends the connection if the node owes one for too long.
+    /// Tells the time. Sends a sign of life if one is due, and ends the connection if the node owes
+    /// one for too long.
     pub fn advance<H: Handler>(&mut self, now: Duration, handler: &mut H) {
         self.session.advance(now, handler);
     }
@@ -144,8 +152,8 @@ impl Client {
         self.session.outbound.take(out);
     }
 
-    /// How many bytes [`take_output`](Self::take_output) has not moved yet. They grow with every command: leave off while they
-    /// are many.
+    /// How many bytes [`take_output`](Self::take_output) has not moved yet. They grow with every
+    /// command: leave off while they are many.
     #[must_use]
     pub fn output_bytes(&self) -> usize {
         self.session.outbound.bytes()
@@ -157,7 +165,11 @@ impl Client {
         self.session.is_finished()
     }
 
-    fn read<H: Handler>(&mut self, mut input: &mut [u8], handler: &mut H) -> Result<(), ClientError> {
+    fn read<H: Handler>(
+        &mut self,
+        mut input: &mut [u8],
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
         while !self.partial.is_empty() && !input.is_empty() && !self.is_finished() {
             let mut partial = mem::take(&mut self.partial);
             let missing = self.inbound.missing(&partial)?.min(input.len());
@@ -178,11 +190,17 @@ impl Client {
     }
 
     /// Deals with what is whole at the front of `input`, and tells how long that was.
-    fn read_whole<H: Handler>(&mut self, input: &mut [u8], handler: &mut H) -> Result<usize, ClientError> {
+    fn read_whole<H: Handler>(
+        &mut self,
+        input: &mut [u8],
+        handler: &mut H,
+    ) -> Result<usize, ClientError> {
         let format = self.session.format();
         let mut used = 0;
         while used < input.len() && !self.session.is_finished() {
-            let Some((bytes, piece)) = self.inbound.next(format, &mut input[used..])? else { break };
+            let Some((bytes, piece)) = self.inbound.next(format, &mut input[used..])? else {
+                break;
+            };
             match piece {
                 Piece::Message(body) => self.session.message(body, handler)?,
                 Piece::Ping(payload) => {
@@ -199,9 +217,10 @@ impl Client {
     }
 }
 
-/// What a client can say. Each of these fails with [`CommandError::Closed`] after the end or a goodbye, and with
-/// [`CommandError::TooLarge`] if the node takes no message that long; those that ask something also with [`CommandError::Busy`].
-/// Those that name a room fail with [`CommandError::NotJoined`] if the client isn't in it.
+/// What a client can say. Each of these fails with [`CommandError::Closed`] after the end or a
+/// goodbye, and with [`CommandError::TooLarge`] if the node takes no message that long; those that
+/// ask something also with [`CommandError::Busy`]. Those that name a room fail with
+/// [`CommandError::NotJoined`] if the client isn't in it.
 ///
 /// `options` and `payload` are in the connection's format; in JSON, the text of a value.
 #[expect(clippy::missing_errors_doc, reason = "they are the same for all, and said once")]
@@ -213,7 +232,12 @@ impl Client {
 
     /// Asks to create a room and enter it. A private room is neither listed nor entered by
     /// [`join_or_create`](Self::join_or_create). Empty options are the room type's default.
-    pub fn create(&mut self, room_type: &str, private: bool, options: &[u8]) -> Result<u32, CommandError> {
+    pub fn create(
+        &mut self,
+        room_type: &str,
+        private: bool,
+        options: &[u8],
+    ) -> Result<u32, CommandError> {
         let room_type = room_type.into();
         self.session.ask(Asked::Join, |request| ClientMessage::Create {
             request,
@@ -226,11 +250,15 @@ impl Client {
     /// Asks to enter any room of a type that has a place, or a new one with these options.
     pub fn join_or_create(&mut self, room_type: &str, options: &[u8]) -> Result<u32, CommandError> {
         let room_type = room_type.into();
-        self.session.ask(Asked::Join, |request| ClientMessage::JoinOrCreate { request, room_type, options })
+        self.session.ask(Asked::Join, |request| ClientMessage::JoinOrCreate {
+            request,
+            room_type,
+            options,
+        })
     }
 
-    /// Asks which rooms there are: of one type or of all, with all of this metadata, and no more than `limit`; 0 leaves
-    /// it to the node.
+    /// Asks which rooms there are: of one type or of all, with all of this metadata, and no more
+    /// than `limit`; 0 leaves it to the node.
     pub fn list(
         &mut self,
         room_type: Option<&str>,
@@ -239,7 +267,12 @@ impl Client {
     ) -> Result<u32, CommandError> {
         let room_type = room_type.map(Cow::Borrowed);
         let filter = filter.iter().map(|&(name, value)| (name.into(), value.into())).collect();
-        self.session.ask(Asked::List, |request| ClientMessage::List { request, room_type, filter, limit })
+        self.session.ask(Asked::List, |request| ClientMessage::List {
+            request,
+            room_type,
+            filter,
+            limit,
+        })
     }
 
     /// Asks for the schema of a room type.
@@ -254,8 +287,8 @@ impl Client {
         self.session.ask(Asked::Leave { room }, |request| ClientMessage::Leave { request, room })
     }
 
-    /// Sends a room a message that it answers. The message is declared at `index` and called `name`; the format decides
-    /// which is sent. Returns the number of the request.
+    /// Sends a room a message that it answers. The message is declared at `index` and called
+    /// `name`; the format decides which is sent. Returns the number of the request.
     pub fn request(
         &mut self,
         room: u32,
@@ -267,18 +300,26 @@ impl Client {
     }
 
     /// Sends a room a message that it doesn't answer; see [`request`](Self::request).
-    pub fn send(&mut self, room: u32, index: u32, name: &str, payload: &[u8]) -> Result<(), CommandError> {
+    pub fn send(
+        &mut self,
+        room: u32,
+        index: u32,
+        name: &str,
+        payload: &[u8],
+    ) -> Result<(), CommandError> {
         self.session.send(room, index, name, payload)
     }
 
-    /// Tells the node how far this client has got in a room: the version of its copy, and the last event.
+    /// Tells the node how far this client has got in a room: the version of its copy, and the last
+    /// event.
     pub fn ack(&mut self, room: u32) -> Result<(), CommandError> {
         let copy = self.session.rooms.get(room)?;
         let (version, sequence) = (copy.version, copy.sequence);
         self.session.tell(&ClientMessage::Ack { room, version, sequence })
     }
 
-    /// Asks for a snapshot. Until it comes, patches are passed over. The client does this by itself when a copy falls out of step.
+    /// Asks for a snapshot. Until it comes, patches are passed over. The client does this by itself
+    /// when a copy falls out of step.
     pub fn resync(&mut self, room: u32) -> Result<(), CommandError> {
         self.session.resync(room)
     }

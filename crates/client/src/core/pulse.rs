@@ -55,7 +55,9 @@ impl Pulse {
         }
         let silence = self.now - self.heard_at;
         match self.probed_at {
-            Some(probed_at) if self.now >= self.silent_at(probed_at) => return Due::Silent { silence },
+            Some(probed_at) if self.now >= self.silent_at(probed_at) => {
+                return Due::Silent { silence };
+            }
             None if silence >= self.heartbeat => return Due::Ping,
             Some(_) | None => {}
         }
@@ -74,7 +76,8 @@ impl Pulse {
         Some(listen.min(self.sent_at + self.heartbeat / 2))
     }
 
-    /// A node that is asked has the time it would give us. It counts from the question, since this process may have slept.
+    /// A node that is asked has the time it would give us. It counts from the question, since this
+    /// process may have slept.
     fn silent_at(&self, probed_at: Duration) -> Duration {
         (self.heard_at + self.heartbeat * 2).max(probed_at + self.heartbeat)
     }
@@ -118,8 +121,9 @@ impl Pulse {
         self.push_ping(false)
     }
 
-    /// How long a ping that the user asked for took. Pings are answered in order, so those before it won't be: they are not waited for,
-    /// but by the user, for whom they are sent again should an answer have been lost.
+    /// How long a ping that the user asked for took. Pings are answered in order, so those before
+    /// it won't be: they are not waited for, but by the user, for whom they are sent again should
+    /// an answer have been lost.
     pub(super) fn pong(&mut self, nonce: u64) -> Option<Duration> {
         let index = self.pings.iter().position(|ping| ping.nonce == nonce)?;
         let ping = self.pings.remove(index)?;

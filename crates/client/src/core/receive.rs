@@ -15,7 +15,11 @@ use super::{ClientError, Failure, Handler, Joined, OutOfStep, RoomEvent, Welcome
 impl Session {
     /// A message from the node.
     #[inline]
-    pub(super) fn message<H: Handler>(&mut self, body: &[u8], handler: &mut H) -> Result<(), ClientError> {
+    pub(super) fn message<H: Handler>(
+        &mut self,
+        body: &[u8],
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
         self.pulse.heard();
         let message = match ServerMessage::decode(self.format(), body) {
             Ok(message) => message,
@@ -72,7 +76,8 @@ impl Session {
                 sync_hz,
                 fingerprint,
             } => {
-                let joined = Joined { room, id, room_type, player, epoch, tick_hz, sync_hz, fingerprint };
+                let joined =
+                    Joined { room, id, room_type, player, epoch, tick_hz, sync_hz, fingerprint };
                 self.joined(request, &joined, handler)
             }
             ServerMessage::Listed { request, rooms } => {
@@ -83,9 +88,9 @@ impl Session {
             }
             ServerMessage::Schema { request, room_type, schema } => {
                 let asked = match request {
-                    Some(request) => {
-                        self.requests.answered(request, "a schema", |asked| asked == Asked::Schema)?
-                    }
+                    Some(request) => self
+                        .requests
+                        .answered(request, "a schema", |asked| asked == Asked::Schema)?,
                     None => true,
                 };
                 if asked {
@@ -108,9 +113,16 @@ impl Session {
                 self.finish(None, handler);
                 Ok(())
             }
-            ServerMessage::Welcome { protocol, session, resume, heartbeat_ms, max_message_bytes } => {
+            ServerMessage::Welcome {
+                protocol,
+                session,
+                resume,
+                heartbeat_ms,
+                max_message_bytes,
+            } => {
                 let heartbeat = Duration::from_millis(heartbeat_ms.into());
-                let welcome = Welcome { session, resume, heartbeat, message_bytes_max: max_message_bytes };
+                let welcome =
+                    Welcome { session, resume, heartbeat, message_bytes_max: max_message_bytes };
                 self.welcome(protocol, &welcome, handler)
             }
         }
@@ -166,7 +178,12 @@ impl Session {
     }
 
     /// What came can't be used: the handler is told, and a snapshot asked for, but not without end.
-    fn mend<H: Handler>(&mut self, room: u32, why: &OutOfStep, handler: &mut H) -> Result<(), ClientError> {
+    fn mend<H: Handler>(
+        &mut self,
+        room: u32,
+        why: &OutOfStep,
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
         handler.out_of_step(room, why);
         self.rooms.fell_out(room)?;
         // A client that is leaving needs no snapshot.
@@ -182,7 +199,10 @@ impl Session {
         handler: &mut H,
     ) -> Result<(), ClientError> {
         // One that was given up on when its room ended is answered to nobody.
-        if self.requests.answered(request, "a reply", |asked| matches!(asked, Asked::Message { .. }))? {
+        if self
+            .requests
+            .answered(request, "a reply", |asked| matches!(asked, Asked::Message { .. }))?
+        {
             handler.reply(request, payload);
         }
         Ok(())
@@ -204,7 +224,9 @@ impl Session {
             return Ok(());
         }
         handler.failed(request, &Failure::Refused { code, text: Cow::Borrowed(text) });
-        if let (ErrorCode::NotJoined, Some(Asked::Message { room } | Asked::Leave { room })) = (code, of) {
+        if let (ErrorCode::NotJoined, Some(Asked::Message { room } | Asked::Leave { room })) =
+            (code, of)
+        {
             self.turned_out(room, code, text, handler);
         }
         Ok(())

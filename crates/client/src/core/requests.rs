@@ -20,8 +20,8 @@ pub(super) enum Asked {
     Message { room: u32 },
 }
 
-/// Requests by number. Numbers count up from 1, so that an answer to a request that was given up on can be told from one to a
-/// request that was never made.
+/// Requests by number. Numbers count up from 1, so that an answer to a request that was given up on
+/// can be told from one to a request that was never made.
 #[derive(Debug)]
 pub(super) struct Requests {
     waiting: NumberMap<Asked>,
@@ -50,7 +50,8 @@ impl Requests {
         self.step();
     }
 
-    /// The request is answered by something that fits what it asked, and waits no longer. `false` if it was given up on.
+    /// The request is answered by something that fits what it asked, and waits no longer. `false`
+    /// if it was given up on.
     #[inline]
     pub(super) fn answered(
         &mut self,
@@ -159,7 +160,10 @@ mod tests {
         let mut requests = Requests::new(2);
         ask(&mut requests, Asked::List);
         for request in [0, 2, u32::MAX] {
-            assert_eq!(answered(&mut requests, request), Err(ClientError::UnknownRequest { request }));
+            assert_eq!(
+                answered(&mut requests, request),
+                Err(ClientError::UnknownRequest { request })
+            );
         }
     }
 

@@ -3,8 +3,9 @@
 use super::numbers::NumberMap;
 use super::{ClientError, CommandError, OutOfStep};
 
-/// How often in a row something may come for a room's copy that it can't use, without a snapshot or a patch that it can. A node that
-/// answers each question for a snapshot with the same wrong thing would otherwise be asked without end; once more ends the connection.
+/// How often in a row something may come for a room's copy that it can't use, without a snapshot or
+/// a patch that it can. A node that answers each question for a snapshot with the same wrong thing
+/// would otherwise be asked without end; once more ends the connection.
 pub const UNUSABLE_IN_A_ROW_MAX: u32 = 16;
 
 /// How far the copy of one room has got.
@@ -15,13 +16,15 @@ pub(super) struct RoomCopy {
     pub(super) version: u64,
     /// Of the last event.
     pub(super) sequence: u64,
-    /// A patch may be applied. If not, a snapshot is on its way, or was asked for, or could not be read.
+    /// A patch may be applied. If not, a snapshot is on its way, or was asked for, or could not be
+    /// read.
     pub(super) in_step: bool,
     /// How many things came in a row that the copy could not use.
     unusable: u32,
     /// The last snapshot could not be read.
     unreadable: bool,
-    /// How many messages came since the last event that could not be read: so many events may be missing.
+    /// How many messages came since the last event that could not be read: so many events may be
+    /// missing.
     unread: u64,
 }
 
@@ -35,12 +38,14 @@ impl RoomCopy {
         self.unreadable = false;
     }
 
-    /// A snapshot can't be read. Says whether it was the first in a row: it may have been damaged on its way, and the next be better.
+    /// A snapshot can't be read. Says whether it was the first in a row: it may have been damaged
+    /// on its way, and the next be better.
     pub(super) fn cant_be_read(&mut self) -> bool {
         !std::mem::replace(&mut self.unreadable, true)
     }
 
-    /// What came can't be used: the copy waits for a snapshot from now on. `Err` if that was so too often in a row.
+    /// What came can't be used: the copy waits for a snapshot from now on. `Err` if that was so too
+    /// often in a row.
     pub(super) fn fell_out(&mut self, room: u32) -> Result<(), ClientError> {
         self.in_step = false;
         self.unusable += 1;
@@ -85,7 +90,10 @@ impl Rooms {
     }
 
     pub(super) fn left(&mut self, room: u32) -> Result<(), ClientError> {
-        self.copies.remove(&room).map(drop).ok_or(ClientError::UnknownRoom { room, message: "a left" })
+        self.copies
+            .remove(&room)
+            .map(drop)
+            .ok_or(ClientError::UnknownRoom { room, message: "a left" })
     }
 
     pub(super) fn clear(&mut self) {
@@ -148,7 +156,12 @@ impl Rooms {
     }
 
     #[inline]
-    pub(super) fn patch(&mut self, room: u32, base: u64, version: u64) -> Result<Verdict<'_>, ClientError> {
+    pub(super) fn patch(
+        &mut self,
+        room: u32,
+        base: u64,
+        version: u64,
+    ) -> Result<Verdict<'_>, ClientError> {
         let copy = self.get_mut(room, "a patch")?;
         Ok(match copy.version {
             _ if !copy.in_step => Verdict::Skip,

@@ -1,4 +1,5 @@
-//! One session: what has been said, what is waited for, and how it ends. What is heard is in `receive`.
+//! One session: what has been said, what is waited for, and how it ends. What is heard is in
+//! `receive`.
 
 use std::time::Duration;
 
@@ -116,7 +117,9 @@ impl Session {
     pub(super) fn tell(&mut self, message: &ClientMessage<'_>) -> Result<(), CommandError> {
         self.check_open()?;
         let payload = match message {
-            ClientMessage::Create { options, .. } | ClientMessage::JoinOrCreate { options, .. } => options,
+            ClientMessage::Create { options, .. } | ClientMessage::JoinOrCreate { options, .. } => {
+                options
+            }
             _ => &[][..],
         };
         let format = self.format;
@@ -156,7 +159,11 @@ impl Session {
     }
 
     #[inline]
-    fn write(&mut self, payload: &[u8], write: impl FnOnce(&mut Vec<u8>)) -> Result<(), CommandError> {
+    fn write(
+        &mut self,
+        payload: &[u8],
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), CommandError> {
         let bytes_max = self.bytes_max;
         let too_large = |bytes| CommandError::TooLarge { bytes, bytes_max };
         if payload.len() > bytes_max {
@@ -170,7 +177,8 @@ impl Session {
     pub(super) fn advance<H: Handler>(&mut self, now: Duration, handler: &mut H) {
         match self.pulse.advance(now) {
             Due::Nothing => {}
-            // It can only be refused for being past the node's limit, and then no message can be sent at all.
+            // It can only be refused for being past the node's limit, and then no message can be
+            // sent at all.
             Due::Ping => {
                 let nonce = self.pulse.probe();
                 if self.tell(&ClientMessage::Ping { nonce }).is_err() {

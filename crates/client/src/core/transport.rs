@@ -1,4 +1,5 @@
-//! Both directions of a connection: how the bytes that arrive are cut into messages, and messages become bytes to send.
+//! Both directions of a connection: how the bytes that arrive are cut into messages, and messages
+//! become bytes to send.
 
 use playfield_websocket::handshake::{ClientHandshake, HandshakeError, HeadLimits, Response};
 use playfield_websocket::{
@@ -36,7 +37,8 @@ pub(super) fn open(
             let opcode = if format.is_text() { Opcode::Text } else { Opcode::Binary };
             let frames = Frames::WebSocket { opcode, masks, deflater: None, closed: false };
             // Nothing may follow the request until it is answered (RFC 6455, 4.1).
-            let outbound = Outbound { ready: handshake.request().to_vec(), held: Some(Vec::new()), frames };
+            let outbound =
+                Outbound { ready: handshake.request().to_vec(), held: Some(Vec::new()), frames };
             Ok((Inbound::Handshake { handshake: Box::new(handshake), message_bytes_max }, outbound))
         }
     }
@@ -59,14 +61,16 @@ pub(super) enum Piece<'a> {
     Ping(&'a [u8]),
     /// WebSocket's own pong, or a fragment of a message: no more than a sign of life.
     Alive,
-    /// The WebSocket handshake is done: [`Outbound::release`], with what was agreed to about compressed messages.
+    /// The WebSocket handshake is done: [`Outbound::release`], with what was agreed to about
+    /// compressed messages.
     Upgraded(Option<Deflate>),
     /// A WebSocket close frame, with its code.
     Close(Option<u16>),
 }
 
 impl Inbound {
-    /// Takes the first piece off the front of `input`, with the number of its bytes. `None` if more are needed.
+    /// Takes the first piece off the front of `input`, with the number of its bytes. `None` if more
+    /// are needed.
     #[inline]
     pub(super) fn next<'a>(
         &'a mut self,
@@ -100,7 +104,8 @@ impl Inbound {
                 match response.map_err(ClientError::Handshake)? {
                     Response::Partial => Ok(None),
                     Response::Complete { head_bytes, deflate, .. } => {
-                        let limits = Limits { message_bytes_max: *message_bytes_max, ..Limits::default() };
+                        let limits =
+                            Limits { message_bytes_max: *message_bytes_max, ..Limits::default() };
                         *self = Self::WebSocket(match &deflate {
                             Some(agreed) => Decoder::with_deflate(Role::Client, limits, agreed),
                             None => Decoder::new(Role::Client, limits),
@@ -197,7 +202,8 @@ impl Outbound {
         }
     }
 
-    /// Ends WebSocket's frames with a close frame; native framing has none. Without a handshake there is nothing to close.
+    /// Ends WebSocket's frames with a close frame; native framing has none. Without a handshake
+    /// there is nothing to close.
     pub(super) fn close(&mut self, code: u16) {
         if self.held.take().is_some() {
             return;
@@ -209,11 +215,14 @@ impl Outbound {
         }
     }
 
-    /// The handshake is done: what waited for it can be sent, and what comes after it compressed, if that was agreed to.
+    /// The handshake is done: what waited for it can be sent, and what comes after it compressed,
+    /// if that was agreed to.
     pub(super) fn release(&mut self, agreed: Option<&Deflate>) {
         if let Frames::WebSocket { deflater, .. } = &mut self.frames {
-            let options =
-                DeflaterOptions { message_bytes_min: DEFLATE_BYTES_MIN, ..DeflaterOptions::default() };
+            let options = DeflaterOptions {
+                message_bytes_min: DEFLATE_BYTES_MIN,
+                ..DeflaterOptions::default()
+            };
             *deflater = agreed.map(|agreed| Deflater::new(Role::Client, agreed, options));
         }
         if let Some(held) = self.held.take() {
@@ -272,7 +281,8 @@ mod tests {
 
     #[test]
     fn what_is_long_is_compressed_once_that_was_agreed_to() {
-        for (deflate, expected) in [(None, [0x82, 0x82]), (Some(&Deflate::default()), [0x82, 0xC2])] {
+        for (deflate, expected) in [(None, [0x82, 0x82]), (Some(&Deflate::default()), [0x82, 0xC2])]
+        {
             let mut outbound = agreed(web_socket(), deflate);
             let mut firsts = Vec::new();
             for bytes in [DEFLATE_BYTES_MIN - 1, DEFLATE_BYTES_MIN] {

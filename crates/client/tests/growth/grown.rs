@@ -209,9 +209,10 @@ impl Table {
             5 => self.marks[small as usize % 3] += 1,
             6 => drop(self.tags.insert(small.to_string())),
             7 => drop(self.tags.remove(&small.to_string())),
-            8 => self
-                .log
-                .insert(small as usize % (self.log.len() + 1), Line { at: 9, text: player.to_string() }),
+            8 => self.log.insert(
+                small as usize % (self.log.len() + 1),
+                Line { at: 9, text: player.to_string() },
+            ),
             9 => drop(self.log.remove(small as usize % (self.log.len() + 1))),
             10 => self.log.iter_mut().for_each(|line| line.at += 1),
             11 => self.best = (small > 2).then(|| Spot { x: small, z: 3, y: -small }),
@@ -276,7 +277,9 @@ impl Table {
             },
             seats: seats.collect(),
             hands: hands
-                .map(|(player, hand)| (*player, old::Hand { cards: hand.cards.iter().copied().collect() }))
+                .map(|(player, hand)| {
+                    (*player, old::Hand { cards: hand.cards.iter().copied().collect() })
+                })
                 .collect(),
             log: self.log.iter().map(|line| old::Line { text: line.text.clone() }).collect(),
             best: self.best.as_ref().map(spot),

@@ -140,7 +140,14 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn new(format: Format, web_socket: bool) -> Self {
-        Self { format, web_socket, unread: Vec::new(), decoder: None, greeted: false, answer: Vec::new() }
+        Self {
+            format,
+            web_socket,
+            unread: Vec::new(),
+            decoder: None,
+            greeted: false,
+            answer: Vec::new(),
+        }
     }
 
     pub(crate) fn write(&mut self, message: &ServerMessage<'_>) -> Vec<u8> {
@@ -154,7 +161,9 @@ impl Node {
         let mut out = std::mem::take(&mut self.answer);
         match (self.web_socket, self.format) {
             (false, _) => write_frame(&mut out, body),
-            (true, Format::Packed | Format::Msgpack) => encode(&mut out, Opcode::Binary, body, None),
+            (true, Format::Packed | Format::Msgpack) => {
+                encode(&mut out, Opcode::Binary, body, None)
+            }
             (true, Format::Json) => encode(&mut out, Opcode::Text, body, None),
         }
         out
@@ -174,7 +183,8 @@ impl Node {
         loop {
             let used = match &mut self.decoder {
                 None => {
-                    let frame = Framing { message_bytes_max: 1 << 20 }.decode(&self.unread).unwrap();
+                    let frame =
+                        Framing { message_bytes_max: 1 << 20 }.decode(&self.unread).unwrap();
                     frame.map_or(0, |frame| {
                         heard.push(said(&ClientMessage::decode(self.format, frame.body).unwrap()));
                         frame.consumed
@@ -206,7 +216,9 @@ impl Node {
     /// Reads what stands before the first frame, and says whether it is whole.
     fn greet(&mut self) -> bool {
         if self.web_socket {
-            let Head::Complete(request) = parse_request(&self.unread, &HeadLimits::default()).unwrap() else {
+            let Head::Complete(request) =
+                parse_request(&self.unread, &HeadLimits::default()).unwrap()
+            else {
                 return false;
             };
             accept(&mut self.answer, &request.upgrade.unwrap(), None, None).unwrap();

@@ -2,7 +2,9 @@
 
 use std::fmt::Debug;
 
-use playfield_client::core::{ClientError, EventQueue, Failure, Handler, Joined, OutOfStep, RoomEvent};
+use playfield_client::core::{
+    ClientError, EventQueue, Failure, Handler, Joined, OutOfStep, RoomEvent,
+};
 use playfield_state::{JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking};
 use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::{DecodeError, ErrorCode, Format, TreeFormat};
@@ -208,7 +210,8 @@ impl Play {
         assert_eq!((self.copy.why.pop(), self.talk.heard()), (None, vec![]));
     }
 
-    /// What was said last was refused for this reason, a snapshot was asked for, and it mends everything.
+    /// What was said last was refused for this reason, a snapshot was asked for, and it mends
+    /// everything.
     pub(crate) fn assert_refused(&mut self, what: &str, reason: fn(&OutOfStep) -> bool) {
         let why = std::mem::take(&mut self.copy.why);
         assert!(matches!(&why[..], [why] if reason(why)), "{what}: {why:?}");

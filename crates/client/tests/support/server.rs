@@ -50,7 +50,8 @@ impl Server {
         let meet = async {
             let (stream, _) = listener.accept().await.unwrap();
             stream.set_nodelay(true).unwrap();
-            let mut server = Self { stream, node: Node::new(format, web_socket), heard: VecDeque::new() };
+            let mut server =
+                Self { stream, node: Node::new(format, web_socket), heard: VecDeque::new() };
             assert_eq!(server.hear().await, Said::Hello { name: "Ann".to_owned() });
             greet(&mut server).await;
             server
@@ -78,7 +79,8 @@ impl Server {
 
     /// Whether the client has closed its half of the connection, of what can be known by now.
     pub(crate) async fn has_ended(&mut self) -> bool {
-        // By the time that something has gone over another connection, the runtime has looked at this one.
+        // By the time that something has gone over another connection, the runtime has looked at
+        // this one.
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());

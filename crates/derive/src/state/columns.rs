@@ -26,7 +26,8 @@ impl Tree<'_> {
             quote! {
                 if key & #bit != 0 && <#of as #rt::State>::COLUMN {
                     let inner = move |place: usize| &at(place).#shadow;
-                    // What changed in any of them is sent of all: it is so few bytes that it costs less than saying which.
+                    // What changed in any of them is sent of all: it is so few bytes that it costs
+                    // less than saying which.
                     let inner_key = (0..count).fold(0, |key, place| {
                         key | <#of as #rt::State>::column_key(inner(place), lens).unwrap_or(0)
                     });

@@ -124,6 +124,11 @@ impl Tree<'_> {
                 );
             }
         };
-        self.synced.iter().enumerate().filter(|(_, synced)| !synced.field.is_private()).map(weighed).collect()
+        self.synced
+            .iter()
+            .enumerate()
+            .filter(|(_, synced)| !synced.field.is_private())
+            .map(weighed)
+            .collect()
     }
 }

@@ -1,8 +1,10 @@
 //! What stands for the functions that attributes name.
 //!
-//! Each is called through a trait of its own, which the types that it takes and returns have if they are the right ones. Of others the
-//! compiler then says, at the function's name in the attribute, what it must be, and not what some bound within Playfield was.
-//! A second implementation, which no function has, keeps the compiler from taking the first for granted before it has looked at the function.
+//! Each is called through a trait of its own, which the types that it takes and returns have if
+//! they are the right ones. Of others the compiler then says, at the function's name in the
+//! attribute, what it must be, and not what some bound within Playfield was. A second
+//! implementation, which no function has, keeps the compiler from taking the first for granted
+//! before it has looked at the function.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
@@ -14,7 +16,8 @@ use crate::fields::Field;
 
 impl Tree<'_> {
     pub(super) fn functions(&self) -> TokenStream {
-        let masks = self.all.iter().filter_map(|field| Some(self.mask(field, field.mask.as_ref()?)));
+        let masks =
+            self.all.iter().filter_map(|field| Some(self.mask(field, field.mask.as_ref()?)));
         let looks = self.all.iter().filter_map(|field| field.view.as_ref());
         let views = looks
             .zip(self.views())
@@ -24,7 +27,10 @@ impl Tree<'_> {
 
     fn mask(&self, field: &Field, function: &Path) -> TokenStream {
         let (name, of, written) = (mask_name(field), &field.of, plain(function));
-        let what = format!("the field `{}` of `{}` can't be masked by `{written}`", field.name, self.ident);
+        let what = format!(
+            "the field `{}` of `{}` can't be masked by `{written}`",
+            field.name, self.ident
+        );
         let must = format!("`{written}` must be a `fn({{V}}) -> {{O}}`");
         let masks = format_ident!("MasksBy_{}", field.name);
         let call = quote_spanned!(function.span()=> masked::<_, #of, _, _, _>(value, #function));
@@ -63,7 +69,8 @@ impl Tree<'_> {
     fn sees(&self, field: &str, function: &Path, look: &Look) -> TokenStream {
         let (rt, Look { by, function: name, viewer, viewer_of, .. }) = (&self.rt, look);
         let written = plain(function);
-        let what = format!("`{written}` can't say who sees the field `{field}` of `{}`", self.ident);
+        let what =
+            format!("`{written}` can't say who sees the field `{field}` of `{}`", self.ident);
         let must = format!(
             "`{written}` must be a `fn({{V}}, {{W}}) -> bool`, of what is seen and of the viewer's entry in `{viewer}`"
         );

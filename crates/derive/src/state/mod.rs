@@ -26,12 +26,14 @@ pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
     match &input.data {
         Data::Struct(data) => for_struct(input, fields(&input.ident, &data.fields)?),
         Data::Enum(_) => Ok(whole_value(&input.ident)),
-        Data::Union(_) => Err(syn::Error::new_spanned(input, "a union can't be kept in step: use an enum")),
+        Data::Union(_) => {
+            Err(syn::Error::new_spanned(input, "a union can't be kept in step: use an enum"))
+        }
     }
 }
 
-/// Asks of each field's type, at its place in the source, that it can be kept in step: of one that can't the compiler then says so
-/// there, and not at the name of the macro alone.
+/// Asks of each field's type, at its place in the source, that it can be kept in step: of one that
+/// can't the compiler then says so there, and not at the name of the macro alone.
 fn checked(all: &[Field]) -> TokenStream {
     let rt = crate::rt();
     let checks = all.iter().filter(|field| field.quantize.is_none()).map(|field| {

@@ -33,8 +33,7 @@ impl Tree<'_> {
                 }
             })
             .collect();
-        let put_mask =
-            quote!(out[mask_at..mask_at + #mask_bytes].copy_from_slice(&mask.to_le_bytes()[..#mask_bytes]););
+        let put_mask = quote!(out[mask_at..mask_at + #mask_bytes].copy_from_slice(&mask.to_le_bytes()[..#mask_bytes]););
         let owner_full = (!owner_writes.is_empty()).then(|| {
             quote! {
                 if lens.part == #rt::Part::All {

@@ -15,7 +15,9 @@ impl Tree<'_> {
             let (of, _) = wire_form(rt, field);
             let value = quantize.as_ref().map(|_| quote!(.value()));
             match policy {
-                Policy::Everyone => quote!(#member: <#of as #rt::State>::read_full(reader, part)?#value),
+                Policy::Everyone => {
+                    quote!(#member: <#of as #rt::State>::read_full(reader, part)?#value)
+                }
                 Policy::Owner | Policy::View if quantize.is_none() => {
                     quote!(#member: #rt::blank::<#of>())
                 }
@@ -31,7 +33,8 @@ impl Tree<'_> {
                     quote!(self.#member = ::std::default::Default::default();)
                 }
                 Form::Quantized => quote!(),
-                // What comes of it may be seen or not: if not, it is as where the struct came whole.
+                // What comes of it may be seen or not: if not, it is as where the struct came
+                // whole.
                 _ if field.is_private() => quote!(self.#member = #rt::blank::<#of>();),
                 _ => quote!(<#of as #rt::State>::empty_maps(&mut self.#member);),
             }
@@ -62,8 +65,8 @@ impl Tree<'_> {
         });
         let open_reads = self.open().map(|Synced { field, bit, .. }| {
             let of = &field.of;
-            let read =
-                field.read_into(|place| quote!(<#of as #rt::State>::read_patch(#place, reader, part)?));
+            let read = field
+                .read_into(|place| quote!(<#of as #rt::State>::read_patch(#place, reader, part)?));
             quote!(if mask & #bit != 0 { #read })
         });
         let owner_refusal = (!owner_reads.is_empty()).then(|| {

@@ -105,7 +105,8 @@ impl SyncedField {
         }
     }
 
-    /// The digest of that, where it counts as nothing. Of a map that is seen entry by entry all that is in it counts.
+    /// The digest of that, where it counts as nothing. Of a map that is seen entry by entry all
+    /// that is in it counts.
     pub(super) fn blank_digest(&self, rt: &TokenStream) -> Option<TokenStream> {
         let (of, default) = (&self.of, self.default(rt));
         let by_entry = self.view.as_ref().is_some_and(|look| look.by_entry);
@@ -153,7 +154,11 @@ impl<'a> Tree<'a> {
                         of,
                         owner: field.policy == Policy::Owner,
                         form,
-                        view: field.view.as_ref().map(|view| look(&rt, &all, field, view)).transpose()?,
+                        view: field
+                            .view
+                            .as_ref()
+                            .map(|view| look(&rt, &all, field, view))
+                            .transpose()?,
                     },
                     shadow: format_ident!("field_{place}"),
                     bit: 1_u64.checked_shl(place as u32).unwrap_or(0),
@@ -208,8 +213,12 @@ impl<'a> Tree<'a> {
         let mut watches: Vec<Watched> = Vec::new();
         for (_, look) in self.views() {
             if watches.iter().all(|watch| watch.name != look.watch) {
-                let compared = |field: &Field| field.policy != Policy::Hidden && field.mask.is_none();
-                let of = self.all.iter().find(|field| look.watch == format_ident!("watch_{}", field.name));
+                let compared =
+                    |field: &Field| field.policy != Policy::Hidden && field.mask.is_none();
+                let of = self
+                    .all
+                    .iter()
+                    .find(|field| look.watch == format_ident!("watch_{}", field.name));
                 watches.push(Watched {
                     name: look.watch.clone(),
                     member: look.viewer.clone(),
@@ -261,7 +270,11 @@ impl<'a> Tree<'a> {
         });
         let has_owned = any(self.synced.iter().map(|synced| {
             let of = &synced.field.of;
-            if synced.field.is_private() { quote!(true) } else { quote!(<#of as #rt::State>::HAS_OWNED) }
+            if synced.field.is_private() {
+                quote!(true)
+            } else {
+                quote!(<#of as #rt::State>::HAS_OWNED)
+            }
         }));
         let nested_owners = any(self.synced.iter().map(|synced| {
             let of = &synced.field.of;
@@ -279,8 +292,11 @@ impl<'a> Tree<'a> {
         let open_only =
             self.synced.iter().all(|synced| !synced.field.is_private()) && !self.synced.is_empty();
         let fields = self.synced.iter().map(|synced| &synced.field.of);
-        let fixed =
-            if open_only { quote!(true #(&& <#fields as #rt::State>::FIXED)*) } else { quote!(false) };
+        let fixed = if open_only {
+            quote!(true #(&& <#fields as #rt::State>::FIXED)*)
+        } else {
+            quote!(false)
+        };
         quote! {
             const UNOWNED: ::std::option::Option<&'static str> = #rt::first(&[#(#unowned),*]);
             const HAS_OWNED: bool = #has_owned;

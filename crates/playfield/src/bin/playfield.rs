@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-/// Counts, for `bench packet` and `bench websocket` to say how often an operation allocates, and what a connection keeps.
+/// Counts, for `bench packet` and `bench websocket` to say how often an operation allocates, and
+/// what a connection keeps.
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 

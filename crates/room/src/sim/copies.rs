@@ -19,7 +19,14 @@ pub(super) struct Copies<R> {
 impl<R: Room + Default> Copies<R> {
     pub(super) fn new(link: Link, format: Format) -> Self {
         let format = format.tree().unwrap_or(TreeFormat::Json);
-        Self { link, packed: Mirror::new(), tree: JsonMirror::of(format), format, version: 0, stalled: false }
+        Self {
+            link,
+            packed: Mirror::new(),
+            tree: JsonMirror::of(format),
+            format,
+            version: 0,
+            stalled: false,
+        }
     }
 
     /// Takes the copies to the room's version, and checks them.

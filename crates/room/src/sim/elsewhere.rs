@@ -20,7 +20,8 @@ impl<R: Room + Default> Sim<R> {
         numbers
     }
 
-    /// Ends background work with `note`, without running it: for work that would need the outside world.
+    /// Ends background work with `note`, without running it: for work that would need the outside
+    /// world.
     ///
     /// # Panics
     /// If no such work is under way.
@@ -31,7 +32,8 @@ impl<R: Room + Default> Sim<R> {
         self.mail(Mail::Done { task, note: Note::of(note) });
     }
 
-    /// Runs the computations that wait, and lets the waiting work go as far as it can. Says how many ended.
+    /// Runs the computations that wait, and lets the waiting work go as far as it can. Says how
+    /// many ended.
     pub fn run_background(&mut self) -> usize {
         let mut ended = Vec::new();
         for (task, job) in std::mem::take(&mut self.out.jobs) {

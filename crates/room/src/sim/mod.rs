@@ -1,7 +1,8 @@
 //! A room with simulated players and simulated time: how rooms are tested.
 //!
-//! Everything between the room's code and a player's copy is the real thing: messages and replies are encoded and decoded,
-//! copies are kept in step by patches, in both formats, and checked after each sync against the state that the player may see.
+//! Everything between the room's code and a player's copy is the real thing: messages and replies
+//! are encoded and decoded, copies are kept in step by patches, in both formats, and checked after
+//! each sync against the state that the player may see.
 //!
 //! ```
 //! # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
@@ -220,7 +221,12 @@ impl<R: Room + Default> Sim<R> {
     ///
     /// # Errors
     /// The room's refusal.
-    pub fn raw_request(&mut self, player: PlayerId, message: u32, payload: &[u8]) -> Result<Vec<u8>> {
+    pub fn raw_request(
+        &mut self,
+        player: PlayerId,
+        message: u32,
+        payload: &[u8],
+    ) -> Result<Vec<u8>> {
         self.requests += 1;
         let request = self.requests;
         self.core.message(
@@ -232,7 +238,10 @@ impl<R: Room + Default> Sim<R> {
             &mut self.out,
         );
         self.gone();
-        self.out.answers.remove(&request).map_or_else(|| Err(self.why_no_answer(player)), |(_, reply)| reply)
+        self.out
+            .answers
+            .remove(&request)
+            .map_or_else(|| Err(self.why_no_answer(player)), |(_, reply)| reply)
     }
 
     /// Lets time pass: timers, ticks and syncs happen when they are due.
@@ -245,7 +254,8 @@ impl<R: Room + Default> Sim<R> {
             let wake = self.core.wake_at();
             let tick = beat(self.core.tick_hz(), self.next_tick);
             let sync = beat(self.core.sync_hz(), self.next_sync);
-            let Some(next) = wake.into_iter().chain(tick).chain(sync).min().filter(|next| *next <= until)
+            let Some(next) =
+                wake.into_iter().chain(tick).chain(sync).min().filter(|next| *next <= until)
             else {
                 break;
             };
@@ -327,7 +337,8 @@ impl<R: Room + Default> Sim<R> {
         let mine: Vec<SentEvent> = mine;
         mine.iter()
             .map(|event| {
-                E::read(self.out.format_of(event.link), &event.payload).expect("an event can be decoded")
+                E::read(self.out.format_of(event.link), &event.payload)
+                    .expect("an event can be decoded")
             })
             .collect()
     }
@@ -343,8 +354,10 @@ impl<R: Room + Default> Sim<R> {
     }
 
     fn message<M: MessageOf<R>>(&mut self, player: PlayerId, message: &M, request: Option<u32>) {
-        let format =
-            self.players.get(&player).map_or(Format::Packed, |copies| self.out.format_of(copies.link));
+        let format = self
+            .players
+            .get(&player)
+            .map_or(Format::Packed, |copies| self.out.format_of(copies.link));
         let mut payload = Vec::new();
         message.write(format, &mut payload);
         let reference = match format.tree() {
@@ -358,8 +371,11 @@ impl<R: Room + Default> Sim<R> {
     /// Takes note of the players whom the room took out.
     fn gone(&mut self) {
         for (link, why) in std::mem::take(&mut self.out.removed) {
-            let player =
-                self.players.iter().find(|(_, copies)| copies.link == link).map(|(player, _)| *player);
+            let player = self
+                .players
+                .iter()
+                .find(|(_, copies)| copies.link == link)
+                .map(|(player, _)| *player);
             if let Some(player) = player {
                 self.players.remove(&player);
                 self.out.gone.insert(player, why);

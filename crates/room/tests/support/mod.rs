@@ -1,12 +1,13 @@
-//! A host for tests: it drives a room as a server would, and keeps all that the room gives out, in order.
+//! A host for tests: it drives a room as a server would, and keeps all that the room gives out, in
+//! order.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Entrant, Error, EventHeader, Job, Link, Mail, Outlet, PlayerId, Result, Room, RoomType,
-    Task,
+    AnyRoom, Birth, Entrant, Error, EventHeader, Job, Link, Mail, Outlet, PlayerId, Result, Room,
+    RoomType, Task,
 };
 use playfield_state::Format;
 use playfield_wire::ErrorCode;
@@ -99,8 +100,14 @@ impl Host {
     /// A room of a type whose settings need not be those of the attribute.
     pub(crate) fn create_of(room_type: RoomType, seed: u64, options: &[u8]) -> Result<Self> {
         let RoomType { settings, create, .. } = room_type;
-        let birth =
-            Birth { id: "room".into(), seed, settings, private: false, options, format: Format::Packed };
+        let birth = Birth {
+            id: "room".into(),
+            seed,
+            settings,
+            private: false,
+            options,
+            format: Format::Packed,
+        };
         let room = create(birth)?;
         Ok(Self { room, out: Record::default(), at: Duration::ZERO, links: 0 })
     }
@@ -120,7 +127,13 @@ impl Host {
         self.room.leave(self.at, player, &mut self.out);
     }
 
-    pub(crate) fn message(&mut self, player: PlayerId, index: u32, payload: &[u8], request: Option<u32>) {
+    pub(crate) fn message(
+        &mut self,
+        player: PlayerId,
+        index: u32,
+        payload: &[u8],
+        request: Option<u32>,
+    ) {
         let message = MessageRef::Index(index);
         self.room.message(self.at, player, &message, payload, request, &mut self.out);
     }

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// Where a web page comes from (RFC 6454): a scheme, a host, and a port unless it is the scheme's own, such as
-/// `https://play.example.com` or `http://localhost:8080`. Upper and lower case are the same. [`Config::set`](crate::Config::set)
-/// reads them.
+/// Where a web page comes from (RFC 6454): a scheme, a host, and a port unless it is the scheme's
+/// own, such as `https://play.example.com` or `http://localhost:8080`. Upper and lower case are the
+/// same. [`Config::set`](crate::Config::set) reads them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// In lower case, without the scheme's own port, and with an IPv6 address as browsers write it.
@@ -55,8 +55,9 @@ impl Origin {
         Ok(Self { text: format!("{scheme}://{host}{port}") })
     }
 
-    /// Whether a page of this `Origin` header, if there is one, may connect where these are allowed: all may if none is named, and
-    /// who sends no header is no browser, so that its user could as well send another.
+    /// Whether a page of this `Origin` header, if there is one, may connect where these are
+    /// allowed: all may if none is named, and who sends no header is no browser, so that its user
+    /// could as well send another.
     pub(crate) fn is_allowed(header: Option<&[u8]>, allowed: &[Self]) -> bool {
         let Some(header) = header else { return true };
         let named = || Self::read(std::str::from_utf8(header).ok()?).ok();
@@ -72,8 +73,8 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// The host as browsers write it. There are many ways to write an IPv6 address, and theirs is the shortest, in hexadecimal throughout
-/// (WHATWG URL, 3.5).
+/// The host as browsers write it. There are many ways to write an IPv6 address, and theirs is the
+/// shortest, in hexadecimal throughout (WHATWG URL, 3.5).
 fn read_host(text: &str) -> Option<Cow<'_, str>> {
     let Some(address) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) else {
         let is_name = !text.is_empty()

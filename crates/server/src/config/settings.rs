@@ -8,7 +8,8 @@ use super::Origin;
 /// One setting, for help and for messages.
 #[derive(Debug)]
 pub struct Setting {
-    /// Its name, as in a file; in the environment it is in capitals, after `PLAYFIELD_`. The unit stands last.
+    /// Its name, as in a file; in the environment it is in capitals, after `PLAYFIELD_`. The unit
+    /// stands last.
     pub name: &'static str,
     /// What it does.
     pub help: &'static str,
@@ -154,7 +155,9 @@ impl Value for Vec<usize> {
     }
 
     fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
-        items(text).map(|part| part.parse().map_err(|_| format!("{part:?} is no core's number"))).collect()
+        items(text)
+            .map(|part| part.parse().map_err(|_| format!("{part:?} is no core's number")))
+            .collect()
     }
 
     fn text(&self) -> String {
@@ -212,22 +215,24 @@ settings! {
     max_message_bytes: usize = "1048576", 64..=16_777_216;
     /// The longest head of an HTTP request, in bytes.
     http_head_bytes_max: usize = "8192", 256..=65_536;
-    /// The web pages whose browsers may connect over WebSocket, as their origins; empty lets in all. Clients that are no browsers name none,
-    /// and are let in.
+    /// The web pages whose browsers may connect over WebSocket, as their origins; empty lets in
+    /// all. Clients that are no browsers name none, and are let in.
     allowed_origins: Vec<Origin> = "", Any("origins with commas between, such as https://play.example.com,http://localhost:8080");
-    /// Whether messages over WebSocket are compressed (RFC 7692) for clients that offer it. What compresses is JSON and MessagePack; patches in
-    /// packed hold little that repeats.
+    /// Whether messages over WebSocket are compressed (RFC 7692) for clients that offer it. What
+    /// compresses is JSON and MessagePack; patches in packed hold little that repeats.
     websocket_deflate: bool = "false", Any("true or false");
     /// Shorter messages, in bytes, are sent as they are, also to clients that take compressed ones.
     websocket_deflate_bytes_min: usize = "256", 64..=16_777_216;
     /// A client has to say hello within this time, in milliseconds.
     hello_timeout_ms: u64 = "10000", 10..=DAY_MS;
-    /// A client that is silent for half of this is asked for a sign of life; one silent for twice this is closed. In milliseconds.
+    /// A client that is silent for half of this is asked for a sign of life; one silent for twice
+    /// this is closed. In milliseconds.
     heartbeat_ms: u64 = "30000", 20..=DAY_MS;
-    /// The most bytes that may wait for a client to read them. An event beyond that closes its connection, so it has
-    /// to be more than a room's largest snapshot.
+    /// The most bytes that may wait for a client to read them. An event beyond that closes its
+    /// connection, so it has to be more than a room's largest snapshot.
     outbox_bytes_max: usize = "1048576", 1024..=1_073_741_824;
-    /// Nothing more is read from a client for whom more bytes than this wait, until it has read them.
+    /// Nothing more is read from a client for whom more bytes than this wait, until it has read
+    /// them.
     outbox_high_bytes: usize = "65536", 1..=1_073_741_824;
     /// The most connections at once; more are closed when they come.
     connections_max: usize = "100000", 1..=10_000_000;
@@ -247,22 +252,26 @@ settings! {
     lists_per_second_max: u64 = "10", 1..=1_000_000;
     /// The most `schema` requests of one session in a second. So many at once, too.
     schemas_per_second_max: u64 = "10", 1..=1_000_000;
-    /// The most snapshots that one player in one room is sent in a second because it joined or asked (`resync`). So many at once, too; asked
-    /// more often, it gets one for all as soon as it may. Who leaves rooms and joins again has no more, and gets in as soon as it may.
+    /// The most snapshots that one player in one room is sent in a second because it joined or
+    /// asked (`resync`). So many at once, too; asked more often, it gets one for all as soon as it
+    /// may. Who leaves rooms and joins again has no more, and gets in as soon as it may.
     resyncs_per_second_max: u64 = "5", 1..=1_000_000;
     /// The most messages from other shards that may wait for a shard.
     mailbox_max: usize = "16384", 1..=1_000_000;
-    /// Each how many syncs of a room its clients are sent a digest to hold their copies against; 0 is never.
+    /// Each how many syncs of a room its clients are sent a digest to hold their copies against; 0
+    /// is never.
     check_every_syncs: u64 = "100", 0..=1_000_000;
     /// How many missed ticks a room makes up for; what it missed beyond that is skipped.
     catch_up_ticks_max: u64 = "5", 1..=1000;
-    /// How many threads run the rooms' computations; 0 makes it the number of cores less one, but one at least.
+    /// How many threads run the rooms' computations; 0 makes it the number of cores less one, but
+    /// one at least.
     compute_threads: usize = "0", 0..=1024;
     /// The most computations that may wait for a thread.
     compute_queue_max: usize = "1024", 1..=1_000_000;
     /// The most tasks that rooms may have in the background at once; more are lost at once.
     tasks_max: usize = "65536", 1..=10_000_000;
-    /// How long a connection that is being closed may take to read what it is still owed, in milliseconds.
+    /// How long a connection that is being closed may take to read what it is still owed, in
+    /// milliseconds.
     close_timeout_ms: u64 = "2000", 1..=DAY_MS;
     /// How long a shutdown may take, in milliseconds.
     shutdown_timeout_ms: u64 = "3000", 0..=DAY_MS;

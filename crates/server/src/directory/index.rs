@@ -1,6 +1,7 @@
 //! What a list is made from: rooms by age, and by what they say of themselves.
 //!
-//! A list walks what it returns, or, with a filter, the rooms that have the rarest of the wanted values; never all rooms.
+//! A list walks what it returns, or, with a filter, the rooms that have the rarest of the wanted
+//! values; never all rooms.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -14,7 +15,8 @@ type Metadata = BTreeMap<String, String>;
 #[derive(Debug, Default)]
 pub(super) struct Index {
     by_age: BTreeMap<u64, RoomId>,
-    /// For each name in the metadata and each value of it, the ages of the rooms that have it. No set is empty.
+    /// For each name in the metadata and each value of it, the ages of the rooms that have it. No
+    /// set is empty.
     having: HashMap<String, HashMap<String, BTreeSet<u64>>>,
 }
 
@@ -45,9 +47,14 @@ impl Index {
     }
 
     /// The rooms whose metadata has all of `filter`, oldest first, with their ages.
-    fn fitting<'a>(&'a self, filter: &[(&str, &str)]) -> Box<dyn Iterator<Item = (u64, RoomId)> + 'a> {
+    fn fitting<'a>(
+        &'a self,
+        filter: &[(&str, &str)],
+    ) -> Box<dyn Iterator<Item = (u64, RoomId)> + 'a> {
         let sets = filter.iter().map(|&(name, value)| self.having.get(name)?.get(value));
-        let Some(mut sets) = sets.collect::<Option<Vec<_>>>() else { return Box::new(std::iter::empty()) };
+        let Some(mut sets) = sets.collect::<Option<Vec<_>>>() else {
+            return Box::new(std::iter::empty());
+        };
         sets.sort_unstable_by_key(|ages| ages.len());
         let mut sets = sets.into_iter();
         match sets.next() {
@@ -68,10 +75,14 @@ impl Index {
 }
 
 /// The rooms of all these types whose metadata has all of `filter`, oldest first.
-pub(super) fn oldest<'a>(indexes: &'a [Index], filter: &[(&str, &str)]) -> impl Iterator<Item = RoomId> + 'a {
+pub(super) fn oldest<'a>(
+    indexes: &'a [Index],
+    filter: &[(&str, &str)],
+) -> impl Iterator<Item = RoomId> + 'a {
     let mut types: Vec<_> = indexes.iter().map(|index| index.fitting(filter)).collect();
     let mut heads = BinaryHeap::with_capacity(types.len());
-    // The types whose next room is to be found. Not before it is asked for: the search may be long, and in vain.
+    // The types whose next room is to be found. Not before it is asked for: the search may be long,
+    // and in vain.
     let mut behind: Vec<usize> = (0..types.len()).collect();
     std::iter::from_fn(move || {
         for at in behind.drain(..) {

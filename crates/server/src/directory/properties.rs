@@ -68,7 +68,12 @@ fn id(number: u8) -> RoomId {
 }
 
 /// The list, found by looking at all rooms, oldest first.
-fn naive(rooms: &[Noted], room_type: Option<u16>, filter: &[(&str, &str)], limit: usize) -> Vec<RoomId> {
+fn naive(
+    rooms: &[Noted],
+    room_type: Option<u16>,
+    filter: &[(&str, &str)],
+    limit: usize,
+) -> Vec<RoomId> {
     let has = |metadata: &BTreeMap<String, String>| {
         filter.iter().all(|&(name, value)| metadata.get(name).is_some_and(|known| known == value))
     };

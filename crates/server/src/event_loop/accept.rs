@@ -59,7 +59,10 @@ impl EventLoop {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The client is gone again already, or was interrupted: the next one may be there.
                 Err(error)
-                    if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::ConnectionAborted | ErrorKind::Interrupted
+                    ) => {}
                 Err(error) => {
                     log::warn!("no connection can be accepted for now: {error}");
                     self.listeners[number].accepts_at = Some(self.now() + ACCEPT_RETRY);
@@ -94,7 +97,8 @@ impl EventLoop {
     /// Takes in a new connection.
     pub(super) fn welcome(&mut self, newcomer: Newcomer) {
         let Newcomer { socket, address, service } = newcomer;
-        // Without it small messages would wait for each other's acknowledgements. Not worth a refusal.
+        // Without it small messages would wait for each other's acknowledgements. Not worth a
+        // refusal.
         if let Err(error) = socket.set_nodelay(true) {
             log::debug!("a connection keeps its delay: {error}");
         }

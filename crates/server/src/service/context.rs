@@ -8,7 +8,8 @@ use playfield_wire::framing::{FrameCodec, FrameError};
 use crate::service::{Closed, Service};
 use crate::shard::{ConnectionKey, Connections};
 
-/// Names a connection of a service on its shard, for ever: no later one has the same. On another shard, it names none.
+/// Names a connection of a service on its shard, for ever: no later one has the same. On another
+/// shard, it names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {
     pub(crate) shard: u16,
@@ -48,7 +49,11 @@ pub struct Context<'a, S: Service> {
 
 impl<'a, S: Service> Context<'a, S> {
     #[inline]
-    pub(super) fn new(codec: &'a S::Codec, serving: Option<ConnectionKey>, reach: Reach<'a>) -> Self {
+    pub(super) fn new(
+        codec: &'a S::Codec,
+        serving: Option<ConnectionKey>,
+        reach: Reach<'a>,
+    ) -> Self {
         let out = if serving.is_some() { reach.connections.buffer() } else { Vec::new() };
         Self { codec, reach, serving, out, ends: false, messages_out: 0 }
     }
@@ -59,15 +64,16 @@ impl<'a, S: Service> Context<'a, S> {
         self.reach.now
     }
 
-    /// Has [`Service::woken`] called once, after this time. A later call takes the place of an earlier one.
+    /// Has [`Service::woken`] called once, after this time. A later call takes the place of an
+    /// earlier one.
     pub fn wake_in(&mut self, time: Duration) {
         *self.reach.wake_at = self.reach.now.checked_add(time);
     }
 
     /// Writes a frame to a connection of this service, any on this shard; whether it was.
     ///
-    /// It is not if the connection is over, or its client is too slow for it: then more than `outbox_bytes_max` bytes would have waited
-    /// for it, and its connection is closed.
+    /// It is not if the connection is over, or its client is too slow for it: then more than
+    /// `outbox_bytes_max` bytes would have waited for it, and its connection is closed.
     ///
     /// # Errors
     /// If no frame can hold such a body.
@@ -108,7 +114,8 @@ impl<'a, S: Service> Context<'a, S> {
         Ok(fits)
     }
 
-    /// Closes a connection of this service, after what was written to it. Nothing more is read from it.
+    /// Closes a connection of this service, after what was written to it. Nothing more is read from
+    /// it.
     pub fn close(&mut self, id: ConnectionId) {
         if self.serves(id) {
             self.ends = true;
@@ -135,7 +142,8 @@ impl<'a, S: Service> Context<'a, S> {
         }
     }
 
-    /// Ends the call: what was written to the connection that it was for, and whether that is to be closed.
+    /// Ends the call: what was written to the connection that it was for, and whether that is to be
+    /// closed.
     #[inline]
     pub(super) fn finish(self) -> (Vec<u8>, bool) {
         self.reach.connections.messages_out += self.messages_out;
@@ -192,7 +200,8 @@ impl<S: Service> Peer<'_, S> {
         self.cx.out.extend_from_slice(bytes);
     }
 
-    /// Closes the connection, after what was written to it and what this call still writes. Nothing more is read from it.
+    /// Closes the connection, after what was written to it and what this call still writes. Nothing
+    /// more is read from it.
     pub fn hang_up(&mut self) {
         self.cx.ends = true;
     }

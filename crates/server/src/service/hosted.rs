@@ -9,7 +9,8 @@ use playfield_wire::framing::{FrameCodec, FrameError};
 use crate::service::{Closed, ConnectionId, Context, Peer, Reach, Service};
 use crate::shard::ConnectionKey;
 
-/// What a frame may have around its body, at most: so much more than a body's limit may wait for the end of a frame.
+/// What a frame may have around its body, at most: so much more than a body's limit may wait for
+/// the end of a frame.
 const AROUND_BODY_BYTES_MAX: usize = 64;
 
 /// What is said of a codec that takes no bytes, or bytes that did not come, for a frame.
@@ -49,7 +50,8 @@ pub(crate) struct Hosted<S: Service> {
 /// What is held for a connection.
 struct Held<C> {
     state: C,
-    /// How many bytes at the front of its input the codec has seen without finding a frame's end in them.
+    /// How many bytes at the front of its input the codec has seen without finding a frame's end in
+    /// them.
     known: usize,
 }
 
@@ -121,11 +123,14 @@ impl<S: Service> AnyService for Hosted<S> {
             let body_bytes_max = peer.cx.reach.message_bytes_max;
             loop {
                 let left = input.get(progress.handled..)?;
-                // Asked about the first bytes once more, and about those behind a frame for the first time.
+                // Asked about the first bytes once more, and about those behind a frame for the
+                // first time.
                 let seen = std::mem::take(known).min(left.len());
                 let frame = match codec.decode_on(left, seen, body_bytes_max) {
                     Ok(Some(frame)) => frame,
-                    Ok(None) if left.len() > body_bytes_max.saturating_add(AROUND_BODY_BYTES_MAX) => {
+                    Ok(None)
+                        if left.len() > body_bytes_max.saturating_add(AROUND_BODY_BYTES_MAX) =>
+                    {
                         return Some(Closed::Frame(FrameError::Endless { bytes: left.len() }));
                     }
                     Ok(None) => {
@@ -164,7 +169,9 @@ impl<S: Service> AnyService for Hosted<S> {
 
     fn closed(&mut self, key: ConnectionKey, why: &Closed, reach: Reach<'_>) {
         let Self { service, codec, states } = self;
-        let Some(Held { state, .. }) = states.get_mut(key.index()).and_then(Option::take) else { return };
+        let Some(Held { state, .. }) = states.get_mut(key.index()).and_then(Option::take) else {
+            return;
+        };
         let id = ConnectionId { shard: reach.shard, key };
         let mut cx = Context::new(codec, None, reach);
         guard(|| service.closed(state, id, why, &mut cx));
@@ -188,6 +195,7 @@ fn guard<T>(code: impl FnOnce() -> T) -> Option<T> {
 #[cold]
 fn report(panic: &(dyn Any + Send)) {
     let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no text)");
+    let text =
+        text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no text)");
     log::error!("a service panicked: {text}");
 }

@@ -1,12 +1,14 @@
 //! Services: protocols of your own, on the same loop as the rooms.
 //!
-//! A [`Service`] has an address of its own, and speaks whatever its [`FrameCodec`] and its handlers make of the bytes that come
-//! there. The shards hold its connections as they hold those of the rooms: the same turn, so that all replies to what came in
-//! leave in one write; the same limits, back-pressure and orderly end.
+//! A [`Service`] has an address of its own, and speaks whatever its [`FrameCodec`] and its handlers
+//! make of the bytes that come there. The shards hold its connections as they hold those of the
+//! rooms: the same turn, so that all replies to what came in leave in one write; the same limits,
+//! back-pressure and orderly end.
 //!
-//! There is one value of the service for each shard, made by the factory that was given to the server. It is shared with nobody,
-//! so handlers work on it with plain `&mut self`, and no lock. Where connections of all shards have to reach each other, run one
-//! shard, or share an `Arc` among the values.
+//! There is one value of the service for each shard, made by the factory that was given to the
+//! server. It is shared with nobody, so handlers work on it with plain `&mut self`, and no lock.
+//! Where connections of all shards have to reach each other, run one shard, or share an `Arc` among
+//! the values.
 //!
 //! ```no_run
 //! use std::net::SocketAddr;
@@ -58,12 +60,15 @@ pub type Result<T = (), E = Box<dyn Error + Send + Sync>> = std::result::Result<
 
 /// A protocol of your own on the same loop as the rooms; [the module](self) says how it is run.
 ///
-/// Its limits are settings of the node: `max_message_bytes` for a frame's body, `outbox_bytes_max` and `outbox_high_bytes` for what waits
-/// to be written, `connections_max`, and `heartbeat_ms` for silence.
+/// Its limits are settings of the node: `max_message_bytes` for a frame's body, `outbox_bytes_max`
+/// and `outbox_high_bytes` for what waits to be written, `connections_max`, and `heartbeat_ms` for
+/// silence.
 ///
-/// A panic in a handler closes the connection that it was called for, and is logged. The value of the service goes on as the panic left it,
-/// with all its other connections: one client must not be able to take away those of all others. So what belongs together should change
-/// together, after what may fail; or in the connection's own state, which [`closed`](Self::closed) gets for the last time.
+/// A panic in a handler closes the connection that it was called for, and is logged. The value of
+/// the service goes on as the panic left it, with all its other connections: one client must not be
+/// able to take away those of all others. So what belongs together should change together, after
+/// what may fail; or in the connection's own state, which [`closed`](Self::closed) gets for the
+/// last time.
 pub trait Service: Sized + Send + 'static {
     /// What is kept for each connection.
     type Connection: Send + 'static;
@@ -77,8 +82,9 @@ pub trait Service: Sized + Send + 'static {
     /// A client has connected, from this address.
     fn connected(&mut self, address: SocketAddr, peer: &mut Peer<Self>) -> Self::Connection;
 
-    /// A frame has come. It lies in the buffer that it was read into, and is gone after the call. This is called in a loop over all frames of
-    /// a read; where nanoseconds count, mark it `#[inline]`.
+    /// A frame has come. It lies in the buffer that it was read into, and is gone after the call.
+    /// This is called in a loop over all frames of a read; where nanoseconds count, mark it
+    /// `#[inline]`.
     ///
     /// # Errors
     /// Whatever makes it impossible to go on with this client: its connection is closed.
@@ -89,7 +95,8 @@ pub trait Service: Sized + Send + 'static {
         peer: &mut Peer<Self>,
     ) -> Result;
 
-    /// A connection is over: nothing more comes from it, and nothing more can be written to it. What was written before still leaves.
+    /// A connection is over: nothing more comes from it, and nothing more can be written to it.
+    /// What was written before still leaves.
     fn closed(
         &mut self,
         connection: Self::Connection,
@@ -100,8 +107,8 @@ pub trait Service: Sized + Send + 'static {
         let _ = (connection, id, why, cx);
     }
 
-    /// Nothing has come from a client for half of `heartbeat_ms`: time to ask for a sign of life, if the protocol has one. After twice
-    /// `heartbeat_ms` the connection is closed.
+    /// Nothing has come from a client for half of `heartbeat_ms`: time to ask for a sign of life,
+    /// if the protocol has one. After twice `heartbeat_ms` the connection is closed.
     fn silent(&mut self, connection: &mut Self::Connection, peer: &mut Peer<Self>) {
         let _ = (connection, peer);
     }

@@ -32,7 +32,8 @@ impl Rate {
     }
 }
 
-/// A token bucket, kept as the time at which it is full again (the generic cell rate algorithm of ITU-T I.371).
+/// A token bucket, kept as the time at which it is full again (the generic cell rate algorithm of
+/// ITU-T I.371).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allowance {
     /// In nanoseconds since the node started.
@@ -49,7 +50,8 @@ impl Allowance {
         }
         let Rate { setting, count, unit, .. } = rate;
         let wait_s = nanoseconds(wait).div_ceil(nanoseconds(Duration::from_secs(1)));
-        let text = format!("{setting}: one session gets {count} in a {unit}; try again in {wait_s} s");
+        let text =
+            format!("{setting}: one session gets {count} in a {unit}; try again in {wait_s} s");
         Err(Error::new(ErrorCode::Limit, text))
     }
 
@@ -124,7 +126,8 @@ mod tests {
     fn over_any_time_it_is_at_most_the_burst_and_the_rate() {
         let rate = Rate::per_second("x", 7);
         let mut allowance = Allowance::default();
-        let taken: usize = (0..10_000).map(|ms| drain(&mut allowance, Duration::from_millis(ms), rate)).sum();
+        let taken: usize =
+            (0..10_000).map(|ms| drain(&mut allowance, Duration::from_millis(ms), rate)).sum();
         assert_eq!(taken, 7 + 69);
     }
 

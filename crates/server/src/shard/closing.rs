@@ -28,7 +28,13 @@ impl Shard {
     }
 
     /// As [`fail`](Self::fail), with the transport's own word for it.
-    pub(super) fn fail_with(&mut self, key: ConnectionKey, code: ErrorCode, text: &str, close: Option<u16>) {
+    pub(super) fn fail_with(
+        &mut self,
+        key: ConnectionKey,
+        code: ErrorCode,
+        text: &str,
+        close: Option<u16>,
+    ) {
         let Some(connection) = self.delivery.connections.get(key) else { return };
         if connection.is_closing() {
             return;
@@ -43,14 +49,23 @@ impl Shard {
             });
             return self.close(key, None);
         }
-        let error = ServerMessage::Error { request: None, room: None, code, text: Cow::Borrowed(text) };
+        let error =
+            ServerMessage::Error { request: None, room: None, code, text: Cow::Borrowed(text) };
         self.delivery.connections.send(key, &error);
         self.goodbye(key, code, text, close);
     }
 
     /// Ends a connection in good order, with a reason.
-    pub(super) fn goodbye(&mut self, key: ConnectionKey, code: ErrorCode, text: &str, close: Option<u16>) {
-        self.delivery.connections.send(key, &ServerMessage::Goodbye { code, text: Cow::Borrowed(text) });
+    pub(super) fn goodbye(
+        &mut self,
+        key: ConnectionKey,
+        code: ErrorCode,
+        text: &str,
+        close: Option<u16>,
+    ) {
+        self.delivery
+            .connections
+            .send(key, &ServerMessage::Goodbye { code, text: Cow::Borrowed(text) });
         let close = close.unwrap_or(match code {
             ErrorCode::ShuttingDown => GOING_AWAY,
             ErrorCode::TooLarge => TOO_BIG,
@@ -74,8 +89,9 @@ impl Shard {
         self.close(key, Some((NORMAL, "")));
     }
 
-    /// Ends the session, and the connection as soon as what it is owed is written. On WebSocket a Close frame comes
-    /// last, if one is given; then the client's is waited for, unless it has come or what comes can't be read.
+    /// Ends the session, and the connection as soon as what it is owed is written. On WebSocket a
+    /// Close frame comes last, if one is given; then the client's is waited for, unless it has come
+    /// or what comes can't be read.
     pub(super) fn close(&mut self, key: ConnectionKey, close: Option<(u16, &str)>) {
         self.end_session(key);
         self.end_service(key, &Closed::HungUp);
@@ -107,7 +123,8 @@ impl Shard {
         }
     }
 
-    /// Bytes came in on a connection that is being closed. They are passed over up to a Close frame, if one is waited for.
+    /// Bytes came in on a connection that is being closed. They are passed over up to a Close
+    /// frame, if one is waited for.
     pub(super) fn await_close(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let mut finder = match std::mem::replace(&mut connection.input, Input::InUse) {
@@ -118,7 +135,8 @@ impl Shard {
                 return;
             }
         };
-        // What came before is looked at once, and let go: a finder keeps nothing of what it has passed over.
+        // What came before is looked at once, and let go: a finder keeps nothing of what it has
+        // passed over.
         let before = std::mem::take(&mut connection.partial);
         if let (Ok(false), Ok(false)) = (finder.push(&before), finder.push(bytes)) {
             connection.input = Input::Closing(finder);
@@ -132,7 +150,8 @@ impl Shard {
 
     /// Takes the session out of all its rooms.
     fn end_session(&mut self, key: ConnectionKey) {
-        let session = self.delivery.connections.get_mut(key).and_then(|connection| connection.session.take());
+        let session =
+            self.delivery.connections.get_mut(key).and_then(|connection| connection.session.take());
         let Some(session) = session else { return };
         self.sessions -= 1;
         let Session { rooms, .. } = *session;
@@ -227,7 +246,8 @@ impl Shard {
             if now < by {
                 return self.timeouts.set(by, key);
             }
-            let text = format!("hello_timeout_ms: no hello came within {} ms", config.hello_timeout_ms);
+            let text =
+                format!("hello_timeout_ms: no hello came within {} ms", config.hello_timeout_ms);
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         let (heard, heartbeat) = (connection.heard, config.heartbeat());
@@ -235,7 +255,8 @@ impl Shard {
             if is_service {
                 return self.close_service(key, &Closed::Silent);
             }
-            let text = format!("heartbeat_ms: nothing was heard for twice {} ms", config.heartbeat_ms);
+            let text =
+                format!("heartbeat_ms: nothing was heard for twice {} ms", config.heartbeat_ms);
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         if now < heard + heartbeat / 2 {
@@ -255,7 +276,9 @@ impl Shard {
             return self.ask_service_for_life(key, service);
         }
         match connection.dialect.framing {
-            Framing::Native => self.delivery.connections.send(key, &ServerMessage::Ping { nonce: 0 }),
+            Framing::Native => {
+                self.delivery.connections.send(key, &ServerMessage::Ping { nonce: 0 })
+            }
             Framing::WebSocket(_) => {
                 self.delivery.connections.append(key, |out| {
                     playfield_websocket::encode(out, playfield_websocket::Opcode::Ping, &[], None);

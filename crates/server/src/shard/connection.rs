@@ -45,8 +45,9 @@ pub(crate) struct Connection {
 pub(crate) enum Phase {
     /// In use, with a session or before one.
     Open,
-    /// It ends when its outbox is empty and its client has gone, or at the given time. On WebSocket, nothing more is written to the transport's
-    /// end before the client's Close has come.
+    /// It ends when its outbox is empty and its client has gone, or at the given time. On
+    /// WebSocket, nothing more is written to the transport's end before the client's Close has
+    /// come.
     Closing { by: Duration, written: bool, hung_up: bool },
 }
 
@@ -177,10 +178,14 @@ impl Connections {
         self.slab.keys()
     }
 
-    /// Appends what `write` appends to the connection's outbox, and says whether anything was. What `write` answers
-    /// `false` for is taken back.
+    /// Appends what `write` appends to the connection's outbox, and says whether anything was. What
+    /// `write` answers `false` for is taken back.
     #[inline]
-    pub(crate) fn append(&mut self, key: ConnectionKey, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+    pub(crate) fn append(
+        &mut self,
+        key: ConnectionKey,
+        write: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) -> bool {
         let Some(connection) = self.slab.get_mut(key) else { return false };
         fill(connection, key, &mut self.buffers, &mut self.dirty, write)
     }
@@ -217,8 +222,8 @@ impl Connections {
         }
     }
 
-    /// As [`append`](Self::append), unless earlier bytes are stuck: then nothing is appended, the connection is noted
-    /// as lagging, and the answer is `None`.
+    /// As [`append`](Self::append), unless earlier bytes are stuck: then nothing is appended, the
+    /// connection is noted as lagging, and the answer is `None`.
     #[inline]
     pub(crate) fn append_unless_blocked(
         &mut self,
@@ -272,7 +277,8 @@ impl Connections {
 
     /// The bytes to write.
     pub(crate) fn unsent(&self, key: ConnectionKey) -> &[u8] {
-        self.get(key).map_or(&[], |connection| &connection.outbox.bytes[connection.outbox.written..])
+        self.get(key)
+            .map_or(&[], |connection| &connection.outbox.bytes[connection.outbox.written..])
     }
 
     /// So many bytes were written. Whether that was all.

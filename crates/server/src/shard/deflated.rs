@@ -2,11 +2,14 @@
 
 use std::cell::RefCell;
 
-use playfield_websocket::{Deflate, Deflater, DeflaterOptions, Direction, Opcode, Role, encode_with};
+use playfield_websocket::{
+    Deflate, Deflater, DeflaterOptions, Direction, Opcode, Role, encode_with,
+};
 
-/// How messages to a client are compressed: at level 1, which takes a third of the time of level 6 (`docs/benchmarks.md`). No message
-/// refers to those before it, so that one that was compressed for a client can be read by every other with the same window, and a
-/// client costs nothing between messages.
+/// How messages to a client are compressed: at level 1, which takes a third of the time of level 6
+/// (`docs/benchmarks.md`). No message refers to those before it, so that one that was compressed
+/// for a client can be read by every other with the same window, and a client costs nothing between
+/// messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deflated {
     window_bits: u8,
@@ -14,13 +17,15 @@ pub(crate) struct Deflated {
     bytes_min: u32,
 }
 
-/// How many messages are remembered: a room's players may be of several formats, and each of these is at hand at once.
+/// How many messages are remembered: a room's players may be of several formats, and each of these
+/// is at hand at once.
 const MESSAGES_MAX: usize = 4;
 /// The longest message that is remembered.
 const MESSAGE_BYTES_MAX: usize = 256 << 10;
 
 thread_local! {
-    /// Of the thread and not of the shard, since messages are framed where nothing is known but the dialect.
+    /// Of the thread and not of the shard, since messages are framed where nothing is known but the
+    /// dialect.
     static LATELY: RefCell<Lately> = const { RefCell::new(Lately { messages: Vec::new(), oldest: 0 }) };
 }
 
@@ -32,7 +37,12 @@ impl Deflated {
     }
 
     /// Appends a message in one frame, whose bytes are what `message` appends.
-    pub(crate) fn write_with(self, out: &mut Vec<u8>, opcode: Opcode, message: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn write_with(
+        self,
+        out: &mut Vec<u8>,
+        opcode: Opcode,
+        message: impl FnOnce(&mut Vec<u8>),
+    ) {
         let start = out.len();
         // As it is at first: most messages are short, and stay so.
         let bytes = encode_with(out, opcode, None, |out| {
@@ -55,8 +65,8 @@ impl Deflated {
     }
 }
 
-/// The last messages that were compressed, and what came of it. To compare one with another takes a fiftieth of the time that
-/// compressing takes, or less.
+/// The last messages that were compressed, and what came of it. To compare one with another takes a
+/// fiftieth of the time that compressing takes, or less.
 struct Lately {
     messages: Vec<Compressed>,
     /// The place of the one that goes next.
@@ -71,7 +81,8 @@ struct Compressed {
 }
 
 impl Lately {
-    /// Puts a compressed frame in place of the one at the end of `out`, which begins at `start` and its message at `plain_start`.
+    /// Puts a compressed frame in place of the one at the end of `out`, which begins at `start` and
+    /// its message at `plain_start`.
     fn compress(
         &mut self,
         how: Deflated,
@@ -88,7 +99,8 @@ impl Lately {
             return out.extend_from_slice(&frame);
         }
         let known = self.messages.iter().position(|message| {
-            (message.window_bits, message.opcode) == (how.window_bits, opcode) && message.plain == plain
+            (message.window_bits, message.opcode) == (how.window_bits, opcode)
+                && message.plain == plain
         });
         let place = known.unwrap_or_else(|| {
             let place = self.place();
@@ -183,9 +195,14 @@ mod tests {
 
     #[test]
     fn what_does_not_compress_goes_as_it_is() {
-        let plain: Vec<u8> = (0..200_u32).map(|n| (n.wrapping_mul(0x9e37_79b1) >> 13) as u8).collect();
+        let plain: Vec<u8> =
+            (0..200_u32).map(|n| (n.wrapping_mul(0x9e37_79b1) >> 13) as u8).collect();
         assert_eq!(frame(deflated(15), Opcode::Binary, &plain)[0], 0x82);
-        assert_eq!(frame(deflated(8), Opcode::Binary, &[7; 200])[0], 0x82, "there is no compressor for it");
+        assert_eq!(
+            frame(deflated(8), Opcode::Binary, &[7; 200])[0],
+            0x82,
+            "there is no compressor for it"
+        );
     }
 
     #[test]

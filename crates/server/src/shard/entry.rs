@@ -1,8 +1,8 @@
 //! The way into a room: which room, on which shard, and whether it agrees.
 //!
-//! The session's shard picks the room from the directory, which reserves the seat. The room's shard makes the room, if
-//! need be, and asks it. Between the two the wish travels as a [`Ticket`]: with the connection, if the session is in
-//! no room yet and may move, or else alone, by mail.
+//! The session's shard picks the room from the directory, which reserves the seat. The room's shard
+//! makes the room, if need be, and asks it. Between the two the wish travels as a [`Ticket`]: with
+//! the connection, if the session is in no room yet and may move, or else alone, by mail.
 
 use playfield_room::{Entrant, Error};
 use playfield_wire::server::ServerMessage;
@@ -107,7 +107,12 @@ impl Shard {
         }
     }
 
-    fn pick(&mut self, key: ConnectionKey, request: u32, wish: Wish) -> Result<(u16, Ticket), Error> {
+    fn pick(
+        &mut self,
+        key: ConnectionKey,
+        request: u32,
+        wish: Wish,
+    ) -> Result<(u16, Ticket), Error> {
         let node = &self.delivery.node;
         let gone = || Error::new(ErrorCode::Internal, "the session ended");
         let session = self.delivery.connections.session_mut(key).ok_or_else(gone)?;
@@ -119,15 +124,25 @@ impl Shard {
         if self.is_shutting_down {
             return Err(Error::new(ErrorCode::ShuttingDown, "the node is shutting down"));
         }
-        let rate = Rate::per_minute("rooms_created_per_minute_max", node.config.rooms_created_per_minute_max);
+        let rate = Rate::per_minute(
+            "rooms_created_per_minute_max",
+            node.config.rooms_created_per_minute_max,
+        );
         let may_create = session.creations.check(self.now, rate);
         let (choice, wanted, retries) = match wish {
             Wish::Join(id) => {
-                let not_found =
-                    || Error::new(ErrorCode::RoomNotFound, format!("no room has the id {:?}", excerpt(&id)));
+                let not_found = || {
+                    Error::new(
+                        ErrorCode::RoomNotFound,
+                        format!("no room has the id {:?}", excerpt(&id)),
+                    )
+                };
                 let id = RoomId::parse(&id).ok_or_else(not_found)?;
                 if session.rooms.iter().any(|room| room.id == id) {
-                    return Err(Error::new(ErrorCode::AlreadyJoined, "this session is in that room"));
+                    return Err(Error::new(
+                        ErrorCode::AlreadyJoined,
+                        "this session is in that room",
+                    ));
                 }
                 let place = node.directory.find(id).ok_or_else(not_found)?;
                 node.directory.reserve(id)?;
@@ -136,7 +151,11 @@ impl Shard {
             Wish::Create(wanted) | Wish::JoinOrCreate(wanted, 0) => {
                 may_create?;
                 let id = RoomId::from_random(self.entropy.bytes());
-                (node.directory.plan(&plan(self.delivery.shard, node, id, &wanted))?, Some(wanted), 0)
+                (
+                    node.directory.plan(&plan(self.delivery.shard, node, id, &wanted))?,
+                    Some(wanted),
+                    0,
+                )
             }
             Wish::JoinOrCreate(wanted, retries) => {
                 let id = RoomId::from_random(self.entropy.bytes());
@@ -192,12 +211,15 @@ impl Shard {
     pub(super) fn refuse_busy(&mut self, key: ConnectionKey, mut ticket: Ticket) {
         self.cancel(&ticket);
         ticket.retries = 0;
-        let error =
-            Error::new(ErrorCode::Busy, "mailbox_max: the mailbox of the room's shard is full; try again");
+        let error = Error::new(
+            ErrorCode::Busy,
+            "mailbox_max: the mailbox of the room's shard is full; try again",
+        );
         self.refused(Applicant::Here(key), ticket, error);
     }
 
-    /// Nobody comes with this ticket: its seat is free again, and the room that was to be made for it is not.
+    /// Nobody comes with this ticket: its seat is free again, and the room that was to be made for
+    /// it is not.
     pub(super) fn cancel(&mut self, ticket: &Ticket) {
         let directory = &self.delivery.node.directory;
         if ticket.create && directory.is_awaited(ticket.id) {
@@ -245,7 +267,9 @@ impl Shard {
             let text = format!("no room has the id {:?}", ticket.id);
             return self.refused(applicant, ticket, Error::new(ErrorCode::RoomNotFound, text));
         };
-        let Some(Introduction { outlet, dialect, name, user, snapshots }) = self.introduce(&applicant) else {
+        let Some(Introduction { outlet, dialect, name, user, snapshots }) =
+            self.introduce(&applicant)
+        else {
             return self.cancel(&ticket);
         };
         let Some(hosted) = self.rooms.get_mut(room) else { return };
@@ -286,9 +310,11 @@ impl Shard {
 
     fn is_gone(&self, applicant: &Applicant) -> bool {
         match applicant {
-            Applicant::Here(key) => {
-                self.delivery.connections.get(*key).is_none_or(|connection| connection.session.is_none())
-            }
+            Applicant::Here(key) => self
+                .delivery
+                .connections
+                .get(*key)
+                .is_none_or(|connection| connection.session.is_none()),
             Applicant::Elsewhere(_) => false,
         }
     }
@@ -330,8 +356,10 @@ impl Shard {
             Applicant::Elsewhere(entrant) => {
                 let Seat { shard: from, room, member } = seat;
                 let connection = entrant.connection;
-                self.delivery
-                    .post(entrant.shard, ShardMail::Entered { from, connection, number, room, member });
+                self.delivery.post(
+                    entrant.shard,
+                    ShardMail::Entered { from, connection, number, room, member },
+                );
             }
         }
     }
@@ -342,7 +370,9 @@ impl Shard {
             Applicant::Here(key) => key,
             Applicant::Elsewhere(entrant) => {
                 let (connection, ticket) = (entrant.connection, Box::new(ticket));
-                return self.delivery.post(entrant.shard, ShardMail::Refused { connection, ticket, error });
+                return self
+                    .delivery
+                    .post(entrant.shard, ShardMail::Refused { connection, ticket, error });
             }
         };
         if let Some(session) = self.delivery.connections.session_mut(key) {
@@ -350,7 +380,10 @@ impl Shard {
         }
         let fell_through = matches!(
             error.code(),
-            ErrorCode::RoomFull | ErrorCode::RoomLocked | ErrorCode::RoomNotFound | ErrorCode::RoomClosed
+            ErrorCode::RoomFull
+                | ErrorCode::RoomLocked
+                | ErrorCode::RoomNotFound
+                | ErrorCode::RoomClosed
         );
         match ticket.wanted {
             Some(wanted) if fell_through && ticket.retries > 0 => {
@@ -375,7 +408,8 @@ impl Shard {
         room: Option<u32>,
         error: &Error,
     ) {
-        let message = ServerMessage::Error { request, room, code: error.code(), text: error.text().into() };
+        let message =
+            ServerMessage::Error { request, room, code: error.code(), text: error.text().into() };
         self.delivery.connections.send(key, &message);
     }
 }

@@ -1,7 +1,9 @@
 //! From bytes to messages: what a connection speaks, where its frames end, and what is refused.
 
 use playfield_websocket::handshake::{self, Head, HeadLimits};
-use playfield_websocket::{Agreed, Decoder, Deflate, Error as WebSocketError, Item, Limits, Opcode, Role};
+use playfield_websocket::{
+    Agreed, Decoder, Deflate, Error as WebSocketError, Item, Limits, Opcode, Role,
+};
 use playfield_wire::ErrorCode;
 use playfield_wire::framing::FrameError;
 use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
@@ -16,7 +18,8 @@ use crate::shard::transport::{Framing, Input, Opening, opening};
 const SLACK: usize = 4;
 
 impl Shard {
-    /// Bytes came in on a connection. Whole messages are handled where they are; only the rest is copied.
+    /// Bytes came in on a connection. Whole messages are handled where they are; only the rest is
+    /// copied.
     pub(crate) fn received(&mut self, key: ConnectionKey, bytes: &mut [u8]) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         self.delivery.counters.bytes_in += bytes.len() as u64;
@@ -67,12 +70,14 @@ impl Shard {
         }
     }
 
-    /// Handles all whole messages at the front of the input, as long as the connection takes any, and says how many
-    /// bytes are done with.
+    /// Handles all whole messages at the front of the input, as long as the connection takes any,
+    /// and says how many bytes are done with.
     fn handle_input(&mut self, key: ConnectionKey, input: &mut [u8]) -> usize {
         let mut handled = 0;
         loop {
-            let Some(connection) = self.delivery.connections.get_mut(key) else { return input.len() };
+            let Some(connection) = self.delivery.connections.get_mut(key) else {
+                return input.len();
+            };
             if connection.is_closing() {
                 self.await_close(key, &input[handled..]);
                 return input.len();
@@ -110,7 +115,8 @@ impl Shard {
                 self.handle_http(key, input)
             }
             Opening::Alien => {
-                let text = "the first bytes are neither native framing nor an HTTP GET or HEAD request";
+                let text =
+                    "the first bytes are neither native framing nor an HTTP GET or HEAD request";
                 self.fail(key, ErrorCode::BadPreamble, text);
                 input.len()
             }
@@ -120,7 +126,8 @@ impl Shard {
     /// Answers an HTTP request: with an upgrade or with a page.
     fn handle_http(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
         let config = &self.delivery.node.config;
-        let limits = HeadLimits { head_bytes_max: config.http_head_bytes_max, ..HeadLimits::default() };
+        let limits =
+            HeadLimits { head_bytes_max: config.http_head_bytes_max, ..HeadLimits::default() };
         let mut response = Vec::new();
         let upgraded = match handshake::parse_request(input, &limits) {
             Ok(Head::Partial) => return 0,
@@ -180,7 +187,8 @@ impl Shard {
     /// Handles the native frame at the front.
     #[inline]
     fn handle_native(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
-        let framing = NativeFraming { message_bytes_max: self.delivery.node.config.max_message_bytes };
+        let framing =
+            NativeFraming { message_bytes_max: self.delivery.node.config.max_message_bytes };
         match framing.decode(input) {
             Ok(None) => 0,
             Ok(Some(frame)) => {
@@ -199,23 +207,25 @@ impl Shard {
         }
     }
 
-    /// Handles WebSocket frames from the front, until one is partial or the connection takes no more.
+    /// Handles WebSocket frames from the front, until one is partial or the connection takes no
+    /// more.
     fn handle_websocket(&mut self, key: ConnectionKey, input: &mut [u8]) -> usize {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return 0 };
-        let Input::WebSocket(mut decoder) = std::mem::replace(&mut connection.input, Input::InUse) else {
+        let Input::WebSocket(mut decoder) = std::mem::replace(&mut connection.input, Input::InUse)
+        else {
             return 0;
         };
         let mut handled = 0;
         loop {
-            // At the end of the input too: that is when the decoder lets go of a fragmented message.
+            // At the end of the input too: that is when the decoder lets go of a fragmented
+            // message.
             let left = &mut input[handled..];
             let decoded = match decoder.decode(left) {
                 Ok(decoded) => decoded,
                 Err(error) => {
                     let code = match error {
-                        WebSocketError::MessageTooLarge { .. } | WebSocketError::FrameTooLarge { .. } => {
-                            ErrorCode::TooLarge
-                        }
+                        WebSocketError::MessageTooLarge { .. }
+                        | WebSocketError::FrameTooLarge { .. } => ErrorCode::TooLarge,
                         _ => ErrorCode::BadMessage,
                     };
                     self.fail_with(key, code, &error.to_string(), Some(error.close_code()));
@@ -243,7 +253,12 @@ impl Shard {
                 }
             }
             self.pause_if_behind(key);
-            if !self.delivery.connections.get(key).is_some_and(|connection| connection.takes_input()) {
+            if !self
+                .delivery
+                .connections
+                .get(key)
+                .is_some_and(|connection| connection.takes_input())
+            {
                 break;
             }
         }

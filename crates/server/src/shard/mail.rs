@@ -25,10 +25,11 @@ pub(crate) enum ShardMail {
     Entered { from: u16, connection: ConnectionKey, number: u32, room: RoomKey, member: MemberKey },
     /// To the session's shard: the room, or its shard, did not agree.
     Refused { connection: ConnectionKey, ticket: Box<Ticket>, error: Error },
-    /// To the session's shard: how many acts of the member are done, and whole messages for the client, framed as it wants
-    /// them. With the first of these the room is joined.
+    /// To the session's shard: how many acts of the member are done, and whole messages for the
+    /// client, framed as it wants them. With the first of these the room is joined.
     Output { connection: ConnectionKey, number: u32, done: u32, bytes: Vec<u8> },
-    /// To the session's shard: the session is not in the room any more, and so many snapshots were left to it there.
+    /// To the session's shard: the session is not in the room any more, and so many snapshots were
+    /// left to it there.
     Ended { connection: ConnectionKey, number: u32, snapshots: Allowance },
     /// To the session's shard: its client can't be kept.
     Doom { connection: ConnectionKey, code: ErrorCode, text: String },
@@ -38,7 +39,8 @@ pub(crate) enum ShardMail {
     Finished { room: RoomKey, mail: Mail },
 }
 
-/// How many acts of one member may be on their way to its room, or wait there, before nothing more is read from its client.
+/// How many acts of one member may be on their way to its room, or wait there, before nothing more
+/// is read from its client.
 pub(crate) const ACTS_MAX: u32 = 64;
 
 /// What a member does.

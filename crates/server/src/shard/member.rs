@@ -23,11 +23,13 @@ pub(crate) struct Member {
     pub(crate) player: PlayerId,
     /// The version of the last patch or snapshot that was sent: the base of the next.
     pub(crate) sent: u64,
-    /// The version that the client's copy equals; past `sent` where nothing has changed for this player since.
+    /// The version that the client's copy equals; past `sent` where nothing has changed for this
+    /// player since.
     pub(crate) clean: u64,
     /// A patch was skipped, because the one before is still on its way.
     pub(crate) lagging: bool,
-    /// A snapshot was asked for while earlier output was still on its way, or sooner after others than may be.
+    /// A snapshot was asked for while earlier output was still on its way, or sooner after others
+    /// than may be.
     pub(crate) wants_snapshot: bool,
     /// How many it may be sent because it came in or asked.
     pub(crate) snapshots: Allowance,
@@ -39,7 +41,8 @@ pub(crate) struct Member {
 
 /// How far a member has come.
 pub(crate) enum Standing {
-    /// The room is being asked, or has agreed, and the next sync makes it known; one after, if the snapshot may not be sent by then.
+    /// The room is being asked, or has agreed, and the next sync makes it known; one after, if the
+    /// snapshot may not be sent by then.
     Entering(Box<Entering>),
     /// The client has a copy, and gets patches.
     Live,

@@ -79,14 +79,17 @@ impl Shard {
             }
             ClientMessage::JoinOrCreate { request, room_type, options } => {
                 if let Some(room_type) = self.known_type(key, request, &room_type) {
-                    let wanted = Wanted { room_type, private: false, options: options.to_vec(), format };
+                    let wanted =
+                        Wanted { room_type, private: false, options: options.to_vec(), format };
                     self.enter(key, request, Wish::join_or_create(wanted));
                 }
             }
             ClientMessage::List { request, room_type, filter, limit } => {
                 self.list(key, request, room_type.as_deref(), &filter, limit);
             }
-            ClientMessage::Schema { request, room_type } => self.tell_schema(key, request, &room_type),
+            ClientMessage::Schema { request, room_type } => {
+                self.tell_schema(key, request, &room_type)
+            }
         }
     }
 
@@ -97,7 +100,8 @@ impl Shard {
         let seat = session.joined(room);
         // What crosses a `left` on the way is dropped, unless somebody waits for an answer.
         if seat.is_none() && (request.is_some() || !session.was_numbered(room)) {
-            let error = Error::new(ErrorCode::NotJoined, format!("this session is in no room {room}"));
+            let error =
+                Error::new(ErrorCode::NotJoined, format!("this session is in no room {room}"));
             let about = if request.is_none() { Some(room) } else { None };
             self.send_error(key, request, about, &error);
         }
@@ -158,7 +162,9 @@ impl Shard {
         payload: &[u8],
         request: Option<u32>,
     ) {
-        let Some(sender) = self.rooms.get_mut(room).and_then(|hosted| hosted.members.get_mut(member)) else {
+        let Some(sender) =
+            self.rooms.get_mut(room).and_then(|hosted| hosted.members.get_mut(member))
+        else {
             return;
         };
         if let Some(request) = request {
@@ -166,15 +172,21 @@ impl Shard {
             let refusal = if sender.unanswered.contains(&request) {
                 Some(duplicate(request))
             } else if sender.unanswered.len() >= unanswered_max {
-                let text = format!("requests_unanswered_max: {unanswered_max} requests wait for an answer");
+                let text = format!(
+                    "requests_unanswered_max: {unanswered_max} requests wait for an answer"
+                );
                 Some(Error::new(ErrorCode::Limit, text))
             } else {
                 None
             };
             if let Some(error) = refusal {
                 let text = error.text().into();
-                let message =
-                    ServerMessage::Error { request: Some(request), room: None, code: error.code(), text };
+                let message = ServerMessage::Error {
+                    request: Some(request),
+                    room: None,
+                    code: error.code(),
+                    text,
+                };
                 return self.delivery.send((room, member), sender, &message);
             }
             sender.unanswered.push(request);
@@ -197,7 +209,12 @@ impl Shard {
             }
             if let Act::Message { request: Some(request), .. } | Act::Leave { request } = act {
                 let text = "mailbox_max: the mailbox of the room's shard is full; try again";
-                return self.send_error(key, Some(request), None, &Error::new(ErrorCode::Busy, text));
+                return self.send_error(
+                    key,
+                    Some(request),
+                    None,
+                    &Error::new(ErrorCode::Busy, text),
+                );
             }
         }
         if let Some(connection) = self.delivery.connections.get_mut(key)
@@ -239,7 +256,8 @@ impl Shard {
         }
         let list_max = node.config.list_max;
         let limit = if limit == 0 { list_max } else { list_max.min(limit as usize) };
-        let filter: Vec<(&str, &str)> = filter.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let filter: Vec<(&str, &str)> =
+            filter.iter().map(|(name, value)| (&**name, &**value)).collect();
         let listings = node.directory.list(room_type, &filter, limit);
         let rooms = listings.iter().map(|listing| RoomInfo {
             id: listing.id.as_str().into(),
@@ -272,7 +290,8 @@ impl Shard {
 
     pub(super) fn send_schema(&mut self, key: ConnectionKey, request: Option<u32>, room_type: u16) {
         let RoomType { name, schema, .. } = &self.delivery.node.room_types[usize::from(room_type)];
-        let schema = ServerMessage::Schema { request, room_type: name.into(), schema: schema.as_bytes() };
+        let schema =
+            ServerMessage::Schema { request, room_type: name.into(), schema: schema.as_bytes() };
         self.delivery.connections.send(key, &schema);
     }
 
@@ -300,7 +319,8 @@ impl Shard {
         });
         if request.is_some() {
             let text = Cow::Borrowed("as asked");
-            let left = ServerMessage::Left { request, room: member.number, code: ErrorCode::Left, text };
+            let left =
+                ServerMessage::Left { request, room: member.number, code: ErrorCode::Left, text };
             self.delivery.send((room, key), &mut member, &left);
         }
         self.delivery.part(member);

@@ -1,12 +1,15 @@
 //! A shard: connections, sessions and rooms that share nothing with others.
 //!
-//! It is a state machine over events and time, with no sockets and no clock. The event loop, or a test, tells it the
-//! time and what came in; it says what is to be written, closed and sent to other shards. A turn is:
+//! It is a state machine over events and time, with no sockets and no clock. The event loop, or a
+//! test, tells it the time and what came in; it says what is to be written, closed and sent to
+//! other shards. A turn is:
 //!
-//! 1. [`begin`](Shard::begin) with the time, then [`mail`](Shard::mail), [`accepted`](Shard::accepted),
-//!    [`accepted_for`](Shard::accepted_for), [`received`](Shard::received), [`hung_up`](Shard::hung_up) as they happen;
+//! 1. [`begin`](Shard::begin) with the time, then [`mail`](Shard::mail),
+//!    [`accepted`](Shard::accepted), [`accepted_for`](Shard::accepted_for),
+//!    [`received`](Shard::received), [`hung_up`](Shard::hung_up) as they happen;
 //! 2. [`advance`](Shard::advance): ticks, syncs, timers and timeouts that are due;
-//! 3. writing: [`next_dirty`](Shard::next_dirty), [`unsent`](Shard::unsent), [`wrote`](Shard::wrote);
+//! 3. writing: [`next_dirty`](Shard::next_dirty), [`unsent`](Shard::unsent),
+//!    [`wrote`](Shard::wrote);
 //! 4. taking what else came of it: connections that leave, mail, closed connections.
 
 mod allowance;
@@ -59,7 +62,8 @@ use service::HostedService;
 use slab::Slab;
 use timeouts::Timeouts;
 
-/// While someone waits for a room that another shard is about to send, it is looked after this often.
+/// While someone waits for a room that another shard is about to send, it is looked after this
+/// often.
 const PARKED_RETRY: Duration = Duration::from_millis(5);
 /// While a mailbox is full, it is tried again after this time.
 const CONGESTED_RETRY: Duration = Duration::from_millis(1);
@@ -241,7 +245,8 @@ impl Shard {
         self.delivery.connections.get(key).map_or(0, Connection::buffered)
     }
 
-    /// Whether the last write left bytes behind, so that another is of no use until the socket says so.
+    /// Whether the last write left bytes behind, so that another is of no use until the socket says
+    /// so.
     pub(crate) fn is_blocked(&self, key: ConnectionKey) -> bool {
         self.delivery.connections.get(key).is_some_and(|connection| connection.blocked)
     }
@@ -269,7 +274,8 @@ impl Shard {
         &mut self.delivery.outgoing[usize::from(shard)]
     }
 
-    /// The turn's last word: output for members elsewhere goes into the mail, after whatever was written in the turn.
+    /// The turn's last word: output for members elsewhere goes into the mail, after whatever was
+    /// written in the turn.
     pub(crate) fn finish(&mut self) {
         self.ship_remote_output();
     }

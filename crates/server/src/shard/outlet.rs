@@ -47,7 +47,8 @@ impl Delivery {
 
     /// Sends mail from a room to another.
     pub(crate) fn post_to_room(&mut self, from: RoomId, to: &str, mail: Mail) {
-        let place = RoomId::parse(to).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
+        let place =
+            RoomId::parse(to).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
         let Some((to, shard)) = place else {
             return self.undeliverable(mail, || {
                 Error::new(ErrorCode::RoomNotFound, format!("no room has the id {to:?}"))
@@ -77,9 +78,12 @@ impl Delivery {
         self.counters.mail_dropped += 1;
         if let Mail::Asked { from, ask, .. } = mail {
             let answer = Mail::Answered { ask, reply: Err(why()) };
-            let place = RoomId::parse(&from).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
+            let place =
+                RoomId::parse(&from).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
             match place {
-                Some((from, shard)) if shard == self.shard => self.local_mail.push_back((from, answer)),
+                Some((from, shard)) if shard == self.shard => {
+                    self.local_mail.push_back((from, answer))
+                }
                 Some((from, shard)) => self.post(shard, ShardMail::Post { to: from, mail: answer }),
                 None => {}
             }
@@ -115,7 +119,8 @@ impl Delivery {
         self.write(place, member, |dialect, out| dialect.write(out, message));
     }
 
-    /// Appends an event, unless the member's client is too slow for it; then the connection is given up.
+    /// Appends an event, unless the member's client is too slow for it; then the connection is
+    /// given up.
     pub(crate) fn event(
         &mut self,
         place: (RoomKey, MemberKey),
@@ -194,7 +199,8 @@ impl Delivery {
                 }
             }
             MemberOutlet::Elsewhere(session) => {
-                let (connection, number, snapshots) = (session.connection, member.number, member.snapshots);
+                let (connection, number, snapshots) =
+                    (session.connection, member.number, member.snapshots);
                 self.post(session.shard, ShardMail::Ended { connection, number, snapshots });
             }
         }
@@ -212,7 +218,8 @@ pub(crate) struct RoomOutlet<'a> {
 impl RoomOutlet<'_> {
     /// Takes a request off the list of those that wait for an answer; false if it isn't there.
     fn is_answer(member: &mut Member, request: u32) -> bool {
-        let Some(at) = member.unanswered.iter().rposition(|&unanswered| unanswered == request) else {
+        let Some(at) = member.unanswered.iter().rposition(|&unanswered| unanswered == request)
+        else {
             return false;
         };
         member.unanswered.swap_remove(at);
@@ -264,7 +271,9 @@ impl Outlet for RoomOutlet<'_> {
         let Some(mut member) = self.members.remove(key) else { return };
         let (code, text) = (why.code(), why.text().into());
         let message = match &member.standing {
-            Standing::Live => ServerMessage::Left { request: None, room: member.number, code, text },
+            Standing::Live => {
+                ServerMessage::Left { request: None, room: member.number, code, text }
+            }
             Standing::Entering(entering) if entering.seated => {
                 ServerMessage::Error { request: Some(entering.request), room: None, code, text }
             }

@@ -15,7 +15,9 @@ impl Shard {
     /// Mail from another shard, or from the background.
     pub(crate) fn mail(&mut self, mail: ShardMail) {
         match mail {
-            ShardMail::Enter { entrant, ticket } => self.admit(Applicant::Elsewhere(entrant), *ticket),
+            ShardMail::Enter { entrant, ticket } => {
+                self.admit(Applicant::Elsewhere(entrant), *ticket)
+            }
             ShardMail::Act { room, member, act } => self.act_for_other(room, member, act),
             ShardMail::Go { room, member } => self.vacate(room, member, None),
             ShardMail::Receive { room, member, bytes } => self.receive(room, member, bytes),
@@ -76,7 +78,8 @@ impl Shard {
         self.read_again(key);
     }
 
-    /// On the session's shard: reads on, if rooms elsewhere have done enough of what they were sent.
+    /// On the session's shard: reads on, if rooms elsewhere have done enough of what they were
+    /// sent.
     fn read_again(&mut self, key: ConnectionKey) {
         if let Some(connection) = self.delivery.connections.get_mut(key)
             && connection.pause.acts
@@ -87,8 +90,8 @@ impl Shard {
         }
     }
 
-    /// On the room's shard: does what a member elsewhere wants done; later, if its client is behind with reading. That is how
-    /// nothing is read from the client of a room here, for as long.
+    /// On the room's shard: does what a member elsewhere wants done; later, if its client is behind
+    /// with reading. That is how nothing is read from the client of a room here, for as long.
     fn act_for_other(&mut self, room: RoomKey, key: MemberKey, act: Act) {
         let high_bytes = self.delivery.node.config.outbox_high_bytes;
         if let Some(session) = self.elsewhere(room, key)
@@ -100,7 +103,8 @@ impl Shard {
         self.note_done(room, key);
     }
 
-    /// On the room's shard: an act was done, of which the member's shard is told at the end of the turn.
+    /// On the room's shard: an act was done, of which the member's shard is told at the end of the
+    /// turn.
     fn note_done(&mut self, room: RoomKey, key: MemberKey) {
         if let Some(session) = self.elsewhere(room, key) {
             session.done += 1;
@@ -162,11 +166,15 @@ impl Shard {
         }
     }
 
-    /// The next connection that leaves for another shard, and where it goes. Its key means nothing from here on.
+    /// The next connection that leaves for another shard, and where it goes. Its key means nothing
+    /// from here on.
     pub(crate) fn next_departure(&mut self) -> Option<(ConnectionKey, u16, Moving)> {
         while let Some(key) = self.departing.pop() {
-            let departure =
-                self.delivery.connections.get_mut(key).and_then(|connection| connection.departure.take());
+            let departure = self
+                .delivery
+                .connections
+                .get_mut(key)
+                .and_then(|connection| connection.departure.take());
             // It may have been closed meanwhile.
             let Some(departure) = departure else { continue };
             if let Some(connection) = self.delivery.connections.remove(key) {
@@ -210,9 +218,11 @@ impl Shard {
         (key, ticket)
     }
 
-    /// Whether all mail to a shard went out; if not, nothing more is read from those who write to it.
+    /// Whether all mail to a shard went out; if not, nothing more is read from those who write to
+    /// it.
     pub(crate) fn posted(&mut self, shard: u16, all: bool) {
-        let was_congested = std::mem::replace(&mut self.delivery.congested[usize::from(shard)], !all);
+        let was_congested =
+            std::mem::replace(&mut self.delivery.congested[usize::from(shard)], !all);
         if all && was_congested {
             for (_, key) in self.waiting_for_mailbox.extract_if(.., |(to, _)| *to == shard) {
                 if let Some(connection) = self.delivery.connections.get_mut(key) {

@@ -39,13 +39,15 @@ pub(crate) struct Hosted {
     pub(crate) sync_awaited: bool,
     /// The turn of the last sync that it asked for.
     synced_on_demand: u64,
-    /// Who gets the snapshot that they asked for, or come in with, later, and when: at most once for each member.
+    /// Who gets the snapshot that they asked for, or come in with, later, and when: at most once
+    /// for each member.
     pub(crate) resyncs: BTreeSet<(Duration, MemberKey)>,
 }
 
 impl Hosted {
     fn next_due(&self) -> Option<Duration> {
-        let beats = [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];
+        let beats =
+            [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];
         let wake = self.room.wake_at().map(|at| self.created.saturating_add(at));
         let resync = self.resyncs.first().map(|&(at, _)| at);
         beats.into_iter().chain([wake, resync]).flatten().min()
@@ -79,7 +81,8 @@ impl Shard {
             room_type: wanted.room_type,
             members: Slab::new(),
             created: self.now,
-            // It tells this room from all others that had its id, which is none; clients treat it as opaque.
+            // It tells this room from all others that had its id, which is none; clients treat it
+            // as opaque.
             epoch: (self.entropy.number() >> 32) + 1,
             ticks: Beat::new(room.tick_hz(), phase, self.now),
             syncs: Beat::new(room.sync_hz(), phase, self.now),
@@ -125,7 +128,8 @@ impl Shard {
         }
     }
 
-    /// Runs every room that is due: ticks, then what it has timers for, then its sync, then snapshots that had to wait.
+    /// Runs every room that is due: ticks, then what it has timers for, then its sync, then
+    /// snapshots that had to wait.
     pub(super) fn run_due_rooms(&mut self) {
         while let Some((deadline, key)) = self.schedule.pop(self.now) {
             let Some(hosted) = self.rooms.get_mut(key) else { continue };
@@ -137,7 +141,8 @@ impl Shard {
             let count_max = self.delivery.node.config.catch_up_ticks_max;
             let first = hosted.ticks.as_ref().map_or(0, Beat::number);
             let ticks = hosted.ticks.as_mut().map_or(0..0, |beat| beat.take(self.now, count_max));
-            let is_sync_due = hosted.syncs.as_mut().is_some_and(|beat| !beat.take(self.now, 1).is_empty());
+            let is_sync_due =
+                hosted.syncs.as_mut().is_some_and(|beat| !beat.take(self.now, 1).is_empty());
             self.delivery.counters.ticks += ticks.end - ticks.start;
             self.delivery.counters.ticks_skipped += ticks.start - first;
             for number in ticks {
@@ -168,7 +173,8 @@ impl Shard {
         self.call(key, |room, at, out| room.mail(at, mail, out));
     }
 
-    /// Delivers what rooms of this shard sent to each other. What they send in turn waits for the next turn.
+    /// Delivers what rooms of this shard sent to each other. What they send in turn waits for the
+    /// next turn.
     pub(super) fn deliver_local_mail(&mut self) {
         for _ in 0..self.delivery.local_mail.len() {
             if let Some((to, mail)) = self.delivery.local_mail.pop_front() {
@@ -177,8 +183,9 @@ impl Shard {
         }
     }
 
-    /// Follows up every room that was called: the directory learns what changed, a wanted sync is made, and a room
-    /// that ended is dropped. Connections that can't be kept are closed on the way, which calls rooms again.
+    /// Follows up every room that was called: the directory learns what changed, a wanted sync is
+    /// made, and a room that ended is dropped. Connections that can't be kept are closed on the
+    /// way, which calls rooms again.
     pub(super) fn settle(&mut self) {
         loop {
             while let Some((connection, code, text)) = self.delivery.doomed.pop() {
@@ -214,9 +221,11 @@ impl Shard {
     }
 
     fn drop_room(&mut self, key: RoomKey) {
-        // A room that ended took its players out. Should it have left one, they must not wait for ever.
+        // A room that ended took its players out. Should it have left one, they must not wait for
+        // ever.
         let why = Error::new(ErrorCode::RoomClosed, "the room ended");
-        let left: Vec<_> = self.rooms.get(key).map(|hosted| hosted.members.keys()).unwrap_or_default();
+        let left: Vec<_> =
+            self.rooms.get(key).map(|hosted| hosted.members.keys()).unwrap_or_default();
         for member in left {
             self.call(key, |_, _, out| {
                 playfield_room::Outlet::removed(out, crate::shard::member::link(member), &why);

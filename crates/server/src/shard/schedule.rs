@@ -1,4 +1,5 @@
-//! When rooms tick and sync: at absolute times, spread over the period, so that rooms neither drift nor bunch together.
+//! When rooms tick and sync: at absolute times, spread over the period, so that rooms neither drift
+//! nor bunch together.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,8 +14,8 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// A place in the period for the next room, as a fraction of 2^32. Multiples of the golden ratio fill the period
-    /// evenly, however many there are.
+    /// A place in the period for the next room, as a fraction of 2^32. Multiples of the golden
+    /// ratio fill the period evenly, however many there are.
     pub(crate) fn phase(&mut self) -> u32 {
         self.given = self.given.wrapping_add(1);
         self.given.wrapping_mul(0x9E37_79B9)
@@ -46,7 +47,8 @@ impl Schedule {
     }
 }
 
-/// A rate, as a series of absolute times. They are counted from 1, and computed from the first, so they never drift.
+/// A rate, as a series of absolute times. They are counted from 1, and computed from the first, so
+/// they never drift.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beat {
     hz: u32,
@@ -86,7 +88,8 @@ impl Beat {
         let elapsed = now - self.first;
         let hz = u64::from(self.hz);
         // Rounding in `deadline` is downwards, so the count may be one short, never one over.
-        let mut reached = elapsed.as_secs() * hz + u64::from(elapsed.subsec_nanos()) * hz / 1_000_000_000 + 1;
+        let mut reached =
+            elapsed.as_secs() * hz + u64::from(elapsed.subsec_nanos()) * hz / 1_000_000_000 + 1;
         self.next = reached + 1;
         if self.deadline() <= now {
             reached += 1;
@@ -124,8 +127,9 @@ mod tests {
     #[test]
     fn rooms_are_spread_over_the_period() {
         let mut schedule = Schedule::default();
-        let mut deadlines: Vec<Duration> =
-            (0..50).map(|_| Beat::new(20, schedule.phase(), ms(1000)).unwrap().deadline()).collect();
+        let mut deadlines: Vec<Duration> = (0..50)
+            .map(|_| Beat::new(20, schedule.phase(), ms(1000)).unwrap().deadline())
+            .collect();
         deadlines.sort_unstable();
         assert!(deadlines.iter().all(|&at| at > ms(1000) && at <= ms(1050)), "{deadlines:?}");
         let widest = deadlines.windows(2).map(|pair| pair[1] - pair[0]).max();

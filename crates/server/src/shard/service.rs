@@ -35,7 +35,8 @@ impl Shard {
         key
     }
 
-    /// How many bytes services have replied since the turn began, or since they were [written](Self::replies_written).
+    /// How many bytes services have replied since the turn began, or since they were
+    /// [written](Self::replies_written).
     pub(crate) fn replies_bytes(&self) -> usize {
         self.replies_bytes
     }
@@ -52,7 +53,12 @@ impl Shard {
     }
 
     /// Hands the whole frames at the front to the service, and says how many bytes are done with.
-    pub(super) fn handle_service(&mut self, key: ConnectionKey, service: u16, input: &[u8]) -> usize {
+    pub(super) fn handle_service(
+        &mut self,
+        key: ConnectionKey,
+        service: u16,
+        input: &[u8],
+    ) -> usize {
         if self.delivery.connections.get(key).is_some_and(|connection| connection.doomed) {
             return input.len();
         }
@@ -64,7 +70,8 @@ impl Shard {
         self.serve(key, service, |service, reach| service.silent(key, reach));
     }
 
-    /// Calls a service for a connection, does what comes of it, and says how many bytes of input are done with.
+    /// Calls a service for a connection, does what comes of it, and says how many bytes of input
+    /// are done with.
     fn serve(
         &mut self,
         key: ConnectionKey,

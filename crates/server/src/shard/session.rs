@@ -19,8 +19,8 @@ pub(crate) struct Session {
     pub(crate) lists: Allowance,
     /// How often it may ask for schemas.
     pub(crate) schemas: Allowance,
-    /// How many snapshots it may be sent in the room that it enters next: no more than were left in any that it left. So whoever
-    /// leaves and comes back gets no more of them than who stays.
+    /// How many snapshots it may be sent in the room that it enters next: no more than were left in
+    /// any that it left. So whoever leaves and comes back gets no more of them than who stays.
     pub(crate) snapshots: Allowance,
     /// It came from another shard. It does so once at most.
     pub(crate) moved: bool,

@@ -1,4 +1,5 @@
-//! Storage with stable keys: a key names one value for ever, also after its place was given to another.
+//! Storage with stable keys: a key names one value for ever, also after its place was given to
+//! another.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

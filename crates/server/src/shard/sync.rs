@@ -1,4 +1,5 @@
-//! The way of a sync to the players: the one path that is walked for every player, twenty times a second.
+//! The way of a sync to the players: the one path that is walked for every player, twenty times a
+//! second.
 
 use playfield_room::{AnyRoom, PlayerId};
 use playfield_wire::Format;
@@ -68,7 +69,8 @@ impl Shard {
         }
     }
 
-    /// Gives a member whose earlier output went out what it missed meanwhile: one patch to now, or the snapshot it asked for.
+    /// Gives a member whose earlier output went out what it missed meanwhile: one patch to now, or
+    /// the snapshot it asked for.
     pub(super) fn catch_up(&mut self, room: RoomKey, key: MemberKey) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
@@ -80,8 +82,9 @@ impl Shard {
         }
     }
 
-    /// Sends a member a snapshot because it asked for one: once it has read what it was sent before, no more often than may be, and one for
-    /// all that it asked for until then. What it asked for is never forgotten: it could not go on without.
+    /// Sends a member a snapshot because it asked for one: once it has read what it was sent
+    /// before, no more often than may be, and one for all that it asked for until then. What it
+    /// asked for is never forgotten: it could not go on without.
     pub(super) fn resync(&mut self, room: RoomKey, key: MemberKey) {
         let rate = snapshot_rate(&self.delivery);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
@@ -114,7 +117,8 @@ impl Shard {
             let Some(member) = hosted.members.get_mut(key) else { continue };
             if member.wants_snapshot {
                 self.resync(room, key);
-            } else if matches!(member.standing, Standing::Entering(_)) && hosted.room.sync_hz() == 0 {
+            } else if matches!(member.standing, Standing::Entering(_)) && hosted.room.sync_hz() == 0
+            {
                 hosted.sync_awaited = true;
                 self.touch(room);
             }
@@ -127,8 +131,9 @@ fn snapshot_rate(delivery: &Delivery) -> Rate {
     Rate::per_second("resyncs_per_second_max", delivery.node.config.resyncs_per_second_max)
 }
 
-/// Sends the patch from what the member has to now, if anything changed that it sees, or a snapshot if no patch reaches that far. While
-/// earlier output is on its way nothing is sent, and later there will be one patch instead of many.
+/// Sends the patch from what the member has to now, if anything changed that it sees, or a snapshot
+/// if no patch reaches that far. While earlier output is on its way nothing is sent, and later
+/// there will be one patch instead of many.
 #[inline]
 fn patch(
     delivery: &mut Delivery,
@@ -158,7 +163,9 @@ fn patch(
         changed
     };
     let written = match &mut member.outlet {
-        MemberOutlet::Here(connection) => delivery.connections.append_unless_blocked(*connection, write),
+        MemberOutlet::Here(connection) => {
+            delivery.connections.append_unless_blocked(*connection, write)
+        }
         MemberOutlet::Elsewhere(session) if session.in_flight > 0 => None,
         MemberOutlet::Elsewhere(session) => {
             let start = session.out.len();
@@ -187,8 +194,9 @@ fn patch(
     }
 }
 
-/// Now and then sends the digest of a copy that is as it should be now: all members at the same sync, since what everyone sees is
-/// gone through once for all of them. It leaves in one write with their patches.
+/// Now and then sends the digest of a copy that is as it should be now: all members at the same
+/// sync, since what everyone sees is gone through once for all of them. It leaves in one write with
+/// their patches.
 #[inline]
 fn check(
     delivery: &mut Delivery,
@@ -220,7 +228,9 @@ fn snapshot(
     member.clean = version;
     member.lagging = false;
     delivery.write(place, member, |dialect, out| {
-        dialect.write_with(out, |out| write_snapshot(room, player, dialect.format, number, epoch, out));
+        dialect.write_with(out, |out| {
+            write_snapshot(room, player, dialect.format, number, epoch, out)
+        });
     });
 }
 
@@ -233,7 +243,9 @@ fn write_snapshot(
     out: &mut Vec<u8>,
 ) {
     let version = room.version();
-    server::write_snapshot(format, out, number, epoch, version, |out| room.snapshot(player, format, out));
+    server::write_snapshot(format, out, number, epoch, version, |out| {
+        room.snapshot(player, format, out)
+    });
 }
 
 /// From here on the session may speak to the room.

@@ -6,8 +6,9 @@ use crate::shard::connection::ConnectionKey;
 
 const SLOTS: u64 = 256;
 
-/// Deadlines by slots of time. A deadline is met late by at most one slot, never early; one beyond the wheel's turn
-/// comes up at its end, for whoever set it to see that it is not due, and to set it again.
+/// Deadlines by slots of time. A deadline is met late by at most one slot, never early; one beyond
+/// the wheel's turn comes up at its end, for whoever set it to see that it is not due, and to set
+/// it again.
 pub(crate) struct Timeouts {
     slots: Vec<Vec<ConnectionKey>>,
     slot: Duration,
@@ -25,7 +26,8 @@ impl Timeouts {
 
     pub(crate) fn set(&mut self, deadline: Duration, connection: ConnectionKey) {
         let slot = deadline.as_nanos().div_ceil(self.slot.as_nanos());
-        let slot = u64::try_from(slot).unwrap_or(u64::MAX).clamp(self.passed + 1, self.passed + SLOTS - 1);
+        let slot =
+            u64::try_from(slot).unwrap_or(u64::MAX).clamp(self.passed + 1, self.passed + SLOTS - 1);
         self.slots[(slot % SLOTS) as usize].push(connection);
         self.waiting += 1;
     }

@@ -1,4 +1,5 @@
-//! What is spoken on a connection: how its first bytes are told apart, and how messages to it are framed.
+//! What is spoken on a connection: how its first bytes are told apart, and how messages to it are
+//! framed.
 
 use playfield_websocket::{CloseFinder, Decoder, Opcode};
 use playfield_wire::Format;
@@ -80,7 +81,9 @@ impl Dialect {
     pub(crate) fn write_with(self, out: &mut Vec<u8>, message: impl FnOnce(&mut Vec<u8>)) {
         match self.framing {
             Framing::Native => framing::write_frame_with(out, message),
-            Framing::WebSocket(None) => playfield_websocket::encode_with(out, self.opcode(), None, message),
+            Framing::WebSocket(None) => {
+                playfield_websocket::encode_with(out, self.opcode(), None, message)
+            }
             Framing::WebSocket(Some(deflated)) => deflated.write_with(out, self.opcode(), message),
         }
     }

@@ -1,4 +1,5 @@
-//! Linux: the kernel spreads connections over the shards' listeners, and threads can be told where to run.
+//! Linux: the kernel spreads connections over the shards' listeners, and threads can be told where
+//! to run.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -7,7 +8,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// A listener for each shard, all at one address.
 pub(crate) fn listen(address: SocketAddr, shards: usize) -> io::Result<Vec<Option<TcpListener>>> {
-    // With a shared port the system would let another server listen there as well, and deal out connections to both.
+    // With a shared port the system would let another server listen there as well, and deal out
+    // connections to both.
     if address.port() != 0 {
         super::check_free(address)?;
     }
@@ -26,9 +28,12 @@ pub(crate) fn check_core(core: usize) -> io::Result<()> {
     if core < CpuSet::MAX_CPU && allowed.is_set(core) {
         return Ok(());
     }
-    let cores: Vec<String> =
-        (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).map(|core| core.to_string()).collect();
-    let text = format!("{core} is no core that this process may run on; these are: {}", cores.join(", "));
+    let cores: Vec<String> = (0..CpuSet::MAX_CPU)
+        .filter(|core| allowed.is_set(*core))
+        .map(|core| core.to_string())
+        .collect();
+    let text =
+        format!("{core} is no core that this process may run on; these are: {}", cores.join(", "));
     Err(io::Error::new(io::ErrorKind::InvalidInput, text))
 }
 

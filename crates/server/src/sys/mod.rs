@@ -1,4 +1,5 @@
-//! What differs between systems: how connections are spread over shards, where threads run, what readiness means.
+//! What differs between systems: how connections are spread over shards, where threads run, what
+//! readiness means.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -19,8 +20,8 @@ pub(crate) use linux::{check_core, listen, pin_to_core};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use portable::{check_core, listen, pin_to_core};
 
-/// Whether a read that filled less than its buffer has emptied the socket, so that the next bytes are announced.
-/// Elsewhere they are announced only after a read that found nothing.
+/// Whether a read that filled less than its buffer has emptied the socket, so that the next bytes
+/// are announced. Elsewhere they are announced only after a read that found nothing.
 pub(crate) const SHORT_READ_EMPTIES: bool = cfg!(unix);
 
 /// How many connections the system may hold for the listener until they are accepted.

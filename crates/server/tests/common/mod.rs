@@ -146,7 +146,8 @@ impl Client {
 
     pub(crate) fn join_or_create(&mut self, request: u32, options: &str) {
         let options = room::encoded(self.format, options.as_bytes());
-        let message = ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: &options };
+        let message =
+            ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: &options };
         self.say(&encoded(self.format, &message));
     }
 
@@ -222,7 +223,9 @@ impl Client {
 
     pub(crate) fn until_reply(&mut self, request: u32) -> String {
         self.until(|heard| match heard {
-            Heard::Reply { request: answered, payload } if *answered == request => Some(payload.clone()),
+            Heard::Reply { request: answered, payload } if *answered == request => {
+                Some(payload.clone())
+            }
             Heard::Error { request: Some(answered), code, .. } if *answered == request => {
                 Some(code.to_string())
             }
@@ -236,7 +239,9 @@ impl Client {
             Heard::Joined { request: answered, room, id, .. } if *answered == request => {
                 Some(Ok((*room, id.clone())))
             }
-            Heard::Error { request: Some(answered), code, .. } if *answered == request => Some(Err(*code)),
+            Heard::Error { request: Some(answered), code, .. } if *answered == request => {
+                Some(Err(*code))
+            }
             _ => None,
         })
     }

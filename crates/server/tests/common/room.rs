@@ -1,11 +1,12 @@
-//! A room for tests: a counter that all see, a secret for each player, and a message for each thing a room can do.
+//! A room for tests: a counter that all see, a secret for each player, and a message for each thing
+//! a room can do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Entrant, Error, EventHeader, Facts, Link, Mail, Note, Outlet, PlayerId, RoomType,
-    Settings,
+    AnyRoom, Birth, Entrant, Error, EventHeader, Facts, Link, Mail, Note, Outlet, PlayerId,
+    RoomType, Settings,
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::tree::{TreeWriter, read_value};
@@ -13,8 +14,8 @@ use playfield_wire::{ErrorCode, Format};
 
 /// The messages, in the order of their numbers.
 pub(crate) const MESSAGES: [&str; 18] = [
-    "add", "secret", "shout", "refuse", "kick", "big", "later", "answer", "sync", "close", "lock", "tell",
-    "ask", "compute", "spawn", "hang", "fail", "forget",
+    "add", "secret", "shout", "refuse", "kick", "big", "later", "answer", "sync", "close", "lock",
+    "tell", "ask", "compute", "spawn", "hang", "fail", "forget",
 ];
 
 /// The number of a message.
@@ -24,7 +25,13 @@ pub(crate) fn index(name: &str) -> u32 {
 
 pub(crate) fn room_type(name: &str) -> RoomType {
     let settings = Settings { tick_hz: 20, sync_hz: 20, capacity: 4, empty_ms: 30_000 };
-    RoomType { name: name.into(), fingerprint: 7, schema: "{\"fingerprint\":7}".into(), settings, create }
+    RoomType {
+        name: name.into(),
+        fingerprint: 7,
+        schema: "{\"fingerprint\":7}".into(),
+        settings,
+        create,
+    }
 }
 
 /// Options are words: `capacity=4 tick=20 sync=20 mode=duel ballast=0 refuse panic`.
@@ -52,7 +59,8 @@ fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
     };
     for word in options.split_whitespace() {
         let (key, value) = word.split_once('=').unwrap_or((word, ""));
-        let number = || value.parse().map_err(|_| Error::new(ErrorCode::BadPayload, format!("{word:?}")));
+        let number =
+            || value.parse().map_err(|_| Error::new(ErrorCode::BadPayload, format!("{word:?}")));
         match key {
             "capacity" => room.facts.capacity = number()?,
             "ballast" => room.ballast = number()? as usize,
@@ -183,7 +191,12 @@ impl AnyRoom for TestRoom {
         self.sync_hz
     }
 
-    fn join(&mut self, _: Duration, entrant: Entrant, out: &mut dyn Outlet) -> Result<PlayerId, Error> {
+    fn join(
+        &mut self,
+        _: Duration,
+        entrant: Entrant,
+        out: &mut dyn Outlet,
+    ) -> Result<PlayerId, Error> {
         if self.seats.len() >= self.facts.capacity as usize {
             return Err(Error::new(ErrorCode::RoomFull, "full"));
         }
@@ -284,8 +297,8 @@ impl AnyRoom for TestRoom {
                 }
             }
             Some("hang") => {
-                let until =
-                    std::time::Instant::now() + Duration::from_millis(text.parse().unwrap_or_default());
+                let until = std::time::Instant::now()
+                    + Duration::from_millis(text.parse().unwrap_or_default());
                 while std::time::Instant::now() < until {
                     std::hint::spin_loop();
                 }
@@ -306,7 +319,10 @@ impl AnyRoom for TestRoom {
             Mail::Lost { task } => self.shout(format!("lost {task}").as_bytes(), out),
             Mail::Asked { from, ask, .. } => {
                 self.counter += 1;
-                out.post(&from, Mail::Answered { ask, reply: Ok(self.counter.to_string().into_bytes()) });
+                out.post(
+                    &from,
+                    Mail::Answered { ask, reply: Ok(self.counter.to_string().into_bytes()) },
+                );
             }
             Mail::Answered { reply, .. } => {
                 for (player, request) in std::mem::take(&mut self.asked) {

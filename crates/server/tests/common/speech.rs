@@ -31,21 +31,26 @@ pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
         Format::Msgpack => {
             read_value(TreeFormat::Msgpack, bytes).unwrap().as_str().unwrap_or_default().to_owned()
         }
-        Format::Packed | Format::Json => String::from_utf8_lossy(bytes).trim_matches('"').to_owned(),
+        Format::Packed | Format::Json => {
+            String::from_utf8_lossy(bytes).trim_matches('"').to_owned()
+        }
     };
     match ServerMessage::decode(format, body).unwrap() {
         ServerMessage::Welcome { session, .. } => Heard::Welcome { session },
         ServerMessage::Joined { request, room, id, player, .. } => {
             Heard::Joined { request, room, id: id.into_owned(), player }
         }
-        ServerMessage::Listed { request, rooms } => {
-            Heard::Listed { request, ids: rooms.iter().map(|room| room.id.clone().into_owned()).collect() }
-        }
+        ServerMessage::Listed { request, rooms } => Heard::Listed {
+            request,
+            ids: rooms.iter().map(|room| room.id.clone().into_owned()).collect(),
+        },
         ServerMessage::Schema { request, room_type, schema } => {
             Heard::Schema { request, room_type: room_type.into_owned(), schema: text(schema) }
         }
         ServerMessage::Left { request, room, code, .. } => Heard::Left { request, room, code },
-        ServerMessage::Reply { request, payload } => Heard::Reply { request, payload: text(payload) },
+        ServerMessage::Reply { request, payload } => {
+            Heard::Reply { request, payload: text(payload) }
+        }
         ServerMessage::Event { room, sequence, payload, .. } => {
             Heard::Event { room, sequence, payload: text(payload) }
         }
@@ -74,7 +79,13 @@ pub(crate) fn hello(format: Format) -> Vec<u8> {
     encoded(format, &ClientMessage::Hello(Hello { name: "ann".into(), ..Hello::new(format) }))
 }
 
-pub(crate) fn request(format: Format, room: u32, request: u32, name: &str, payload: &str) -> Vec<u8> {
+pub(crate) fn request(
+    format: Format,
+    room: u32,
+    request: u32,
+    name: &str,
+    payload: &str,
+) -> Vec<u8> {
     let payload = room::encoded(format, payload.as_bytes());
     let mut body = Vec::new();
     client::write_request(format, &mut body, room, request, room::index(name), name, &payload);
@@ -83,6 +94,13 @@ pub(crate) fn request(format: Format, room: u32, request: u32, name: &str, paylo
 
 pub(crate) fn send(room: u32, name: &str, payload: &str) -> Vec<u8> {
     let mut body = Vec::new();
-    client::write_send(Format::Packed, &mut body, room, room::index(name), name, payload.as_bytes());
+    client::write_send(
+        Format::Packed,
+        &mut body,
+        room,
+        room::index(name),
+        name,
+        payload.as_bytes(),
+    );
     body
 }

@@ -99,8 +99,12 @@ impl Handle<Do> for Table {
             ("lock", _) => cx.lock(),
             ("close", _) => cx.close("enough"),
             ("kick", who) => cx.kick(PlayerId(who.parse().unwrap_or(0)), "out"),
-            ("noise", size) => cx.emit_to(player.id(), &Noise { bytes: vec![0; size.parse().unwrap_or(0)] }),
-            ("grow", size) => self.blob = self.count.to_string() + &"x".repeat(size.parse().unwrap_or(0)),
+            ("noise", size) => {
+                cx.emit_to(player.id(), &Noise { bytes: vec![0; size.parse().unwrap_or(0)] })
+            }
+            ("grow", size) => {
+                self.blob = self.count.to_string() + &"x".repeat(size.parse().unwrap_or(0))
+            }
             ("meta", value) => cx.set_metadata("map", value)?,
             ("private", _) => cx.set_private(true),
             ("spawn", of) => {
@@ -133,7 +137,8 @@ impl Answer<Double> for Table {
 
 /// A server on a free port.
 pub fn server(configure: impl FnOnce(&mut Config)) -> Running {
-    let mut config = Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)), shards: 2, ..Config::default() };
+    let mut config =
+        Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)), shards: 2, ..Config::default() };
     configure(&mut config);
     Server::new(config)
         .room_type(RoomType::of::<Table>("table"))
@@ -187,7 +192,10 @@ impl Client {
                     assert!(count > 0, "closed in the handshake");
                     input.extend_from_slice(&bytes[..count]);
                     let found = handshake.parse_response(&input, &HeadLimits::default()).unwrap();
-                    if let playfield_websocket::handshake::Response::Complete { head_bytes, .. } = found {
+                    if let playfield_websocket::handshake::Response::Complete {
+                        head_bytes, ..
+                    } = found
+                    {
                         input.drain(..head_bytes);
                         break;
                     }
@@ -311,7 +319,8 @@ impl Client {
         }
     }
 
-    /// Reads until a message is the one that is waited for. Snapshots and patches keep the copy in step meanwhile.
+    /// Reads until a message is the one that is waited for. Snapshots and patches keep the copy in
+    /// step meanwhile.
     pub fn expect<T>(&mut self, mut wanted: impl FnMut(&ServerMessage<'_>) -> Option<T>) -> T {
         loop {
             let bytes = self.next().expect("the connection ended");
@@ -374,7 +383,11 @@ impl Client {
     }
 
     /// Asks for a reply; `None` if the connection ends first.
-    pub fn request<M: Message>(&mut self, index: u32, message: &M) -> Result<M::Reply, (ErrorCode, String)> {
+    pub fn request<M: Message>(
+        &mut self,
+        index: u32,
+        message: &M,
+    ) -> Result<M::Reply, (ErrorCode, String)> {
         let request = self.request_number();
         let (mut payload, mut body) = (Vec::new(), Vec::new());
         message.write(self.format, &mut payload);

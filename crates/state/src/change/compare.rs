@@ -29,7 +29,12 @@ impl Comparison<'_> {
             }
             (Some(Shape::Struct(of)), Value::Object(old), Value::Object(new)) => {
                 for field in &of.fields {
-                    self.member(Some(&field.of), &field.name, old.get(&field.name), new.get(&field.name));
+                    self.member(
+                        Some(&field.of),
+                        &field.name,
+                        old.get(&field.name),
+                        new.get(&field.name),
+                    );
                 }
             }
             (Some(Shape::Map(of)), Value::Object(old), Value::Object(new)) => {
@@ -78,10 +83,12 @@ impl Comparison<'_> {
         self.path.pop();
     }
 
-    /// What is the same at both ends keeps its place; of the rest, elements are paired by position, and what is over came or went.
+    /// What is the same at both ends keeps its place; of the rest, elements are paired by position,
+    /// and what is over came or went.
     fn elements(&mut self, of: Option<&Shape>, old: &[Value], new: &[Value]) {
         let same = |(one, two): &(&Value, &Value)| one == two;
-        let head = if old.len() == new.len() { 0 } else { old.iter().zip(new).take_while(same).count() };
+        let head =
+            if old.len() == new.len() { 0 } else { old.iter().zip(new).take_while(same).count() };
         let (old, new) = (&old[head..], &new[head..]);
         let tail = if old.len() == new.len() {
             0
@@ -101,7 +108,13 @@ impl Comparison<'_> {
         }
     }
 
-    fn element(&mut self, of: Option<&Shape>, index: usize, old: Option<&Value>, new: Option<&Value>) {
+    fn element(
+        &mut self,
+        of: Option<&Shape>,
+        index: usize,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) {
         self.path.push(PathStep::Index(index));
         self.place(of, old, new);
         self.path.pop();
@@ -116,6 +129,11 @@ impl Comparison<'_> {
     }
 
     fn say(&mut self, kind: ChangeKind, old: Option<&Value>, new: Option<&Value>) {
-        (self.tell)(Change { path: Path(self.path.clone()), kind, old: old.cloned(), new: new.cloned() });
+        (self.tell)(Change {
+            path: Path(self.path.clone()),
+            kind,
+            old: old.cloned(),
+            new: new.cloned(),
+        });
     }
 }

@@ -16,8 +16,8 @@ pub(crate) use watch::Watch;
 
 /// One place of a copy that came, went, or is another than before.
 ///
-/// Values are as in the state's JSON. Changes come in an order in which they can be repeated on an older copy: the index of an element is that in the
-/// list as the changes before left it.
+/// Values are as in the state's JSON. Changes come in an order in which they can be repeated on an
+/// older copy: the index of an element is that in the list as the changes before left it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Where it happened.
@@ -33,9 +33,11 @@ pub struct Change {
 /// What happened at the place of a [`Change`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// A value is there where none was: an entry or an element that came, or something that came into view.
+    /// A value is there where none was: an entry or an element that came, or something that came
+    /// into view.
     Entered,
-    /// A value is no longer there: an entry or an element that went, or something that went out of view.
+    /// A value is no longer there: an entry or an element that went, or something that went out of
+    /// view.
     Left,
     /// The value is another one. Of what has places inside, those are told of that changed.
     Changed,

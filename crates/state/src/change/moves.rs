@@ -1,13 +1,14 @@
 //! Which elements of a list moved.
 
-/// Moves, each made in the list as those before it left it, that put elements into an order in which each is known by where it stood: to which
-/// index, from which. They are as few as can be.
+/// Moves, each made in the list as those before it left it, that put elements into an order in
+/// which each is known by where it stood: to which index, from which. They are as few as can be.
 pub(crate) fn moved(stood: &[usize]) -> Vec<(usize, usize)> {
     if stood.is_sorted() {
         return Vec::new();
     }
     let stays = staying(stood);
-    // Every element has a spot where it stood, and one that moves has another: behind that of the element which it comes to follow.
+    // Every element has a spot where it stood, and one that moves has another: behind that of the
+    // element which it comes to follow.
     let mut heads = Vec::new();
     let mut followers = vec![Vec::new(); stood.len()];
     let mut behind = &mut heads;
@@ -18,7 +19,8 @@ pub(crate) fn moved(stood: &[usize]) -> Vec<(usize, usize)> {
             behind.push(from);
         }
     }
-    let mut spots = Spots::new(stood.len() + heads.len() + followers.iter().map(Vec::len).sum::<usize>());
+    let mut spots =
+        Spots::new(stood.len() + heads.len() + followers.iter().map(Vec::len).sum::<usize>());
     let (mut old, mut new) = (vec![0; stood.len()], vec![0; stood.len()]);
     let mut spot = 0;
     let mut take = |spots: &mut Spots, of: &mut usize, is_taken: bool| {
@@ -45,9 +47,11 @@ pub(crate) fn moved(stood: &[usize]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Which elements are in a longest rising sequence (Fredman, "On computing the length of longest increasing subsequences", 1975).
+/// Which elements are in a longest rising sequence (Fredman, "On computing the length of longest
+/// increasing subsequences", 1975).
 fn staying(stood: &[usize]) -> Vec<bool> {
-    // Of each length the sequence that ends lowest, by the place of its end, and for each place the one before it.
+    // Of each length the sequence that ends lowest, by the place of its end, and for each place the
+    // one before it.
     let mut ends: Vec<usize> = Vec::new();
     let mut before = vec![None; stood.len()];
     for (place, from) in stood.iter().enumerate() {
@@ -67,7 +71,8 @@ fn staying(stood: &[usize]) -> Vec<bool> {
     stays
 }
 
-/// Which spots are taken, and how many of them before any one (Fenwick, "A new data structure for cumulative frequency tables", 1994).
+/// Which spots are taken, and how many of them before any one (Fenwick, "A new data structure for
+/// cumulative frequency tables", 1994).
 struct Spots {
     sums: Vec<isize>,
 }

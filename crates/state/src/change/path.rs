@@ -14,7 +14,8 @@ pub enum PathStep {
 
 /// The way from the root of a state to a place in it.
 ///
-/// It is shown as its steps with dots between them; a name that isn't made of letters, digits, `_` and `-` is quoted:
+/// It is shown as its steps with dots between them; a name that isn't made of letters, digits, `_`
+/// and `-` is quoted:
 ///
 /// ```
 /// use playfield_state::{Path, PathStep};

@@ -5,10 +5,11 @@ use std::str::FromStr;
 
 use super::{Path, PathStep};
 
-/// A set of [paths](Path), written as one of them with `*` for any one step and `**` for any number of them, or none.
+/// A set of [paths](Path), written as one of them with `*` for any one step and `**` for any number
+/// of them, or none.
 ///
-/// A name that isn't made of letters, digits, `_` and `-` is quoted, as it is in a path. A number means the element at that index and the member of
-/// that name alike.
+/// A name that isn't made of letters, digits, `_` and `-` is quoted, as it is in a path. A number
+/// means the element at that index and the member of that name alike.
 ///
 /// ```
 /// use playfield_state::{Path, PathStep, Pattern};
@@ -50,7 +51,8 @@ impl Pattern {
     pub fn matches(&self, path: &Path) -> bool {
         let (parts, steps) = (&self.parts, path.steps());
         let (mut part, mut step) = (0, 0);
-        // Where to go on if what stands behind the last `**` fits no further: with one more step taken by it.
+        // Where to go on if what stands behind the last `**` fits no further: with one more step
+        // taken by it.
         let mut retry = None;
         while step < steps.len() {
             match parts.get(part) {
@@ -92,8 +94,10 @@ impl FromStr for Pattern {
         let mut rest = pattern;
         loop {
             let (part, behind) = if rest.starts_with('"') {
-                let end = quoted_end(rest).ok_or_else(|| refuse("a quotation that does not end"))?;
-                let name = serde_json::from_str(&rest[..end]).map_err(|_| refuse("a bad quotation"))?;
+                let end =
+                    quoted_end(rest).ok_or_else(|| refuse("a quotation that does not end"))?;
+                let name =
+                    serde_json::from_str(&rest[..end]).map_err(|_| refuse("a bad quotation"))?;
                 (Part::Step(name), &rest[end..])
             } else {
                 let end = rest.find('.').unwrap_or(rest.len());
@@ -181,8 +185,13 @@ mod tests {
     #[test]
     fn what_is_no_pattern_is_refused() {
         let say = |pattern: &str| pattern.parse::<Pattern>().unwrap_err().to_string();
-        assert_eq!(say("a..b"), r#""a..b" is no pattern such as players.*.hp: it has an empty step"#);
-        for bad in ["", ".", "a.", ".a", "a*", "***", "a\"b\"", "\"a", "\"a\"b", "\"\\\"", "\"\\q\""] {
+        assert_eq!(
+            say("a..b"),
+            r#""a..b" is no pattern such as players.*.hp: it has an empty step"#
+        );
+        for bad in
+            ["", ".", "a.", ".a", "a*", "***", "a\"b\"", "\"a", "\"a\"b", "\"\\\"", "\"\\q\""]
+        {
             assert!(say(bad).contains("is no pattern"));
         }
     }

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::{Change, ChangeKind, Path, PathStep, compare};
 use crate::dynamic::Shape;
 
-/// Who is told of changes, if anyone, and where the reader is. Nothing is noted where nobody listens.
+/// Who is told of changes, if anyone, and where the reader is. Nothing is noted where nobody
+/// listens.
 pub(crate) struct Watch<'a> {
     path: Vec<PathStep>,
     tell: Option<&'a mut dyn FnMut(Change)>,
@@ -62,7 +63,10 @@ impl<'a> Watch<'a> {
             Value::String(name) => self.enter(name),
             Value::Number(index) => {
                 self.enter_at(
-                    index.as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX),
+                    index
+                        .as_u64()
+                        .and_then(|index| usize::try_from(index).ok())
+                        .unwrap_or(usize::MAX),
                 );
             }
             _ => {}

@@ -13,8 +13,8 @@ use crate::change::PathStep;
 use crate::column::{Integer, get_ranked};
 
 impl Reading<'_, '_> {
-    /// The changes of several entries, or of one part of each of them. `names` are those of the entries, if anyone listens, and `inside` is the
-    /// way from there to the part.
+    /// The changes of several entries, or of one part of each of them. `names` are those of the
+    /// entries, if anyone listens, and `inside` is the way from there to the part.
     pub(super) fn columns(
         &mut self,
         shape: &Shape,
@@ -35,10 +35,17 @@ impl Reading<'_, '_> {
                 let mut column = Vec::with_capacity(targets.len());
                 let of_rank = |rank| i64::of_rank(rank).filter(|steps| scale.holds(*steps));
                 let decode = |reader: &mut Reader<'_>| scale.decode(reader);
-                get_ranked(&mut self.reader, targets.len(), decode, i64::rank, of_rank, |_, steps| {
-                    let value = float(scale.value(steps), *is_short);
-                    column.push(Made::leaf((value, steps_digest(*scale, steps, *is_short))));
-                })?;
+                get_ranked(
+                    &mut self.reader,
+                    targets.len(),
+                    decode,
+                    i64::rank,
+                    of_rank,
+                    |_, steps| {
+                        let value = float(scale.value(steps), *is_short);
+                        column.push(Made::leaf((value, steps_digest(*scale, steps, *is_short))));
+                    },
+                )?;
                 self.put_column(shape, targets, column, names, inside);
                 Ok(())
             }

@@ -13,7 +13,8 @@ use crate::Part;
 use crate::change::PathStep;
 use crate::map::TWO_SLOTS;
 use crate::map::wire::{
-    CHANGED, COLUMNS, DEFINED, OwnPatch, REMOVED, REPLACED, Slots, read_flags, read_group_count, read_slots,
+    CHANGED, COLUMNS, DEFINED, OwnPatch, REMOVED, REPLACED, Slots, read_flags, read_group_count,
+    read_slots,
 };
 
 type Done = Result<(), DecodeError>;
@@ -70,7 +71,9 @@ impl Reading<'_, '_> {
             self.came_and_went(of, flags, members, node, part)?;
         }
         if flags & CHANGED != 0 {
-            self.each_entry(members, node, |reading, target| reading.patch(&of.value, target, part))?;
+            self.each_entry(members, node, |reading, target| {
+                reading.patch(&of.value, target, part)
+            })?;
         }
         if flags & REPLACED != 0 {
             self.each_entry(members, node, |reading, target| {
@@ -107,7 +110,8 @@ impl Reading<'_, '_> {
         }
         if flags & DEFINED != 0 {
             let mut slots = Slots::default();
-            // A key that moved to a lower slot still stands in the old one until that is displaced in its turn.
+            // A key that moved to a lower slot still stands in the old one until that is displaced
+            // in its turn.
             let mut left = Vec::new();
             while let Some(slot) = slots.next(&mut self.reader)? {
                 let (key, made) = self.entry(of, part)?;
@@ -174,7 +178,8 @@ impl Reading<'_, '_> {
     /// Groups of entries that changed in the same fields.
     fn groups(&mut self, of: &Shape, members: &mut Map<String, Value>, node: &mut MapNode) -> Done {
         (0..read_group_count(&mut self.reader)?).try_for_each(|_| {
-            // The entries are out of the map for the time it takes to change them; so none can be named twice.
+            // The entries are out of the map for the time it takes to change them; so none can be
+            // named twice.
             let mut taken = Vec::new();
             let read = self.group(of, members, node, &mut taken);
             for (slot, value, entry) in taken {
@@ -205,7 +210,8 @@ impl Reading<'_, '_> {
             .filter(|_| listens)
             .map(|(_, _, entry)| PathStep::Name(entry.name.as_str().into()))
             .collect();
-        let targets = taken.iter_mut().map(|(_, value, entry)| Target { value, node: &mut entry.node });
+        let targets =
+            taken.iter_mut().map(|(_, value, entry)| Target { value, node: &mut entry.node });
         self.columns(of, targets.collect(), &names, &mut Vec::new())
     }
 
@@ -233,8 +239,9 @@ impl Reading<'_, '_> {
                 put(members, node, slot.unwrap_or_else(|| node.own_slot()), key, made);
             }
             OwnPatch::Patch => {
-                let missing =
-                    || DecodeError::new(at, "a change came for an entry of one's own that is not here");
+                let missing = || {
+                    DecodeError::new(at, "a change came for an entry of one's own that is not here")
+                };
                 let entry = slot.and_then(|slot| node.slots.get_mut(&slot)).ok_or_else(missing)?;
                 let value = members.get_mut(&key.name).ok_or_else(missing)?;
                 let target = Target { value, node: &mut entry.node };

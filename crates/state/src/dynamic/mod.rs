@@ -30,13 +30,16 @@ pub use exchange::JsonExchange;
 pub(crate) use shape::Shape;
 pub use shape::{ShapeError, told_blank};
 
-/// How many places a body may leave to be made without saying anything of them: so many, and so many more for each of its bytes.
+/// How many places a body may leave to be made without saying anything of them: so many, and so
+/// many more for each of its bytes.
 const UNSAID_MIN: usize = 1 << 16;
 const UNSAID_PER_BYTE: usize = 16;
 
-/// A client's copy of a room's state as a JSON tree, kept in step by bodies in `packed`, which it reads by the state's schema.
+/// A client's copy of a room's state as a JSON tree, kept in step by bodies in `packed`, which it
+/// reads by the state's schema.
 ///
-/// It holds what a [`JsonMirror`](crate::JsonMirror) holds: what the player may not see is not there.
+/// It holds what a [`JsonMirror`](crate::JsonMirror) holds: what the player may not see is not
+/// there.
 ///
 /// ```
 /// use playfield_state::{DynamicMirror, Format, Map, PlayerId, State, Tracker, Tracking};
@@ -90,7 +93,8 @@ impl DynamicMirror {
         self.copy.as_ref().map_or(&Value::Null, |copy| &copy.value)
     }
 
-    /// A number that is the server's own for this copy, if the copy is right; 0 before the first snapshot.
+    /// A number that is the server's own for this copy, if the copy is right; 0 before the first
+    /// snapshot.
     pub fn digest(&self) -> u64 {
         self.copy.as_ref().map_or(0, |copy| self.shape.digest(&copy.node))
     }
@@ -103,20 +107,25 @@ impl DynamicMirror {
         self.replace(body, None)
     }
 
-    /// As [`snapshot`](Self::snapshot), and tells what is different from the copy that it replaces. The first one tells nothing, nor does
-    /// one that comes after a patch was refused.
+    /// As [`snapshot`](Self::snapshot), and tells what is different from the copy that it replaces.
+    /// The first one tells nothing, nor does one that comes after a patch was refused.
     ///
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
-    pub fn snapshot_with(&mut self, body: &[u8], mut tell: impl FnMut(Change)) -> Result<(), DecodeError> {
+    pub fn snapshot_with(
+        &mut self,
+        body: &[u8],
+        mut tell: impl FnMut(Change),
+    ) -> Result<(), DecodeError> {
         self.replace(body, Some(&mut tell))
     }
 
-    /// Takes the copy to the patch's version. That the patch begins at the copy's version is the caller's to see to.
+    /// Takes the copy to the patch's version. That the patch begins at the copy's version is the
+    /// caller's to see to.
     ///
     /// # Errors
-    /// A body that isn't one of this state's, or doesn't fit this copy. There is then no copy any more, and no further
-    /// patch is taken: only a snapshot mends it.
+    /// A body that isn't one of this state's, or doesn't fit this copy. There is then no copy any
+    /// more, and no further patch is taken: only a snapshot mends it.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         self.apply(body, None)
     }
@@ -125,11 +134,19 @@ impl DynamicMirror {
     ///
     /// # Errors
     /// As [`patch`](Self::patch). What was told before the error is not all that may be different.
-    pub fn patch_with(&mut self, body: &[u8], mut tell: impl FnMut(Change)) -> Result<(), DecodeError> {
+    pub fn patch_with(
+        &mut self,
+        body: &[u8],
+        mut tell: impl FnMut(Change),
+    ) -> Result<(), DecodeError> {
         self.apply(body, Some(&mut tell))
     }
 
-    fn replace(&mut self, body: &[u8], tell: Option<&mut dyn FnMut(Change)>) -> Result<(), DecodeError> {
+    fn replace(
+        &mut self,
+        body: &[u8],
+        tell: Option<&mut dyn FnMut(Change)>,
+    ) -> Result<(), DecodeError> {
         let shape = Arc::clone(&self.shape);
         let mut reading = self.reading(body, None);
         let mut made = reading.whole(&shape, Part::Shared)?;
@@ -144,9 +161,16 @@ impl DynamicMirror {
         Ok(())
     }
 
-    fn apply(&mut self, body: &[u8], tell: Option<&mut dyn FnMut(Change)>) -> Result<(), DecodeError> {
+    fn apply(
+        &mut self,
+        body: &[u8],
+        tell: Option<&mut dyn FnMut(Change)>,
+    ) -> Result<(), DecodeError> {
         if self.broken {
-            return Err(DecodeError::new(0, "a patch before it could not be applied: a snapshot is needed"));
+            return Err(DecodeError::new(
+                0,
+                "a patch before it could not be applied: a snapshot is needed",
+            ));
         }
         let Some(Copy { value, node }) = self.copy.take() else {
             return Err(DecodeError::new(0, "a patch came before the first snapshot"));
@@ -159,13 +183,18 @@ impl DynamicMirror {
             read_own(&mut reading, &shape, &mut made)?;
             reading.reader.finish()
         })();
-        // What a body had changed before it was refused can't be taken back: there is no copy any more.
+        // What a body had changed before it was refused can't be taken back: there is no copy any
+        // more.
         self.broken = read.is_err();
         self.copy = (!self.broken).then_some(Copy { value: made.value, node: made.node });
         read
     }
 
-    fn reading<'a, 'b>(&self, body: &'b [u8], tell: Option<&'a mut dyn FnMut(Change)>) -> Reading<'a, 'b> {
+    fn reading<'a, 'b>(
+        &self,
+        body: &'b [u8],
+        tell: Option<&'a mut dyn FnMut(Change)>,
+    ) -> Reading<'a, 'b> {
         Reading {
             reader: Reader::new(body),
             viewer: self.viewer,
@@ -177,7 +206,11 @@ impl DynamicMirror {
 }
 
 /// The second part of a body is there if bytes are left.
-fn read_own(reading: &mut Reading<'_, '_>, shape: &Shape, made: &mut Made) -> Result<(), DecodeError> {
+fn read_own(
+    reading: &mut Reading<'_, '_>,
+    shape: &Shape,
+    made: &mut Made,
+) -> Result<(), DecodeError> {
     if reading.reader.is_empty() {
         return Ok(());
     }

@@ -80,7 +80,8 @@ pub(crate) struct Target<'a> {
     pub(crate) node: &'a mut Node,
 }
 
-// A value and its node are made together and changed together, by one shape: so each is of the kind that the shape says.
+// A value and its node are made together and changed together, by one shape: so each is of the kind
+// that the shape says.
 
 impl<'a> Target<'a> {
     /// The same place once more.

@@ -153,7 +153,11 @@ impl KeyShape {
     pub(crate) fn read(self, reader: &mut Reader<'_>) -> Result<ReadKey, DecodeError> {
         fn read<K: Key>(reader: &mut Reader<'_>) -> Result<ReadKey, DecodeError> {
             let key = K::decode(reader)?;
-            Ok(ReadKey { name: key.name().into_owned(), digest: key.digest(), player: key.player() })
+            Ok(ReadKey {
+                name: key.name().into_owned(),
+                digest: key.digest(),
+                player: key.player(),
+            })
         }
         match self.0 {
             Plain::U8 => read::<u8>(reader),
@@ -169,7 +173,8 @@ impl KeyShape {
         }
     }
 
-    /// Reads the name of a member as a key of this type: how it is ordered among others of its length, and its bytes in `packed`.
+    /// Reads the name of a member as a key of this type: how it is ordered among others of its
+    /// length, and its bytes in `packed`.
     pub(crate) fn write(self, name: &str, out: &mut Vec<u8>) -> Result<SortKey, DecodeError> {
         fn write<K: Key>(
             name: &str,
@@ -236,7 +241,11 @@ fn unsigned(value: u64) -> Value {
 }
 
 fn signed(value: i64) -> Value {
-    if value.unsigned_abs() > json::INTEGER_MAX { Value::String(value.to_string()) } else { value.into() }
+    if value.unsigned_abs() > json::INTEGER_MAX {
+        Value::String(value.to_string())
+    } else {
+        value.into()
+    }
 }
 
 macro_rules! integers {

@@ -55,9 +55,9 @@ impl Reading<'_, '_> {
                 let count = reader.count()?;
                 Made::of_items((0..count).map(|_| self.whole(of, part)).collect::<Result<_, _>>()?)
             }
-            Shape::Array(of, length) => {
-                Made::of_items((0..*length).map(|_| self.whole(of, part)).collect::<Result<_, _>>()?)
-            }
+            Shape::Array(of, length) => Made::of_items(
+                (0..*length).map(|_| self.whole(of, part)).collect::<Result<_, _>>()?,
+            ),
             Shape::Map(of) => self.whole_map(of, part)?,
             Shape::Struct(of) => self.whole_struct(of, part)?,
         })
@@ -105,7 +105,8 @@ impl Reading<'_, '_> {
         Ok(made)
     }
 
-    /// What goes without saying is made all the same: no more of it than is in proportion to what came.
+    /// What goes without saying is made all the same: no more of it than is in proportion to what
+    /// came.
     fn spend(&mut self, places: usize) -> Done {
         self.unsaid_left = self.unsaid_left.checked_sub(places).ok_or_else(|| {
             DecodeError::new(
@@ -158,9 +159,10 @@ impl Reading<'_, '_> {
         bytes[..of.mask_bytes()].copy_from_slice(self.reader.take(of.mask_bytes())?);
         match u64::from_le_bytes(bytes) {
             mask if mask & !known == 0 => Ok(mask),
-            mask => {
-                Err(DecodeError::new(at, format!("the mask {mask:#x} marks fields that can't come here")))
-            }
+            mask => Err(DecodeError::new(
+                at,
+                format!("the mask {mask:#x} marks fields that can't come here"),
+            )),
         }
     }
 
@@ -222,7 +224,11 @@ impl Reading<'_, '_> {
     }
 
     /// A field that is seen here. Says whether it still is.
-    fn private_here(&mut self, field: &FieldShape, target: Target<'_>) -> Result<bool, DecodeError> {
+    fn private_here(
+        &mut self,
+        field: &FieldShape,
+        target: Target<'_>,
+    ) -> Result<bool, DecodeError> {
         let Shape::Map(of) = &field.of else { return self.private_value(field, target) };
         match field.access {
             Access::OwnEntry => self.patch_own(of, target)?,
@@ -237,7 +243,11 @@ impl Reading<'_, '_> {
         Ok(true)
     }
 
-    fn private_value(&mut self, field: &FieldShape, target: Target<'_>) -> Result<bool, DecodeError> {
+    fn private_value(
+        &mut self,
+        field: &FieldShape,
+        target: Target<'_>,
+    ) -> Result<bool, DecodeError> {
         if field.access != Access::Viewed {
             self.patch(&field.of, target, Part::All)?;
             return Ok(true);
@@ -281,7 +291,8 @@ impl Reading<'_, '_> {
             Shape::Map(_) => Made::empty_map(),
             Shape::Array(of, length) => {
                 let mut marked = read_marked(&mut self.reader, *length)?.into_iter().peekable();
-                let items = (0..*length).map(|place| self.element(of, marked.next_if_eq(&place).is_some()));
+                let items =
+                    (0..*length).map(|place| self.element(of, marked.next_if_eq(&place).is_some()));
                 return Ok(Made::of_items(items.collect::<Result<_, _>>()?));
             }
             Shape::Struct(of) => return self.struct_from_nothing(of),
@@ -315,7 +326,10 @@ impl Reading<'_, '_> {
         }
         let blank = self.blank(shape)?;
         blank.ok_or_else(|| {
-            DecodeError::new(self.reader.offset(), "a part of a value that is new here was not sent")
+            DecodeError::new(
+                self.reader.offset(),
+                "a part of a value that is new here was not sent",
+            )
         })
     }
 
@@ -331,7 +345,12 @@ impl Reading<'_, '_> {
                 Node::Option(Some(node)) => {
                     self.patch(of, Target { value: target.value, node }, part)?;
                 }
-                _ => return Err(DecodeError::new(at, "a change came for an option that holds nothing here")),
+                _ => {
+                    return Err(DecodeError::new(
+                        at,
+                        "a change came for an option that holds nothing here",
+                    ));
+                }
             },
         }
         Ok(())
@@ -363,7 +382,8 @@ impl Reading<'_, '_> {
         let mut stood: Vec<u32> = (0..values.len() as u32).collect();
         ops.iter().for_each(|op| op.apply(&mut stood));
         let old = values.drain(..).zip(nodes.drain(..));
-        let mut old: Vec<Option<Made>> = old.map(|(value, node)| Some(Made { value, node })).collect();
+        let mut old: Vec<Option<Made>> =
+            old.map(|(value, node)| Some(Made { value, node })).collect();
         let mut items = Vec::with_capacity(stood.len().min(old.len() + self.reader.remaining()));
         for from in &stood {
             items.push(old.get_mut(*from as usize).and_then(Option::take));
@@ -422,7 +442,9 @@ impl Reading<'_, '_> {
             }
         }
         let kept = stood.iter().filter_map(|from| Some(*from as usize - gone.get(*from as usize)?));
-        moved(&kept.collect::<Vec<_>>()).into_iter().for_each(|(to, from)| self.watch.moved(to, from));
+        moved(&kept.collect::<Vec<_>>())
+            .into_iter()
+            .for_each(|(to, from)| self.watch.moved(to, from));
     }
 
     fn patch_at(&mut self, of: &Shape, index: usize, target: Target<'_>, part: Part) -> Done {

@@ -12,7 +12,8 @@ use super::whole::Whole;
 use crate::digest;
 use crate::quantized::Scale;
 
-/// The most types that may lie within each other: by them a reader goes down, and its stack has an end.
+/// The most types that may lie within each other: by them a reader goes down, and its stack has an
+/// end.
 const DEPTH_MAX: usize = playfield_wire::schema::TYPE_DEPTH_MAX;
 
 /// The most values that may stand in one value by its type alone.
@@ -158,15 +159,25 @@ impl fmt::Display for ShapeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => f.write_str("the root of a state is a struct"),
-            Self::TooDeep => write!(f, "types may lie {DEPTH_MAX} deep within each other, these lie deeper"),
+            Self::TooDeep => {
+                write!(f, "types may lie {DEPTH_MAX} deep within each other, these lie deeper")
+            }
             Self::TooLarge => {
-                write!(f, "a value may have {PLACES_MAX} values in it by its type alone, this one has more")
+                write!(
+                    f,
+                    "a value may have {PLACES_MAX} values in it by its type alone, this one has more"
+                )
             }
             Self::Fields { name, count } => {
-                write!(f, "{name} has {count} fields that players see, and at most {FIELDS_MAX} are possible")
+                write!(
+                    f,
+                    "{name} has {count} fields that players see, and at most {FIELDS_MAX} are possible"
+                )
             }
             Self::Twice { field } => write!(f, "two fields of one struct are called {field:?}"),
-            Self::Key { of } => write!(f, "a map is keyed by players, texts or integers, not by {of}"),
+            Self::Key { of } => {
+                write!(f, "a map is keyed by players, texts or integers, not by {of}")
+            }
             Self::Steps { why } => f.write_str(why),
             Self::Empty { name } => write!(f, "{name} has no value"),
             Self::Policy { field } => {
@@ -261,12 +272,19 @@ impl Shape {
                 Ok(Self::Map(Box::new(MapShape { key, value })))
             };
             match of {
-                Type::Option(inner) => Ok(Self::Option(measure.apart(|measure| boxed(inner, measure))?)),
-                Type::List(inner) => Ok(Self::List(measure.apart(|measure| boxed(inner, measure))?)),
-                Type::Array(inner, length) => {
-                    Ok(Self::Array(measure.times(*length, |measure| boxed(inner, measure))?, *length))
+                Type::Option(inner) => {
+                    Ok(Self::Option(measure.apart(|measure| boxed(inner, measure))?))
                 }
-                Type::Map(key, value) => map(key, measure.apart(|measure| Self::of(value, measure))?),
+                Type::List(inner) => {
+                    Ok(Self::List(measure.apart(|measure| boxed(inner, measure))?))
+                }
+                Type::Array(inner, length) => Ok(Self::Array(
+                    measure.times(*length, |measure| boxed(inner, measure))?,
+                    *length,
+                )),
+                Type::Map(key, value) => {
+                    map(key, measure.apart(|measure| Self::of(value, measure))?)
+                }
                 Type::Set(key) => {
                     measure.place()?;
                     map(key, Self::Present)
@@ -287,8 +305,8 @@ impl Shape {
         })
     }
 
-    /// What a copy holds of it for one who sees it and was told nothing: only what has nothing in it can go without saying.
-    /// Counts in `blanks` the places that it looked at.
+    /// What a copy holds of it for one who sees it and was told nothing: only what has nothing in
+    /// it can go without saying. Counts in `blanks` the places that it looked at.
     pub(crate) fn blank(&self, blanks: &mut usize) -> Option<Made> {
         *blanks += 1;
         if *blanks > BLANKS_MAX {
@@ -320,7 +338,8 @@ impl Shape {
         }
     }
 
-    /// The digest of the default, as the type alone has it: 0, empty, nothing, `false`, and an enum's first variant.
+    /// The digest of the default, as the type alone has it: 0, empty, nothing, `false`, and an
+    /// enum's first variant.
     fn default_digest(&self) -> u64 {
         match self {
             Self::Plain(plain) => plain.default_digest(),
@@ -349,8 +368,9 @@ impl Shape {
     }
 }
 
-/// What a schema says of the default of a field that not everyone sees: its digest, if it is another than follows from the type.
-/// Of a type that no copy can be made of there is none to say. For generated code.
+/// What a schema says of the default of a field that not everyone sees: its digest, if it is
+/// another than follows from the type. Of a type that no copy can be made of there is none to say.
+/// For generated code.
 pub fn told_blank(of: &Type, digest: u64) -> Option<u64> {
     let shape = Shape::of(of, &mut Measure::default()).ok()?;
     (shape.default_digest() != digest).then_some(digest)
@@ -389,15 +409,17 @@ impl StructShape {
             fields.push(FieldShape { name: field.name.clone().into_owned(), access, of, default });
         }
         if fields.len() > FIELDS_MAX {
-            return Err(ShapeError::Fields { name: of.name.clone().into_owned(), count: fields.len() });
+            return Err(ShapeError::Fields {
+                name: of.name.clone().into_owned(),
+                count: fields.len(),
+            });
         }
-        let bits =
-            |is_open: bool| {
-                let fields = fields.iter().enumerate();
-                fields.fold(0, |bits, (place, field)| {
-                    if (field.access == Access::Open) == is_open { bits | 1 << place } else { bits }
-                })
-            };
+        let bits = |is_open: bool| {
+            let fields = fields.iter().enumerate();
+            fields.fold(0, |bits, (place, field)| {
+                if (field.access == Access::Open) == is_open { bits | 1 << place } else { bits }
+            })
+        };
         let (open, private) = (bits(true), bits(false));
         Ok(Self { fields, open, private })
     }

@@ -52,7 +52,9 @@ impl Whole {
             }
             let boxed = |of, measure: &mut Measure| Self::of(of, measure).map(Box::new);
             Ok(match of {
-                Type::Option(inner) => Self::Option(measure.apart(|measure| boxed(inner, measure))?),
+                Type::Option(inner) => {
+                    Self::Option(measure.apart(|measure| boxed(inner, measure))?)
+                }
                 Type::List(inner) => Self::List(measure.apart(|measure| boxed(inner, measure))?),
                 Type::Map(key, value) => {
                     let key = KeyShape::of(key).ok_or_else(|| ShapeError::key(key))?;
@@ -69,7 +71,8 @@ impl Whole {
                     let variants = inner.variants.iter().enumerate().map(|(place, variant)| {
                         // The first is the default; the others stand in no value that nobody sent.
                         let fields = |measure: &mut Measure| Fields::of(&variant.fields, measure);
-                        let fields = if place == 0 { fields(measure) } else { measure.apart(fields) };
+                        let fields =
+                            if place == 0 { fields(measure) } else { measure.apart(fields) };
                         Ok((variant.name.clone().into_owned(), fields?))
                     });
                     let variants = variants.collect::<Result<_, ShapeError>>()?;
@@ -116,8 +119,9 @@ impl Whole {
                 let at = reader.offset();
                 let number = reader.varint()?;
                 let variant = usize::try_from(number).ok().and_then(|number| variants.get(number));
-                let (variant, fields) = variant
-                    .ok_or_else(|| DecodeError::new(at, format!("{number} is no variant of {name}")))?;
+                let (variant, fields) = variant.ok_or_else(|| {
+                    DecodeError::new(at, format!("{number} is no variant of {name}"))
+                })?;
                 match fields.form {
                     Form::Nothing => Value::String(variant.clone()),
                     _ => Value::Object(Map::from_iter([(variant.clone(), fields.read(reader)?)])),
@@ -144,8 +148,8 @@ impl Whole {
             }
             Self::Array(inner, length) => {
                 let elements = value.as_array().filter(|elements| elements.len() == *length);
-                let elements =
-                    elements.ok_or_else(|| unexpected("an array of the length of its type", value))?;
+                let elements = elements
+                    .ok_or_else(|| unexpected("an array of the length of its type", value))?;
                 elements.iter().try_for_each(|element| inner.write(element, out))
             }
             Self::Map(key, of) => {
@@ -177,8 +181,9 @@ impl Whole {
                 let place = variants.iter().position(|(name, fields)| {
                     name == variant && (fields.form == Form::Nothing) == value.is_none()
                 });
-                let place = place
-                    .ok_or_else(|| DecodeError::new(0, format!("{variant:?} is no variant of {name}")))?;
+                let place = place.ok_or_else(|| {
+                    DecodeError::new(0, format!("{variant:?} is no variant of {name}"))
+                })?;
                 writer::put_varint(out, place as u64);
                 value.map_or(Ok(()), |value| variants[place].1.write(value, out))
             }
@@ -225,9 +230,9 @@ impl Fields {
         Ok(match self.form {
             Form::Nothing => Value::Null,
             Form::One => self.of[0].1.read(reader)?,
-            Form::Tuple => {
-                Value::Array(self.of.iter().map(|(_, of)| of.read(reader)).collect::<Result<_, _>>()?)
-            }
+            Form::Tuple => Value::Array(
+                self.of.iter().map(|(_, of)| of.read(reader)).collect::<Result<_, _>>()?,
+            ),
             Form::Named => {
                 let members = self.of.iter().map(|(name, of)| Ok((name.clone(), of.read(reader)?)));
                 Value::Object(members.collect::<Result<_, DecodeError>>()?)
@@ -241,9 +246,12 @@ impl Fields {
             Form::One => self.of[0].1.write(value, out),
             Form::Tuple => {
                 let elements = value.as_array().filter(|elements| elements.len() == self.of.len());
-                let elements =
-                    elements.ok_or_else(|| unexpected("an array with one element for each field", value))?;
-                self.of.iter().zip(elements).try_for_each(|((_, of), element)| of.write(element, out))
+                let elements = elements
+                    .ok_or_else(|| unexpected("an array with one element for each field", value))?;
+                self.of
+                    .iter()
+                    .zip(elements)
+                    .try_for_each(|((_, of), element)| of.write(element, out))
             }
             Form::Named => {
                 let members = value.as_object().ok_or_else(|| unexpected("an object", value))?;

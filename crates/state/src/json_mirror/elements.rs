@@ -2,14 +2,16 @@
 
 use serde_json::Value;
 
-/// How many operations are made in the array as it is. Most patches have fewer, and for those cutting it up would cost more than it saves.
+/// How many operations are made in the array as it is. Most patches have fewer, and for those
+/// cutting it up would cost more than it saves.
 const WHOLE_MAX: u32 = 8;
 
 /// How long a piece is at most.
 const PIECE_MAX: usize = 1_024;
 
-/// The elements of an array. An operation on an array moves all that lies behind its index; so after some operations the array is cut
-/// into pieces, of which each operation moves what is in one.
+/// The elements of an array. An operation on an array moves all that lies behind its index; so
+/// after some operations the array is cut into pieces, of which each operation moves what is in
+/// one.
 pub(super) struct Elements {
     pieces: Vec<Vec<Value>>,
     length: usize,
@@ -30,7 +32,8 @@ impl Elements {
     pub(super) fn remove(&mut self, index: usize) -> Value {
         let (piece, at) = self.find(index);
         self.length -= 1;
-        // Whatever is left of a piece stays one: there are never more than the array was cut into, and than came.
+        // Whatever is left of a piece stays one: there are never more than the array was cut into,
+        // and than came.
         self.pieces[piece].remove(at)
     }
 

@@ -13,26 +13,30 @@ use crate::change::{Watch, compare, moved};
 use crate::data::unexpected;
 use elements::Elements;
 
-/// The most steps of a path. A copy can't be nested deeper than this and what the parsers allow in one value: a deeper tree could
-/// not be dropped without overflowing the stack.
+/// The most steps of a path. A copy can't be nested deeper than this and what the parsers allow in
+/// one value: a deeper tree could not be dropped without overflowing the stack.
 const PATH_STEPS_MAX: usize = 128;
 
-/// The most elements in the arrays whose shape one patch changes, beside [`RESHAPED_FACTOR`] for each value in the copy and each byte of the
-/// patch. An array is counted each time that the patch comes to it from another place.
+/// The most elements in the arrays whose shape one patch changes, beside [`RESHAPED_FACTOR`] for
+/// each value in the copy and each byte of the patch. An array is counted each time that the patch
+/// comes to it from another place.
 const RESHAPED_MAX: usize = 65_536;
 
-/// See [`RESHAPED_MAX`]. A node comes to an array twice at most, before and after an order, and takes no more out of it than half of what is left.
+/// See [`RESHAPED_MAX`]. A node comes to an array twice at most, before and after an order, and
+/// takes no more out of it than half of what is left.
 const RESHAPED_FACTOR: usize = 5;
 
-/// A client's copy of a room's state as a JSON value, kept in step by bodies in `json` or in `msgpack`.
+/// A client's copy of a room's state as a JSON value, kept in step by bodies in `json` or in
+/// `msgpack`.
 ///
-/// In a copy from `msgpack` integers of any size are numbers; bytes are texts in base64, and floats that are no numbers their names,
-/// as they are in JSON.
+/// In a copy from `msgpack` integers of any size are numbers; bytes are texts in base64, and floats
+/// that are no numbers their names, as they are in JSON.
 #[derive(Clone, Debug)]
 pub struct JsonMirror {
     format: TreeFormat,
     state: Value,
-    /// There is a copy of which changes can be told: a snapshot has come, and every patch since could be applied.
+    /// There is a copy of which changes can be told: a snapshot has come, and every patch since
+    /// could be applied.
     in_step: bool,
 }
 
@@ -72,12 +76,16 @@ impl JsonMirror {
         Ok(())
     }
 
-    /// As [`snapshot`](Self::snapshot), and tells what is different from the copy that it replaces. The first one tells nothing, nor does
-    /// one that comes after a patch was refused.
+    /// As [`snapshot`](Self::snapshot), and tells what is different from the copy that it replaces.
+    /// The first one tells nothing, nor does one that comes after a patch was refused.
     ///
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
-    pub fn snapshot_with(&mut self, body: &[u8], mut tell: impl FnMut(Change)) -> Result<(), DecodeError> {
+    pub fn snapshot_with(
+        &mut self,
+        body: &[u8],
+        mut tell: impl FnMut(Change),
+    ) -> Result<(), DecodeError> {
         let state = self.read_snapshot(body)?;
         let before = std::mem::replace(&mut self.state, state);
         if std::mem::replace(&mut self.in_step, true) {
@@ -86,28 +94,35 @@ impl JsonMirror {
         Ok(())
     }
 
-    /// Applies a list of operations. That they begin at the copy's version is the caller's to see to.
+    /// Applies a list of operations. That they begin at the copy's version is the caller's to see
+    /// to.
     ///
     /// # Errors
-    /// A body that isn't a list of operations, or doesn't fit this copy. What it had changed by then can't be taken back, so there is no
-    /// copy any more, but `null`, until a snapshot comes.
+    /// A body that isn't a list of operations, or doesn't fit this copy. What it had changed by
+    /// then can't be taken back, so there is no copy any more, but `null`, until a snapshot comes.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         self.apply_all(body, &mut Watch::new(None))
     }
 
-    /// As [`patch`](Self::patch), and tells what changed, place by place. A value that is sent whole is compared with the one it replaces.
+    /// As [`patch`](Self::patch), and tells what changed, place by place. A value that is sent
+    /// whole is compared with the one it replaces.
     ///
-    /// The copy does not know its type: an object with one member of which the new value has another is told of as changed, since it may be an
-    /// enum, though it may be a map.
+    /// The copy does not know its type: an object with one member of which the new value has
+    /// another is told of as changed, since it may be an enum, though it may be a map.
     ///
     /// # Errors
     /// As [`patch`](Self::patch). What was told before the error is not all that may be different.
-    pub fn patch_with(&mut self, body: &[u8], mut tell: impl FnMut(Change)) -> Result<(), DecodeError> {
+    pub fn patch_with(
+        &mut self,
+        body: &[u8],
+        mut tell: impl FnMut(Change),
+    ) -> Result<(), DecodeError> {
         self.apply_all(body, &mut Watch::new(Some(&mut tell)))
     }
 
     fn apply_all(&mut self, body: &[u8], watch: &mut Watch<'_>) -> Result<(), DecodeError> {
-        let applied = self.read_ops(body).and_then(|ops| apply_all(&mut self.state, ops, body.len(), watch));
+        let applied =
+            self.read_ops(body).and_then(|ops| apply_all(&mut self.state, ops, body.len(), watch));
         if applied.is_err() {
             (self.state, self.in_step) = (Value::Null, false);
         }
@@ -121,7 +136,10 @@ impl JsonMirror {
                 op.into_iter().next_back().unwrap_or_default()
             }
             other => {
-                return Err(unexpected("a snapshot that begins with the whole", &other.unwrap_or_default()));
+                return Err(unexpected(
+                    "a snapshot that begins with the whole",
+                    &other.unwrap_or_default(),
+                ));
             }
         };
         if !state.is_object() {
@@ -153,7 +171,8 @@ fn apply_all(
     Ok(())
 }
 
-/// Applies an operation; if it changes the shape of an array, also those after it that go on with that array.
+/// Applies an operation; if it changes the shape of an array, also those after it that go on with
+/// that array.
 fn apply(
     state: &mut Value,
     op: Op,
@@ -214,7 +233,8 @@ impl Op {
     /// Whether it is one by which an element of an array comes, goes or moves.
     fn reshapes(&self) -> bool {
         let word = self.word.as_ref().map(Value::as_str);
-        self.last.is_number() && (self.value.is_none() || matches!(word, Some(Some("insert" | "move"))))
+        self.last.is_number()
+            && (self.value.is_none() || matches!(word, Some(Some("insert" | "move"))))
     }
 
     /// The object or the array in which it is done.
@@ -232,7 +252,8 @@ impl Op {
     }
 }
 
-/// How many elements there may still be in the arrays whose shape a patch changes. To come to an array costs as much as it is long.
+/// How many elements there may still be in the arrays whose shape a patch changes. To come to an
+/// array costs as much as it is long.
 struct Allowance {
     left: usize,
     body_bytes: usize,
@@ -244,7 +265,8 @@ impl Allowance {
         Self { left: RESHAPED_MAX, body_bytes, is_measured: false }
     }
 
-    /// Adds what is in proportion to the copy and the patch. To measure the copy costs as much as it is large: few patches need it.
+    /// Adds what is in proportion to the copy and the patch. To measure the copy costs as much as
+    /// it is large: few patches need it.
     fn measure(&mut self, state: &Value) {
         if !std::mem::replace(&mut self.is_measured, true) {
             self.left += RESHAPED_FACTOR * (values_in(state) + self.body_bytes);
@@ -297,7 +319,11 @@ fn reshape(
     Ok(())
 }
 
-fn reshape_once(elements: &mut Elements, op: &mut Op, watch: &mut Watch<'_>) -> Result<(), DecodeError> {
+fn reshape_once(
+    elements: &mut Elements,
+    op: &mut Op,
+    watch: &mut Watch<'_>,
+) -> Result<(), DecodeError> {
     let index = op.last.as_number().map_or(usize::MAX, place);
     match (op.value.take(), op.word.as_ref().and_then(Value::as_str)) {
         (None, _) if index < elements.len() => {
@@ -352,7 +378,8 @@ fn change(at: &mut Value, mut op: Op, watch: &mut Watch<'_>) -> Result<(), Decod
                 return Err(op.refused());
             }
             if watch.listens() {
-                let stood: Vec<usize> = order.iter().filter_map(Value::as_number).map(place).collect();
+                let stood: Vec<usize> =
+                    order.iter().filter_map(Value::as_number).map(place).collect();
                 moved(&stood).into_iter().for_each(|(to, from)| watch.moved(to, from));
             }
         }
@@ -370,7 +397,8 @@ fn inside<'a>(at: &'a mut Value, step: &Value) -> Option<&'a mut Value> {
     }
 }
 
-/// For each place the index at which its element stood. Says whether it is an order of these elements.
+/// For each place the index at which its element stood. Says whether it is an order of these
+/// elements.
 fn put_in_order(elements: &mut Vec<Value>, order: &[Value]) -> bool {
     if order.len() != elements.len() {
         return false;
@@ -399,7 +427,9 @@ mod tests {
 
     fn patched(ops: &str) -> Result<String, String> {
         let mut mirror = JsonMirror::new();
-        mirror.snapshot(br#"[[[], {"log": [10, 20, 30], "rows": [[1, 2], []], "name": 5}]]"#).unwrap();
+        mirror
+            .snapshot(br#"[[[], {"log": [10, 20, 30], "rows": [[1, 2], []], "name": 5}]]"#)
+            .unwrap();
         mirror.patch(ops.as_bytes()).map_err(|error| error.to_string())?;
         Ok(format!("{} {}", mirror.state()["log"], mirror.state()["rows"]))
     }
@@ -408,7 +438,10 @@ mod tests {
     fn elements_move() {
         let moved = |ops| patched(ops).unwrap();
         assert_eq!(moved(r#"[[["log", 0], 2, "move"]]"#), "[20,30,10] [[1,2],[]]");
-        assert_eq!(moved(r#"[[["log", 2], 0, "move"], [["rows", 1], 0, "move"]]"#), "[30,10,20] [[],[1,2]]");
+        assert_eq!(
+            moved(r#"[[["log", 2], 0, "move"], [["rows", 1], 0, "move"]]"#),
+            "[30,10,20] [[],[1,2]]"
+        );
         assert_eq!(moved(r#"[[["log"], [2, 0, 1], "order"]]"#), "[30,10,20] [[1,2],[]]");
         assert_eq!(moved(r#"[[["rows", 0], [1, 0], "order"]]"#), "[10,20,30] [[2,1],[]]");
         assert_eq!(moved(r#"[[["rows", 1], [], "order"]]"#), "[10,20,30] [[1,2],[]]");
@@ -423,9 +456,14 @@ mod tests {
         mirror.patch(format!("[{}]", ones(r#"[["log", 0], 199999, "move"]"#)).as_bytes()).unwrap();
         let log = mirror.state()["log"].as_array().unwrap();
         assert_eq!(log.len(), 200_000);
-        assert!(log[..100_000].iter().all(|one| *one == 1) && log[100_000..].iter().all(|one| *one == 2));
+        assert!(
+            log[..100_000].iter().all(|one| *one == 1)
+                && log[100_000..].iter().all(|one| *one == 2)
+        );
         let mut gone = 0;
-        mirror.patch_with(format!("[{}]", ones(r#"[["log", 0]]"#)).as_bytes(), |_| gone += 1).unwrap();
+        mirror
+            .patch_with(format!("[{}]", ones(r#"[["log", 0]]"#)).as_bytes(), |_| gone += 1)
+            .unwrap();
         assert_eq!(mirror.state()["log"].as_array().unwrap().len(), 100_000);
         assert_eq!(gone, 100_000);
     }
@@ -436,7 +474,10 @@ mod tests {
         // 20,003 values in the copy.
         let snapshot = format!(r#"[[[], {{"a": [{array}], "b": [{array}]}}]]"#);
         let turns = |count: usize| {
-            let ops = [r#"[["a",0],10,"move"]"#, r#"[["b",0],10,"move"]"#].into_iter().cycle().take(count);
+            let ops = [r#"[["a",0],10,"move"]"#, r#"[["b",0],10,"move"]"#]
+                .into_iter()
+                .cycle()
+                .take(count);
             let body = format!("[{}]", ops.collect::<Vec<_>>().join(","));
             let mut mirror = JsonMirror::new();
             mirror.snapshot(snapshot.as_bytes()).unwrap();
@@ -478,7 +519,8 @@ mod tests {
             r#"[["log", 0], 1, "insert", 2]"#,
         ] {
             let error = patched(&format!("[{op}]")).unwrap_err();
-            let known = ["an operation that fits this copy was", "an operation of three parts at most was"];
+            let known =
+                ["an operation that fits this copy was", "an operation of three parts at most was"];
             assert!(known.iter().any(|known| error.contains(known)), "{op}: {error}");
         }
     }

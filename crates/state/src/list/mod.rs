@@ -11,8 +11,9 @@ use std::ops::RangeBounds;
 
 /// An ordered list of state.
 ///
-/// It notes which elements were borrowed mutably and which are new, so that a sync sends what changed and not the list. It can't
-/// be borrowed as a slice, since writes through one would go unseen.
+/// It notes which elements were borrowed mutably and which are new, so that a sync sends what
+/// changed and not the list. It can't be borrowed as a slice, since writes through one would go
+/// unseen.
 ///
 /// Each element has an [`ElementId`], which it keeps wherever it moves.
 ///
@@ -39,11 +40,12 @@ pub struct List<T> {
     shape: bool,
 }
 
-/// Which of a list's elements one is: a number that it has from when it is put in until it is taken out, and no other element of that
-/// list ever has.
+/// Which of a list's elements one is: a number that it has from when it is put in until it is taken
+/// out, and no other element of that list ever has.
 ///
-/// Ids don't travel. A client's copy gives its own, which are as stable: an element keeps its id through patches, as long as the list is
-/// not sent whole. A snapshot is another copy, with other lists.
+/// Ids don't travel. A client's copy gives its own, which are as stable: an element keeps its id
+/// through patches, as long as the list is not sent whole. A snapshot is another copy, with other
+/// lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ElementId(u64);
 
@@ -130,7 +132,8 @@ impl<T> List<T> {
         self.items.insert(index, item);
     }
 
-    /// Takes the element at one index out, and puts it back in at another; those between them move by one.
+    /// Takes the element at one index out, and puts it back in at another; those between them move
+    /// by one.
     ///
     /// # Panics
     /// If an index is past the end.
@@ -357,7 +360,8 @@ impl<T> std::ops::Index<usize> for List<T> {
 impl<T> std::ops::IndexMut<usize> for List<T> {
     fn index_mut(&mut self, index: usize) -> &mut T {
         let length = self.len();
-        self.get_mut(index).unwrap_or_else(|| panic!("index {index} is past the end of a list of {length}"))
+        self.get_mut(index)
+            .unwrap_or_else(|| panic!("index {index} is past the end of a list of {length}"))
     }
 }
 

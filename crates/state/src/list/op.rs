@@ -27,7 +27,8 @@ pub(crate) enum Op {
 /// The most changes of shape in one patch; past it the list is sent whole.
 pub(crate) const LIST_OPS_MAX: usize = 1_024;
 
-/// The most changes of shape in the patch of a list of this length: more of them cost more than the list does.
+/// The most changes of shape in the patch of a list of this length: more of them cost more than the
+/// list does.
 pub(super) fn ops_max(length: usize) -> usize {
     (1 + length / 2).min(LIST_OPS_MAX)
 }
@@ -52,13 +53,17 @@ impl Op {
     /// Makes the change in a list of indices.
     pub(crate) fn apply(&self, list: &mut Vec<u32>) {
         match *self {
-            Self::Remove { index, count } => drop(list.drain(index as usize..(index + count) as usize)),
+            Self::Remove { index, count } => {
+                drop(list.drain(index as usize..(index + count) as usize))
+            }
             Self::Insert { index, count } => {
                 let came = std::iter::repeat_n(CAME, count as usize);
                 drop(list.splice(index as usize..index as usize, came));
             }
             Self::Move { from, to, count } => shift(list, from, to, count),
-            Self::Order(ref order) => *list = order.iter().map(|&from| list[from as usize]).collect(),
+            Self::Order(ref order) => {
+                *list = order.iter().map(|&from| list[from as usize]).collect()
+            }
         }
     }
 
@@ -96,7 +101,8 @@ pub(super) fn shift<T>(list: &mut [T], from: u32, to: u32, count: u32) {
     }
 }
 
-/// Reads the changes of shape of a list of this length, up to the 0 that ends them, and sees that they fit it before any is made.
+/// Reads the changes of shape of a list of this length, up to the 0 that ends them, and sees that
+/// they fit it before any is made.
 pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>, DecodeError> {
     let begin = reader.offset();
     // No more came than are left now, and of those each stood here before or is sent.
@@ -112,7 +118,9 @@ pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>
         }
         let refused = |what: String| DecodeError::new(at, what);
         if ops.len() == LIST_OPS_MAX {
-            return Err(refused(format!("more than {LIST_OPS_MAX} changes of shape came for one list")));
+            return Err(refused(format!(
+                "more than {LIST_OPS_MAX} changes of shape came for one list"
+            )));
         }
         let count = word / 4;
         // What fits is less than this, but for a list longer than any that is sent.
@@ -157,11 +165,14 @@ pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>
             }
             _ if count == length && count > 0 => ops.push(Op::Order(read_order(reader, count)?)),
             _ => {
-                return Err(refused(format!("an order of {count} elements came for a list of {length}")));
+                return Err(refused(format!(
+                    "an order of {count} elements came for a list of {length}"
+                )));
             }
         }
     }
-    // A list to which more came than are left is sent whole; so the work is in proportion to the list.
+    // A list to which more came than are left is sent whole; so the work is in proportion to the
+    // list.
     if inserted > length {
         return Err(DecodeError::new(
             begin,
@@ -174,7 +185,8 @@ pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>
 /// Reads where each of so many elements stood.
 fn read_order(reader: &mut Reader<'_>, length: u64) -> Result<Box<[u32]>, DecodeError> {
     let begin = reader.offset();
-    let Some(count) = usize::try_from(length).ok().filter(|&count| count <= reader.remaining()) else {
+    let Some(count) = usize::try_from(length).ok().filter(|&count| count <= reader.remaining())
+    else {
         return Err(DecodeError::new(
             begin,
             format!("an order of {length} elements came in {} bytes", reader.remaining()),
@@ -187,7 +199,12 @@ fn read_order(reader: &mut Reader<'_>, length: u64) -> Result<Box<[u32]>, Decode
         let from = reader.varint()?;
         match usize::try_from(from).ok().and_then(|from| taken.get_mut(from)) {
             Some(taken) if !*taken => *taken = true,
-            Some(_) => return Err(DecodeError::new(at, format!("an order names the element {from} twice"))),
+            Some(_) => {
+                return Err(DecodeError::new(
+                    at,
+                    format!("an order names the element {from} twice"),
+                ));
+            }
             None => {
                 return Err(DecodeError::new(
                     at,

@@ -1,7 +1,8 @@
 //! How the elements of a list are paired with what was last synced.
 //!
-//! Elements are paired by what everyone sees of them, never by who they are: a shuffle of cards that lie face down must not show in
-//! a patch. So the pairing is a function of what was seen before and what is seen now, however it came about.
+//! Elements are paired by what everyone sees of them, never by who they are: a shuffle of cards
+//! that lie face down must not show in a patch. So the pairing is a function of what was seen
+//! before and what is seen now, however it came about.
 
 use super::align::{common, longest_rising};
 use super::op::{CAME, Op, ops_max};
@@ -10,7 +11,8 @@ use super::op::{CAME, Op, ops_max};
 pub(super) trait Looks {
     /// Whether the old element of an index looks like the new one of another.
     fn same(&self, old: usize, new: usize) -> bool;
-    /// How an old element looks: a number that is equal for those that look the same, and hardly ever for others.
+    /// How an old element looks: a number that is equal for those that look the same, and hardly
+    /// ever for others.
     fn old_look(&self, index: usize) -> u64;
     /// How a new element looks.
     fn new_look(&self, index: usize) -> u64;
@@ -44,18 +46,21 @@ impl Pairing {
     }
 }
 
-/// The most moves in one sync; past it the order of all elements is sent. The time they take to find grows with their number times that of elements.
+/// The most moves in one sync; past it the order of all elements is sent. The time they take to
+/// find grows with their number times that of elements.
 const MOVES_MAX: usize = 64;
 
 /// Of more elements than these, some are looked at before all are.
 const MANY: usize = 64;
 const SAMPLE: usize = 16;
 
-/// Pairs `old` elements with `new` ones. `None`: each is paired with the one in its place, and none came or went.
+/// Pairs `old` elements with `new` ones. `None`: each is paired with the one in its place, and none
+/// came or went.
 ///
-/// As many as possible keep their order and are paired with one that looks the same, if that takes few edits. In the gaps between
-/// them old and new elements are paired by position; the rest went or came. Where elements are left over on both sides that look the
-/// same, they may have moved; then it is as above, or they move, or all get a new order, whichever is the shortest to say.
+/// As many as possible keep their order and are paired with one that looks the same, if that takes
+/// few edits. In the gaps between them old and new elements are paired by position; the rest went
+/// or came. Where elements are left over on both sides that look the same, they may have moved;
+/// then it is as above, or they move, or all get a new order, whichever is the shortest to say.
 pub(super) fn pair(old: usize, new: usize, looks: &impl Looks) -> Option<Pairing> {
     let shorter = old.min(new);
     let front = (0..shorter).take_while(|&at| looks.same(at, at)).count();
@@ -63,7 +68,8 @@ pub(super) fn pair(old: usize, new: usize, looks: &impl Looks) -> Option<Pairing
     Middle { old, new, front, back, looks }.pair()
 }
 
-/// What is left between elements that look the same in front and at the back. Its indices begin at 0.
+/// What is left between elements that look the same in front and at the back. Its indices begin at
+/// 0.
 struct Middle<'a, L> {
     old: usize,
     new: usize,
@@ -97,7 +103,8 @@ impl<L: Looks> Middle<'_, L> {
         }
         let stayed = found.is_some().then(|| alike.clone());
         if stayed.is_none() {
-            // Too much changed to find out what stayed; but what looks as it did in its place did not move.
+            // Too much changed to find out what stayed; but what looks as it did in its place did
+            // not move.
             for (place, alike) in alike.iter_mut().enumerate().take(old.min(new)) {
                 if self.same(place, place) {
                     *alike = place as u32;
@@ -122,7 +129,8 @@ impl<L: Looks> Middle<'_, L> {
         Pairing { old: self.old, new: self.new, front: self.front, middle, ops }
     }
 
-    /// Pairs elements that are left over on both sides and look the same: the first with the first, and so on. Says whether there are any.
+    /// Pairs elements that are left over on both sides and look the same: the first with the first,
+    /// and so on. Says whether there are any.
     fn find_moved(&self, alike: &mut [u32]) -> bool {
         let mut is_left = vec![true; self.old_len()];
         alike.iter().filter(|from| **from != CAME).for_each(|from| is_left[*from as usize] = false);
@@ -165,7 +173,8 @@ impl<L: Looks> Middle<'_, L> {
         })
     }
 
-    /// The shortest of three ways to say it, of elements that look `alike`: as if none had moved, with moves, or with a new order.
+    /// The shortest of three ways to say it, of elements that look `alike`: as if none had moved,
+    /// with moves, or with a new order.
     fn shortest(&self, alike: &[u32], in_place: Vec<u32>, ops: Vec<Op>) -> Option<Pairing> {
         let mut sizes = Sizes::default();
         for (j, &from) in alike.iter().enumerate() {
@@ -180,8 +189,11 @@ impl<L: Looks> Middle<'_, L> {
         };
         let least = |from: Vec<u32>, ops: Vec<Op>, best: &mut Candidate| {
             // What is paired otherwise is a change, and here comes whole.
-            let whole =
-                from.iter().zip(&best.from).filter(|(one, other)| **one == CAME && **other != CAME).count();
+            let whole = from
+                .iter()
+                .zip(&best.from)
+                .filter(|(one, other)| **one == CAME && **other != CAME)
+                .count();
             let bytes = bytes(&ops, self.new) + whole * sizes.mean();
             if bytes < best.bytes {
                 *best = Candidate { bytes, from, ops };
@@ -234,7 +246,8 @@ fn bytes(ops: &[Op], length: usize) -> usize {
     out.len() + usize::from(!ops.is_empty())
 }
 
-/// Pairs those that look alike, and by position the others that lie between the same two of those that stay.
+/// Pairs those that look alike, and by position the others that lie between the same two of those
+/// that stay.
 fn fill(old: usize, alike: &[u32], stays: impl Fn(usize) -> bool) -> Vec<u32> {
     let mut is_left = vec![true; old];
     alike.iter().filter(|from| **from != CAME).for_each(|from| is_left[*from as usize] = false);
@@ -277,7 +290,8 @@ impl Steps {
                 _ => removals.push(Op::Remove { index: left, count: 1 }),
             }
         }
-        let order = from.iter().filter(|from| **from != CAME).map(|from| rank[*from as usize]).collect();
+        let order =
+            from.iter().filter(|from| **from != CAME).map(|from| rank[*from as usize]).collect();
         let mut insertions = Vec::new();
         for (place, _) in from.iter().enumerate().filter(|(_, from)| **from == CAME) {
             match insertions.last_mut() {
@@ -304,7 +318,8 @@ impl Steps {
         }
         let (front, back) = (front as u32, back as u32);
         let end = front + self.order.len() as u32;
-        let order = (0..front).chain(self.order.iter().map(|from| front + from)).chain(end..end + back);
+        let order =
+            (0..front).chain(self.order.iter().map(|from| front + from)).chain(end..end + back);
         // It is of the whole list already, and what the front adds to the others is none of it.
         let order = Op::Order(order.collect());
         self.with(vec![order], front as usize)
@@ -329,7 +344,8 @@ impl Steps {
     }
 }
 
-/// The moves that put a list into an order, front to back; `None` if they are too many. As many elements as possible stay.
+/// The moves that put a list into an order, front to back; `None` if they are too many. As many
+/// elements as possible stay.
 fn moves(order: &[u32]) -> Option<Vec<Op>> {
     let stays = longest_rising(order.iter().copied());
     let mut list: Vec<u32> = (0..order.len() as u32).collect();
@@ -387,7 +403,8 @@ mod tests {
     }
 
     fn ops(old: &[u32], new: &[u32], size: usize) -> Vec<Op> {
-        pair(old.len(), new.len(), &Numbers(old, new, size)).map_or(Vec::new(), |pairing| pairing.ops)
+        pair(old.len(), new.len(), &Numbers(old, new, size))
+            .map_or(Vec::new(), |pairing| pairing.ops)
     }
 
     const fn remove(index: u32, count: u32) -> Op {
@@ -475,11 +492,13 @@ mod tests {
         assert_eq!(ops(&old, &new, 4), [remove(99, 1), order]);
     }
 
-    /// Every pair of short lists: the steps lead from the one to the other, and few edits are found as few.
+    /// Every pair of short lists: the steps lead from the one to the other, and few edits are found
+    /// as few.
     #[test]
     fn steps_lead_from_the_old_list_to_the_new_one() {
-        let lists: Vec<Vec<u32>> =
-            (0..3_u32.pow(5)).map(|n| (0..n % 6).map(|at| n / 3_u32.pow(at) % 3).collect()).collect();
+        let lists: Vec<Vec<u32>> = (0..3_u32.pow(5))
+            .map(|n| (0..n % 6).map(|at| n / 3_u32.pow(at) % 3).collect())
+            .collect();
         for old in &lists {
             for new in &lists {
                 for size in [1, 9] {
@@ -535,8 +554,9 @@ mod tests {
         };
         let mut list: Vec<u32> = (0..old.len() as u32).collect();
         pairing.ops.iter().for_each(|op| op.apply(&mut list));
-        let paired: Vec<u32> =
-            (0..new.len()).map(|index| pairing.from(index).map_or(CAME, |from| from as u32)).collect();
+        let paired: Vec<u32> = (0..new.len())
+            .map(|index| pairing.from(index).map_or(CAME, |from| from as u32))
+            .collect();
         assert_eq!(list, paired, "{old:?} to {new:?}: {:?}", pairing.ops);
         paired.iter().zip(new).filter(|(from, new)| old.get(**from as usize) == Some(*new)).count()
     }
@@ -544,7 +564,9 @@ mod tests {
     fn longest_common(a: &[u32], b: &[u32]) -> usize {
         match (a, b) {
             ([x, a @ ..], [y, b @ ..]) if x == y => 1 + longest_common(a, b),
-            ([_, rest_a @ ..], [_, rest_b @ ..]) => longest_common(rest_a, b).max(longest_common(a, rest_b)),
+            ([_, rest_a @ ..], [_, rest_b @ ..]) => {
+                longest_common(rest_a, b).max(longest_common(a, rest_b))
+            }
             _ => 0,
         }
     }

@@ -46,7 +46,8 @@ impl<S> ListShadow<S> {
             self.log_size += size(&op);
             self.log.push_back((now, op));
         }
-        // A log longer than the list costs more than the list; but an order is as long as that itself.
+        // A log longer than the list costs more than the list; but an order is as long as that
+        // itself.
         let most = 16 + 2 * self.elements.len();
         while self.log_size > most
             && let Some((version, op)) = self.log.pop_front()
@@ -60,18 +61,25 @@ impl<S> ListShadow<S> {
     pub(super) fn way(&self, since: u64) -> Way<'_> {
         let first = self.log.partition_point(|(version, _)| *version <= since);
         let ops = self.log.len() - first;
-        let inserted = self.log.range(first..).map(|(_, op)| op.inserted()).fold(0, usize::saturating_add);
+        let inserted =
+            self.log.range(first..).map(|(_, op)| op.inserted()).fold(0, usize::saturating_add);
         let long = ops > ops_max(self.elements.len()) || inserted > self.elements.len();
         if since < self.log_since || long { Way::Whole } else { Way::Ops(&self.log, first) }
     }
 
-    /// As [`way`](Self::way), for trees. There an operation moves one element, and an insertion carries it as it is now: that is only
-    /// possible if all changes of shape are of one sync, whose indices, front to back, are those of the finished list.
+    /// As [`way`](Self::way), for trees. There an operation moves one element, and an insertion
+    /// carries it as it is now: that is only possible if all changes of shape are of one sync,
+    /// whose indices, front to back, are those of the finished list.
     pub(super) fn way_in_tree(&self, since: u64) -> Way<'_> {
         let Way::Ops(log, first) = self.way(since) else { return Way::Whole };
-        let ops = log.range(first..).map(|(_, op)| count_in_json(op)).fold(0, usize::saturating_add);
+        let ops =
+            log.range(first..).map(|(_, op)| count_in_json(op)).fold(0, usize::saturating_add);
         let one_sync = first == log.len() || log[first].0 == log[log.len() - 1].0;
-        if one_sync && ops <= ops_max(self.elements.len()) { Way::Ops(log, first) } else { Way::Whole }
+        if one_sync && ops <= ops_max(self.elements.len()) {
+            Way::Ops(log, first)
+        } else {
+            Way::Whole
+        }
     }
 
     /// What a copy that goes this way knows of the elements.
@@ -94,7 +102,9 @@ fn size(op: &Op) -> usize {
 /// How many operations a change of shape is in JSON.
 fn count_in_json(op: &Op) -> usize {
     match op {
-        Op::Remove { count, .. } | Op::Insert { count, .. } | Op::Move { count, .. } => *count as usize,
+        Op::Remove { count, .. } | Op::Insert { count, .. } | Op::Move { count, .. } => {
+            *count as usize
+        }
         Op::Order(_) => 1,
     }
 }

@@ -1,7 +1,7 @@
 //! Lists in step.
 //!
-//! Packed, a list's patch is a byte that says how: whole (a count, then the elements), or changes of shape (ended by 0), then the
-//! elements that changed or came.
+//! Packed, a list's patch is a byte that says how: whole (a count, then the elements), or changes
+//! of shape (ended by 0), then the elements that changed or came.
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
@@ -126,7 +126,9 @@ impl<T: State> State for List<T> {
     }
 
     fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) {
-        write_array(out, shadow.elements.iter(), |element, out| T::tree_full(&element.shadow, lens, out));
+        write_array(out, shadow.elements.iter(), |element, out| {
+            T::tree_full(&element.shadow, lens, out)
+        });
     }
 
     fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
@@ -182,8 +184,10 @@ impl<T: State> State for List<T> {
         if lens.part == Part::Owned && !T::HAS_OWNED {
             return 0;
         }
-        let elements = shadow.elements.iter().map(|element| T::shadow_digest(&element.shadow, lens));
-        let length = if lens.part == Part::Owned { 0 } else { digest::of_length(shadow.elements.len()) };
+        let elements =
+            shadow.elements.iter().map(|element| T::shadow_digest(&element.shadow, lens));
+        let length =
+            if lens.part == Part::Owned { 0 } else { digest::of_length(shadow.elements.len()) };
         digest::of_elements(elements).wrapping_add(length)
     }
 
@@ -241,16 +245,27 @@ fn seen_by_all() -> Lens {
 }
 
 impl<T: State> List<T> {
-    /// Pairs the elements with what was last synced and compares them: all, or those that were touched or moved.
-    fn diff_elements(&mut self, shadow: &mut ListShadow<T::Shadow>, step: Step, everything: bool) -> Changed {
-        let sides =
-            Sides { elements: &shadow.elements, items: &self.items, tracking: step.tracking, everything };
+    /// Pairs the elements with what was last synced and compares them: all, or those that were
+    /// touched or moved.
+    fn diff_elements(
+        &mut self,
+        shadow: &mut ListShadow<T::Shadow>,
+        step: Step,
+        everything: bool,
+    ) -> Changed {
+        let sides = Sides {
+            elements: &shadow.elements,
+            items: &self.items,
+            tracking: step.tracking,
+            everything,
+        };
         let pairing = pair(shadow.elements.len(), self.items.len(), &sides);
         if let Some(pairing) = &pairing {
             pairing.ops.iter().for_each(|op| self.reshape(&mut shadow.elements, op, step.now));
         }
         let mut changed = Changed::NO;
-        for (index, (item, element)) in self.items.iter_mut().zip(&mut shadow.elements).enumerate() {
+        for (index, (item, element)) in self.items.iter_mut().zip(&mut shadow.elements).enumerate()
+        {
             let from = pairing.as_ref().map_or(Some(index), |pairing| pairing.from(index));
             if let Some(from) = from
                 && (everything || !item.is_still(from))
@@ -269,7 +284,9 @@ impl<T: State> List<T> {
     /// Makes a change of shape. What comes does so last, so its indices are those of this list.
     fn reshape(&mut self, elements: &mut Vec<Element<T::Shadow>>, op: &Op, now: u64) {
         match *op {
-            Op::Remove { index, count } => drop(elements.drain(index as usize..(index + count) as usize)),
+            Op::Remove { index, count } => {
+                drop(elements.drain(index as usize..(index + count) as usize))
+            }
             Op::Insert { index, count } => {
                 let place = index as usize..(index + count) as usize;
                 let came = self.items[place].iter_mut().map(|item| element(item, now));
@@ -298,7 +315,8 @@ impl<T: State> List<T> {
 
 // The server writes.
 
-/// Writes the elements that came (whole) or changed, each after its distance from the one before (the first: from −1); then 0.
+/// Writes the elements that came (whole) or changed, each after its distance from the one before
+/// (the first: from −1); then 0.
 fn write_elements<T: State>(shadow: &ListShadow<T::Shadow>, lens: Lens, out: &mut Vec<u8>) -> bool {
     let mut next = 0;
     let mut any = false;
@@ -340,7 +358,8 @@ fn tree_op<T: State>(shadow: &ListShadow<T::Shadow>, op: &Op, lens: Lens, ops: &
         // One at a time: towards the end, each in turn is the first of those that are left.
         Op::Move { from, to, count } => {
             for place in 0..count {
-                let (from, to) = if to > from { (from, to + count - 1) } else { (from + place, to + place) };
+                let (from, to) =
+                    if to > from { (from, to + count - 1) } else { (from + place, to + place) };
                 ops.element(from as usize, |ops| ops.move_to(to as usize));
             }
         }
@@ -432,7 +451,8 @@ mod tests {
 
     #[test]
     fn changes_of_shape_are_made_in_their_order() {
-        // One removed from the front, two put behind the next; then the two that came, and the last one changed.
+        // One removed from the front, two put behind the next; then the two that came, and the last
+        // one changed.
         let body = [SHAPE_AND_ELEMENTS, 4, 0, 9, 1, 0, 2, 8, 1, 9, 1, 7, 0];
         assert_eq!(read(&[1, 2, 3], &body), Ok(vec![2, 8, 9, 7]));
         assert_eq!(read(&[1, 2, 3], &[WHOLE, 2, 5, 6]), Ok(vec![5, 6]));
@@ -477,7 +497,8 @@ mod tests {
 
     #[test]
     fn elements_move() {
-        let moved = |op: [u8; 3]| read(&[1, 2, 3, 4, 5], &[SHAPE_AND_ELEMENTS, op[0], op[1], op[2], 0, 0]);
+        let moved =
+            |op: [u8; 3]| read(&[1, 2, 3, 4, 5], &[SHAPE_AND_ELEMENTS, op[0], op[1], op[2], 0, 0]);
         assert_eq!(moved([6, 0, 4]), Ok(vec![2, 3, 4, 5, 1]));
         assert_eq!(moved([6, 4, 0]), Ok(vec![5, 1, 2, 3, 4]));
         assert_eq!(moved([10, 1, 3]), Ok(vec![1, 4, 5, 2, 3]));
@@ -495,7 +516,8 @@ mod tests {
 
     #[test]
     fn a_list_is_put_into_an_order() {
-        let ordered = |op: &[u8]| read(&[1, 2, 3], &[&[SHAPE_AND_ELEMENTS], op, &[0, 2, 9, 0]].concat());
+        let ordered =
+            |op: &[u8]| read(&[1, 2, 3], &[&[SHAPE_AND_ELEMENTS], op, &[0, 2, 9, 0]].concat());
         assert_eq!(ordered(&[15, 2, 0, 1]), Ok(vec![3, 9, 2]));
         for (op, said) in [
             (&[15, 2, 0, 2][..], "at byte 4: an order names the element 2 twice"),
@@ -510,7 +532,11 @@ mod tests {
             read(&[1; 100], &[SHAPE_AND_ELEMENTS, 0x93, 3, 0, 1]).unwrap_err(),
             "at byte 3: an order of 100 elements came in 2 bytes"
         );
-        assert!(read(&[], &[SHAPE_AND_ELEMENTS, 3, 0, 0]).unwrap_err().contains("an order of 0 elements"));
+        assert!(
+            read(&[], &[SHAPE_AND_ELEMENTS, 3, 0, 0])
+                .unwrap_err()
+                .contains("an order of 0 elements")
+        );
     }
 
     #[test]

@@ -6,7 +6,8 @@ use super::wire::{COLUMN_MIN, COLUMNS, GROUPS_MAX, put_slots};
 use crate::State;
 use crate::lens::Lens;
 
-/// The slots that a patch has to speak of, parted into those whose changes are written in columns and the others.
+/// The slots that a patch has to speak of, parted into those whose changes are written in columns
+/// and the others.
 pub(super) struct Groups<'a, V: State> {
     groups: Vec<Group<'a, V>>,
     /// What is not in a group.
@@ -21,7 +22,8 @@ struct Group<'a, V: State> {
 
 impl<'a, V: State> Group<'a, V> {
     fn new(key: u64, slot: u32, value: &'a V::Shadow, room: usize) -> Self {
-        let mut group = Self { key, slots: Vec::with_capacity(room), shadows: Vec::with_capacity(room) };
+        let mut group =
+            Self { key, slots: Vec::with_capacity(room), shadows: Vec::with_capacity(room) };
         group.put(slot, value);
         group
     }
@@ -51,7 +53,9 @@ impl<'a, V: State> Groups<'a, V> {
             };
             match groups.iter().position(|group| group.key == key) {
                 Some(place) => groups[place].put(slot, value),
-                None if groups.len() < GROUPS_MAX => groups.push(Group::new(key, slot, value, found.len())),
+                None if groups.len() < GROUPS_MAX => {
+                    groups.push(Group::new(key, slot, value, found.len()))
+                }
                 None => rest.push(slot),
             }
         }
@@ -61,7 +65,8 @@ impl<'a, V: State> Groups<'a, V> {
         Self { groups, rest: Cow::Owned(rest) }
     }
 
-    /// Appends the groups: their number, then for each the slots and their columns. Nothing at all if there is none.
+    /// Appends the groups: their number, then for each the slots and their columns. Nothing at all
+    /// if there is none.
     pub(super) fn write(&self, lens: Lens, out: &mut Vec<u8>) -> u8 {
         if self.groups.is_empty() {
             return 0;

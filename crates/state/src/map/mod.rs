@@ -19,12 +19,15 @@ pub use viewed::ByEntry;
 
 use crate::Key;
 
-/// The most entries that a synced map may hold at once; past it the sync fails, which closes the room.
+/// The most entries that a synced map may hold at once; past it the sync fails, which closes the
+/// room.
 pub const MAP_SLOTS_MAX: usize = 1 << 20;
 
-/// A map from players, texts or integers to state, iterated in the order of its keys on every machine.
+/// A map from players, texts or integers to state, iterated in the order of its keys on every
+/// machine.
 ///
-/// It notes which entries were borrowed mutably, so that a sync compares only those. A borrow that changes nothing sends nothing.
+/// It notes which entries were borrowed mutably, so that a sync compares only those. A borrow that
+/// changes nothing sends nothing.
 pub struct Map<K, V> {
     index: BTreeMap<K, u32>,
     entries: Vec<Option<Entry<K, V>>>,
@@ -39,7 +42,8 @@ pub struct Map<K, V> {
 struct Entry<K, V> {
     key: K,
     value: V,
-    /// Its slot in the shadow, [`FRESH`] until the first sync that sees it; in a client's copy, its slot there.
+    /// Its slot in the shadow, [`FRESH`] until the first sync that sees it; in a client's copy, its
+    /// slot there.
     slot: u32,
     touched: bool,
 }
@@ -47,8 +51,8 @@ struct Entry<K, V> {
 /// Not in the shadow yet.
 const FRESH: u32 = u32::MAX;
 
-/// What happened since the last sync with the shadow of the same token. A map that was never synced (a hidden one, say)
-/// records nothing.
+/// What happened since the last sync with the shadow of the same token. A map that was never synced
+/// (a hidden one, say) records nothing.
 struct Track<K> {
     /// Which shadow this map is in step with; 0 = none.
     token: u64,
@@ -59,7 +63,8 @@ struct Track<K> {
     removed: BTreeMap<K, u32>,
 }
 
-/// A number that no other pair of map or list and shadow has in this process. It is never part of any output.
+/// A number that no other pair of map or list and shadow has in this process. It is never part of
+/// any output.
 pub(crate) fn new_token() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -155,8 +160,10 @@ impl<K: Key, V> Map<K, V> {
 
     /// Keeps the entries for which `keep` says so. Every entry counts as touched.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
-        let going: Vec<K> =
-            self.iter_mut().filter_map(|(key, value)| (!keep(key, value)).then(|| key.clone())).collect();
+        let going: Vec<K> = self
+            .iter_mut()
+            .filter_map(|(key, value)| (!keep(key, value)).then(|| key.clone()))
+            .collect();
         for key in going {
             self.remove(&key);
         }
@@ -165,8 +172,9 @@ impl<K: Key, V> Map<K, V> {
     /// All entries, in the order of their keys.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> + ExactSizeIterator {
         self.index.values().map(|&place| {
-            let entry =
-                self.entries[place as usize].as_ref().expect("the index names an entry that is there");
+            let entry = self.entries[place as usize]
+                .as_ref()
+                .expect("the index names an entry that is there");
             (&entry.key, &entry.value)
         })
     }
@@ -215,7 +223,8 @@ impl<K: Key, V> Map<K, V> {
         }
         self.free.clear();
         self.far.clear();
-        // What names places holds no longer: all count as touched. A client's copy is never compared, and goes by its slots.
+        // What names places holds no longer: all count as touched. A client's copy is never
+        // compared, and goes by its slots.
         self.track.touched.clear();
         if self.track.token == 0 {
             let places = self.entries.iter().flatten().zip(0..);
@@ -225,7 +234,8 @@ impl<K: Key, V> Map<K, V> {
     }
 
     fn add(&mut self, key: K, value: V) -> u32 {
-        // A key that went and comes back since the last sync is the same entry: what did not change is not sent.
+        // A key that went and comes back since the last sync is the same entry: what did not change
+        // is not sent.
         let slot = self.track.removed.remove(&key).unwrap_or(FRESH);
         let synced = self.track.token != 0;
         let entry = Entry { key: key.clone(), value, slot, touched: synced };

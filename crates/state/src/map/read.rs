@@ -4,7 +4,8 @@ use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
 use super::wire::{
-    CHANGED, COLUMNS, DEFINED, OwnPatch, REMOVED, REPLACED, Slots, read_flags, read_group_count, read_slots,
+    CHANGED, COLUMNS, DEFINED, OwnPatch, REMOVED, REPLACED, Slots, read_flags, read_group_count,
+    read_slots,
 };
 use super::{Entry, Map};
 use crate::{Key, Part, State};
@@ -24,7 +25,11 @@ impl<K: Key, V: State> Map<K, V> {
     }
 
     /// A patch of a map.
-    pub(super) fn read_changes(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+    pub(super) fn read_changes(
+        &mut self,
+        reader: &mut Reader<'_>,
+        part: Part,
+    ) -> Result<(), DecodeError> {
         let at = reader.offset();
         let flags = read_flags(reader)?;
         if flags & REMOVED != 0 {
@@ -36,7 +41,8 @@ impl<K: Key, V: State> Map<K, V> {
         }
         if flags & DEFINED != 0 {
             let mut slots = Slots::default();
-            // A key that moved to a lower slot still stands in the old one until that is displaced in its turn.
+            // A key that moved to a lower slot still stands in the old one until that is displaced
+            // in its turn.
             let mut left = Vec::new();
             while let Some(slot) = slots.next(reader)? {
                 left.extend(self.read_entry(reader, slot, part)?);
@@ -78,7 +84,8 @@ impl<K: Key, V: State> Map<K, V> {
     /// Groups of entries that changed in the same fields.
     fn read_groups(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         (0..read_group_count(reader)?).try_for_each(|_| {
-            // The entries are out of the table for the time it takes to change them; so none can be named twice.
+            // The entries are out of the table for the time it takes to change them; so none can be
+            // named twice.
             let mut taken = Vec::new();
             let read = self.read_group(reader, &mut taken);
             for (place, entry) in taken {
@@ -102,7 +109,8 @@ impl<K: Key, V: State> Map<K, V> {
             })?);
             Ok(())
         })?;
-        let mut targets: Vec<&mut V> = taken.iter_mut().map(|(_, entry)| &mut entry.value).collect();
+        let mut targets: Vec<&mut V> =
+            taken.iter_mut().map(|(_, entry)| &mut entry.value).collect();
         V::read_columns(&mut targets, reader)
     }
 
@@ -129,7 +137,8 @@ impl<K: Key, V: State> Map<K, V> {
         Ok(())
     }
 
-    /// Reads a whole entry into a slot; what was there goes. Returns the other slot in which its key stood.
+    /// Reads a whole entry into a slot; what was there goes. Returns the other slot in which its
+    /// key stood.
     fn read_entry(
         &mut self,
         reader: &mut Reader<'_>,
@@ -141,7 +150,8 @@ impl<K: Key, V: State> Map<K, V> {
         self.displace(slot);
         let place = self.room_for(slot);
         self.in_order = false;
-        self.entries[place as usize] = Some(Entry { key: key.clone(), value, slot, touched: false });
+        self.entries[place as usize] =
+            Some(Entry { key: key.clone(), value, slot, touched: false });
         let other = self.index.insert(key, place);
         Ok(other.and_then(|place| self.entries[place as usize].as_ref()).map(|entry| entry.slot))
     }
@@ -154,8 +164,8 @@ impl<K: Key, V: State> Map<K, V> {
         }
     }
 
-    /// A free place for a slot that is empty. A slot that lies far beyond the number of entries has its place elsewhere, so that the
-    /// table stays in proportion to what arrived.
+    /// A free place for a slot that is empty. A slot that lies far beyond the number of entries has
+    /// its place elsewhere, so that the table stays in proportion to what arrived.
     fn room_for(&mut self, slot: u32) -> u32 {
         let wanted = slot as usize;
         let places = self.entries.len();
@@ -315,7 +325,9 @@ mod tests {
         map.read_patch(&mut Reader::new(&[DEFINED, 1, 6, 21, 1, 5, 11, 0]), Part::Shared).unwrap();
         assert_eq!(map.iter().collect::<Vec<_>>(), [(&5, &11), (&6, &21)]);
         // One is put where the other was, and stays where it was.
-        let error = whole().read_patch(&mut Reader::new(&[DEFINED, 1, 6, 21, 0]), Part::Shared).unwrap_err();
+        let error = whole()
+            .read_patch(&mut Reader::new(&[DEFINED, 1, 6, 21, 0]), Part::Shared)
+            .unwrap_err();
         assert_eq!(error.to_string(), "at byte 0: one key stands in two slots of a map");
         let body = [1, 5, 10, 1, 5, 20, 0];
         let error = Map::<u32, u8>::read_full(&mut Reader::new(&body), Part::Shared).unwrap_err();
@@ -329,9 +341,13 @@ mod tests {
             map.read_patch(&mut Reader::new(body), Part::Shared).unwrap_err().to_string()
         };
         assert_eq!(say(&[32]), "at byte 0: the flags of a map's patch are below 32, 32 came");
-        assert_eq!(say(&[CHANGED, 3, 1, 0]), "at byte 2: a change came for slot 2, which is empty here");
+        assert_eq!(
+            say(&[CHANGED, 3, 1, 0]),
+            "at byte 2: a change came for slot 2, which is empty here"
+        );
         let mut own = Map::<crate::PlayerId, u8>::new();
-        let mut read = |body: &[u8]| own.read_owner_patch(&mut Reader::new(body)).unwrap_err().to_string();
+        let mut read =
+            |body: &[u8]| own.read_owner_patch(&mut Reader::new(body)).unwrap_err().to_string();
         assert_eq!(read(&[3, 1]), "at byte 0: an entry of one's own begins with 0, 1 or 2, 3 came");
         assert_eq!(
             read(&[OwnPatch::Patch as u8, 1, 1]),

@@ -13,9 +13,10 @@ use crate::lens::{Changed, GONE_VERSIONS, Lens, Stamp, Stamps};
 
 /// The shadow of a map.
 ///
-/// An entry has a slot, a small number that stands for its key in patches. Slots are given at a sync, in the order of keys and
-/// lowest first, so they depend on nothing that happened between syncs. A slot that is vacated keeps the version of its end until
-/// it is used again: so no list of tombstones is needed, and a patch can begin at any version.
+/// An entry has a slot, a small number that stands for its key in patches. Slots are given at a
+/// sync, in the order of keys and lowest first, so they depend on nothing that happened between
+/// syncs. A slot that is vacated keeps the version of its end until it is used again: so no list of
+/// tombstones is needed, and a patch can begin at any version.
 #[derive(Debug)]
 pub struct MapShadow<K, S> {
     pub(super) token: u64,
@@ -23,8 +24,8 @@ pub struct MapShadow<K, S> {
     pub(super) index: BTreeMap<K, u32>,
     slots: Vec<Slot<K, S>>,
     vacant: BinaryHeap<Reverse<u32>>,
-    /// What changed, oldest first: a version, and a slot. A slot that changed again since stands there more than once; what it says
-    /// itself counts.
+    /// What changed, oldest first: a version, and a slot. A slot that changed again since stands
+    /// there more than once; what it says itself counts.
     log: Vec<(Stamp, u32)>,
     /// Digests of what all who look at it see, one for each kind that was asked for.
     digests: RefCell<Vec<Digests>>,
@@ -32,7 +33,8 @@ pub struct MapShadow<K, S> {
     pub(super) gone: BTreeMap<K, u64>,
     /// How many they may become before some are forgotten.
     gone_max: usize,
-    /// The latest version of an end that was forgotten from `gone`, but for those forgotten for their age.
+    /// The latest version of an end that was forgotten from `gone`, but for those forgotten for
+    /// their age.
     forgotten: u64,
 }
 
@@ -46,7 +48,8 @@ pub(super) enum DigestOf {
 }
 
 impl DigestOf {
-    /// Whether one takes the place of the other: a map that stands elsewhere by now stands there alone.
+    /// Whether one takes the place of the other: a map that stands elsewhere by now stands there
+    /// alone.
     fn replaces(self, other: Self) -> bool {
         match (self, other) {
             (Self::Packed, Self::Packed) => true,
@@ -56,7 +59,8 @@ impl DigestOf {
     }
 }
 
-/// Digests of what is seen in each slot, as of a version, and their sum: a later one needs only what changed since.
+/// Digests of what is seen in each slot, as of a version, and their sum: a later one needs only
+/// what changed since.
 #[derive(Debug)]
 struct Digests {
     of: DigestOf,
@@ -65,10 +69,12 @@ struct Digests {
     sum: u64,
 }
 
-/// The most ends that a map remembers by key, unless it is keyed by player: then it is the ends of the last [`GONE_VERSIONS`].
+/// The most ends that a map remembers by key, unless it is keyed by player: then it is the ends of
+/// the last [`GONE_VERSIONS`].
 const GONE_MAX: usize = 4_096;
 
-/// How much longer than twice the number of slots the log of changes gets before what is overtaken is taken out.
+/// How much longer than twice the number of slots the log of changes gets before what is overtaken
+/// is taken out.
 const LOG_SPARE: usize = 64;
 
 /// A place for one entry.
@@ -136,7 +142,11 @@ impl<K: Key, S> MapShadow<K, S> {
                     self.slots.len() < MAP_SLOTS_MAX,
                     "a synced map holds more than {MAP_SLOTS_MAX} entries: split it, or hide it from players with #[sync(hidden)]"
                 );
-                self.slots.push(Slot { entry: None, defined: Stamp::default(), stamps: Stamps::default() });
+                self.slots.push(Slot {
+                    entry: None,
+                    defined: Stamp::default(),
+                    stamps: Stamps::default(),
+                });
                 (self.slots.len() - 1) as u32
             }
         };
@@ -191,11 +201,13 @@ impl<K: Key, S> MapShadow<K, S> {
         found
     }
 
-    /// The slots where something changed after a version, in the order in which it did. A slot may come more than once.
+    /// The slots where something changed after a version, in the order in which it did. A slot may
+    /// come more than once.
     fn logged_since(&self, since: u64) -> impl Iterator<Item = u32> {
         let last = self.log.iter().rposition(|(version, _)| version.version() <= since);
-        let latest =
-            |&&(version, slot): &&(Stamp, u32)| self.slots[slot as usize].version() == version.version();
+        let latest = |&&(version, slot): &&(Stamp, u32)| {
+            self.slots[slot as usize].version() == version.version()
+        };
         self.log[last.map_or(0, |last| last + 1)..].iter().filter(latest).map(|(_, slot)| *slot)
     }
 
@@ -209,7 +221,8 @@ impl<K: Key, S> MapShadow<K, S> {
         self.digest_until(of, self.newest_version(), |_| Vec::new(), digest)
     }
 
-    /// The same as of a version, where slots may also have changed of which others know: since when, they are asked.
+    /// The same as of a version, where slots may also have changed of which others know: since
+    /// when, they are asked.
     pub(super) fn digest_until(
         &self,
         of: DigestOf,
@@ -229,7 +242,8 @@ impl<K: Key, S> MapShadow<K, S> {
         digests.slots.resize(self.slots.len(), 0);
         for slot in self.logged_since(digests.at).chain(changed(digests.at)) {
             let (now, before) = (digest(slot), &mut digests.slots[slot as usize]);
-            digests.sum = digests.sum.wrapping_sub(std::mem::replace(before, now)).wrapping_add(now);
+            digests.sum =
+                digests.sum.wrapping_sub(std::mem::replace(before, now)).wrapping_add(now);
         }
         digests.at = version;
         digests.sum
@@ -237,10 +251,9 @@ impl<K: Key, S> MapShadow<K, S> {
 
     /// All entries with their slots, in the order of slots.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u32, &K, &S)> {
-        self.slots
-            .iter()
-            .enumerate()
-            .filter_map(|(slot, place)| place.entry.as_ref().map(|(key, shadow)| (slot as u32, key, shadow)))
+        self.slots.iter().enumerate().filter_map(|(slot, place)| {
+            place.entry.as_ref().map(|(key, shadow)| (slot as u32, key, shadow))
+        })
     }
 
     /// All entries in the order of keys.

@@ -85,7 +85,8 @@ impl<K: Key, V: State> State for Map<K, V> {
     }
 
     fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
-        let in_step = self.track.token == shadow.token && tracking == Tracking::On && !self.track.all;
+        let in_step =
+            self.track.token == shadow.token && tracking == Tracking::On && !self.track.all;
         if in_step && self.track.touched.is_empty() && self.track.removed.is_empty() {
             return true;
         }
@@ -187,7 +188,9 @@ impl<K: Key, V: State> State for Map<K, V> {
         {
             let members = shadow.digest(DigestOf::Tree(format, place), |slot| {
                 let entry = shadow.slot(slot).entry.as_ref();
-                entry.map_or(0, |(key, value)| tree_entry_digest::<K, V>(key, value, lens, format, place))
+                entry.map_or(0, |(key, value)| {
+                    tree_entry_digest::<K, V>(key, value, lens, format, place)
+                })
             });
             return out.count_object(members as u32);
         }
@@ -236,7 +239,9 @@ impl<K: Key, V: State> State for Map<K, V> {
             Own::Whole(key, value, lens) => {
                 ops.member(&key.name(), |ops| ops.set(|out| V::tree_full(value, lens, out)));
             }
-            Own::Patch(key, value, lens) => ops.member(&key.name(), |ops| V::tree_patch(value, lens, ops)),
+            Own::Patch(key, value, lens) => {
+                ops.member(&key.name(), |ops| V::tree_patch(value, lens, ops))
+            }
         }
     }
 
@@ -280,7 +285,8 @@ impl<K: Key, V: State> State for Map<K, V> {
 
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
         if lens.part == Part::Owned && K::IS_PLAYER && !V::NESTED_OWNERS {
-            return own_slot(shadow, lens).map_or(0, |(_, slot)| entry_digest::<K, V>(shadow, slot, lens));
+            return own_slot(shadow, lens)
+                .map_or(0, |(_, slot)| entry_digest::<K, V>(shadow, slot, lens));
         }
         if lens.part == Part::Owned && !V::HAS_OWNED {
             return 0;
@@ -308,7 +314,9 @@ impl<K: Key, V: State> State for Map<K, V> {
     fn view(&self, sight: Sight) -> Value {
         Value::Object(
             self.iter()
-                .map(|(key, value)| (key.name().into_owned(), value.view(sight.under(key.player()))))
+                .map(|(key, value)| {
+                    (key.name().into_owned(), value.view(sight.under(key.player())))
+                })
                 .collect(),
         )
     }
@@ -319,14 +327,20 @@ impl<K: Key, V: State> State for Map<K, V> {
         }
         let own = self.iter().filter(|(key, _)| key.player() == sight.viewer);
         Some(Value::Object(
-            own.map(|(key, value)| (key.name().into_owned(), value.view(sight.under(key.player()))))
-                .collect(),
+            own.map(|(key, value)| {
+                (key.name().into_owned(), value.view(sight.under(key.player())))
+            })
+            .collect(),
         ))
     }
 }
 
 /// The digest of the entry in a slot; 0 if there is none.
-pub(super) fn entry_digest<K: Key, V: State>(shadow: &MapShadow<K, V::Shadow>, slot: u32, lens: Lens) -> u64 {
+pub(super) fn entry_digest<K: Key, V: State>(
+    shadow: &MapShadow<K, V::Shadow>,
+    slot: u32,
+    lens: Lens,
+) -> u64 {
     let Some((key, value)) = &shadow.slot(slot).entry else { return 0 };
     let value = V::shadow_digest(value, lens.under(key.player()));
     digest::of_entry(key.digest(), value, lens.part != Part::Owned)
@@ -374,12 +388,14 @@ impl<K: Key, V: State> Map<K, V> {
         for place in places {
             let Some(entry) = self.entries[place as usize].as_mut() else { continue };
             let value = entry.value.bind(now);
-            entry.slot = shadow.define(entry.key.clone(), value, Stamps::new(now, V::HAS_OWNED), now);
+            entry.slot =
+                shadow.define(entry.key.clone(), value, Stamps::new(now, V::HAS_OWNED), now);
             entry.touched = false;
         }
     }
 
-    /// Another map stands where the shadow's stood: entries are paired by their keys, and all are compared.
+    /// Another map stands where the shadow's stood: entries are paired by their keys, and all are
+    /// compared.
     fn rebind(&mut self, shadow: &mut MapShadow<K, V::Shadow>) {
         let token = new_token();
         shadow.token = token;
@@ -414,7 +430,12 @@ pub(super) fn section(
     flag
 }
 
-fn write_removed<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens, found: &[u32], out: &mut Vec<u8>) -> u8 {
+fn write_removed<K: Key, S>(
+    shadow: &MapShadow<K, S>,
+    lens: Lens,
+    found: &[u32],
+    out: &mut Vec<u8>,
+) -> u8 {
     if lens.since == 0 {
         return 0; // one who begins with nothing has nothing to lose
     }
@@ -455,7 +476,8 @@ fn changed_entry<K: Key, S>(shadow: &MapShadow<K, S>, slot: u32, lens: Lens) -> 
     place.stamps.after(under).then_some((under, value))
 }
 
-/// Writes the changes inside entries, in columns where many changed alike. `at` says what changed in a slot, if anything did.
+/// Writes the changes inside entries, in columns where many changed alike. `at` says what changed
+/// in a slot, if anything did.
 pub(super) fn write_changes<'a, V: State>(
     found: &'a [u32],
     lens: Lens,
@@ -519,7 +541,8 @@ fn own_entry<'a, K: Key, S>(shadow: &'a MapShadow<K, S>, lens: Lens) -> Own<'a, 
         };
     }
     let Some(key) = K::of_player(lens.viewer) else { return Own::Nothing };
-    // One who looks from too long ago is told so whether or not there was an entry: what is kept here may depend on others.
+    // One who looks from too long ago is told so whether or not there was an entry: what is kept
+    // here may depend on others.
     let gone = lens.stale || shadow.gone.get(&key).is_some_and(|end| *end > lens.since);
     if lens.since > 0 && gone { Own::Gone(key) } else { Own::Nothing }
 }

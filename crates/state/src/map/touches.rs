@@ -62,11 +62,14 @@ impl Watch {
         }
         let touches = map.touches(self.token, Step { now: 0, tracking: Tracking::On });
         if map.track.token != self.token {
-            // Another map stands here. The one that stood here before may come back, and is then another one as well.
+            // Another map stands here. The one that stood here before may come back, and is then
+            // another one as well.
             self.token = new_token();
         }
         match touches {
-            Touches::All => map.entries.iter_mut().flatten().for_each(|entry| entry.touched = false),
+            Touches::All => {
+                map.entries.iter_mut().flatten().for_each(|entry| entry.touched = false)
+            }
             Touches::Places(places) => {
                 for place in places {
                     map.entries[place as usize].iter_mut().for_each(|entry| entry.touched = false);
@@ -80,7 +83,11 @@ impl Watch {
 impl<K: Key, V> Map<K, V> {
     /// What was touched since the map came in step with `token`.
     pub(super) fn touches(&self, token: u64, step: Step) -> Touches {
-        if token == 0 || self.track.token != token || self.track.all || step.tracking == Tracking::Off {
+        if token == 0
+            || self.track.token != token
+            || self.track.all
+            || step.tracking == Tracking::Off
+        {
             return Touches::All;
         }
         let mut places = self.track.touched.clone();

@@ -27,18 +27,21 @@ pub struct ViewedShadow<K, S> {
     /// When an entry changed, or came into someone's view or left it.
     stamps: Stamps,
     eyes: BTreeMap<PlayerId, Eye<K>>,
-    /// The slots in which something changed at the version `recent_at`, the last in which anything did.
+    /// The slots in which something changed at the version `recent_at`, the last in which anything
+    /// did.
     recent: Vec<u32>,
     recent_at: u64,
     /// The version before it in which anything changed.
     before: u64,
 }
 
-/// What one player sees of the map: a map of its own, with slots of its own, from keys to slots of the map.
+/// What one player sees of the map: a map of its own, with slots of its own, from keys to slots of
+/// the map.
 struct Eye<K> {
     seen: MapShadow<K, u32>,
-    /// The version at which nothing was in view any more, when `seen` began anew. To a copy from before it, all that is in view is sent:
-    /// so what a player has seen is not kept for ever, nor do players who are gone take memory.
+    /// The version at which nothing was in view any more, when `seen` began anew. To a copy from
+    /// before it, all that is in view is sent: so what a player has seen is not kept for ever, nor
+    /// do players who are gone take memory.
     emptied: u64,
     /// By slots of the map: 1 more than the viewer's slot, 0 where nothing is seen.
     slots: Vec<u32>,
@@ -147,7 +150,9 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
         });
         let changed = eye.changed(shadow, lens.since);
         if V::PLAIN {
-            let at = |slot| eye.changed_entry(shadow, slot, lens).map(|(_, _, value, lens)| (lens, value));
+            let at = |slot| {
+                eye.changed_entry(shadow, slot, lens).map(|(_, _, value, lens)| (lens, value))
+            };
             flags |= write_changes::<V>(&changed, lens, at, out);
         } else {
             flags |= section(&changed, REPLACED, out, |slot, slots, out| {
@@ -192,7 +197,8 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
         let lens = lens.in_view();
         let eye = shadow.eyes.get(&lens.viewer);
         if lens.since > 0
-            && (lens.stale || eye.is_some_and(|eye| eye.is_past(lens.since) || eye.seen.forgets(lens)))
+            && (lens.stale
+                || eye.is_some_and(|eye| eye.is_past(lens.since) || eye.seen.forgets(lens)))
         {
             return ops.set(|out| {
                 Self::tree_full(shadow, lens, out);
@@ -202,7 +208,9 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
         if let Some((format, place)) = ops.counts() {
             let seen = eye.digest(shadow, DigestOf::Tree(format, place), |key, at| {
                 let entry = shadow.map.slot(at).entry.as_ref();
-                entry.map_or(0, |(_, value)| tree_entry_digest::<K, V>(key, value, lens, format, place))
+                entry.map_or(0, |(_, value)| {
+                    tree_entry_digest::<K, V>(key, value, lens, format, place)
+                })
             });
             return ops.count(seen as u32);
         }
@@ -213,7 +221,9 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
         }
         for slot in eye.seen.changed_slots(lens) {
             if let Some((key, at)) = &eye.seen.slot(slot).entry {
-                ops.member(&key.name(), |ops| ops.set(|out| shadow.tree_value::<V>(key, *at, lens, out)));
+                ops.member(&key.name(), |ops| {
+                    ops.set(|out| shadow.tree_value::<V>(key, *at, lens, out))
+                });
             }
         }
         for slot in eye.changed(shadow, lens.since) {
@@ -234,7 +244,8 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
     }
 
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
-        let (Some(eye), Part::Owned | Part::All) = (shadow.eyes.get(&lens.viewer), lens.part) else {
+        let (Some(eye), Part::Owned | Part::All) = (shadow.eyes.get(&lens.viewer), lens.part)
+        else {
             return 0;
         };
         let lens = lens.in_view();
@@ -246,8 +257,10 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
     fn view(value: &Map<K, V>, sight: Sight, sees: impl Fn(&V) -> bool) -> Option<Value> {
         let seen = value.iter().filter(|(_, value)| sees(value));
         Some(Value::Object(
-            seen.map(|(key, value)| (key.name().into_owned(), value.view(sight.under(key.player()))))
-                .collect(),
+            seen.map(|(key, value)| {
+                (key.name().into_owned(), value.view(sight.under(key.player())))
+            })
+            .collect(),
         ))
     }
 }
@@ -260,7 +273,11 @@ struct Place<'a, V> {
 }
 
 /// Every slot of the map.
-fn all_places<'a, K: Key, V, S>(shadow: &MapShadow<K, S>, map: &'a Map<K, V>, now: u64) -> Vec<Place<'a, V>> {
+fn all_places<'a, K: Key, V, S>(
+    shadow: &MapShadow<K, S>,
+    map: &'a Map<K, V>,
+    now: u64,
+) -> Vec<Place<'a, V>> {
     let mut places: Vec<Place<'_, V>> = (0..shadow.slots_len())
         .map(|slot| Place { slot, value: None, is_new: shadow.slot(slot).defined() == now })
         .collect();
@@ -302,7 +319,9 @@ impl<K: Key, S> ViewedShadow<K, S> {
 
     fn tree_value<V: State<Shadow = S>>(&self, key: &K, at: u32, lens: Lens, out: TreeWriter<'_>) {
         match &self.map.slot(at).entry {
-            Some((_, value)) => V::tree_full(value, Lens { since: 0, ..lens.under(key.player()) }, out),
+            Some((_, value)) => {
+                V::tree_full(value, Lens { since: 0, ..lens.under(key.player()) }, out)
+            }
             None => out.null(),
         }
     }
@@ -312,9 +331,14 @@ impl<K: Key, S> ViewedShadow<K, S> {
         let Touches::Places(touched) = touched else { return all_places(&self.map, map, now) };
         let mut places = Vec::with_capacity(touched.len());
         for &place in touched {
-            // A slot is looked at once: an entry that went in the place of which another came is met there.
+            // A slot is looked at once: an entry that went in the place of which another came is
+            // met there.
             if let Some((slot, value)) = map.slotted_at(place) {
-                places.push(Place { slot, value: Some(value), is_new: self.map.slot(slot).defined() == now });
+                places.push(Place {
+                    slot,
+                    value: Some(value),
+                    is_new: self.map.slot(slot).defined() == now,
+                });
             }
         }
         if self.recent_at == now {
@@ -360,7 +384,8 @@ impl<K: Key> Eye<K> {
         entered.sort_unstable();
         entered.dedup();
         for &(key, slot) in &entered {
-            self.slots[slot as usize] = 1 + self.seen.define(key.clone(), slot, Stamps::default(), now);
+            self.slots[slot as usize] =
+                1 + self.seen.define(key.clone(), slot, Stamps::default(), now);
         }
         if left && self.seen.index.is_empty() {
             self.empty(now);
@@ -378,7 +403,8 @@ impl<K: Key> Eye<K> {
         any
     }
 
-    /// Begins anew, since nothing is in view. This must follow from what is seen alone, as all that the viewer is sent.
+    /// Begins anew, since nothing is in view. This must follow from what is seen alone, as all that
+    /// the viewer is sent.
     fn empty(&mut self, now: u64) {
         self.seen = MapShadow::new(0, Stamps::default());
         self.emptied = now;
@@ -403,8 +429,14 @@ impl<K: Key> Eye<K> {
         place.stamps.after(lens).then_some((key, *at, value, lens))
     }
 
-    /// The sum of the digests of what is in view, of which `digest` makes one by the key and the slot of the map.
-    fn digest<S>(&self, shadow: &ViewedShadow<K, S>, of: DigestOf, digest: impl Fn(&K, u32) -> u64) -> u64 {
+    /// The sum of the digests of what is in view, of which `digest` makes one by the key and the
+    /// slot of the map.
+    fn digest<S>(
+        &self,
+        shadow: &ViewedShadow<K, S>,
+        of: DigestOf,
+        digest: impl Fn(&K, u32) -> u64,
+    ) -> u64 {
         let version = self.seen.newest_version().max(shadow.map.newest_version());
         let changed = |since| self.changed(shadow, since);
         self.seen.digest_until(of, version, changed, |slot| {

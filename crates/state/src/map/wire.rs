@@ -1,8 +1,9 @@
 //! The parts of a map's patch.
 //!
-//! Packed, it is a byte of flags and up to four sections. The first three are lists of slots that end with 0; a slot is written as
-//! its distance from the one before it in the section (the first: from −1), so it is never 0. The last one is groups of entries
-//! that changed in the same fields: a set of slots, then their changes in columns.
+//! Packed, it is a byte of flags and up to four sections. The first three are lists of slots that
+//! end with 0; a slot is written as its distance from the one before it in the section (the first:
+//! from −1), so it is never 0. The last one is groups of entries that changed in the same fields: a
+//! set of slots, then their changes in columns.
 
 use playfield_wire::reader::Reader;
 use playfield_wire::{DecodeError, writer};
@@ -26,7 +27,8 @@ pub(crate) const COLUMN_MIN: usize = 4;
 /// The most groups of entries, by the fields that changed, that are written in columns.
 pub(crate) const GROUPS_MAX: usize = 8;
 
-/// What an owner's own entry came to, in a map of which each player sees their own: its patch begins with it.
+/// What an owner's own entry came to, in a map of which each player sees their own: its patch
+/// begins with it.
 #[derive(Clone, Copy)]
 pub(crate) enum OwnPatch {
     Gone = 0,
@@ -49,7 +51,10 @@ pub(crate) fn read_flags(reader: &mut Reader<'_>) -> Result<u8, DecodeError> {
     let at = reader.offset();
     let flags = reader.u8()?;
     if flags & !(REMOVED | DEFINED | CHANGED | COLUMNS | REPLACED) != 0 {
-        return Err(DecodeError::new(at, format!("the flags of a map's patch are below 32, {flags} came")));
+        return Err(DecodeError::new(
+            at,
+            format!("the flags of a map's patch are below 32, {flags} came"),
+        ));
     }
     Ok(flags)
 }
@@ -99,10 +104,12 @@ impl Slots {
     }
 }
 
-/// Appends a set of slots, which rise and are at least one: in runs, or as a bit for each from the first to the last, whichever is shorter.
+/// Appends a set of slots, which rise and are at least one: in runs, or as a bit for each from the
+/// first to the last, whichever is shorter.
 ///
-/// Runs: twice their number as a varint, then for each the distance from the end of the one before it and its length. Bits: twice the
-/// number of bytes, plus 1; the first slot; the bytes, whose lowest bits come first.
+/// Runs: twice their number as a varint, then for each the distance from the end of the one before
+/// it and its length. Bits: twice the number of bytes, plus 1; the first slot; the bytes, whose
+/// lowest bits come first.
 pub(super) fn put_slots(slots: &[u32], out: &mut Vec<u8>) {
     let (start, first) = (out.len(), slots[0]);
     let bytes = (slots[slots.len() - 1] - first) as usize / 8 + 1;
@@ -128,8 +135,8 @@ pub(super) fn put_slots(slots: &[u32], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`put_slots`] wrote, and hands each slot to `take` in turn, which refuses those that can't be: so a few bytes that name
-/// many slots cost no more than the slots there are.
+/// Reads what [`put_slots`] wrote, and hands each slot to `take` in turn, which refuses those that
+/// can't be: so a few bytes that name many slots cost no more than the slots there are.
 pub(crate) fn read_slots(
     reader: &mut Reader<'_>,
     mut take: impl FnMut(u32) -> Result<(), DecodeError>,
@@ -159,12 +166,15 @@ pub(crate) fn read_slots(
     Ok(())
 }
 
-/// How many slots there are in a set that [`put_slots`] wrote, for who can't tell which of them can be.
+/// How many slots there are in a set that [`put_slots`] wrote, for who can't tell which of them can
+/// be.
 pub(crate) fn count_slots(reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
     let at = reader.offset();
     let word = reader.varint()?;
     let limited = |end: u64| {
-        let past = || DecodeError::new(at, format!("slot {} is past the limit of {MAP_SLOTS_MAX}", end - 1));
+        let past = || {
+            DecodeError::new(at, format!("slot {} is past the limit of {MAP_SLOTS_MAX}", end - 1))
+        };
         if end <= MAP_SLOTS_MAX as u64 { Ok(()) } else { Err(past()) }
     };
     if word % 2 == 1 {

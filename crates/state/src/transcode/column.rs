@@ -7,8 +7,8 @@ use super::walk::Walk;
 use crate::column::{ONE_BY_ONE, packed_bytes};
 
 impl Walk<'_> {
-    /// The columns of so many values. A set of slots takes few bytes however many it names, so nothing is done here for each of
-    /// them that takes no bytes itself.
+    /// The columns of so many values. A set of slots takes few bytes however many it names, so
+    /// nothing is done here for each of them that takes no bytes itself.
     pub(super) fn columns(&mut self, plan: &Plan, count: usize) -> Result<(), DecodeError> {
         match plan {
             Plan::Scalar(scalar @ (Scalar::Bool | Scalar::Byte | Scalar::Varint)) => {
@@ -39,7 +39,10 @@ impl Walk<'_> {
             return (0..count).try_for_each(|_| self.scalar(scalar));
         }
         if width > 64 {
-            return Err(DecodeError::new(at, format!("a column's width is at most 65, {width} came")));
+            return Err(DecodeError::new(
+                at,
+                format!("a column's width is at most 65, {width} came"),
+            ));
         }
         self.scalar(scalar)?;
         let above = self.reader.take(packed_bytes(count, width.into()))?;

@@ -1,4 +1,5 @@
-//! Lists. Their changes of shape stay as they are; but they say which elements came, and so are whole, and which are patches.
+//! Lists. Their changes of shape stay as they are; but they say which elements came, and so are
+//! whole, and which are patches.
 
 use playfield_wire::DecodeError;
 
@@ -99,7 +100,8 @@ impl Walk<'_> {
 
     /// Every element of a list of this length gets another place.
     fn order(&mut self, shape: &mut Shape, length: u64) -> Result<Option<()>, DecodeError> {
-        let Some(count) = usize::try_from(length).ok().filter(|&count| count <= self.reader.remaining())
+        let Some(count) =
+            usize::try_from(length).ok().filter(|&count| count <= self.reader.remaining())
         else {
             return Ok(None);
         };

@@ -1,9 +1,11 @@
 //! From the schema that a node has to the one that a client was built with, and back.
 //!
-//! A node speaks to everyone as its own schema says, so that what all see is encoded once. A client that was built with an
-//! older one turns what comes into what it knows: bodies of snapshots and patches, replies and events; and what it says into what the
-//! node knows: messages and options. This is done from the bytes alone, in one pass and without the copy: fields that the client does not know are
-//! read and left out, masks and numbers of variants are those of the other side, and slots, indices and keys stay.
+//! A node speaks to everyone as its own schema says, so that what all see is encoded once. A client
+//! that was built with an older one turns what comes into what it knows: bodies of snapshots and
+//! patches, replies and events; and what it says into what the node knows: messages and options.
+//! This is done from the bytes alone, in one pass and without the copy: fields that the client does
+//! not know are read and left out, masks and numbers of variants are those of the other side, and
+//! slots, indices and keys stay.
 
 mod column;
 mod list;
@@ -18,11 +20,12 @@ use crate::Part;
 use plan::Plan;
 use walk::Walk;
 
-/// Turns what a node and a client that was built with an older schema say to each other from one schema into the other, in
-/// the format `packed`.
+/// Turns what a node and a client that was built with an older schema say to each other from one
+/// schema into the other, in the format `packed`.
 ///
-/// Every method appends to `out`; after an error, what it appended is of no use. What is read costs no more than its own length, times what the
-/// schemas make of it; an order of a list, and after it moves, up to some microseconds for each byte.
+/// Every method appends to `out`; after an error, what it appended is of no use. What is read costs
+/// no more than its own length, times what the schemas make of it; an order of a list, and after it
+/// moves, up to some microseconds for each byte.
 #[derive(Debug)]
 pub struct Transcoder {
     state: Plan,
@@ -57,11 +60,18 @@ impl Transcoder {
             let number = node.messages.iter().position(|other| other.name == message.name)?;
             let of_node = &node.messages[number];
             let of = Plan::of_value(&message.of, &of_node.of);
-            Some(Message { number: number as u32, of, reply: Plan::of_value(&of_node.reply, &message.reply) })
+            Some(Message {
+                number: number as u32,
+                of,
+                reply: Plan::of_value(&of_node.reply, &message.reply),
+            })
         });
         let events = node.events.iter().map(|event| {
             let number = client.events.iter().position(|other| other.name == event.name)?;
-            Some(Event { number: number as u32, of: Plan::of_value(&event.of, &client.events[number].of) })
+            Some(Event {
+                number: number as u32,
+                of: Plan::of_value(&event.of, &client.events[number].of),
+            })
         });
         let has_options = client.options != Type::Unit;
         Ok(Self {
@@ -106,7 +116,12 @@ impl Transcoder {
     ///
     /// # Errors
     /// Anything but what the client's schema says.
-    pub fn message(&self, number: u32, payload: &[u8], out: &mut Vec<u8>) -> Result<u32, DecodeError> {
+    pub fn message(
+        &self,
+        number: u32,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<u32, DecodeError> {
         let message = self.declared(number)?;
         value(&message.of, payload, out)?;
         Ok(message.number)
@@ -120,13 +135,20 @@ impl Transcoder {
         value(&self.declared(number)?.reply, payload, out)
     }
 
-    /// An event, to the client: of the node's number, which becomes the client's. `None` if the client was not built with it.
+    /// An event, to the client: of the node's number, which becomes the client's. `None` if the
+    /// client was not built with it.
     ///
     /// # Errors
     /// Anything but what the node's schema says.
-    pub fn event(&self, number: u32, payload: &[u8], out: &mut Vec<u8>) -> Result<Option<u32>, DecodeError> {
+    pub fn event(
+        &self,
+        number: u32,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<u32>, DecodeError> {
         let event = self.events.get(number as usize);
-        let event = event.ok_or_else(|| DecodeError::new(0, format!("no event has the number {number}")))?;
+        let event = event
+            .ok_or_else(|| DecodeError::new(0, format!("no event has the number {number}")))?;
         let Some(event) = event else { return Ok(None) };
         value(&event.of, payload, out)?;
         Ok(Some(event.number))

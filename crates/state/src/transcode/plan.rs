@@ -2,7 +2,8 @@
 
 use playfield_wire::schema::{Enum, Policy, Struct, Type};
 
-/// How values of a type are read from the one side, the source, and written for the other, the target.
+/// How values of a type are read from the one side, the source, and written for the other, the
+/// target.
 #[derive(Debug)]
 pub(super) enum Plan {
     Scalar(Scalar),
@@ -107,9 +108,11 @@ impl Plan {
                 value: Some(Self::new(source, target, in_step)),
                 has_slots: in_step,
             })),
-            (Type::Set(key), _) => {
-                Self::Map(Box::new(MapPlan { key: Scalar::of(key), value: None, has_slots: in_step }))
-            }
+            (Type::Set(key), _) => Self::Map(Box::new(MapPlan {
+                key: Scalar::of(key),
+                value: None,
+                has_slots: in_step,
+            })),
             (Type::Struct(source), Type::Struct(target)) => {
                 Self::Struct(Box::new(StructPlan::new(source, target, in_step, true)))
             }
@@ -180,7 +183,8 @@ impl StructPlan {
         }
         let is_missing = |to: &usize| source.shown().all(|field| field.name != targets[*to].name);
         let missing: Vec<usize> = (0..targets.len()).filter(is_missing).collect();
-        let in_order = |fields: &[FieldPlan]| fields.iter().filter_map(|field| field.to).is_sorted();
+        let in_order =
+            |fields: &[FieldPlan]| fields.iter().filter_map(|field| field.to).is_sorted();
         Self {
             reorders: !missing.is_empty() || !in_order(&open) || !in_order(&private),
             source_fields: source.shown().count(),
@@ -196,7 +200,9 @@ impl StructPlan {
     /// The target's mask for the fields that the source's marks.
     pub(super) fn target_mask(&self, mask: &[u8]) -> Vec<u8> {
         let mut target = vec![0; self.target_fields.div_ceil(8)];
-        for field in self.open.iter().chain(&self.private).filter(|field| is_marked(mask, field.from)) {
+        for field in
+            self.open.iter().chain(&self.private).filter(|field| is_marked(mask, field.from))
+        {
             if let Some(to) = field.to {
                 target[to / 8] |= 1 << (to % 8);
             }

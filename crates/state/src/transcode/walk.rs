@@ -88,8 +88,8 @@ impl<'a> Walk<'a> {
                 let at = self.reader.offset();
                 let number = self.reader.varint()?;
                 let variant = usize::try_from(number).ok().and_then(|number| variants.get(number));
-                let (number, fields) =
-                    variant.ok_or_else(|| DecodeError::new(at, format!("{number} is no variant")))?;
+                let (number, fields) = variant
+                    .ok_or_else(|| DecodeError::new(at, format!("{number} is no variant")))?;
                 writer::put_varint(self.out, *number);
                 self.whole_struct(fields, part)
             }
@@ -165,7 +165,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Writes the target's mask, and the patches of those fields that the source's marks.
-    fn marked(&mut self, of: &StructPlan, fields: &[FieldPlan], mask: &[u8]) -> Result<(), DecodeError> {
+    fn marked(
+        &mut self,
+        of: &StructPlan,
+        fields: &[FieldPlan],
+        mask: &[u8],
+    ) -> Result<(), DecodeError> {
         self.out.extend_from_slice(&of.target_mask(mask));
         self.patches(of, fields, mask, Part::All)
     }
@@ -243,7 +248,8 @@ impl<'a> Walk<'a> {
     pub(super) fn array_marks(&mut self, length: usize) -> Result<Vec<usize>, DecodeError> {
         let at = self.reader.offset();
         let mask = self.reader.take(length.div_ceil(8))?;
-        let marked: Vec<usize> = (0..8 * mask.len()).filter(|place| is_marked(mask, *place)).collect();
+        let marked: Vec<usize> =
+            (0..8 * mask.len()).filter(|place| is_marked(mask, *place)).collect();
         if let Some(last) = marked.last().filter(|last| **last >= length) {
             let what = format!("element {last} is past the end of an array of {length}");
             return Err(DecodeError::new(at, what));

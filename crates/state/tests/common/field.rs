@@ -1,5 +1,5 @@
-//! A state in which functions say who sees what: in maps, in single values, inside entries, inside what is an owner's, by a map
-//! that is seen itself and by one that is not.
+//! A state in which functions say who sees what: in maps, in single values, inside entries, inside
+//! what is an owner's, by a map that is seen itself and by one that is not.
 
 use playfield_state::{Key, List, Map, PlayerId, State};
 
@@ -171,7 +171,12 @@ fn nudge<V: Model>(value: &mut V, dice: &mut Dice, eye: Eye, sees: &impl Fn(&V) 
 }
 
 /// Changes what is out of sight.
-fn stir<K: AnyKey, V: Model>(map: &mut Map<K, V>, dice: &mut Dice, eye: Eye, sees: impl Fn(&V) -> bool) {
+fn stir<K: AnyKey, V: Model>(
+    map: &mut Map<K, V>,
+    dice: &mut Dice,
+    eye: Eye,
+    sees: impl Fn(&V) -> bool,
+) {
     for _ in 0..3 {
         let key = K::any(dice);
         match map.get(&key).map(&sees) {
@@ -222,7 +227,8 @@ impl Model for Zone {
             && self.depth == other.depth
     }
     fn looks_like(&self, other: &Self, eye: Eye) -> bool {
-        self.redact(eye).equals(&other.redact(eye)) && self.is_depth_seen(eye) == other.is_depth_seen(eye)
+        self.redact(eye).equals(&other.redact(eye))
+            && self.is_depth_seen(eye) == other.is_depth_seen(eye)
     }
 }
 
@@ -256,7 +262,9 @@ impl Model for Field {
         stir(&mut self.things, dice, eye, |thing| viewer.is_some_and(|viewer| near(thing, viewer)));
         let viewer = self.cameras.get(&eye.viewer);
         stir(&mut self.birds, dice, eye, |bird| viewer.is_some_and(|viewer| filmed(bird, viewer)));
-        nudge(&mut self.treasure, dice, eye, &|treasure| viewer.is_some_and(|viewer| lit(treasure, viewer)));
+        nudge(&mut self.treasure, dice, eye, &|treasure| {
+            viewer.is_some_and(|viewer| lit(treasure, viewer))
+        });
         let viewer = self.walkers.get(&eye.viewer).cloned();
         let here = |walker: &Walker| viewer.as_ref().is_some_and(|viewer| beside(walker, viewer));
         // One who sees nobody, not being there, would see themselves on coming.
@@ -275,12 +283,16 @@ impl Model for Field {
         let lit = camera.is_some_and(|camera| lit(&self.treasure, camera));
         Self {
             avatars: self.avatars.redact(eye),
-            things: seen(&self.things, eye, |thing| avatar.is_some_and(|avatar| near(thing, avatar))),
+            things: seen(&self.things, eye, |thing| {
+                avatar.is_some_and(|avatar| near(thing, avatar))
+            }),
             cameras: Map::new(),
             spare: Map::new(),
             treasure: if lit { self.treasure.redact(eye) } else { Treasure::default() },
             birds: seen(&self.birds, eye, |bird| camera.is_some_and(|camera| filmed(bird, camera))),
-            walkers: seen(&self.walkers, eye, |other| walker.is_some_and(|walker| beside(other, walker))),
+            walkers: seen(&self.walkers, eye, |other| {
+                walker.is_some_and(|walker| beside(other, walker))
+            }),
             zones: self.zones.redact(eye),
             plans: super::OwnModel::redact_own(&self.plans, eye),
             rows: self.rows.redact(eye),

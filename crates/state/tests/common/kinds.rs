@@ -1,4 +1,5 @@
-//! A state of the kinds of values that `World` has none of: arrays, byte strings, sets, keys of one's own, masks and steps.
+//! A state of the kinds of values that `World` has none of: arrays, byte strings, sets, keys of
+//! one's own, masks and steps.
 
 use playfield_state::{Bytes, Key, List, Map, PlayerId, Set, State};
 

@@ -116,8 +116,11 @@ pub(crate) fn turn(value: f32) -> f32 {
     let part = f64::from(value).rem_euclid(std::f64::consts::TAU);
     let steps = if part.is_nan() { 0.0 } else { (part / step).round_ties_even() % 629.0 + 0.0 };
     let from_nought = steps * step;
-    (if from_nought > std::f64::consts::PI { from_nought - std::f64::consts::TAU } else { from_nought })
-        as f32
+    (if from_nought > std::f64::consts::PI {
+        from_nought - std::f64::consts::TAU
+    } else {
+        from_nought
+    }) as f32
 }
 
 /// In steps of 0.5, from −4 to 4.

@@ -68,12 +68,17 @@ impl<K: AnyKey, V: Model> Model for Map<K, V> {
             17 => {
                 let held = std::mem::take(self);
                 self.extend(
-                    held.iter().filter(|(k, _)| **k != key).map(|(key, value)| (key.clone(), value.clone())),
+                    held.iter()
+                        .filter(|(k, _)| **k != key)
+                        .map(|(key, value)| (key.clone(), value.clone())),
                 );
             }
             18 if dice.once_in(2) => {
                 let keys: Vec<K> = (0..3).map(|_| K::any(dice)).collect();
-                drop(std::mem::replace(self, keys.into_iter().map(|key| (key, V::random(dice))).collect()));
+                drop(std::mem::replace(
+                    self,
+                    keys.into_iter().map(|key| (key, V::random(dice))).collect(),
+                ));
             }
             // Values change places, by the ways in which they can.
             19 => {
@@ -137,7 +142,8 @@ impl<K: AnyKey, V: Model> Model for Map<K, V> {
                 }
             }
             4 => {
-                let entries: Vec<(K, V)> = self.iter().rev().map(|(k, v)| (k.clone(), v.clone())).collect();
+                let entries: Vec<(K, V)> =
+                    self.iter().rev().map(|(k, v)| (k.clone(), v.clone())).collect();
                 self.clear();
                 self.extend(entries);
             }
@@ -160,7 +166,9 @@ impl<K: AnyKey, V: Model> Model for Map<K, V> {
     }
 
     fn redact(&self, eye: Eye) -> Self {
-        self.iter().map(|(key, value)| (key.clone(), value.redact(eye.under(key.player())))).collect()
+        self.iter()
+            .map(|(key, value)| (key.clone(), value.redact(eye.under(key.player()))))
+            .collect()
     }
 
     fn emptied(self) -> Self {

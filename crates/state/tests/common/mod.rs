@@ -1,7 +1,8 @@
-//! A model of state for the laws: values that can be changed at random, changed only where a player can't see it, and cut down to
-//! what a player may see.
+//! A model of state for the laws: values that can be changed at random, changed only where a player
+//! can't see it, and cut down to what a player may see.
 //!
-//! The cutting is written here once more, from the policies as the documentation states them, and shares nothing with the crate.
+//! The cutting is written here once more, from the policies as the documentation states them, and
+//! shares nothing with the crate.
 
 // Each test binary takes what it needs of this.
 #![allow(dead_code)]
@@ -68,7 +69,8 @@ impl Eye {
 
 /// A piece of state.
 pub(crate) trait Model: Clone + Default {
-    /// Changes something. What is changed depends on the dice and on what every viewer sees, on nothing hidden.
+    /// Changes something. What is changed depends on the dice and on what every viewer sees, on
+    /// nothing hidden.
     fn mutate(&mut self, dice: &mut Dice);
 
     /// Touches it, and changes only what `eye` may not see.
@@ -77,12 +79,14 @@ pub(crate) trait Model: Clone + Default {
     /// What `eye` may see; the rest is as who does not see it has it.
     fn redact(&self, eye: Eye) -> Self;
 
-    /// What a copy has of it whose player does not see it: its default, in which nothing is that can't be told to be gone.
+    /// What a copy has of it whose player does not see it: its default, in which nothing is that
+    /// can't be told to be gone.
     fn unseen() -> Self {
         Self::default().emptied()
     }
 
-    /// It without the entries of maps and sets, and with fields that not everyone sees as who does not see them has them.
+    /// It without the entries of maps and sets, and with fields that not everyone sees as who does
+    /// not see them has them.
     fn emptied(self) -> Self {
         self
     }
@@ -90,7 +94,8 @@ pub(crate) trait Model: Clone + Default {
     /// Equal to the bit.
     fn equals(&self, other: &Self) -> bool;
 
-    /// Whether `eye` can't tell one from the other. Where a function says who sees a value, its default differs from not seeing it.
+    /// Whether `eye` can't tell one from the other. Where a function says who sees a value, its
+    /// default differs from not seeing it.
     fn looks_like(&self, other: &Self, eye: Eye) -> bool {
         self.redact(eye).equals(&other.redact(eye))
     }
@@ -123,9 +128,9 @@ pub(crate) trait Masked: Model {
     fn scramble_masked(&mut self, dice: &mut Dice);
 }
 
-/// Says who sees the fields of a struct: `open`, `owner`, `own` (an `owner` map or set keyed by player), `hidden` or `mask`; or
-/// how it is sent: in steps of a `hundredth`, to its owner alone (`ownhundredth`), of a `half` between
-/// −4 and 4, or of a 629th of a `turn`.
+/// Says who sees the fields of a struct: `open`, `owner`, `own` (an `owner` map or set keyed by
+/// player), `hidden` or `mask`; or how it is sent: in steps of a `hundredth`, to its owner alone
+/// (`ownhundredth`), of a `half` between −4 and 4, or of a 629th of a `turn`.
 #[macro_export]
 macro_rules! model {
     ($name:ident { $($policy:ident $field:ident,)* }) => {

@@ -1,5 +1,6 @@
-//! A state of which the defaults are others than follow from the types: numbers, texts, an enum, keys, collections and numbers in steps,
-//! which their owner sees, or those of whom a function says so.
+//! A state of which the defaults are others than follow from the types: numbers, texts, an enum,
+//! keys, collections and numbers in steps, which their owner sees, or those of whom a function says
+//! so.
 
 use playfield_state::{Data, Key, List, Map, PlayerId, State};
 

@@ -63,8 +63,8 @@ model!(World {
 
 /// A whole state.
 pub(crate) trait Root: Model + State + std::fmt::Debug {
-    /// Nothing is in what a typed copy has where its player sees nothing: so it notices, as one by the schema does, when a damaged body
-    /// changes what is not there.
+    /// Nothing is in what a typed copy has where its player sees nothing: so it notices, as one by
+    /// the schema does, when a damaged body changes what is not there.
     const IS_BLANK_EMPTY: bool = true;
 
     /// Changes something.
@@ -109,7 +109,8 @@ impl Root for World {
     }
 }
 
-/// A smaller state, in which the same places are met again and again: what is an owner's inside lists, options and maps.
+/// A smaller state, in which the same places are met again and again: what is an owner's inside
+/// lists, options and maps.
 #[derive(State, Default, Clone, Debug)]
 pub(crate) struct Desks {
     pub(crate) desks: Map<PlayerId, Desk>,

@@ -171,7 +171,10 @@ fn options() -> Value {
             }),
             ("nothing again", |state| *state = Options::default()),
         ],
-        &[("an option begins with 0, 1 or 2", "01 03"), ("a patch of what is not there", "02 02 01 02")],
+        &[
+            ("an option begins with 0, 1 or 2", "01 03"),
+            ("a patch of what is not there", "02 02 01 02"),
+        ],
     )
 }
 
@@ -225,14 +228,17 @@ fn enums() -> Value {
         &[1],
         &[
             ("without fields", |_| {}),
-            ("with named fields", |state| state.phase = Phase::Playing { turn: BOB, order: vec![ANN, BOB] }),
+            ("with named fields", |state| {
+                state.phase = Phase::Playing { turn: BOB, order: vec![ANN, BOB] }
+            }),
             ("one of its fields is another", |state| {
                 state.phase = Phase::Playing { turn: ANN, order: vec![ANN, BOB] };
             }),
             ("with one field without a name", |state| state.phase = Phase::Won(BOB)),
             ("with two", |state| state.phase = Phase::Drawn(3, 4)),
             ("with a struct, in which a map travels whole", |state| {
-                state.phase = Phase::Scored(Score { points: [(2, -1), (1, 300)].into(), best: Some(0.1) });
+                state.phase =
+                    Phase::Scored(Score { points: [(2, -1), (1, 300)].into(), best: Some(0.1) });
             }),
         ],
         &[("a variant that is not there", "01 05")],
@@ -566,7 +572,8 @@ fn columns() -> Value {
         &[
             ("twenty units", |state| {
                 for number in 0..20 {
-                    let mover = Mover { hp: 100, name: format!("unit {number}"), ..Mover::default() };
+                    let mover =
+                        Mover { hp: 100, name: format!("unit {number}"), ..Mover::default() };
                     state.units.insert(number, mover);
                 }
             }),
@@ -602,7 +609,8 @@ fn columns() -> Value {
             }),
             ("ranges and angles", |state| {
                 for (number, unit) in state.units.iter_mut() {
-                    (unit.tilt, unit.heading) = (f32::from(*number) / 10.0 - 1.0, f64::from(*number) / 4.0);
+                    (unit.tilt, unit.heading) =
+                        (f32::from(*number) / 10.0 - 1.0, f64::from(*number) / 4.0);
                 }
             }),
             ("enums, and arrays", |state| {
@@ -617,8 +625,12 @@ fn columns() -> Value {
                     .skip(10)
                     .for_each(|(number, unit)| unit.marks[(number % 3) as usize] = true);
             }),
-            ("a flag of all", |state| state.units.iter_mut().for_each(|(_, unit)| unit.marks[0] ^= true)),
-            ("three are too few", |state| state.units.iter_mut().take(3).for_each(|(_, unit)| unit.hp = 1)),
+            ("a flag of all", |state| {
+                state.units.iter_mut().for_each(|(_, unit)| unit.marks[0] ^= true)
+            }),
+            ("three are too few", |state| {
+                state.units.iter_mut().take(3).for_each(|(_, unit)| unit.hp = 1)
+            }),
         ],
         &[
             ("no groups", "01 08 00"),
@@ -671,7 +683,9 @@ fn lists() -> Value {
             ("", |state| state.path.reverse()),
             ("", |state| state.path.sort_by_key(|point| point.x)),
             ("", |state| state.path.reverse()),
-            ("more happened to the path than is kept of it: it is sent whole", |state| state.path[0].x = 1),
+            ("more happened to the path than is kept of it: it is sent whole", |state| {
+                state.path[0].x = 1
+            }),
             ("nothing", |state| state.log.clear()),
         ],
         &[

@@ -1,12 +1,14 @@
 //! What happens in a state, and what its viewers are sent of it.
 
 use playfield_state::{
-    DynamicMirror, Format, JsonMirror, Mirror, PlayerId, State, Tracker, Tracking, TreeFormat, view, view_in,
+    DynamicMirror, Format, JsonMirror, Mirror, PlayerId, State, Tracker, Tracking, TreeFormat,
+    view, view_in,
 };
 use playfield_wire::schema::{RoomSchema, Type};
 use serde_json::{Value, json};
 
-/// A change of a state, with a word on it. Without one it is not sent by itself, but with the next that has one.
+/// A change of a state, with a word on it. Without one it is not sent by itself, but with the next
+/// that has one.
 pub(crate) type Step<T> = (&'static str, fn(&mut T));
 
 /// A body that is to be refused by a copy that has come to the end of the story, and why.
@@ -19,10 +21,15 @@ pub(crate) fn story<T: State + Default>(
     steps: &[Step<T>],
     refused: &[Refused],
 ) -> Value {
-    let schema =
-        RoomSchema { state: T::schema(), options: Type::Unit, messages: Vec::new(), events: Vec::new() };
+    let schema = RoomSchema {
+        state: T::schema(),
+        options: Type::Unit,
+        messages: Vec::new(),
+        events: Vec::new(),
+    };
     let schema: Value = serde_json::from_str(&schema.to_json()).unwrap();
-    let viewers: Vec<Value> = viewers.iter().map(|viewer| told(PlayerId(*viewer), steps, refused)).collect();
+    let viewers: Vec<Value> =
+        viewers.iter().map(|viewer| told(PlayerId(*viewer), steps, refused)).collect();
     json!({ "about": about, "schema": schema, "viewers": viewers })
 }
 
@@ -99,7 +106,13 @@ impl<T: State + Default> Copies<T> {
         })
     }
 
-    fn patch(&mut self, what: &str, state: &T, tracker: &mut Tracker<T>, since: u64) -> Option<Value> {
+    fn patch(
+        &mut self,
+        what: &str,
+        state: &T,
+        tracker: &mut Tracker<T>,
+        since: u64,
+    ) -> Option<Value> {
         let [packed, msgpack, json] = Format::ALL.map(|format| {
             let mut body = Vec::new();
             tracker.patch(self.viewer, since, format, &mut body);
@@ -109,7 +122,8 @@ impl<T: State + Default> Copies<T> {
             self.compare(state, tracker);
             return None;
         }
-        let cuts: Vec<usize> = (0..packed.len()).filter(|end| !self.takes(&packed[..*end])).collect();
+        let cuts: Vec<usize> =
+            (0..packed.len()).filter(|end| !self.takes(&packed[..*end])).collect();
         self.typed.patch(&packed).unwrap();
         self.dynamic.patch(&packed).unwrap();
         self.json.patch(&json).unwrap();

@@ -11,8 +11,9 @@ use crate::{Mask, Opcode, Role};
 /// What a [`Deflater`] does with which messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeflaterOptions {
-    /// From 1 (fast) to 9 (small); 1 unless told otherwise. Chat messages of 512 bytes come to 88 % of their bytes at 1 and to 67 % at 6,
-    /// in three times the time; where the context is kept, to 50 % and to 39 %, in seven times the time (`playfield bench websocket`).
+    /// From 1 (fast) to 9 (small); 1 unless told otherwise. Chat messages of 512 bytes come to 88 %
+    /// of their bytes at 1 and to 67 % at 6, in three times the time; where the context is kept, to
+    /// 50 % and to 39 %, in seven times the time (`playfield bench websocket`).
     pub level: u8,
     /// Shorter messages, in bytes, are sent as they are; 64 unless told otherwise.
     pub message_bytes_min: usize,
@@ -26,8 +27,8 @@ impl Default for DeflaterOptions {
 
 /// The writing half of a connection whose messages are compressed.
 ///
-/// A frame that came of one without context means the same on every connection that agreed on as large a window: what many get is
-/// written once.
+/// A frame that came of one without context means the same on every connection that agreed on as
+/// large a window: what many get is written once.
 #[derive(Debug)]
 pub struct Deflater {
     options: DeflaterOptions,
@@ -40,8 +41,9 @@ pub struct Deflater {
 const SPARES_MAX: usize = 8;
 
 thread_local! {
-    /// The compressors that messages without context share, each with the level and window that it was made for. Several, since the
-    /// other end chooses the window, and one that changed with every message would be made anew for each.
+    /// The compressors that messages without context share, each with the level and window that it
+    /// was made for. Several, since the other end chooses the window, and one that changed with
+    /// every message would be made anew for each.
     static SPARES: RefCell<Vec<(u8, u8, Compress)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -51,7 +53,8 @@ impl Deflater {
         Self { options, direction: agreed.sent_by(role), kept: None }
     }
 
-    /// Appends a message in one frame to `out`: compressed, unless it is too short to gain by it; a control frame as it is.
+    /// Appends a message in one frame to `out`: compressed, unless it is too short to gain by it; a
+    /// control frame as it is.
     pub fn encode(&mut self, out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], mask: Mask) {
         let is_worth_it = payload.len() >= self.options.message_bytes_min.max(1);
         if opcode.is_control() || !is_worth_it || self.direction.window_bits < 9 {
@@ -120,7 +123,8 @@ fn deflate(out: &mut Vec<u8>, payload: &[u8], stream: &mut Compress) {
     loop {
         let consumed = (stream.total_in() - before) as usize;
         out.reserve((payload.len() - consumed) / 2 + 64);
-        // Its only errors are of streams misused; and whatever it says, it did what it could with the room it had.
+        // Its only errors are of streams misused; and whatever it says, it did what it could with
+        // the room it had.
         let _ = stream.compress_vec(&payload[consumed..], out, FlushCompress::Sync);
         let is_all_in = (stream.total_in() - before) as usize == payload.len();
         if is_all_in && out.len() < out.capacity() {

@@ -24,7 +24,8 @@ pub(crate) struct Inflater {
 }
 
 thread_local! {
-    /// The one that messages without context share: some 48 KiB that would otherwise be set up for each message.
+    /// The one that messages without context share: some 48 KiB that would otherwise be set up for
+    /// each message.
     static SPARE: Cell<Option<Box<Inflater>>> = const { Cell::new(None) };
 }
 

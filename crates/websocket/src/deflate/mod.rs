@@ -1,11 +1,11 @@
 //! permessage-deflate (RFC 7692): messages that travel compressed.
 //!
-//! Both ends agree on a [`Deflate`] in the handshake. Then a [`Decoder`](crate::Decoder) made with it reads compressed messages,
-//! and a [`Deflater`] writes them.
+//! Both ends agree on a [`Deflate`] in the handshake. Then a [`Decoder`](crate::Decoder) made with
+//! it reads compressed messages, and a [`Deflater`] writes them.
 //!
-//! A direction that keeps its context between messages compresses better, and costs each connection a window in both ends for as
-//! long as it lives. One that doesn't costs nothing between messages: decompressors are then kept one to a thread, and
-//! compressors one to a thread and window.
+//! A direction that keeps its context between messages compresses better, and costs each connection
+//! a window in both ends for as long as it lives. One that doesn't costs nothing between messages:
+//! decompressors are then kept one to a thread, and compressors one to a thread and window.
 
 mod compress;
 mod inflate;
@@ -18,7 +18,8 @@ pub(crate) use negotiate::WINDOW_BITS_MAX;
 
 use crate::Role;
 
-/// What travels compressed and how, in both directions: as one end wishes it, or as both have agreed on it.
+/// What travels compressed and how, in both directions: as one end wishes it, or as both have
+/// agreed on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deflate {
     /// What the server sends.
@@ -30,11 +31,13 @@ pub struct Deflate {
 /// What one end sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Direction {
-    /// Whether a message may refer back to those before it; not unless told otherwise. If so, each end holds a window for as long as
-    /// the connection lives: 55 KiB with all else where messages are decompressed, 371 KiB where they are compressed.
+    /// Whether a message may refer back to those before it; not unless told otherwise. If so, each
+    /// end holds a window for as long as the connection lives: 55 KiB with all else where messages
+    /// are decompressed, 371 KiB where they are compressed.
     pub context_takeover: bool,
-    /// The window's size as a power of two, from 8 (256 bytes) to 15 (32 KiB, unless told otherwise). With 8 messages are sent as they
-    /// are: zlib has no compressor for so small a window.
+    /// The window's size as a power of two, from 8 (256 bytes) to 15 (32 KiB, unless told
+    /// otherwise). With 8 messages are sent as they are: zlib has no compressor for so small a
+    /// window.
     pub window_bits: u8,
 }
 
@@ -54,5 +57,6 @@ impl Deflate {
     }
 }
 
-/// What ends the output of a compressor that was flushed, and what a sender leaves out (RFC 7692, 7.2.1).
+/// What ends the output of a compressor that was flushed, and what a sender leaves out (RFC 7692,
+/// 7.2.1).
 const FLUSH_END: [u8; 4] = [0, 0, 0xFF, 0xFF];

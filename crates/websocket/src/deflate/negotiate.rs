@@ -35,8 +35,8 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Reads the parameters; `None` if it is another extension, or if one is unknown, named twice or out of its range: such an offer
-    /// is to be passed over (7.1), such a response is an error.
+    /// Reads the parameters; `None` if it is another extension, or if one is unknown, named twice
+    /// or out of its range: such an offer is to be passed over (7.1), such a response is an error.
     pub(crate) fn read(extension: &Extension<'_>) -> Option<Self> {
         if extension.name != NAME {
             return None;
@@ -72,7 +72,8 @@ impl Terms {
 
 /// From 8 to 15, without leading zeros (7.1.2.1).
 fn window_bits(value: &str) -> Option<u8> {
-    let bits = value.parse().ok().filter(|bits| (WINDOW_BITS_MIN..=WINDOW_BITS_MAX).contains(bits))?;
+    let bits =
+        value.parse().ok().filter(|bits| (WINDOW_BITS_MIN..=WINDOW_BITS_MAX).contains(bits))?;
     (bits.to_string() == value).then_some(bits)
 }
 
@@ -82,10 +83,14 @@ impl Deflate {
         let offer = offers.iter().find_map(Terms::read)?;
         let server = Direction {
             context_takeover: self.server.context_takeover && !offer.server_no_context_takeover,
-            window_bits: self.server.window_bits.min(offer.server_max_window_bits.unwrap_or(WINDOW_BITS_MAX)),
+            window_bits: self
+                .server
+                .window_bits
+                .min(offer.server_max_window_bits.unwrap_or(WINDOW_BITS_MAX)),
         };
         let offered_bits = offer.client_max_window_bits.map(|bits| bits.unwrap_or(WINDOW_BITS_MAX));
-        let client_bits = offered_bits.map_or(WINDOW_BITS_MAX, |bits| bits.min(self.client.window_bits));
+        let client_bits =
+            offered_bits.map_or(WINDOW_BITS_MAX, |bits| bits.min(self.client.window_bits));
         let client = Direction {
             // A client that can't do with the window it is wished to have is asked to keep none.
             context_takeover: self.client.context_takeover
@@ -130,7 +135,8 @@ impl Deflate {
         offer
     }
 
-    /// As a client that offered this, what the server's response comes to; `None` if it is none to that offer (7.1).
+    /// As a client that offered this, what the server's response comes to; `None` if it is none to
+    /// that offer (7.1).
     pub(crate) fn accepted(&self, response: &Extension<'_>) -> Option<Self> {
         let terms = Terms::read(response)?;
         let server_bits = match terms.server_max_window_bits {

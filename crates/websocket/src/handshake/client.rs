@@ -42,15 +42,16 @@ const OWN_HEADERS: [&str; 6] =
     ["Host", "Upgrade", "Connection", "Content-Length", "Transfer-Encoding", "Expect"];
 
 impl ClientHandshake {
-    /// Makes the request (RFC 6455, 4.1) for `target`, a path with or without a query, on `host`, a name or
-    /// address with the port unless it is the scheme's own. `key` is drawn at random for each connection.
-    /// `headers` are added, such as `Origin` or `Authorization`; `subprotocols` are offered, the best first.
+    /// Makes the request (RFC 6455, 4.1) for `target`, a path with or without a query, on `host`, a
+    /// name or address with the port unless it is the scheme's own. `key` is drawn at random for
+    /// each connection. `headers` are added, such as `Origin` or `Authorization`; `subprotocols`
+    /// are offered, the best first.
     ///
     /// # Errors
     ///
-    /// [`HandshakeError::Invalid`] for whatever cannot stand where it is to stand: line ends and other
-    /// control characters, names that are no tokens, a subprotocol offered twice, a header that is the
-    /// handshake's own.
+    /// [`HandshakeError::Invalid`] for whatever cannot stand where it is to stand: line ends and
+    /// other control characters, names that are no tokens, a subprotocol offered twice, a header
+    /// that is the handshake's own.
     pub fn new(
         host: &str,
         target: &str,
@@ -95,7 +96,8 @@ impl ClientHandshake {
         })
     }
 
-    /// Offers to compress messages, as near to these `wishes` as the server will (RFC 7692, 5.1). It may also leave it.
+    /// Offers to compress messages, as near to these `wishes` as the server will (RFC 7692, 5.1).
+    /// It may also leave it.
     #[must_use]
     pub fn with_deflate(mut self, wishes: Deflate) -> Self {
         let end = self.request.len() - b"\r\n".len();
@@ -114,8 +116,8 @@ impl ClientHandshake {
     ///
     /// # Errors
     ///
-    /// [`HandshakeError::Refused`] with the server's status if it is not 101, otherwise what is wrong with
-    /// the response. Either way the connection has to be closed.
+    /// [`HandshakeError::Refused`] with the server's status if it is not 101, otherwise what is
+    /// wrong with the response. Either way the connection has to be closed.
     pub fn parse_response<'a>(
         &self,
         input: &'a [u8],
@@ -132,7 +134,9 @@ impl ClientHandshake {
         match (response.code, response.version) {
             (Some(101), Some(1)) => {}
             (Some(101), _) => return Err(HandshakeError::HttpTooOld),
-            (status, _) => return Err(HandshakeError::Refused { status: status.unwrap_or_default() }),
+            (status, _) => {
+                return Err(HandshakeError::Refused { status: status.unwrap_or_default() });
+            }
         }
         self.check_headers(response.headers)?;
         let subprotocol = self.subprotocol(response.headers)?;
@@ -142,7 +146,8 @@ impl ClientHandshake {
 
     /// Checks that a 101 answers the request.
     fn check_headers(&self, headers: &[Header<'_>]) -> Result<(), HandshakeError> {
-        let upgrade = single(headers, "Upgrade")?.ok_or(HandshakeError::Missing { header: "Upgrade" })?;
+        let upgrade =
+            single(headers, "Upgrade")?.ok_or(HandshakeError::Missing { header: "Upgrade" })?;
         if !upgrade.eq_ignore_ascii_case(b"websocket") {
             return Err(HandshakeError::invalid("Upgrade", upgrade));
         }

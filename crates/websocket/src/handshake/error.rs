@@ -18,7 +18,8 @@ pub enum HandshakeError {
         /// The limit.
         bytes_max: usize,
     },
-    /// The request target is longer than [`TARGET_BYTES_MAX`](super::TARGET_BYTES_MAX), or than a head may be.
+    /// The request target is longer than [`TARGET_BYTES_MAX`](super::TARGET_BYTES_MAX), or than a
+    /// head may be.
     TargetTooLong,
     /// The head has more headers than [`HeadLimits::headers_max`](super::HeadLimits::headers_max).
     TooManyHeaders {
@@ -71,9 +72,10 @@ pub enum HandshakeError {
 }
 
 impl HandshakeError {
-    /// For a server, the HTTP status to [`reject`](super::reject) the request with: 426 for another version
-    /// of the protocol, 414 for a target over its limit, 431 for a head over one, 400 otherwise. For a client, the
-    /// status which the server answered with if it [refused](Self::Refused), and nothing to go by otherwise.
+    /// For a server, the HTTP status to [`reject`](super::reject) the request with: 426 for another
+    /// version of the protocol, 414 for a target over its limit, 431 for a head over one, 400
+    /// otherwise. For a client, the status which the server answered with if it
+    /// [refused](Self::Refused), and nothing to go by otherwise.
     pub fn status(&self) -> u16 {
         match self {
             Self::UnsupportedVersion { .. } => 426,

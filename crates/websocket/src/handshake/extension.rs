@@ -23,7 +23,8 @@ const HEADER: &str = "Sec-WebSocket-Extensions";
 pub(super) fn extensions<'a>(headers: &[Header<'a>]) -> Result<Vec<Extension<'a>>, HandshakeError> {
     let mut extensions = Vec::new();
     for value in values(headers, HEADER) {
-        let text = std::str::from_utf8(value).map_err(|_| HandshakeError::invalid(HEADER, value))?;
+        let text =
+            std::str::from_utf8(value).map_err(|_| HandshakeError::invalid(HEADER, value))?;
         let mut rest = Rest(text);
         loop {
             // Empty elements of a list count for nothing (RFC 9110, 5.6.1).
@@ -31,7 +32,8 @@ pub(super) fn extensions<'a>(headers: &[Header<'a>]) -> Result<Vec<Extension<'a>
             if rest.is_empty() {
                 break;
             }
-            extensions.push(rest.extension().ok_or_else(|| HandshakeError::invalid(HEADER, value))?);
+            extensions
+                .push(rest.extension().ok_or_else(|| HandshakeError::invalid(HEADER, value))?);
             if !rest.eat(',') && !rest.is_empty() {
                 return Err(HandshakeError::invalid(HEADER, value));
             }

@@ -9,7 +9,8 @@ use super::HandshakeError;
 /// What a peer may send before the handshake is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// The longest head in bytes, the empty line that ends it included; 8 KiB unless told otherwise.
+    /// The longest head in bytes, the empty line that ends it included; 8 KiB unless told
+    /// otherwise.
     pub head_bytes_max: usize,
     /// The most headers in a head; 64 unless told otherwise.
     pub headers_max: usize,
@@ -57,8 +58,8 @@ impl HeadLimits {
     }
 }
 
-/// Refuses line feeds without a carriage return. The parser would take them for line ends; a proxy in front
-/// of us may not, and what is one header to it would be two to us.
+/// Refuses line feeds without a carriage return. The parser would take them for line ends; a proxy
+/// in front of us may not, and what is one header to it would be two to us.
 pub(super) fn check_line_ends(head: &[u8]) -> Result<(), HandshakeError> {
     let mut before = 0;
     for &byte in head {
@@ -75,7 +76,10 @@ pub(super) fn values<'h, 'a>(
     headers: &'h [Header<'a>],
     name: &'h str,
 ) -> impl Iterator<Item = &'a [u8]> + 'h {
-    headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
+    headers
+        .iter()
+        .filter(move |header| header.name.eq_ignore_ascii_case(name))
+        .map(|header| header.value)
 }
 
 /// The value of a header that may not be repeated.

@@ -16,7 +16,8 @@ use super::{
     head::{check_line_ends, elements, has_token, single, token, values},
 };
 
-/// The longest request target in bytes: as long as RFC 9110 (4.1) wishes every server to take, whatever else a head may hold.
+/// The longest request target in bytes: as long as RFC 9110 (4.1) wishes every server to take,
+/// whatever else a head may hold.
 pub const TARGET_BYTES_MAX: usize = 8_000;
 
 /// What stands at the front of the input.
@@ -35,8 +36,8 @@ pub struct Request<'a> {
     pub method: &'a str,
     /// The request target as it was sent: path and query.
     pub target: &'a str,
-    /// How many bytes at the input's front the head takes. What follows belongs to the connection: frames
-    /// after an upgrade.
+    /// How many bytes at the input's front the head takes. What follows belongs to the connection:
+    /// frames after an upgrade.
     pub head_bytes: usize,
     /// What a WebSocket request asks for, checked; `None` if this is a request of plain HTTP.
     pub upgrade: Option<Upgrade<'a>>,
@@ -44,9 +45,10 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The value of a header, whose name is taken in any case: the first, if it is repeated. `None` also if
-    /// it is not UTF-8. `Host`, and `Origin` of a WebSocket request, are known not to be repeated. Who decides by the latter takes
-    /// [`Upgrade::origin`], which is there whatever its bytes are.
+    /// The value of a header, whose name is taken in any case: the first, if it is repeated. `None`
+    /// also if it is not UTF-8. `Host`, and `Origin` of a WebSocket request, are known not to be
+    /// repeated. Who decides by the latter takes [`Upgrade::origin`], which is there whatever its
+    /// bytes are.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         values(&self.headers, name).next().and_then(|value| std::str::from_utf8(value).ok())
     }
@@ -62,8 +64,9 @@ pub struct Upgrade<'a> {
 }
 
 impl<'a> Upgrade<'a> {
-    /// Where the page comes from that wants the connection, as browsers say with each (RFC 6455, 4.1): `scheme://host:port`, without
-    /// the port if it is the scheme's own, or `null`. `None` if nothing is said, which no browser does.
+    /// Where the page comes from that wants the connection, as browsers say with each (RFC 6455,
+    /// 4.1): `scheme://host:port`, without the port if it is the scheme's own, or `null`. `None` if
+    /// nothing is said, which no browser does.
     pub fn origin(&self) -> Option<&'a [u8]> {
         self.origin
     }
@@ -73,8 +76,8 @@ impl<'a> Upgrade<'a> {
         &self.subprotocols
     }
 
-    /// What to agree on about compressed messages, as near to a server's `wishes` as the client's offers allow; `None` if it
-    /// makes no offer that can be taken (RFC 7692, 5.1).
+    /// What to agree on about compressed messages, as near to a server's `wishes` as the client's
+    /// offers allow; `None` if it makes no offer that can be taken (RFC 7692, 5.1).
     pub fn deflate(&self, wishes: &Deflate) -> Option<Agreed> {
         wishes.answer(&self.extensions)
     }
@@ -86,12 +89,13 @@ impl<'a> Upgrade<'a> {
 
 /// Reads the request head at the front of `input`.
 ///
-/// A request whose `Upgrade` names `websocket` is checked as RFC 6455, 4.2.1 demands, and one that falls
-/// short is an error; any other is a request of plain HTTP, with [`Request::upgrade`] `None`.
+/// A request whose `Upgrade` names `websocket` is checked as RFC 6455, 4.2.1 demands, and one that
+/// falls short is an error; any other is a request of plain HTTP, with [`Request::upgrade`] `None`.
 ///
 /// # Errors
 ///
-/// What is wrong with the head, with the [status](HandshakeError::status) to [reject](super::reject) it with.
+/// What is wrong with the head, with the [status](HandshakeError::status) to
+/// [reject](super::reject) it with.
 pub fn parse_request<'a>(input: &'a [u8], limits: &HeadLimits) -> Result<Head<'a>, HandshakeError> {
     let mut headers = limits.headers();
     let mut request = httparse::Request::new(&mut headers);
@@ -106,7 +110,8 @@ pub fn parse_request<'a>(input: &'a [u8], limits: &HeadLimits) -> Result<Head<'a
         };
     };
     check_line_ends(&input[..head_bytes])?;
-    let (Some(method), Some(target), Some(minor_version)) = (request.method, request.path, request.version)
+    let (Some(method), Some(target), Some(minor_version)) =
+        (request.method, request.path, request.version)
     else {
         return Err(HandshakeError::Malformed { what: "the first line" });
     };
@@ -140,15 +145,21 @@ fn check_upgrade<'a>(
     minor_version: u8,
     headers: &[Header<'a>],
 ) -> Result<Upgrade<'a>, HandshakeError> {
-    // The version first: a client of another one may differ in all the rest, and has to learn which to use.
+    // The version first: a client of another one may differ in all the rest, and has to learn which
+    // to use.
     match single(headers, "Sec-WebSocket-Version")? {
         Some(b"13") => {}
         version => {
-            return Err(HandshakeError::UnsupportedVersion { value: excerpt(version.unwrap_or_default()) });
+            return Err(HandshakeError::UnsupportedVersion {
+                value: excerpt(version.unwrap_or_default()),
+            });
         }
     }
     if method != "GET" {
-        return Err(HandshakeError::invalid("the method of a WebSocket request", method.as_bytes()));
+        return Err(HandshakeError::invalid(
+            "the method of a WebSocket request",
+            method.as_bytes(),
+        ));
     }
     if minor_version < 1 {
         return Err(HandshakeError::HttpTooOld);
@@ -165,7 +176,9 @@ fn check_upgrade<'a>(
         .ok_or(HandshakeError::Missing { header: "Sec-WebSocket-Key" })
         .and_then(check_key)?;
     let subprotocols = elements(headers, "Sec-WebSocket-Protocol")
-        .map(|name| token(name).ok_or_else(|| HandshakeError::invalid("Sec-WebSocket-Protocol", name)))
+        .map(|name| {
+            token(name).ok_or_else(|| HandshakeError::invalid("Sec-WebSocket-Protocol", name))
+        })
         .collect::<Result<_, _>>()?;
     Ok(Upgrade { key, origin, subprotocols, extensions: extensions(headers)? })
 }
@@ -176,11 +189,13 @@ fn check_no_body(headers: &[Header<'_>]) -> Result<(), HandshakeError> {
     if length_is_zero && !has_coding { Ok(()) } else { Err(HandshakeError::Body) }
 }
 
-/// Checks that a key is sixteen bytes in base64. Bits beyond the last byte may be set, as some clients draw
-/// the key as text.
+/// Checks that a key is sixteen bytes in base64. Bits beyond the last byte may be set, as some
+/// clients draw the key as text.
 fn check_key(key: &[u8]) -> Result<&str, HandshakeError> {
-    const BASE64: GeneralPurpose =
-        GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+    const BASE64: GeneralPurpose = GeneralPurpose::new(
+        &STANDARD,
+        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+    );
     let mut bytes = [0; 18]; // what 24 characters may need before their padding is known; more do not fit
     match (BASE64.decode_slice(key, &mut bytes), std::str::from_utf8(key)) {
         (Ok(16), Ok(key)) => Ok(key),

@@ -4,20 +4,22 @@ use crate::Agreed;
 
 use super::{HandshakeError, Upgrade, error::excerpt, head::accept_value};
 
-/// Appends the response that turns the connection into a WebSocket (RFC 6455, 4.2.2), with one of the
-/// subprotocols that the client [offers](Upgrade::subprotocols) or with none, and with compressed messages if that was
-/// [agreed](Upgrade::deflate). Frames may follow at once.
+/// Appends the response that turns the connection into a WebSocket (RFC 6455, 4.2.2), with one of
+/// the subprotocols that the client [offers](Upgrade::subprotocols) or with none, and with
+/// compressed messages if that was [agreed](Upgrade::deflate). Frames may follow at once.
 ///
 /// # Errors
 ///
-/// [`HandshakeError::SubprotocolNotOffered`], with nothing written, if the client does not offer it.
+/// [`HandshakeError::SubprotocolNotOffered`], with nothing written, if the client does not offer
+/// it.
 pub fn accept(
     out: &mut Vec<u8>,
     upgrade: &Upgrade<'_>,
     subprotocol: Option<&str>,
     deflate: Option<&Agreed>,
 ) -> Result<(), HandshakeError> {
-    // What the client offers is known to be tokens, so nothing that splits a header gets through here.
+    // What the client offers is known to be tokens, so nothing that splits a header gets through
+    // here.
     if let Some(name) = subprotocol.filter(|name| !upgrade.subprotocols().contains(name)) {
         return Err(HandshakeError::SubprotocolNotOffered { value: excerpt(name.as_bytes()) });
     }
@@ -41,9 +43,9 @@ pub fn accept(
     Ok(())
 }
 
-/// Appends a response that refuses the request, with `reason` as its text, after which the connection has to
-/// be closed. A status that is no error (not 400 to 599) is written as 500. With 426 goes the version to use,
-/// 13.
+/// Appends a response that refuses the request, with `reason` as its text, after which the
+/// connection has to be closed. A status that is no error (not 400 to 599) is written as 500. With
+/// 426 goes the version to use, 13.
 pub fn reject(out: &mut Vec<u8>, status: u16, reason: &str) {
     let status = if (400..600).contains(&status) { status } else { 500 };
     let upgrade = if status == 426 {

@@ -11,9 +11,10 @@ pub(super) fn decode<'a, R: Raw<'a>>(body: R) -> Result<ClientMessage<'a>, Decod
     let name = members.message_type()?;
     Ok(match &*name {
         "hello" => ClientMessage::Hello(hello(&members)?),
-        "join" => {
-            ClientMessage::Join { request: members.u32(Member::Request)?, room: members.text(Member::Room)? }
-        }
+        "join" => ClientMessage::Join {
+            request: members.u32(Member::Request)?,
+            room: members.text(Member::Room)?,
+        },
         "create" => ClientMessage::Create {
             request: members.u32(Member::Request)?,
             room_type: members.text(Member::RoomType)?,
@@ -31,9 +32,10 @@ pub(super) fn decode<'a, R: Raw<'a>>(body: R) -> Result<ClientMessage<'a>, Decod
             filter: members.optional_pairs(Member::Filter)?,
             limit: members.optional_u32(Member::Limit)?.unwrap_or(0),
         },
-        "leave" => {
-            ClientMessage::Leave { request: members.u32(Member::Request)?, room: members.u32(Member::Room)? }
-        }
+        "leave" => ClientMessage::Leave {
+            request: members.u32(Member::Request)?,
+            room: members.u32(Member::Room)?,
+        },
         "request" => ClientMessage::Request {
             room: members.u32(Member::Room)?,
             request: members.u32(Member::Request)?,
@@ -72,8 +74,12 @@ fn hello<'a, R: Raw<'a>>(members: &Members<'a, R>) -> Result<Hello<'a>, DecodeEr
     let named = members.optional_u64(Member::Format)?.unwrap_or(number);
     if named != number {
         // What follows is in the format of the hello itself, so it can't ask for anything else.
-        let number = u8::try_from(named).map_err(|_| members.refuse(Member::Format, &number.to_string()))?;
-        return Err(DecodeError::of(members.offset(Member::Format), Kind::UnspokenFormat { number }));
+        let number =
+            u8::try_from(named).map_err(|_| members.refuse(Member::Format, &number.to_string()))?;
+        return Err(DecodeError::of(
+            members.offset(Member::Format),
+            Kind::UnspokenFormat { number },
+        ));
     }
     let resume = members.optional_object(Member::Resume)?;
     Ok(Hello {

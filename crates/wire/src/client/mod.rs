@@ -15,8 +15,8 @@ use crate::{DecodeError, Format, PROTOCOL, msgpack};
 
 /// A message from a client.
 ///
-/// `payload` and `options` are raw bytes in the connection's format: in JSON and MessagePack, those of the
-/// value, empty if it is absent or null.
+/// `payload` and `options` are raw bytes in the connection's format: in JSON and MessagePack, those
+/// of the value, empty if it is absent or null.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientMessage<'a> {
     /// Opens the conversation.
@@ -124,7 +124,8 @@ pub enum ClientMessage<'a> {
 /// The first message on a connection.
 ///
 /// One with another [`protocol`](Self::protocol) than [`PROTOCOL`] is read only so far, since the
-/// rest is that protocol's own: its other fields are as if they were absent. The server checks and refuses it.
+/// rest is that protocol's own: its other fields are as if they were absent. The server checks and
+/// refuses it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hello<'a> {
     /// The version of the protocol that the client speaks.
@@ -188,8 +189,9 @@ pub struct SchemaRef<'a> {
 }
 
 impl<'a> ClientMessage<'a> {
-    /// Reads the first message on a connection, whose own form decides: see [`format_of_first`](Self::format_of_first).
-    /// The format returned is that of all that follows: the one that a packed hello names.
+    /// Reads the first message on a connection, whose own form decides: see
+    /// [`format_of_first`](Self::format_of_first). The format returned is that of all that follows:
+    /// the one that a packed hello names.
     ///
     /// # Errors
     /// As [`decode`](Self::decode).
@@ -202,8 +204,8 @@ impl<'a> ClientMessage<'a> {
         }
     }
 
-    /// The format in which the first message on a connection is written: `{` begins JSON, a map MessagePack, and
-    /// anything else is `packed`.
+    /// The format in which the first message on a connection is written: `{` begins JSON, a map
+    /// MessagePack, and anything else is `packed`.
     #[must_use]
     pub fn format_of_first(body: &[u8]) -> Format {
         match body.first() {
@@ -216,8 +218,8 @@ impl<'a> ClientMessage<'a> {
     /// Reads a message.
     ///
     /// # Errors
-    /// If `body` is not one, to its last byte; [`DecodeError::unspoken_format`] tells apart a `hello` that asks
-    /// for a format that is not spoken here.
+    /// If `body` is not one, to its last byte; [`DecodeError::unspoken_format`] tells apart a
+    /// `hello` that asks for a format that is not spoken here.
     pub fn decode(format: Format, body: &'a [u8]) -> Result<Self, DecodeError> {
         match format {
             Format::Packed => packed::decode(body),
@@ -229,8 +231,8 @@ impl<'a> ClientMessage<'a> {
     /// Appends the message.
     ///
     /// # Panics
-    /// If a [`MessageRef`] is not in the form of `format`; see [`write_request`] and [`write_send`], which write
-    /// any.
+    /// If a [`MessageRef`] is not in the form of `format`; see [`write_request`] and
+    /// [`write_send`], which write any.
     pub fn encode(&self, format: Format, out: &mut Vec<u8>) {
         match format.tree() {
             None => packed::encode(self, out),
@@ -239,7 +241,8 @@ impl<'a> ClientMessage<'a> {
     }
 }
 
-/// Appends a `request`. The message is declared at `index` and called `name`; the format decides which is written.
+/// Appends a `request`. The message is declared at `index` and called `name`; the format decides
+/// which is written.
 pub fn write_request(
     format: Format,
     out: &mut Vec<u8>,
@@ -268,8 +271,16 @@ pub fn write_request(
     }
 }
 
-/// Appends a `send`. The message is declared at `index` and called `name`; the format decides which is written.
-pub fn write_send(format: Format, out: &mut Vec<u8>, room: u32, index: u32, name: &str, payload: &[u8]) {
+/// Appends a `send`. The message is declared at `index` and called `name`; the format decides which
+/// is written.
+pub fn write_send(
+    format: Format,
+    out: &mut Vec<u8>,
+    room: u32,
+    index: u32,
+    name: &str,
+    payload: &[u8],
+) {
     match format.tree() {
         None => {
             put_u8(out, packed::SEND);

@@ -68,7 +68,10 @@ fn message<'a>(reader: &mut Reader<'a>) -> Result<ClientMessage<'a>, DecodeError
         PING => ClientMessage::Ping { nonce: reader.varint()? },
         PONG => ClientMessage::Pong { nonce: reader.varint()? },
         GOODBYE => ClientMessage::Goodbye,
-        SCHEMA => ClientMessage::Schema { request: reader.varint_u32()?, room_type: reader.text()?.into() },
+        SCHEMA => ClientMessage::Schema {
+            request: reader.varint_u32()?,
+            room_type: reader.text()?.into(),
+        },
         kind => return Err(DecodeError::of(0, Kind::Unknown { kind })),
     })
 }
@@ -81,8 +84,8 @@ fn hello<'a>(reader: &mut Reader<'a>) -> Result<Hello<'a>, DecodeError> {
     }
     let at = reader.offset();
     let number = reader.u8()?;
-    let format =
-        Format::from_number(number).ok_or_else(|| DecodeError::of(at, Kind::UnspokenFormat { number }))?;
+    let format = Format::from_number(number)
+        .ok_or_else(|| DecodeError::of(at, Kind::UnspokenFormat { number }))?;
     let name = reader.text()?.into();
     let token = reader.bytes()?.into();
     let resume = if reader.bool()? { Some(resume(reader)?) } else { None };

@@ -1,4 +1,5 @@
-//! Framings of one's own: how a byte stream of any protocol is cut into frames, and frames are written.
+//! Framings of one's own: how a byte stream of any protocol is cut into frames, and frames are
+//! written.
 
 use std::marker::PhantomData;
 
@@ -7,7 +8,8 @@ use crate::packet::{Little, Number, Order};
 
 /// How frames lie in a byte stream: where the one at its front ends, and how one is written.
 ///
-/// [`LengthPrefixed`] and [`FixedSize`] are ready. Anything else is these functions: here lines of text.
+/// [`LengthPrefixed`] and [`FixedSize`] are ready. Anything else is these functions: here lines of
+/// text.
 ///
 /// ```
 /// use playfield_wire::framing::{Frame, FrameCodec, FrameError};
@@ -48,17 +50,23 @@ use crate::packet::{Little, Number, Order};
 /// # Ok::<(), FrameError>(())
 /// ```
 pub trait FrameCodec: Send + 'static {
-    /// The frame at the front of `input`, or `None` if more bytes are needed. It is asked again when more have come, so it
-    /// should be able to tell from the first few; one that searches for an end has [`decode_on`](Self::decode_on), too.
+    /// The frame at the front of `input`, or `None` if more bytes are needed. It is asked again
+    /// when more have come, so it should be able to tell from the first few; one that searches for
+    /// an end has [`decode_on`](Self::decode_on), too.
     ///
     /// # Errors
-    /// If no frame begins like this, or the frame's body will be longer than `body_bytes_max`. The stream can't be trusted
-    /// after it.
-    fn decode<'a>(&self, input: &'a [u8], body_bytes_max: usize) -> Result<Option<Frame<'a>>, FrameError>;
+    /// If no frame begins like this, or the frame's body will be longer than `body_bytes_max`. The
+    /// stream can't be trusted after it.
+    fn decode<'a>(
+        &self,
+        input: &'a [u8],
+        body_bytes_max: usize,
+    ) -> Result<Option<Frame<'a>>, FrameError>;
 
-    /// The same, asked again: the first `known` bytes of `input`, never more than it has, were all there was the last time, and no frame
-    /// ended in them. A codec that searches for an end searches behind them; or else whoever sends a frame byte by byte has it
-    /// searched from its start for each of them.
+    /// The same, asked again: the first `known` bytes of `input`, never more than it has, were all
+    /// there was the last time, and no frame ended in them. A codec that searches for an end
+    /// searches behind them; or else whoever sends a frame byte by byte has it searched from its
+    /// start for each of them.
     ///
     /// # Errors
     /// As [`decode`](Self::decode).
@@ -77,7 +85,11 @@ pub trait FrameCodec: Send + 'static {
     ///
     /// # Errors
     /// If no frame can hold such a body. `out` is then as it was.
-    fn encode_with(&self, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError>;
+    fn encode_with(
+        &self,
+        out: &mut Vec<u8>,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), FrameError>;
 
     /// Appends a frame around `body`.
     ///
@@ -165,7 +177,11 @@ impl<L: Length, O: Order> Default for LengthPrefixed<L, O> {
 
 impl<L: Length, O: Order + Send> FrameCodec for LengthPrefixed<L, O> {
     #[inline]
-    fn decode<'a>(&self, input: &'a [u8], body_bytes_max: usize) -> Result<Option<Frame<'a>>, FrameError> {
+    fn decode<'a>(
+        &self,
+        input: &'a [u8],
+        body_bytes_max: usize,
+    ) -> Result<Option<Frame<'a>>, FrameError> {
         let Some((prefix, behind)) = L::split(input) else { return Ok(None) };
         let announced = L::from_bytes::<O>(prefix).length();
         let Some(length) = announced.checked_sub(self.counted) else {
@@ -178,7 +194,11 @@ impl<L: Length, O: Order + Send> FrameCodec for LengthPrefixed<L, O> {
     }
 
     #[inline]
-    fn encode_with(&self, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
+    fn encode_with(
+        &self,
+        out: &mut Vec<u8>,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), FrameError> {
         let start = out.len();
         let body_start = start + L::BYTES;
         out.resize(body_start, 0);
@@ -213,7 +233,11 @@ pub struct FixedSize<const BYTES: usize>;
 
 impl<const BYTES: usize> FrameCodec for FixedSize<BYTES> {
     #[inline]
-    fn decode<'a>(&self, input: &'a [u8], body_bytes_max: usize) -> Result<Option<Frame<'a>>, FrameError> {
+    fn decode<'a>(
+        &self,
+        input: &'a [u8],
+        body_bytes_max: usize,
+    ) -> Result<Option<Frame<'a>>, FrameError> {
         const { assert!(BYTES > 0, "a frame has at least one byte") };
         if BYTES > body_bytes_max {
             return Err(FrameError::too_large(BYTES, body_bytes_max));
@@ -222,7 +246,11 @@ impl<const BYTES: usize> FrameCodec for FixedSize<BYTES> {
     }
 
     #[inline]
-    fn encode_with(&self, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
+    fn encode_with(
+        &self,
+        out: &mut Vec<u8>,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), FrameError> {
         let start = out.len();
         body(out);
         let body_bytes = out.len().saturating_sub(start);
@@ -287,7 +315,10 @@ mod tests {
         reads_back(&FixedSize::<4>, b"abcd", b"abcd");
         let mut out = b"before".to_vec();
         let error = FixedSize::<4>.encode(&mut out, b"abcde").unwrap_err();
-        assert_eq!(error.to_string(), "a body of 5 bytes does not go into one frame, which takes 4 to 4");
+        assert_eq!(
+            error.to_string(),
+            "a body of 5 bytes does not go into one frame, which takes 4 to 4"
+        );
         assert_eq!(out, b"before");
         let error = FrameError::TooLarge { announced: 6, message_bytes_max: 5 };
         assert_eq!(FixedSize::<6>.decode(b"", BODY_BYTES_MAX), Err(error));
@@ -298,7 +329,10 @@ mod tests {
         let error = Err(FrameError::TooLarge { announced: 6, message_bytes_max: 5 });
         assert_eq!(NativeFrames::new().decode(b"\x06\0\0\0", BODY_BYTES_MAX), error);
         assert_eq!(LengthPrefixed::<u8>::new().decode(b"\x06", BODY_BYTES_MAX), error);
-        assert_eq!(LengthPrefixed::<u16, Big>::counting_itself().decode(b"\0\x08", BODY_BYTES_MAX), error);
+        assert_eq!(
+            LengthPrefixed::<u16, Big>::counting_itself().decode(b"\0\x08", BODY_BYTES_MAX),
+            error
+        );
         let error = NativeFrames::new().decode(&[255; 4], usize::MAX);
         assert!(matches!(error, Ok(None)), "{error:?}");
     }
@@ -311,7 +345,10 @@ mod tests {
             let mut out = b"before".to_vec();
             let error = FrameError::DoesNotFit { body_bytes: most + 1, least: 0, most };
             assert_eq!(codec.encode(&mut out, &vec![1; most + 1]), Err(error));
-            assert_eq!(codec.encode_with(&mut out, |out| out.resize(out.len() + most + 1, 0)), Err(error));
+            assert_eq!(
+                codec.encode_with(&mut out, |out| out.resize(out.len() + most + 1, 0)),
+                Err(error)
+            );
             assert_eq!(out, b"before");
             codec.encode(&mut out, &vec![1; most]).unwrap();
         }

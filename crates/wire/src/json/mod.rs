@@ -1,4 +1,5 @@
-//! The primitive types of the format `json`: each `write_` appends to `out`, each `as_` reads a value.
+//! The primitive types of the format `json`: each `write_` appends to `out`, each `as_` reads a
+//! value.
 
 pub(crate) mod raw;
 
@@ -6,8 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// The largest integer that every JSON reader takes as it is, 2^53 − 1. Past it, on either side, integers are
-/// written as decimal strings.
+/// The largest integer that every JSON reader takes as it is, 2^53 − 1. Past it, on either side,
+/// integers are written as decimal strings.
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
 
 /// A text, quoted and escaped.
@@ -65,8 +66,9 @@ pub fn write_f32(out: &mut Vec<u8>, value: f32) {
     }
     let start = out.len();
     write_finite(out, &value);
-    // A reader may well parse to 64 bits and then round to 32. Now and then (7.038531e-26 is known for it) that
-    // takes the shortest form to the neighbour; then write all the digits of the 64-bit value.
+    // A reader may well parse to 64 bits and then round to 32. Now and then (7.038531e-26 is known
+    // for it) that takes the shortest form to the neighbour; then write all the digits of the
+    // 64-bit value.
     let read_back: Option<f64> = serde_json::from_slice(&out[start..]).ok();
     if read_back.is_none_or(|wide| (wide as f32).to_bits() != value.to_bits()) {
         out.truncate(start);
@@ -263,12 +265,20 @@ mod tests {
 
     #[test]
     fn bytes_are_base64_with_padding() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        for (bytes, text) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
         {
             assert_eq!(written(|out| write_base64(out, bytes.as_bytes())), format!("{text:?}"));
             assert_eq!(as_bytes(&json!(text)).as_deref(), Some(bytes.as_bytes()));
         }
-        for bad in [json!("Zg"), json!("Zg=="[..3]), json!("Zh=="), json!("Z g=="), json!("_-=="), json!(1)] {
+        for bad in [
+            json!("Zg"),
+            json!("Zg=="[..3]),
+            json!("Zh=="),
+            json!("Z g=="),
+            json!("_-=="),
+            json!(1),
+        ] {
             assert_eq!(as_bytes(&bad), None, "{bad}");
         }
     }

@@ -101,7 +101,10 @@ struct MembersVisitor {
 impl<'a> DeserializeSeed<'a> for MembersVisitor {
     type Value = Values<RawJson<'a>>;
 
-    fn deserialize<D: serde::Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+    fn deserialize<D: serde::Deserializer<'a>>(
+        self,
+        deserializer: D,
+    ) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
@@ -133,7 +136,10 @@ struct KeyVisitor;
 impl<'a> DeserializeSeed<'a> for KeyVisitor {
     type Value = Option<Member>;
 
-    fn deserialize<D: serde::Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+    fn deserialize<D: serde::Deserializer<'a>>(
+        self,
+        deserializer: D,
+    ) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
@@ -156,7 +162,10 @@ struct TextVisitor;
 impl<'a> DeserializeSeed<'a> for TextVisitor {
     type Value = Cow<'a, str>;
 
-    fn deserialize<D: serde::Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+    fn deserialize<D: serde::Deserializer<'a>>(
+        self,
+        deserializer: D,
+    ) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
@@ -182,7 +191,10 @@ struct PairsVisitor;
 impl<'a> DeserializeSeed<'a> for PairsVisitor {
     type Value = Vec<Pair<'a>>;
 
-    fn deserialize<D: serde::Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+    fn deserialize<D: serde::Deserializer<'a>>(
+        self,
+        deserializer: D,
+    ) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
@@ -208,7 +220,10 @@ struct ElementsVisitor;
 impl<'a> DeserializeSeed<'a> for ElementsVisitor {
     type Value = Vec<RawJson<'a>>;
 
-    fn deserialize<D: serde::Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+    fn deserialize<D: serde::Deserializer<'a>>(
+        self,
+        deserializer: D,
+    ) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_seq(self)
     }
 }

@@ -1,5 +1,5 @@
-//! The primitive types of the format `msgpack` (<https://msgpack.org>): each `write_` appends to `out`, in the shortest form;
-//! [`read_value`] reads a value.
+//! The primitive types of the format `msgpack` (<https://msgpack.org>): each `write_` appends to
+//! `out`, in the shortest form; [`read_value`] reads a value.
 
 pub(crate) mod raw;
 mod token;

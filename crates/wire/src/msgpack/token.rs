@@ -55,8 +55,12 @@ impl<'a> Cursor<'a> {
             Marker::FixPos(value) => Token::Unsigned(value.into()),
             Marker::FixNeg(value) => signed(value.into()),
             Marker::U8 => Token::Unsigned(self.array("an integer").map(u8::from_be_bytes)?.into()),
-            Marker::U16 => Token::Unsigned(self.array("an integer").map(u16::from_be_bytes)?.into()),
-            Marker::U32 => Token::Unsigned(self.array("an integer").map(u32::from_be_bytes)?.into()),
+            Marker::U16 => {
+                Token::Unsigned(self.array("an integer").map(u16::from_be_bytes)?.into())
+            }
+            Marker::U32 => {
+                Token::Unsigned(self.array("an integer").map(u32::from_be_bytes)?.into())
+            }
             Marker::U64 => Token::Unsigned(self.array("an integer").map(u64::from_be_bytes)?),
             Marker::I8 => signed(self.array("an integer").map(i8::from_be_bytes)?.into()),
             Marker::I16 => signed(self.array("an integer").map(i16::from_be_bytes)?.into()),
@@ -144,7 +148,10 @@ impl<'a> Cursor<'a> {
 
     fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], DecodeError> {
         let Some(array) = self.bytes[self.at..].first_chunk::<N>() else {
-            return Err(DecodeError::of(self.at, Kind::Missing { expected, remain: self.remaining() }));
+            return Err(DecodeError::of(
+                self.at,
+                Kind::Missing { expected, remain: self.remaining() },
+            ));
         };
         self.at += N;
         Ok(*array)
@@ -165,14 +172,25 @@ impl<'a> Cursor<'a> {
         self.take(at, what, length)
     }
 
-    fn take(&mut self, at: usize, what: &'static str, length: u32) -> Result<&'a [u8], DecodeError> {
+    fn take(
+        &mut self,
+        at: usize,
+        what: &'static str,
+        length: u32,
+    ) -> Result<&'a [u8], DecodeError> {
         let length = self.checked(at, what, "bytes", length, 1)?;
         let taken = &self.bytes[self.at..self.at + length];
         self.at += length;
         Ok(taken)
     }
 
-    fn count(&self, at: usize, what: &'static str, count: u32, bytes: usize) -> Result<usize, DecodeError> {
+    fn count(
+        &self,
+        at: usize,
+        what: &'static str,
+        count: u32,
+        bytes: usize,
+    ) -> Result<usize, DecodeError> {
         self.checked(at, what, if bytes == 1 { "elements" } else { "members" }, count, bytes)
     }
 
@@ -188,7 +206,10 @@ impl<'a> Cursor<'a> {
         let remain = self.remaining();
         match usize::try_from(announced) {
             Ok(number) if number <= remain / bytes => Ok(number),
-            _ => Err(DecodeError::of(at, Kind::PastEnd { what, unit, announced: announced.into(), remain })),
+            _ => Err(DecodeError::of(
+                at,
+                Kind::PastEnd { what, unit, announced: announced.into(), remain },
+            )),
         }
     }
 }

@@ -9,12 +9,13 @@ use crate::json;
 /// How deep arrays and maps may stand in one another: as deep as in JSON.
 pub const NESTING_MAX: usize = 127;
 
-/// Reads one value, as the JSON value that it is: bytes as base64, a float that is no number as its name in JSON, a key that is an
-/// integer as its decimal digits. Of members with one name the last counts.
+/// Reads one value, as the JSON value that it is: bytes as base64, a float that is no number as its
+/// name in JSON, a key that is an integer as its decimal digits. Of members with one name the last
+/// counts.
 ///
 /// # Errors
-/// If it is cut off or followed by anything, nested deeper than [`NESTING_MAX`], an extension type, a text that is not UTF-8, or a
-/// map with a key that is neither text nor integer.
+/// If it is cut off or followed by anything, nested deeper than [`NESTING_MAX`], an extension type,
+/// a text that is not UTF-8, or a map with a key that is neither text nor integer.
 pub fn read_value(bytes: &[u8]) -> Result<Value, DecodeError> {
     let mut cursor = Cursor::new(bytes);
     let value = value(&mut cursor, 0)?;
@@ -33,7 +34,8 @@ fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, DecodeError> {
         Token::F64(value) => float(value),
         Token::Text(text) => utf8(cursor, text)?.into(),
         Token::Bytes(bytes) => json::base64(bytes).into(),
-        // Neither reserves room for its count: a value may be far larger than the byte that announces it.
+        // Neither reserves room for its count: a value may be far larger than the byte that
+        // announces it.
         Token::Array(count) => {
             let depth = deeper(depth, at)?;
             (0..count).map(|_| value(cursor, depth)).collect::<Result<_, _>>().map(Value::Array)?
@@ -73,8 +75,9 @@ fn name(cursor: &mut Cursor<'_>) -> Result<String, DecodeError> {
 
 /// The text that `cursor` has just passed.
 fn utf8<'a>(cursor: &Cursor<'_>, text: &'a [u8]) -> Result<&'a str, DecodeError> {
-    std::str::from_utf8(text)
-        .map_err(|error| DecodeError::of(cursor.offset() - text.len() + error.valid_up_to(), Kind::NotUtf8))
+    std::str::from_utf8(text).map_err(|error| {
+        DecodeError::of(cursor.offset() - text.len() + error.valid_up_to(), Kind::NotUtf8)
+    })
 }
 
 #[cfg(test)]
@@ -117,7 +120,10 @@ mod tests {
         for (bytes, value) in cases {
             assert_eq!(read_value(bytes), Ok(value), "{bytes:02x?}");
             for cut in 0..bytes.len() {
-                assert!(read_value(&bytes[..cut]).unwrap_err().is_truncated(), "{bytes:02x?} cut at {cut}");
+                assert!(
+                    read_value(&bytes[..cut]).unwrap_err().is_truncated(),
+                    "{bytes:02x?} cut at {cut}"
+                );
             }
         }
         assert_eq!(read_value(b"\x82\xa1a\x01\xa1a\x02"), Ok(json!({"a": 2})));
@@ -132,9 +138,14 @@ mod tests {
             complaint(b"\x81\xc0\x01"),
             "at byte 1: the key of a map is neither a text nor an integer"
         );
-        assert_eq!(complaint(b"\x91\xda\0\x05a"), "at byte 1: a text of 5 bytes was announced, 1 remain");
+        assert_eq!(
+            complaint(b"\x91\xda\0\x05a"),
+            "at byte 1: a text of 5 bytes was announced, 1 remain"
+        );
         for byte in [0xc1, 0xc7, 0xc8, 0xc9, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8] {
-            let why = format!("at byte 1: {byte:#04x} begins an extension type, and none has a meaning here");
+            let why = format!(
+                "at byte 1: {byte:#04x} begins an extension type, and none has a meaning here"
+            );
             assert_eq!(complaint(&[0x91, byte, 0, 0, 0]), why);
         }
     }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Bytes that are not the packet which was expected, or a value that doesn't fit the packet which was to be written.
+/// Bytes that are not the packet which was expected, or a value that doesn't fit the packet which
+/// was to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketError {
     offset: usize,
@@ -106,7 +107,9 @@ impl fmt::Display for PacketError {
             PacketErrorKind::PastEnd { announced, remain } => {
                 write!(f, "a length of {announced} was announced, {remain} bytes remain")
             }
-            PacketErrorKind::Trailing { remain } => write!(f, "the end was expected, {remain} bytes remain"),
+            PacketErrorKind::Trailing { remain } => {
+                write!(f, "the end was expected, {remain} bytes remain")
+            }
             PacketErrorKind::Bool { value } => write!(f, "a bool is 0 or 1, not {value}"),
             PacketErrorKind::Varint => {
                 f.write_str("a varint is not in its shortest form, or is past its bits")

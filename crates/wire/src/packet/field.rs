@@ -4,8 +4,8 @@ use super::{Number, Order, PacketError, PacketErrorKind, PacketReader, PacketWri
 
 pub(super) type Done = Result<(), PacketError>;
 
-/// A value with a place in packets: a number, a bool, a text or bytes with their length before them, an array or a list of such,
-/// or a struct that derives `Packet`.
+/// A value with a place in packets: a number, a bool, a text or bytes with their length before
+/// them, an array or a list of such, or a struct that derives `Packet`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no place in a packet",
     label = "not a packet's field",
@@ -16,8 +16,8 @@ pub trait PacketField<'a>: Sized {
     /// The fewest bytes that one takes.
     const BYTES_MIN: usize;
 
-    /// How deep what it holds is nested. Types that hold themselves can't say, and so don't compile: a sender could nest them until the
-    /// reader's stack is full. Not for people.
+    /// How deep what it holds is nested. Types that hold themselves can't say, and so don't
+    /// compile: a sender could nest them until the reader's stack is full. Not for people.
     ///
     /// ```compile_fail,E0391
     /// use playfield_derive::Packet;
@@ -33,7 +33,8 @@ pub trait PacketField<'a>: Sized {
     /// }
     /// ```
     ///
-    /// It is worked out for each type that derives, so lists of what takes no bytes are noticed with it, used or not.
+    /// It is worked out for each type that derives, so lists of what takes no bytes are noticed
+    /// with it, used or not.
     ///
     /// ```compile_fail,E0080
     /// use playfield_derive::Packet;
@@ -49,8 +50,8 @@ pub trait PacketField<'a>: Sized {
     #[doc(hidden)]
     const DEPTH: usize = 0;
 
-    /// Whether it takes all bytes that are left, so that nothing can follow it: a struct does whose last field bears `#[packet(rest)]`, or is
-    /// of such a struct.
+    /// Whether it takes all bytes that are left, so that nothing can follow it: a struct does whose
+    /// last field bears `#[packet(rest)]`, or is of such a struct.
     const OPEN_ENDED: bool = false;
 
     /// Whether it holds several of such structs, of which none can follow another. Not for people.
@@ -102,7 +103,10 @@ pub trait PacketField<'a>: Sized {
     /// # Errors
     /// As [`read`](Self::read).
     #[inline]
-    fn read_list<O: Order>(count: usize, packet: &mut PacketReader<'a, O>) -> Result<Vec<Self>, PacketError> {
+    fn read_list<O: Order>(
+        count: usize,
+        packet: &mut PacketReader<'a, O>,
+    ) -> Result<Vec<Self>, PacketError> {
         let mut all = Vec::with_capacity(count.min(packet.remaining()));
         for _ in 0..count {
             all.push(Self::read(packet)?);
@@ -261,8 +265,10 @@ pub trait Prefixed<'a>: Sized {
     ///
     /// # Errors
     /// If it isn't there.
-    fn read_prefixed<O: Order>(prefix: Prefix, packet: &mut PacketReader<'a, O>)
-    -> Result<Self, PacketError>;
+    fn read_prefixed<O: Order>(
+        prefix: Prefix,
+        packet: &mut PacketReader<'a, O>,
+    ) -> Result<Self, PacketError>;
 }
 
 /// Of elements that take no bytes any number could be announced.

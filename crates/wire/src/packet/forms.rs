@@ -64,7 +64,10 @@ pub trait Padded<'a>: Sized {
     ///
     /// # Errors
     /// If it isn't there, or something stands in the padding.
-    fn read_padded<O: Order>(width: usize, packet: &mut PacketReader<'a, O>) -> Result<Self, PacketError>;
+    fn read_padded<O: Order>(
+        width: usize,
+        packet: &mut PacketReader<'a, O>,
+    ) -> Result<Self, PacketError>;
 }
 
 /// What can take all bytes that are left: `#[packet(rest)]`.

@@ -1,8 +1,9 @@
 //! Packets of your own: numbers, texts and bytes at places that you decide, in either byte order.
 //!
-//! This is for protocols that are given, and for payloads that Playfield carries and doesn't look into. A [`PacketWriter`] appends to
-//! a buffer, a [`PacketReader`] reads from one and borrows what it can; every read is checked, and an error names the byte and the
-//! field. A struct whose fields stand in the packet one after the other derives [`Packet`] (the macro is in `playfield_derive`).
+//! This is for protocols that are given, and for payloads that Playfield carries and doesn't look
+//! into. A [`PacketWriter`] appends to a buffer, a [`PacketReader`] reads from one and borrows what
+//! it can; every read is checked, and an error names the byte and the field. A struct whose fields
+//! stand in the packet one after the other derives [`Packet`] (the macro is in `playfield_derive`).
 //!
 //! ```
 //! use playfield_wire::packet::{Little, PacketError, PacketReader, PacketWriter, Prefix};

@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 
 use super::{Little, Number, Order, PacketError, PacketErrorKind, Prefix};
 
-/// A checked cursor over a packet in the byte order `O`. What it gives borrows from the packet; no input makes it panic.
+/// A checked cursor over a packet in the byte order `O`. What it gives borrows from the packet; no
+/// input makes it panic.
 #[derive(Clone, Debug)]
 pub struct PacketReader<'a, O = Little> {
     rest: &'a [u8],
@@ -142,7 +143,8 @@ impl<'a, O: Order> PacketReader<'a, O> {
     #[inline]
     pub fn raw(&mut self, count: usize) -> Read<&'a [u8]> {
         let Some((taken, rest)) = self.rest.split_at_checked(count) else {
-            let kind = PacketErrorKind::PastEnd { announced: count as u64, remain: self.remaining() };
+            let kind =
+                PacketErrorKind::PastEnd { announced: count as u64, remain: self.remaining() };
             return Err(self.error(kind));
         };
         self.rest = rest;
@@ -214,7 +216,8 @@ impl<'a, O: Order> PacketReader<'a, O> {
     /// A length, or the number of a list's elements, each of which takes at least `least` bytes.
     ///
     /// # Errors
-    /// If it is cut off, or announces more than can be there: nothing needs to be allocated for what isn't.
+    /// If it is cut off, or announces more than can be there: nothing needs to be allocated for
+    /// what isn't.
     #[inline]
     pub fn length(&mut self, prefix: Prefix, least: usize) -> Read<usize> {
         let before = self.clone();
@@ -226,7 +229,9 @@ impl<'a, O: Order> PacketReader<'a, O> {
         };
         let remain = self.remaining();
         match usize::try_from(announced) {
-            Ok(length) if length.checked_mul(least).is_some_and(|bytes| bytes <= remain) => Ok(length),
+            Ok(length) if length.checked_mul(least).is_some_and(|bytes| bytes <= remain) => {
+                Ok(length)
+            }
             _ => {
                 *self = before;
                 Err(self.error(PacketErrorKind::PastEnd { announced, remain }))

@@ -132,7 +132,8 @@ impl<'o, O: Order> PacketWriter<'o, O> {
     /// A text in a place of so many bytes, filled up with zeros.
     ///
     /// # Errors
-    /// If it is longer, or has a zero in it, at which a reader would end it; nothing is written then.
+    /// If it is longer, or has a zero in it, at which a reader would end it; nothing is written
+    /// then.
     pub fn padded(&mut self, text: &str, width: usize) -> Result<(), PacketError> {
         if text.len() > width {
             return Err(self.error(PacketErrorKind::TooLong { length: text.len(), max: width }));
@@ -171,7 +172,8 @@ impl<'o, O: Order> PacketWriter<'o, O> {
         Later { at, of: PhantomData }
     }
 
-    /// Writes a number into the room that was left for it. A place of another, longer packet is let be.
+    /// Writes a number into the room that was left for it. A place of another, longer packet is let
+    /// be.
     #[inline]
     pub fn set<N: Number>(&mut self, place: Later<N>, value: N) {
         let at = self.start + place.at;

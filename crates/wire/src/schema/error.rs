@@ -55,16 +55,26 @@ impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong { bytes } => {
-                write!(f, "a schema has {} bytes at most, this one {bytes}", super::SCHEMA_BYTES_MAX)
+                write!(
+                    f,
+                    "a schema has {} bytes at most, this one {bytes}",
+                    super::SCHEMA_BYTES_MAX
+                )
             }
             Self::Json { why } => write!(f, "a schema is JSON: {why}"),
-            Self::Missing { place, member } => write!(f, "{place}: the member {member:?} is missing"),
+            Self::Missing { place, member } => {
+                write!(f, "{place}: the member {member:?} is missing")
+            }
             Self::Unexpected { place, expected, found } => {
                 write!(f, "{place}: {expected} was expected, {found} came")
             }
             Self::Twice { place } => write!(f, "{place}: two of this name stand beside each other"),
             Self::TooDeep { place } => {
-                write!(f, "{place}: types lie within each other {} deep at most", super::TYPE_DEPTH_MAX)
+                write!(
+                    f,
+                    "{place}: types lie within each other {} deep at most",
+                    super::TYPE_DEPTH_MAX
+                )
             }
             Self::Fingerprint { stated, own } => {
                 write!(f, "the fingerprint {stated} is not that of the content, which is {own}")

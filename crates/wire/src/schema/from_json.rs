@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::place::Place;
 use super::{
-    Enum, EventSchema, Field, MessageSchema, Policy, Quantized, RoomSchema, SchemaError, Struct, Type,
-    fingerprint,
+    Enum, EventSchema, Field, MessageSchema, Policy, Quantized, RoomSchema, SchemaError, Struct,
+    Type, fingerprint,
 };
 use crate::json;
 
@@ -28,13 +28,13 @@ impl RoomSchema {
         if text.len() > SCHEMA_BYTES_MAX {
             return Err(SchemaError::TooLong { bytes: text.len() });
         }
-        let value: Value =
-            serde_json::from_slice(text).map_err(|error| SchemaError::Json { why: error.to_string() })?;
+        let value: Value = serde_json::from_slice(text)
+            .map_err(|error| SchemaError::Json { why: error.to_string() })?;
         let root = Place::root("the schema");
         let schema = object(&value, &root)?;
         let stated = member(schema, "fingerprint", &root)?;
-        let stated =
-            json::as_u64(stated).ok_or_else(|| unexpected("an integer from 0 to 2^64 - 1", stated, &root))?;
+        let stated = json::as_u64(stated)
+            .ok_or_else(|| unexpected("an integer from 0 to 2^64 - 1", stated, &root))?;
 
         let place = Place::root("state");
         let state = read_type(member(schema, "state", &root)?, &place, 0)?;
@@ -42,16 +42,21 @@ impl RoomSchema {
             return Err(unexpected("a struct", &schema["state"], &place));
         }
         let options = read_type(member(schema, "options", &root)?, &Place::root("options"), 0)?;
-        let messages = named(schema, "messages", &root, &Place::root("messages"), |name, object, place| {
-            Ok(MessageSchema {
-                name: name.into(),
-                of: read_type(member(object, "type", place)?, place, 0)?,
-                reply: read_type(member(object, "reply", place)?, &place.reply(), 0)?,
-            })
-        })?;
-        let events = named(schema, "events", &root, &Place::root("events"), |name, object, place| {
-            Ok(EventSchema { name: name.into(), of: read_type(member(object, "type", place)?, place, 0)? })
-        })?;
+        let messages =
+            named(schema, "messages", &root, &Place::root("messages"), |name, object, place| {
+                Ok(MessageSchema {
+                    name: name.into(),
+                    of: read_type(member(object, "type", place)?, place, 0)?,
+                    reply: read_type(member(object, "reply", place)?, &place.reply(), 0)?,
+                })
+            })?;
+        let events =
+            named(schema, "events", &root, &Place::root("events"), |name, object, place| {
+                Ok(EventSchema {
+                    name: name.into(),
+                    of: read_type(member(object, "type", place)?, place, 0)?,
+                })
+            })?;
         let schema = Self { state, options, messages, events };
         match fingerprint(&schema) {
             own if own == stated => Ok(schema),
@@ -78,8 +83,10 @@ fn read_type(value: &Value, place: &Place<'_>, depth: usize) -> Result<Type, Sch
     }
     if let Some(value) = of.get("array") {
         let length = member(of, "length", place)?;
-        let number = length.as_u64().and_then(|length| u32::try_from(length).ok()).filter(|&n| n > 0);
-        let number = number.ok_or_else(|| unexpected("a length from 1 to 2^32 - 1", length, place))?;
+        let number =
+            length.as_u64().and_then(|length| u32::try_from(length).ok()).filter(|&n| n > 0);
+        let number =
+            number.ok_or_else(|| unexpected("a length from 1 to 2^32 - 1", length, place))?;
         return Ok(Type::Array(inner(value, &place.each())?, number as usize));
     }
     if let Some(value) = of.get("map") {
@@ -208,7 +215,11 @@ fn text<'a>(value: &'a Value, place: &Place<'_>) -> Result<&'a str, SchemaError>
     value.as_str().ok_or_else(|| unexpected("a name", value, place))
 }
 
-fn member<'a>(of: &'a Object, name: &'static str, place: &Place<'_>) -> Result<&'a Value, SchemaError> {
+fn member<'a>(
+    of: &'a Object,
+    name: &'static str,
+    place: &Place<'_>,
+) -> Result<&'a Value, SchemaError> {
     of.get(name).ok_or_else(|| SchemaError::Missing { place: place.to_string(), member: name })
 }
 

@@ -1,7 +1,8 @@
 //! Whether a client that was built with one schema can be served by a node that has another.
 //!
-//! State, replies and events go from the node to the client: what the client was not built with is passed over. Messages and
-//! options go the other way: what the client was not built with must be something that can be left out.
+//! State, replies and events go from the node to the client: what the client was not built with is
+//! passed over. Messages and options go the other way: what the client was not built with must be
+//! something that can be left out.
 
 use std::fmt;
 
@@ -63,8 +64,8 @@ enum Way {
     ToNode,
 }
 
-/// Checks that a client that was built with `client` can be served by a node whose schema is `node`: that the node's is the
-/// same, or has grown from it.
+/// Checks that a client that was built with `client` can be served by a node whose schema is
+/// `node`: that the node's is the same, or has grown from it.
 ///
 /// | | to the client: state, replies, events | to the node: messages, options |
 /// |---|---|---|
@@ -73,8 +74,9 @@ enum Way {
 /// | messages and events, by name | the node may have more | the node may have more |
 /// | all else: numbers, keys, lengths, steps, policies | the same | the same |
 ///
-/// A client whose options are nothing fits any: it creates rooms with their defaults. What fields come to by default
-/// ([`Field::blank`](super::Field::blank)) is no matter: what is turned from one schema into the other is held to no digest.
+/// A client whose options are nothing fits any: it creates rooms with their defaults. What fields
+/// come to by default ([`Field::blank`](super::Field::blank)) is no matter: what is turned from one
+/// schema into the other is held to no digest.
 ///
 /// # Errors
 /// The first place that does not fit.
@@ -120,7 +122,12 @@ fn check(node: &Type, client: &Type, way: Way, place: &Place<'_>) -> Result<(), 
     }
 }
 
-fn check_fields(node: &Struct, client: &Struct, way: Way, place: &Place<'_>) -> Result<(), Incompatible> {
+fn check_fields(
+    node: &Struct,
+    client: &Struct,
+    way: Way,
+    place: &Place<'_>,
+) -> Result<(), Incompatible> {
     for field in client.shown() {
         let place = place.named(&field.name);
         let of_node = node.shown().find(|other| other.name == field.name);
@@ -141,7 +148,12 @@ fn check_fields(node: &Struct, client: &Struct, way: Way, place: &Place<'_>) -> 
     Ok(())
 }
 
-fn check_variants(node: &Enum, client: &Enum, way: Way, place: &Place<'_>) -> Result<(), Incompatible> {
+fn check_variants(
+    node: &Enum,
+    client: &Enum,
+    way: Way,
+    place: &Place<'_>,
+) -> Result<(), Incompatible> {
     for variant in &client.variants {
         let place = place.named(&variant.name);
         let of_node = node.variants.iter().find(|other| other.name == variant.name);
@@ -185,7 +197,8 @@ fn describe(of: &Type) -> String {
         Type::Quantized(inner) => {
             let Quantized { of, step, range, angle } = &**inner;
             let angle = if *angle { " as an angle" } else { "" };
-            let range = range.map_or_else(String::new, |(least, most)| format!(" from {least} to {most}"));
+            let range =
+                range.map_or_else(String::new, |(least, most)| format!(" from {least} to {most}"));
             format!("{}{angle}{range} in steps of {step}", describe(of))
         }
         Type::Struct(of) => format!("the struct {}", of.name),
@@ -301,8 +314,9 @@ mod tests {
         let keyed = |key| Type::Set(Box::new(key));
         let error = down(keyed(Type::U8), keyed(Type::Text)).unwrap();
         assert!(error.starts_with("state.it (its key): the node has u8"), "{error}");
-        let steps =
-            |step| Type::Quantized(Box::new(Quantized { of: Type::F32, step, range: None, angle: false }));
+        let steps = |step| {
+            Type::Quantized(Box::new(Quantized { of: Type::F32, step, range: None, angle: false }))
+        };
         let error = down(steps(0.5), steps(0.25)).unwrap();
         assert!(
             error.contains("f32 in steps of 0.5, this client was built with f32 in steps of 0.25"),
@@ -315,7 +329,10 @@ mod tests {
             Type::Struct(Struct { name: "S".into(), fields: vec![field] })
         };
         let error = down(policy(Policy::Owner), policy(Policy::Everyone)).unwrap();
-        assert!(error.starts_with("state.it.hand: the node has a field that its owner sees"), "{error}");
+        assert!(
+            error.starts_with("state.it.hand: the node has a field that its owner sees"),
+            "{error}"
+        );
         // What nobody sees is as if it were not there.
         assert_eq!(down(policy(Policy::Owner), policy(Policy::Hidden)), None);
         assert!(down(policy(Policy::Hidden), policy(Policy::Owner)).is_some());
@@ -340,7 +357,10 @@ mod tests {
         assert_eq!(check(|client| client.options = Type::Unit), None);
         assert_eq!(check(|client| client.options = Type::U8).as_deref(), Some("options"));
         assert_eq!(check(|client| client.messages.clear()), None);
-        assert_eq!(check(|client| client.messages[0].name = "Tell".into()).as_deref(), Some("messages.Tell"));
+        assert_eq!(
+            check(|client| client.messages[0].name = "Tell".into()).as_deref(),
+            Some("messages.Tell")
+        );
         assert_eq!(
             check(|client| client.messages[0].reply = seats(Type::U16)).as_deref(),
             Some("messages.Ask (its reply).*.hp")

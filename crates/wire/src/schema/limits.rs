@@ -4,8 +4,9 @@ use super::place::Place;
 use super::{RoomSchema, SCHEMA_BYTES_MAX, SchemaError, Struct, TYPE_DEPTH_MAX, Type};
 
 impl RoomSchema {
-    /// The schema as JSON, as [`to_json`](Self::to_json) writes it, if [`from_json`](Self::from_json) would take it: if it is no deeper
-    /// than [`TYPE_DEPTH_MAX`] and no longer than [`SCHEMA_BYTES_MAX`].
+    /// The schema as JSON, as [`to_json`](Self::to_json) writes it, if
+    /// [`from_json`](Self::from_json) would take it: if it is no deeper than [`TYPE_DEPTH_MAX`] and
+    /// no longer than [`SCHEMA_BYTES_MAX`].
     ///
     /// # Errors
     /// [`SchemaError::TooDeep`] and [`SchemaError::TooLong`].

@@ -1,7 +1,8 @@
-//! The shape of a room type's state, messages and events, its fingerprint, its form as JSON, and whether two of them fit.
+//! The shape of a room type's state, messages and events, its fingerprint, its form as JSON, and
+//! whether two of them fit.
 //!
-//! Two builds whose fingerprints are equal understand each other. It is taken over a text that names all that
-//! shows on the wire and nothing else:
+//! Two builds whose fingerprints are equal understand each other. It is taken over a text that
+//! names all that shows on the wire and nothing else:
 //!
 //! ```text
 //! state {
@@ -18,8 +19,9 @@
 //! }
 //! ```
 //!
-//! Fields come in their declared order, which is their order in `packed`. Hidden fields, which never leave the
-//! server, are left out; so are the names of structs and enums, which are for people and for generated code.
+//! Fields come in their declared order, which is their order in `packed`. Hidden fields, which
+//! never leave the server, are left out; so are the names of structs and enums, which are for
+//! people and for generated code.
 
 mod error;
 mod from_json;
@@ -207,8 +209,9 @@ pub struct Field {
     pub name: Cow<'static, str>,
     /// Who sees it.
     pub policy: Policy,
-    /// The digest of its default, with maps and sets empty, if it is another than follows from the type: what counts as nothing in
-    /// the digest of a copy. Only a field that not everyone sees has one.
+    /// The digest of its default, with maps and sets empty, if it is another than follows from the
+    /// type: what counts as nothing in the digest of a copy. Only a field that not everyone sees
+    /// has one.
     pub blank: Option<u64>,
     /// The shape of its value.
     pub of: Type,
@@ -222,7 +225,8 @@ pub enum Policy {
     Everyone,
     /// The player it belongs to.
     Owner,
-    /// Those of whom a function says so: of a map's entries one by one, of anything else as a whole.
+    /// Those of whom a function says so: of a map's entries one by one, of anything else as a
+    /// whole.
     View,
     /// No player: it never leaves the server.
     Hidden,
@@ -261,13 +265,15 @@ pub struct EventSchema {
     pub of: Type,
 }
 
-/// The fingerprint of a schema: FNV-1a with 64 bits over its [canonical text](RoomSchema::canonical_text).
+/// The fingerprint of a schema: FNV-1a with 64 bits over its [canonical
+/// text](RoomSchema::canonical_text).
 #[must_use]
 pub fn fingerprint(schema: &RoomSchema) -> u64 {
     fnv1a_64(schema.canonical_text().as_bytes())
 }
 
-/// FNV-1a with 64 bits, as its authors publish it (offset basis 14695981039346656037, prime 1099511628211).
+/// FNV-1a with 64 bits, as its authors publish it (offset basis 14695981039346656037, prime
+/// 1099511628211).
 fn fnv1a_64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -275,7 +281,8 @@ fn fnv1a_64(bytes: &[u8]) -> u64 {
 }
 
 impl RoomSchema {
-    /// The text that the fingerprint is taken over, with one line for each field so that two can be compared.
+    /// The text that the fingerprint is taken over, with one line for each field so that two can be
+    /// compared.
     #[must_use]
     pub fn canonical_text(&self) -> String {
         let mut text = String::new();
@@ -463,7 +470,8 @@ event "all done" text
         assert_eq!(fingerprint(&table()), fnv1a_64(TABLE.as_bytes()));
     }
 
-    /// Two builds of which the defaults differ have copies with different digests: neither takes the other's for its own.
+    /// Two builds of which the defaults differ have copies with different digests: neither takes
+    /// the other's for its own.
     #[test]
     fn a_blank_stands_behind_the_type_and_counts() {
         let mut schema = table();
@@ -479,7 +487,9 @@ event "all done" text
         let print = fingerprint(&table());
         let changed = |change: fn(&mut Struct)| {
             let mut schema = table();
-            let Type::Struct(state) = &mut schema.state else { unreachable!("the state is a struct") };
+            let Type::Struct(state) = &mut schema.state else {
+                unreachable!("the state is a struct")
+            };
             change(state);
             fingerprint(&schema)
         };

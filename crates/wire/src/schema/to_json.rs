@@ -18,7 +18,8 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::{
-    Enum, EventSchema, Field, MessageSchema, Policy, Quantized, RoomSchema, Struct, Type, fingerprint,
+    Enum, EventSchema, Field, MessageSchema, Policy, Quantized, RoomSchema, Struct, Type,
+    fingerprint,
 };
 use crate::json::INTEGER_MAX;
 

@@ -70,7 +70,9 @@ pub(super) fn decode<'a, R: Raw<'a>>(body: R) -> Result<ServerMessage<'a>, Decod
             code: code(&members)?,
             text: members.text(Member::Text)?,
         },
-        "goodbye" => ServerMessage::Goodbye { code: code(&members)?, text: members.text(Member::Text)? },
+        "goodbye" => {
+            ServerMessage::Goodbye { code: code(&members)?, text: members.text(Member::Text)? }
+        }
         "schema" => ServerMessage::Schema {
             request: members.optional_u32(Member::Request)?,
             room_type: members.text(Member::RoomType)?,
@@ -112,7 +114,9 @@ fn code<'a, R: Raw<'a>>(members: &Members<'a, R>) -> Result<ErrorCode, DecodeErr
         Ok(None) => return Err(members.missing(Member::Code)),
         Err(_) => members.u32(Member::Code).ok().and_then(room_code),
     };
-    code.ok_or_else(|| members.refuse(Member::Code, "the name of a code, or a number from 1000 to 65535"))
+    code.ok_or_else(|| {
+        members.refuse(Member::Code, "the name of a code, or a number from 1000 to 65535")
+    })
 }
 
 fn room_code(number: u32) -> Option<ErrorCode> {

@@ -15,8 +15,8 @@ use crate::{DecodeError, ErrorCode, Format};
 
 /// A message from a node.
 ///
-/// `payload` and `body` are raw bytes in the connection's format: in JSON and MessagePack, those of the value, empty
-/// if it is absent or null. A `schema` is JSON in every format.
+/// `payload` and `body` are raw bytes in the connection's format: in JSON and MessagePack, those of
+/// the value, empty if it is absent or null. A `schema` is JSON in every format.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerMessage<'a> {
     /// Answers `hello`.
@@ -194,8 +194,8 @@ impl<'a> ServerMessage<'a> {
     /// Appends the message.
     ///
     /// # Panics
-    /// If a [`MessageRef`] is not in the form of `format`; see [`write_event`], which writes any. If a patch's
-    /// version is before its base.
+    /// If a [`MessageRef`] is not in the form of `format`; see [`write_event`], which writes any.
+    /// If a patch's version is before its base.
     pub fn encode(&self, format: Format, out: &mut Vec<u8>) {
         match format.tree() {
             None => packed::encode(self, out),
@@ -217,7 +217,8 @@ pub fn write_patch(
     version: u64,
     body: impl FnOnce(&mut Vec<u8>),
 ) {
-    let advance = version.checked_sub(base).expect("a patch leads from its base to a later version");
+    let advance =
+        version.checked_sub(base).expect("a patch leads from its base to a later version");
     match format.tree() {
         None => {
             put_u8(out, packed::PATCH);
@@ -266,7 +267,8 @@ pub fn write_snapshot(
     }
 }
 
-/// Appends an `event`. It is declared at `index` and called `name`; the format decides which is written.
+/// Appends an `event`. It is declared at `index` and called `name`; the format decides which is
+/// written.
 #[expect(clippy::too_many_arguments, reason = "they are the message's fields")]
 pub fn write_event(
     format: Format,

@@ -81,9 +81,9 @@ fn message<'a>(reader: &mut Reader<'a>) -> Result<ServerMessage<'a>, DecodeError
             let room = reader.varint_u32()?;
             let base = reader.varint()?;
             let at = reader.offset();
-            let version = base
-                .checked_add(reader.varint()?)
-                .ok_or_else(|| DecodeError::new(at, "a patch leads past the last version of 64 bits"))?;
+            let version = base.checked_add(reader.varint()?).ok_or_else(|| {
+                DecodeError::new(at, "a patch leads past the last version of 64 bits")
+            })?;
             ServerMessage::Patch { room, base, version, body: reader.rest() }
         }
         CHECK => ServerMessage::Check {
@@ -182,16 +182,22 @@ pub(super) fn encode(message: &ServerMessage<'_>, out: &mut Vec<u8>) {
             put_varint(out, code.number().into());
             put_text(out, text);
         }
-        ServerMessage::Reply { request, payload } => write_reply(Format::Packed, out, *request, payload),
+        ServerMessage::Reply { request, payload } => {
+            write_reply(Format::Packed, out, *request, payload)
+        }
         ServerMessage::Event { room, sequence, version, message, payload } => {
             let (index, name) = message.parts(Format::Packed);
             write_event(Format::Packed, out, *room, *sequence, *version, index, name, payload);
         }
         ServerMessage::Snapshot { room, epoch, version, body } => {
-            write_snapshot(Format::Packed, out, *room, *epoch, *version, |out| out.extend_from_slice(body));
+            write_snapshot(Format::Packed, out, *room, *epoch, *version, |out| {
+                out.extend_from_slice(body)
+            });
         }
         ServerMessage::Patch { room, base, version, body } => {
-            write_patch(Format::Packed, out, *room, *base, *version, |out| out.extend_from_slice(body));
+            write_patch(Format::Packed, out, *room, *base, *version, |out| {
+                out.extend_from_slice(body)
+            });
         }
         ServerMessage::Check { room, version, digest } => {
             put_u8(out, CHECK);

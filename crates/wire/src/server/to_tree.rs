@@ -59,16 +59,22 @@ pub(super) fn encode(message: &ServerMessage<'_>, format: TreeFormat, out: &mut 
             object.text("text", text);
             object.end();
         }
-        ServerMessage::Reply { request, payload } => write_reply(format.into(), out, *request, payload),
+        ServerMessage::Reply { request, payload } => {
+            write_reply(format.into(), out, *request, payload)
+        }
         ServerMessage::Event { room, sequence, version, message, payload } => {
             let (index, name) = message.parts(format.into());
             write_event(format.into(), out, *room, *sequence, *version, index, name, payload);
         }
         ServerMessage::Snapshot { room, epoch, version, body } => {
-            write_snapshot(format.into(), out, *room, *epoch, *version, |out| out.extend_from_slice(body));
+            write_snapshot(format.into(), out, *room, *epoch, *version, |out| {
+                out.extend_from_slice(body)
+            });
         }
         ServerMessage::Patch { room, base, version, body } => {
-            write_patch(format.into(), out, *room, *base, *version, |out| out.extend_from_slice(body));
+            write_patch(format.into(), out, *room, *base, *version, |out| {
+                out.extend_from_slice(body)
+            });
         }
         ServerMessage::Check { room, version, digest } => {
             let mut object = Object::message(format, out, "check");

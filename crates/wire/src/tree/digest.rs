@@ -1,12 +1,14 @@
 //! A number that tells whether a copy of a tree is what it should be.
 //!
-//! Every value in a tree counts by itself, by what it is and where it stands: the digest is the sum of what they count. So that of a tree
-//! which is put together from parts, such as what everyone sees and what is one player's own, is the sum of theirs. It finds faults; it
-//! is no defence against forgery.
+//! Every value in a tree counts by itself, by what it is and where it stands: the digest is the sum
+//! of what they count. So that of a tree which is put together from parts, such as what everyone
+//! sees and what is one player's own, is the sum of theirs. It finds faults; it is no defence
+//! against forgery.
 //!
-//! It is of 32 bits, and made of what every language has at hand, a browser too: products of 32 bits and a float's bits. A number counts
-//! as a 64-bit float, since a reader of JSON has no other. Sums and products are modulo 2^32. *mix* is the finaliser of MurmurHash3
-//! (Appleby, public domain, 2011).
+//! It is of 32 bits, and made of what every language has at hand, a browser too: products of 32
+//! bits and a float's bits. A number counts as a 64-bit float, since a reader of JSON has no other.
+//! Sums and products are modulo 2^32. *mix* is the finaliser of MurmurHash3 (Appleby, public
+//! domain, 2011).
 
 use serde_json::Value;
 
@@ -72,7 +74,10 @@ pub(super) fn add(sum: &mut u32, place: Place, value: &Value) {
         Value::Number(value) => number(value.as_f64().unwrap_or_default()),
         Value::String(value) => text(value),
         Value::Array(elements) => {
-            elements.iter().enumerate().for_each(|(index, value)| add(sum, place.element(index), value));
+            elements
+                .iter()
+                .enumerate()
+                .for_each(|(index, value)| add(sum, place.element(index), value));
             array(elements.len())
         }
         Value::Object(members) => {
@@ -117,7 +122,8 @@ pub(super) fn object() -> u32 {
     OBJECT
 }
 
-/// By its UTF-16 code units, which are what a browser has of a text (FNV-1a's step: Fowler, Noll, Vo; RFC 9923).
+/// By its UTF-16 code units, which are what a browser has of a text (FNV-1a's step: Fowler, Noll,
+/// Vo; RFC 9923).
 #[inline]
 fn of_text(seed: u32, text: &str) -> u32 {
     let step = |sum: u32, unit: u16| (sum ^ u32::from(unit)).wrapping_mul(0x0100_0193);

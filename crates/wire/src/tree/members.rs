@@ -1,11 +1,13 @@
-//! Reading messages: an object is taken apart into the raw values of the members that the protocol knows.
+//! Reading messages: an object is taken apart into the raw values of the members that the protocol
+//! knows.
 
 use std::borrow::Cow;
 
 use crate::TreeFormat;
 use crate::error::{DecodeError, Kind};
 
-/// A value as it stands in a message: borrowed, and known to be well formed only in so far as it has a beginning and an end.
+/// A value as it stands in a message: borrowed, and known to be well formed only in so far as it
+/// has a beginning and an end.
 pub(crate) trait Raw<'a>: Copy {
     /// The format that it is in.
     const FORMAT: TreeFormat;
@@ -16,7 +18,8 @@ pub(crate) trait Raw<'a>: Copy {
     /// Whether it is null.
     fn is_null(self) -> bool;
 
-    /// Takes an object apart. Of members with one name the last counts. Offsets of errors are within this value.
+    /// Takes an object apart. Of members with one name the last counts. Offsets of errors are
+    /// within this value.
     fn members(self, what: &'static str) -> Result<Values<Self>, DecodeError>;
 
     /// An integer, also from a decimal text.
@@ -31,7 +34,8 @@ pub(crate) trait Raw<'a>: Copy {
     /// Bytes, also from a text in base64.
     fn as_bytes(self) -> Option<Cow<'a, [u8]>>;
 
-    /// An object whose members are all texts. One that comes twice is two pairs, as it is in `packed`.
+    /// An object whose members are all texts. One that comes twice is two pairs, as it is in
+    /// `packed`.
     fn as_pairs(self) -> Option<Vec<Pair<'a>>>;
 
     /// The elements of an array.
@@ -41,8 +45,8 @@ pub(crate) trait Raw<'a>: Copy {
 /// A key and its value.
 pub(crate) type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
 
-/// Declares the members that messages may have: a message's `type` may come after its other members, so all that
-/// could belong to it are kept until it is known.
+/// Declares the members that messages may have: a message's `type` may come after its other
+/// members, so all that could belong to it are kept until it is known.
 macro_rules! members {
     ($($member:ident $name:literal,)*) => {
         /// A member of a message, or of an object within one.
@@ -206,7 +210,10 @@ impl<'a, R: Raw<'a>> Members<'a, R> {
         let Some(raw) = self.value(member) else { return Ok(None) };
         match raw.as_u64() {
             Some(value) => Ok(Some(value)),
-            None => Err(self.refuse(member, "an integer from 0 to 2^64 - 1, or one as a decimal string")),
+            None => {
+                Err(self
+                    .refuse(member, "an integer from 0 to 2^64 - 1, or one as a decimal string"))
+            }
         }
     }
 
@@ -231,7 +238,10 @@ impl<'a, R: Raw<'a>> Members<'a, R> {
         self.optional_text(member)?.ok_or_else(|| self.missing(member))
     }
 
-    pub(crate) fn optional_text(&self, member: Member) -> Result<Option<Cow<'a, str>>, DecodeError> {
+    pub(crate) fn optional_text(
+        &self,
+        member: Member,
+    ) -> Result<Option<Cow<'a, str>>, DecodeError> {
         let Some(raw) = self.value(member) else { return Ok(None) };
         match raw.as_text() {
             Some(text) => Ok(Some(text)),
@@ -243,7 +253,10 @@ impl<'a, R: Raw<'a>> Members<'a, R> {
         self.optional_bytes(member)?.ok_or_else(|| self.missing(member))
     }
 
-    pub(crate) fn optional_bytes(&self, member: Member) -> Result<Option<Cow<'a, [u8]>>, DecodeError> {
+    pub(crate) fn optional_bytes(
+        &self,
+        member: Member,
+    ) -> Result<Option<Cow<'a, [u8]>>, DecodeError> {
         let Some(raw) = self.value(member) else { return Ok(None) };
         match raw.as_bytes() {
             Some(bytes) => Ok(Some(bytes)),
@@ -257,7 +270,8 @@ impl<'a, R: Raw<'a>> Members<'a, R> {
         }
     }
 
-    /// An object whose members are all strings. One that comes twice is two pairs, as it is in `packed`.
+    /// An object whose members are all strings. One that comes twice is two pairs, as it is in
+    /// `packed`.
     pub(crate) fn optional_pairs(&self, member: Member) -> Result<Vec<Pair<'a>>, DecodeError> {
         let Some(raw) = self.value(member) else { return Ok(Vec::new()) };
         raw.as_pairs().ok_or_else(|| self.refuse(member, "an object of strings"))

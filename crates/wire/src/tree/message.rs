@@ -46,7 +46,12 @@ impl<'o> Object<'o> {
         object.end();
     }
 
-    pub(crate) fn list<T>(&mut self, name: &str, items: &[T], mut write: impl FnMut(&mut Object<'_>, &T)) {
+    pub(crate) fn list<T>(
+        &mut self,
+        name: &str,
+        items: &[T],
+        mut write: impl FnMut(&mut Object<'_>, &T),
+    ) {
         let mut array = self.field(name).array(items.len());
         for item in items {
             let mut object = array.element().object(0);

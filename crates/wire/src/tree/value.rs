@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::TreeWriter;
 use crate::{DecodeError, TreeFormat, msgpack};
 
-/// Reads one tree; no bytes are null. What MessagePack has and JSON has not is told at [`msgpack::read_value`].
+/// Reads one tree; no bytes are null. What MessagePack has and JSON has not is told at
+/// [`msgpack::read_value`].
 ///
 /// # Errors
 /// Anything but one whole value in this format, nested no deeper than [`msgpack::NESTING_MAX`].
@@ -13,9 +14,8 @@ pub fn read_value(format: TreeFormat, bytes: &[u8]) -> Result<Value, DecodeError
     match format {
         _ if bytes.is_empty() => Ok(Value::Null),
         TreeFormat::Msgpack => msgpack::read_value(bytes),
-        TreeFormat::Json => {
-            serde_json::from_slice(bytes).map_err(|error| DecodeError::new(error.column(), error.to_string()))
-        }
+        TreeFormat::Json => serde_json::from_slice(bytes)
+            .map_err(|error| DecodeError::new(error.column(), error.to_string())),
     }
 }
 
@@ -82,7 +82,9 @@ mod tests {
         for format in [TreeFormat::Msgpack, TreeFormat::Json] {
             let deep = |depth: usize| match format {
                 TreeFormat::Msgpack => [vec![0x91; depth], vec![0xc0]].concat(),
-                TreeFormat::Json => format!("{}0{}", "[".repeat(depth), "]".repeat(depth)).into_bytes(),
+                TreeFormat::Json => {
+                    format!("{}0{}", "[".repeat(depth), "]".repeat(depth)).into_bytes()
+                }
             };
             assert!(read_value(format, &deep(msgpack::NESTING_MAX)).is_ok());
             assert!(read_value(format, &deep(msgpack::NESTING_MAX + 1)).is_err());

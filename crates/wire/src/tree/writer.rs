@@ -31,8 +31,8 @@ pub struct TreeWriter<'o> {
 enum Form {
     Json,
     Msgpack,
-    /// The value, which stands at this place, is counted as a copy has it that was read from this format. The sum stands in the output's
-    /// first four bytes; behind them is room to work.
+    /// The value, which stands at this place, is counted as a copy has it that was read from this
+    /// format. The sum stands in the output's first four bytes; behind them is room to work.
     Digest {
         place: Place,
         of: TreeFormat,
@@ -111,7 +111,9 @@ impl<'o> TreeWriter<'o> {
         match self.form {
             Form::Json => json::write_i64(self.out, value),
             Form::Msgpack => msgpack::write_i64(self.out, value),
-            Form::Digest { place, of: TreeFormat::Json } if value.unsigned_abs() > json::INTEGER_MAX => {
+            Form::Digest { place, of: TreeFormat::Json }
+                if value.unsigned_abs() > json::INTEGER_MAX =>
+            {
                 self.count_written(place, |out| json::write_i64(out, value));
             }
             Form::Digest { place, .. } => self.count(place, digest::number(value as f64)),
@@ -158,7 +160,9 @@ impl<'o> TreeWriter<'o> {
             Form::Json => json::write_base64(self.out, value),
             Form::Msgpack => msgpack::write_bytes(self.out, value),
             // In every copy they are a text.
-            Form::Digest { place, .. } => self.count_written(place, |out| json::write_base64(out, value)),
+            Form::Digest { place, .. } => {
+                self.count_written(place, |out| json::write_base64(out, value))
+            }
         }
     }
 
@@ -175,8 +179,9 @@ impl<'o> TreeWriter<'o> {
         }
     }
 
-    /// Begins an object. `expected` is how many members it will probably have: another number is written as correctly, but costs a
-    /// move of the object's bytes where MessagePack counts it in another width.
+    /// Begins an object. `expected` is how many members it will probably have: another number is
+    /// written as correctly, but costs a move of the object's bytes where MessagePack counts it in
+    /// another width.
     #[inline]
     pub fn object(self, expected: usize) -> Object<'o> {
         let Self { out, form } = self;
@@ -206,7 +211,9 @@ impl<'o> TreeWriter<'o> {
                 self.out.extend_from_slice(elements);
             }
             Form::Digest { place, of } => {
-                self.count_read(place, of, |out| TreeWriter::new(of, out).array_of(elements, count));
+                self.count_read(place, of, |out| {
+                    TreeWriter::new(of, out).array_of(elements, count)
+                });
             }
         }
     }
@@ -215,14 +222,16 @@ impl<'o> TreeWriter<'o> {
     pub fn value(self, value: &Value) {
         match self.form {
             Form::Json => {
-                serde_json::to_writer(self.out, value).expect("a Vec takes all that is written to it");
+                serde_json::to_writer(self.out, value)
+                    .expect("a Vec takes all that is written to it");
             }
             Form::Msgpack => write_parts(self, value),
             Form::Digest { place, .. } => add_to(self.out, |sum| digest::add(sum, place, value)),
         }
     }
 
-    /// Where the value stands, and in a copy read from what format, if it is not written but counts in a [`TreeDigest`].
+    /// Where the value stands, and in a copy read from what format, if it is not written but counts
+    /// in a [`TreeDigest`].
     #[inline]
     #[must_use]
     pub fn counts(&self) -> Option<(TreeFormat, Place)> {
@@ -272,7 +281,8 @@ impl<'o> TreeWriter<'o> {
     }
 }
 
-/// The digest of a tree that is written here instead of into bytes, as that of a copy which was read from the format.
+/// The digest of a tree that is written here instead of into bytes, as that of a copy which was
+/// read from the format.
 ///
 /// ```
 /// use playfield_wire::TreeFormat;
@@ -405,7 +415,9 @@ impl Object<'_> {
         match self.form {
             Form::Json => self.out.push(b'}'),
             Form::Msgpack => self.head.end(self.out, self.count, msgpack::write_object_head),
-            Form::Digest { place, .. } => add_to(self.out, |sum| digest::count(sum, place, digest::object())),
+            Form::Digest { place, .. } => {
+                add_to(self.out, |sum| digest::count(sum, place, digest::object()))
+            }
         }
     }
 
@@ -428,7 +440,8 @@ pub struct Array<'o> {
 }
 
 impl<'o> Array<'o> {
-    /// Elements without an array around them, of which `count` are in `out` already: to be [appended](Self::append) to one.
+    /// Elements without an array around them, of which `count` are in `out` already: to be
+    /// [appended](Self::append) to one.
     #[inline]
     pub fn bare(format: TreeFormat, out: &'o mut Vec<u8>, count: usize) -> Self {
         Self { out, form: format.into(), head: None, count }
@@ -482,7 +495,9 @@ impl<'o> Array<'o> {
         match (self.form, self.head) {
             (_, None) => {}
             (Form::Json, Some(_)) => self.out.push(b']'),
-            (Form::Msgpack, Some(head)) => head.end(self.out, self.count, msgpack::write_array_head),
+            (Form::Msgpack, Some(head)) => {
+                head.end(self.out, self.count, msgpack::write_array_head)
+            }
             (Form::Digest { place, .. }, Some(_)) => {
                 add_to(self.out, |sum| digest::count(sum, place, digest::array(self.count)));
             }
@@ -497,7 +512,8 @@ impl<'o> Array<'o> {
     }
 }
 
-/// Where an object or an array begins. MessagePack counts there what follows, so that place is held open until the end.
+/// Where an object or an array begins. MessagePack counts there what follows, so that place is held
+/// open until the end.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     at: usize,
@@ -592,7 +608,10 @@ mod tests {
             object.end();
         };
         assert_eq!(written(TreeFormat::Json, write), r#"{"a":true,"b":null,"\"":"é"}"#.as_bytes());
-        assert_eq!(written(TreeFormat::Msgpack, write), b"\x83\xa1a\xc3\xa1b\xc0\xa1\"\xa2\xc3\xa9");
+        assert_eq!(
+            written(TreeFormat::Msgpack, write),
+            b"\x83\xa1a\xc3\xa1b\xc0\xa1\"\xa2\xc3\xa9"
+        );
         let many = written(TreeFormat::Msgpack, |tree| {
             let mut object = tree.object(0);
             (0..16).for_each(|_| object.field("a").null());
@@ -619,7 +638,10 @@ mod tests {
             });
             assert_eq!(appended, whole);
             let rest = written(format, |tree| tree.array_of(&elements, 2));
-            assert_eq!(rest, if format == TreeFormat::Json { &b"[2,3]"[..] } else { b"\x92\x02\x03" });
+            assert_eq!(
+                rest,
+                if format == TreeFormat::Json { &b"[2,3]"[..] } else { b"\x92\x02\x03" }
+            );
         }
     }
 

@@ -33,7 +33,8 @@ fn pairs() -> impl Strategy<Value = Vec<(Cow<'static, str>, Cow<'static, str>)>>
     vec((text(), text()), 0..4)
 }
 
-/// Any bytes in `packed`, any value in MessagePack and JSON. The decoder borrows them, so they are leaked.
+/// Any bytes in `packed`, any value in MessagePack and JSON. The decoder borrows them, so they are
+/// leaked.
 fn raw(format: Format) -> BoxedStrategy<&'static [u8]> {
     let raw = match format {
         Format::Packed => vec(any::<u8>(), 0..20).boxed(),
@@ -41,14 +42,17 @@ fn raw(format: Format) -> BoxedStrategy<&'static [u8]> {
             Just(Vec::new()),
             any::<i32>().prop_map(|number| tree(|value| value.i64(number.into()))),
             bytes().prop_map(|bytes| tree(|value| value.bytes(&bytes))),
-            text()
-                .prop_map(|text| tree(|value| value.value(&serde_json::json!({ "a": [text, null, true] })))),
+            text().prop_map(|text| tree(
+                |value| value.value(&serde_json::json!({ "a": [text, null, true] }))
+            )),
         ]
         .boxed(),
         Format::Json => prop_oneof![
             Just(Vec::new()),
             any::<i32>().prop_map(|number| number.to_string().into_bytes()),
-            text().prop_map(|text| serde_json::json!({ "a": [text, null, true] }).to_string().into_bytes()),
+            text().prop_map(|text| serde_json::json!({ "a": [text, null, true] })
+                .to_string()
+                .into_bytes()),
         ]
         .boxed(),
     };
@@ -69,8 +73,8 @@ fn message_ref(format: Format) -> BoxedStrategy<MessageRef<'static>> {
 }
 
 fn code() -> impl Strategy<Value = ErrorCode> {
-    let node =
-        (1..=28_u16).prop_map(|number| ErrorCode::from_number(number).expect("the table has 28 codes"));
+    let node = (1..=28_u16)
+        .prop_map(|number| ErrorCode::from_number(number).expect("the table has 28 codes"));
     prop_oneof![node, (ErrorCode::ROOM_MIN..).prop_map(ErrorCode::Room)]
 }
 
@@ -81,7 +85,8 @@ fn resume() -> impl Strategy<Value = Resume<'static>> {
 }
 
 fn hello(format: Format) -> BoxedStrategy<ClientMessage<'static>> {
-    let schema = (text(), number()).prop_map(|(room_type, fingerprint)| SchemaRef { room_type, fingerprint });
+    let schema = (text(), number())
+        .prop_map(|(room_type, fingerprint)| SchemaRef { room_type, fingerprint });
     (text(), bytes(), option::of(resume()), vec(schema, 0..4))
         .prop_map(move |(name, token, resume, schemas)| {
             ClientMessage::Hello(Hello { name, token, resume, schemas, ..Hello::new(format) })
@@ -102,24 +107,33 @@ pub(crate) fn client_message(format: Format) -> impl Strategy<Value = ClientMess
             ClientMessage::JoinOrCreate { request, room_type, options }
         }),
         (number_u32(), option::of(text()), pairs(), number_u32()).prop_map(
-            |(request, room_type, filter, limit)| ClientMessage::List { request, room_type, filter, limit }
+            |(request, room_type, filter, limit)| ClientMessage::List {
+                request,
+                room_type,
+                filter,
+                limit
+            }
         ),
-        (number_u32(), number_u32()).prop_map(|(request, room)| ClientMessage::Leave { request, room }),
+        (number_u32(), number_u32())
+            .prop_map(|(request, room)| ClientMessage::Leave { request, room }),
         (number_u32(), number_u32(), message_ref(format), raw(format)).prop_map(
-            |(room, request, message, payload)| ClientMessage::Request { room, request, message, payload }
+            |(room, request, message, payload)| ClientMessage::Request {
+                room,
+                request,
+                message,
+                payload
+            }
         ),
         (number_u32(), message_ref(format), raw(format))
             .prop_map(|(room, message, payload)| ClientMessage::Send { room, message, payload }),
-        (number_u32(), number(), number()).prop_map(|(room, version, sequence)| ClientMessage::Ack {
-            room,
-            version,
-            sequence
-        }),
+        (number_u32(), number(), number())
+            .prop_map(|(room, version, sequence)| ClientMessage::Ack { room, version, sequence }),
         number_u32().prop_map(|room| ClientMessage::Resync { room }),
         number().prop_map(|nonce| ClientMessage::Ping { nonce }),
         number().prop_map(|nonce| ClientMessage::Pong { nonce }),
         Just(ClientMessage::Goodbye),
-        (number_u32(), text()).prop_map(|(request, room_type)| ClientMessage::Schema { request, room_type }),
+        (number_u32(), text())
+            .prop_map(|(request, room_type)| ClientMessage::Schema { request, room_type }),
     ]
 }
 
@@ -152,7 +166,10 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
             (number(), number(), number_u32(), number_u32(), number())
         )
             .prop_map(
-                |((request, room, id, room_type), (player, epoch, tick_hz, sync_hz, fingerprint))| {
+                |(
+                    (request, room, id, room_type),
+                    (player, epoch, tick_hz, sync_hz, fingerprint),
+                )| {
                     ServerMessage::Joined {
                         request,
                         room,
@@ -168,9 +185,11 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
             ),
         (number_u32(), vec(room_info(), 0..4))
             .prop_map(|(request, rooms)| ServerMessage::Listed { request, rooms }),
-        (option::of(number_u32()), number_u32(), code(), text())
-            .prop_map(|(request, room, code, text)| ServerMessage::Left { request, room, code, text }),
-        (number_u32(), raw(format)).prop_map(|(request, payload)| ServerMessage::Reply { request, payload }),
+        (option::of(number_u32()), number_u32(), code(), text()).prop_map(
+            |(request, room, code, text)| ServerMessage::Left { request, room, code, text }
+        ),
+        (number_u32(), raw(format))
+            .prop_map(|(request, payload)| ServerMessage::Reply { request, payload }),
         (number_u32(), number(), number(), message_ref(format), raw(format)).prop_map(
             |(room, sequence, version, message, payload)| ServerMessage::Event {
                 room,
@@ -180,20 +199,19 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                 payload,
             }
         ),
-        (number_u32(), number(), number(), raw(format))
-            .prop_map(|(room, epoch, version, body)| ServerMessage::Snapshot { room, epoch, version, body }),
+        (number_u32(), number(), number(), raw(format)).prop_map(|(room, epoch, version, body)| {
+            ServerMessage::Snapshot { room, epoch, version, body }
+        }),
         (number_u32(), number(), number(), raw(format)).prop_map(|(room, one, other, body)| {
             ServerMessage::Patch { room, base: one.min(other), version: one.max(other), body }
         }),
-        (number_u32(), number(), any::<u64>()).prop_map(|(room, version, digest)| ServerMessage::Check {
-            room,
-            version,
-            digest
-        }),
+        (number_u32(), number(), any::<u64>())
+            .prop_map(|(room, version, digest)| ServerMessage::Check { room, version, digest }),
         number().prop_map(|nonce| ServerMessage::Ping { nonce }),
         number().prop_map(|nonce| ServerMessage::Pong { nonce }),
-        (option::of(number_u32()), option::of(number_u32()), code(), text())
-            .prop_map(|(request, room, code, text)| ServerMessage::Error { request, room, code, text }),
+        (option::of(number_u32()), option::of(number_u32()), code(), text()).prop_map(
+            |(request, room, code, text)| ServerMessage::Error { request, room, code, text }
+        ),
         (code(), text()).prop_map(|(code, text)| ServerMessage::Goodbye { code, text }),
         // In MessagePack it is the text of the JSON.
         (

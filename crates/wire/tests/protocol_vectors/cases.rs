@@ -47,17 +47,30 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
         ("join", ClientMessage::Join { request: 1, room: "r7".into() }),
         (
             "create, without options",
-            ClientMessage::Create { request: 2, room_type: "table".into(), private: true, options: b"" },
+            ClientMessage::Create {
+                request: 2,
+                room_type: "table".into(),
+                private: true,
+                options: b"",
+            },
         ),
         (
             "create, with options",
-            ClientMessage::Create { request: 2, room_type: "table".into(), private: false, options: own },
+            ClientMessage::Create {
+                request: 2,
+                room_type: "table".into(),
+                private: false,
+                options: own,
+            },
         ),
         (
             "join or create",
             ClientMessage::JoinOrCreate { request: 3, room_type: "täble".into(), options: own },
         ),
-        ("list, of all", ClientMessage::List { request: 4, room_type: None, filter: vec![], limit: 0 }),
+        (
+            "list, of all",
+            ClientMessage::List { request: 4, room_type: None, filter: vec![], limit: 0 },
+        ),
         (
             "list, of some",
             ClientMessage::List {
@@ -69,7 +82,10 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
         ),
         ("schema", ClientMessage::Schema { request: 3, room_type: "table".into() }),
         ("leave", ClientMessage::Leave { request: u32::MAX, room: 1 }),
-        ("request", ClientMessage::Request { room: 1, request: 128, message: which(format), payload: own }),
+        (
+            "request",
+            ClientMessage::Request { room: 1, request: 128, message: which(format), payload: own },
+        ),
         ("send", ClientMessage::Send { room: 1, message: which(format), payload: own }),
         (
             "send, of a message without fields",
@@ -124,7 +140,10 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
             "listed",
             ServerMessage::Listed {
                 request: 4,
-                rooms: vec![info("r7", false, vec![("map".into(), "sea".into())]), info("é", true, vec![])],
+                rooms: vec![
+                    info("r7", false, vec![("map".into(), "sea".into())]),
+                    info("é", true, vec![]),
+                ],
             },
         ),
         (
@@ -137,20 +156,42 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
         ),
         (
             "left, asked for",
-            ServerMessage::Left { request: Some(5), room: 1, code: ErrorCode::Left, text: "".into() },
+            ServerMessage::Left {
+                request: Some(5),
+                room: 1,
+                code: ErrorCode::Left,
+                text: "".into(),
+            },
         ),
         (
             "left, thrown out",
-            ServerMessage::Left { request: None, room: 1, code: ErrorCode::Kicked, text: "bye".into() },
+            ServerMessage::Left {
+                request: None,
+                room: 1,
+                code: ErrorCode::Kicked,
+                text: "bye".into(),
+            },
         ),
         ("reply", ServerMessage::Reply { request: 6, payload: own }),
         ("reply, of nothing", ServerMessage::Reply { request: 6, payload: b"" }),
         (
             "event",
-            ServerMessage::Event { room: 1, sequence: 2, version: 300, message: which(format), payload: own },
+            ServerMessage::Event {
+                room: 1,
+                sequence: 2,
+                version: 300,
+                message: which(format),
+                payload: own,
+            },
         ),
-        ("snapshot", ServerMessage::Snapshot { room: 1, epoch: 2, version: 300, body: whole(format) }),
-        ("patch", ServerMessage::Patch { room: 1, base: 300, version: 302, body: operations(format) }),
+        (
+            "snapshot",
+            ServerMessage::Snapshot { room: 1, epoch: 2, version: 300, body: whole(format) },
+        ),
+        (
+            "patch",
+            ServerMessage::Patch { room: 1, base: 300, version: 302, body: operations(format) },
+        ),
         ("check", ServerMessage::Check { room: 1, version: 300, digest: 0x0102_0304_0506_0708 }),
         ("ping", ServerMessage::Ping { nonce: 8 }),
         ("pong", ServerMessage::Pong { nonce: u64::MAX }),
@@ -200,7 +241,8 @@ pub(crate) type Refused = Vec<(&'static str, Format, Vec<u8>)>;
 /// A map in MessagePack of these texts and numbers.
 fn msgpack(members: &[(&str, Member)]) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut object = TreeWriter::new(playfield_wire::TreeFormat::Msgpack, &mut out).object(members.len());
+    let mut object =
+        TreeWriter::new(playfield_wire::TreeFormat::Msgpack, &mut out).object(members.len());
     for (name, member) in members {
         let value = object.member(name);
         match member {
@@ -281,13 +323,19 @@ pub(crate) fn refused_of_clients() -> Refused {
         ),
         (
             "a text for a number",
-            (Format::Msgpack, msgpack(&[("type", Member::Text("ping")), ("nonce", Member::Text("a"))])),
+            (
+                Format::Msgpack,
+                msgpack(&[("type", Member::Text("ping")), ("nonce", Member::Text("a"))]),
+            ),
         ),
         (
             "something after the message",
             (Format::Msgpack, [msgpack(&[("type", Member::Text("goodbye"))]), vec![0xC0]].concat()),
         ),
-        ("more members than what came can hold", (Format::Msgpack, vec![0xDF, 0xFF, 0xFF, 0xFF, 0xFF])),
+        (
+            "more members than what came can hold",
+            (Format::Msgpack, vec![0xDF, 0xFF, 0xFF, 0xFF, 0xFF]),
+        ),
     ])
 }
 
@@ -309,8 +357,14 @@ pub(crate) fn refused_of_nodes() -> Refused {
         ("no such code", json(r#"{"type":"goodbye","code":"busier","text":""}"#)),
         ("a code by its number", json(r#"{"type":"goodbye","code":16,"text":""}"#)),
         ("a code past 65,535", json(r#"{"type":"goodbye","code":65536,"text":""}"#)),
-        ("a patch that leads back", json(r#"{"type":"patch","room":1,"base":3,"version":2,"ops":[]}"#)),
+        (
+            "a patch that leads back",
+            json(r#"{"type":"patch","room":1,"base":3,"version":2,"ops":[]}"#),
+        ),
         ("a room that is no object", json(r#"{"type":"listed","request":4,"rooms":[7]}"#)),
-        ("a type of the other direction", (Format::Msgpack, msgpack(&[("type", Member::Text("hello"))]))),
+        (
+            "a type of the other direction",
+            (Format::Msgpack, msgpack(&[("type", Member::Text("hello"))])),
+        ),
     ])
 }

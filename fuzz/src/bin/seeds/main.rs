@@ -1,4 +1,5 @@
-//! Writes bodies, messages, schemas, frames and packets that are right into `corpus/`, for the fuzzer to begin with.
+//! Writes bodies, messages, schemas, frames and packets that are right into `corpus/`, for the
+//! fuzzer to begin with.
 
 // The states that the laws of `playfield-state` are held to.
 #[path = "../../../../crates/state/tests/common/mod.rs"]

@@ -1,5 +1,5 @@
-//! For the targets below the messages: framing, WebSockets, handshakes and packets. What is carried is the messages of
-//! `conformance/vectors/protocol/`.
+//! For the targets below the messages: framing, WebSockets, handshakes and packets. What is carried
+//! is the messages of `conformance/vectors/protocol/`.
 
 use std::fs;
 use std::io;

@@ -1,8 +1,10 @@
-//! Compresses and decompresses the chat messages of `playfield bench websocket` with bare flate2, as RFC 7692 asks: no frames, no check of the
-//! text, no WebSocket library around it. None of those that Playfield is measured beside has the extension.
+//! Compresses and decompresses the chat messages of `playfield bench websocket` with bare flate2,
+//! as RFC 7692 asks: no frames, no check of the text, no WebSocket library around it. None of those
+//! that Playfield is measured beside has the extension.
 //!
-//! The rounds of all rows are interleaved, so that a slow minute is slow for all, and the fastest counts. Every message that was
-//! compressed is decompressed and compared while the clock stands, and every one that was decompressed is compared within the time.
+//! The rounds of all rows are interleaved, so that a slow minute is slow for all, and the fastest
+//! counts. Every message that was compressed is decompressed and compared while the clock stands,
+//! and every one that was decompressed is compared within the time.
 
 #[path = "../../../src/websocket/chat.rs"]
 mod chat;

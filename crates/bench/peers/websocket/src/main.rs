@@ -1,7 +1,9 @@
-//! Reads the same masked frames with Playfield's WebSocket codec and with others, in memory, one after the other in the same run.
+//! Reads the same masked frames with Playfield's WebSocket codec and with others, in memory, one
+//! after the other in the same run.
 //!
-//! Each reader is given the bytes as a socket would give them, by the buffer it asks for, and hands out each message's payload
-//! unmasked; every payload is compared with what was sent. The rounds are interleaved, so that a slow minute is slow for all.
+//! Each reader is given the bytes as a socket would give them, by the buffer it asks for, and hands
+//! out each message's payload unmasked; every payload is compared with what was sent. The rounds
+//! are interleaved, so that a slow minute is slow for all.
 
 use std::io::{self, Cursor, Read, Write};
 use std::pin::Pin;
@@ -149,7 +151,8 @@ impl Write for Memory<'_> {
 
 fn fastwebsockets(case: &Case) -> usize {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    // Its socket must live for ever; a leak of the frames once a round would be more than this one of a slice of them.
+    // Its socket must live for ever; a leak of the frames once a round would be more than this one
+    // of a slice of them.
     let wire: &[u8] = &case.wire;
     runtime.block_on(async {
         let mut socket = fastwebsockets::WebSocket::after_handshake(Memory(wire), FastRole::Server);

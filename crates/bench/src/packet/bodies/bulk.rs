@@ -107,8 +107,9 @@ fn sum(bytes: &[u8]) -> u64 {
     rest.iter().fold(words, |sum, byte| sum.wrapping_add(u64::from(*byte)))
 }
 
-/// One operation is a turn of all packets of the mix: each read, and in the verified form every byte of it touched. In the other
-/// nothing is: its figure is of slices that change hands, and says nothing of memory.
+/// One operation is a turn of all packets of the mix: each read, and in the verified form every
+/// byte of it touched. In the other nothing is: its figure is of slices that change hands, and says
+/// nothing of memory.
 pub(in super::super) fn mix_decode(form: Form, times: u64) -> Run {
     let Mix { packets, sums } = mix_packets();
     let bytes = packets.iter().map(Vec::len).sum();
@@ -164,11 +165,14 @@ pub(in super::super) fn players(form: Form, times: u64) -> Run {
     run(times, packets.iter().map(Vec::len).sum(), |_| {
         packets.iter().enumerate().all(|(number, packet)| {
             let mut packet = PacketReader::<Little>::new(black_box(packet));
-            let mut read =
-                || Ok::<_, PacketError>((packet.u16()?, packet.u32()?, packet.i16()?, packet.i16()?));
+            let mut read = || {
+                Ok::<_, PacketError>((packet.u16()?, packet.u32()?, packet.i16()?, packet.i16()?))
+            };
             match form {
                 Form::Same => kept(read()),
-                Form::Verified => read() == Ok((0x21, number as u32, number as i16, !number as i16)),
+                Form::Verified => {
+                    read() == Ok((0x21, number as u32, number as i16, !number as i16))
+                }
             }
         })
     })

@@ -49,7 +49,8 @@ pub(in super::super) fn write_1000(form: Form, times: u64) -> Run {
         write(&mut out);
         let out = black_box(&out);
         form == Form::Same
-            || (*out == expected && read(out, |number, values| values == expected_values(number)) == Ok(true))
+            || (*out == expected
+                && read(out, |number, values| values == expected_values(number)) == Ok(true))
     })
 }
 
@@ -62,7 +63,9 @@ pub(in super::super) fn read_1000(form: Form, times: u64) -> Run {
                 black_box(values);
                 true
             }),
-            Form::Verified => read(black_box(&bytes), |number, values| values == expected_values(number)),
+            Form::Verified => {
+                read(black_box(&bytes), |number, values| values == expected_values(number))
+            }
         };
         read == Ok(true)
     })
@@ -73,7 +76,10 @@ fn expected_values(number: u32) -> (u8, i16, i32) {
 }
 
 #[inline(always)]
-fn read(bytes: &[u8], mut take: impl FnMut(u32, (u8, i16, i32)) -> bool) -> Result<bool, PacketError> {
+fn read(
+    bytes: &[u8],
+    mut take: impl FnMut(u32, (u8, i16, i32)) -> bool,
+) -> Result<bool, PacketError> {
     let mut packet = PacketReader::<Little>::new(bytes);
     let mut right = true;
     for number in 0..1_000 {

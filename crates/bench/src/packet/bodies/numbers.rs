@@ -44,7 +44,8 @@ pub(in super::super) fn write_string(form: Form, times: u64) -> Run {
         out.clear();
         let written = PacketWriter::<Little>::new(&mut out).text(Prefix::U16, black_box(TEXT));
         let out = black_box(&out);
-        written.is_ok() && (form == Form::Same || (out[..2] == [38, 0] && out[2..] == *TEXT.as_bytes()))
+        written.is_ok()
+            && (form == Form::Same || (out[..2] == [38, 0] && out[2..] == *TEXT.as_bytes()))
     })
 }
 

@@ -66,7 +66,8 @@ struct Item {
     until: i64,
 }
 
-/// Writes a packet and reads it again. The values change each time, so that nothing is computed once for all.
+/// Writes a packet and reads it again. The values change each time, so that nothing is computed
+/// once for all.
 macro_rules! round_trip {
     ($name:ident, $of:ident, $make:expr) => {
         pub(in super::super) fn $name(form: Form, times: u64) -> Run {
@@ -162,7 +163,8 @@ pub(in super::super) fn create(form: Form, times: u64) -> Run {
 pub(in super::super) fn rotating(form: Form, times: u64) -> Run {
     let packets: Vec<(Small, Vec<u8>)> = (0..16)
         .map(|number| {
-            let small = Small { opcode: 0x10, kind: number, x: number.into(), id: i32::from(number) << 20 };
+            let small =
+                Small { opcode: 0x10, kind: number, x: number.into(), id: i32::from(number) << 20 };
             let mut out = Vec::new();
             small.append::<Little>(&mut out).expect("nothing in it has a length");
             (small, out)

@@ -1,10 +1,11 @@
 //! Every client's copy, compared with the model at every message, in a few microseconds each.
 //!
-//! A patch is a part that all players share and a part for one player alone. The first client that is taken from one version to
-//! another has the shared part decoded into a typed copy and compared with the model. For the others the same bytes from the same
-//! version lead to the same copy, so theirs are compared with the bytes that were found right. The own part is decoded for
-//! everyone, and the hand compared with the model's. A patch that fits none of this, as one that makes up for several, is
-//! decoded into a copy that the model says stood at its base, and compared whole.
+//! A patch is a part that all players share and a part for one player alone. The first client that
+//! is taken from one version to another has the shared part decoded into a typed copy and compared
+//! with the model. For the others the same bytes from the same version lead to the same copy, so
+//! theirs are compared with the bytes that were found right. The own part is decoded for everyone,
+//! and the hand compared with the model's. A patch that fits none of this, as one that makes up for
+//! several, is decoded into a copy that the model says stood at its base, and compared whole.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,7 +21,8 @@ const PARTS_MAX: usize = 4;
 /// How many versions' rounds are remembered: what a client may be behind, and still be checked.
 const VERSIONS_MAX: usize = 1_024;
 
-/// How many rounds one patch may advance: past it the round is a fault, and not a reason to compute for hours.
+/// How many rounds one patch may advance: past it the round is a fault, and not a reason to compute
+/// for hours.
 const ROUNDS_MAX: i32 = 10_000;
 
 /// What is known to be right of one room.
@@ -82,7 +84,8 @@ impl RoomCheck {
 
     /// Checks the shared part at the front of a body, and gives its length.
     fn shared(&mut self, base: u64, version: u64, body: &[u8]) -> Result<usize, String> {
-        let known = self.parts.iter().rev().find(|part| part.base == base && part.version == version);
+        let known =
+            self.parts.iter().rev().find(|part| part.base == base && part.version == version);
         if let Some(part) = known
             && body.starts_with(&part.bytes)
         {
@@ -117,11 +120,13 @@ impl RoomCheck {
         let workload = &self.models.workload;
         let mut state = workload.state();
         (0..round.unsigned_abs()).for_each(|round| workload.step(&mut state, round.into()));
-        // By way of a snapshot, as a client comes by its copy: it says by which number a patch will name each player. Numbers are given
-        // in the order of players, who came in that order, and of whom none has left.
+        // By way of a snapshot, as a client comes by its copy: it says by which number a patch will
+        // name each player. Numbers are given in the order of players, who came in that order, and
+        // of whom none has left.
         let mut snapshot = Vec::new();
         Tracker::new(&mut state, Tracking::On).snapshot(PlayerId(0), Format::Packed, &mut snapshot);
-        Table::read_full(&mut Reader::new(&snapshot), Part::Shared).map_err(|error| error.to_string())
+        Table::read_full(&mut Reader::new(&snapshot), Part::Shared)
+            .map_err(|error| error.to_string())
     }
 
     /// Holds a copy's shared part against the model, and notes which round its version came to.
@@ -176,7 +181,8 @@ impl ClientCheck {
         body: &[u8],
     ) -> Result<Taken, String> {
         let mut reader = Reader::new(body);
-        let mut copy = Table::read_full(&mut reader, Part::Shared).map_err(|error| error.to_string())?;
+        let mut copy =
+            Table::read_full(&mut reader, Part::Shared).map_err(|error| error.to_string())?;
         read_own(&mut copy, reader)?;
         self.version = version;
         self.settle(room, Box::new(copy))
@@ -216,7 +222,8 @@ impl ClientCheck {
         }
     }
 
-    /// Compares a whole copy once everyone is there, and from then on keeps only what is the viewer's own.
+    /// Compares a whole copy once everyone is there, and from then on keeps only what is the
+    /// viewer's own.
     fn settle(&mut self, room: &mut RoomCheck, mut copy: Box<Table>) -> Result<Taken, String> {
         if copy.players() < room.models.workload.players().len() {
             self.copy = Copy::Joining(copy);
@@ -241,7 +248,8 @@ fn read_own(copy: &mut Table, mut reader: Reader<'_>) -> Result<(), String> {
 /// The model at the rounds around the newest.
 struct Models {
     workload: Colyseus,
-    /// Round `r` stands in place `r` modulo their number, each stepping on its own: no model is ever copied.
+    /// Round `r` stands in place `r` modulo their number, each stepping on its own: no model is
+    /// ever copied.
     ring: [(i32, Model); 4],
 }
 
@@ -314,7 +322,12 @@ mod tests {
         fn body(&mut self, client: usize) -> (u64, Vec<u8>) {
             let base = self.clients[client].version;
             let mut body = Vec::new();
-            assert!(self.tracker.patch(PlayerId(client as u64 + 1), base, Format::Packed, &mut body));
+            assert!(self.tracker.patch(
+                PlayerId(client as u64 + 1),
+                base,
+                Format::Packed,
+                &mut body
+            ));
             (base, body)
         }
 
@@ -359,9 +372,16 @@ mod tests {
                 assert!(scene.take(client, base, &body).is_err(), "client {client}, bit {bit}");
                 scene.sync();
                 let (base, body) = scene.body(client);
-                assert!(scene.take(client, base, &body).is_err(), "what builds upon it is not right either");
+                assert!(
+                    scene.take(client, base, &body).is_err(),
+                    "what builds upon it is not right either"
+                );
                 let (base, body) = scene.body(2);
-                assert_eq!(scene.take(2, base, &body), Ok(Taken::Compared), "the others' copies are");
+                assert_eq!(
+                    scene.take(2, base, &body),
+                    Ok(Taken::Compared),
+                    "the others' copies are"
+                );
             }
         }
     }

@@ -57,14 +57,22 @@ pub(super) enum Entry {
 
 impl Room {
     pub(super) fn new(workload: &Colyseus) -> Self {
-        Self { check: RoomCheck::new(workload), id: None, creating: false, waiting: Vec::new(), inputs: 0 }
+        Self {
+            check: RoomCheck::new(workload),
+            id: None,
+            creating: false,
+            waiting: Vec::new(),
+            inputs: 0,
+        }
     }
 
     /// Creates the room, joins it, or waits until the first has created it.
     pub(super) fn enter(&mut self, client: usize, case: &Case, out: &mut Vec<u8>) {
         let request = 1;
         match &self.id {
-            Some(id) => put(case.transport, out, &ClientMessage::Join { request, room: id.as_str().into() }),
+            Some(id) => {
+                put(case.transport, out, &ClientMessage::Join { request, room: id.as_str().into() })
+            }
             None if self.creating => self.waiting.push(client),
             None => {
                 self.creating = true;
@@ -74,7 +82,12 @@ impl Room {
                 put(
                     case.transport,
                     out,
-                    &ClientMessage::Create { request, room_type, private: false, options: &options },
+                    &ClientMessage::Create {
+                        request,
+                        room_type,
+                        private: false,
+                        options: &options,
+                    },
                 );
             }
         }
@@ -149,9 +162,12 @@ impl Client {
                 return Ok(Entry::None);
             }
             // Copies are held to the model here, message by message, and to no digest.
-            (ServerMessage::Pong { .. } | ServerMessage::Check { .. }, _) => return Ok(Entry::None),
+            (ServerMessage::Pong { .. } | ServerMessage::Check { .. }, _) => {
+                return Ok(Entry::None);
+            }
             (ServerMessage::Reply { payload, .. }, _) => {
-                room.inputs = u64::read(Format::Packed, payload).map_err(|error| error.to_string())?;
+                room.inputs =
+                    u64::read(Format::Packed, payload).map_err(|error| error.to_string())?;
                 return Ok(Entry::None);
             }
             (other, _) => Err(format!("{other:?} was not expected")),

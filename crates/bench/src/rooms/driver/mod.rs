@@ -29,11 +29,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Longer than what a client is owed in many periods.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Between the reading of the server's clock and the beginning of the measurement, so that the pause which the reading made in this
-/// loop is over.
+/// Between the reading of the server's clock and the beginning of the measurement, so that the
+/// pause which the reading made in this loop is over.
 const CALM: Duration = Duration::from_millis(200);
 
-/// How often, and at what distance, rooms are asked how many inputs they handled, before those that are missing count as lost.
+/// How often, and at what distance, rooms are asked how many inputs they handled, before those that
+/// are missing count as lost.
 const COUNTS: u32 = 20;
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
@@ -102,7 +103,8 @@ struct Driver<'a> {
 /// Runs a case against a server, which it starts.
 ///
 /// # Errors
-/// `InvalidData` if what came is wrong before anything was measured; others if clients can't get in.
+/// `InvalidData` if what came is wrong before anything was measured; others if clients can't get
+/// in.
 pub(super) fn run(case: &Case, peer: Peer, corrupt_one: bool) -> io::Result<Outcome> {
     pin(super::DRIVER_CORE)?;
     raise_descriptors();
@@ -152,7 +154,8 @@ impl<'a> Driver<'a> {
             if now.0 > progress.0 {
                 progress = now;
             } else if now.1 - progress.1 > PATIENCE {
-                let why = format!("{} of {all} clients are in, and nobody comes further", self.ready);
+                let why =
+                    format!("{} of {all} clients are in, and nobody comes further", self.ready);
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
         }
@@ -184,7 +187,8 @@ impl<'a> Driver<'a> {
         let is_silent = self.peer != Peer::Playfield && self.case.inputs_hz == 0;
         let mut pacer = if is_silent { Pacer::silent() } else { Pacer::new(self.case) };
         self.turns(&mut events, &mut pacer, self.case.warm_up)?;
-        let (server_before, driver_before) = (server.stats()?, (process_cpu(), delayed(super::DRIVER_CORE)));
+        let (server_before, driver_before) =
+            (server.stats()?, (process_cpu(), delayed(super::DRIVER_CORE)));
         self.turns(&mut events, &mut pacer, CALM)?;
 
         let seconds = Duration::from_secs(self.case.seconds.into());
@@ -197,7 +201,8 @@ impl<'a> Driver<'a> {
         let least = self.window.close(Instant::now(), period, arrivals);
         let seconds = begin.elapsed().as_secs_f64();
 
-        let (driver_after, server_after) = ((process_cpu(), delayed(super::DRIVER_CORE)), server.stats()?);
+        let (driver_after, server_after) =
+            ((process_cpu(), delayed(super::DRIVER_CORE)), server.stats()?);
         let elapsed = (server_after.at - server_before.at).as_secs_f64();
         let share = |spent: Duration| spent.as_secs_f64() / elapsed;
         let inputs_handled = match self.peer {
@@ -226,7 +231,8 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Asks the rooms how many inputs they handled, until it is as many as were sent or no more come.
+    /// Asks the rooms how many inputs they handled, until it is as many as were sent or no more
+    /// come.
     fn inputs_handled(&mut self, events: &mut Events, sent: u64) -> io::Result<u64> {
         let mut handled = 0;
         for _ in 0..COUNTS {
@@ -236,7 +242,11 @@ impl<'a> Driver<'a> {
             for room in 0..self.rooms.len() {
                 let first = room * self.case.players as usize;
                 self.out.clear();
-                client::count_inputs(self.case.transport, self.clients[first].number, &mut self.out);
+                client::count_inputs(
+                    self.case.transport,
+                    self.clients[first].number,
+                    &mut self.out,
+                );
                 self.write(first);
             }
             self.turns(events, &mut Pacer::silent(), COUNT_EVERY)?;
@@ -268,7 +278,8 @@ impl<'a> Driver<'a> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
         }
-        // What was ready came before now; when this loop gets round to it is its own affair and no one's delay.
+        // What was ready came before now; when this loop gets round to it is its own affair and no
+        // one's delay.
         let now = Instant::now();
         for event in events.iter() {
             let number = event.token().0;
@@ -361,7 +372,14 @@ impl<'a> Driver<'a> {
         let client = &mut self.clients[number];
         let room = &mut self.rooms[client.room];
         let was_seated = client.is_seated();
-        let entry = client.take(room, message, self.case.transport, &mut self.window, &mut self.out, now)?;
+        let entry = client.take(
+            room,
+            message,
+            self.case.transport,
+            &mut self.window,
+            &mut self.out,
+            now,
+        )?;
         if !was_seated && client.is_seated() {
             self.ready += 1;
         }

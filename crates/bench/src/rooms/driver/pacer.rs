@@ -1,4 +1,5 @@
-//! What clients say by themselves, spread evenly over time: inputs, or, where there are none, signs of life.
+//! What clients say by themselves, spread evenly over time: inputs, or, where there are none, signs
+//! of life.
 
 use std::time::{Duration, Instant};
 

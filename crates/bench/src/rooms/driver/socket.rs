@@ -61,7 +61,9 @@ impl Socket {
             socket.bind(&SocketAddr::from((address, 0)).into())?;
         }
         match socket.connect(&to.into()) {
-            Err(error) if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {
+            Err(error)
+                if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) =>
+            {
                 Err(error)
             }
             _ => Ok(Self {
@@ -72,8 +74,8 @@ impl Socket {
         }
     }
 
-    /// Reads into `buffer`, behind what was left over. Gives how much of the buffer is filled, and whether there may be more;
-    /// `None` at the end of the stream.
+    /// Reads into `buffer`, behind what was left over. Gives how much of the buffer is filled, and
+    /// whether there may be more; `None` at the end of the stream.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<(usize, bool)>> {
         let kept = self.partial.len();
         buffer[..kept].copy_from_slice(&self.partial);
@@ -81,7 +83,8 @@ impl Socket {
             Ok(0) => Ok(None),
             Ok(read) => {
                 self.partial.clear();
-                // A read that the buffer was not too short for has emptied the socket; an event tells when there is more.
+                // A read that the buffer was not too short for has emptied the socket; an event
+                // tells when there is more.
                 Ok(Some((kept + read, kept + read == buffer.len())))
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Some((0, false))),
@@ -120,23 +123,32 @@ impl Socket {
 
 impl Cutter {
     /// A new connection's, and the first bytes to write.
-    pub(super) fn open(transport: Transport, to: SocketAddr, number: usize) -> io::Result<(Self, Vec<u8>)> {
+    pub(super) fn open(
+        transport: Transport,
+        to: SocketAddr,
+        number: usize,
+    ) -> io::Result<(Self, Vec<u8>)> {
         match transport {
-            Transport::Tcp => {
-                Ok((Self::Native(Framing { message_bytes_max: MESSAGE_BYTES_MAX }), PREAMBLE.to_vec()))
-            }
+            Transport::Tcp => Ok((
+                Self::Native(Framing { message_bytes_max: MESSAGE_BYTES_MAX }),
+                PREAMBLE.to_vec(),
+            )),
             Transport::WebSocket => {
                 let key = (number as u128).to_le_bytes();
-                let handshake =
-                    ClientHandshake::new(&to.to_string(), "/", key, &[], &[]).map_err(io::Error::other)?;
+                let handshake = ClientHandshake::new(&to.to_string(), "/", key, &[], &[])
+                    .map_err(io::Error::other)?;
                 let request = handshake.request().to_vec();
                 Ok((Self::Handshake(Box::new(handshake)), request))
             }
         }
     }
 
-    /// Cuts one piece off the front of `input`, and gives how much it took; `None` until more has come.
-    pub(super) fn cut<'a>(&'a mut self, input: &'a mut [u8]) -> Result<Option<(usize, Piece<'a>)>, String> {
+    /// Cuts one piece off the front of `input`, and gives how much it took; `None` until more has
+    /// come.
+    pub(super) fn cut<'a>(
+        &'a mut self,
+        input: &'a mut [u8],
+    ) -> Result<Option<(usize, Piece<'a>)>, String> {
         match self {
             Self::Handshake(handshake) => {
                 let answer = handshake.parse_response(input, &HeadLimits::default());

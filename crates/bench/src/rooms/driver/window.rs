@@ -26,7 +26,11 @@ pub(super) struct Window {
 
 impl Window {
     /// Begins to count; `expected` is how many messages there will be.
-    pub(super) fn open<'a>(&mut self, expected: usize, clients: impl Iterator<Item = &'a mut Arrivals>) {
+    pub(super) fn open<'a>(
+        &mut self,
+        expected: usize,
+        clients: impl Iterator<Item = &'a mut Arrivals>,
+    ) {
         clients.for_each(|arrivals| arrivals.messages = 0);
         *self = Self {
             open: true,
@@ -36,8 +40,9 @@ impl Window {
         };
     }
 
-    /// Ends the counting, and gives how many messages the client got that got least. A client that was owed one for longer than
-    /// `period` has an interval that did not end: it counts with the length that it has.
+    /// Ends the counting, and gives how many messages the client got that got least. A client that
+    /// was owed one for longer than `period` has an interval that did not end: it counts with the
+    /// length that it has.
     pub(super) fn close<'a>(
         &mut self,
         now: Instant,
@@ -48,7 +53,8 @@ impl Window {
         let mut least = u64::MAX;
         for arrivals in clients {
             least = least.min(arrivals.messages);
-            let silence = arrivals.last.map_or(Duration::MAX, |last| now.saturating_duration_since(last));
+            let silence =
+                arrivals.last.map_or(Duration::MAX, |last| now.saturating_duration_since(last));
             if silence > period {
                 self.interval(silence);
             }
@@ -62,7 +68,13 @@ impl Window {
 
     /// Messages of `bytes` together came to one client at `now`.
     #[inline]
-    pub(super) fn arrived(&mut self, messages: u64, bytes: usize, arrivals: &mut Arrivals, now: Instant) {
+    pub(super) fn arrived(
+        &mut self,
+        messages: u64,
+        bytes: usize,
+        arrivals: &mut Arrivals,
+        now: Instant,
+    ) {
         if self.open {
             self.messages += messages;
             self.bytes += bytes as u64;

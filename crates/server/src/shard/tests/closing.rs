@@ -1,4 +1,5 @@
-//! The closing handshake of WebSockets (RFC 6455, 7): who says Close, who waits for whom, and for how long.
+//! The closing handshake of WebSockets (RFC 6455, 7): who says Close, who waits for whom, and for
+//! how long.
 
 use playfield_wire::Format;
 use playfield_wire::client::ClientMessage;
@@ -51,7 +52,8 @@ fn what_was_on_its_way_is_passed_over() {
         goodbye(&mut world, client);
         world.raw(client);
         let late = request(PACKED, room, 7, "big", "900");
-        let bytes = [&world.framed(client, &late)[..], &world.framed(client, &late), CLOSE].concat();
+        let bytes =
+            [&world.framed(client, &late)[..], &world.framed(client, &late), CLOSE].concat();
         let (front, back) = bytes.split_at(cut.min(bytes.len() - 1));
         world.bytes(client, front);
         assert!(!world.is_over(client));
@@ -76,7 +78,10 @@ fn nothing_is_kept_of_what_is_passed_over() {
         let client = world.connect(0);
         world.upgrade(client, PACKED);
         world.bytes(client, &[head(bytes), vec![0; before as usize]].concat());
-        assert!(world.buffered(client) as u64 >= before, "an open connection waits for the whole frame");
+        assert!(
+            world.buffered(client) as u64 >= before,
+            "an open connection waits for the whole frame"
+        );
         // In the midst of a frame the node is the one to close.
         world.shut_down();
         world.raw(client);
@@ -155,7 +160,8 @@ fn no_close_is_waited_for_in_what_can_not_be_read() {
         assert!(world.is_over(client), "{frame:x?}");
         let bytes = world.raw(client);
         let [high, low] = code.to_be_bytes();
-        let is_close = |at: &[u8]| matches!(at, [0x88, _, first, second] if (*first, *second) == (high, low));
+        let is_close =
+            |at: &[u8]| matches!(at, [0x88, _, first, second] if (*first, *second) == (high, low));
         assert!(bytes.windows(4).any(is_close), "{frame:x?} and {code}: {bytes:x?}");
     }
 }

@@ -57,7 +57,10 @@ fn a_conversation_may_come_one_byte_at_a_time() {
             world.bytes(client, &[byte]);
         }
         let heard = world.heard(client);
-        assert!(matches!(heard[..], [Heard::Welcome { .. }, Heard::Pong { nonce: 5 }]), "{heard:?}");
+        assert!(
+            matches!(heard[..], [Heard::Welcome { .. }, Heard::Pong { nonce: 5 }]),
+            "{heard:?}"
+        );
     }
 }
 
@@ -85,7 +88,10 @@ fn browsers_get_pages_and_then_the_connection_ends() {
             "HTTP/1.1 404 Not Found\r\n",
         ),
         ("GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"),
-        ("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\r\n", "HTTP/1.1 426 Upgrade Required\r\n"),
+        (
+            "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\r\n",
+            "HTTP/1.1 426 Upgrade Required\r\n",
+        ),
     ] {
         let mut world = World::new(1, &[]);
         let client = world.connect(0);

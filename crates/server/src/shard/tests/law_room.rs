@@ -1,12 +1,13 @@
-//! A room for the laws: something of every kind that players see, or don't see, and a witness of what it synced.
+//! A room for the laws: something of every kind that players see, or don't see, and a witness of
+//! what it synced.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Context, Entrant, Error, Facts, Handle, Mail, Message, Outlet, Player, PlayerId, Result,
-    Room, RoomType, room,
+    AnyRoom, Birth, Context, Entrant, Error, Facts, Handle, Mail, Message, Outlet, Player,
+    PlayerId, Result, Room, RoomType, room,
 };
 use playfield_state::{Data, Format, List, Map, State};
 use playfield_wire::ErrorCode;
@@ -287,7 +288,9 @@ impl AnyRoom for Witness {
         self.room.sync(at, out);
         let live = LIVE.with_borrow(|live| live[&self.id].clone());
         let version = self.room.version();
-        SYNCED.with_borrow_mut(|synced| synced.entry(self.id.clone()).or_default().insert(version, live));
+        SYNCED.with_borrow_mut(|synced| {
+            synced.entry(self.id.clone()).or_default().insert(version, live)
+        });
     }
 
     fn facts(&self) -> &Facts {
@@ -310,7 +313,12 @@ impl AnyRoom for Witness {
         self.room.sync_hz()
     }
 
-    fn join(&mut self, at: Duration, entrant: Entrant, out: &mut dyn Outlet) -> Result<PlayerId, Error> {
+    fn join(
+        &mut self,
+        at: Duration,
+        entrant: Entrant,
+        out: &mut dyn Outlet,
+    ) -> Result<PlayerId, Error> {
         self.room.join(at, entrant, out)
     }
 

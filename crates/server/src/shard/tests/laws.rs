@@ -1,6 +1,8 @@
-//! The two laws of state in step, through a whole server: joins, leaves, kicks, slow readers, rooms elsewhere, full mailboxes.
+//! The two laws of state in step, through a whole server: joins, leaves, kicks, slow readers, rooms
+//! elsewhere, full mailboxes.
 //!
-//! 1. After every sync, each client's copy equals the server's state, cut down to what that client may see.
+//! 1. After every sync, each client's copy equals the server's state, cut down to what that client
+//!    may see.
 //! 2. Two histories that differ only in what a player may not see send that player identical bytes.
 //!
 //! `PLAYFIELD_LAW_CASES` sets the number of cases of each law, for a longer run.
@@ -19,7 +21,8 @@ use super::law_room::{self, Act, Law};
 use super::speech::encoded;
 use super::world::{Client, World};
 
-/// Each seat at the test's table: where it connects, how, and in which format. So that rooms are near and far to all kinds.
+/// Each seat at the test's table: where it connects, how, and in which format. So that rooms are
+/// near and far to all kinds.
 const SEATS: [(usize, bool, Format); 5] = [
     (0, false, Format::Packed),
     (1, true, Format::Packed),
@@ -28,13 +31,18 @@ const SEATS: [(usize, bool, Format); 5] = [
     (1, false, Format::Json),
 ];
 
-/// Limits that no case comes near. What is nobody's to see must not slow anyone down either, so that no case depends on them.
-const SETTINGS: [(&str, &str); 3] =
-    [("outbox_bytes_max", "1000000000"), ("outbox_high_bytes", "1000000000"), ("check_every_syncs", "3")];
+/// Limits that no case comes near. What is nobody's to see must not slow anyone down either, so
+/// that no case depends on them.
+const SETTINGS: [(&str, &str); 3] = [
+    ("outbox_bytes_max", "1000000000"),
+    ("outbox_high_bytes", "1000000000"),
+    ("check_every_syncs", "3"),
+];
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Joins one of two rooms; connects first, if need be. The first room that a connection joins may move it there.
+    /// Joins one of two rooms; connects first, if need be. The first room that a connection joins
+    /// may move it there.
     Join { seat: usize, room: usize },
     /// Leaves the room that the number picks from those that it is in.
     Leave { seat: usize, pick: usize },
@@ -76,7 +84,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn config() -> Config {
-    let cases = std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(100);
+    let cases = std::env::var("PLAYFIELD_LAW_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok())
+        .unwrap_or(100);
     Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() }
 }
 
@@ -186,7 +197,8 @@ struct Play {
 }
 
 impl Play {
-    /// `scramble` changes what is unseen, but nothing that the one at the seat `spared` sees; 0 leaves it.
+    /// `scramble` changes what is unseen, but nothing that the one at the seat `spared` sees; 0
+    /// leaves it.
     fn new(scramble: u32, spared: usize) -> Self {
         law_room::forget();
         let mut world = World::new(2, &SETTINGS);
@@ -230,7 +242,8 @@ impl Play {
         self.check();
     }
 
-    /// What is done never depends on what was heard: that may differ where it is no business of the one spared.
+    /// What is done never depends on what was heard: that may differ where it is no business of the
+    /// one spared.
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Join { seat, room } => {
@@ -318,7 +331,8 @@ impl Play {
         }
     }
 
-    /// Law 1. Each message is checked as it is heard, and who has heard everything has all that there is.
+    /// Law 1. Each message is checked as it is heard, and who has heard everything has all that
+    /// there is.
     fn check(&mut self) {
         let is_open = self.world.space.iter().all(|&space| space == usize::MAX);
         for number in 0..self.seats.len() {
@@ -341,7 +355,12 @@ impl Play {
 
     /// Every byte that came to a seat.
     fn came(&self, seat: usize) -> Vec<u8> {
-        self.seats[seat].clients.iter().flat_map(|&client| self.world.came(client)).copied().collect()
+        self.seats[seat]
+            .clients
+            .iter()
+            .flat_map(|&client| self.world.came(client))
+            .copied()
+            .collect()
     }
 }
 

@@ -100,7 +100,8 @@ fn rooms_created_per_minute_max() {
 
 #[test]
 fn a_session_takes_along_to_another_shard_what_it_has_used_up() {
-    let mut world = World::new(2, &[("rooms_created_per_minute_max", "1"), ("lists_per_second_max", "1")]);
+    let mut world =
+        World::new(2, &[("rooms_created_per_minute_max", "1"), ("lists_per_second_max", "1")]);
     let (host, client) = (world.client(1), world.client(1));
     world.room(host, AT_ONCE);
     list(&mut world, client, 1);
@@ -168,7 +169,8 @@ fn list_max() {
         world.room(client, "");
     }
     for limit in [0, 3] {
-        let message = ClientMessage::List { request: 1, room_type: None, filter: Vec::new(), limit };
+        let message =
+            ClientMessage::List { request: 1, room_type: None, filter: Vec::new(), limit };
         world.say(client, &encoded(PACKED, &message));
         assert!(matches!(&world.heard(client)[..], [Heard::Listed { ids, .. }] if ids.len() == 2));
     }
@@ -189,8 +191,10 @@ fn name_bytes_max_counts_bytes() {
     for (name, is_taken) in [("ääää", false), ("ää", true)] {
         let client = world.connect(0);
         world.bytes(client, b"PF1\n");
-        let hello =
-            playfield_wire::client::Hello { name: name.into(), ..playfield_wire::client::Hello::new(PACKED) };
+        let hello = playfield_wire::client::Hello {
+            name: name.into(),
+            ..playfield_wire::client::Hello::new(PACKED)
+        };
         world.say(client, &encoded(PACKED, &ClientMessage::Hello(hello)));
         assert_eq!(matches!(world.heard(client)[..], [Heard::Welcome { .. }]), is_taken, "{name}");
     }
@@ -216,7 +220,10 @@ fn outbox_bytes_max_closes_who_does_not_read_its_events() {
     }
     assert_eq!(world.counters(0).sessions, 1);
     let heard = world.heard(speaker);
-    assert!(matches!(&heard[..], [.., Heard::Event { .. }]) && heard.len() > 109, "the other plays on");
+    assert!(
+        matches!(&heard[..], [.., Heard::Event { .. }]) && heard.len() > 109,
+        "the other plays on"
+    );
     world.takes(deaf, usize::MAX);
     let heard = world.heard(deaf);
     let code = ErrorCode::TooSlow;
@@ -279,10 +286,12 @@ fn mailbox_max_bounds_mail_between_rooms_of_a_shard() {
     let client = world.client(0);
     let (room, id) = world.room(client, "");
     // All of these are handled in one turn, before any mail is delivered.
-    let bytes: Vec<u8> =
-        (1..=4).flat_map(|number| world.framed(client, &request(PACKED, room, number, "ask", &id))).collect();
+    let bytes: Vec<u8> = (1..=4)
+        .flat_map(|number| world.framed(client, &request(PACKED, room, number, "ask", &id)))
+        .collect();
     world.bytes(client, &bytes);
-    // The room answers all that wait as soon as any answer comes; here, those that were not delivered come first.
+    // The room answers all that wait as soon as any answer comes; here, those that were not
+    // delivered come first.
     let heard = world.heard(client);
     assert_eq!(heard.len(), 4);
     assert_eq!(world.counters(0).mail_dropped, 2);
@@ -299,7 +308,10 @@ fn an_idle_connection_owns_no_buffer() {
         let message = world.framed(client, &send(room, "add", ""));
         let (front, back) = message.split_at(3);
         world.bytes(client, front);
-        assert!((1..=8).contains(&world.buffered(client)), "a partial frame is kept, and nothing else");
+        assert!(
+            (1..=8).contains(&world.buffered(client)),
+            "a partial frame is kept, and nothing else"
+        );
         if client == 0 {
             world.bytes(client, back);
             assert_eq!(world.buffered(client), 0);
@@ -311,7 +323,8 @@ fn snapshots(world: &mut World, client: Client) -> usize {
     world.heard(client).iter().filter(|heard| matches!(heard, Heard::Snapshot { .. })).count()
 }
 
-/// Those past the rate are answered by one, when it may be sent: wherever the room is, and whether it has syncs of its own or none.
+/// Those past the rate are answered by one, when it may be sent: wherever the room is, and whether
+/// it has syncs of its own or none.
 #[test]
 fn resyncs_per_second_max() {
     for (shard, options) in [(0, ""), (0, AT_ONCE), (1, ""), (1, AT_ONCE)] {
@@ -371,8 +384,8 @@ fn a_resync_that_waits_is_forgotten_with_its_player_and_kept_for_one_who_does_no
     assert_eq!(snapshots(&mut world, slow), 1);
 }
 
-/// Joins, asks for five snapshots, leaves and joins again, from one room to the next, for three seconds: how many snapshots that drew, and the
-/// milliseconds that the slowest join took.
+/// Joins, asks for five snapshots, leaves and joins again, from one room to the next, for three
+/// seconds: how many snapshots that drew, and the milliseconds that the slowest join took.
 fn draw(world: &mut World, client: Client, ids: &[String]) -> (usize, u64) {
     let (mut drawn, mut slowest, mut joins, mut asked_at) = (0, 0, 0, 0);
     world.join(client, 1, &ids[0]);
@@ -382,7 +395,8 @@ fn draw(world: &mut World, client: Client, ids: &[String]) -> (usize, u64) {
                 Heard::Snapshot { .. } => drawn += 1,
                 Heard::Joined { room, .. } => {
                     slowest = slowest.max(ms - asked_at);
-                    let resync = world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room }));
+                    let resync =
+                        world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room }));
                     let leave = encoded(PACKED, &ClientMessage::Leave { request: 2, room });
                     world.bytes(client, &[resync.repeat(5), world.framed(client, &leave)].concat());
                 }
@@ -399,7 +413,8 @@ fn draw(world: &mut World, client: Client, ids: &[String]) -> (usize, u64) {
     (drawn, slowest)
 }
 
-/// Who leaves and comes back, or goes to another room, is sent no more snapshots than who stays; and is let in, only later.
+/// Who leaves and comes back, or goes to another room, is sent no more snapshots than who stays;
+/// and is let in, only later.
 #[test]
 fn resyncs_per_second_max_holds_from_seat_to_seat() {
     for (shard, options) in [(0, ""), (0, AT_ONCE), (1, ""), (1, AT_ONCE)] {
@@ -435,7 +450,10 @@ fn rooms_that_are_left_and_joined_now_and_then_are_joined_at_once() {
     for sixteen in ids {
         for (request, id) in (1..).zip(&sixteen) {
             world.join(client, request, id);
-            assert!(matches!(world.heard(client)[..], [Heard::Joined { .. }, Heard::Snapshot { .. }, ..]));
+            assert!(matches!(
+                world.heard(client)[..],
+                [Heard::Joined { .. }, Heard::Snapshot { .. }, ..]
+            ));
         }
         for (room, _) in world.rooms_of(client) {
             world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: 99, room }));

@@ -36,7 +36,8 @@ fn assert_refused(world: &mut World, client: Client, request: u32, code: ErrorCo
 
 #[test]
 fn garbage_instead_of_a_protocol() {
-    for garbage in [&b"\x16\x03\x01\x02"[..], b"POST / HTTP/1.1\r\n", b"PF2\n", b"hello", &[0; 300]] {
+    for garbage in [&b"\x16\x03\x01\x02"[..], b"POST / HTTP/1.1\r\n", b"PF2\n", b"hello", &[0; 300]]
+    {
         let mut world = World::new(1, &[]);
         let client = world.connect(0);
         world.bytes(client, garbage);
@@ -158,7 +159,9 @@ fn a_message_of_the_longest_length_is_taken() {
 
 #[test]
 fn names_that_are_not_taken() {
-    for (name, code) in [("x".repeat(65), ErrorCode::Limit), ("a\nb".into(), ErrorCode::Unauthorised)] {
+    for (name, code) in
+        [("x".repeat(65), ErrorCode::Limit), ("a\nb".into(), ErrorCode::Unauthorised)]
+    {
         let mut world = World::new(1, &[]);
         let hello = ClientMessage::Hello(Hello { name: name.into(), ..Hello::new(PACKED) });
         let client = first(&mut world, &encoded(PACKED, &hello));
@@ -209,8 +212,12 @@ fn rooms_that_cannot_be_made() {
     assert_refused(&mut world, client, 1, ErrorCode::BadPayload);
     world.create(client, 2, false, "panic");
     assert_refused(&mut world, client, 2, ErrorCode::RoomFailed);
-    let message =
-        ClientMessage::Create { request: 3, room_type: "other".into(), private: false, options: &[] };
+    let message = ClientMessage::Create {
+        request: 3,
+        room_type: "other".into(),
+        private: false,
+        options: &[],
+    };
     world.say(client, &encoded(PACKED, &message));
     assert_refused(&mut world, client, 3, ErrorCode::UnknownRoomType);
     // Nothing of them is left, and numbers are not used up by them.
@@ -227,8 +234,11 @@ fn schemas_are_told_to_who_asks() {
         encoded(PACKED, &ClientMessage::Schema { request, room_type: room_type.into() })
     };
     world.say(client, &ask(1, "test"));
-    let schema =
-        Heard::Schema { request: Some(1), room_type: "test".into(), schema: r#"{"fingerprint":7}"#.into() };
+    let schema = Heard::Schema {
+        request: Some(1),
+        room_type: "test".into(),
+        schema: r#"{"fingerprint":7}"#.into(),
+    };
     assert_eq!(world.heard(client), [schema]);
     world.say(client, &ask(2, "other"));
     assert_refused(&mut world, client, 2, ErrorCode::UnknownRoomType);
@@ -237,8 +247,10 @@ fn schemas_are_told_to_who_asks() {
 #[test]
 fn a_client_that_was_built_for_another_schema_is_told_it_and_let_in() {
     let mut world = World::new(1, &[]);
-    let schema =
-        |room_type: &'static str, fingerprint| SchemaRef { room_type: room_type.into(), fingerprint };
+    let schema = |room_type: &'static str, fingerprint| SchemaRef {
+        room_type: room_type.into(),
+        fingerprint,
+    };
     for (schemas, is_told) in [
         (vec![schema("test", 7)], false),
         (vec![schema("test", 8), schema("test", 9)], true),
@@ -246,10 +258,16 @@ fn a_client_that_was_built_for_another_schema_is_told_it_and_let_in() {
     ] {
         let hello = ClientMessage::Hello(Hello { schemas, ..Hello::new(PACKED) });
         let client = first(&mut world, &encoded(PACKED, &hello));
-        let told: Vec<_> =
-            world.heard(client).into_iter().filter(|heard| matches!(heard, Heard::Schema { .. })).collect();
-        let schema =
-            Heard::Schema { request: None, room_type: "test".into(), schema: r#"{"fingerprint":7}"#.into() };
+        let told: Vec<_> = world
+            .heard(client)
+            .into_iter()
+            .filter(|heard| matches!(heard, Heard::Schema { .. }))
+            .collect();
+        let schema = Heard::Schema {
+            request: None,
+            room_type: "test".into(),
+            schema: r#"{"fingerprint":7}"#.into(),
+        };
         assert_eq!(told, if is_told { vec![schema] } else { Vec::new() });
         world.join_or_create(client, 1, "");
         world.joined(client);
@@ -281,7 +299,10 @@ fn messages_that_cross_a_left_are_dropped() {
     let client = world.client(0);
     let (room, _) = world.room(client, "");
     world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: 1, room }));
-    assert_eq!(world.heard(client), [Heard::Left { request: Some(1), room, code: ErrorCode::Left }]);
+    assert_eq!(
+        world.heard(client),
+        [Heard::Left { request: Some(1), room, code: ErrorCode::Left }]
+    );
     world.say(client, &send(room, "add", ""));
     assert_eq!(world.heard(client), []);
     world.request(client, room, 2, "add", "");
@@ -343,11 +364,14 @@ fn who_vanishes_in_the_middle_of_a_frame_or_floods_disturbs_nobody() {
     world.vanish(vandal);
     let message = world.framed(flood, &request(PACKED, 1, 9, "add", ""));
     world.bytes(flood, &message.repeat(5000));
-    let replies = world.heard(flood).into_iter().filter(|heard| matches!(heard, Heard::Reply { .. })).count();
+    let replies =
+        world.heard(flood).into_iter().filter(|heard| matches!(heard, Heard::Reply { .. })).count();
     assert_eq!(replies, 5000);
     world.wait(100);
     let heard = world.heard(bystander);
-    assert!(heard.iter().any(|heard| matches!(heard, Heard::Patch { body, .. } if body == "c=5000 ")));
+    assert!(
+        heard.iter().any(|heard| matches!(heard, Heard::Patch { body, .. } if body == "c=5000 "))
+    );
     assert_eq!(
         world.ask(bystander, room, "add", "")[0],
         Heard::Reply { request: 77, payload: "5001".into() }
@@ -359,7 +383,8 @@ fn who_vanishes_in_the_middle_of_a_frame_or_floods_disturbs_nobody() {
 fn noise_of_every_kind() {
     let mut state = 1_u64;
     let mut random = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as u8
     };
     let mut world = World::new(1, &[]);

@@ -8,7 +8,8 @@ use super::world::{Client, World};
 
 const PACKED: Format = Format::Packed;
 
-/// A room on shard 0 with a player, and a client of shard 1 that is in a room of its own there and may not move any more.
+/// A room on shard 0 with a player, and a client of shard 1 that is in a room of its own there and
+/// may not move any more.
 fn apart(world: &mut World, options: &str) -> (Client, String, Client) {
     let host = world.client(0);
     let (_, id) = world.room(host, options);
@@ -79,26 +80,38 @@ fn a_room_elsewhere_is_played_through_the_mail() {
     world.join(visitor, 1, &id);
     let (room, _) = world.joined(visitor);
     assert_eq!(world.shard_of(visitor), 1);
-    assert_eq!(world.ask(visitor, room, "add", ""), [Heard::Reply { request: 77, payload: "1".into() }]);
+    assert_eq!(
+        world.ask(visitor, room, "add", ""),
+        [Heard::Reply { request: 77, payload: "1".into() }]
+    );
     assert_eq!(world.ask(visitor, room, "refuse", "").len(), 1);
     world.say(visitor, &send(room, "shout", "hi"));
     let heard = world.heard(visitor);
-    assert!(matches!(&heard[..], [Heard::Event { room: at, payload, .. }] if *at == room && payload == "hi"));
+    assert!(
+        matches!(&heard[..], [Heard::Event { room: at, payload, .. }] if *at == room && payload == "hi")
+    );
     world.wait(60);
     let heard = world.heard(visitor);
     assert!(matches!(&heard[..], [Heard::Patch { body, .. }] if body == "c=1 "), "{heard:?}");
     world.say(visitor, &encoded(PACKED, &ClientMessage::Resync { room }));
     assert!(matches!(world.heard(visitor)[..], [Heard::Snapshot { .. }]));
     world.say(visitor, &encoded(PACKED, &ClientMessage::Leave { request: 3, room }));
-    assert_eq!(world.heard(visitor), [Heard::Left { request: Some(3), room, code: ErrorCode::Left }]);
+    assert_eq!(
+        world.heard(visitor),
+        [Heard::Left { request: Some(3), room, code: ErrorCode::Left }]
+    );
     world.request(visitor, room, 4, "add", "");
     let code = ErrorCode::NotJoined;
     assert_eq!(world.heard(visitor), [Heard::Error { request: Some(4), room: None, code }]);
     let heard = world.heard(host);
-    assert!(matches!(&heard[..], [.., Heard::Event { payload, .. }] if payload == "2 leaves"), "{heard:?}");
+    assert!(
+        matches!(&heard[..], [.., Heard::Event { payload, .. }] if payload == "2 leaves"),
+        "{heard:?}"
+    );
 }
 
-/// What is kept for a client that asks and does not read, wherever its room is: what it is behind with, and one answer more.
+/// What is kept for a client that asks and does not read, wherever its room is: what it is behind
+/// with, and one answer more.
 #[test]
 fn one_who_asks_and_does_not_read_is_kept_little() {
     let settings = [("outbox_high_bytes", "4000"), ("outbox_bytes_max", "100000")];
@@ -119,18 +132,26 @@ fn one_who_asks_and_does_not_read_is_kept_little() {
         world.bytes(visitor, &all);
         world.wait(500);
         let (buffered, input) = (world.buffered(visitor), all.len());
-        assert!(buffered <= input + 16_000, "{asks}: {buffered} bytes are kept, of which {input} came");
-        // Once it reads, it gets what it asked for: every answer, and a snapshot that is no older than the last question.
+        assert!(
+            buffered <= input + 16_000,
+            "{asks}: {buffered} bytes are kept, of which {input} came"
+        );
+        // Once it reads, it gets what it asked for: every answer, and a snapshot that is no older
+        // than the last question.
         world.takes(visitor, usize::MAX);
         world.wait(500);
         let heard = world.heard(visitor);
         let replies = heard.iter().filter(|heard| matches!(heard, Heard::Reply { .. })).count();
-        let snapshots = heard.iter().filter(|heard| matches!(heard, Heard::Snapshot { .. })).count();
+        let snapshots =
+            heard.iter().filter(|heard| matches!(heard, Heard::Snapshot { .. })).count();
         match asks {
             "resync" => assert!((1..=500).contains(&snapshots), "{snapshots}"),
             _ => assert_eq!(replies, 500),
         }
-        assert_eq!(world.ask(visitor, room, "add", ""), [Heard::Reply { request: 77, payload: "1".into() }]);
+        assert_eq!(
+            world.ask(visitor, room, "add", ""),
+            [Heard::Reply { request: 77, payload: "1".into() }]
+        );
     }
 }
 
@@ -162,7 +183,10 @@ fn a_room_elsewhere_may_refuse_or_end() {
     world.join(visitor, 1, &id);
     let (room, _) = world.joined(visitor);
     world.say(host, &send(1, "kick", "2"));
-    assert_eq!(world.heard(visitor), [Heard::Left { request: None, room, code: ErrorCode::Kicked }]);
+    assert_eq!(
+        world.heard(visitor),
+        [Heard::Left { request: None, room, code: ErrorCode::Kicked }]
+    );
     world.say(host, &send(1, "lock", ""));
     world.join(visitor, 2, &id);
     let code = ErrorCode::RoomLocked;
@@ -182,7 +206,10 @@ fn a_session_that_ends_leaves_rooms_elsewhere_too() {
     world.heard(host);
     world.vanish(visitor);
     let heard = world.heard(host);
-    assert!(matches!(&heard[..], [Heard::Event { payload, .. }] if payload == "2 leaves"), "{heard:?}");
+    assert!(
+        matches!(&heard[..], [Heard::Event { payload, .. }] if payload == "2 leaves"),
+        "{heard:?}"
+    );
     // Also when it ends before it hears that it was let in.
     let visitor = world.client(1);
     world.room(visitor, "");
@@ -193,7 +220,10 @@ fn a_session_that_ends_leaves_rooms_elsewhere_too() {
     world.space[1] = usize::MAX;
     world.wait(10);
     let heard = world.heard(host);
-    assert!(matches!(&heard[..], [Heard::Event { payload, .. }] if payload == "3 leaves"), "{heard:?}");
+    assert!(
+        matches!(&heard[..], [Heard::Event { payload, .. }] if payload == "3 leaves"),
+        "{heard:?}"
+    );
 }
 
 #[test]
@@ -333,14 +363,21 @@ fn a_question_for_a_room_whose_mailbox_is_full_is_answered_busy() {
     world.space[0] = 0;
     world.say(visitor, &send(1, "tell", &there));
     let code = ErrorCode::Busy;
-    assert_eq!(world.ask(visitor, 1, "ask", &there), [Heard::Error { request: Some(77), room: None, code }]);
+    assert_eq!(
+        world.ask(visitor, 1, "ask", &there),
+        [Heard::Error { request: Some(77), room: None, code }]
+    );
 }
 
 #[test]
 fn joins_from_two_shards_at_once_fill_rooms_exactly() {
     let mut world = World::new(2, &[]);
     let clients: Vec<Client> = (0..40).map(|number| world.client(number % 2)).collect();
-    let join = ClientMessage::JoinOrCreate { request: 1, room_type: "test".into(), options: b"capacity=4" };
+    let join = ClientMessage::JoinOrCreate {
+        request: 1,
+        room_type: "test".into(),
+        options: b"capacity=4",
+    };
     // All are read in one turn of each shard, before any mail or move.
     let bytes = world.framed(clients[0], &encoded(PACKED, &join));
     world.all_at_once(&clients, &bytes);
@@ -363,10 +400,14 @@ fn who_waits_for_a_room_that_cannot_be_made_gets_another() {
     // Both go to shard 1: the first to make a room, which fails, the second to enter it.
     let (first, second) = (world.client(0), world.client(0));
     let message = |options: &'static [u8]| {
-        encoded(PACKED, &ClientMessage::JoinOrCreate { request: 1, room_type: "test".into(), options })
+        encoded(
+            PACKED,
+            &ClientMessage::JoinOrCreate { request: 1, room_type: "test".into(), options },
+        )
     };
     world.say(load, &send(1, "lock", ""));
-    let (bad, good) = (world.framed(first, &message(b"nonsense")), world.framed(second, &message(b"")));
+    let (bad, good) =
+        (world.framed(first, &message(b"nonsense")), world.framed(second, &message(b"")));
     world.each(&[(first, bad), (second, good)]);
     let code = ErrorCode::BadPayload;
     assert_eq!(world.heard(first), [Heard::Error { request: Some(1), room: None, code }]);

@@ -122,7 +122,9 @@ fn a_slow_reader_gets_one_patch_to_now() {
     assert!(world.counters(0).conflated >= 8);
     world.takes(slow, usize::MAX);
     let heard = world.heard(slow);
-    let [(_, between, "c=1 "), (base, now, "c=10 ")] = patches(&heard)[..] else { panic!("{heard:?}") };
+    let [(_, between, "c=1 "), (base, now, "c=10 ")] = patches(&heard)[..] else {
+        panic!("{heard:?}")
+    };
     assert_eq!(between, base);
     world.say(fast, &send(room, "add", ""));
     world.wait(50);
@@ -159,7 +161,10 @@ fn where_no_patch_reaches_a_snapshot_leads_to_now() {
         assert_eq!(patches(&heard), []);
         let snapshots: Vec<&Heard> =
             heard.iter().filter(|heard| matches!(heard, Heard::Snapshot { .. })).collect();
-        assert!(matches!(snapshots[..], [Heard::Snapshot { body, .. }] if body == "c=1 s=0 "), "{heard:?}");
+        assert!(
+            matches!(snapshots[..], [Heard::Snapshot { body, .. }] if body == "c=1 s=0 "),
+            "{heard:?}"
+        );
     }
     world.ask(one, room, "add", "");
     world.wait(51);
@@ -190,7 +195,11 @@ fn a_session_may_be_in_several_rooms_and_numbers_are_not_used_again() {
     let (third, _) = world.room(client, "");
     assert_eq!(third, 3);
     let heard = world.ask(client, first, "add", "");
-    assert_eq!(heard, [Heard::Reply { request: 77, payload: "1".into() }], "each room has its own counter");
+    assert_eq!(
+        heard,
+        [Heard::Reply { request: 77, payload: "1".into() }],
+        "each room has its own counter"
+    );
 }
 
 #[test]
@@ -198,7 +207,10 @@ fn players_can_be_taken_out() {
     let mut world = World::new(1, &[]);
     let (one, other, room, id) = two(&mut world, "");
     world.ask(one, room, "kick", "2");
-    assert_eq!(world.heard(other), [Heard::Left { request: None, room: 1, code: ErrorCode::Kicked }]);
+    assert_eq!(
+        world.heard(other),
+        [Heard::Left { request: None, room: 1, code: ErrorCode::Kicked }]
+    );
     world.join(other, 5, &id);
     world.wait(60);
     assert!(matches!(world.heard(other)[0], Heard::Joined { room: 2, .. }));
@@ -290,14 +302,18 @@ fn rooms_are_listed_with_what_they_say_of_themselves() {
     let (_, race) = world.room(client, "mode=race");
     world.create(client, 1, true, "mode=duel");
     world.joined(client);
-    let mut list = |room_type: Option<&'static str>, filter: &[(&'static str, &'static str)], limit| {
+    let mut list = |room_type: Option<&'static str>,
+                    filter: &[(&'static str, &'static str)],
+                    limit| {
         let filter = filter.iter().map(|&(name, value)| (name.into(), value.into())).collect();
-        let message = ClientMessage::List { request: 3, room_type: room_type.map(Into::into), filter, limit };
+        let message =
+            ClientMessage::List { request: 3, room_type: room_type.map(Into::into), filter, limit };
         world.say(client, &encoded(PACKED, &message));
         world.heard(client)
     };
-    let listed =
-        |ids: &[&String]| [Heard::Listed { request: 3, ids: ids.iter().copied().cloned().collect() }];
+    let listed = |ids: &[&String]| {
+        [Heard::Listed { request: 3, ids: ids.iter().copied().cloned().collect() }]
+    };
     assert_eq!(list(None, &[], 0), listed(&[&duel, &race]));
     assert_eq!(list(Some("test"), &[], 1), listed(&[&duel]));
     assert_eq!(list(None, &[("mode", "race")], 0), listed(&[&race]));
@@ -329,7 +345,10 @@ fn a_shutdown_ends_rooms_and_says_goodbye() {
     world.shut_down();
     let code = ErrorCode::ShuttingDown;
     for client in [one, other] {
-        assert_eq!(world.heard(client), [Heard::Left { request: None, room, code }, Heard::Goodbye { code }]);
+        assert_eq!(
+            world.heard(client),
+            [Heard::Left { request: None, room, code }, Heard::Goodbye { code }]
+        );
     }
     assert_eq!(world.heard(page), [Heard::Goodbye { code }]);
     for client in [one, other, silent, page] {

@@ -15,7 +15,8 @@ type Codec = LengthPrefixed<u16, Big>;
 
 const CODEC: Codec = LengthPrefixed::new();
 
-/// A service that does what its clients tell it to: the first word of a frame says what, the rest with what.
+/// A service that does what its clients tell it to: the first word of a frame says what, the rest
+/// with what.
 #[derive(Default)]
 struct Puppet {
     ids: Vec<ConnectionId>,
@@ -114,7 +115,8 @@ impl Service for Puppet {
 fn world(settings: &[(&str, &str)]) -> (World, Log) {
     let mut world = World::new(1, settings);
     let log = Log::default();
-    world.shards[0].host(Box::new(Hosted::new(Puppet { log: Arc::clone(&log), ..Puppet::default() })));
+    world.shards[0]
+        .host(Box::new(Hosted::new(Puppet { log: Arc::clone(&log), ..Puppet::default() })));
     (world, log)
 }
 
@@ -182,7 +184,11 @@ fn the_replies_to_all_frames_of_a_turn_leave_in_one_write() {
     assert_eq!(shard.unsent(key), frames(&["a", "b", "before", "c", "after", "d", "e"]));
     assert_eq!(shard.next_dirty(), None);
     let counters = shard.counters();
-    assert_eq!((counters.messages_in, counters.messages_out), (5, 6), "what has no frame is no message");
+    assert_eq!(
+        (counters.messages_in, counters.messages_out),
+        (5, 6),
+        "what has no frame is no message"
+    );
 }
 
 #[test]
@@ -199,11 +205,16 @@ fn max_message_bytes_holds_for_frames() {
     assert_eq!(taken(&log), ["closed: a frame announced 65 bytes, the limit is 64"]);
 }
 
-/// Frames that end with a full stop, however long they are. At a semicolon or an exclamation mark, what is said to be whole is none.
+/// Frames that end with a full stop, however long they are. At a semicolon or an exclamation mark,
+/// what is said to be whole is none.
 struct Sentences;
 
 impl FrameCodec for Sentences {
-    fn decode<'a>(&self, input: &'a [u8], body_bytes_max: usize) -> Result<Option<Frame<'a>>, FrameError> {
+    fn decode<'a>(
+        &self,
+        input: &'a [u8],
+        body_bytes_max: usize,
+    ) -> Result<Option<Frame<'a>>, FrameError> {
         self.decode_on(input, 0, body_bytes_max)
     }
 
@@ -215,7 +226,8 @@ impl FrameCodec for Sentences {
     ) -> Result<Option<Frame<'a>>, FrameError> {
         assert!(!input[..known].contains(&b'.'), "a frame ended in what is said to be known");
         LOOKED_AT.set(LOOKED_AT.get() + input.len() - known);
-        let end = input[known..].iter().position(|byte| b".;!".contains(byte)).map(|place| known + place);
+        let end =
+            input[known..].iter().position(|byte| b".;!".contains(byte)).map(|place| known + place);
         Ok(end.map(|end| match input[end] {
             b';' => Frame { body: &[], consumed: 0 },
             b'!' => Frame { body: &[], consumed: input.len() + 1 },
@@ -223,7 +235,11 @@ impl FrameCodec for Sentences {
         }))
     }
 
-    fn encode_with(&self, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
+    fn encode_with(
+        &self,
+        out: &mut Vec<u8>,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), FrameError> {
         body(out);
         out.push(b'.');
         Ok(())
@@ -372,7 +388,8 @@ fn outbox_bytes_max_closes_who_does_not_read_what_others_send() {
     world.bytes(speaker, &shout.repeat(10));
     assert_eq!(taken(&log), ["sent true"; 10], "10,000 bytes may wait");
     world.bytes(speaker, &[shout.repeat(2), frame("echo on")].concat());
-    let expected = ["sent false", "sent false", "closed: outbox_bytes_max: too many bytes wait to be read"];
+    let expected =
+        ["sent false", "sent false", "closed: outbox_bytes_max: too many bytes wait to be read"];
     assert_eq!(taken(&log), expected);
     assert_eq!(heard(&mut world, speaker), ["on"]);
     world.takes(deaf, usize::MAX);
@@ -455,7 +472,8 @@ fn a_connection_that_is_closed_by_another_is_heard_no_more() {
 
 #[test]
 fn an_id_names_a_connection_of_its_own_shard_and_service_only() {
-    // Whose key it is: a client of service 0 on shard 0. Who sends to it: the service of this number on this shard.
+    // Whose key it is: a client of service 0 on shard 0. Who sends to it: the service of this
+    // number on this shard.
     for (sender, shard) in [(0, 1), (1, 0)] {
         let mut world = World::new(2, &[]);
         world.shards[0].host(Box::new(Hosted::new(Puppet::default())));
@@ -487,7 +505,8 @@ fn an_id_does_not_name_the_next_connection_in_its_place() {
 #[test]
 fn every_end_is_told_once_and_why() {
     let (mut world, log) = world(&[]);
-    let (polite, lost, last) = (world.connect_to(0, 0), world.connect_to(0, 0), world.connect_to(0, 0));
+    let (polite, lost, last) =
+        (world.connect_to(0, 0), world.connect_to(0, 0), world.connect_to(0, 0));
     let player = world.client(0);
     world.bytes(polite, &frame("echo a"));
     world.hang_up(polite);

@@ -34,7 +34,8 @@ fn hello_must_come_in_time() {
 fn a_silent_client_is_asked_for_a_sign_of_life_and_then_let_go() {
     for websocket in [false, true] {
         let mut world = World::new(1, &[("heartbeat_ms", "1000")]);
-        let client = if websocket { world.websocket_client(0, Format::Packed) } else { world.client(0) };
+        let client =
+            if websocket { world.websocket_client(0, Format::Packed) } else { world.client(0) };
         world.wait(490);
         assert_eq!(world.heard(client), []);
         world.wait(60);

@@ -188,10 +188,12 @@ impl World {
         client
     }
 
-    /// Connects over WebSocket with an offer to compress messages, which the node takes, and says hello.
+    /// Connects over WebSocket with an offer to compress messages, which the node takes, and says
+    /// hello.
     pub(super) fn deflating_client(&mut self, shard: usize, format: Format) -> Client {
         let client = self.connect(shard);
-        let head = self.upgrade_with(client, format, "Sec-WebSocket-Extensions: permessage-deflate\r\n");
+        let head =
+            self.upgrade_with(client, format, "Sec-WebSocket-Extensions: permessage-deflate\r\n");
         assert!(head.contains("Sec-WebSocket-Extensions: permessage-deflate;"), "{head}");
         let limits = Limits { message_bytes_max: 1 << 24, ..Limits::default() };
         let decoder = Decoder::with_deflate(Role::Client, limits, &Deflate::default());
@@ -300,7 +302,8 @@ impl World {
         all
     }
 
-    /// Takes what the client has heard: messages, and, as `None`, the pings of its transport. It answers a Close, as all do.
+    /// Takes what the client has heard: messages, and, as `None`, the pings of its transport. It
+    /// answers a Close, as all do.
     fn listen(&mut self, client: Client, take: impl FnMut(Format, Option<&[u8]>)) {
         if self.take(client, take) {
             self.bytes(client, CLOSE);
@@ -393,7 +396,8 @@ impl World {
 
     pub(super) fn join_or_create(&mut self, client: Client, request: u32, options: &str) {
         let options = self.payload(client, options);
-        let message = ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: &options };
+        let message =
+            ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: &options };
         self.say(client, &speech::encoded(self.peers[client].format, &message));
     }
 
@@ -419,19 +423,33 @@ impl World {
             }
         }
         let heard = self.heard(client);
-        let [Heard::Joined { room, id, .. }, Heard::Snapshot { room: shown, .. }, ..] = &heard[..] else {
+        let [Heard::Joined { room, id, .. }, Heard::Snapshot { room: shown, .. }, ..] = &heard[..]
+        else {
             panic!("not joined: {heard:?}");
         };
         assert_eq!(room, shown);
         (*room, id.clone())
     }
 
-    pub(super) fn request(&mut self, client: Client, room: u32, request: u32, name: &str, payload: &str) {
+    pub(super) fn request(
+        &mut self,
+        client: Client,
+        room: u32,
+        request: u32,
+        name: &str,
+        payload: &str,
+    ) {
         self.say(client, &speech::request(self.peers[client].format, room, request, name, payload));
     }
 
     /// What one request is answered with, at once.
-    pub(super) fn ask(&mut self, client: Client, room: u32, name: &str, payload: &str) -> Vec<Heard> {
+    pub(super) fn ask(
+        &mut self,
+        client: Client,
+        room: u32,
+        name: &str,
+        payload: &str,
+    ) -> Vec<Heard> {
         self.request(client, room, 77, name, payload);
         self.heard(client)
     }
@@ -442,7 +460,8 @@ impl World {
         loop {
             let next = self.shards.iter().filter_map(Shard::next_deadline).min();
             let Some(next) = next.filter(|next| *next <= until) else { break };
-            // The loop of a node wakes in whole milliseconds; where nothing changes, it must not stand still either.
+            // The loop of a node wakes in whole milliseconds; where nothing changes, it must not
+            // stand still either.
             self.now = self.now.max(next) + Duration::from_micros(1);
             self.run();
         }
@@ -459,14 +478,17 @@ impl World {
             ended.push((origin, job()));
         }
         for (origin, mut task) in tasks {
-            let Poll::Ready(note) = task.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+            let Poll::Ready(note) = task.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            else {
                 panic!("the tasks of these tests are ready at once");
             };
             ended.push((origin, note));
         }
         for (origin, note) in ended {
-            let mail =
-                ShardMail::Finished { room: origin.room, mail: Mail::Done { task: origin.task, note } };
+            let mail = ShardMail::Finished {
+                room: origin.room,
+                mail: Mail::Done { task: origin.task, note },
+            };
             self.parcels[usize::from(origin.shard)].push_back(Parcel::Mail(mail));
         }
         self.run();
