@@ -72,13 +72,13 @@ impl Room for Table {
 
 impl Handle<Act> for Table {
     fn handle(&mut self, act: Act, player: &Player, _: &mut Context<Self>) -> Result<u64> {
-        let (seat, hand) = (self.seats.entry(player.id()), self.hands.entry(player.id()));
+        let (seat, hand) = (self.seats.get_or_default(player.id()), self.hands.get_or_default(player.id()));
         match act {
             Act::Go { to } => seat.at = to,
             Act::Whisper(secret) => seat.secret = secret,
             Act::Draw { cards } => hand.cards.extend(cards),
             Act::Sort => hand.cards.sort(),
-            Act::Mark { name, value } => self.marks.entry(name).push(value),
+            Act::Mark { name, value } => self.marks.get_or_default(name).push(value),
             Act::Unmark { name } => drop(self.marks.remove(&name)),
             Act::Put { number, at, kind } => drop(self.things.insert(number, Thing { at, kind })),
             Act::Take { number } => drop(self.things.remove(&number)),

@@ -1,4 +1,4 @@
-//! What this process asks of its allocator, which only the programme knows.
+//! What this process asks of its allocator, which only the program knows.
 
 use std::sync::OnceLock;
 

@@ -16,7 +16,7 @@ pub(crate) struct Report {
     pub(crate) verified: bool,
 }
 
-/// Runs this programme with the given arguments, and waits for its record.
+/// Runs this program with the given arguments, and waits for its record.
 ///
 /// # Errors
 /// It can't be started, or ends without a record.

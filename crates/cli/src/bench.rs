@@ -33,7 +33,7 @@ constructs: what one change costs, in time and in bytes, for each thing that a s
 
 const ROOMS_HELP: &str = "
 rooms: what a core carries of rooms with 30 players and more, at 20 patches a second; the server on one core, all clients on
-another; and, in the same run, the floor: the same writes and nothing else.
+another; and, in the same run, the baseline: the same writes and nothing else.
 ";
 
 const PACKET_HELP: &str = "
@@ -82,7 +82,7 @@ const SYNC: &[Opt] = &[
     Opt {
         name: "order",
         value: "NAME",
-        help: "of those that move in a step: neighbours (default) or scattered over all",
+        help: "of those that move in a step: neighbors (default) or scattered over all",
     },
     Opt { name: "moving", value: "N", help: "how many players move in a step (default 1)" },
     Opt { name: "format", value: "NAME", help: "packed (default), msgpack or json" },
@@ -212,7 +212,7 @@ fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
             Long("changed") => case.changed = within(parser, "changed", 0..=ENTITIES_MAX)?,
             Long("order") => {
                 case.scattered =
-                    one_of(parser, "order", &[("neighbours", false), ("scattered", true)])?;
+                    one_of(parser, "order", &[("neighbors", false), ("scattered", true)])?;
             }
             Long("moving") => case.moving = within(parser, "moving", 0..=PLAYERS_MAX)?,
             Long("format") => {

@@ -24,7 +24,7 @@ const HELP: &str = "\
 Usage: playfield [COMMAND] [OPTIONS]
 
 Commands:
-  serve         serve this programme's rooms; so it does without a command
+  serve         serve this program's rooms; so it does without a command
   bench SUITE   measure, and check what was measured: sync, constructs, packet, websocket, rooms
   schema URL ROOM_TYPE
                 what a running node's rooms of a type are made of, as JSON

@@ -18,7 +18,7 @@ impl Log for StandardError {
     fn flush(&self) {}
 }
 
-/// Begins to show reports, unless the programme has a logger of its own.
+/// Begins to show reports, unless the program has a logger of its own.
 pub(crate) fn to_standard_error() {
     if log::set_logger(&StandardError).is_ok() {
         log::set_max_level(LevelFilter::Info);

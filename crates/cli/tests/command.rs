@@ -1,6 +1,6 @@
-//! The command as people run it. This programme is both the command, when it is given arguments
+//! The command as people run it. This program is both the command, when it is given arguments
 //! that a test gives it, and its test: a benchmark executes itself once more, and so must be the
-//! whole programme.
+//! whole program.
 
 use std::alloc::System;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -61,8 +61,8 @@ fn main() -> ExitCode {
 }
 
 fn playfield(arguments: &[&str]) -> Output {
-    let this = std::env::current_exe().expect("this programme has a path");
-    Command::new(this).args(arguments).output().expect("this programme can be run")
+    let this = std::env::current_exe().expect("this program has a path");
+    Command::new(this).args(arguments).output().expect("this program can be run")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -209,13 +209,13 @@ fn bench_websocket_notices_one_damaged_byte() {
 }
 
 fn a_case_ends_with_the_command_that_runs_it() {
-    let this = std::env::current_exe().expect("this programme has a path");
+    let this = std::env::current_exe().expect("this program has a path");
     let mut case = Command::new(this)
         .args(["bench", "sync", "--in-process", "--workload=swift", "--sequences=1000000"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
-        .expect("this programme can be run");
+        .expect("this program can be run");
     drop(case.stdin.take());
     assert_eq!(case.wait().expect("it can be waited for").code(), Some(1));
 }
@@ -242,12 +242,12 @@ fn a_nodes_schema_is_shown() {
 }
 
 fn it_serves_without_a_command_until_it_is_told_to_stop() {
-    let this = std::env::current_exe().expect("this programme has a path");
+    let this = std::env::current_exe().expect("this program has a path");
     let mut server = Command::new(this)
         .args(["--listen", "127.0.0.1:0", "--shards=1"])
         .stdout(Stdio::piped())
         .spawn()
-        .expect("this programme can be run");
+        .expect("this program can be run");
     let mut line = String::new();
     let output = server.stdout.take().expect("its output is piped");
     BufReader::new(output).read_line(&mut line).expect("it says where it listens");

@@ -51,12 +51,12 @@ pub struct DynamicCopy(Of);
 #[derive(Debug)]
 enum Of {
     Tree(JsonMirror),
-    Packed(Box<Learnt>),
+    Packed(Box<Learned>),
 }
 
 /// What a schema says of a room.
 #[derive(Debug)]
-struct Learnt {
+struct Learned {
     mirror: DynamicMirror,
     /// The same without a copy in it.
     empty: DynamicMirror,
@@ -67,7 +67,7 @@ impl DynamicCopy {
     fn exchange(&self) -> Option<Arc<JsonExchange>> {
         match &self.0 {
             Of::Tree(_) => None,
-            Of::Packed(learnt) => Some(Arc::clone(&learnt.exchange)),
+            Of::Packed(learned) => Some(Arc::clone(&learned.exchange)),
         }
     }
 }
@@ -78,35 +78,35 @@ impl Mirror for DynamicCopy {
     fn state(&self) -> &Value {
         match &self.0 {
             Of::Tree(mirror) => mirror.state(),
-            Of::Packed(learnt) => learnt.mirror.state(),
+            Of::Packed(learned) => learned.mirror.state(),
         }
     }
 
     fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         match &mut self.0 {
             Of::Tree(mirror) => mirror.snapshot(body),
-            Of::Packed(learnt) => learnt.mirror.snapshot(body),
+            Of::Packed(learned) => learned.mirror.snapshot(body),
         }
     }
 
     fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         match &mut self.0 {
             Of::Tree(mirror) => mirror.patch(body),
-            Of::Packed(learnt) => learnt.mirror.patch(body),
+            Of::Packed(learned) => learned.mirror.patch(body),
         }
     }
 
     fn digest(&self) -> Option<u64> {
         match &self.0 {
             Of::Tree(mirror) => Some(mirror.digest()),
-            Of::Packed(learnt) => Some(learnt.mirror.digest()),
+            Of::Packed(learned) => Some(learned.mirror.digest()),
         }
     }
 
     fn learn(&mut self, schema: &RoomSchema, player: PlayerId) -> Result<(), ShapeError> {
         let empty = DynamicMirror::new(&schema.state, player)?;
         let exchange = Arc::new(JsonExchange::new(schema)?);
-        self.0 = Of::Packed(Box::new(Learnt { mirror: empty.clone(), empty, exchange }));
+        self.0 = Of::Packed(Box::new(Learned { mirror: empty.clone(), empty, exchange }));
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Mirror for DynamicCopy {
     fn watcher(&self, player: PlayerId) -> Option<Box<dyn ChangeMirror>> {
         match &self.0 {
             Of::Tree(mirror) => mirror.watcher(player),
-            Of::Packed(learnt) => Some(Box::new(learnt.empty.clone())),
+            Of::Packed(learned) => Some(Box::new(learned.empty.clone())),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::connection::{Build, Connect, Connection, Door, Room, RoomEvent};
 
 /// Typed rooms. `R` is the type of room that the node was built with, or an older one from which
-/// the node's has [grown](playfield_wire::schema::check_growth): then the client asks the node for
+/// the node's has [grown](playfield_wire::schema::check_compatible): then the client asks the node for
 /// its schema and turns all that comes and goes from one into the other. A room of any other build
 /// is not entered. The connection has to be of the format `packed`.
 impl Connection {

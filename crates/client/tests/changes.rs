@@ -187,9 +187,9 @@ fn told(path: &str, kind: &str, values: Value) -> (String, String, Value) {
 async fn a_story(node: &mut Node, changes: &mut Changes) {
     node.change(|arena| {
         arena.round = 2;
-        arena.players.entry(PlayerId(7)).hp = 80;
-        arena.players.entry(PlayerId(7)).mana = 0; // not hers to see
-        arena.players.entry(ME).mana = 4;
+        arena.players.get_or_default(PlayerId(7)).hp = 80;
+        arena.players.get_or_default(PlayerId(7)).mana = 0; // not hers to see
+        arena.players.get_or_default(ME).mana = 4;
     })
     .await;
     let mut heard = next(changes, 3).await;
@@ -203,8 +203,8 @@ async fn a_story(node: &mut Node, changes: &mut Changes) {
         ]
     );
     // A trap is laid out of sight, then she comes near, it is armed, and she leaves.
-    node.change(|arena| *arena.traps.entry(1) = Trap { x: 30, armed: false }).await;
-    node.change(|arena| arena.players.entry(ME).x = 25).await;
+    node.change(|arena| *arena.traps.get_or_default(1) = Trap { x: 30, armed: false }).await;
+    node.change(|arena| arena.players.get_or_default(ME).x = 25).await;
     assert_eq!(
         next(changes, 2).await,
         [
@@ -212,9 +212,9 @@ async fn a_story(node: &mut Node, changes: &mut Changes) {
             told("traps.1", "Entered", json!([null, {"x": 30, "armed": false}])),
         ]
     );
-    node.change(|arena| arena.traps.entry(1).armed = true).await;
+    node.change(|arena| arena.traps.get_or_default(1).armed = true).await;
     assert_eq!(next(changes, 1).await, [told("traps.1.armed", "Changed", json!([false, true]))]);
-    node.change(|arena| arena.players.entry(ME).x = 0).await;
+    node.change(|arena| arena.players.get_or_default(ME).x = 0).await;
     assert_eq!(
         next(changes, 2).await,
         [
@@ -367,12 +367,12 @@ async fn functions_are_called_for_what_their_patterns_match() {
         tokio::join!(room.on_change("players.*.hp", call), node.answer_resync()).0.unwrap();
     node.change(|arena| {
         arena.round = 2;
-        arena.players.entry(PlayerId(7)).hp = 1;
+        arena.players.get_or_default(PlayerId(7)).hp = 1;
     })
     .await;
     let (call, calls) = called(calls).await;
     assert_eq!(call, told("players.7.hp", "Changed", json!([90, 1])));
-    node.change(|arena| arena.players.entry(ME).hp = 2).await;
+    node.change(|arena| arena.players.get_or_default(ME).hp = 2).await;
     let (call, calls) = called(calls).await;
     assert_eq!(call, told("players.4.hp", "Changed", json!([100, 2])));
     assert_eq!(subscription.missed(), 0);

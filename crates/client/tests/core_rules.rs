@@ -193,9 +193,9 @@ fn only_the_welcome_or_a_refusal_comes_first() {
         ));
     }
     let mut talk = Talk::new(Format::Packed, false);
-    talk.says(&ServerMessage::Goodbye { code: ErrorCode::Unauthorised, text: "who?".into() });
+    talk.says(&ServerMessage::Goodbye { code: ErrorCode::Unauthorized, text: "who?".into() });
     let expected = [
-        Event::Goodbye { code: ErrorCode::Unauthorised, text: "who?".to_owned() },
+        Event::Goodbye { code: ErrorCode::Unauthorized, text: "who?".to_owned() },
         Event::Closed { error: None },
     ];
     assert_eq!(talk.all_events(), expected);

@@ -77,7 +77,7 @@ impl Room for Table {
     }
 
     fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
-        let seat = self.seats.entry(player.id());
+        let seat = self.seats.get_or_default(player.id());
         seat.x = 1.25;
         seat.hand.push(Card::Number(7));
         Ok(())
@@ -100,10 +100,10 @@ impl Handle<Play> for Table {
     ) -> Result<Vec<Card>> {
         self.log.push(player.id().to_string());
         self.last = Some(play.card.clone());
-        let hand = &mut self.seats.entry(player.id()).hand;
+        let hand = &mut self.seats.get_or_default(player.id()).hand;
         hand.push(play.card);
         context.emit(&Played { by: player.id(), seal: play.seal });
-        Ok(self.seats.entry(player.id()).hand.iter().cloned().collect())
+        Ok(self.seats.get_or_default(player.id()).hand.iter().cloned().collect())
     }
 }
 
@@ -248,11 +248,11 @@ async fn a_room_without_a_schema_that_can_be_read_is_not_entered() {
 #[derive(State, Default)]
 struct Hall {
     round: u32,
-    desks: Map<PlayerId, Desk>,
+    desks: Map<PlayerId, ContextState>,
 }
 
 #[derive(State, Default)]
-struct Desk {
+struct ContextState {
     #[sync(owner)]
     lamp: Lamp,
 }
@@ -279,7 +279,7 @@ async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
         RoomSchema { state: Hall::schema(), options: Type::Unit, messages: vec![], events: vec![] };
     let me = PlayerId(4);
     let mut state = Hall { round: 1, ..Hall::default() };
-    state.desks.entry(me);
+    state.desks.get_or_default(me);
     let mut tracker = Tracker::new(&mut state, Tracking::On);
     let mut body = Vec::new();
     tracker.snapshot(me, Format::Packed, &mut body);

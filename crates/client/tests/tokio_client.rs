@@ -131,7 +131,7 @@ async fn a_node_that_says_no_to_the_hello_is_a_refusal() {
         false,
         |connect| connect,
         async |server| {
-            let (code, text) = (ErrorCode::Unauthorised, "the token is stale".into());
+            let (code, text) = (ErrorCode::Unauthorized, "the token is stale".into());
             server.say(&ServerMessage::Error { request: None, room: None, code, text }).await;
             // Without a goodbye: its last words are reason enough.
             server.hang_up().await;
@@ -140,8 +140,8 @@ async fn a_node_that_says_no_to_the_hello_is_a_refusal() {
     .await;
     let error = connection.unwrap_err();
     assert!(error.is_refused());
-    assert_eq!(error.code(), Some(ErrorCode::Unauthorised));
-    assert_eq!(error.to_string(), "refused: unauthorised: the token is stale");
+    assert_eq!(error.code(), Some(ErrorCode::Unauthorized));
+    assert_eq!(error.to_string(), "refused: unauthorized: the token is stale");
 }
 
 #[tokio::test]

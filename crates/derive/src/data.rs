@@ -186,7 +186,7 @@ impl Shape {
             let field = of.iter().nth(place);
             return Err(syn::Error::new_spanned(
                 field,
-                "a value that travels whole is the same for whoever gets it, so nothing in it has a policy or is quantised: \
+                "a value that travels whole is the same for whoever gets it, so nothing in it has a policy or is quantized: \
                  derive State alone, and send a type of its own in messages",
             ));
         }

@@ -135,7 +135,7 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
                 }
                 "quantize" | "angle" if sync.quantize.is_some() => {
                     return Err(
-                        meta.error("a field is quantised in one way: `quantize = step` or `angle = step`")
+                        meta.error("a field is quantized in one way: `quantize = step` or `angle = step`")
                     );
                 }
                 "owner" => sync.policy = Policy::Owner,
@@ -180,27 +180,27 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
                 ));
             }
             None => {
-                let message = "a range is of a quantised number: add `quantize = step`";
+                let message = "a range is of a quantized number: add `quantize = step`";
                 return Err(Error::new_spanned(word, message));
             }
         }
     }
     sync.view = view(field, function, viewer)?;
     if sync.view.is_some() && sync.quantize.is_some() {
-        let message = "a field with a view is sent whole: put the quantised number into a struct, and the view on that";
+        let message = "a field with a view is sent whole: put the quantized number into a struct, and the view on that";
         return Err(Error::new_spanned(field, message));
     }
     if sync.policy == Policy::Hidden && sync.quantize.is_some() {
         return Err(Error::new_spanned(
             field,
-            "a hidden field is never sent, so there is nothing to quantise",
+            "a hidden field is never sent, so there is nothing to quantize",
         ));
     }
     if let Some(quantize) = &sync.quantize {
         check_quantized(field, quantize)?;
     }
     if sync.mask.is_some() && sync.quantize.is_some() {
-        let message = "a masked field is sent as the mask returns it: quantise inside the mask, or drop one of the two";
+        let message = "a masked field is sent as the mask returns it: quantize inside the mask, or drop one of the two";
         return Err(Error::new_spanned(field, message));
     }
     Ok(sync)
@@ -216,7 +216,7 @@ fn check_quantized(field: &syn::Field, quantize: &Quantize) -> syn::Result<()> {
     };
     if !is_float {
         let message =
-            "only an f32 or an f64 is quantised: make the field one, or leave the step out";
+            "only an f32 or an f64 is quantized: make the field one, or leave the step out";
         return Err(Error::new_spanned(&field.ty, message));
     }
     if number(&quantize.step).is_some_and(|step| step <= 0.0) {

@@ -67,7 +67,7 @@ fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
     expanded.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// The module that generated code takes its names from. Inside Playfield itself the facade is not
+/// The module that generated code takes its names from. JoinedRoom Playfield itself the facade is not
 /// there to be named.
 pub(crate) fn rt() -> proc_macro2::TokenStream {
     match std::env::var("CARGO_PKG_NAME").as_deref() {

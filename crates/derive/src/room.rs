@@ -12,7 +12,7 @@ use syn::{Ident, ImplItem, ItemImpl, LitInt, Path, Token, parenthesized};
 pub(crate) struct Arguments {
     messages: Vec<Path>,
     events: Vec<Path>,
-    notes: Vec<Path>,
+    internal: Vec<Path>,
     asks: Vec<Path>,
     tick_hz: Option<LitInt>,
     sync_hz: Option<LitInt>,
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     empty_ms: Option<LitInt>,
 }
 
-const PARTS: &str = "messages(…), events(…), notes(…), asks(…), tick_hz = …, sync_hz = …, capacity = …, empty_ms = …";
+const PARTS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, capacity = …, empty_ms = …";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -30,7 +30,7 @@ impl Parse for Arguments {
             match name.to_string().as_str() {
                 "messages" => names(input, &name, &mut arguments.messages)?,
                 "events" => names(input, &name, &mut arguments.events)?,
-                "notes" => names(input, &name, &mut arguments.notes)?,
+                "internal" => names(input, &name, &mut arguments.internal)?,
                 "asks" => names(input, &name, &mut arguments.asks)?,
                 "tick_hz" => number(input, &name, &mut arguments.tick_hz, 0..=1_000)?,
                 "sync_hz" => number(input, &name, &mut arguments.sync_hz, 0..=1_000)?,
@@ -148,8 +148,8 @@ pub(crate) fn expand_room(arguments: &Arguments, mut item: ItemImpl) -> syn::Res
 /// What only the compiler can see: that no two names are equal, whatever the types are called here,
 /// and that all that is owned has an owner.
 fn checks(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {
-    let Arguments { messages, events, notes, asks, .. } = arguments;
-    let distinct = [messages, events, notes, asks].into_iter().flat_map(|list| {
+    let Arguments { messages, events, internal, asks, .. } = arguments;
+    let distinct = [messages, events, internal, asks].into_iter().flat_map(|list| {
         list.iter().enumerate().skip(1).map(move |(place, path)| {
             let before = &list[..place];
             let rt = at(rt, path.span());
@@ -165,16 +165,16 @@ fn checks(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStr
 }
 
 fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {
-    let Arguments { messages, events, notes, asks, .. } = arguments;
+    let Arguments { messages, events, internal, asks, .. } = arguments;
     let settings = settings(rt, arguments);
     let numbers: Vec<u32> = (0..messages.len() as u32).collect();
     let constants: Vec<Ident> =
         (0..messages.len()).map(|place| format_ident!("MESSAGE_{place}")).collect();
     let calls = functions(rt, "call", messages);
-    let takes = functions(rt, "take", notes);
+    let takes = functions(rt, "take", internal);
     let answers = functions(rt, "answered", asks);
-    let note_constants: Vec<Ident> =
-        (0..notes.len()).map(|place| format_ident!("NOTE_{place}")).collect();
+    let internal_constants: Vec<Ident> =
+        (0..internal.len()).map(|place| format_ident!("INTERNAL_{place}")).collect();
     let ask_constants: Vec<Ident> =
         (0..asks.len()).map(|place| format_ident!("ASK_{place}")).collect();
     quote! {
@@ -216,17 +216,17 @@ fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenS
                 }
             }
 
-            fn note(
+            fn internal(
                 &mut self,
                 name: &str,
                 payload: &[u8],
                 reply: &mut ::std::vec::Vec<u8>,
                 cx: &mut #rt::Context<Self>,
             ) -> #rt::Result<()> {
-                #(const #note_constants: &str = <#notes as #rt::Message>::NAME;)*
+                #(const #internal_constants: &str = <#internal as #rt::Message>::NAME;)*
                 let _ = (&payload, &reply, &cx);
                 match name {
-                    #(#note_constants => #takes(self, payload, reply, cx),)*
+                    #(#internal_constants => #takes(self, payload, reply, cx),)*
                     _ => ::std::result::Result::Err(#rt::unknown(&#rt::MessageRef::Name(name.into()))),
                 }
             }
@@ -291,13 +291,13 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
 }
 
 fn markers(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {
-    let Arguments { messages, events, notes, asks, .. } = arguments;
+    let Arguments { messages, events, internal, asks, .. } = arguments;
     let message_numbers = 0..messages.len() as u32;
     let event_numbers = 0..events.len() as u32;
     quote! {
         #(impl #rt::Accepts<#messages> for #room { const INDEX: u32 = #message_numbers; })*
         #(impl #rt::Emits<#events> for #room { const INDEX: u32 = #event_numbers; })*
-        #(impl #rt::Notes<#notes> for #room {})*
+        #(impl #rt::Internal<#internal> for #room {})*
         #(impl #rt::Asks<#asks> for #room {})*
     }
 }

@@ -2,7 +2,7 @@
 //! time.
 //!
 //! This crate is the one to depend on. The others, whose names begin with `playfield-`, are the
-//! floors beneath it; `docs/architecture.md` in the repository draws them.
+//! layers beneath it; `docs/architecture.md` in the repository draws them.
 #![doc = include_str!("../../../README.md")]
 
 mod server;
@@ -13,10 +13,10 @@ pub use playfield_state::{
     Bytes, Data, ElementId, Format, Key, List, Map, Mirror, Set, State, Tracker, Tracking, view,
 };
 pub use playfield_wire::ErrorCode;
-pub use playfield_wire::schema::{Incompatible, RoomSchema, SchemaError, check_growth};
+pub use playfield_wire::schema::{Incompatible, RoomSchema, SchemaError, check_compatible};
 pub use server::Server;
 
-/// The client: for bots, tests, and programmes without a window.
+/// The client: for bots, tests, and programs without a window.
 #[cfg(feature = "client")]
 pub use playfield_client as client;
 

@@ -94,7 +94,7 @@ impl Server {
         self.build(config).start()
     }
 
-    /// Makes this programme the tool: without arguments it serves until it is interrupted, and
+    /// Makes this program the tool: without arguments it serves until it is interrupted, and
     /// `help` says what else it does.
     ///
     /// Settings come from flags, the environment (`PLAYFIELD_…`) and a TOML file.

@@ -1,4 +1,4 @@
-//! The house stands as `docs/architecture.md` draws it: the table of floors there is what these
+//! The house stands as `docs/architecture.md` draws it: the table of layers there is what these
 //! tests go by.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,31 +9,31 @@ use toml::Table;
 
 const DRAWING: &str = "docs/architecture.md";
 
-/// Who may import whom on one floor: the derive macros belong to the trait they implement.
+/// Who may import whom on one layer: the derive macros belong to the trait they implement.
 const MAY_IMPORT_BESIDE: &[(&str, &str)] = &[("state", "derive")];
 
 /// Crates that set lints of their own, and so may hold `unsafe` code.
 const SET_OWN_LINTS: &[&str] = &[];
 
 #[test]
-fn every_crate_has_a_floor_and_every_floor_its_crates() {
-    let floors = drawn_floors();
+fn every_crate_has_a_layer_and_every_layer_its_crates() {
+    let layers = drawn_layers();
     let crates = crates();
 
-    let drawn: BTreeSet<_> = floors.keys().collect();
+    let drawn: BTreeSet<_> = layers.keys().collect();
     let built: BTreeSet<_> = crates.keys().collect();
 
     let missing: Vec<_> = built.difference(&drawn).collect();
     assert!(
         missing.is_empty(),
-        "{missing:?} have no row in the table of floors: add one to {DRAWING}"
+        "{missing:?} have no row in the table of layers: add one to {DRAWING}"
     );
     let gone: Vec<_> = drawn.difference(&built).collect();
     assert!(gone.is_empty(), "{gone:?} are not under crates/: take their rows out of {DRAWING}");
 }
 
 #[test]
-fn crates_import_only_from_floors_below() {
+fn crates_import_only_from_layers_below() {
     let crates = crates();
     let names = names_by_package(&crates);
     let root = manifest(&root());
@@ -49,7 +49,7 @@ fn crates_import_only_from_floors_below() {
         })
         .collect();
 
-    let breaches = breaches(&drawn_floors(), &imports);
+    let breaches = breaches(&drawn_layers(), &imports);
     assert!(breaches.is_empty(), "\n{}\n", breaches.join("\n"));
 }
 
@@ -79,19 +79,19 @@ fn every_package_inherits_the_lints() {
 }
 
 #[test]
-fn a_breach_names_both_crates_their_floors_and_the_mend() {
-    let floors = floors(&[("state", 2), ("derive", 2), ("room", 3), ("server", 4), ("client", 4)]);
+fn a_breach_names_both_crates_their_layers_and_the_mend() {
+    let layers = layers(&[("state", 2), ("derive", 2), ("room", 3), ("server", 4), ("client", 4)]);
 
     let sound =
         imports(&[("state", &["derive"]), ("room", &["state", "derive"]), ("server", &["room"])]);
-    assert_eq!(breaches(&floors, &sound), Vec::<String>::new());
+    assert_eq!(breaches(&layers, &sound), Vec::<String>::new());
 
     for (importer, imported, upper, lower) in
         [("room", "server", 3, 4), ("client", "server", 4, 4), ("derive", "state", 2, 2)]
     {
-        let found = breaches(&floors, &imports(&[(importer, &[imported])]));
+        let found = breaches(&layers, &imports(&[(importer, &[imported])]));
         let [breach] = &found[..] else { panic!("{importer} imports {imported}: {found:?}") };
-        let opening = format!("`{importer}` (floor {upper}) imports `{imported}` (floor {lower})");
+        let opening = format!("`{importer}` (layer {upper}) imports `{imported}` (layer {lower})");
         assert!(breach.starts_with(&opening), "{breach}");
         assert!(breach.contains("move what both need"), "{breach}");
     }
@@ -130,35 +130,35 @@ fn imports_are_found_wherever_a_manifest_declares_them() {
 #[test]
 fn the_table_is_read_by_its_head() {
     let drawing = "| word | meaning |\n|---|---|\n| `x` | 9 |\n\n\
-        | floor | crate | its work |\n|---|---|---|\n| 1 | `wire` | `bytes` |\n| 2 | `state`, `derive` | |\n\nend | 3 | `no` |\n";
-    assert_eq!(table_of_floors(drawing), Ok(floors(&[("wire", 1), ("state", 2), ("derive", 2)])));
+        | layer | crate | its work |\n|---|---|---|\n| 1 | `wire` | `bytes` |\n| 2 | `state`, `derive` | |\n\nend | 3 | `no` |\n";
+    assert_eq!(table_of_layers(drawing), Ok(layers(&[("wire", 1), ("state", 2), ("derive", 2)])));
 
-    let twice = "| floor | crate |\n|---|---|\n| 1 | `wire` |\n| 2 | `wire` |\n";
-    assert_eq!(table_of_floors(twice), Err("`wire` stands on two floors".to_owned()));
-    assert!(table_of_floors("| word | meaning |\n").is_err());
-    assert!(table_of_floors("| floor | crate |\n|---|---|\n| first | `wire` |\n").is_err());
-    assert!(table_of_floors("| floor | crate |\n|---|---|\n| 1 | wire |\n").is_err());
+    let twice = "| layer | crate |\n|---|---|\n| 1 | `wire` |\n| 2 | `wire` |\n";
+    assert_eq!(table_of_layers(twice), Err("`wire` is on two layers".to_owned()));
+    assert!(table_of_layers("| word | meaning |\n").is_err());
+    assert!(table_of_layers("| layer | crate |\n|---|---|\n| first | `wire` |\n").is_err());
+    assert!(table_of_layers("| layer | crate |\n|---|---|\n| 1 | wire |\n").is_err());
 }
 
 /// One sentence for each import that does not go down.
 fn breaches(
-    floors: &BTreeMap<String, u32>,
+    layers: &BTreeMap<String, u32>,
     imports: &BTreeMap<String, BTreeSet<String>>,
 ) -> Vec<String> {
     let mut breaches = Vec::new();
     for (importer, imported) in imports {
         for imported in imported {
-            // A crate without a floor is another test's finding.
-            let (Some(&own), Some(&other)) = (floors.get(importer), floors.get(imported)) else {
+            // A crate without a layer is another test's finding.
+            let (Some(&own), Some(&other)) = (layers.get(importer), layers.get(imported)) else {
                 continue;
             };
             let beside =
                 own == other && MAY_IMPORT_BESIDE.contains(&(importer.as_str(), imported.as_str()));
             if other >= own && !beside {
                 breaches.push(format!(
-                    "`{importer}` (floor {own}) imports `{imported}` (floor {other}), but imports go down: \
-                     move what both need to a floor below {own}, or let a caller above hand it \
-                     to `{importer}`; {DRAWING} draws the floors"
+                    "`{importer}` (layer {own}) imports `{imported}` (layer {other}), but imports go down: \
+                     move what both need to a layer below {own}, or let a caller above hand it \
+                     to `{importer}`; {DRAWING} draws the layers"
                 ));
             }
         }
@@ -166,34 +166,34 @@ fn breaches(
     breaches
 }
 
-/// The floors as the document draws them: crate and floor.
-fn drawn_floors() -> BTreeMap<String, u32> {
+/// The layers as the document draws them: crate and layer.
+fn drawn_layers() -> BTreeMap<String, u32> {
     let drawing = read(&root().join(DRAWING));
-    table_of_floors(&drawing)
-        .unwrap_or_else(|problem| panic!("the table of floors in {DRAWING}: {problem}"))
+    table_of_layers(&drawing)
+        .unwrap_or_else(|problem| panic!("the table of layers in {DRAWING}: {problem}"))
 }
 
-/// Reads the table whose first two columns are `floor` and `crate`.
-fn table_of_floors(drawing: &str) -> Result<BTreeMap<String, u32>, String> {
+/// Reads the table whose first two columns are `layer` and `crate`.
+fn table_of_layers(drawing: &str) -> Result<BTreeMap<String, u32>, String> {
     let mut rows =
-        drawing.lines().map(cells).skip_while(|cells| !cells.starts_with(&["floor", "crate"]));
-    rows.next().ok_or("there is no table headed `| floor | crate |`")?;
+        drawing.lines().map(cells).skip_while(|cells| !cells.starts_with(&["layer", "crate"]));
+    rows.next().ok_or("there is no table headed `| layer | crate |`")?;
 
-    let mut floors = BTreeMap::new();
+    let mut layers = BTreeMap::new();
     for row in rows.skip(1).take_while(|cells| !cells.is_empty()) {
-        let (floor, crates) = (row[0], row.get(1).copied().unwrap_or_default());
-        let floor = floor.parse().map_err(|_| format!("`{floor}` is no number of a floor"))?;
+        let (layer, crates) = (row[0], row.get(1).copied().unwrap_or_default());
+        let layer = layer.parse().map_err(|_| format!("`{layer}` is no number of a layer"))?;
         let names: Vec<_> = crates.split('`').skip(1).step_by(2).collect();
         if names.is_empty() {
-            return Err(format!("the row of floor {floor} names no crate in `code`"));
+            return Err(format!("the row of layer {layer} names no crate in `code`"));
         }
         for name in names {
-            if floors.insert(name.to_owned(), floor).is_some() {
-                return Err(format!("`{name}` stands on two floors"));
+            if layers.insert(name.to_owned(), layer).is_some() {
+                return Err(format!("`{name}` is on two layers"));
             }
         }
     }
-    Ok(floors)
+    Ok(layers)
 }
 
 /// The cells of one row; none if the line is not of a table.
@@ -261,8 +261,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn floors(floors: &[(&str, u32)]) -> BTreeMap<String, u32> {
-    floors.iter().map(|&(name, floor)| (name.to_owned(), floor)).collect()
+fn layers(layers: &[(&str, u32)]) -> BTreeMap<String, u32> {
+    layers.iter().map(|&(name, layer)| (name.to_owned(), layer)).collect()
 }
 
 fn imports(imports: &[(&str, &[&str])]) -> BTreeMap<String, BTreeSet<String>> {

@@ -77,21 +77,21 @@ impl World {
             5 => change_option(&mut self.clock.alarm, dice),
             6 => drop(self.tags.remove(&dice.word())),
             7 => {
-                let tag = self.tags.entry(dice.word());
+                let tag = self.tags.get_or_default(dice.word());
                 tag.count += dice.number();
                 tag.trap = dice.pick(2) == 0;
                 change_list(&mut tag.places, dice, Dice::byte);
             }
             8 => drop(self.rows.remove(&(dice.pick(5) as i32 - 2))),
-            9 => change_list(self.rows.entry(dice.pick(5) as i32 - 2), dice, Dice::byte),
+            9 => change_list(self.rows.get_or_default(dice.pick(5) as i32 - 2), dice, Dice::byte),
             10 if dice.pick(3) == 0 => {
                 drop((self.seats.remove(&player), self.hands.remove(&player)))
             }
-            10 => self.seats.entry(player).name = dice.word(),
-            11 => change_list(&mut self.seats.entry(player).notes, dice, Dice::word),
-            12 => change_option(&mut self.seats.entry(player).goal, dice),
+            10 => self.seats.get_or_default(player).name = dice.word(),
+            11 => change_list(&mut self.seats.get_or_default(player).notes, dice, Dice::word),
+            12 => change_option(&mut self.seats.get_or_default(player).goal, dice),
             13 => {
-                change_list(self.hands.entry(player), dice, Dice::number);
+                change_list(self.hands.get_or_default(player), dice, Dice::number);
                 change_list(&mut self.deck, dice, Dice::number);
             }
             14 => {

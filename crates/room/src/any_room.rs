@@ -7,7 +7,7 @@ use playfield_state::PlayerId;
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format};
 
-use crate::{Error, Link, Message, Outlet};
+use crate::{Error, Link, Message, RoomOutput};
 
 /// Someone who asks to be let in.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Entrant {
 
 /// What others may know of a room without being in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct RoomSummary {
     /// Seated players.
     pub players: u32,
     /// The most that may be seated.
@@ -42,14 +42,14 @@ pub struct Facts {
 pub enum Mail {
     /// Background work ended.
     Done {
-        /// The number given to [`Outlet::spawn`] or [`Outlet::compute`].
+        /// The number given to [`RoomOutput::spawn`] or [`RoomOutput::compute`].
         task: u64,
         /// What it ended with.
-        note: Note,
+        message: InternalMessage,
     },
     /// Background work panicked.
     Lost {
-        /// The number given to [`Outlet::spawn`] or [`Outlet::compute`].
+        /// The number given to [`RoomOutput::spawn`] or [`RoomOutput::compute`].
         task: u64,
     },
     /// A message from another room.
@@ -57,7 +57,7 @@ pub enum Mail {
         /// The id of the room that sent it.
         from: String,
         /// The message.
-        note: Note,
+        message: InternalMessage,
     },
     /// A request from another room.
     Asked {
@@ -66,7 +66,7 @@ pub enum Mail {
         /// The asking room's number for it.
         ask: u64,
         /// The message.
-        note: Note,
+        message: InternalMessage,
     },
     /// The answer to a request of this room.
     Answered {
@@ -80,14 +80,14 @@ pub enum Mail {
 /// A message by name, encoded in `packed`: the form in which messages reach rooms from rooms,
 /// timers and background work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct InternalMessage {
     /// The message's declared name.
     pub name: String,
     /// The encoded message.
     pub payload: Vec<u8>,
 }
 
-impl Note {
+impl InternalMessage {
     /// A message in that form.
     pub fn of<M: Message>(message: &M) -> Self {
         let mut payload = Vec::new();
@@ -99,10 +99,10 @@ impl Note {
 /// A room as its host drives it: inputs with the time they came at, and encoded state out.
 ///
 /// Times are `at`: how long the room has existed. They never go back. No call panics on account of
-/// user code: a panic there closes the room, which tells its players through [`Outlet::removed`].
+/// user code: a panic there closes the room, which tells its players through [`RoomOutput::removed`].
 pub trait AnyRoom: Send {
     /// What others may know of it. Check after each call whether it changed.
-    fn facts(&self) -> &Facts;
+    fn summary(&self) -> &RoomSummary;
 
     /// It has ended, and wants to be dropped.
     fn is_closed(&self) -> bool;
@@ -120,17 +120,17 @@ pub trait AnyRoom: Send {
     ///
     /// # Errors
     /// `room_full`, `room_locked`, `room_failed`, or the room's own refusal. The error is all that
-    /// is owed to the link then: [`Outlet::removed`] is not called for it, and events for it that
+    /// is owed to the link then: [`RoomOutput::removed`] is not called for it, and events for it that
     /// were raised meanwhile are to be dropped.
     fn join(
         &mut self,
         at: Duration,
         entrant: Entrant,
-        out: &mut dyn Outlet,
+        out: &mut dyn RoomOutput,
     ) -> Result<PlayerId, Error>;
 
     /// A player went, by choice or because the session ended. Nothing more is sent to the link.
-    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn Outlet);
+    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput);
 
     /// A player's message; answered through `out` if `request` is given.
     fn message(
@@ -140,26 +140,26 @@ pub trait AnyRoom: Send {
         message: &MessageRef<'_>,
         payload: &[u8],
         request: Option<u32>,
-        out: &mut dyn Outlet,
+        out: &mut dyn RoomOutput,
     );
 
     /// Something from elsewhere.
-    fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn Outlet);
+    fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn RoomOutput);
 
     /// One step of the simulation. `number` counts from 1; numbers that were skipped stay skipped.
-    fn tick(&mut self, at: Duration, number: u64, out: &mut dyn Outlet);
+    fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput);
 
     /// When [`wake`](Self::wake) is next due: timers, and the end of an empty room.
     fn wake_at(&self) -> Option<Duration>;
 
     /// Runs what is due.
-    fn wake(&mut self, at: Duration, out: &mut dyn Outlet);
+    fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput);
 
     /// The room asked to be synced before its next regular time.
     fn wants_sync(&self) -> bool;
 
-    /// Notes what changed since the last sync, under the next version.
-    fn sync(&mut self, at: Duration, out: &mut dyn Outlet);
+    /// Internal what changed since the last sync, under the next version.
+    fn sync(&mut self, at: Duration, out: &mut dyn RoomOutput);
 
     /// Whether a patch can begin at this version; if not, the player needs a snapshot.
     fn reaches(&self, since: u64) -> bool;
@@ -180,5 +180,5 @@ pub trait AnyRoom: Send {
     }
 
     /// Ends the room from outside.
-    fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn Outlet);
+    fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn RoomOutput);
 }

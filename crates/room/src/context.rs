@@ -8,10 +8,10 @@ use std::time::Duration;
 use playfield_state::{Format, PlayerId};
 use playfield_wire::ErrorCode;
 
-use crate::message::{AskId, AskOf, EventOf, Message, NoteOf};
+use crate::message::{AskId, AskOf, EventOf, InternalOf, Message};
 use crate::random::Random;
 use crate::timers::{TIMER_PERIOD_MIN, TimerId, Timers};
-use crate::{Error, EventHeader, Facts, Mail, Note, Outlet, Player, Result};
+use crate::{Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput, RoomSummary};
 
 /// The most timers of one room; past it, setting one panics, which closes the room.
 pub const TIMERS_MAX: usize = 65_536;
@@ -28,14 +28,14 @@ pub(crate) type Seats = BTreeMap<PlayerId, Player>;
 
 /// What a room has beside its state and its players. The state of a room does not depend on
 /// anything here that was not handed in.
-pub(crate) struct Desk {
+pub(crate) struct ContextState {
     pub(crate) id: String,
     pub(crate) now: Duration,
     pub(crate) tick: u64,
     pub(crate) version: u64,
     pub(crate) random: Random,
     pub(crate) timers: Timers,
-    pub(crate) facts: Facts,
+    pub(crate) summary: RoomSummary,
     pub(crate) wants_sync: bool,
     pub(crate) effects: Vec<Effect>,
     /// Background work that has not ended, by its number.
@@ -62,8 +62,8 @@ impl Effect {
     }
 }
 
-impl Desk {
-    pub(crate) fn new(id: String, seed: u64, facts: Facts) -> Self {
+impl ContextState {
+    pub(crate) fn new(id: String, seed: u64, summary: RoomSummary) -> Self {
         Self {
             id,
             now: Duration::ZERO,
@@ -71,7 +71,7 @@ impl Desk {
             version: 1,
             random: Random::new(seed),
             timers: Timers::default(),
-            facts,
+            summary,
             wants_sync: false,
             effects: Vec::new(),
             tasks: BTreeMap::new(),
@@ -101,35 +101,39 @@ impl Desk {
 /// Time, randomness, the other players and the outside world, as a room may use them.
 pub struct Context<'a, R> {
     seats: &'a Seats,
-    desk: &'a mut Desk,
-    out: &'a mut dyn Outlet,
+    context: &'a mut ContextState,
+    out: &'a mut dyn RoomOutput,
     room: PhantomData<fn() -> R>,
 }
 
 impl<'a, R> Context<'a, R> {
-    pub(crate) fn new(seats: &'a Seats, desk: &'a mut Desk, out: &'a mut dyn Outlet) -> Self {
-        Self { seats, desk, out, room: PhantomData }
+    pub(crate) fn new(
+        seats: &'a Seats,
+        context: &'a mut ContextState,
+        out: &'a mut dyn RoomOutput,
+    ) -> Self {
+        Self { seats, context, out, room: PhantomData }
     }
 
     /// How long the room has existed.
     pub fn now(&self) -> Duration {
-        self.desk.now
+        self.context.now
     }
 
     /// The number of the current tick, or of the last one; 0 before the first. Ticks that a late
     /// server skipped are counted.
     pub fn tick(&self) -> u64 {
-        self.desk.tick
+        self.context.tick
     }
 
     /// The room's generator.
     pub fn rng(&mut self) -> &mut Random {
-        &mut self.desk.random
+        &mut self.context.random
     }
 
     /// The room's id, by which clients and other rooms find it.
     pub fn room_id(&self) -> &str {
-        &self.desk.id
+        &self.context.id
     }
 
     /// All players, in the order in which they joined. In `join` the new one is among them, in
@@ -174,47 +178,47 @@ impl<'a, R> Context<'a, R> {
     }
 
     /// Gives the room this message, once, after a while.
-    pub fn after<M: NoteOf<R>>(&mut self, wait: Duration, note: M) -> TimerId {
-        self.set_timer(wait, None, &note)
+    pub fn after<M: InternalOf<R>>(&mut self, wait: Duration, message: M) -> TimerId {
+        self.set_timer(wait, None, &message)
     }
 
     /// Gives the room this message again and again, a period apart (at least a millisecond). Beats
     /// that a late server missed are left out.
-    pub fn every<M: NoteOf<R>>(&mut self, period: Duration, note: M) -> TimerId {
+    pub fn every<M: InternalOf<R>>(&mut self, period: Duration, message: M) -> TimerId {
         let period = period.max(TIMER_PERIOD_MIN);
-        self.set_timer(period, Some(period), &note)
+        self.set_timer(period, Some(period), &message)
     }
 
     /// Stops a timer; `false` if it had fired, or was stopped before.
     pub fn cancel(&mut self, timer: TimerId) -> bool {
-        self.desk.timers.cancel(timer)
+        self.context.timers.cancel(timer)
     }
 
     /// Takes a player out, after this callback, with a text for that player. Whoever is just
     /// joining is not let in then.
     pub fn kick(&mut self, player: PlayerId, text: impl Into<String>) {
-        self.desk.effects.push(Effect::Kick(player, text.into()));
+        self.context.effects.push(Effect::Kick(player, text.into()));
     }
 
     /// Ends the room, after this callback, with a text for all players. While it is created, that
     /// refuses the creation.
     pub fn close(&mut self, text: impl Into<String>) {
-        self.desk.effects.push(Effect::Close(text.into()));
+        self.context.effects.push(Effect::Close(text.into()));
     }
 
     /// Lets nobody else join.
     pub fn lock(&mut self) {
-        self.desk.facts.locked = true;
+        self.context.summary.locked = true;
     }
 
     /// Lets others join again.
     pub fn unlock(&mut self) {
-        self.desk.facts.locked = false;
+        self.context.summary.locked = false;
     }
 
     /// A private room is never listed or matched; it is joined by its id alone.
     pub fn set_private(&mut self, private: bool) {
-        self.desk.facts.private = private;
+        self.context.summary.private = private;
     }
 
     /// Says something of the room to those who list rooms; an empty value takes the key away.
@@ -223,7 +227,7 @@ impl<'a, R> Context<'a, R> {
     /// More than [`METADATA_MAX`] keys, or a key or value of more than [`METADATA_BYTES_MAX`]
     /// bytes.
     pub fn set_metadata(&mut self, key: &str, value: &str) -> Result<()> {
-        let metadata = &mut self.desk.facts.metadata;
+        let metadata = &mut self.context.summary.metadata;
         if value.is_empty() {
             metadata.remove(key);
             return Ok(());
@@ -242,23 +246,23 @@ impl<'a, R> Context<'a, R> {
 
     /// Sends patches at the end of this turn instead of waiting for the next sync.
     pub fn sync_now(&mut self) {
-        self.desk.wants_sync = true;
+        self.context.wants_sync = true;
     }
 
     /// Sends a message to another room, which takes it by [`On`](crate::On). If that room is gone,
     /// nothing happens.
     pub fn tell<M: Message>(&mut self, room_id: &str, message: &M) {
-        let from = self.desk.id.clone();
-        self.out.post(room_id, Mail::Told { from, note: Note::of(message) });
+        let from = self.context.id.clone();
+        self.out.post(room_id, Mail::Told { from, message: InternalMessage::of(message) });
     }
 
     /// Sends a request to another room. The answer, or that there is none, comes to
     /// [`Answer`](crate::Answer).
     pub fn ask<M: AskOf<R>>(&mut self, room_id: &str, message: &M) -> AskId {
-        let ask = self.desk.number_or_panic();
-        self.desk.asks.insert(ask, M::NAME);
-        let from = self.desk.id.clone();
-        self.out.post(room_id, Mail::Asked { from, ask, note: Note::of(message) });
+        let ask = self.context.number_or_panic();
+        self.context.asks.insert(ask, M::NAME);
+        let from = self.context.id.clone();
+        self.out.post(room_id, Mail::Asked { from, ask, message: InternalMessage::of(message) });
         AskId(ask)
     }
 
@@ -271,13 +275,13 @@ impl<'a, R> Context<'a, R> {
     /// # Errors
     /// `busy` when the node has as much such work under way as it may (`tasks_max`), `limit` past
     /// [`PENDING_MAX`].
-    pub fn spawn<M: NoteOf<R>>(
+    pub fn spawn<M: InternalOf<R>>(
         &mut self,
         work: impl Future<Output = M> + Send + 'static,
     ) -> Result<()> {
-        let task = self.desk.number()?;
-        self.out.spawn(task, Box::pin(async move { Note::of(&work.await) }))?;
-        self.desk.tasks.insert(task, M::NAME);
+        let task = self.context.number()?;
+        self.out.spawn(task, Box::pin(async move { InternalMessage::of(&work.await) }))?;
+        self.context.tasks.insert(task, M::NAME);
         Ok(())
     }
 
@@ -286,13 +290,13 @@ impl<'a, R> Context<'a, R> {
     ///
     /// # Errors
     /// `busy` when the pool's queue is full, `limit` past [`PENDING_MAX`].
-    pub fn compute<M: NoteOf<R>>(
+    pub fn compute<M: InternalOf<R>>(
         &mut self,
         work: impl FnOnce() -> M + Send + 'static,
     ) -> Result<()> {
-        let task = self.desk.number()?;
-        self.out.compute(task, Box::new(move || Note::of(&work())))?;
-        self.desk.tasks.insert(task, M::NAME);
+        let task = self.context.number()?;
+        self.out.compute(task, Box::new(move || InternalMessage::of(&work())))?;
+        self.context.tasks.insert(task, M::NAME);
         Ok(())
     }
 
@@ -310,12 +314,12 @@ impl<'a, R> Context<'a, R> {
         encoded: &mut [bool; Format::ALL.len()],
     ) {
         let place = usize::from(player.format.number());
-        let payload = &mut self.desk.scratch[place];
+        let payload = &mut self.context.scratch[place];
         if !std::mem::replace(&mut encoded[place], true) {
             payload.clear();
             event.write(player.format, payload);
         }
-        let header = EventHeader { index: E::INDEX, name: E::NAME, version: self.desk.version };
+        let header = EventHeader { index: E::INDEX, name: E::NAME, version: self.context.version };
         self.out.event(player.link, header, payload);
     }
 
@@ -326,13 +330,13 @@ impl<'a, R> Context<'a, R> {
         message: &M,
     ) -> TimerId {
         assert!(
-            self.desk.timers.len() < TIMERS_MAX,
+            self.context.timers.len() < TIMERS_MAX,
             "a room set more than {TIMERS_MAX} timers: cancel those that are not needed any more"
         );
         // Never due in the wake that set it: a room that sets timers without wait can't hold up the
         // shard.
-        let at = self.desk.now.saturating_add(wait.max(Duration::from_nanos(1)));
-        self.desk.timers.set(at, every, Note::of(message))
+        let at = self.context.now.saturating_add(wait.max(Duration::from_nanos(1)));
+        self.context.timers.set(at, every, InternalMessage::of(message))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A room at work: its state, its seats, its desk, and the one place where its code is called.
+//! A room at work: its state, its seats, its context, and the one place where its code is called.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,12 +8,12 @@ use playfield_state::{Data, Format, PlayerId, Tracker, Tracking};
 use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
 
-use crate::context::{Desk, Effect, Seats};
+use crate::context::{ContextState, Effect, Seats};
+use crate::deferred_output::DeferredOutput;
 use crate::message::{AskId, Call};
-use crate::nursery::Nursery;
 use crate::{
-    AnyRoom, Birth, Context, Entrant, Error, Facts, Mail, Note, Outlet, Player, Result, Room,
-    Settings,
+    AnyRoom, Birth, Context, Entrant, Error, InternalMessage, Mail, Player, Result, Room,
+    RoomOutput, RoomSummary, Settings,
 };
 
 /// A room of one type, as its host drives it.
@@ -21,17 +21,17 @@ pub(crate) struct RoomCore<R: Room> {
     live: Option<Live<R>>,
     settings: Settings,
     seats: Seats,
-    desk: Desk,
+    context: ContextState,
     next_player: u64,
     /// Since when nobody has been here.
     empty_since: Option<Duration>,
     /// What `create` sent before there was anyone to send it.
-    nursery: Nursery,
+    deferred: DeferredOutput,
     /// Who is about to be let in, and why it came to nothing. That answers the join, so nothing
     /// else is told to the link.
     joining: Option<PlayerId>,
     turned_away: Option<Error>,
-    /// A panic where there was no outlet to tell the players by; they are told at the next call.
+    /// A panic where there was no output to tell the players by; they are told at the next call.
     failure: Option<String>,
     reply: Vec<u8>,
 }
@@ -50,32 +50,34 @@ impl<R: Room> RoomCore<R> {
 
     pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
         let Birth { id, seed, settings, private, options, format } = birth;
-        let facts = Facts { capacity: settings.capacity, private, ..Facts::default() };
-        let mut desk = Desk::new(id, seed, facts);
+        let summary =
+            RoomSummary { capacity: settings.capacity, private, ..RoomSummary::default() };
+        let mut context = ContextState::new(id, seed, summary);
         let seats = Seats::new();
         // Defaults, decoders and destructors are the room's code as much as `create` is.
         let made = guard(|| {
             let options = read_options::<R>(format, options)?;
-            let mut nursery = Nursery::default();
-            let mut state = R::create(options, &mut Context::new(&seats, &mut desk, &mut nursery))?;
-            if let Some(text) = desk.effects.drain(..).find_map(Effect::into_close) {
+            let mut deferred = DeferredOutput::default();
+            let mut state =
+                R::create(options, &mut Context::new(&seats, &mut context, &mut deferred))?;
+            if let Some(text) = context.effects.drain(..).find_map(Effect::into_close) {
                 return Err(Error::new(ErrorCode::Refused, text));
             }
             let tracker = Tracker::new(&mut state, tracking);
-            Ok((Live { state, tracker }, nursery))
+            Ok((Live { state, tracker }, deferred))
         });
-        let (live, nursery) = made.unwrap_or_else(|panic| {
-            log::error!("room {} panicked while it was created: {panic}", desk.id);
+        let (live, deferred) = made.unwrap_or_else(|panic| {
+            log::error!("room {} panicked while it was created: {panic}", context.id);
             Err(Error::new(ErrorCode::Internal, "the room could not be created"))
         })?;
         Ok(Self {
             live: Some(live),
             settings,
             seats,
-            desk,
+            context,
             next_player: 1,
             empty_since: Some(Duration::ZERO),
-            nursery,
+            deferred,
             joining: None,
             turned_away: None,
             failure: None,
@@ -88,21 +90,21 @@ impl<R: Room> RoomCore<R> {
         self.live.as_ref().map(|live| &live.state)
     }
 
-    /// Its code panicked where there was no outlet; it ends at the next call.
+    /// Its code panicked where there was no output; it ends at the next call.
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// Sets the time, and does what had to wait for an outlet. `false` if the room has ended.
-    fn begin(&mut self, at: Duration, out: &mut dyn Outlet) -> bool {
-        self.desk.now = self.desk.now.max(at);
+    /// Sets the time, and does what had to wait for an output. `false` if the room has ended.
+    fn begin(&mut self, at: Duration, out: &mut dyn RoomOutput) -> bool {
+        self.context.now = self.context.now.max(at);
         if let Some(text) = self.failure.take() {
             self.fail(&text, out);
         }
         if self.live.is_none() {
             return false;
         }
-        if let Err(error) = self.nursery.empty(out) {
+        if let Err(error) = self.deferred.empty(out) {
             let text = format!(
                 "the background work that it began in `create` was refused: {}",
                 error.text()
@@ -116,12 +118,12 @@ impl<R: Room> RoomCore<R> {
     /// Calls the room's code. After a panic there, the room is closed, and this is `None`.
     fn act<T>(
         &mut self,
-        out: &mut dyn Outlet,
+        out: &mut dyn RoomOutput,
         code: impl FnOnce(&mut R, &Seats, &mut Context<R>) -> T,
     ) -> Option<T> {
         let Live { state, .. } = self.live.as_mut()?;
-        let (seats, desk) = (&self.seats, &mut self.desk);
-        match guard(|| code(state, seats, &mut Context::new(seats, desk, out))) {
+        let (seats, context) = (&self.seats, &mut self.context);
+        match guard(|| code(state, seats, &mut Context::new(seats, context, out))) {
             Ok(done) => Some(done),
             Err(panic) => {
                 self.fail(&panic, out);
@@ -131,9 +133,9 @@ impl<R: Room> RoomCore<R> {
     }
 
     /// Does what the room's code wanted done after it returned.
-    fn settle(&mut self, out: &mut dyn Outlet) {
-        while !self.desk.effects.is_empty() {
-            for effect in std::mem::take(&mut self.desk.effects) {
+    fn settle(&mut self, out: &mut dyn RoomOutput) {
+        while !self.context.effects.is_empty() {
+            for effect in std::mem::take(&mut self.context.effects) {
                 match effect {
                     Effect::Kick(player, text) => {
                         if let Some(player) = self.unseat(player) {
@@ -148,20 +150,20 @@ impl<R: Room> RoomCore<R> {
     }
 
     /// Ends the room: every player is told, the state goes.
-    fn end(&mut self, why: &Error, out: &mut dyn Outlet) {
+    fn end(&mut self, why: &Error, out: &mut dyn RoomOutput) {
         if self.live.is_none() {
             return;
         }
         for player in std::mem::take(&mut self.seats).into_values() {
             self.dismiss(&player, why, out);
         }
-        self.desk.facts.players = 0;
-        self.desk.effects.clear();
+        self.context.summary.players = 0;
+        self.context.effects.clear();
         self.discard();
     }
 
     /// Tells a player who has no seat any more.
-    fn dismiss(&mut self, player: &Player, why: &Error, out: &mut dyn Outlet) {
+    fn dismiss(&mut self, player: &Player, why: &Error, out: &mut dyn RoomOutput) {
         if self.joining == Some(player.id) {
             self.turned_away = Some(why.clone());
         } else {
@@ -171,33 +173,38 @@ impl<R: Room> RoomCore<R> {
 
     /// Drops all that is the user's: a destructor is the room's code, too.
     fn discard(&mut self) {
-        let Self { live, nursery, .. } = self;
-        for panic in [guard(|| drop(live.take())), guard(|| drop(std::mem::take(nursery)))] {
+        let Self { live, deferred, .. } = self;
+        for panic in [guard(|| drop(live.take())), guard(|| drop(std::mem::take(deferred)))] {
             if let Err(panic) = panic {
-                log::error!("room {} panicked while it was dropped: {panic}", self.desk.id);
+                log::error!("room {} panicked while it was dropped: {panic}", self.context.id);
             }
         }
     }
 
-    fn fail(&mut self, text: &str, out: &mut dyn Outlet) {
-        log::error!("room {} failed, and is closed: {text}", self.desk.id);
+    fn fail(&mut self, text: &str, out: &mut dyn RoomOutput) {
+        log::error!("room {} failed, and is closed: {text}", self.context.id);
         self.end(&Error::new(ErrorCode::RoomFailed, "the room failed"), out);
     }
 
     fn unseat(&mut self, player: PlayerId) -> Option<Player> {
         let player = self.seats.remove(&player)?;
-        self.desk.facts.players = self.seats.len() as u32;
+        self.context.summary.players = self.seats.len() as u32;
         if self.seats.is_empty() {
-            self.empty_since = Some(self.desk.now);
+            self.empty_since = Some(self.context.now);
         }
         Some(player)
     }
 
-    /// Gives the room a note, and returns the encoded answer.
-    fn note(&mut self, note: &Note, out: &mut dyn Outlet) -> Result<Vec<u8>> {
+    /// Gives the room an internal message, and returns the encoded answer.
+    fn internal_message(
+        &mut self,
+        message: &InternalMessage,
+        out: &mut dyn RoomOutput,
+    ) -> Result<Vec<u8>> {
         let mut reply = Vec::new();
-        let done =
-            self.act(out, |room, _, cx| R::note(room, &note.name, &note.payload, &mut reply, cx));
+        let done = self.act(out, |room, _, cx| {
+            R::internal(room, &message.name, &message.payload, &mut reply, cx)
+        });
         self.settle(out);
         match done {
             Some(done) => done.map(|()| reply),
@@ -205,10 +212,14 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// Gives the room a note that nobody waits for an answer to.
-    fn note_or_log(&mut self, note: &Note, out: &mut dyn Outlet) {
-        if let Err(error) = self.note(note, out) {
-            log::warn!("room {} refused the note {}: {error}", self.desk.id, note.name);
+    /// Gives the room an internal message that nobody waits for an answer to.
+    fn internal_message_or_log(&mut self, message: &InternalMessage, out: &mut dyn RoomOutput) {
+        if let Err(error) = self.internal_message(message, out) {
+            log::warn!(
+                "room {} refused the internal message {}: {error}",
+                self.context.id,
+                message.name
+            );
         }
     }
 
@@ -236,8 +247,8 @@ impl<R: Room> RoomCore<R> {
 }
 
 impl<R: Room> AnyRoom for RoomCore<R> {
-    fn facts(&self) -> &Facts {
-        &self.desk.facts
+    fn summary(&self) -> &RoomSummary {
+        &self.context.summary
     }
 
     fn is_closed(&self) -> bool {
@@ -245,7 +256,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 
     fn version(&self) -> u64 {
-        self.desk.version
+        self.context.version
     }
 
     fn tick_hz(&self) -> u32 {
@@ -256,11 +267,16 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         self.settings.sync_hz
     }
 
-    fn join(&mut self, at: Duration, entrant: Entrant, out: &mut dyn Outlet) -> Result<PlayerId> {
+    fn join(
+        &mut self,
+        at: Duration,
+        entrant: Entrant,
+        out: &mut dyn RoomOutput,
+    ) -> Result<PlayerId> {
         if !self.begin(at, out) {
             return Err(Error::new(ErrorCode::RoomNotFound, "the room has ended"));
         }
-        let Facts { players, capacity, locked, .. } = self.desk.facts;
+        let RoomSummary { players, capacity, locked, .. } = self.context.summary;
         if locked {
             return Err(Error::new(ErrorCode::RoomLocked, "the room takes nobody else"));
         }
@@ -276,7 +292,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         self.next_player += 1;
         let Entrant { link, format, name, user } = entrant;
         self.seats.insert(id, Player { id, name, user, link, format });
-        self.desk.facts.players += 1;
+        self.context.summary.players += 1;
         let was_empty = self.empty_since.take();
         self.joining = Some(id);
         let joined = self.act(out, |room, seats, cx| match seats.get(&id) {
@@ -293,7 +309,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         self.turned_away.take().map_or(Ok(id), Err)
     }
 
-    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn Outlet) {
+    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
         if !self.begin(at, out) {
             return;
         }
@@ -309,17 +325,19 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         message: &MessageRef<'_>,
         payload: &[u8],
         request: Option<u32>,
-        out: &mut dyn Outlet,
+        out: &mut dyn RoomOutput,
     ) {
         if !self.begin(at, out) {
             return;
         }
-        let Self { live: Some(Live { state, .. }), seats, desk, reply, .. } = self else { return };
+        let Self { live: Some(Live { state, .. }), seats, context, reply, .. } = self else {
+            return;
+        };
         let Some(player) = seats.get(&player) else { return };
         reply.clear();
         let call = Call { player, payload, format: player.format, reply };
         match (
-            guard(|| R::dispatch(state, message, call, &mut Context::new(seats, desk, out))),
+            guard(|| R::dispatch(state, message, call, &mut Context::new(seats, context, out))),
             request,
         ) {
             (Ok(Ok(())), Some(request)) => out.reply(player.link, request, reply),
@@ -330,28 +348,28 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         self.settle(out);
     }
 
-    fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn Outlet) {
+    fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn RoomOutput) {
         let open = self.begin(at, out);
         match mail {
-            Mail::Asked { from, ask, note } => {
+            Mail::Asked { from, ask, message } => {
                 let reply = if open {
-                    self.note(&note, out)
+                    self.internal_message(&message, out)
                 } else {
                     Err(Error::new(ErrorCode::RoomNotFound, "the room has ended"))
                 };
                 out.post(&from, Mail::Answered { ask, reply });
             }
-            Mail::Done { task, note } if open && self.desk.tasks.remove(&task).is_some() => {
-                self.note_or_log(&note, out);
+            Mail::Done { task, message } if open && self.context.tasks.remove(&task).is_some() => {
+                self.internal_message_or_log(&message, out);
             }
             Mail::Lost { task } if open => {
-                if let Some(name) = self.desk.tasks.remove(&task) {
+                if let Some(name) = self.context.tasks.remove(&task) {
                     self.fail(&format!("the background work that ends with {name} panicked"), out);
                 }
             }
-            Mail::Told { note, .. } if open => self.note_or_log(&note, out),
+            Mail::Told { message, .. } if open => self.internal_message_or_log(&message, out),
             Mail::Answered { ask, reply } if open => {
-                if let Some(name) = self.desk.asks.remove(&ask) {
+                if let Some(name) = self.context.asks.remove(&ask) {
                     self.act(out, |room, _, cx| R::answer(room, name, AskId(ask), reply, cx));
                     self.settle(out);
                 }
@@ -360,9 +378,9 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         }
     }
 
-    fn tick(&mut self, at: Duration, number: u64, out: &mut dyn Outlet) {
+    fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput) {
         if self.begin(at, out) {
-            self.desk.tick = number;
+            self.context.tick = number;
             self.act(out, |room, _, cx| room.tick(cx));
             self.settle(out);
         }
@@ -370,39 +388,39 @@ impl<R: Room> AnyRoom for RoomCore<R> {
 
     fn wake_at(&self) -> Option<Duration> {
         self.live.as_ref()?;
-        if self.has_failed() || !self.nursery.is_empty() {
-            return Some(self.desk.now);
+        if self.has_failed() || !self.deferred.is_empty() {
+            return Some(self.context.now);
         }
-        self.desk.timers.next_due().into_iter().chain(self.empty_until()).min()
+        self.context.timers.next_due().into_iter().chain(self.empty_until()).min()
     }
 
-    fn wake(&mut self, at: Duration, out: &mut dyn Outlet) {
+    fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput) {
         if !self.begin(at, out) {
             return;
         }
-        while let Some(note) = self.desk.timers.take_due(self.desk.now) {
-            self.note_or_log(&note, out);
+        while let Some(message) = self.context.timers.take_due(self.context.now) {
+            self.internal_message_or_log(&message, out);
             if self.live.is_none() {
                 return;
             }
         }
-        if self.empty_until().is_some_and(|until| until <= self.desk.now) {
+        if self.empty_until().is_some_and(|until| until <= self.context.now) {
             self.end(&Error::new(ErrorCode::RoomClosed, "nobody was here"), out);
         }
     }
 
     fn wants_sync(&self) -> bool {
-        self.live.is_some() && self.desk.wants_sync
+        self.live.is_some() && self.context.wants_sync
     }
 
-    fn sync(&mut self, at: Duration, out: &mut dyn Outlet) {
+    fn sync(&mut self, at: Duration, out: &mut dyn RoomOutput) {
         if !self.begin(at, out) {
             return;
         }
-        self.desk.wants_sync = false;
+        self.context.wants_sync = false;
         let Some(Live { state, tracker }) = self.live.as_mut() else { return };
         match guard(|| tracker.sync(state)) {
-            Ok(()) => self.desk.version = tracker.version(),
+            Ok(()) => self.context.version = tracker.version(),
             Err(panic) => self.fail(&panic, out),
         }
     }
@@ -431,7 +449,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         digest
     }
 
-    fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn Outlet) {
+    fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn RoomOutput) {
         self.begin(at, out);
         self.end(&Error::new(code, text), out);
     }

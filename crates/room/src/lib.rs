@@ -2,17 +2,17 @@
 //! in; no sockets, no threads, no clock.
 //!
 //! A developer implements [`Room`]; a host drives it as an [`AnyRoom`], made by a [`RoomType`], and
-//! takes what it gives out through an [`Outlet`]. [`sim`] is the host for tests.
+//! takes what it gives out through an [`RoomOutput`]. [`sim`] is the host for tests.
 
 mod any_room;
 mod context;
 mod core;
+mod deferred_output;
 mod error;
 mod message;
 #[cfg(doctest)]
 mod misuse;
-mod nursery;
-mod outlet;
+mod output;
 mod player;
 mod random;
 mod room;
@@ -20,14 +20,14 @@ mod room_type;
 pub mod sim;
 mod timers;
 
-pub use any_room::{AnyRoom, Entrant, Facts, Mail, Note};
+pub use any_room::{AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
 pub use context::{Context, METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
 pub use message::{
-    Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Message, MessageOf, NoteOf, Notes,
-    On, Settings,
+    Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Internal, InternalOf, Message,
+    MessageOf, On, Settings,
 };
-pub use outlet::{EventHeader, Job, Link, Outlet, Task};
+pub use output::{EventHeader, Job, Link, RoomOutput, Task};
 pub use player::Player;
 pub use playfield_derive::{Message, room};
 pub use playfield_state::PlayerId;
@@ -40,7 +40,9 @@ pub use timers::{TIMER_PERIOD_MIN, TimerId};
 #[doc(hidden)]
 pub mod __rt {
     pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};
-    pub use crate::{Accepts, AskId, Asks, Context, Emits, Message, Notes, Result, Room, Settings};
+    pub use crate::{
+        Accepts, AskId, Asks, Context, Emits, Internal, Message, Result, Room, Settings,
+    };
     pub use playfield_state::__rt::*;
     pub use playfield_wire::message::MessageRef;
     pub use playfield_wire::schema::{EventSchema, MessageSchema, RoomSchema};

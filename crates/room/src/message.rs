@@ -39,9 +39,9 @@ pub trait Handle<M: Message>: Room {
 }
 
 /// A message from a timer, from background work or from another room, declared in
-/// `#[room(notes(…))]`.
+/// `#[room(internal(…))]`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` declares the note `{M}` but does not take it",
+    message = "`{Self}` declares the internal message `{M}` but does not take it",
     note = "write `impl On<{M}> for {Self}`"
 )]
 pub trait On<M: Message>: Room {
@@ -89,10 +89,10 @@ pub trait Emits<E: Message> {
 
 /// The room takes this message from timers, background work and other rooms.
 #[diagnostic::on_unimplemented(
-    message = "the room `{Self}` takes no note `{M}`",
-    note = "declare it: `#[room(notes({M}))]`"
+    message = "the room `{Self}` takes no internal message `{M}`",
+    note = "declare it: `#[room(internal({M}))]`"
 )]
-pub trait Notes<M: Message> {}
+pub trait Internal<M: Message> {}
 
 /// The room takes the answers to this request.
 #[diagnostic::on_unimplemented(
@@ -114,8 +114,8 @@ pub trait EventOf<R>: Message {
     const INDEX: u32;
 }
 
-/// [`Notes`], seen from the message.
-pub trait NoteOf<R>: Message {}
+/// [`Internal`], seen from the message.
+pub trait InternalOf<R>: Message {}
 
 /// [`Asks`], seen from the request.
 pub trait AskOf<R>: Message {}
@@ -128,7 +128,7 @@ impl<E: Message, R: Emits<E>> EventOf<R> for E {
     const INDEX: u32 = <R as Emits<E>>::INDEX;
 }
 
-impl<M: Message, R: Notes<M>> NoteOf<R> for M {}
+impl<M: Message, R: Internal<M>> InternalOf<R> for M {}
 
 impl<M: Message, R: Asks<M>> AskOf<R> for M {}
 
@@ -170,11 +170,11 @@ pub trait Declared: Sized {
     where
         Self: Room;
 
-    /// Finds what takes a note, and appends its reply.
+    /// Finds what takes an internal message, and appends its reply.
     ///
     /// # Errors
     /// `unknown_message`, `bad_payload`, or the taker's own.
-    fn note(
+    fn internal(
         &mut self,
         name: &str,
         payload: &[u8],
@@ -216,10 +216,10 @@ pub fn call<R: Handle<M>, M: Message>(
     Ok(())
 }
 
-/// Decodes a note, acts on it, encodes the reply.
+/// Decodes an internal message, acts on it, encodes the reply.
 ///
 /// # Errors
-/// As [`Declared::note`].
+/// As [`Declared::internal`].
 pub fn take<R: On<M>, M: Message>(
     room: &mut R,
     payload: &[u8],

@@ -86,7 +86,7 @@
 //! }
 //! ```
 //!
-//! A note must be declared.
+//! An internal message must be declared.
 //!
 //! ```compile_fail
 //! use playfield_room::*;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::Note;
+use crate::InternalMessage;
 
 /// A timer that was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,14 +25,19 @@ pub(crate) struct Timers {
 struct Timer {
     at: Duration,
     every: Option<Duration>,
-    note: Note,
+    message: InternalMessage,
 }
 
 impl Timers {
-    pub(crate) fn set(&mut self, at: Duration, every: Option<Duration>, note: Note) -> TimerId {
+    pub(crate) fn set(
+        &mut self,
+        at: Duration,
+        every: Option<Duration>,
+        message: InternalMessage,
+    ) -> TimerId {
         self.next += 1;
         self.due.insert((at, self.next));
-        self.set.insert(self.next, Timer { at, every, note });
+        self.set.insert(self.next, Timer { at, every, message });
         TimerId(self.next)
     }
 
@@ -51,7 +56,7 @@ impl Timers {
 
     /// Takes the next timer that is due by `now`. A repeating one is set again, on its own beat;
     /// beats that were missed by more than a period are left out.
-    pub(crate) fn take_due(&mut self, now: Duration) -> Option<Note> {
+    pub(crate) fn take_due(&mut self, now: Duration) -> Option<InternalMessage> {
         let &(at, id) = self.due.first()?;
         if at > now {
             return None;
@@ -59,12 +64,12 @@ impl Timers {
         self.due.pop_first();
         let timer = self.set.get_mut(&id)?;
         let Some(every) = timer.every else {
-            return self.set.remove(&id).map(|timer| timer.note);
+            return self.set.remove(&id).map(|timer| timer.message);
         };
         let missed = (now - at).as_nanos() / every.as_nanos().max(1);
         timer.at = at + every * u32::try_from(missed + 1).unwrap_or(u32::MAX);
         self.due.insert((timer.at, id));
-        Some(timer.note.clone())
+        Some(timer.message.clone())
     }
 }
 
@@ -72,8 +77,8 @@ impl Timers {
 mod tests {
     use super::*;
 
-    fn note(name: &str) -> Note {
-        Note { name: name.into(), payload: Vec::new() }
+    fn named(name: &str) -> InternalMessage {
+        InternalMessage { name: name.into(), payload: Vec::new() }
     }
 
     const fn ms(ms: u64) -> Duration {
@@ -81,17 +86,17 @@ mod tests {
     }
 
     fn fired(timers: &mut Timers, now: u64) -> Vec<String> {
-        std::iter::from_fn(|| timers.take_due(ms(now)).map(|note| note.name)).collect()
+        std::iter::from_fn(|| timers.take_due(ms(now)).map(|message| message.name)).collect()
     }
 
     #[test]
     fn timers_fire_in_order_and_once() {
         let mut timers = Timers::default();
-        timers.set(ms(20), None, note("b"));
-        timers.set(ms(10), None, note("a"));
-        let cancelled = timers.set(ms(15), None, note("never"));
-        assert!(timers.cancel(cancelled));
-        assert!(!timers.cancel(cancelled));
+        timers.set(ms(20), None, named("b"));
+        timers.set(ms(10), None, named("a"));
+        let canceled = timers.set(ms(15), None, named("never"));
+        assert!(timers.cancel(canceled));
+        assert!(!timers.cancel(canceled));
         assert!(fired(&mut timers, 9).is_empty());
         assert_eq!(fired(&mut timers, 30), ["a", "b"]);
         assert_eq!(timers.next_due(), None);
@@ -100,7 +105,7 @@ mod tests {
     #[test]
     fn a_repeating_timer_keeps_its_beat_and_leaves_out_what_it_missed() {
         let mut timers = Timers::default();
-        timers.set(ms(10), Some(ms(10)), note("beat"));
+        timers.set(ms(10), Some(ms(10)), named("beat"));
         assert_eq!(fired(&mut timers, 12).len(), 1);
         assert_eq!(timers.next_due(), Some(ms(20)));
         assert_eq!(fired(&mut timers, 55).len(), 1);

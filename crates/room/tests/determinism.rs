@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use playfield_room::sim::Sim;
 use playfield_room::{
-    Answer, AskId, Context, Handle, Mail, Message, Note, On, Player, PlayerId, Result, Room, room,
+    Answer, AskId, Context, Handle, InternalMessage, Mail, Message, On, Player, PlayerId, Result,
+    Room, room,
 };
 use playfield_state::{Data, Format, List, Map, State};
 use proptest::prelude::*;
@@ -65,7 +66,7 @@ struct Gong(u8);
 #[room(
     messages(Act),
     events(Heard),
-    notes(Gong),
+    internal(Gong),
     asks(Gong),
     tick_hz = 20,
     sync_hz = 10,
@@ -107,7 +108,7 @@ impl Handle<Act> for Fair {
         match act {
             Act::Draw => {
                 let prize = self.box_of_prizes.pop();
-                self.pockets.entry(who).extend(prize);
+                self.pockets.get_or_default(who).extend(prize);
                 return Ok(prize);
             }
             Act::Roll => {
@@ -215,7 +216,7 @@ fn inputs() -> impl Strategy<Value = Vec<Input>> {
 /// it, every player's bytes.
 fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
     let mut host = Host::create::<Fair>(seed, &[]).unwrap();
-    let (mut facts, mut ticks, mut requests) = (String::new(), 0, 0);
+    let (mut summary, mut ticks, mut requests) = (String::new(), 0, 0);
     let mut bodies = Vec::new();
     for input in inputs {
         match input {
@@ -240,25 +241,28 @@ fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
                 let reply = if *well { Ok(vec![3]) } else { Err("no".into()) };
                 host.mail(Mail::Answered { ask: (*ask).into(), reply });
             }
-            Input::Told(what) => {
-                host.mail(Mail::Told { from: "x".into(), note: Note::of(&Gong(*what)) })
-            }
+            Input::Told(what) => host
+                .mail(Mail::Told { from: "x".into(), message: InternalMessage::of(&Gong(*what)) }),
             Input::Done => {
                 for (task, job) in std::mem::take(&mut host.out.jobs) {
-                    host.mail(Mail::Done { task, note: job() });
+                    host.mail(Mail::Done { task, message: job() });
                 }
                 for (task, mut work) in std::mem::take(&mut host.out.tasks) {
-                    if let Poll::Ready(note) =
+                    if let Poll::Ready(message) =
                         work.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()))
                     {
-                        host.mail(Mail::Done { task, note });
+                        host.mail(Mail::Done { task, message });
                     }
                 }
             }
             Input::Stall(_) | Input::Resume(_) => {}
         }
-        facts +=
-            &format!("{:?} {:?} {}\n", host.room.facts(), host.room.wake_at(), host.room.version());
+        summary += &format!(
+            "{:?} {:?} {}\n",
+            host.room.summary(),
+            host.room.wake_at(),
+            host.room.version()
+        );
         for player in 1..12 {
             for format in Format::ALL {
                 let mut body = Vec::new();
@@ -268,7 +272,7 @@ fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
             }
         }
     }
-    (host.out.take(), facts, bodies)
+    (host.out.take(), summary, bodies)
 }
 
 proptest! {
@@ -306,7 +310,7 @@ proptest! {
                 Input::Resume(player) => here(player).into_iter().for_each(|player| sim.resume(player)),
             }
             players.retain(|player| sim.is_here(*player));
-            prop_assert_eq!(sim.facts().players as usize, players.len());
+            prop_assert_eq!(sim.summary().players as usize, players.len());
             prop_assert!(players.len() <= 5, "never more than are seated");
         }
     }

@@ -3,7 +3,8 @@
 mod support;
 
 use playfield_room::{
-    Answer, AskId, Context, Handle, Mail, Message, Note, On, Player, PlayerId, Result, Room, room,
+    Answer, AskId, Context, Handle, InternalMessage, Mail, Message, On, Player, PlayerId, Result,
+    Room, room,
 };
 use playfield_state::{Data, DecodeError, Format, Map, State, TreeWriter};
 use playfield_wire::ErrorCode;
@@ -22,7 +23,7 @@ enum Where {
     Leave,
     Tick,
     Handle,
-    Note,
+    InternalMessage,
     Answer,
     Reply,
     Diff,
@@ -147,7 +148,7 @@ impl Data for Loaded {
     }
 }
 
-#[room(messages(Poke, Arm), notes(Ring), asks(Ring), tick_hz = 10)]
+#[room(messages(Poke, Arm), internal(Ring), asks(Ring), tick_hz = 10)]
 impl Room for Field {
     type Options = Setup;
 
@@ -193,7 +194,7 @@ impl Handle<Arm> for Field {
 
 impl On<Ring> for Field {
     fn on(&mut self, _: Ring, _: &mut Context<Self>) -> Result<u32> {
-        self.pass(Where::Note);
+        self.pass(Where::InternalMessage);
         Ok(1)
     }
 }
@@ -224,8 +225,8 @@ fn created(at: Where) -> Result<Host> {
     Host::create::<Field>(1, &options)
 }
 
-fn ring() -> Note {
-    Note::of(&Ring)
+fn ring() -> InternalMessage {
+    InternalMessage::of(&Ring)
 }
 
 /// Both players were told, and from now on the room does nothing.
@@ -239,7 +240,7 @@ fn assert_failed(host: &mut Host, told: &[u64]) {
 /// Every call is answered with nothing, or with the news that the room is gone.
 fn assert_is_over(host: &mut Host) {
     let (first, mut body) = (PlayerId(1), Vec::new());
-    assert_eq!(host.room.facts().players, 0);
+    assert_eq!(host.room.summary().players, 0);
     assert_eq!(host.room.wake_at(), None);
     assert!(!host.room.wants_sync());
     assert_eq!(host.join("late").unwrap_err().code(), ErrorCode::RoomNotFound);
@@ -253,7 +254,7 @@ fn assert_is_over(host: &mut Host) {
     assert!(!host.room.patch(first, 1, Format::Packed, &mut body));
     host.room.snapshot(first, Format::Json, &mut body);
     assert!(body.is_empty());
-    host.mail(Mail::Told { from: "x".into(), note: ring() });
+    host.mail(Mail::Told { from: "x".into(), message: ring() });
     host.mail(Mail::Lost { task: 1 });
     host.room.close(host.at, ErrorCode::RoomClosed, "", &mut host.out);
     assert_eq!(host.out.take(), []);
@@ -300,8 +301,8 @@ fn a_panic_in_a_handler_or_in_its_reply_closes_the_room() {
 
 #[test]
 fn a_panic_in_a_note_closes_the_room_and_answers_whoever_asked() {
-    let mut host = field(Where::Note);
-    host.mail(Mail::Asked { from: "other".into(), ask: 5, note: ring() });
+    let mut host = field(Where::InternalMessage);
+    host.mail(Mail::Asked { from: "other".into(), ask: 5, message: ring() });
     let [.., Output::Post { to, mail: Mail::Answered { ask: 5, reply: Err(error) } }] =
         &host.out.outputs[..]
     else {
@@ -369,7 +370,7 @@ fn a_panic_in_a_destructor_stays_in_the_room() {
 fn background_work_that_panicked_closes_the_room_only_if_it_is_this_room_s() {
     let mut host = field(Where::Nowhere);
     host.mail(Mail::Lost { task: 99 });
-    host.mail(Mail::Done { task: 99, note: ring() });
+    host.mail(Mail::Done { task: 99, message: ring() });
     host.mail(Mail::Answered { ask: 99, reply: Ok(vec![1]) });
     assert!(!host.room.is_closed());
     assert_eq!(host.out.take(), []);
@@ -388,7 +389,7 @@ fn a_room_that_is_asked_when_it_has_ended_says_so() {
     let mut host = field(Where::Nowhere);
     host.room.close(host.at, ErrorCode::RoomClosed, "the end", &mut host.out);
     host.out.take();
-    host.mail(Mail::Asked { from: "other".into(), ask: 1, note: ring() });
+    host.mail(Mail::Asked { from: "other".into(), ask: 1, message: ring() });
     let [Output::Post { mail: Mail::Answered { reply: Err(error), .. }, .. }] =
         &host.out.take()[..]
     else {

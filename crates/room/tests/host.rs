@@ -6,8 +6,9 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use playfield_room::{
-    Answer, AskId, Context, Error, Handle, Link, METADATA_BYTES_MAX, METADATA_MAX, Mail, Message,
-    Note, On, PENDING_MAX, Player, PlayerId, Result, Room, RoomType, Settings, TIMERS_MAX, room,
+    Answer, AskId, Context, Error, Handle, InternalMessage, Link, METADATA_BYTES_MAX, METADATA_MAX,
+    Mail, Message, On, PENDING_MAX, Player, PlayerId, Result, Room, RoomType, Settings, TIMERS_MAX,
+    room,
 };
 use playfield_state::{Data, DecodeError, Format, List, State, TreeWriter};
 use playfield_wire::ErrorCode;
@@ -86,7 +87,14 @@ struct Rang(u32);
 #[derive(Message)]
 struct Other;
 
-#[room(messages(Do), events(Other, Said), notes(Rang), asks(Rang), capacity = 4, empty_ms = 1000)]
+#[room(
+    messages(Do),
+    events(Other, Said),
+    internal(Rang),
+    asks(Rang),
+    capacity = 4,
+    empty_ms = 1000
+)]
 impl Room for Hall {
     type Options = Setup;
 
@@ -302,7 +310,7 @@ fn a_send_that_went_well_is_not_answered() {
     assert_eq!(host.out.take(), []);
     request(&mut host, 1, &Do::Hide);
     assert_eq!(host.out.take(), [Output::Reply { link: Link(1), request: 1, payload: vec![0] }]);
-    assert!(host.room.facts().private);
+    assert!(host.room.summary().private);
 }
 
 #[test]
@@ -352,7 +360,7 @@ fn those_who_are_kicked_go_after_the_callback_once_each_in_order() {
     let kicked = |link| removed(link, ErrorCode::Kicked, "out");
     assert_eq!(host.out.take(), [reply, kicked(3), kicked(2)]);
     assert_eq!(log(&mut host), ["p3 left, here: false", "p2 left, here: false"]);
-    assert_eq!(host.room.facts().players, 1);
+    assert_eq!(host.room.summary().players, 1);
 }
 
 #[test]
@@ -370,7 +378,7 @@ fn one_who_is_not_let_in_is_told_by_the_answer_to_the_join_alone() {
     let refused = host.join("refused").unwrap_err();
     assert_eq!((refused.code(), refused.text()), (ErrorCode::Room(1007), "no"));
     assert_eq!(host.join("kicked").unwrap_err(), Error::new(ErrorCode::Kicked, "not you"));
-    assert_eq!(host.room.facts().players, 1);
+    assert_eq!(host.room.summary().players, 1);
     assert!(host.removed().is_empty());
     assert_eq!(log(&mut host), ["kicked left, here: false"], "whom join took in, leave sees off");
 
@@ -395,7 +403,10 @@ fn a_type_may_have_settings_other_than_the_attribute_gave() {
     let settings = Settings { tick_hz: 60, sync_hz: 30, capacity: 1, empty_ms: 5_000 };
     assert_ne!(usual.settings, settings);
     let mut host = Host::create_of(RoomType { settings, ..usual }, 1, &[]).unwrap();
-    assert_eq!((host.room.tick_hz(), host.room.sync_hz(), host.room.facts().capacity), (60, 30, 1));
+    assert_eq!(
+        (host.room.tick_hz(), host.room.sync_hz(), host.room.summary().capacity),
+        (60, 30, 1)
+    );
     assert_eq!(host.room.wake_at(), Some(Duration::from_secs(5)));
     assert_eq!(host.join("p1"), Ok(PlayerId(1)));
     assert_eq!(host.join("p2").unwrap_err().code(), ErrorCode::RoomFull);
@@ -404,7 +415,7 @@ fn a_type_may_have_settings_other_than_the_attribute_gave() {
 #[test]
 fn a_seat_is_held_from_the_join_on() {
     let mut host = hall_of(4);
-    assert_eq!(host.room.facts().players, 4);
+    assert_eq!(host.room.summary().players, 4);
     assert_eq!(host.join("p5").unwrap_err().code(), ErrorCode::RoomFull);
     host.leave(PlayerId(1));
     assert_eq!(host.join("p5"), Ok(PlayerId(5)), "a number is not used again");
@@ -420,7 +431,7 @@ fn a_full_pool_is_an_error_for_the_room_to_see() {
     let [Output::Error { error, .. }] = &host.out.take()[..] else { panic!("one error") };
     assert_eq!(error.code(), ErrorCode::Busy);
     // The work was never begun: nothing is waited for under its number.
-    host.mail(Mail::Done { task: 1, note: Note::of(&Rang(1)) });
+    host.mail(Mail::Done { task: 1, message: InternalMessage::of(&Rang(1)) });
     assert!(log(&mut host).is_empty());
 }
 
@@ -482,7 +493,7 @@ fn metadata_has_limits() {
     let mut host = hall_of(1);
     let mut set = |key: &str, value: &str| {
         request(&mut host, 1, &Do::Metadata(key.into(), value.into()));
-        let full = host.room.facts().metadata.len();
+        let full = host.room.summary().metadata.len();
         let code = match &host.out.take()[..] {
             [Output::Reply { .. }] => None,
             [Output::Error { error, .. }] => Some(error.code()),
@@ -508,6 +519,6 @@ fn time_does_not_go_back() {
     host.wake_after(100);
     host.tick(1);
     host.at = Duration::from_millis(40);
-    host.mail(Mail::Told { from: "x".into(), note: Note::of(&Rang(1)) });
+    host.mail(Mail::Told { from: "x".into(), message: InternalMessage::of(&Rang(1)) });
     assert_eq!(log(&mut host), ["1 at 100"]);
 }

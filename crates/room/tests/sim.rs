@@ -28,7 +28,7 @@ struct Price(u32);
 #[derive(Message, Debug, PartialEq)]
 struct News(u32);
 
-#[room(messages(Do), events(News), notes(Price), asks(Price))]
+#[room(messages(Do), events(News), internal(Price), asks(Price))]
 impl Room for Market {
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
         cx.emit(&News(1));

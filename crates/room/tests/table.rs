@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use playfield_room::sim::{ROOM_ID, Sim};
 use playfield_room::{
-    Answer, AskId, Context, Error, Handle, Mail, Message, Note, On, Player, PlayerId, Result, Room,
-    room,
+    Answer, AskId, Context, Error, Handle, InternalMessage, Mail, Message, On, Player, PlayerId,
+    Result, Room, room,
 };
 use playfield_state::{Data, Format, List, Map, State};
 use playfield_wire::ErrorCode;
@@ -70,7 +70,7 @@ struct Rang {
 #[room(
     messages(Draw, Say, Do),
     events(Said),
-    notes(Rang),
+    internal(Rang),
     asks(Rang),
     tick_hz = 20,
     sync_hz = 10,
@@ -110,7 +110,7 @@ impl Room for Table {
 impl Handle<Draw> for Table {
     fn handle(&mut self, _: Draw, player: &Player, _: &mut Context<Self>) -> Result<u32> {
         let card = self.deck.pop().ok_or("the deck is empty")?;
-        self.hands.entry(player.id()).push(card);
+        self.hands.get_or_default(player.id()).push(card);
         Ok(card)
     }
 }
@@ -217,7 +217,7 @@ fn a_refusal_answers_its_player_and_changes_nothing() {
 fn a_join_may_be_refused_and_takes_no_seat() {
     let mut sim = table();
     assert_eq!(sim.join("Mallory").unwrap_err(), Error::from("not you"));
-    assert_eq!(sim.facts().players, 0);
+    assert_eq!(sim.summary().players, 0);
     let ann = sim.join("Ann").unwrap();
     assert_eq!(ann, PlayerId(2), "what the room kept for the refused can't fall to another");
 }
@@ -265,7 +265,7 @@ fn one_who_is_kicked_is_told_and_the_others_go_on() {
     let (ann, bob) = (sim.join("Ann").unwrap(), sim.join("Bob").unwrap());
     sim.request(ann, Do::Kick(bob)).unwrap();
     assert_eq!(sim.why_gone(bob), Some(&Error::new(ErrorCode::Kicked, "out")));
-    assert_eq!(sim.facts().players, 1);
+    assert_eq!(sim.summary().players, 1);
     assert!(!sim.room().players.contains_key(&bob));
     assert_eq!(sim.request(ann, Draw), Ok(9));
 }
@@ -333,7 +333,10 @@ fn background_work_ends_as_a_note() {
     assert_eq!(sim.run_background(), 2);
     assert_eq!(log(&sim).len(), 2);
     // The host hands it over a second time: nothing waits for it.
-    sim.mail(Mail::Done { task: 1, note: Note { name: "Rang".into(), payload: vec![9] } });
+    sim.mail(Mail::Done {
+        task: 1,
+        message: InternalMessage { name: "Rang".into(), payload: vec![9] },
+    });
     assert_eq!(log(&sim).len(), 2);
 }
 
@@ -344,11 +347,11 @@ fn rooms_ask_and_answer_each_other() {
     sim.request(ann, Do::Ask("other".into())).unwrap();
     let (to, mail) = sim.posted().pop().unwrap();
     assert_eq!(to, "other");
-    let Mail::Asked { from, ask, note } = mail else { panic!("{mail:?}") };
+    let Mail::Asked { from, ask, message } = mail else { panic!("{mail:?}") };
     assert_eq!(from, ROOM_ID);
 
     let mut other = table();
-    other.mail(Mail::Asked { from, ask, note });
+    other.mail(Mail::Asked { from, ask, message });
     let (back, answer) = other.posted().pop().unwrap();
     assert_eq!(back, ROOM_ID);
     sim.mail(answer.clone());
@@ -360,11 +363,11 @@ fn rooms_ask_and_answer_each_other() {
 #[test]
 fn a_room_that_does_not_know_a_note_says_so() {
     let mut sim = table();
-    let note = Note { name: "Nonsense".into(), payload: vec![] };
-    sim.mail(Mail::Told { from: "x".into(), note: note.clone() });
-    sim.mail(Mail::Asked { from: "x".into(), ask: 1, note });
-    let note = Note { name: "Rang".into(), payload: vec![0xFF] };
-    sim.mail(Mail::Asked { from: "x".into(), ask: 2, note });
+    let message = InternalMessage { name: "Nonsense".into(), payload: vec![] };
+    sim.mail(Mail::Told { from: "x".into(), message: message.clone() });
+    sim.mail(Mail::Asked { from: "x".into(), ask: 1, message });
+    let message = InternalMessage { name: "Rang".into(), payload: vec![0xFF] };
+    sim.mail(Mail::Asked { from: "x".into(), ask: 2, message });
     let codes: Vec<ErrorCode> = sim
         .posted()
         .into_iter()

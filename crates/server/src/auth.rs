@@ -18,7 +18,7 @@ pub trait Authenticator: Send + Sync {
     /// Says who sent this hello.
     ///
     /// # Errors
-    /// Whatever it holds against the client, usually with the code `unauthorised`. The connection
+    /// Whatever it holds against the client, usually with the code `unauthorized`. The connection
     /// is closed then.
     fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error>;
 }
@@ -44,7 +44,7 @@ impl Authenticator for Guests {
         }
         if let Some(control) = name.chars().find(|character| character.is_control()) {
             let text = format!("the name contains the control character {control:?}");
-            return Err(Error::new(ErrorCode::Unauthorised, text));
+            return Err(Error::new(ErrorCode::Unauthorized, text));
         }
         Ok(Identity { name: name.into(), user: None })
     }
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(ask("  ann \n"), Ok("ann".into()));
         assert_eq!(ask("12345"), Ok("12345".into()));
         assert_eq!(ask("123456"), Err(ErrorCode::Limit));
-        assert_eq!(ask("a\u{7}b"), Err(ErrorCode::Unauthorised));
-        assert_eq!(ask("a\u{85}b"), Err(ErrorCode::Unauthorised));
+        assert_eq!(ask("a\u{7}b"), Err(ErrorCode::Unauthorized));
+        assert_eq!(ask("a\u{85}b"), Err(ErrorCode::Unauthorized));
     }
 }

@@ -12,7 +12,7 @@ pub use settings::{Config, Setting, settings};
 /// What a setting's name begins with in the environment.
 const ENV_PREFIX: &str = "PLAYFIELD_";
 
-/// `PLAYFIELD_CONFIG` is no setting: it names a file of settings, which is for the programme to
+/// `PLAYFIELD_CONFIG` is no setting: it names a file of settings, which is for the program to
 /// read.
 const FILE: &str = "CONFIG";
 

@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use playfield_room::{Error, Job, Mail, Note, Task};
+use playfield_room::{Error, InternalMessage, Job, Mail, Task};
 use playfield_wire::ErrorCode;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
 
 use crate::background::{Background, Origin};
-use crate::event_loop::Floor;
+use crate::event_loop::SharedRuntime;
 use crate::shard::ShardMail;
 
 /// Runs the rooms' background work.
 pub(crate) struct Control {
-    floor: Arc<Floor>,
+    shared: Arc<SharedRuntime>,
     runtime: Handle,
     stops: Arc<Notify>,
     queue: Arc<Queue>,
@@ -49,7 +49,7 @@ struct Jobs {
 impl Control {
     /// Starts the threads.
     pub(crate) fn start(
-        floor: Arc<Floor>,
+        shared: Arc<SharedRuntime>,
         compute_threads: usize,
         jobs_max: usize,
         tasks_max: usize,
@@ -58,7 +58,7 @@ impl Control {
         let stops = Arc::new(Notify::new());
         let queue = Arc::new(Queue { jobs: Mutex::default(), changed: Condvar::new(), jobs_max });
         let control = Self {
-            floor: Arc::clone(&floor),
+            shared: Arc::clone(&shared),
             runtime: runtime.handle().clone(),
             stops: Arc::clone(&stops),
             queue: Arc::clone(&queue),
@@ -74,9 +74,9 @@ impl Control {
             runtime.shutdown_background();
         })?);
         for number in 0..compute_threads {
-            let (queue, floor) = (Arc::clone(&threads.queue), Arc::clone(&floor));
+            let (queue, shared) = (Arc::clone(&threads.queue), Arc::clone(&shared));
             let computes = thread::Builder::new().name(format!("playfield-compute-{number}"));
-            threads.threads.push(computes.spawn(move || queue.work(&floor))?);
+            threads.threads.push(computes.spawn(move || queue.work(&shared))?);
         }
         Ok((control, threads))
     }
@@ -92,12 +92,12 @@ impl Background for Control {
             );
             return Err(Error::new(ErrorCode::Busy, text));
         }
-        let (floor, tasks) = (Arc::clone(&self.floor), Arc::clone(&self.tasks));
+        let (shared, tasks) = (Arc::clone(&self.shared), Arc::clone(&self.tasks));
         self.runtime.spawn(async move {
             // A task of its own, so that a panic in it is an error here.
-            let note = tokio::spawn(work).await.ok();
+            let message = tokio::spawn(work).await.ok();
             tasks.fetch_sub(1, Ordering::Relaxed);
-            finish(&floor, origin, note);
+            finish(&shared, origin, message);
         });
         Ok(())
     }
@@ -134,7 +134,7 @@ impl ControlThreads {
 
 impl Queue {
     /// What each thread for computations does.
-    fn work(&self, floor: &Floor) {
+    fn work(&self, shared: &SharedRuntime) {
         loop {
             let mut jobs = self.lock();
             let (origin, job) = loop {
@@ -147,8 +147,8 @@ impl Queue {
                 }
             };
             drop(jobs);
-            let note = catch_unwind(AssertUnwindSafe(job)).ok();
-            finish(floor, origin, note);
+            let message = catch_unwind(AssertUnwindSafe(job)).ok();
+            finish(shared, origin, message);
         }
     }
 
@@ -158,12 +158,12 @@ impl Queue {
     }
 }
 
-/// Tells the room what its work ended with; without a note, it panicked.
-fn finish(floor: &Floor, origin: Origin, note: Option<Note>) {
+/// Tells the room what its work ended with; without a message, it panicked.
+fn finish(shared: &SharedRuntime, origin: Origin, message: Option<InternalMessage>) {
     let Origin { shard, room, task } = origin;
-    let mail = match note {
-        Some(note) => Mail::Done { task, note },
+    let mail = match message {
+        Some(message) => Mail::Done { task, message },
         None => Mail::Lost { task },
     };
-    floor.mailboxes[usize::from(shard)].push_promised(ShardMail::Finished { room, mail });
+    shared.mailboxes[usize::from(shard)].push_promised(ShardMail::Finished { room, mail });
 }

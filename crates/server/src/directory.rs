@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{mem, slice};
 
-use playfield_room::{Error, Facts, METADATA_MAX};
+use playfield_room::{Error, METADATA_MAX, RoomSummary};
 use playfield_wire::ErrorCode;
 
 use crate::room_id::RoomId;
@@ -39,7 +39,7 @@ struct Listed {
     age: u64,
     /// It is only about to be: its shard makes it when the player comes for whom it is made.
     awaited: bool,
-    facts: Facts,
+    summary: RoomSummary,
     /// Seats promised to players on their way.
     reserved: u32,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Plan {
 pub(crate) struct Listing {
     pub(crate) id: RoomId,
     pub(crate) room_type: u16,
-    pub(crate) facts: Facts,
+    pub(crate) summary: RoomSummary,
 }
 
 impl Directory {
@@ -103,7 +103,7 @@ impl Directory {
         match inner.rooms.get(&id) {
             None => Err(Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"))),
             Some(room) if room.is_full() => {
-                let capacity = room.facts.capacity;
+                let capacity = room.summary.capacity;
                 Err(Error::new(ErrorCode::RoomFull, format!("all {capacity} seats are taken")))
             }
             Some(_) => {
@@ -144,13 +144,14 @@ impl Directory {
     }
 
     /// The room was made, or changed.
-    pub(crate) fn publish(&self, id: RoomId, facts: &Facts) {
-        self.lock().change(id, Some(facts), |room| room.awaited = false);
+    pub(crate) fn publish(&self, id: RoomId, summary: &RoomSummary) {
+        self.lock().change(id, Some(summary), |room| room.awaited = false);
     }
 
     /// A reserved seat was taken, or it was refused: the room says how many there are now.
-    pub(crate) fn seated(&self, id: RoomId, facts: &Facts) {
-        self.lock().change(id, Some(facts), |room| room.reserved = room.reserved.saturating_sub(1));
+    pub(crate) fn seated(&self, id: RoomId, summary: &RoomSummary) {
+        self.lock()
+            .change(id, Some(summary), |room| room.reserved = room.reserved.saturating_sub(1));
     }
 
     /// A reserved seat is not needed.
@@ -164,7 +165,7 @@ impl Directory {
             inner.loads[usize::from(room.shard)] -= room.load();
             inner.open[usize::from(room.room_type)].remove(&room.age);
             if room.is_listed() {
-                inner.listed[usize::from(room.room_type)].remove(room.age, &room.facts.metadata);
+                inner.listed[usize::from(room.room_type)].remove(room.age, &room.summary.metadata);
             }
         }
     }
@@ -193,7 +194,7 @@ impl Directory {
         };
         let listing = |id| {
             let room = &inner.rooms[&id];
-            Listing { id, room_type: room.room_type, facts: room.facts.clone() }
+            Listing { id, room_type: room.room_type, summary: room.summary.clone() }
         };
         index::oldest(types, &filter).take(limit).map(listing).collect()
     }
@@ -214,9 +215,13 @@ impl Inner {
         let shard = self.least_loaded(plan.shard);
         let age = self.created;
         self.created += 1;
-        let facts = Facts { capacity: plan.capacity, private: plan.private, ..Facts::default() };
+        let summary = RoomSummary {
+            capacity: plan.capacity,
+            private: plan.private,
+            ..RoomSummary::default()
+        };
         let room =
-            Listed { room_type: plan.room_type, shard, age, awaited: true, facts, reserved: 0 };
+            Listed { room_type: plan.room_type, shard, age, awaited: true, summary, reserved: 0 };
         self.loads[usize::from(shard)] += room.load();
         self.rooms.insert(plan.id, room);
         self.change(plan.id, None, |room| room.reserved = 1);
@@ -232,25 +237,30 @@ impl Inner {
         self.loads.iter().position(|&load| load == least).map_or(preferred, |shard| shard as u16)
     }
 
-    /// Changes a room, and what follows from it. `facts` is what it says of itself now, if that is
+    /// Changes a room, and what follows from it. `summary` is what it says of itself now, if that is
     /// known.
-    fn change(&mut self, id: RoomId, facts: Option<&Facts>, change: impl FnOnce(&mut Listed)) {
+    fn change(
+        &mut self,
+        id: RoomId,
+        summary: Option<&RoomSummary>,
+        change: impl FnOnce(&mut Listed),
+    ) {
         let Some(room) = self.rooms.get_mut(&id) else { return };
         let (load, was_listed) = (room.load(), room.is_listed());
         change(room);
-        let before = facts.map(|facts| mem::replace(&mut room.facts, facts.clone()));
+        let before = summary.map(|summary| mem::replace(&mut room.summary, summary.clone()));
         let total = &mut self.loads[usize::from(room.shard)];
         *total = *total - load + room.load();
 
         let open = &mut self.open[usize::from(room.room_type)];
-        if room.is_full() || room.facts.locked || room.facts.private {
+        if room.is_full() || room.summary.locked || room.summary.private {
             open.remove(&room.age);
         } else {
             open.insert(room.age, id);
         }
 
-        let known = before.as_ref().map_or(&room.facts.metadata, |facts| &facts.metadata);
-        let metadata = &room.facts.metadata;
+        let known = before.as_ref().map_or(&room.summary.metadata, |summary| &summary.metadata);
+        let metadata = &room.summary.metadata;
         if was_listed != room.is_listed() || known != metadata {
             let listed = &mut self.listed[usize::from(room.room_type)];
             if was_listed {
@@ -265,21 +275,21 @@ impl Inner {
 
 impl Listed {
     fn is_full(&self) -> bool {
-        self.facts.players.saturating_add(self.reserved) >= self.facts.capacity
+        self.summary.players.saturating_add(self.reserved) >= self.summary.capacity
     }
 
     fn is_listed(&self) -> bool {
-        !self.awaited && !self.facts.private
+        !self.awaited && !self.summary.private
     }
 
     fn load(&self) -> usize {
-        1 + self.facts.players as usize + self.reserved as usize
+        1 + self.summary.players as usize + self.reserved as usize
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use playfield_room::{Error, Facts};
+    use playfield_room::{Error, RoomSummary};
     use playfield_wire::ErrorCode;
 
     use super::{Choice, Directory, Plan};
@@ -312,14 +322,14 @@ mod tests {
     #[test]
     fn the_oldest_room_that_fits_is_chosen() {
         let directory = Directory::new(1, 1, 10);
-        let open = |players, locked, private| Facts {
+        let open = |players, locked, private| RoomSummary {
             players,
             capacity: 2,
             locked,
             private,
-            ..Facts::default()
+            ..RoomSummary::default()
         };
-        for (number, facts) in [
+        for (number, summary) in [
             (1, open(2, false, false)),
             (2, open(0, true, false)),
             (3, open(0, false, true)),
@@ -327,7 +337,7 @@ mod tests {
             (5, open(1, false, false)),
         ] {
             directory.plan(&plan(number)).unwrap();
-            directory.seated(id(number), &facts);
+            directory.seated(id(number), &summary);
         }
         assert_eq!(choose(&directory, 6).id, id(4));
         assert_eq!(directory.choose(&plan(6), &[id(4)], Ok(())).unwrap().id, id(5));
@@ -363,15 +373,15 @@ mod tests {
         for number in 1..=4 {
             directory.plan(&plan(number)).unwrap();
         }
-        let facts = |private, mode: &str| Facts {
+        let summary = |private, mode: &str| RoomSummary {
             capacity: 2,
             private,
             metadata: [("mode".to_owned(), mode.to_owned())].into(),
-            ..Facts::default()
+            ..RoomSummary::default()
         };
-        directory.publish(id(2), &facts(false, "duel"));
-        directory.publish(id(1), &facts(false, "race"));
-        directory.publish(id(3), &facts(true, "duel"));
+        directory.publish(id(2), &summary(false, "duel"));
+        directory.publish(id(1), &summary(false, "race"));
+        directory.publish(id(3), &summary(true, "duel"));
         let list = |room_type, filter: &[(&str, &str)], limit| {
             directory
                 .list(room_type, filter, limit)

@@ -19,7 +19,7 @@ use crate::stats::Published;
 use crate::sys;
 
 /// What the shards' threads share.
-pub(crate) struct Floor {
+pub(crate) struct SharedRuntime {
     pub(crate) mailboxes: Vec<Mailbox>,
     pub(crate) began: Instant,
     /// The node is to stop.
@@ -47,7 +47,7 @@ const EARLY_WRITE_BYTES: usize = 64 << 10;
 pub(crate) struct EventLoop {
     index: usize,
     shard: Shard,
-    floor: Arc<Floor>,
+    shared: Arc<SharedRuntime>,
     published: Arc<Published>,
     poll: Poll,
     listeners: Vec<Listener>,
@@ -80,7 +80,7 @@ impl EventLoop {
     pub(crate) fn new(
         index: usize,
         shard: Shard,
-        floor: Arc<Floor>,
+        shared: Arc<SharedRuntime>,
         published: Arc<Published>,
         poll: Poll,
         sockets: Vec<Listening>,
@@ -99,7 +99,7 @@ impl EventLoop {
         Ok(Self {
             index,
             shard,
-            floor,
+            shared,
             published,
             poll,
             first_connection: LISTENERS + listeners.len(),
@@ -153,7 +153,7 @@ impl EventLoop {
     }
 
     fn take_mail(&mut self) {
-        for parcel in self.floor.mailboxes[self.index].take() {
+        for parcel in self.shared.mailboxes[self.index].take() {
             match parcel {
                 Parcel::Mail(mail) => self.shard.mail(mail),
                 Parcel::Moved { socket, moving } => {
@@ -207,7 +207,7 @@ impl EventLoop {
         }
         if self.sockets[place].is_some() {
             // The one before was dropped in this very turn.
-            self.floor.connections.fetch_sub(1, Ordering::Relaxed);
+            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
         }
         self.sockets[place] =
             Some(Socket { stream, key, readable: false, queued: false, ends: false });
@@ -339,7 +339,7 @@ impl EventLoop {
             }
             let parcel = Parcel::Moved { socket: socket.stream, moving };
             if let Err(Parcel::Moved { socket, moving }) =
-                self.floor.mailboxes[usize::from(target)].push(parcel)
+                self.shared.mailboxes[usize::from(target)].push(parcel)
             {
                 let key = self.shard.come_back(moving);
                 self.place(key, socket);
@@ -351,9 +351,9 @@ impl EventLoop {
     fn post(&mut self) {
         // Writing, and what was read of it, may have made more.
         self.shard.finish();
-        for target in 0..self.floor.mailboxes.len() {
+        for target in 0..self.shared.mailboxes.len() {
             let mail = self.shard.outgoing(target as u16);
-            self.floor.mailboxes[target].push_all(mail);
+            self.shared.mailboxes[target].push_all(mail);
             let all = mail.is_empty();
             self.shard.posted(target as u16, all);
         }
@@ -363,14 +363,14 @@ impl EventLoop {
         while let Some(key) = self.shard.next_dropped() {
             if self.socket(key).is_some() {
                 self.sockets[key.index()] = None;
-                self.floor.connections.fetch_sub(1, Ordering::Relaxed);
+                self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             }
         }
     }
 
     fn stop_if_told(&mut self) {
-        if self.ends_at.is_none() && self.floor.stops.load(Ordering::Acquire) {
-            self.ends_at = Some(self.now() + self.floor.shutdown_timeout);
+        if self.ends_at.is_none() && self.shared.stops.load(Ordering::Acquire) {
+            self.ends_at = Some(self.now() + self.shared.shutdown_timeout);
             self.listeners.clear();
             self.shard.shut_down();
         }
@@ -392,6 +392,6 @@ impl EventLoop {
     }
 
     fn now(&self) -> Duration {
-        self.floor.began.elapsed()
+        self.shared.began.elapsed()
     }
 }

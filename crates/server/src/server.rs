@@ -15,7 +15,7 @@ use crate::auth::{Authenticator, Guests};
 use crate::config::Config;
 use crate::control::{Control, ControlThreads};
 use crate::entropy::Entropy;
-use crate::event_loop::{EventLoop, Floor, Listening, WAKER};
+use crate::event_loop::{EventLoop, Listening, SharedRuntime, WAKER};
 use crate::mailbox::Mailbox;
 use crate::node::Node;
 use crate::pages::Pages;
@@ -153,7 +153,7 @@ impl Server {
         let polls = (0..shards).map(|_| Poll::new()).collect::<io::Result<Vec<Poll>>>()?;
         let mailbox =
             |poll: &Poll| Ok(Mailbox::new(config.mailbox_max, Waker::new(poll.registry(), WAKER)?));
-        let floor = Arc::new(Floor {
+        let shared = Arc::new(SharedRuntime {
             mailboxes: polls.iter().map(mailbox).collect::<io::Result<_>>()?,
             began: Instant::now(),
             stops: AtomicBool::new(false),
@@ -162,7 +162,7 @@ impl Server {
             shutdown_timeout: config.shutdown_timeout(),
         });
         let (control, control_threads) = Control::start(
-            Arc::clone(&floor),
+            Arc::clone(&shared),
             compute_threads,
             config.compute_queue_max,
             config.tasks_max,
@@ -173,7 +173,7 @@ impl Server {
         let (tells, words) = sync_channel(shards + 1);
 
         let mut running = Running {
-            stopper: Stopper { floor: Arc::clone(&floor), tells: tells.clone() },
+            stopper: Stopper { shared: Arc::clone(&shared), tells: tells.clone() },
             local_addr,
             service_addrs: service_addrs.clone(),
             published: published.clone(),
@@ -200,7 +200,7 @@ impl Server {
             let event_loop = EventLoop::new(
                 index,
                 shard,
-                Arc::clone(&floor),
+                Arc::clone(&shared),
                 Arc::clone(&published),
                 poll,
                 listening,
@@ -215,7 +215,7 @@ impl Server {
                 run(index, core, event_loop);
             })?);
         }
-        let watchdog = Watchdog { node, published, began: floor.began };
+        let watchdog = Watchdog { node, published, began: shared.began };
         let leash = Arc::clone(&running.leash);
         let thread = thread::Builder::new().name("playfield-watchdog".into());
         running.watchdog = Some(thread.spawn(move || watchdog.run(&leash))?);
@@ -313,7 +313,7 @@ pub struct Running {
 /// Stops a node from anywhere, such as from a handler of signals.
 #[derive(Clone)]
 pub struct Stopper {
-    floor: Arc<Floor>,
+    shared: Arc<SharedRuntime>,
     tells: SyncSender<Word>,
 }
 
@@ -329,10 +329,10 @@ impl Stopper {
     /// Begins the shutdown: nothing more is accepted, rooms close, and clients are told. It does
     /// not wait.
     pub fn stop(&self) {
-        self.floor.stops.store(true, Ordering::Release);
+        self.shared.stops.store(true, Ordering::Release);
         // Whoever waits need not hear it twice.
         let _ = self.tells.try_send(Word::Stop);
-        for mailbox in &self.floor.mailboxes {
+        for mailbox in &self.shared.mailboxes {
             if let Err(error) = mailbox.wake() {
                 log::warn!("a shard can't be woken: {error}");
             }

@@ -18,7 +18,7 @@ struct Moody;
 impl Authenticator for Moody {
     fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error> {
         match &*hello.name {
-            "nobody" => Err(Error::new(ErrorCode::Unauthorised, "not you")),
+            "nobody" => Err(Error::new(ErrorCode::Unauthorized, "not you")),
             "anybody" => Err(Error::new(ErrorCode::Internal, "the list of users can't be read")),
             name => Ok(Identity { name: name.into(), user: None }),
         }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::column::Integer;
 use crate::data::{Data, unexpected};
 
-/// How a number is quantised: what `#[sync(quantize = …)]` and `#[sync(angle = …)]` say.
+/// How a number is quantized: what `#[sync(quantize = …)]` and `#[sync(angle = …)]` say.
 pub trait Quantize: 'static {
     /// The distance between two values that can be told apart. Half of it is the greatest error.
     const STEP: f64;
@@ -79,7 +79,7 @@ impl Scale {
         angle: bool,
     ) -> Result<Self, &'static str> {
         if !(step > 0.0 && step < f64::INFINITY) {
-            return Err("a step of quantisation is greater than 0");
+            return Err("a step of quantization is greater than 0");
         }
         let most = match range {
             Some(_) if angle => return Err("an angle has no range: it wraps"),
@@ -127,7 +127,7 @@ impl Scale {
         let from = self.range.map_or(0.0, |(least, _)| least);
         let value = if self.angle { value.rem_euclid(TAU) } else { value - from };
         let value = if value.is_nan() { 0.0 - from } else { value };
-        // Halves go to the even neighbour, so that they don't drift to one side.
+        // Halves go to the even neighbor, so that they don't drift to one side.
         let steps = (value / self.step).round_ties_even() as i64;
         match steps {
             steps if self.angle => steps % (self.most + 1),
@@ -367,7 +367,7 @@ mod tests {
         let say = |step, range, angle| {
             Scale::of_schema(&schema::Quantized { of: Type::F64, step, range, angle }).unwrap_err()
         };
-        assert_eq!(say(f64::NAN, None, false), "a step of quantisation is greater than 0");
+        assert_eq!(say(f64::NAN, None, false), "a step of quantization is greater than 0");
         assert_eq!(say(4.0, None, true), "a step of an angle is at most half a turn, in radians");
         assert_eq!(
             say(1.0, Some((1.0, 1.0)), false),

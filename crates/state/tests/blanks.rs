@@ -171,28 +171,28 @@ type Step = fn(&mut Table);
 
 const STEPS: [(&str, Step); 9] = [
     ("two take their seats", |table| {
-        table.seats.entry(ANN);
-        table.seats.entry(BOB);
-        table.bags.entry(BOB);
+        table.seats.get_or_default(ANN);
+        table.seats.get_or_default(BOB);
+        table.bags.get_or_default(BOB);
     }),
-    ("all that was not told is told", |table| table.seats.entry(ANN).knows = true),
+    ("all that was not told is told", |table| table.seats.get_or_default(ANN).knows = true),
     ("things leave their defaults", |table| {
-        let seat = table.seats.entry(ANN);
+        let seat = table.seats.get_or_default(ANN);
         seat.gear.hp = 5;
         seat.pair[1].name = "old".to_owned();
         (seat.phase, seat.badge, seat.heat) = (Phase::Over(1), Badge(0), 12.0);
         (table.banner.x, table.phase) = (0.0, Phase::Waiting);
-        table.gears.entry(3).hp = 0;
+        table.gears.get_or_default(3).hp = 0;
     }),
     ("they come to what their types alone would have", |table| {
-        let seat = table.seats.entry(ANN);
+        let seat = table.seats.get_or_default(ANN);
         seat.gear =
             Gear { hp: 0, name: String::new(), x: 0.0, notes: List::default(), tags: Map::new() };
         (seat.phase, seat.hp) = (Phase::Waiting, 1);
         table.banner.notes.clear();
     }),
     ("they go back", |table| {
-        let seat = table.seats.entry(ANN);
+        let seat = table.seats.get_or_default(ANN);
         (seat.gear, seat.phase, seat.badge, seat.hp) =
             (Gear::default(), Phase::Playing, Badge(7), 0);
         table.banner = Gear::default();
@@ -204,10 +204,10 @@ const STEPS: [(&str, Step); 9] = [
     ("an option holds what has a default", |table| {
         table.seats.values_mut().for_each(|seat| seat.held = Some(Gear::default()));
     }),
-    ("who knew knows no more", |table| table.seats.entry(ANN).knows = false),
+    ("who knew knows no more", |table| table.seats.get_or_default(ANN).knows = false),
     ("a seat is left and taken anew", |table| {
         table.seats.remove(&BOB);
-        table.seats.entry(BOB).kit.eyes.insert(BOB, true);
+        table.seats.get_or_default(BOB).kit.eyes.insert(BOB, true);
     }),
 ];
 
@@ -246,7 +246,7 @@ fn without_blanks_defaults_are_taken_to_follow_from_the_types() {
     table.fields.iter_mut().for_each(|field| field.blank = None);
     assert_eq!(table.fields[2].policy, Policy::View);
     let mut state = Table::default();
-    state.seats.entry(ANN).knows = true;
+    state.seats.get_or_default(ANN).knows = true;
     let mut tracker = Tracker::new(&mut state, Tracking::On);
     let mut body = Vec::new();
     tracker.snapshot(ANN, Format::Packed, &mut body);

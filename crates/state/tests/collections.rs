@@ -48,11 +48,11 @@ fn a_map_finds_puts_and_takes() {
 #[test]
 fn an_entry_is_made_only_if_there_is_none() {
     let mut map = Map::<u32, u32>::new();
-    *map.entry(1) += 5;
-    *map.entry(1) += 5;
+    *map.get_or_default(1) += 5;
+    *map.get_or_default(1) += 5;
     assert_eq!(map.get(&1), Some(&10));
-    assert_eq!(*map.entry_or_insert_with(1, || unreachable!("it is there")), 10);
-    assert_eq!(*map.entry_or_insert_with(2, || 7), 7);
+    assert_eq!(*map.get_or_insert_with(1, || unreachable!("it is there")), 10);
+    assert_eq!(*map.get_or_insert_with(2, || 7), 7);
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn the_examples_are_true() {
     let mut table = Table { round: 1, last: Some(9), ..Table::default() };
     table.seats.insert(ANN, Seat { hp: 100, secret: 7 });
     table.seats.insert(BOB, Seat { hp: -3, secret: 8 });
-    table.hands.entry(ANN).cards.extend([5, 6]);
+    table.hands.get_or_default(ANN).cards.extend([5, 6]);
     table.deck.extend([1, 2, 3]);
     table.log.extend([10, 20, 30]);
     let tracker = Tracker::new(&mut table, Tracking::On);
@@ -190,7 +190,7 @@ fn the_examples_are_true() {
     told.table.seats.remove(&ANN);
     told.table.hands.remove(&ANN);
     told.table.seats.insert(PlayerId(3), Seat { hp: 1, secret: 2 });
-    told.table.hands.entry(BOB);
+    told.table.hands.get_or_default(BOB);
     told.patches("map");
 
     told.table.log.remove(0);

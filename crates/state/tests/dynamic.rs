@@ -250,8 +250,8 @@ struct Purse {
 #[test]
 fn what_is_empty_goes_without_saying() {
     let mut room = Room::default();
-    room.players.entry(ANN);
-    room.players.entry(PlayerId(2));
+    room.players.get_or_default(ANN);
+    room.players.get_or_default(PlayerId(2));
     let mut tracker = Tracker::new(&mut room, Tracking::On);
     let mut copy = mirror(&Room::schema());
     let mut body = Vec::new();
@@ -263,8 +263,8 @@ fn what_is_empty_goes_without_saying() {
     }});
     assert_eq!(view(&room, Some(ANN)), expected);
     assert_eq!(*copy.state(), expected);
-    room.players.entry(ANN).pockets[1].insert(3, 4);
-    room.players.entry(PlayerId(3));
+    room.players.get_or_default(ANN).pockets[1].insert(3, 4);
+    room.players.get_or_default(PlayerId(3));
     tracker.sync(&mut room);
     body.clear();
     assert!(tracker.patch(ANN, 1, Format::Packed, &mut body));

@@ -209,11 +209,11 @@ fn what_is_the_owners_comes_with_an_entry_that_is_new() {
     let mut tracker = Tracker::new(&mut club, Tracking::On);
     let mut ann = Copies::of(&club, &mut tracker, ANN);
     let mut bob = Copies::of(&club, &mut tracker, BOB);
-    let seat = club.seats.entry(ANN);
+    let seat = club.seats.get_or_default(ANN);
     seat.plan.steps.push(1);
     seat.bag.insert("a".into(), 1);
     seat.notes.push(Plan { steps: List::from_iter([1, 2]), done: true });
-    seat.offers.entry(BOB).done = true;
+    seat.offers.get_or_default(BOB).done = true;
     tracker.sync(&mut club);
     ann.read(&club, &mut tracker);
     bob.read(&club, &mut tracker);
@@ -243,10 +243,10 @@ struct Good {
 #[test]
 fn what_others_own_inside_what_is_mine_does_not_show() {
     let mut market = Market::default();
-    market.stalls.entry(ANN).goods.push(Good { price: 1, bids: Map::new() });
+    market.stalls.get_or_default(ANN).goods.push(Good { price: 1, bids: Map::new() });
     let mut tracker = Tracker::new(&mut market, Tracking::On);
     let mut bob = Copies::of(&market, &mut tracker, BOB);
-    market.stalls.entry(ANN).goods[0].bids.insert(BOB, 3);
+    market.stalls.get_or_default(ANN).goods[0].bids.insert(BOB, 3);
     tracker.sync(&mut market);
     for format in Format::ALL {
         assert_eq!(patch(&mut tracker, ANN, 1, format), None);
@@ -315,7 +315,7 @@ fn how_many_others_left_does_not_show() {
         let mut game = Game::default();
         let mut tracker = Tracker::new(&mut game, Tracking::On);
         for other in 0..others {
-            game.hands.entry(PlayerId(100 + other));
+            game.hands.get_or_default(PlayerId(100 + other));
             tracker.sync(&mut game);
             game.hands.remove(&PlayerId(100 + other));
         }
@@ -332,14 +332,14 @@ fn how_many_others_left_does_not_show() {
 #[test]
 fn one_who_was_away_for_long_learns_that_their_entry_went() {
     let mut game = Game::default();
-    game.hands.entry(ANN).cards.push(1);
+    game.hands.get_or_default(ANN).cards.push(1);
     let mut tracker = Tracker::new(&mut game, Tracking::On);
     let mut ann = Copies::of(&game, &mut tracker, ANN);
     game.hands.remove(&ANN);
     tracker.sync(&mut game);
     (0..LONG).for_each(|_| tracker.sync(&mut game));
     for other in 0..5_000 {
-        game.hands.entry(PlayerId(100 + other));
+        game.hands.get_or_default(PlayerId(100 + other));
         tracker.sync(&mut game);
         game.hands.remove(&PlayerId(100 + other));
     }
@@ -351,11 +351,11 @@ fn one_who_was_away_for_long_learns_that_their_entry_went() {
 #[test]
 fn one_who_was_away_for_long_learns_what_went_from_inside_anothers_entry() {
     let mut club = Club::default();
-    club.seats.entry(ANN).offers.entry(BOB).done = true;
+    club.seats.get_or_default(ANN).offers.get_or_default(BOB).done = true;
     let mut tracker = Tracker::new(&mut club, Tracking::On);
     let mut bob = Copies::of(&club, &mut tracker, BOB);
     // What everyone sees of the seats stays as it was all the time.
-    club.seats.entry(ANN).offers.remove(&BOB);
+    club.seats.get_or_default(ANN).offers.remove(&BOB);
     (0..LONG).for_each(|_| tracker.sync(&mut club));
     bob.read(&club, &mut tracker);
 }

@@ -90,15 +90,15 @@ fn change_cards(cards: &mut List<Card>, dice: &mut Dice, kinds: usize) {
 impl Table {
     fn change(&mut self, dice: &mut Dice, kinds: usize) {
         match dice.pick(5) {
-            0 => change_cards(&mut self.seats.entry(BOB).cards, dice, kinds),
-            1 => change_cards(&mut self.seats.entry(ANN).own, dice, kinds),
+            0 => change_cards(&mut self.seats.get_or_default(BOB).cards, dice, kinds),
+            1 => change_cards(&mut self.seats.get_or_default(ANN).own, dice, kinds),
             2 => change(
                 &mut self.rows,
                 dice,
                 |dice| (0..dice.pick(4)).map(|_| dice.pick(3) as u8).collect(),
                 |row| row.iter().map(|n| u64::from(*n)).sum(),
             ),
-            _ => change_cards(&mut self.seats.entry(ANN).cards, dice, kinds),
+            _ => change_cards(&mut self.seats.get_or_default(ANN).cards, dice, kinds),
         }
     }
 
@@ -240,7 +240,7 @@ proptest! {
 fn table_of(cards: u16) -> Table {
     let mut table = Table::default();
     let card = |look| Card { look, note: look + 500, face: 0, marks: List::from([1, 2]) };
-    table.seats.entry(ANN).cards = (0..cards).map(card).collect();
+    table.seats.get_or_default(ANN).cards = (0..cards).map(card).collect();
     table
 }
 

@@ -87,7 +87,7 @@ fn a_view_shows_what_the_policies_say() {
     let mut room = Room::default();
     for player in [1, 2].map(PlayerId) {
         room.seats.insert(player, Secretive { open: 1, secret: 2 });
-        room.hands.entry(player).a = 3;
+        room.hands.get_or_default(player).a = 3;
     }
     room.deck.push(9);
     let everyone = r#"{"hands":{},"seats":{"1":{"open":1},"2":{"open":1}}}"#;
@@ -178,7 +178,7 @@ struct Camp {
 fn a_default_with_entries_in_it_does_not_show_in_a_copy() {
     for taken in [false, true] {
         let mut camp = Camp::default();
-        let bag = &mut camp.carriers.entry(PlayerId(1)).bag;
+        let bag = &mut camp.carriers.get_or_default(PlayerId(1)).bag;
         if taken {
             bag.items.clear();
         }
@@ -233,10 +233,10 @@ struct Station {
 fn what_a_default_has_out_of_sight_does_not_show_in_a_copy() {
     let mut station = Station::default();
     let mut tracker = Tracker::new(&mut station, Tracking::On);
-    station.porters.entry(PlayerId(1));
+    station.porters.get_or_default(PlayerId(1));
     tracker.sync(&mut station);
     for sees in [false, true] {
-        station.porters.entry(PlayerId(1)).case.eyes.insert(PlayerId(1), sees);
+        station.porters.get_or_default(PlayerId(1)).case.eyes.insert(PlayerId(1), sees);
         tracker.sync(&mut station);
         for viewer in [PlayerId(1), PlayerId(2)] {
             let (mut copy, mut body) = (Mirror::<Station>::new(), Vec::new());

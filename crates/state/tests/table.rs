@@ -122,14 +122,14 @@ fn copies_follow_through_a_game() {
     let mut bench = Bench::new();
     bench.table.players.insert(ANN, seat("Ann"));
     bench.table.players.insert(BOB, seat("Bob"));
-    bench.table.hands.entry(ANN).cards.push(Card { suit: 1, rank: 2 });
+    bench.table.hands.get_or_default(ANN).cards.push(Card { suit: 1, rank: 2 });
     bench.table.deck.push(Card { suit: 3, rank: 3 });
     bench.sync();
     bench.table.players.get_mut(&BOB).unwrap().hp -= 1;
     bench.table.players.get_mut(&BOB).unwrap().secret = 9;
     bench.table.players.get_mut(&BOB).unwrap().bag.insert(5, Item { count: 1, worth: Some(0.5) });
-    bench.table.hands.entry(BOB).cards.push(Card { suit: 0, rank: 12 });
-    bench.table.marks.entry("x".into()).extend([1, 2, 3]);
+    bench.table.hands.get_or_default(BOB).cards.push(Card { suit: 0, rank: 12 });
+    bench.table.marks.get_or_default("x".into()).extend([1, 2, 3]);
     bench.table.last = Some(Card { suit: 1, rank: 1 });
     bench.sync();
     bench.table.players.get_mut(&BOB).unwrap().bag.get_mut(&5).unwrap().worth = None;
@@ -142,7 +142,7 @@ fn copies_follow_through_a_game() {
     bench.table.last = None;
     bench.sync();
     bench.table.players.insert(ANN, seat("Ann again"));
-    bench.table.hands.entry(ANN).cards.extend([Card::default(), Card::default()]);
+    bench.table.hands.get_or_default(ANN).cards.extend([Card::default(), Card::default()]);
     bench.sync();
     bench.snapshot();
 }
@@ -165,7 +165,7 @@ fn what_changes_nothing_sends_nothing() {
 fn an_owner_alone_hears_of_what_is_the_owners() {
     let mut bench = Bench::new();
     bench.table.players.insert(ANN, seat("Ann"));
-    bench.table.hands.entry(ANN);
+    bench.table.hands.get_or_default(ANN);
     bench.sync();
     bench.table.players.get_mut(&ANN).unwrap().secret = 8;
     bench.table.hands.get_mut(&ANN).unwrap().cards.push(Card::default());
@@ -179,7 +179,7 @@ fn a_collection_that_is_replaced_is_compared_whole() {
     let mut bench = Bench::new();
     bench.table.players.insert(ANN, seat("Ann"));
     bench.table.players.insert(BOB, seat("Bob"));
-    bench.table.marks.entry("x".into()).extend([1, 2, 3]);
+    bench.table.marks.get_or_default("x".into()).extend([1, 2, 3]);
     bench.sync();
     bench.table.players =
         bench.table.players.iter().map(|(id, seat)| (*id, seat.clone())).collect();
@@ -193,8 +193,8 @@ fn a_collection_that_is_replaced_is_compared_whole() {
 #[test]
 fn two_collections_that_change_places_are_told_apart() {
     let mut bench = Bench::new();
-    bench.table.marks.entry("a".into()).extend([1, 2, 3]);
-    bench.table.marks.entry("b".into()).extend([9]);
+    bench.table.marks.get_or_default("a".into()).extend([1, 2, 3]);
+    bench.table.marks.get_or_default("b".into()).extend([9]);
     bench.sync();
     let a = std::mem::take(bench.table.marks.get_mut("a").unwrap());
     let b = std::mem::replace(bench.table.marks.get_mut("b").unwrap(), a);

@@ -251,7 +251,7 @@ fn an_absent_member_is_none_and_an_unknown_one_is_ignored() {
         name: Option<String>,
     }
     let read = |text: &str| Options::read(Format::Json, text.as_bytes());
-    assert_eq!(read(r#"{"size":3,"colour":1}"#), Ok(Options { size: 3, name: None }));
+    assert_eq!(read(r#"{"size":3,"color":1}"#), Ok(Options { size: 3, name: None }));
     assert_eq!(read(r#"{"size":3,"name":"x"}"#), Ok(Options { size: 3, name: Some("x".into()) }));
     assert!(read("{}").unwrap_err().to_string().contains("member \"size\""));
     assert!(read("").is_err());

@@ -53,7 +53,7 @@ pub enum ErrorCode {
     /// The node is shutting down.
     ShuttingDown,
     /// The client's token was refused.
-    Unauthorised,
+    Unauthorized,
     /// The client was built for another schema of the room type.
     SchemaMismatch,
     /// A fault of the node; its log says more.
@@ -92,7 +92,7 @@ const TABLE: [(ErrorCode, &str); 28] = [
     (ErrorCode::Timeout, "timeout"),
     (ErrorCode::TooSlow, "too_slow"),
     (ErrorCode::ShuttingDown, "shutting_down"),
-    (ErrorCode::Unauthorised, "unauthorised"),
+    (ErrorCode::Unauthorized, "unauthorized"),
     (ErrorCode::SchemaMismatch, "schema_mismatch"),
     (ErrorCode::Internal, "internal"),
     (ErrorCode::Left, "left"),
@@ -130,7 +130,7 @@ impl ErrorCode {
             Self::Timeout => 21,
             Self::TooSlow => 22,
             Self::ShuttingDown => 23,
-            Self::Unauthorised => 24,
+            Self::Unauthorized => 24,
             Self::SchemaMismatch => 25,
             Self::Internal => 26,
             Self::Left => 27,
@@ -184,7 +184,7 @@ impl ErrorCode {
                 | Self::Timeout
                 | Self::TooSlow
                 | Self::ShuttingDown
-                | Self::Unauthorised
+                | Self::Unauthorized
         )
     }
 }

@@ -79,7 +79,7 @@ pub struct Hurry {
     pub round: u32,
 }
 
-#[room(messages(Play), events(Taken), notes(Hurry), capacity = 4, empty_ms = 10_000)]
+#[room(messages(Play), events(Taken), internal(Hurry), capacity = 4, empty_ms = 10_000)]
 impl Room for Table {
     fn create(_: (), cx: &mut Context<Self>) -> Result<Self> {
         cx.after(PATIENCE, Hurry { round: 0 });

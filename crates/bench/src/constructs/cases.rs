@@ -79,7 +79,7 @@ fn seen(thing: &Unit, viewer: &Seat) -> bool {
 /// A digest looks at the entries that changed since the last one.
 fn digests(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
     fn step(state: &mut Root, step: u32) {
-        hundred(step).for_each(|number| state.units.entry(number).x += 1);
+        hundred(step).for_each(|number| state.units.get_or_default(number).x += 1);
     }
     case("digest in packed, an entry that changed", |syncs| {
         measure_digest(syncs, Format::Packed, MANY, units, step)
@@ -138,13 +138,13 @@ fn fields(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
 fn maps(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
     case("entry's i32, in a column", |syncs| {
         measure(syncs, MANY, units, |state, step| {
-            hundred(step).for_each(|number| state.units.entry(number).x += 1);
+            hundred(step).for_each(|number| state.units.get_or_default(number).x += 1);
         })
     });
     case("entry's two i32 and f32, in columns", |syncs| {
         measure(syncs, MANY, units, |state, step| {
             for number in hundred(step) {
-                let unit = state.units.entry(number);
+                let unit = state.units.get_or_default(number);
                 (unit.x, unit.y, unit.speed) = (unit.x + 1, unit.y - 1, unit.speed + 0.5);
             }
         })
@@ -152,7 +152,7 @@ fn maps(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
     case("entry's option, one by one", |syncs| {
         measure(syncs, MANY, units, |state, step| {
             for number in hundred(step) {
-                state.units.entry(number).held.get_or_insert_default().x += 1;
+                state.units.get_or_default(number).held.get_or_insert_default().x += 1;
             }
         })
     });
@@ -184,7 +184,7 @@ fn maps(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
             },
             |state, step| {
                 for number in hundred(step) {
-                    let value = state.names.entry(format!("name {number}"));
+                    let value = state.names.get_or_default(format!("name {number}"));
                     *value = value.wrapping_add(1);
                 }
             },
@@ -239,32 +239,32 @@ fn own(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
         mine(state);
         state.things =
             (0..1_000).map(|number| (number, Unit { y: 1, ..Unit::default() })).collect();
-        (0..MANY).for_each(|number| state.things.entry(number).y = 0);
+        (0..MANY).for_each(|number| state.things.get_or_default(number).y = 0);
     }
     case("one's own entry: a card", |syncs| {
         measure(syncs, 1, mine, |state, step| {
-            let card = &mut state.hands.entry(VIEWER).cards[(step % 10) as usize];
+            let card = &mut state.hands.get_or_default(VIEWER).cards[(step % 10) as usize];
             *card = card.wrapping_add(1);
         })
     });
     case("an owner field", |syncs| {
-        measure(syncs, 1, mine, |state, _| state.seats.entry(VIEWER).secret += 1)
+        measure(syncs, 1, mine, |state, _| state.seats.get_or_default(VIEWER).secret += 1)
     });
     case("in view: an entry's i32", |syncs| {
         measure(syncs, MANY, sights, |state, _| {
-            (0..MANY).for_each(|number| state.things.entry(number).x += 1);
+            (0..MANY).for_each(|number| state.things.get_or_default(number).x += 1);
         })
     });
     case("in view: an entry enters or leaves", |syncs| {
         measure(syncs, MANY, sights, |state, step| {
             for number in 0..MANY {
-                state.things.entry(number).y = i32::from(step % 2 == 0);
+                state.things.get_or_default(number).y = i32::from(step % 2 == 0);
             }
         })
     });
     case("in view: all enter or leave", |syncs| {
         measure(syncs, 1_000, sights, |state, step| {
-            state.seats.entry(VIEWER).x = i32::from(step % 2 == 0);
+            state.seats.get_or_default(VIEWER).x = i32::from(step % 2 == 0);
         })
     });
 }

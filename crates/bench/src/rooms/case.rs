@@ -73,12 +73,12 @@ impl Case {
     pub(super) fn server_arguments(&self, peer: Peer) -> Vec<String> {
         match peer {
             Peer::Playfield => self.arguments(Role::Server),
-            Peer::Floor { bytes } => self.floor_arguments(Role::FloorServer, bytes),
+            Peer::Baseline { bytes } => self.baseline_arguments(Role::BaselineServer, bytes),
         }
     }
 
-    /// The command of a process with a role at the floor.
-    pub(super) fn floor_arguments(&self, role: Role, bytes: usize) -> Vec<String> {
+    /// The command of a process with a role at the baseline.
+    pub(super) fn baseline_arguments(&self, role: Role, bytes: usize) -> Vec<String> {
         let mut arguments = self.arguments(role);
         arguments.push(format!("--bytes={bytes}"));
         arguments

@@ -1,7 +1,7 @@
-//! The largest number of rooms that holds, ours and the floor's, run by run in turn so that both
+//! The largest number of rooms that holds, ours and the baseline's, run by run in turn so that both
 //! meet the same machine.
 //!
-//! A virtual machine is not always equally fast. So a small case of the floor, the *gauge*, runs
+//! A virtual machine is not always equally fast. So a small case of the baseline, the *gauge*, runs
 //! between the runs: a run during which the machine was not as fast as it can be, or its processes
 //! had to wait for their cores, says nothing, however it ended, and is repeated.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::run::{COLUMNS, copied, number, run_floor, run_ours, sent_bytes};
+use super::run::{COLUMNS, copied, number, run_baseline, run_ours, sent_bytes};
 use super::search::Search;
 use super::{Case, Options};
 use crate::Machine;
@@ -23,7 +23,7 @@ const DELAYED_MAX: f64 = 0.05;
 /// How much slower than at its best the machine may be.
 const SLOWED_MAX: f64 = 1.15;
 
-/// How many runs are repeated, of ours and of the floor's each. After that they count, or a busy
+/// How many runs are repeated, of ours and of the baseline's each. After that they count, or a busy
 /// machine would never let it end.
 const DISTURBED_MAX: u32 = 10;
 
@@ -43,12 +43,12 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
     };
     let most = rooms_max(options.case.players);
     let mut ours = Side::new(Search::new(options.case.rooms, most));
-    let mut floor = Side::new(Search::new(options.case.rooms, most));
+    let mut baseline = Side::new(Search::new(options.case.rooms, most));
     let mut gauge = Gauge::begin()?;
     let mut bytes = None;
     let mut all_verified = true;
     let mut compared = 0;
-    while ours.search.next().is_some() || floor.search.next().is_some() {
+    while ours.search.next().is_some() || baseline.search.next().is_some() {
         if let Some(rooms) = ours.search.next() {
             match run_ours(options, &Case { rooms, ..options.case.clone() }) {
                 Ok((record, verified)) => {
@@ -63,13 +63,13 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
                 Err(error) => ours.broke(rooms, &error),
             }
         }
-        if let (Some(rooms), Some(bytes)) = (floor.search.next(), bytes) {
-            match run_floor(&Case { rooms, ..options.case.clone() }, bytes) {
+        if let (Some(rooms), Some(bytes)) = (baseline.search.next(), bytes) {
+            match run_baseline(&Case { rooms, ..options.case.clone() }, bytes) {
                 Ok((record, whole)) => {
                     show(&record, out)?;
-                    floor.ran(record, whole, gauge.is_slow()?);
+                    baseline.ran(record, whole, gauge.is_slow()?);
                 }
-                Err(error) => floor.broke(rooms, &error),
+                Err(error) => baseline.broke(rooms, &error),
             }
         } else if bytes.is_none() && ours.search.next().is_none() {
             return Err(io::Error::other(
@@ -77,7 +77,7 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
             ));
         }
     }
-    let (max, floor_max) = (ours.search.result(), floor.search.result());
+    let (max, baseline_max) = (ours.search.result(), baseline.search.result());
     let record = copied(options.case.record(), &ours.last, LAST)
         .with("compared", compared)
         .with("verified", all_verified)
@@ -85,16 +85,16 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
         .with("runs", ours.runs)
         .with("runs_disturbed", ours.disturbed)
         .with("runs_broken", ours.broken)
-        .with("floor_us_per_send", floor.last["us_per_send"].clone())
-        .with("floor_server_core", floor.last["server_core"].clone())
-        .with("floor_max_rooms", floor_max)
-        .with("floor_runs", floor.runs)
-        .with("floor_runs_disturbed", floor.disturbed)
+        .with("baseline_us_per_send", baseline.last["us_per_send"].clone())
+        .with("baseline_server_core", baseline.last["server_core"].clone())
+        .with("baseline_max_rooms", baseline_max)
+        .with("baseline_runs", baseline.runs)
+        .with("baseline_runs_disturbed", baseline.disturbed)
         .measured("gauge_us_per_send_least", gauge.least)
         .measured("gauge_us_per_send_most", gauge.most)
-        .measured("ratio", f64::from(max) / f64::from(floor_max.max(1)));
+        .measured("ratio", f64::from(max) / f64::from(baseline_max.max(1)));
     if table.is_some() {
-        writeln!(out, "at most {max} rooms; the floor {floor_max}")?;
+        writeln!(out, "at most {max} rooms; the baseline {baseline_max}")?;
     } else {
         writeln!(out, "{}", machine.add_to(record).line())?;
     }
@@ -180,7 +180,7 @@ impl Gauge {
         Ok(std::mem::replace(&mut self.was_slow, is_slow) || is_slow)
     }
 
-    /// Microseconds of processor time that a send takes at the floor.
+    /// Microseconds of processor time that a send takes at the baseline.
     fn read() -> io::Result<f64> {
         let case = Case {
             rooms: 10,
@@ -190,7 +190,7 @@ impl Gauge {
             warm_up: Duration::from_millis(300),
             ..Case::default()
         };
-        Ok(number(&run_floor(&case, 600)?.0["us_per_send"]))
+        Ok(number(&run_baseline(&case, 600)?.0["us_per_send"]))
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Stats {
 }
 
 impl Hosted {
-    /// Starts this programme as a server, and waits until it listens.
+    /// Starts this program as a server, and waits until it listens.
     pub(super) fn start(arguments: &[String]) -> io::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(arguments)

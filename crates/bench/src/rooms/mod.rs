@@ -2,13 +2,13 @@
 //! compared.
 //!
 //! Three processes: the command that was given; the driver with all clients, on one core; and the
-//! server, which the driver starts, on the other. In the same run the *floor* is measured: the same
+//! server, which the driver starts, on the other. In the same run the *baseline* is measured: the same
 //! number of writes of the same length, and nothing else.
 
+mod baseline;
 mod case;
 mod driver;
 mod find_max;
-mod floor;
 mod host;
 mod hosted;
 mod run;
@@ -39,7 +39,7 @@ pub struct Options {
     pub corrupt_one: bool,
     /// Which of the processes this is.
     pub role: Role,
-    /// How many bytes the floor sends at a time.
+    /// How many bytes the baseline sends at a time.
     pub bytes: usize,
 }
 
@@ -61,10 +61,10 @@ pub enum Role {
     Driver,
     /// The server of one run.
     Server,
-    /// All clients of the floor.
-    FloorDriver,
-    /// The floor.
-    FloorServer,
+    /// All clients of the baseline.
+    BaselineDriver,
+    /// The baseline.
+    BaselineServer,
 }
 
 impl Options {
@@ -104,8 +104,8 @@ impl Role {
     pub const NAMES: &[(&str, Self)] = &[
         ("driver", Self::Driver),
         ("server", Self::Server),
-        ("floor-driver", Self::FloorDriver),
-        ("floor-server", Self::FloorServer),
+        ("baseline-driver", Self::BaselineDriver),
+        ("baseline-server", Self::BaselineServer),
     ];
 
     fn name(self) -> &'static str {
@@ -122,8 +122,10 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         Role::Command if options.find_max => find_max::find_max(options, out),
         Role::Command => run::one(options, out),
         Role::Driver => run::drive(options, driver::Peer::Playfield, out),
-        Role::FloorDriver => run::drive(options, driver::Peer::Floor { bytes: options.bytes }, out),
+        Role::BaselineDriver => {
+            run::drive(options, driver::Peer::Baseline { bytes: options.bytes }, out)
+        }
         Role::Server => host::host(options.case.hz).map(|()| true),
-        Role::FloorServer => floor::host(&options.case, options.bytes).map(|()| true),
+        Role::BaselineServer => baseline::host(&options.case, options.bytes).map(|()| true),
     }
 }

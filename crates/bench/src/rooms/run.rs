@@ -69,7 +69,7 @@ pub(super) fn drive(options: &Options, peer: Peer, out: &mut dyn Write) -> io::R
 }
 
 impl Outcome {
-    /// All that was counted was compared, and equal; of the floor's bytes nothing is asked but
+    /// All that was counted was compared, and equal; of the baseline's bytes nothing is asked but
     /// their number, to everyone.
     fn verified(&self, peer: Peer) -> bool {
         self.failure.is_none()
@@ -116,12 +116,12 @@ impl Outcome {
             .with("holds", self.holds(case));
         match peer {
             Peer::Playfield => record.with("compared", self.compared).with("verified", verified),
-            Peer::Floor { .. } => record, // nothing is compared there
+            Peer::Baseline { .. } => record, // nothing is compared there
         }
     }
 }
 
-/// One size, and the floor at the same.
+/// One size, and the baseline at the same.
 pub(super) fn one(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     let machine = Machine::describe();
     let table = if options.json { None } else { Some(Table::begin(COLUMNS, out)?) };
@@ -129,18 +129,18 @@ pub(super) fn one(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     if let Some(table) = &table {
         table.row(&ours, out)?;
     }
-    let (floor, floor_whole) = run_floor(&options.case, sent_bytes(&ours))?;
-    let verified = verified && floor_whole;
+    let (baseline, baseline_whole) = run_baseline(&options.case, sent_bytes(&ours))?;
+    let verified = verified && baseline_whole;
     match &table {
-        Some(table) => table.row(&floor, out)?,
+        Some(table) => table.row(&baseline, out)?,
         None => {
             let record = copied(options.case.record(), &ours, OURS)
                 .with("verified", verified)
-                .with("floor_lost", floor["lost"].clone())
-                .with("floor_us_per_send", floor["us_per_send"].clone())
-                .with("floor_server_core", floor["server_core"].clone())
-                .with("floor_interval_ms_p99", floor["interval_ms_p99"].clone())
-                .measured("ratio", number(&ours["us_per_send"]) / number(&floor["us_per_send"]));
+                .with("baseline_lost", baseline["lost"].clone())
+                .with("baseline_us_per_send", baseline["us_per_send"].clone())
+                .with("baseline_server_core", baseline["server_core"].clone())
+                .with("baseline_interval_ms_p99", baseline["interval_ms_p99"].clone())
+                .measured("ratio", number(&ours["us_per_send"]) / number(&baseline["us_per_send"]));
             writeln!(out, "{}", machine.add_to(record).line())?;
         }
     }
@@ -180,9 +180,9 @@ pub(super) fn run_ours(options: &Options, case: &Case) -> io::Result<(Value, boo
     Ok((report.record, report.verified))
 }
 
-/// Runs the floor at one size: the record, and whether all its clients were there all the time.
-pub(super) fn run_floor(case: &Case, bytes: usize) -> io::Result<(Value, bool)> {
-    let report = child::run(&case.floor_arguments(Role::FloorDriver, bytes))?;
+/// Runs the baseline at one size: the record, and whether all its clients were there all the time.
+pub(super) fn run_baseline(case: &Case, bytes: usize) -> io::Result<(Value, bool)> {
+    let report = child::run(&case.baseline_arguments(Role::BaselineDriver, bytes))?;
     Ok((report.record, report.verified))
 }
 

@@ -116,7 +116,7 @@ impl Case {
     }
 
     fn order(&self) -> &'static str {
-        if self.scattered { "scattered" } else { "neighbours" }
+        if self.scattered { "scattered" } else { "neighbors" }
     }
 
     /// Begins the case's record.

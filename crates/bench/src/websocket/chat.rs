@@ -15,7 +15,7 @@ const WORDS: &str = "the i you to a it that and is of in on me we for my this ha
     weather cold warm coffee dinner lunch kitchen music guitar drums concert ticket train station airport holiday weekend monday friday \
     meeting project deadline release branch review server client update patch crash bug report screenshot keyboard mouse screen headset \
     microphone volume stream channel mute ping lag packet router signal battery charger backup folder password account profile picture \
-    friend brother sister cousin neighbour doctor teacher student exam homework library science physics chemistry history painting camera \
+    friend brother sister cousin neighbor doctor teacher student exam homework library science physics chemistry history painting camera \
     garden flower winter summer autumn spring mountain valley village city street corner window door table chair blanket lamp candle \
     laughing honestly apparently basically absolutely probably definitely literally seriously whatever anyway somehow somewhere tomorrow \
     yesterday tonight morning afternoon midnight minute second hour hundred thousand double quarter half almost nearly barely hardly \
@@ -24,7 +24,7 @@ const WORDS: &str = "the i you to a it that and is of in on me we for my this ha
 const NAMES: &str = "mira tobias ada yusuf lena_k oskar99 priya noor wren kestrel juno.b marek zed hollow_fox ines quill dario sunny \
     patch_note old_tom vesna bram kiki ludo";
 
-const ROOMS: &str = "general trading raid-planning off-topic help-desk music deutsch level-design announcements newcomers";
+const ROOMS: &str = "general trading raid-planning off-topic help-context music deutsch level-design announcements newcomers";
 
 /// Message `number`.
 pub(crate) fn message(number: u64) -> String {

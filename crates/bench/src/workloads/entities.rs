@@ -115,7 +115,7 @@ pub struct Model {
 }
 
 impl<S> Entities<S> {
-    /// `players` on a plane with `entities`, of which `changed` move in each step, neighbours or
+    /// `players` on a plane with `entities`, of which `changed` move in each step, neighbors or
     /// `scattered` over all; and of the players `moving`.
     pub fn new(players: u64, entities: u32, changed: u32, scattered: bool, moving: u64) -> Self {
         Self {

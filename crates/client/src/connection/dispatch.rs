@@ -11,8 +11,8 @@ use playfield_wire::{DecodeError, ErrorCode};
 use tokio::sync::mpsc;
 
 use super::command::{Answer, Enter, Entered, Seat, Signal};
-use super::inquiries::Inquiries;
-use super::inside::Inside;
+use super::joined_room::JoinedRoom;
+use super::schema_requests::SchemaRequests;
 use super::schemas::{Build, Fit, Schemas};
 use super::shared::Sink;
 use crate::Error;
@@ -27,11 +27,11 @@ pub(super) struct Dispatch {
     pub(super) welcomed: Option<Answer<()>>,
     pub(super) waiting: NumberMap<Waiting>,
     pub(super) pings: HashMap<u64, Answer<Duration>>,
-    pub(super) rooms: NumberMap<Inside>,
+    pub(super) rooms: NumberMap<JoinedRoom>,
     /// Rooms to leave, for whom there is no handle any more.
     pub(super) forsaken: Vec<u32>,
     pub(super) schemas: Schemas,
-    pub(super) inquiries: Inquiries,
+    pub(super) schema_requests: SchemaRequests,
     /// The time since the connection began, as it was last told.
     pub(super) now: Duration,
     /// Wishes that wait for the schema of a room type.
@@ -76,7 +76,7 @@ impl Dispatch {
             rooms: NumberMap::default(),
             forsaken: Vec::new(),
             schemas: Schemas::new(named),
-            inquiries: Inquiries::new(schema_timeout),
+            schema_requests: SchemaRequests::new(schema_timeout),
             now: Duration::ZERO,
             unready: Vec::new(),
             ready: Vec::new(),
@@ -89,7 +89,7 @@ impl Dispatch {
 
     /// The node does not tell the schema of a room type: whoever waits for it can't enter.
     pub(super) fn no_schema(&mut self, room_type: &str, error: &Error) {
-        self.inquiries.forget(room_type);
+        self.schema_requests.forget(room_type);
         for (_, wish) in self.unready.extract_if(.., |(waits_for, _)| waits_for == room_type) {
             let _ = wish.answer.send(Err(error.clone()));
         }
@@ -100,17 +100,17 @@ impl Dispatch {
 
     /// The node was waited for as long as may be. Should it answer later, nobody listens.
     pub(super) fn give_up_schemas(&mut self) {
-        for room_type in self.inquiries.expired(self.now) {
+        for room_type in self.schema_requests.expired(self.now) {
             self.waiting
                 .retain(|_, waiting| !matches!(waiting, Waiting::Schema(of) if *of == room_type));
-            let error = Error::no_schema(&room_type, self.inquiries.timeout());
+            let error = Error::no_schema(&room_type, self.schema_requests.timeout());
             self.no_schema(&room_type, &error);
         }
     }
 
     /// The schema of a room type is known: what waited for it goes on.
     fn schema_known(&mut self, room_type: &str) {
-        self.inquiries.answered(self.now, room_type);
+        self.schema_requests.answered(self.now, room_type);
         let ready = self.unready.extract_if(.., |(waits_for, _)| waits_for == room_type);
         self.ready.extend(ready.map(|(_, wish)| wish));
         for room in self.holding(room_type) {
@@ -121,7 +121,7 @@ impl Dispatch {
             let transcoder =
                 match self.schemas.fit(room_type, &held.build, Some(joined.fingerprint)) {
                     Fit::Grown(transcoder) => Some(transcoder),
-                    Fit::Learnt(schema) => match inside.learn(&schema) {
+                    Fit::Learned(schema) => match inside.learn(&schema) {
                         Ok(()) => None,
                         Err(error) => {
                             self.refuse(room, error);
@@ -145,7 +145,7 @@ impl Dispatch {
 
     /// The rooms of a type that wait for its schema.
     fn holding(&self, room_type: &str) -> Vec<u32> {
-        let waits = |inside: &Inside| {
+        let waits = |inside: &JoinedRoom| {
             inside.held.is_some()
                 && inside.entering.as_ref().is_some_and(|(joined, _)| joined.room_type == room_type)
         };
@@ -154,7 +154,7 @@ impl Dispatch {
 
     /// A room that this client can't be in.
     fn refuse(&mut self, room: u32, error: Error) {
-        if let Some(Inside { sink, entering, .. }) = self.rooms.remove(&room) {
+        if let Some(JoinedRoom { sink, entering, .. }) = self.rooms.remove(&room) {
             sink.end(error.clone());
             if let Some((_, answer)) = entering {
                 let _ = answer.send(Err(error));
@@ -189,12 +189,12 @@ impl Handler for Dispatch {
             return;
         };
         self.schemas.met(&joined.room_type, joined.fingerprint);
-        let mut inside = Inside::new(sink, joined.to_static(), answer);
+        let mut inside = JoinedRoom::new(sink, joined.to_static(), answer);
         if let Some(build) = build {
             match self.schemas.fit(&joined.room_type, &build, Some(joined.fingerprint)) {
                 Fit::Same => {}
                 Fit::Grown(transcoder) => inside.transcoder = Some(transcoder),
-                Fit::Learnt(schema) => {
+                Fit::Learned(schema) => {
                     if let Err(error) = inside.learn(&schema) {
                         self.rooms.insert(joined.room, inside);
                         return self.refuse(joined.room, error);
@@ -202,7 +202,7 @@ impl Handler for Dispatch {
                 }
                 Fit::Unknown => {
                     inside.hold(build);
-                    self.inquiries.ask(self.now, &joined.room_type);
+                    self.schema_requests.ask(self.now, &joined.room_type);
                 }
                 Fit::Not(error) => {
                     self.rooms.insert(joined.room, inside);
@@ -238,7 +238,7 @@ impl Handler for Dispatch {
     }
 
     fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {
-        if let Some(Inside { sink, entering, .. }) = self.rooms.remove(&room) {
+        if let Some(JoinedRoom { sink, entering, .. }) = self.rooms.remove(&room) {
             sink.end(Error::left(code, text));
             if let Some((_, answer)) = entering {
                 let _ = answer.send(Err(Error::left(code, text)));
@@ -272,9 +272,9 @@ impl Handler for Dispatch {
             Some(Waiting::Schema(room_type)) => {
                 let is_asked_again = match failure {
                     Failure::Refused { code: ErrorCode::Limit, text } => {
-                        self.inquiries.too_often(self.now, &room_type, text)
+                        self.schema_requests.too_often(self.now, &room_type, text)
                     }
-                    Failure::Lost => self.inquiries.lost(&room_type),
+                    Failure::Lost => self.schema_requests.lost(&room_type),
                     _ => false,
                 };
                 if !is_asked_again {
@@ -376,7 +376,7 @@ impl Handler for Dispatch {
         }
         // Whoever waits learns from the ending why there is no answer.
         self.rooms.clear();
-        self.inquiries.clear();
+        self.schema_requests.clear();
         self.unready.clear();
         self.ready.clear();
         self.waiting.clear();

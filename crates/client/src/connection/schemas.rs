@@ -40,7 +40,7 @@ pub(super) enum Fit {
     /// The node's has grown from this client's.
     Grown(Arc<Transcoder>),
     /// The node's is this client's from now on.
-    Learnt(Arc<RoomSchema>),
+    Learned(Arc<RoomSchema>),
     /// The node has to be asked for its schema first.
     Unknown,
     /// Not at all.
@@ -129,7 +129,7 @@ impl Schemas {
                 own: known.fingerprint,
             }));
         }
-        let Build::Of(own, build) = build else { return Fit::Learnt(Arc::clone(schema)) };
+        let Build::Of(own, build) = build else { return Fit::Learned(Arc::clone(schema)) };
         if let Some((_, transcoder)) = told.transcoders.iter().find(|(known, _)| known == own) {
             return Fit::Grown(Arc::clone(transcoder));
         }

@@ -131,8 +131,10 @@ impl Task {
     }
 
     fn due_at(&self) -> Option<Instant> {
-        let due_at =
-            [self.client.due_at(), self.dispatch.inquiries.due_at()].into_iter().flatten().min();
+        let due_at = [self.client.due_at(), self.dispatch.schema_requests.due_at()]
+            .into_iter()
+            .flatten()
+            .min();
         // What is due beyond all time is never due.
         let due_at = due_at.and_then(|due_at| self.started.checked_add(due_at));
         [due_at, self.farewell_ends].into_iter().flatten().min()
@@ -173,7 +175,7 @@ impl Task {
         for wish in std::mem::take(&mut self.dispatch.ready) {
             self.enter(wish);
         }
-        while let Some(room_type) = self.dispatch.inquiries.next(self.dispatch.now) {
+        while let Some(room_type) = self.dispatch.schema_requests.next(self.dispatch.now) {
             match self.client.schema(&room_type) {
                 Ok(request) => {
                     drop(self.dispatch.waiting.insert(request, Waiting::Schema(room_type)))
@@ -193,13 +195,13 @@ impl Task {
             match self.dispatch.schemas.fit(&room_type, build, None) {
                 Fit::Same => {}
                 Fit::Unknown if !build.has_options(options) => {}
-                Fit::Learnt(_) if options.is_empty() => {}
-                Fit::Learnt(schema) => match packed_options(&schema, options) {
+                Fit::Learned(_) if options.is_empty() => {}
+                Fit::Learned(schema) => match packed_options(&schema, options) {
                     Ok(packed) => *options = packed,
                     Err(error) => return drop(answer.send(Err(error))),
                 },
                 Fit::Unknown => {
-                    self.dispatch.inquiries.ask(self.dispatch.now, &room_type);
+                    self.dispatch.schema_requests.ask(self.dispatch.now, &room_type);
                     let wish = Enter { door, build: Some(build.clone()), sink, answer };
                     return self.dispatch.unready.push((room_type, wish));
                 }

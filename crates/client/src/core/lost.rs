@@ -23,14 +23,14 @@ const STRANGERS_MAX: usize = 1024;
 /// Rooms that this client is in, or may be, as far as the node knows, and that nobody here knows
 /// of: what comes for them is passed over.
 #[derive(Debug, Default)]
-pub(super) struct Strangers {
+pub(super) struct OrphanedRooms {
     /// Requests to enter a room that were given up on, and may have been granted.
     joins: BTreeSet<u32>,
     /// Rooms that were left, and for which the last word has not come.
     rooms: BTreeSet<u32>,
 }
 
-impl Strangers {
+impl OrphanedRooms {
     fn are_none(&self) -> bool {
         self.joins.is_empty() && self.rooms.is_empty()
     }
@@ -94,7 +94,7 @@ impl Session {
                     left.push((request, room));
                     continue;
                 }
-                Asked::Join => self.strangers.add_join(request),
+                Asked::Join => self.orphaned_rooms.add_join(request),
                 Asked::List | Asked::Schema | Asked::Message { .. } => {}
             }
             handler.failed(request, &Failure::Lost);
@@ -103,7 +103,7 @@ impl Session {
         // nobody's.
         for (request, room) in left {
             if self.rooms.left(room).is_ok() {
-                self.strangers.add_room(room);
+                self.orphaned_rooms.add_room(room);
             }
             handler.left(room, Some(request), ErrorCode::Left, "");
         }
@@ -113,38 +113,39 @@ impl Session {
     /// over, and the room left.
     #[inline]
     pub(super) fn is_strange(&mut self, message: &ServerMessage<'_>) -> bool {
-        !self.strangers.are_none() && self.passes_over(message)
+        !self.orphaned_rooms.are_none() && self.passes_over(message)
     }
 
     fn passes_over(&mut self, message: &ServerMessage<'_>) -> bool {
         match *message {
             ServerMessage::Joined { request, room, .. } => {
-                let is_strange = !self.rooms.knows(room) && self.strangers.joins.remove(&request);
+                let is_strange =
+                    !self.rooms.knows(room) && self.orphaned_rooms.joins.remove(&request);
                 if is_strange {
                     self.leave_unasked(room);
                 }
                 is_strange
             }
             ServerMessage::Error { request: Some(request), .. } => {
-                self.strangers.joins.remove(&request);
+                self.orphaned_rooms.joins.remove(&request);
                 false
             }
             // A room may be over before a word of it came that could be read.
             ServerMessage::Left { room, .. } => {
-                self.strangers.rooms.remove(&room)
-                    || !self.rooms.knows(room) && !self.strangers.joins.is_empty()
+                self.orphaned_rooms.rooms.remove(&room)
+                    || !self.rooms.knows(room) && !self.orphaned_rooms.joins.is_empty()
             }
             ServerMessage::Snapshot { room, .. }
             | ServerMessage::Patch { room, .. }
             | ServerMessage::Event { room, .. }
             | ServerMessage::Check { room, .. } => {
-                if self.strangers.rooms.contains(&room) {
+                if self.orphaned_rooms.rooms.contains(&room) {
                     return true;
                 }
                 // What was lost may have been the word that this room was entered.
                 let is_strange = !self.rooms.knows(room)
-                    && self.strangers.rooms.len() < STRANGERS_MAX
-                    && !self.strangers.joins.is_empty();
+                    && self.orphaned_rooms.rooms.len() < STRANGERS_MAX
+                    && !self.orphaned_rooms.joins.is_empty();
                 if is_strange {
                     self.leave_unasked(room);
                 }
@@ -175,7 +176,7 @@ impl Session {
 
     /// Leaves a room on nobody's behalf: the answer is passed over.
     fn leave_unasked(&mut self, room: u32) {
-        self.strangers.add_room(room);
+        self.orphaned_rooms.add_room(room);
         let request = self.requests.pass();
         // A client that is saying goodbye leaves all rooms.
         let _ = self.tell(&ClientMessage::Leave { request, room });

@@ -15,7 +15,7 @@ pub(crate) struct NumberHasher {
 impl Hasher for NumberHasher {
     #[inline]
     fn write_u32(&mut self, number: u32) {
-        // Fibonacci hashing: 2^64 divided by the golden ratio spreads neighbours over the high
+        // Fibonacci hashing: 2^64 divided by the golden ratio spreads neighbors over the high
         // bits, of which the map uses seven.
         self.hash = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     }

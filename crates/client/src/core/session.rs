@@ -6,7 +6,7 @@ use std::time::Duration;
 use playfield_wire::Format;
 use playfield_wire::client::{ClientMessage, Hello, write_request, write_send};
 
-use super::lost::Strangers;
+use super::lost::OrphanedRooms;
 use super::pulse::{Due, Pulse};
 use super::requests::{Asked, Requests};
 use super::rooms::Rooms;
@@ -30,7 +30,7 @@ pub(super) struct Session {
     pub(super) bytes_max: usize,
     pub(super) requests: Requests,
     pub(super) rooms: Rooms,
-    pub(super) strangers: Strangers,
+    pub(super) orphaned_rooms: OrphanedRooms,
     pub(super) pulse: Pulse,
 }
 
@@ -52,7 +52,7 @@ impl Session {
             bytes_max: MESSAGE_BYTES_MAX,
             requests: Requests::new(requests_max),
             rooms: Rooms::default(),
-            strangers: Strangers::default(),
+            orphaned_rooms: OrphanedRooms::default(),
             pulse: Pulse::default(),
         }
     }
@@ -207,7 +207,7 @@ impl Session {
         self.outbound.close(error.as_ref().map_or(NORMAL_CLOSURE, ClientError::close_code));
         self.pulse.stop();
         self.rooms.clear();
-        self.strangers = Strangers::default();
+        self.orphaned_rooms = OrphanedRooms::default();
         for request in self.requests.give_up_all() {
             handler.failed(request, &Failure::Closed);
         }

@@ -176,7 +176,7 @@ impl<'a> Tree<'a> {
         Ok(Self { rt, ident: &input.ident, all, synced })
     }
 
-    /// The types that say how numbers are quantised.
+    /// The types that say how numbers are quantized.
     pub(super) fn steps(&self) -> TokenStream {
         let rt = &self.rt;
         self.all.iter().filter_map(|field| Some((field, field.quantize.as_ref()?))).map(|(field, quantize)| {

@@ -8,7 +8,7 @@ use playfield_wire::ErrorCode;
 
 use super::record::Record;
 use super::{OTHER_ROOM_ID, Sim};
-use crate::{AnyRoom, AskId, AskOf, Error, Mail, Note, NoteOf, Result, Room};
+use crate::{AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, Result, Room};
 
 impl<R: Room + Default> Sim<R> {
     /// The numbers of the background work that has not ended, oldest first.
@@ -20,16 +20,16 @@ impl<R: Room + Default> Sim<R> {
         numbers
     }
 
-    /// Ends background work with `note`, without running it: for work that would need the outside
+    /// Ends background work with `message`, without running it: for work that would need the outside
     /// world.
     ///
     /// # Panics
     /// If no such work is under way.
-    pub fn finish<M: NoteOf<R>>(&mut self, task: u64, note: &M) {
+    pub fn finish<M: InternalOf<R>>(&mut self, task: u64, message: &M) {
         assert!(self.background().contains(&task), "no background work {task} is under way");
         self.out.tasks.retain(|(number, _)| *number != task);
         self.out.jobs.retain(|(number, _)| *number != task);
-        self.mail(Mail::Done { task, note: Note::of(note) });
+        self.mail(Mail::Done { task, message: InternalMessage::of(message) });
     }
 
     /// Runs the computations that wait, and lets the waiting work go as far as it can. Says how
@@ -38,12 +38,12 @@ impl<R: Room + Default> Sim<R> {
         let mut ended = Vec::new();
         for (task, job) in std::mem::take(&mut self.out.jobs) {
             let done = catch_unwind(AssertUnwindSafe(job));
-            ended.push(done.map_or(Mail::Lost { task }, |note| Mail::Done { task, note }));
+            ended.push(done.map_or(Mail::Lost { task }, |message| Mail::Done { task, message }));
         }
         for (task, mut work) in std::mem::take(&mut self.out.tasks) {
             let poll = || work.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()));
             match catch_unwind(AssertUnwindSafe(poll)) {
-                Ok(Poll::Ready(note)) => ended.push(Mail::Done { task, note }),
+                Ok(Poll::Ready(message)) => ended.push(Mail::Done { task, message }),
                 Ok(Poll::Pending) => self.out.tasks.push((task, work)),
                 Err(_) => ended.push(Mail::Lost { task }),
             }
@@ -56,18 +56,22 @@ impl<R: Room + Default> Sim<R> {
     }
 
     /// Another room tells this one something.
-    pub fn tell<M: NoteOf<R>>(&mut self, note: &M) {
-        self.mail(Mail::Told { from: OTHER_ROOM_ID.into(), note: Note::of(note) });
+    pub fn tell<M: InternalOf<R>>(&mut self, message: &M) {
+        self.mail(Mail::Told { from: OTHER_ROOM_ID.into(), message: InternalMessage::of(message) });
     }
 
     /// Another room asks this one, and is answered.
     ///
     /// # Errors
     /// The room's refusal, `room_failed` if it panicked, or `room_not_found` if it has ended.
-    pub fn ask<M: NoteOf<R>>(&mut self, note: &M) -> Result<M::Reply> {
+    pub fn ask<M: InternalOf<R>>(&mut self, message: &M) -> Result<M::Reply> {
         self.requests += 1;
         let number = u64::from(self.requests);
-        self.mail(Mail::Asked { from: OTHER_ROOM_ID.into(), ask: number, note: Note::of(note) });
+        self.mail(Mail::Asked {
+            from: OTHER_ROOM_ID.into(),
+            ask: number,
+            message: InternalMessage::of(message),
+        });
         let mine = |(to, mail): &(String, Mail)| {
             to == OTHER_ROOM_ID && matches!(mail, Mail::Answered { ask, .. } if *ask == number)
         };

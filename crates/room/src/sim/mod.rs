@@ -49,7 +49,7 @@ use playfield_wire::message::MessageRef;
 use self::copies::Copies;
 use self::record::{Record, SentEvent};
 use crate::core::RoomCore;
-use crate::{AnyRoom, Birth, Entrant, Error, EventOf, Facts, Link, MessageOf, Result, Room};
+use crate::{AnyRoom, Birth, Entrant, Error, EventOf, Link, MessageOf, Result, Room, RoomSummary};
 
 /// The id of a simulated room.
 pub const ROOM_ID: &str = "sim";
@@ -127,8 +127,8 @@ impl<R: Room + Default> Sim<R> {
     }
 
     /// What others may know of the room.
-    pub fn facts(&self) -> &Facts {
-        self.core.facts()
+    pub fn summary(&self) -> &RoomSummary {
+        self.core.summary()
     }
 
     /// How long the room has existed.

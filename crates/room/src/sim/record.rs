@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use playfield_state::{Format, PlayerId};
 
-use crate::{Error, EventHeader, Job, Link, Mail, Outlet, Result, Task};
+use crate::{Error, EventHeader, Job, Link, Mail, Result, RoomOutput, Task};
 
 /// What the room gave out.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Record {
     }
 }
 
-impl Outlet for Record {
+impl RoomOutput for Record {
     fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
         self.answers.insert(request, (self.format_of(link), Ok(payload.to_vec())));
     }

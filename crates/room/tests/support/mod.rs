@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Entrant, Error, EventHeader, Job, Link, Mail, Outlet, PlayerId, Result, Room,
-    RoomType, Task,
+    AnyRoom, Birth, Entrant, Error, EventHeader, Job, Link, Mail, PlayerId, Result, Room,
+    RoomOutput, RoomType, Task,
 };
 use playfield_state::Format;
 use playfield_wire::ErrorCode;
@@ -42,7 +42,7 @@ impl Record {
     }
 }
 
-impl Outlet for Record {
+impl RoomOutput for Record {
     fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
         self.outputs.push(Output::Reply { link, request, payload: payload.to_vec() });
     }

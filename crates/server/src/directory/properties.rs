@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use playfield_room::Facts;
+use playfield_room::RoomSummary;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
@@ -16,8 +16,8 @@ const VALUES: [&str; 3] = ["a", "b", "c"];
 #[derive(Clone, Debug)]
 enum Step {
     Plan { number: u8, room_type: u16, private: bool },
-    Publish { number: u8, facts: Facts },
-    Seated { number: u8, facts: Facts },
+    Publish { number: u8, summary: RoomSummary },
+    Seated { number: u8, summary: RoomSummary },
     Reserve { number: u8 },
     Release { number: u8 },
     Remove { number: u8 },
@@ -29,13 +29,13 @@ struct Noted {
     number: u8,
     room_type: u16,
     made: bool,
-    facts: Facts,
+    summary: RoomSummary,
 }
 
-fn facts() -> impl Strategy<Value = Facts> {
+fn summary() -> impl Strategy<Value = RoomSummary> {
     let metadata = btree_map(0..NAMES.len(), 0..VALUES.len(), 0..=NAMES.len());
     (0..4_u32, any::<bool>(), prop::bool::weighted(0.2), metadata).prop_map(
-        |(players, locked, private, metadata)| Facts {
+        |(players, locked, private, metadata)| RoomSummary {
             players,
             capacity: 4,
             locked,
@@ -53,8 +53,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => (number.clone(), 0..TYPES, prop::bool::weighted(0.2))
             .prop_map(|(number, room_type, private)| Step::Plan { number, room_type, private }),
-        6 => (number.clone(), facts()).prop_map(|(number, facts)| Step::Publish { number, facts }),
-        2 => (number.clone(), facts()).prop_map(|(number, facts)| Step::Seated { number, facts }),
+        6 => (number.clone(), summary()).prop_map(|(number, summary)| Step::Publish { number, summary }),
+        2 => (number.clone(), summary()).prop_map(|(number, summary)| Step::Seated { number, summary }),
         1 => number.clone().prop_map(|number| Step::Reserve { number }),
         1 => number.clone().prop_map(|number| Step::Release { number }),
         1 => number.prop_map(|number| Step::Remove { number }),
@@ -80,9 +80,11 @@ fn naive(
     rooms
         .iter()
         .filter(|room| {
-            room.made && !room.facts.private && room_type.is_none_or(|only| only == room.room_type)
+            room.made
+                && !room.summary.private
+                && room_type.is_none_or(|only| only == room.room_type)
         })
-        .filter(|room| has(&room.facts.metadata))
+        .filter(|room| has(&room.summary.metadata))
         .map(|room| id(room.number))
         .take(limit)
         .collect()
@@ -100,7 +102,7 @@ fn check(
     assert_eq!(ids, naive(rooms, room_type, filter, limit), "{room_type:?} {filter:?} {limit}");
     for listing in listed {
         let room = rooms.iter().find(|room| id(room.number) == listing.id).unwrap();
-        assert_eq!((listing.room_type, &listing.facts), (room.room_type, &room.facts));
+        assert_eq!((listing.room_type, &listing.summary), (room.room_type, &room.summary));
     }
 }
 
@@ -115,20 +117,20 @@ proptest! {
                     // No two rooms have one id.
                     if rooms.iter().all(|room| room.number != number) {
                         directory.plan(&Plan { id: id(number), room_type, capacity: 4, private, shard: 0 }).unwrap();
-                        let facts = Facts { capacity: 4, private, ..Facts::default() };
-                        rooms.push(Noted { number, room_type, made: false, facts });
+                        let summary = RoomSummary { capacity: 4, private, ..RoomSummary::default() };
+                        rooms.push(Noted { number, room_type, made: false, summary });
                     }
                 }
-                Step::Publish { number, facts } => {
-                    directory.publish(id(number), &facts);
+                Step::Publish { number, summary } => {
+                    directory.publish(id(number), &summary);
                     if let Some(room) = rooms.iter_mut().find(|room| room.number == number) {
-                        (room.made, room.facts) = (true, facts);
+                        (room.made, room.summary) = (true, summary);
                     }
                 }
-                Step::Seated { number, facts } => {
-                    directory.seated(id(number), &facts);
+                Step::Seated { number, summary } => {
+                    directory.seated(id(number), &summary);
                     if let Some(room) = rooms.iter_mut().find(|room| room.number == number) {
-                        room.facts = facts;
+                        room.summary = summary;
                     }
                 }
                 Step::Reserve { number } => drop(directory.reserve(id(number))),

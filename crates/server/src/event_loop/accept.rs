@@ -75,12 +75,12 @@ impl EventLoop {
 
     /// Sends a new connection to the shard whose turn it is, unless there are too many.
     fn deal(&mut self, listener: usize, newcomer: Newcomer) {
-        if self.floor.connections.fetch_add(1, Ordering::Relaxed) >= self.floor.connections_max {
-            self.floor.connections.fetch_sub(1, Ordering::Relaxed);
+        if self.shared.connections.fetch_add(1, Ordering::Relaxed) >= self.shared.connections_max {
+            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             self.refused += 1;
             return;
         }
-        let shards = self.floor.mailboxes.len();
+        let shards = self.shared.mailboxes.len();
         let dealt = &mut self.listeners[listener].dealt;
         let target = *dealt;
         if self.deals {
@@ -88,8 +88,8 @@ impl EventLoop {
         }
         if target == self.index {
             self.welcome(newcomer);
-        } else if self.floor.mailboxes[target].push(Parcel::Accepted(newcomer)).is_err() {
-            self.floor.connections.fetch_sub(1, Ordering::Relaxed);
+        } else if self.shared.mailboxes[target].push(Parcel::Accepted(newcomer)).is_err() {
+            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             self.refused += 1;
         }
     }

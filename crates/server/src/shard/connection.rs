@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use playfield_wire::server::ServerMessage;
 
-use crate::shard::entry::Departure;
+use crate::shard::admission::Departure;
 use crate::shard::session::Session;
 use crate::shard::slab::{Key, Slab};
 use crate::shard::transport::{Dialect, Input};

@@ -5,9 +5,9 @@ use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
 
 use crate::room_id::RoomId;
+use crate::shard::admission::{RemoteEntrant, Ticket};
 use crate::shard::allowance::Allowance;
 use crate::shard::connection::ConnectionKey;
-use crate::shard::entry::{RemoteEntrant, Ticket};
 use crate::shard::member::MemberKey;
 use crate::shard::rooms::RoomKey;
 

@@ -15,7 +15,7 @@ pub(crate) type Members = Slab<Member>;
 
 /// One seat: where its output goes, and what its client has.
 pub(crate) struct Member {
-    pub(crate) outlet: MemberOutlet,
+    pub(crate) output: MemberOutput,
     pub(crate) dialect: Dialect,
     pub(crate) standing: Standing,
     /// The room's number in the session.
@@ -67,7 +67,7 @@ pub(crate) struct HeldEvent {
 }
 
 /// Where a member's output goes.
-pub(crate) enum MemberOutlet {
+pub(crate) enum MemberOutput {
     /// Into the outbox of a connection of this shard.
     Here(ConnectionKey),
     /// To a session of another shard.
@@ -111,7 +111,7 @@ impl RemoteSession {
 
 impl Member {
     pub(crate) fn entering(
-        outlet: MemberOutlet,
+        output: MemberOutput,
         dialect: Dialect,
         snapshots: Allowance,
         number: u32,
@@ -119,7 +119,7 @@ impl Member {
     ) -> Self {
         let entering = Entering { request, seated: false, events: Vec::new(), events_bytes: 0 };
         Self {
-            outlet,
+            output,
             dialect,
             standing: Standing::Entering(Box::new(entering)),
             number,

@@ -9,9 +9,9 @@ use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::{ErrorCode, Format};
 
 use crate::shard::Shard;
+use crate::shard::admission::{Wanted, Wish};
 use crate::shard::allowance::Rate;
 use crate::shard::connection::ConnectionKey;
-use crate::shard::entry::{Wanted, Wish};
 use crate::shard::mail::{Act, ShardMail};
 use crate::shard::member::{MemberKey, link};
 use crate::shard::rooms::RoomKey;
@@ -262,11 +262,11 @@ impl Shard {
         let rooms = listings.iter().map(|listing| RoomInfo {
             id: listing.id.as_str().into(),
             room_type: Cow::Borrowed(&node.room_types[usize::from(listing.room_type)].name),
-            players: listing.facts.players,
-            capacity: listing.facts.capacity,
-            locked: listing.facts.locked,
+            players: listing.summary.players,
+            capacity: listing.summary.capacity,
+            locked: listing.summary.locked,
             metadata: listing
-                .facts
+                .summary
                 .metadata
                 .iter()
                 .map(|(name, value)| (Cow::Borrowed(name.as_str()), Cow::Borrowed(value.as_str())))

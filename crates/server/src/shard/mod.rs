@@ -12,17 +12,17 @@
 //!    [`wrote`](Shard::wrote);
 //! 4. taking what else came of it: connections that leave, mail, closed connections.
 
+mod admission;
 mod allowance;
 mod closing;
 mod connection;
 mod deflated;
-mod entry;
+mod delivery;
 mod hello;
 mod input;
 mod mail;
 mod member;
 mod messages;
-mod outlet;
 mod remote;
 mod rooms;
 mod schedule;
@@ -48,13 +48,13 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
+pub(crate) use admission::Moving;
+use admission::{Applicant, Ticket};
 use connection::Connection;
 pub(crate) use connection::ConnectionKey;
 pub(crate) use connection::Connections;
-pub(crate) use entry::Moving;
-use entry::{Applicant, Ticket};
+use delivery::Delivery;
 pub(crate) use mail::ShardMail;
-use outlet::Delivery;
 use rooms::Hosted;
 pub(crate) use rooms::RoomKey;
 use schedule::Schedule;

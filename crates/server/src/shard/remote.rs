@@ -4,10 +4,10 @@ use playfield_room::Mail;
 use playfield_wire::ErrorCode;
 
 use crate::shard::Shard;
+use crate::shard::admission::{Applicant, Moving};
 use crate::shard::connection::ConnectionKey;
-use crate::shard::entry::{Applicant, Moving};
 use crate::shard::mail::{Act, ShardMail};
-use crate::shard::member::{MemberKey, MemberOutlet, RemoteSession};
+use crate::shard::member::{MemberKey, MemberOutput, RemoteSession};
 use crate::shard::rooms::RoomKey;
 use crate::shard::session::{Seat, Session};
 
@@ -116,9 +116,9 @@ impl Shard {
 
     /// The session of a member that sits elsewhere.
     fn elsewhere(&mut self, room: RoomKey, key: MemberKey) -> Option<&mut RemoteSession> {
-        match &mut self.rooms.get_mut(room)?.members.get_mut(key)?.outlet {
-            MemberOutlet::Elsewhere(session) => Some(session),
-            MemberOutlet::Here(_) => None,
+        match &mut self.rooms.get_mut(room)?.members.get_mut(key)?.output {
+            MemberOutput::Elsewhere(session) => Some(session),
+            MemberOutput::Here(_) => None,
         }
     }
 
@@ -207,7 +207,11 @@ impl Shard {
         key
     }
 
-    fn take_in(&mut self, moving: Moving, moved: bool) -> (ConnectionKey, super::entry::Ticket) {
+    fn take_in(
+        &mut self,
+        moving: Moving,
+        moved: bool,
+    ) -> (ConnectionKey, super::admission::Ticket) {
         let Moving { mut connection, ticket } = moving;
         if let Some(session) = connection.session.as_deref_mut() {
             session.moved |= moved;

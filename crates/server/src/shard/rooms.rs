@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use playfield_room::{AnyRoom, Birth, Error, Facts, Mail};
+use playfield_room::{AnyRoom, Birth, Error, Mail, RoomSummary};
 use playfield_wire::ErrorCode;
 
 use crate::room_id::RoomId;
 use crate::shard::Shard;
-use crate::shard::entry::Wanted;
+use crate::shard::admission::Wanted;
+use crate::shard::delivery::HostedRoomOutput;
 use crate::shard::member::{MemberKey, Members};
-use crate::shard::outlet::RoomOutlet;
 use crate::shard::schedule::Beat;
 use crate::shard::slab::{Key, Slab};
 
@@ -32,7 +32,7 @@ pub(crate) struct Hosted {
     /// When the schedule has it.
     due: Option<Duration>,
     /// What the directory knows.
-    published: Facts,
+    published: RoomSummary,
     /// It is in the list of rooms to follow up.
     touched: bool,
     /// Someone joined, and there is no regular sync to make that known.
@@ -74,7 +74,7 @@ impl Shard {
         })?;
 
         let phase = self.schedule.phase();
-        let published = room.facts().clone();
+        let published = room.summary().clone();
         self.delivery.node.directory.publish(id, &published);
         let key = self.rooms.insert(Hosted {
             id,
@@ -104,14 +104,15 @@ impl Shard {
     pub(super) fn call<R>(
         &mut self,
         key: RoomKey,
-        call: impl FnOnce(&mut dyn AnyRoom, Duration, &mut RoomOutlet<'_>) -> R,
+        call: impl FnOnce(&mut dyn AnyRoom, Duration, &mut HostedRoomOutput<'_>) -> R,
     ) -> Option<R> {
         let hosted = self.rooms.get_mut(key)?;
         self.watch.enters(hosted.room_type);
         let at = self.now.saturating_sub(hosted.created);
         let Hosted { room, members, id, .. } = hosted;
-        let mut outlet = RoomOutlet { delivery: &mut self.delivery, members, room: key, id: *id };
-        let result = call(&mut **room, at, &mut outlet);
+        let mut output =
+            HostedRoomOutput { delivery: &mut self.delivery, members, room: key, id: *id };
+        let result = call(&mut **room, at, &mut output);
         if !hosted.touched {
             hosted.touched = true;
             self.touched.push(key);
@@ -203,8 +204,8 @@ impl Shard {
         if hosted.room.is_closed() {
             return self.drop_room(key);
         }
-        if *hosted.room.facts() != hosted.published {
-            hosted.published.clone_from(hosted.room.facts());
+        if *hosted.room.summary() != hosted.published {
+            hosted.published.clone_from(hosted.room.summary());
             self.delivery.node.directory.publish(hosted.id, &hosted.published);
         }
         // Once a turn, or a room that always wants one would never let go.
@@ -228,7 +229,7 @@ impl Shard {
             self.rooms.get(key).map(|hosted| hosted.members.keys()).unwrap_or_default();
         for member in left {
             self.call(key, |_, _, out| {
-                playfield_room::Outlet::removed(out, crate::shard::member::link(member), &why);
+                playfield_room::RoomOutput::removed(out, crate::shard::member::link(member), &why);
             });
         }
         if let Some(hosted) = self.rooms.remove(key) {

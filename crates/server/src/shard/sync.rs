@@ -8,8 +8,8 @@ use playfield_wire::server::{self, ServerMessage};
 use crate::shard::Shard;
 use crate::shard::allowance::Rate;
 use crate::shard::connection::ConnectionKey;
-use crate::shard::member::{Entering, Member, MemberKey, MemberOutlet, Standing};
-use crate::shard::outlet::Delivery;
+use crate::shard::delivery::Delivery;
+use crate::shard::member::{Entering, Member, MemberKey, MemberOutput, Standing};
 use crate::shard::rooms::{Hosted, RoomKey};
 
 impl Shard {
@@ -55,7 +55,7 @@ impl Shard {
                         fingerprint: room_type.fingerprint,
                     };
                     self.delivery.send(place, member, &joined);
-                    if let MemberOutlet::Here(connection) = member.outlet {
+                    if let MemberOutput::Here(connection) = member.output {
                         mark_joined(&mut self.delivery, connection, member.number);
                     }
                     snapshot(&mut self.delivery, place, member, &mut **room, *epoch);
@@ -89,9 +89,9 @@ impl Shard {
         let rate = snapshot_rate(&self.delivery);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
-        let is_behind = match &member.outlet {
-            MemberOutlet::Here(connection) => self.delivery.connections.lags(*connection),
-            MemberOutlet::Elsewhere(session) => session.in_flight > 0,
+        let is_behind = match &member.output {
+            MemberOutput::Here(connection) => self.delivery.connections.lags(*connection),
+            MemberOutput::Elsewhere(session) => session.in_flight > 0,
         };
         member.wants_snapshot = is_behind;
         if is_behind || !matches!(member.standing, Standing::Live) {
@@ -162,12 +162,12 @@ fn patch(
         });
         changed
     };
-    let written = match &mut member.outlet {
-        MemberOutlet::Here(connection) => {
+    let written = match &mut member.output {
+        MemberOutput::Here(connection) => {
             delivery.connections.append_unless_blocked(*connection, write)
         }
-        MemberOutlet::Elsewhere(session) if session.in_flight > 0 => None,
-        MemberOutlet::Elsewhere(session) => {
+        MemberOutput::Elsewhere(session) if session.in_flight > 0 => None,
+        MemberOutput::Elsewhere(session) => {
             let start = session.out.len();
             let changed = write(&mut session.out);
             if !changed {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Entrant, Error, EventHeader, Facts, Link, Mail, Note, Outlet, PlayerId,
-    RoomType, Settings,
+    AnyRoom, Birth, Entrant, Error, EventHeader, InternalMessage, Link, Mail, PlayerId, RoomOutput,
+    RoomSummary, RoomType, Settings,
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::tree::{TreeWriter, read_value};
@@ -39,7 +39,7 @@ fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
     let options = decoded(birth.format, birth.options);
     let mut room = TestRoom {
         id: birth.id,
-        facts: Facts { capacity: 4, private: birth.private, ..Facts::default() },
+        summary: RoomSummary { capacity: 4, private: birth.private, ..RoomSummary::default() },
         version: 1,
         tick_hz: 20,
         sync_hz: 20,
@@ -62,11 +62,11 @@ fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
         let number =
             || value.parse().map_err(|_| Error::new(ErrorCode::BadPayload, format!("{word:?}")));
         match key {
-            "capacity" => room.facts.capacity = number()?,
+            "capacity" => room.summary.capacity = number()?,
             "ballast" => room.ballast = number()? as usize,
             "tick" => room.tick_hz = number()?,
             "sync" => room.sync_hz = number()?,
-            "mode" => drop(room.facts.metadata.insert("mode".into(), value.into())),
+            "mode" => drop(room.summary.metadata.insert("mode".into(), value.into())),
             "refuse" => room.refuses = true,
             "panic" => panic!("as the options said"),
             _ => return Err(Error::new(ErrorCode::BadPayload, format!("unknown option {word:?}"))),
@@ -77,7 +77,7 @@ fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
 
 struct TestRoom {
     id: String,
-    facts: Facts,
+    summary: RoomSummary,
     version: u64,
     tick_hz: u32,
     sync_hz: u32,
@@ -124,7 +124,7 @@ impl TestRoom {
         body
     }
 
-    fn shout(&self, text: &[u8], out: &mut dyn Outlet) {
+    fn shout(&self, text: &[u8], out: &mut dyn RoomOutput) {
         for &(link, format) in self.seats.values() {
             let event = EventHeader { index: 0, name: "heard", version: self.version };
             out.event(link, event, &encoded(format, text));
@@ -134,16 +134,16 @@ impl TestRoom {
     fn remove(&mut self, player: PlayerId) -> Option<(Link, Format)> {
         let seat = self.seats.remove(&player)?;
         self.secrets.remove(&player);
-        self.facts.players = self.seats.len() as u32;
+        self.summary.players = self.seats.len() as u32;
         Some(seat)
     }
 
-    fn end(&mut self, why: &Error, out: &mut dyn Outlet) {
+    fn end(&mut self, why: &Error, out: &mut dyn RoomOutput) {
         self.closed = true;
         for (link, _) in std::mem::take(&mut self.seats).into_values() {
             out.removed(link, why);
         }
-        self.facts.players = 0;
+        self.summary.players = 0;
     }
 }
 
@@ -171,8 +171,8 @@ fn decoded(format: Format, bytes: &[u8]) -> String {
 }
 
 impl AnyRoom for TestRoom {
-    fn facts(&self) -> &Facts {
-        &self.facts
+    fn summary(&self) -> &RoomSummary {
+        &self.summary
     }
 
     fn is_closed(&self) -> bool {
@@ -195,12 +195,12 @@ impl AnyRoom for TestRoom {
         &mut self,
         _: Duration,
         entrant: Entrant,
-        out: &mut dyn Outlet,
+        out: &mut dyn RoomOutput,
     ) -> Result<PlayerId, Error> {
-        if self.seats.len() >= self.facts.capacity as usize {
+        if self.seats.len() >= self.summary.capacity as usize {
             return Err(Error::new(ErrorCode::RoomFull, "full"));
         }
-        if self.facts.locked {
+        if self.summary.locked {
             return Err(Error::new(ErrorCode::RoomLocked, "locked"));
         }
         self.players += 1;
@@ -213,11 +213,11 @@ impl AnyRoom for TestRoom {
         }
         self.empty_since = None;
         self.secrets.insert(player, 0);
-        self.facts.players = self.seats.len() as u32;
+        self.summary.players = self.seats.len() as u32;
         Ok(player)
     }
 
-    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn Outlet) {
+    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
         self.remove(player);
         self.shout(format!("{player} leaves").as_bytes(), out);
         if self.seats.is_empty() {
@@ -232,7 +232,7 @@ impl AnyRoom for TestRoom {
         message: &MessageRef<'_>,
         payload: &[u8],
         request: Option<u32>,
-        out: &mut dyn Outlet,
+        out: &mut dyn RoomOutput,
     ) {
         let Some(&(link, format)) = self.seats.get(&player) else { return };
         let name = match message {
@@ -268,20 +268,23 @@ impl AnyRoom for TestRoom {
             Some("close") => return self.close(at, ErrorCode::RoomClosed, "over", out),
             Some("fail") => return self.close(at, ErrorCode::RoomFailed, "it broke", out),
             Some("forget") => self.forgotten = self.version,
-            Some("lock") => self.facts.locked = true,
+            Some("lock") => self.summary.locked = true,
             Some("tell") => {
-                let note = Note { name: "shout".into(), payload: b"told".to_vec() };
-                out.post(&text, Mail::Told { from: self.id.clone(), note });
+                let message = InternalMessage { name: "shout".into(), payload: b"told".to_vec() };
+                out.post(&text, Mail::Told { from: self.id.clone(), message });
             }
             Some("ask") => {
                 self.asked.extend(request.map(|request| (player, request)));
-                let note = Note { name: "add".into(), payload: Vec::new() };
-                return out.post(&text, Mail::Asked { from: self.id.clone(), ask: 0, note });
+                let message = InternalMessage { name: "add".into(), payload: Vec::new() };
+                return out.post(&text, Mail::Asked { from: self.id.clone(), ask: 0, message });
             }
             Some("compute") => {
                 let job = move || {
                     assert!(text != "panic", "as it was told");
-                    Note { name: "shout".into(), payload: format!("computed {text}").into_bytes() }
+                    InternalMessage {
+                        name: "shout".into(),
+                        payload: format!("computed {text}").into_bytes(),
+                    }
                 };
                 if let Err(error) = out.compute(5, Box::new(job)) {
                     return out.error(link, request, &error);
@@ -290,7 +293,7 @@ impl AnyRoom for TestRoom {
             Some("spawn") => {
                 let work = async move {
                     assert!(text != "panic", "as it was told");
-                    Note { name: "shout".into(), payload: b"spawned".to_vec() }
+                    InternalMessage { name: "shout".into(), payload: b"spawned".to_vec() }
                 };
                 if let Err(error) = out.spawn(6, Box::pin(work)) {
                     return out.error(link, request, &error);
@@ -313,9 +316,11 @@ impl AnyRoom for TestRoom {
         }
     }
 
-    fn mail(&mut self, _: Duration, mail: Mail, out: &mut dyn Outlet) {
+    fn mail(&mut self, _: Duration, mail: Mail, out: &mut dyn RoomOutput) {
         match mail {
-            Mail::Done { note, .. } | Mail::Told { note, .. } => self.shout(&note.payload, out),
+            Mail::Done { message, .. } | Mail::Told { message, .. } => {
+                self.shout(&message.payload, out)
+            }
             Mail::Lost { task } => self.shout(format!("lost {task}").as_bytes(), out),
             Mail::Asked { from, ask, .. } => {
                 self.counter += 1;
@@ -336,13 +341,13 @@ impl AnyRoom for TestRoom {
         }
     }
 
-    fn tick(&mut self, _: Duration, _: u64, _: &mut dyn Outlet) {}
+    fn tick(&mut self, _: Duration, _: u64, _: &mut dyn RoomOutput) {}
 
     fn wake_at(&self) -> Option<Duration> {
         self.empty_since.map(|since| since + EMPTY)
     }
 
-    fn wake(&mut self, _: Duration, _: &mut dyn Outlet) {
+    fn wake(&mut self, _: Duration, _: &mut dyn RoomOutput) {
         self.closed = true;
     }
 
@@ -350,7 +355,7 @@ impl AnyRoom for TestRoom {
         self.wants_sync
     }
 
-    fn sync(&mut self, _: Duration, _: &mut dyn Outlet) {
+    fn sync(&mut self, _: Duration, _: &mut dyn RoomOutput) {
         self.wants_sync = false;
         self.version += 1;
         let version = self.version;
@@ -383,7 +388,7 @@ impl AnyRoom for TestRoom {
         body.extend_from_slice(&encoded(format, text.as_bytes()));
     }
 
-    fn close(&mut self, _: Duration, code: ErrorCode, text: &str, out: &mut dyn Outlet) {
+    fn close(&mut self, _: Duration, code: ErrorCode, text: &str, out: &mut dyn RoomOutput) {
         self.end(&Error::new(code, text), out);
     }
 }

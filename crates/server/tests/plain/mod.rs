@@ -55,7 +55,7 @@ pub struct Double {
 #[room(
     messages(Count, Do),
     events(Noise),
-    notes(Double),
+    internal(Double),
     asks(Double),
     tick_hz = 50,
     sync_hz = 50,
@@ -74,7 +74,7 @@ impl Room for Table {
             return Err("not you".into());
         }
         self.players.insert(player.id(), player.name().to_owned());
-        self.hands.entry(player.id()).push(player.id().0 as u32);
+        self.hands.get_or_default(player.id()).push(player.id().0 as u32);
         cx.emit_to(player.id(), &Noise { bytes: vec![1] });
         Ok(())
     }

@@ -123,7 +123,7 @@ impl<K: Key, V> Map<K, V> {
     }
 
     /// The value of a key, put there if there is none.
-    pub fn entry_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+    pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let place = match self.index.get(&key) {
             Some(&place) => place,
             None => self.add(key, make()),
@@ -132,11 +132,11 @@ impl<K: Key, V> Map<K, V> {
     }
 
     /// The value of a key, the default one put there if there is none.
-    pub fn entry(&mut self, key: K) -> &mut V
+    pub fn get_or_default(&mut self, key: K) -> &mut V
     where
         V: Default,
     {
-        self.entry_or_insert_with(key, V::default)
+        self.get_or_insert_with(key, V::default)
     }
 
     /// Takes a value out.

@@ -14,7 +14,7 @@ mod plan;
 mod walk;
 
 use playfield_wire::DecodeError;
-use playfield_wire::schema::{Incompatible, RoomSchema, Type, check_growth};
+use playfield_wire::schema::{Incompatible, RoomSchema, Type, check_compatible};
 
 use crate::Part;
 use plan::Plan;
@@ -53,9 +53,9 @@ impl Transcoder {
     /// Between a node and a client.
     ///
     /// # Errors
-    /// If the node's schema has not [grown](check_growth) from the client's.
+    /// If the node's schema has not [grown](check_compatible) from the client's.
     pub fn new(node: &RoomSchema, client: &RoomSchema) -> Result<Self, Incompatible> {
-        check_growth(node, client)?;
+        check_compatible(node, client)?;
         let messages = client.messages.iter().filter_map(|message| {
             let number = node.messages.iter().position(|other| other.name == message.name)?;
             let of_node = &node.messages[number];

@@ -84,7 +84,7 @@ fn lit(treasure: &Treasure, viewer: &Camera) -> bool {
 #[derive(State, Default, Clone, Debug)]
 pub(crate) struct Bird {
     pub(crate) height: u8,
-    pub(crate) colour: u16,
+    pub(crate) color: u16,
     pub(crate) path: List<u8>,
     pub(crate) held: Option<Card>,
     pub(crate) spots: [Spot; 2],
@@ -92,7 +92,7 @@ pub(crate) struct Bird {
     pub(crate) rank: u8,
 }
 
-model!(Bird { open height, open colour, open path, open held, open spots, mask rank, });
+model!(Bird { open height, open color, open path, open held, open spots, mask rank, });
 
 fn filmed(bird: &Bird, viewer: &Camera) -> bool {
     bird.height == viewer.level
@@ -237,7 +237,7 @@ impl Model for Field {
         match dice.pick(11) {
             9 => std::mem::swap(&mut self.cameras, &mut self.spare),
             0 => self.avatars.mutate(dice),
-            1 => self.avatars.entry(PlayerId::any(dice)).mutate(dice),
+            1 => self.avatars.get_or_default(PlayerId::any(dice)).mutate(dice),
             2 => self.cameras.mutate(dice),
             3 => self.treasure.mutate(dice),
             4 => self.birds.mutate(dice),
@@ -253,7 +253,7 @@ impl Model for Field {
         for player in (1..5).map(PlayerId).filter(|player| *player != eye.viewer) {
             match (dice.pick(3), self.avatars.get_mut(&player)) {
                 (0, Some(avatar)) => avatar.scramble(dice, eye.under(Some(player))),
-                (1, _) => self.cameras.entry(player).mutate(dice),
+                (1, _) => self.cameras.get_or_default(player).mutate(dice),
                 (2, _) => drop(self.cameras.remove(&player)),
                 _ => {}
             }
@@ -317,7 +317,7 @@ impl Root for Field {
         match dice.pick(4) {
             0 => {
                 let (seed, range) = (dice.roll(), dice.pick(3) as u32);
-                self.avatars.entry(PlayerId::any(dice)).range = range;
+                self.avatars.get_or_default(PlayerId::any(dice)).range = range;
                 self.things.values_mut().for_each(|thing| thing.mutate(&mut Dice::new(seed)));
             }
             1 => self.things.mutate(dice),

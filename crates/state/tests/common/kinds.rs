@@ -262,7 +262,7 @@ impl Masked for Map<u8, Card> {
     fn scramble_masked(&mut self, dice: &mut Dice) {
         let key = u8::any(dice);
         if key % 2 == 1 {
-            self.entry(key).mutate(dice);
+            self.get_or_default(key).mutate(dice);
         } else if let Some(card) = self.get_mut(&key) {
             card.rank = dice.roll() as i16;
         }

@@ -45,8 +45,8 @@ impl<K: AnyKey, V: Model> Model for Map<K, V> {
         let other = K::any(dice);
         match dice.pick(32) {
             0..=2 => drop(self.insert(key, V::random(dice))),
-            3..=5 => self.entry(key).mutate(dice),
-            6 => self.entry_or_insert_with(key, V::default).mutate(dice),
+            3..=5 => self.get_or_default(key).mutate(dice),
+            6 => self.get_or_insert_with(key, V::default).mutate(dice),
             7..=9 => drop(self.remove(&key)),
             10 => {
                 if let Some(value) = self.remove(&key) {
@@ -204,7 +204,7 @@ impl<V: Model> OwnModel for Map<PlayerId, V> {
                     } else if dice.once_in(3) {
                         self.remove(&key);
                     } else {
-                        self.entry(key).mutate(dice);
+                        self.get_or_default(key).mutate(dice);
                     }
                 }
             }

@@ -213,7 +213,7 @@ impl Model for Kit {
     fn mutate(&mut self, dice: &mut Dice) {
         match dice.pick(7) {
             0 => self.gear.mutate(dice),
-            1 => self.eyes.entry(PlayerId::any(dice)).mutate(dice),
+            1 => self.eyes.get_or_default(PlayerId::any(dice)).mutate(dice),
             2 => self.coins.mutate(dice),
             3 => self.badge.mutate(dice),
             4 => self.worth.mutate(dice),
@@ -267,9 +267,9 @@ impl Model for Odd {
     fn mutate(&mut self, dice: &mut Dice) {
         match dice.pick(8) {
             0 => self.posts.mutate(dice),
-            1 => self.posts.entry(PlayerId::any(dice)).mutate(dice),
+            1 => self.posts.get_or_default(PlayerId::any(dice)).mutate(dice),
             2 => self.lockers.mutate(dice),
-            3 => self.lockers.entry(PlayerId::any(dice)).mutate(dice),
+            3 => self.lockers.get_or_default(PlayerId::any(dice)).mutate(dice),
             4 => self.banner.mutate(dice),
             5 => self.mood.mutate(dice),
             6 => self.badge.mutate(dice),

@@ -85,10 +85,10 @@ impl Root for Swarm {
         match dice.pick(8) {
             0 => fill(&mut self.motes, dice),
             1 => fill(&mut self.dots, dice),
-            2 => fill(&mut self.scouts.entry(PlayerId::any(dice)).seen, dice),
+            2 => fill(&mut self.scouts.get_or_default(PlayerId::any(dice)).seen, dice),
             3 | 4 => change_some(&mut self.motes, dice),
             5 => change_some(&mut self.dots, dice),
-            6 => change_some(&mut self.scouts.entry(PlayerId::any(dice)).seen, dice),
+            6 => change_some(&mut self.scouts.get_or_default(PlayerId::any(dice)).seen, dice),
             _ => self.mutate(dice),
         }
     }

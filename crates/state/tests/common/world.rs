@@ -88,11 +88,18 @@ impl Root for World {
             6 => self.backs.mutate(dice),
             // Values change places across collections.
             7 if dice.once_in(3) => {
-                let (mut one, two) = (std::mem::take(self.players.entry(PlayerId(1))), PlayerId(2));
+                let (mut one, two) =
+                    (std::mem::take(self.players.get_or_default(PlayerId(1))), PlayerId(2));
                 match dice.pick(5) {
-                    0 => std::mem::swap(&mut one.items, &mut self.players.entry(two).items),
-                    1 => std::mem::swap(&mut one.slots, &mut self.players.entry(two).slots),
-                    2 => std::mem::swap(&mut one.boxes, &mut self.players.entry(two).boxes),
+                    0 => {
+                        std::mem::swap(&mut one.items, &mut self.players.get_or_default(two).items)
+                    }
+                    1 => {
+                        std::mem::swap(&mut one.slots, &mut self.players.get_or_default(two).slots)
+                    }
+                    2 => {
+                        std::mem::swap(&mut one.boxes, &mut self.players.get_or_default(two).boxes)
+                    }
                     3 => std::mem::swap(&mut one.notes, &mut self.log),
                     _ => {
                         if let Some(held) = &mut one.held
@@ -113,9 +120,9 @@ impl Root for World {
 /// lists, options and maps.
 #[derive(State, Default, Clone, Debug)]
 pub(crate) struct Desks {
-    pub(crate) desks: Map<PlayerId, Desk>,
+    pub(crate) desks: Map<PlayerId, ContextState>,
     #[sync(owner)]
-    pub(crate) drawers: Map<PlayerId, Desk>,
+    pub(crate) drawers: Map<PlayerId, ContextState>,
     pub(crate) floors: List<Map<PlayerId, Slot>>,
 }
 
@@ -128,7 +135,7 @@ impl Root for Desks {
 }
 
 #[derive(State, Default, Clone, Debug)]
-pub(crate) struct Desk {
+pub(crate) struct ContextState {
     pub(crate) slots: List<Slot>,
     #[sync(owner)]
     pub(crate) stack: List<Slot>,
@@ -137,7 +144,7 @@ pub(crate) struct Desk {
     pub(crate) items: Map<String, Item>,
 }
 
-model!(Desk { open slots, owner stack, open held, owner items, });
+model!(ContextState { open slots, owner stack, open held, owner items, });
 
 /// Compared and sent whole.
 #[derive(State, Data, Default, Clone, PartialEq, Debug)]

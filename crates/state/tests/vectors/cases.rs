@@ -281,20 +281,20 @@ fn maps() -> Value {
                     .collect();
             }),
             ("a value, and a field inside an entry", |state| {
-                *state.words.entry("b".into()) = 10;
-                state.units.entry(UnitId(7)).at.y = 5;
+                *state.words.get_or_default("b".into()) = 10;
+                state.units.get_or_default(UnitId(7)).at.y = 5;
             }),
             ("one goes, and two come, of which one takes its slot", |state| {
                 state.words.remove("a");
                 state.words.extend([("z".into(), 1), ("c".into(), 2)]);
             }),
             ("a map inside an entry", |state| {
-                state.units.entry(UnitId(3)).marks.extend([(-1, true), (1, false)]);
+                state.units.get_or_default(UnitId(3)).marks.extend([(-1, true), (1, false)]);
             }),
             ("an entry is removed and put back as it was, which sends nothing of it", |state| {
                 let unit = state.units.remove(&UnitId(7)).unwrap();
                 state.units.insert(UnitId(7), unit);
-                *state.words.entry("c".into()) = 3;
+                *state.words.get_or_default("c".into()) = 3;
             }),
             ("all go", |state| {
                 state.words.clear();
@@ -379,13 +379,13 @@ fn owners() -> Value {
                 state.score = 17;
             }),
             ("secrets", |state| {
-                state.seats.entry(ANN).secret = 9;
-                state.seats.entry(BOB).notes.insert(1, "psst".into());
+                state.seats.get_or_default(ANN).secret = 9;
+                state.seats.get_or_default(BOB).notes.insert(1, "psst".into());
                 state.score = 19;
             }),
             ("a card for player 1, a point for player 2, and the score that shows", |state| {
-                state.hands.entry(ANN).cards.push(3);
-                state.seats.entry(BOB).hp = 11;
+                state.hands.get_or_default(ANN).cards.push(3);
+                state.seats.get_or_default(BOB).hp = 11;
                 state.score = 20;
             }),
             ("player 1 goes with all that is theirs", |state| {
@@ -448,21 +448,21 @@ fn views() -> Value {
                 state.chest.coins = 3;
             }),
             ("what is in view changes, and what is not", |state| {
-                state.things.entry(1).x = 6;
-                state.things.entry(2).x = 51;
+                state.things.get_or_default(1).x = 6;
+                state.things.get_or_default(2).x = 51;
                 state.chest.coins = 4;
             }),
             ("player 1 goes to 50: what is there enters, what was there leaves", |state| {
-                state.avatars.entry(ANN).x = 50;
+                state.avatars.get_or_default(ANN).x = 50;
             }),
             ("a map inside what is in view: it is sent whole", |state| {
-                state.things.entry(2).marks.extend([(4, 1), (2, 1)]);
+                state.things.get_or_default(2).marks.extend([(4, 1), (2, 1)]);
             }),
             ("things move into view and out of it", |state| {
-                state.things.entry(1).x = 45;
-                state.things.entry(2).x = 90;
+                state.things.get_or_default(1).x = 45;
+                state.things.get_or_default(2).x = 90;
             }),
-            ("player 1 comes home", |state| state.avatars.entry(ANN).x = 0),
+            ("player 1 comes home", |state| state.avatars.get_or_default(ANN).x = 0),
             ("player 1 goes for good", |state| {
                 state.avatars.remove(&ANN);
             }),
@@ -520,10 +520,10 @@ fn blanks() -> Value {
         &[1, 2],
         &[
             ("two posts, and all at its default", |state| {
-                state.posts.entry(ANN);
-                state.posts.entry(BOB);
+                state.posts.get_or_default(ANN);
+                state.posts.get_or_default(BOB);
             }),
-            ("player 1 sees the lantern", |state| state.posts.entry(ANN).knows = true),
+            ("player 1 sees the lantern", |state| state.posts.get_or_default(ANN).knows = true),
             ("without its marks the lantern is at its blank", |state| state.lantern.marks.clear()),
             ("what everyone's own is comes to what the types alone would have", |state| {
                 for post in state.posts.values_mut() {
@@ -538,7 +538,9 @@ fn blanks() -> Value {
                 }
                 state.lantern.level = 0;
             }),
-            ("player 1 sees the lantern no more", |state| state.posts.entry(ANN).knows = false),
+            ("player 1 sees the lantern no more", |state| {
+                state.posts.get_or_default(ANN).knows = false
+            }),
         ],
         &[],
     )

@@ -67,7 +67,7 @@ pub fn write_f32(out: &mut Vec<u8>, value: f32) {
     let start = out.len();
     write_finite(out, &value);
     // A reader may well parse to 64 bits and then round to 32. Now and then (7.038531e-26 is known
-    // for it) that takes the shortest form to the neighbour; then write all the digits of the
+    // for it) that takes the shortest form to the neighbor; then write all the digits of the
     // 64-bit value.
     let read_back: Option<f64> = serde_json::from_slice(&out[start..]).ok();
     if read_back.is_none_or(|wide| (wide as f32).to_bits() != value.to_bits()) {
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn an_f32_survives_a_reader_of_64_bits() {
-        // The first is the value whose shortest form, 7.038531e-26, rounds twice to its neighbour.
+        // The first is the value whose shortest form, 7.038531e-26, rounds twice to its neighbor.
         for bits in [0x15ae_43fd, 1, 0x007f_ffff, 0x7f7f_ffff, 0x8000_0000] {
             let value = f32::from_bits(bits);
             let text = written(|out| write_f32(out, value));

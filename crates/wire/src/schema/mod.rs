@@ -23,9 +23,9 @@
 //! never leave the server, are left out; so are the names of structs and enums, which are for
 //! people and for generated code.
 
+mod compatibility;
 mod error;
 mod from_json;
-mod growth;
 mod limits;
 mod place;
 mod to_json;
@@ -33,9 +33,9 @@ mod to_json;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
+pub use compatibility::{Incompatible, check_compatible};
 pub use error::SchemaError;
 pub use from_json::{SCHEMA_BYTES_MAX, TYPE_DEPTH_MAX};
-pub use growth::{Incompatible, check_growth};
 
 /// The shape of a value.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,7 +13,7 @@ pub(super) struct Place<'a> {
 enum Step<'a> {
     Root(&'a str),
     Name(&'a str),
-    Inside(&'static str),
+    JoinedRoom(&'static str),
 }
 
 impl<'a> Place<'a> {
@@ -29,17 +29,17 @@ impl<'a> Place<'a> {
 
     /// Every element or value.
     pub(super) fn each<'b>(&'b self) -> Place<'b> {
-        Place { before: Some(self), step: Step::Inside(".*") }
+        Place { before: Some(self), step: Step::JoinedRoom(".*") }
     }
 
     /// The key of a map or a set.
     pub(super) fn key<'b>(&'b self) -> Place<'b> {
-        Place { before: Some(self), step: Step::Inside(" (its key)") }
+        Place { before: Some(self), step: Step::JoinedRoom(" (its key)") }
     }
 
     /// What answers a message.
     pub(super) fn reply<'b>(&'b self) -> Place<'b> {
-        Place { before: Some(self), step: Step::Inside(" (its reply)") }
+        Place { before: Some(self), step: Step::JoinedRoom(" (its reply)") }
     }
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Place<'_> {
         match self.step {
             Step::Root(name) => f.write_str(name),
             Step::Name(name) => write!(f, ".{}", crate::start(name, 64)),
-            Step::Inside(what) => f.write_str(what),
+            Step::JoinedRoom(what) => f.write_str(what),
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Client {
     pub(super) number: u32,
     check: Option<ClientCheck>,
     pub(super) arrivals: Arrivals,
-    /// Of what the floor sends: how much came of a message that is not whole yet.
+    /// Of what the baseline sends: how much came of a message that is not whole yet.
     pub(super) begun_bytes: usize,
     pub(super) lost: bool,
     /// It counts as ready, where there is nothing to be seated at.

@@ -70,15 +70,15 @@ pub(super) struct Outcome {
 pub(super) enum Peer {
     /// A Playfield server.
     Playfield,
-    /// The floor, which sends this many bytes at a time.
-    Floor { bytes: usize },
+    /// The baseline, which sends this many bytes at a time.
+    Baseline { bytes: usize },
 }
 
 impl Peer {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Playfield => "playfield",
-            Self::Floor { .. } => "floor",
+            Self::Baseline { .. } => "baseline",
         }
     }
 }
@@ -183,7 +183,7 @@ impl<'a> Driver<'a> {
 
     fn measure(mut self, server: &mut Hosted) -> io::Result<Outcome> {
         let mut events = Events::with_capacity(1024);
-        // The floor is told nothing but inputs, since it does not end who is silent.
+        // The baseline is told nothing but inputs, since it does not end who is silent.
         let is_silent = self.peer != Peer::Playfield && self.case.inputs_hz == 0;
         let mut pacer = if is_silent { Pacer::silent() } else { Pacer::new(self.case) };
         self.turns(&mut events, &mut pacer, self.case.warm_up)?;
@@ -207,7 +207,7 @@ impl<'a> Driver<'a> {
         let share = |spent: Duration| spent.as_secs_f64() / elapsed;
         let inputs_handled = match self.peer {
             Peer::Playfield => self.inputs_handled(&mut events, pacer.inputs())?,
-            Peer::Floor { .. } => 0,
+            Peer::Baseline { .. } => 0,
         };
         let intervals = self.window.intervals_ms();
         Ok(Outcome {
@@ -297,7 +297,7 @@ impl<'a> Driver<'a> {
         let client = &mut self.clients[number];
         if writable {
             client.socket.flush().map_err(|error| error.to_string())?;
-            if let Peer::Floor { .. } = self.peer
+            if let Peer::Baseline { .. } = self.peer
                 && !client.counted
                 && client.socket.stream.peer_addr().is_ok()
             {
@@ -328,7 +328,7 @@ impl<'a> Driver<'a> {
 
     /// Takes what was received by one client.
     fn take(&mut self, number: usize, received: &mut [u8], now: Instant) -> Result<(), String> {
-        if let Peer::Floor { bytes } = self.peer {
+        if let Peer::Baseline { bytes } = self.peer {
             let client = &mut self.clients[number];
             let begun = client.begun_bytes + received.len();
             client.begun_bytes = begun % bytes;

@@ -17,7 +17,7 @@ const CONNECTIONS_A_SOURCE: usize = 12_000;
 /// The longest message that is taken.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// Any key will do for a mask: nobody but this programme's own server reads it.
+/// Any key will do for a mask: nobody but this program's own server reads it.
 const MASK: [u8; 4] = [0x5a, 0xc3, 0x17, 0x88];
 
 /// A connection to the server.

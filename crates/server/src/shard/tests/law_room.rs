@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Context, Entrant, Error, Facts, Handle, Mail, Message, Outlet, Player,
-    PlayerId, Result, Room, RoomType, room,
+    AnyRoom, Birth, Context, Entrant, Error, Handle, Mail, Message, Player, PlayerId, Result, Room,
+    RoomOutput, RoomSummary, RoomType, room,
 };
 use playfield_state::{Data, Format, List, Map, State};
 use playfield_wire::ErrorCode;
@@ -127,13 +127,13 @@ impl Law {
             0 => self.round += dice.pick(2) as u32,
             1 => self.title = dice.word(),
             2 => self.last = if dice.pick(2) == 0 { None } else { Some(dice.number()) },
-            3 => self.seats.entry(other).score -= dice.pick(3) as i32,
-            4 => self.seats.entry(other).secret = dice.number(),
-            5 => change_texts(&mut self.seats.entry(actor).notes, dice),
-            6 | 7 => self.hands.entry(other).change(dice),
+            3 => self.seats.get_or_default(other).score -= dice.pick(3) as i32,
+            4 => self.seats.get_or_default(other).secret = dice.number(),
+            5 => change_texts(&mut self.seats.get_or_default(actor).notes, dice),
+            6 | 7 => self.hands.get_or_default(other).change(dice),
             8 => change_list(&mut self.deck, dice, Dice::number),
             9 => drop(self.tags.remove(&dice.word())),
-            10 | 11 => self.tags.entry(dice.word()).change(dice),
+            10 | 11 => self.tags.get_or_default(dice.word()).change(dice),
             12 => change_texts(&mut self.log, dice),
             _ => match dice.pick(6) {
                 0 => cx.kick(other, "out"),
@@ -155,7 +155,7 @@ impl Law {
                 2 => self.tags.values_mut().for_each(|tag| tag.trap = dice.number()),
                 _ if others.is_empty() => {}
                 3 => {
-                    let seat = self.seats.entry(others[dice.pick(others.len())]);
+                    let seat = self.seats.get_or_default(others[dice.pick(others.len())]);
                     seat.secret = dice.number();
                     change_texts(&mut seat.notes, dice);
                 }
@@ -164,7 +164,7 @@ impl Law {
                     if dice.pick(4) == 0 {
                         self.hands.remove(&other);
                     } else {
-                        self.hands.entry(other).change(dice);
+                        self.hands.get_or_default(other).change(dice);
                     }
                 }
             }
@@ -284,7 +284,7 @@ struct Witness {
 }
 
 impl AnyRoom for Witness {
-    fn sync(&mut self, at: Duration, out: &mut dyn Outlet) {
+    fn sync(&mut self, at: Duration, out: &mut dyn RoomOutput) {
         self.room.sync(at, out);
         let live = LIVE.with_borrow(|live| live[&self.id].clone());
         let version = self.room.version();
@@ -293,8 +293,8 @@ impl AnyRoom for Witness {
         });
     }
 
-    fn facts(&self) -> &Facts {
-        self.room.facts()
+    fn summary(&self) -> &RoomSummary {
+        self.room.summary()
     }
 
     fn is_closed(&self) -> bool {
@@ -317,12 +317,12 @@ impl AnyRoom for Witness {
         &mut self,
         at: Duration,
         entrant: Entrant,
-        out: &mut dyn Outlet,
+        out: &mut dyn RoomOutput,
     ) -> Result<PlayerId, Error> {
         self.room.join(at, entrant, out)
     }
 
-    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn Outlet) {
+    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
         self.room.leave(at, player, out);
     }
 
@@ -333,16 +333,16 @@ impl AnyRoom for Witness {
         message: &MessageRef<'_>,
         payload: &[u8],
         request: Option<u32>,
-        out: &mut dyn Outlet,
+        out: &mut dyn RoomOutput,
     ) {
         self.room.message(at, player, message, payload, request, out);
     }
 
-    fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn Outlet) {
+    fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn RoomOutput) {
         self.room.mail(at, mail, out);
     }
 
-    fn tick(&mut self, at: Duration, number: u64, out: &mut dyn Outlet) {
+    fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput) {
         self.room.tick(at, number, out);
     }
 
@@ -350,7 +350,7 @@ impl AnyRoom for Witness {
         self.room.wake_at()
     }
 
-    fn wake(&mut self, at: Duration, out: &mut dyn Outlet) {
+    fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput) {
         self.room.wake(at, out);
     }
 
@@ -374,7 +374,7 @@ impl AnyRoom for Witness {
         self.room.digest(player, format)
     }
 
-    fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn Outlet) {
+    fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn RoomOutput) {
         self.room.close(at, code, text, out);
     }
 }

@@ -160,7 +160,7 @@ fn a_message_of_the_longest_length_is_taken() {
 #[test]
 fn names_that_are_not_taken() {
     for (name, code) in
-        [("x".repeat(65), ErrorCode::Limit), ("a\nb".into(), ErrorCode::Unauthorised)]
+        [("x".repeat(65), ErrorCode::Limit), ("a\nb".into(), ErrorCode::Unauthorized)]
     {
         let mut world = World::new(1, &[]);
         let hello = ClientMessage::Hello(Hello { name: name.into(), ..Hello::new(PACKED) });

@@ -478,16 +478,16 @@ impl World {
             ended.push((origin, job()));
         }
         for (origin, mut task) in tasks {
-            let Poll::Ready(note) = task.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            let Poll::Ready(message) = task.as_mut().poll(&mut Context::from_waker(Waker::noop()))
             else {
                 panic!("the tasks of these tests are ready at once");
             };
-            ended.push((origin, note));
+            ended.push((origin, message));
         }
-        for (origin, note) in ended {
+        for (origin, message) in ended {
             let mail = ShardMail::Finished {
                 room: origin.room,
-                mail: Mail::Done { task: origin.task, note },
+                mail: Mail::Done { task: origin.task, message },
             };
             self.parcels[usize::from(origin.shard)].push_back(Parcel::Mail(mail));
         }

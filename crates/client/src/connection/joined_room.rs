@@ -17,7 +17,7 @@ use crate::core::{Joined, RoomEvent};
 /// for; events are missed.
 const HELD_BYTES_MAX: usize = 1 << 20;
 
-pub(super) struct Inside {
+pub(super) struct JoinedRoom {
     pub(super) sink: Arc<dyn Sink>,
     /// Who waits for the first snapshot.
     pub(super) entering: Option<(Joined<'static>, Answer<Entered>)>,
@@ -42,7 +42,7 @@ enum Item {
     Event(RoomEvent<'static>),
 }
 
-impl Inside {
+impl JoinedRoom {
     pub(super) fn new(
         sink: Arc<dyn Sink>,
         joined: Joined<'static>,

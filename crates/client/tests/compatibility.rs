@@ -2,9 +2,9 @@
 //! sockets.
 #![cfg(feature = "tokio")]
 
-#[path = "growth/grown.rs"]
+#[path = "compatibility/grown.rs"]
 mod grown;
-#[path = "growth/old.rs"]
+#[path = "compatibility/old.rs"]
 mod old;
 
 use std::task::Poll;

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::{Error, Mail, Note};
+use crate::{Error, InternalMessage, Mail};
 
 /// The host's name for one seat: where it sends what that player is owed. A room only hands it
 /// back.
@@ -21,17 +21,17 @@ pub struct EventHeader {
     pub version: u64,
 }
 
-/// Work that waits (I/O, timers of the outside world). It ends as a note to the room.
-pub type Task = Pin<Box<dyn Future<Output = Note> + Send>>;
+/// Work that waits (I/O, timers of the outside world). It ends as an internal message to the room.
+pub type Task = Pin<Box<dyn Future<Output = InternalMessage> + Send>>;
 
-/// Work that computes. It ends as a note to the room.
-pub type Job = Box<dyn FnOnce() -> Note + Send>;
+/// Work that computes. It ends as an internal message to the room.
+pub type Job = Box<dyn FnOnce() -> InternalMessage + Send>;
 
 /// Where a room's output goes. The host implements it; calls come in the order in which the room
 /// acted.
 ///
 /// Payloads are in the format that the seat's [`Entrant`](crate::Entrant) named.
-pub trait Outlet {
+pub trait RoomOutput {
     /// The answer to a player's request.
     fn reply(&mut self, link: Link, request: u32, payload: &[u8]);
 

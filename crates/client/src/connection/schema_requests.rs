@@ -13,7 +13,7 @@ const WAIT: Duration = Duration::from_secs(1);
 /// All are asked at once. Once the node has said that it is asked too often, those that are left
 /// wait as long as it said, and then go one by one.
 #[derive(Debug)]
-pub(super) struct Inquiries {
+pub(super) struct SchemaRequests {
     /// How long the node may take to answer.
     timeout: Duration,
     /// To be sent, in turn.
@@ -35,7 +35,7 @@ struct Inquiry {
     refusals: u32,
 }
 
-impl Inquiries {
+impl SchemaRequests {
     pub(super) fn new(timeout: Duration) -> Self {
         let answered_at = Duration::ZERO;
         Self { timeout, queue: VecDeque::new(), sent: Vec::new(), paced: None, answered_at }
@@ -147,7 +147,7 @@ fn stated_wait(text: &str) -> Option<Duration> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Inquiries, REFUSALS_MAX, stated_wait};
+    use super::{REFUSALS_MAX, SchemaRequests, stated_wait};
 
     const TIMEOUT: Duration = Duration::from_secs(10);
     const LIMIT: &str = "schemas_per_second_max: one session gets 10 in a second; try again in 3 s";
@@ -156,118 +156,118 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn asking(names: &[&str]) -> Inquiries {
-        let mut inquiries = Inquiries::new(TIMEOUT);
+    fn asking(names: &[&str]) -> SchemaRequests {
+        let mut schema_requests = SchemaRequests::new(TIMEOUT);
         for name in names {
-            inquiries.ask(s(0), name);
-            inquiries.ask(s(0), name);
+            schema_requests.ask(s(0), name);
+            schema_requests.ask(s(0), name);
         }
-        inquiries
+        schema_requests
     }
 
-    fn all(inquiries: &mut Inquiries, now: Duration) -> Vec<String> {
-        std::iter::from_fn(|| inquiries.next(now)).collect()
+    fn all(schema_requests: &mut SchemaRequests, now: Duration) -> Vec<String> {
+        std::iter::from_fn(|| schema_requests.next(now)).collect()
     }
 
     #[test]
     fn each_schema_is_asked_for_once_and_all_at_once() {
-        let mut inquiries = asking(&["a", "b", "c"]);
-        assert_eq!(all(&mut inquiries, s(0)), ["a", "b", "c"]);
-        inquiries.ask(s(0), "b");
-        assert_eq!(all(&mut inquiries, s(0)), [""; 0]);
+        let mut schema_requests = asking(&["a", "b", "c"]);
+        assert_eq!(all(&mut schema_requests, s(0)), ["a", "b", "c"]);
+        schema_requests.ask(s(0), "b");
+        assert_eq!(all(&mut schema_requests, s(0)), [""; 0]);
         for name in ["a", "b", "c"] {
-            inquiries.answered(s(1), name);
+            schema_requests.answered(s(1), name);
         }
-        assert_eq!(inquiries.due_at(), None);
+        assert_eq!(schema_requests.due_at(), None);
     }
 
     #[test]
     fn what_came_too_often_waits_as_long_as_was_said_and_then_goes_one_by_one() {
-        let mut inquiries = asking(&["a", "b", "c"]);
-        all(&mut inquiries, s(0));
-        inquiries.answered(s(0), "a");
+        let mut schema_requests = asking(&["a", "b", "c"]);
+        all(&mut schema_requests, s(0));
+        schema_requests.answered(s(0), "a");
         for name in ["b", "c"] {
-            assert!(inquiries.too_often(s(0), name, LIMIT));
+            assert!(schema_requests.too_often(s(0), name, LIMIT));
         }
-        inquiries.ask(s(1), "d");
-        assert_eq!((inquiries.due_at(), inquiries.next(s(2))), (Some(s(3)), None));
-        assert_eq!(all(&mut inquiries, s(3)), ["b"]);
-        inquiries.answered(s(4), "b");
-        assert_eq!(all(&mut inquiries, s(4)), ["c"]);
+        schema_requests.ask(s(1), "d");
+        assert_eq!((schema_requests.due_at(), schema_requests.next(s(2))), (Some(s(3)), None));
+        assert_eq!(all(&mut schema_requests, s(3)), ["b"]);
+        schema_requests.answered(s(4), "b");
+        assert_eq!(all(&mut schema_requests, s(4)), ["c"]);
         // Unless it says, it is a second.
-        assert!(inquiries.too_often(s(5), "c", "too many"));
-        assert_eq!((inquiries.due_at(), inquiries.next(s(5))), (Some(s(6)), None));
-        assert_eq!(all(&mut inquiries, s(6)), ["d"]);
-        inquiries.answered(s(6), "d");
-        assert_eq!(all(&mut inquiries, s(6)), ["c"]);
-        inquiries.answered(s(6), "c");
+        assert!(schema_requests.too_often(s(5), "c", "too many"));
+        assert_eq!((schema_requests.due_at(), schema_requests.next(s(5))), (Some(s(6)), None));
+        assert_eq!(all(&mut schema_requests, s(6)), ["d"]);
+        schema_requests.answered(s(6), "d");
+        assert_eq!(all(&mut schema_requests, s(6)), ["c"]);
+        schema_requests.answered(s(6), "c");
         // All is as at the beginning.
-        inquiries.ask(s(7), "e");
-        inquiries.ask(s(7), "f");
-        assert_eq!(all(&mut inquiries, s(7)), ["e", "f"]);
+        schema_requests.ask(s(7), "e");
+        schema_requests.ask(s(7), "f");
+        assert_eq!(all(&mut schema_requests, s(7)), ["e", "f"]);
     }
 
     #[test]
     fn a_node_that_answers_nothing_is_waited_for_so_long() {
-        let mut inquiries = asking(&["a"]);
-        all(&mut inquiries, s(0));
-        inquiries.ask(s(4), "b");
-        all(&mut inquiries, s(4));
-        assert_eq!(inquiries.due_at(), Some(s(10)));
-        assert_eq!(inquiries.expired(Duration::from_millis(9999)), [""; 0]);
-        assert_eq!(inquiries.expired(s(10)), ["a"]);
-        assert_eq!(inquiries.expired(s(14)), ["b"]);
+        let mut schema_requests = asking(&["a"]);
+        all(&mut schema_requests, s(0));
+        schema_requests.ask(s(4), "b");
+        all(&mut schema_requests, s(4));
+        assert_eq!(schema_requests.due_at(), Some(s(10)));
+        assert_eq!(schema_requests.expired(Duration::from_millis(9999)), [""; 0]);
+        assert_eq!(schema_requests.expired(s(10)), ["a"]);
+        assert_eq!(schema_requests.expired(s(14)), ["b"]);
         // It may be asked again.
-        inquiries.ask(s(20), "a");
-        assert_eq!(all(&mut inquiries, s(20)), ["a"]);
+        schema_requests.ask(s(20), "a");
+        assert_eq!(all(&mut schema_requests, s(20)), ["a"]);
     }
 
     #[test]
     fn those_who_wait_their_turn_wait_as_long_as_the_node_answers() {
         let names: Vec<String> = (0..30).map(|number| number.to_string()).collect();
-        let mut inquiries = asking(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        for name in all(&mut inquiries, s(0)) {
-            assert!(inquiries.too_often(s(0), &name, "try again in 1 s"));
+        let mut schema_requests = asking(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        for name in all(&mut schema_requests, s(0)) {
+            assert!(schema_requests.too_often(s(0), &name, "try again in 1 s"));
         }
         for now in 1..=25 {
-            let name = inquiries.next(s(now)).unwrap();
-            inquiries.answered(s(now), &name);
-            assert_eq!(inquiries.expired(s(now)), [""; 0]);
+            let name = schema_requests.next(s(now)).unwrap();
+            schema_requests.answered(s(now), &name);
+            assert_eq!(schema_requests.expired(s(now)), [""; 0]);
         }
         // Then it falls silent: for all at once.
-        assert!(inquiries.next(s(26)).is_some());
-        assert_eq!(inquiries.expired(s(35)).len(), 4);
-        assert_eq!(inquiries.expired(s(36)).len(), 1);
-        assert_eq!(inquiries.due_at(), None);
+        assert!(schema_requests.next(s(26)).is_some());
+        assert_eq!(schema_requests.expired(s(35)).len(), 4);
+        assert_eq!(schema_requests.expired(s(36)).len(), 1);
+        assert_eq!(schema_requests.due_at(), None);
     }
 
     #[test]
     fn a_node_that_only_refuses_is_asked_so_often() {
-        let mut inquiries = asking(&["a"]);
+        let mut schema_requests = asking(&["a"]);
         for count in 0..REFUSALS_MAX {
             let now = s(count.into());
-            assert_eq!(all(&mut inquiries, now), ["a"]);
-            assert!(inquiries.too_often(now, "a", "try again in 1 s"));
+            assert_eq!(all(&mut schema_requests, now), ["a"]);
+            assert!(schema_requests.too_often(now, "a", "try again in 1 s"));
         }
         let now = s(REFUSALS_MAX.into());
-        assert_eq!(all(&mut inquiries, now), ["a"]);
-        assert!(!inquiries.too_often(now, "a", "try again in 1 s"));
+        assert_eq!(all(&mut schema_requests, now), ["a"]);
+        assert!(!schema_requests.too_often(now, "a", "try again in 1 s"));
     }
 
     #[test]
     fn nobody_waits_longer_than_the_timeout_because_the_node_says_so() {
         for text in ["try again in 11 s", "try again in 18446744073709551615 s"] {
-            let mut inquiries = asking(&["a"]);
-            all(&mut inquiries, s(0));
-            assert!(!inquiries.too_often(s(0), "a", text));
+            let mut schema_requests = asking(&["a"]);
+            all(&mut schema_requests, s(0));
+            assert!(!schema_requests.too_often(s(0), "a", text));
         }
         // Just as long: it is sent before it is given up.
-        let mut inquiries = asking(&["a"]);
-        all(&mut inquiries, s(0));
-        assert!(inquiries.too_often(s(0), "a", "try again in 10 s"));
-        assert_eq!(inquiries.due_at(), Some(s(10)));
+        let mut schema_requests = asking(&["a"]);
+        all(&mut schema_requests, s(0));
+        assert!(schema_requests.too_often(s(0), "a", "try again in 10 s"));
+        assert_eq!(schema_requests.due_at(), Some(s(10)));
         assert_eq!(
-            (all(&mut inquiries, s(10)), inquiries.expired(s(10))),
+            (all(&mut schema_requests, s(10)), schema_requests.expired(s(10))),
             (vec!["a".to_owned()], vec![])
         );
     }

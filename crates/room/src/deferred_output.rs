@@ -1,17 +1,17 @@
 //! What a room sends while it is created, before its host can take it.
 
-use crate::{Error, EventHeader, Job, Link, Mail, Outlet, Result, Task};
+use crate::{Error, EventHeader, Job, Link, Mail, Result, RoomOutput, Task};
 
 /// Keeps it until the host's first call. There are no players yet, so there is nothing for players
 /// to keep.
 #[derive(Default)]
-pub(crate) struct Nursery {
+pub(crate) struct DeferredOutput {
     tasks: Vec<(u64, Task)>,
     jobs: Vec<(u64, Job)>,
     posts: Vec<(String, Mail)>,
 }
 
-impl Nursery {
+impl DeferredOutput {
     pub(crate) fn is_empty(&self) -> bool {
         self.tasks.is_empty() && self.jobs.is_empty() && self.posts.is_empty()
     }
@@ -20,7 +20,7 @@ impl Nursery {
     ///
     /// # Errors
     /// Background work that the host can't take; what came before it is handed on.
-    pub(crate) fn empty(&mut self, out: &mut dyn Outlet) -> Result<()> {
+    pub(crate) fn empty(&mut self, out: &mut dyn RoomOutput) -> Result<()> {
         for (to, mail) in self.posts.drain(..) {
             out.post(&to, mail);
         }
@@ -34,7 +34,7 @@ impl Nursery {
     }
 }
 
-impl Outlet for Nursery {
+impl RoomOutput for DeferredOutput {
     fn reply(&mut self, _: Link, _: u32, _: &[u8]) {}
     fn error(&mut self, _: Link, _: Option<u32>, _: &Error) {}
     fn event(&mut self, _: Link, _: EventHeader, _: &[u8]) {}

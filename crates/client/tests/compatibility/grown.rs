@@ -238,13 +238,13 @@ impl Table {
                 }
             }
             16 => {
-                let hand = self.hands.entry(player);
+                let hand = self.hands.get_or_default(player);
                 hand.open = !hand.open;
                 hand.cards.push(small as u8);
-                *self.purses.entry(player) += 1;
+                *self.purses.get_or_default(player) += 1;
             }
             17 => {
-                let seat = self.seats.entry(player);
+                let seat = self.seats.get_or_default(player);
                 seat.secret = seat.secret.wrapping_add(1);
                 seat.plans.push(small.to_string());
             }

@@ -1,4 +1,4 @@
-//! The floor: what the system calls of a case cost when nothing else is done.
+//! The baseline: what the system calls of a case cost when nothing else is done.
 //!
 //! One thread holds all connections and writes a patch's number of bytes to each, `hz` times a
 //! second, in slices spread over the period; where clients send inputs it reads them. No server
@@ -25,7 +25,7 @@ const SLICES_MAX: u32 = 50;
 const BACKLOG: i32 = 4_096;
 
 /// The connections, and how they are served.
-struct Floor {
+struct Baseline {
     streams: Vec<TcpStream>,
     payload: Vec<u8>,
     slices: u32,
@@ -51,14 +51,14 @@ pub(super) fn host(case: &Case, bytes: usize) -> io::Result<()> {
     let port = listener.local_addr()?.port();
     let case = case.clone();
     thread::spawn(move || {
-        if let Err(error) = Floor::accept(&listener, &case, bytes).and_then(Floor::serve) {
-            eprintln!("the floor could not serve: {error}");
+        if let Err(error) = Baseline::accept(&listener, &case, bytes).and_then(Baseline::serve) {
+            eprintln!("the baseline could not serve: {error}");
         }
     });
     report(port)
 }
 
-impl Floor {
+impl Baseline {
     fn accept(listener: &std::net::TcpListener, case: &Case, bytes: usize) -> io::Result<Self> {
         let mut inputs = match case.inputs_hz {
             0 => None,

@@ -294,7 +294,7 @@ impl World {
                 self.lamp.wicks.push(1);
             }
             9 => {
-                let hand = self.hands.entry(player);
+                let hand = self.hands.get_or_default(player);
                 hand.open = !hand.open;
                 hand.seen.push(1);
                 hand.cards.insert(0, dice.pick(9) as u8);
@@ -304,7 +304,7 @@ impl World {
                 if !self.keys.insert(player) {
                     self.keys.remove(&player);
                 }
-                *self.purses.entry(player) += 1;
+                *self.purses.get_or_default(player) += 1;
                 self.deck.push(0);
             }
             // Many in the same fields go in columns.
@@ -318,12 +318,12 @@ impl World {
             }),
             13 => drop(self.seats.remove(&player)),
             14 => {
-                let seat = self.seats.entry(player);
+                let seat = self.seats.get_or_default(player);
                 seat.secret = seat.secret.wrapping_add(1);
                 seat.purse += 1;
                 stir_lines(&mut seat.notes, dice);
             }
-            _ => self.seats.entry(player).hp = dice.pick(9) as i32,
+            _ => self.seats.get_or_default(player).hp = dice.pick(9) as i32,
         }
     }
 }

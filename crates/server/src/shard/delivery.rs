@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use playfield_room::{Error, EventHeader, Job, Link, Mail, Outlet, Task};
+use playfield_room::{Error, EventHeader, Job, Link, Mail, RoomOutput, Task};
 use playfield_wire::ErrorCode;
 use playfield_wire::server::{self, ServerMessage};
 
@@ -12,7 +12,7 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::shard::connection::{ConnectionKey, Connections};
 use crate::shard::mail::ShardMail;
-use crate::shard::member::{self, HeldEvent, Member, MemberKey, MemberOutlet, Members, Standing};
+use crate::shard::member::{self, HeldEvent, Member, MemberKey, MemberOutput, Members, Standing};
 use crate::shard::rooms::RoomKey;
 use crate::shard::transport::Dialect;
 use crate::stats::Counters;
@@ -97,9 +97,9 @@ impl Delivery {
         member: &mut Member,
         write: impl FnOnce(Dialect, &mut Vec<u8>),
     ) {
-        match &mut member.outlet {
-            MemberOutlet::Here(connection) => self.connections.write(*connection, write),
-            MemberOutlet::Elsewhere(session) => {
+        match &mut member.output {
+            MemberOutput::Here(connection) => self.connections.write(*connection, write),
+            MemberOutput::Elsewhere(session) => {
                 if session.out.is_empty() {
                     self.remote_dirty.push(place);
                 }
@@ -144,9 +144,9 @@ impl Delivery {
 
     /// Whether a member's outbox takes so many bytes more. An empty one takes anything.
     fn has_space(&self, member: &Member, bytes: usize) -> bool {
-        let waiting = match &member.outlet {
-            MemberOutlet::Here(connection) => self.connections.unsent(*connection).len(),
-            MemberOutlet::Elsewhere(session) => session.in_flight + session.out.len(),
+        let waiting = match &member.output {
+            MemberOutput::Here(connection) => self.connections.unsent(*connection).len(),
+            MemberOutput::Elsewhere(session) => session.in_flight + session.out.len(),
         };
         waiting == 0 || waiting + bytes <= self.node.config.outbox_bytes_max
     }
@@ -156,14 +156,14 @@ impl Delivery {
         let bytes_max = self.node.config.outbox_bytes_max;
         let text = format!("outbox_bytes_max: more than {bytes_max} bytes wait to be read");
         let code = ErrorCode::TooSlow;
-        match &mut member.outlet {
-            MemberOutlet::Here(connection) => self.doom_connection(*connection, code, text),
-            MemberOutlet::Elsewhere(session) if !session.doomed => {
+        match &mut member.output {
+            MemberOutput::Here(connection) => self.doom_connection(*connection, code, text),
+            MemberOutput::Elsewhere(session) if !session.doomed => {
                 session.doomed = true;
                 let (shard, connection) = (session.shard, session.connection);
                 self.post(shard, ShardMail::Doom { connection, code, text });
             }
-            MemberOutlet::Elsewhere(_) => {}
+            MemberOutput::Elsewhere(_) => {}
         }
     }
 
@@ -178,7 +178,7 @@ impl Delivery {
 
     /// Sends off what is owed to members elsewhere.
     pub(crate) fn ship(&mut self, member: &mut Member) {
-        if let MemberOutlet::Elsewhere(session) = &mut member.outlet
+        if let MemberOutput::Elsewhere(session) = &mut member.output
             && (!session.out.is_empty() || session.done > 0)
         {
             let bytes = std::mem::take(&mut session.out);
@@ -192,13 +192,13 @@ impl Delivery {
     /// The member is out of its room: its session is told, and what it is owed goes out first.
     pub(crate) fn part(&mut self, mut member: Member) {
         self.ship(&mut member);
-        match member.outlet {
-            MemberOutlet::Here(connection) => {
+        match member.output {
+            MemberOutput::Here(connection) => {
                 if let Some(session) = self.connections.session_mut(connection) {
                     session.left(member.number, member.snapshots);
                 }
             }
-            MemberOutlet::Elsewhere(session) => {
+            MemberOutput::Elsewhere(session) => {
                 let (connection, number, snapshots) =
                     (session.connection, member.number, member.snapshots);
                 self.post(session.shard, ShardMail::Ended { connection, number, snapshots });
@@ -207,15 +207,15 @@ impl Delivery {
     }
 }
 
-/// The outlet of one room, for the time of one call.
-pub(crate) struct RoomOutlet<'a> {
+/// The output of one room, for the time of one call.
+pub(crate) struct HostedRoomOutput<'a> {
     pub(crate) delivery: &'a mut Delivery,
     pub(crate) members: &'a mut Members,
     pub(crate) room: RoomKey,
     pub(crate) id: RoomId,
 }
 
-impl RoomOutlet<'_> {
+impl HostedRoomOutput<'_> {
     /// Takes a request off the list of those that wait for an answer; false if it isn't there.
     fn is_answer(member: &mut Member, request: u32) -> bool {
         let Some(at) = member.unanswered.iter().rposition(|&unanswered| unanswered == request)
@@ -227,7 +227,7 @@ impl RoomOutlet<'_> {
     }
 }
 
-impl Outlet for RoomOutlet<'_> {
+impl RoomOutput for HostedRoomOutput<'_> {
     fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
         let key = member::member(link);
         let Some(member) = self.members.get_mut(key) else { return };

@@ -14,7 +14,7 @@ use crate::shard::Shard;
 use crate::shard::allowance::{Allowance, Rate};
 use crate::shard::connection::{Connection, ConnectionKey};
 use crate::shard::mail::ShardMail;
-use crate::shard::member::{Member, MemberOutlet, RemoteSession, Standing, link};
+use crate::shard::member::{Member, MemberOutput, RemoteSession, Standing, link};
 use crate::shard::messages::excerpt;
 use crate::shard::session::{Seat, SessionRoom};
 use crate::shard::transport::Dialect;
@@ -79,7 +79,7 @@ pub(crate) enum Applicant {
 
 /// What the room's shard has to know of them.
 struct Introduction {
-    outlet: MemberOutlet,
+    output: MemberOutput,
     dialect: Dialect,
     name: String,
     user: Option<String>,
@@ -267,14 +267,14 @@ impl Shard {
             let text = format!("no room has the id {:?}", ticket.id);
             return self.refused(applicant, ticket, Error::new(ErrorCode::RoomNotFound, text));
         };
-        let Some(Introduction { outlet, dialect, name, user, snapshots }) =
+        let Some(Introduction { output, dialect, name, user, snapshots }) =
             self.introduce(&applicant)
         else {
             return self.cancel(&ticket);
         };
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let number = ticket.number;
-        let member = Member::entering(outlet, dialect, snapshots, number, ticket.request);
+        let member = Member::entering(output, dialect, snapshots, number, ticket.request);
         let member = hosted.members.insert(member);
         let entrant = Entrant { link: link(member), format: dialect.format, name, user };
         let outcome = self.call(room, |any, at, out| {
@@ -285,7 +285,7 @@ impl Shard {
         });
 
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        self.delivery.node.directory.seated(ticket.id, hosted.room.facts());
+        self.delivery.node.directory.seated(ticket.id, hosted.room.summary());
         // `None` if it was taken out again before the room had said yes.
         let seated = hosted.members.get_mut(member);
         let error = match (outcome, seated) {
@@ -325,7 +325,7 @@ impl Shard {
                 let connection = self.delivery.connections.get(*key)?;
                 let session = connection.session.as_deref()?;
                 Introduction {
-                    outlet: MemberOutlet::Here(*key),
+                    output: MemberOutput::Here(*key),
                     dialect: connection.dialect,
                     name: session.name.clone(),
                     user: session.user.clone(),
@@ -335,7 +335,7 @@ impl Shard {
             Applicant::Elsewhere(entrant) => {
                 let session = RemoteSession::new(entrant.shard, entrant.connection);
                 Introduction {
-                    outlet: MemberOutlet::Elsewhere(Box::new(session)),
+                    output: MemberOutput::Elsewhere(Box::new(session)),
                     dialect: entrant.dialect,
                     name: entrant.name.clone(),
                     user: entrant.user.clone(),

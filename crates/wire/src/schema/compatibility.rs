@@ -80,7 +80,7 @@ enum Way {
 ///
 /// # Errors
 /// The first place that does not fit.
-pub fn check_growth(node: &RoomSchema, client: &RoomSchema) -> Result<(), Incompatible> {
+pub fn check_compatible(node: &RoomSchema, client: &RoomSchema) -> Result<(), Incompatible> {
     check(&node.state, &client.state, Way::ToClient, &Place::root("state"))?;
     if client.options != Type::Unit {
         check(&node.options, &client.options, Way::ToNode, &Place::root("options"))?;
@@ -242,12 +242,12 @@ mod tests {
 
     fn down(node: Type, client: Type) -> Option<String> {
         let whole = |of| schema(of, Type::Unit, Type::Unit, Type::Unit);
-        check_growth(&whole(node), &whole(client)).err().map(|error| error.to_string())
+        check_compatible(&whole(node), &whole(client)).err().map(|error| error.to_string())
     }
 
     fn up(node: Type, client: Type) -> Option<String> {
         let whole = |of| schema(Type::Unit, Type::Unit, of, Type::Unit);
-        check_growth(&whole(node), &whole(client)).err().map(|error| error.to_string())
+        check_compatible(&whole(node), &whole(client)).err().map(|error| error.to_string())
     }
 
     fn seats(hp: Type) -> Type {
@@ -351,7 +351,7 @@ mod tests {
         let check = |change: fn(&mut RoomSchema)| {
             let mut client = node();
             change(&mut client);
-            check_growth(&node(), &client).err().map(|error| error.place().to_owned())
+            check_compatible(&node(), &client).err().map(|error| error.place().to_owned())
         };
         assert_eq!(check(|_| {}), None);
         assert_eq!(check(|client| client.options = Type::Unit), None);
