@@ -4,7 +4,7 @@
 //! makes the room, if need be, and asks it. Between the two the wish travels as a [`Ticket`]: with
 //! the connection, if the session is in no room yet and may move, or else alone, by mail.
 
-use playfield_room::{Entrant, Error};
+use playfield_room::{Creator, Entrant, Error};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format};
 
@@ -237,7 +237,8 @@ impl Shard {
         if std::mem::take(&mut ticket.create)
             && let Some(wanted) = &ticket.wanted
         {
-            if let Err(error) = self.create_room(ticket.id, wanted) {
+            let creator = self.introduce(&applicant).map(|who| Creator::new(who.name, who.user));
+            if let Err(error) = self.create_room(ticket.id, wanted, creator) {
                 self.delivery.node.directory.remove(ticket.id);
                 ticket.retries = 0;
                 return self.refused(applicant, ticket, error);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use playfield_room::{AnyRoom, Birth, Error, Mail, RoomSummary};
+use playfield_room::{AnyRoom, Birth, Creator, Error, Mail, RoomSummary};
 use playfield_wire::ErrorCode;
 
 use crate::room_id::RoomId;
@@ -56,7 +56,12 @@ impl Hosted {
 
 impl Shard {
     /// Makes a room that the directory knows of already.
-    pub(super) fn create_room(&mut self, id: RoomId, wanted: &Wanted) -> Result<RoomKey, Error> {
+    pub(super) fn create_room(
+        &mut self,
+        id: RoomId,
+        wanted: &Wanted,
+        creator: Option<Creator>,
+    ) -> Result<RoomKey, Error> {
         let room_type = &self.delivery.node.room_types[usize::from(wanted.room_type)];
         let birth = Birth {
             id: id.to_string(),
@@ -65,6 +70,7 @@ impl Shard {
             private: wanted.private,
             options: &wanted.options,
             format: wanted.format,
+            creator,
         };
         self.watch.enters(wanted.room_type);
         let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
