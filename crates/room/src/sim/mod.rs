@@ -78,10 +78,7 @@ pub const OTHER_ROOM_ID: &str = "other";
 /// impl Handle<Play> for Table {
 ///     fn handle(&mut self, play: Play, who: &Player, cx: &mut Context<Self>) -> Result<u8> {
 ///         let hand = self.hands.get_mut(&who.id()).ok_or("you have no cards")?;
-///         if hand.get(play.place as usize).is_none() {
-///             return Err("you have no such card".into());
-///         }
-///         let card = hand.remove(play.place as usize);
+///         let card = hand.remove(play.place as usize).ok_or("you have no such card")?;
 ///         self.played.push(card);
 ///         if hand.is_empty() {
 ///             cx.emit(&Over);
