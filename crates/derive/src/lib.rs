@@ -60,7 +60,7 @@ pub fn derive_packet(input: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn room(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as room::Arguments);
-    finish(room::expand_room(&arguments, parse_macro_input!(item as syn::ItemImpl)))
+    finish(room::expand_room(&arguments, &parse_macro_input!(item as room::RoomImpl)))
 }
 
 fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
