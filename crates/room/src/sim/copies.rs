@@ -93,7 +93,7 @@ impl<R: Room + Default> Copies<R> {
         let visible = view(state, Some(player));
         let visible_tree = match self.tree_format {
             TreeFormat::Json => &visible,
-            format => &view_in(format, state, Some(player)),
+            TreeFormat::Msgpack => &view_in(self.tree_format, state, Some(player)),
         };
         assert_eq!(
             *packed.state(),

@@ -50,6 +50,18 @@ fn joined_and_the_snapshot_come_with_the_next_sync_and_events_after_them() {
 }
 
 #[test]
+fn a_room_knows_who_asks_for_it_to_be_created() {
+    let mut world = World::new(2, &[]);
+    for shard in 0..2 {
+        let client = world.client(shard);
+        world.create(client, 1, false, "only=bob");
+        let code = ErrorCode::Refused;
+        assert_eq!(world.heard(client), [Heard::Error { request: Some(1), room: None, code }]);
+        world.room(client, "only=ann");
+    }
+}
+
+#[test]
 fn events_of_a_join_that_was_refused_reach_only_the_others() {
     let mut world = World::new(1, &[]);
     let (one, other) = (world.client(0), world.client(0));
