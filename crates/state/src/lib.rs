@@ -60,7 +60,7 @@ pub use transcode::Transcoder;
 /// What generated code names. Not for people.
 #[doc(hidden)]
 pub mod __rt {
-    pub use crate::data::Data;
+    pub use crate::data::{Data, only_member};
     pub use crate::digest::{of_private, weight};
     pub use crate::dynamic::told_blank;
     pub use crate::key::Key;

@@ -12,7 +12,7 @@ impl Tree<'_> {
         let known: u64 = self.synced.iter().fold(0, |mask, synced| mask | synced.bit);
         let fields = self.all.iter().map(|field| {
             let Field { member, policy, quantize, .. } = field;
-            let (of, _) = wire_form(rt, field);
+            let (of, _) = wire_form(rt, &self.names, field);
             let value = quantize.as_ref().map(|_| quote!(.value()));
             match policy {
                 Policy::Everyone => {
