@@ -220,7 +220,7 @@ impl Shape {
             quote!(#rt::schema::Field {
                 name: ::std::borrow::Cow::Borrowed(#name),
                 policy: #rt::schema::Policy::Everyone,
-                blank: ::std::option::Option::None,
+                default_digest: ::std::option::Option::None,
                 of: <#of as #rt::Data>::schema(),
             })
         });

@@ -107,14 +107,14 @@ impl SyncedField {
     pub(super) fn default(&self, rt: &TokenStream) -> TokenStream {
         let of = &self.of;
         match self.form {
-            Form::Plain | Form::Mask { .. } => quote!(&#rt::blank::<#of>()),
+            Form::Plain | Form::Mask { .. } => quote!(&#rt::copy_default::<#of>()),
             Form::Quantized => quote!(&<#of>::of(::std::default::Default::default())),
         }
     }
 
     /// The digest of that, where it counts as nothing. Of a map that is seen entry by entry all
     /// that is in it counts.
-    pub(super) fn blank_digest(&self, rt: &TokenStream) -> Option<TokenStream> {
+    pub(super) fn default_digest(&self, rt: &TokenStream) -> Option<TokenStream> {
         let (of, default) = (&self.of, self.default(rt));
         let by_entry = self.view.as_ref().is_some_and(|look| look.by_entry);
         (self.is_private() && !by_entry).then(|| quote!(<#of as #rt::State>::digest(#default)))
@@ -324,8 +324,8 @@ impl<'a> Tree<'a> {
             let name = &field.name;
             let (of, _) = wire_form(rt, &self.names, field);
             let synced = if field.policy == Policy::Hidden { None } else { synced.next() };
-            let blank = match synced.and_then(|synced| synced.field.blank_digest(rt)) {
-                Some(digest) => quote!(#rt::told_blank(&of, #digest)),
+            let default_digest = match synced.and_then(|synced| synced.field.default_digest(rt)) {
+                Some(digest) => quote!(#rt::explicit_default_digest(&of, #digest)),
                 None => quote!(::std::option::Option::None),
             };
             let policy = match field.policy {
@@ -336,8 +336,8 @@ impl<'a> Tree<'a> {
             };
             quote!({
                 let of = <#of as #rt::State>::schema();
-                let blank = #blank;
-                #rt::schema::Field { name: ::std::borrow::Cow::Borrowed(#name), policy: #rt::schema::Policy::#policy, blank, of }
+                let default_digest = #default_digest;
+                #rt::schema::Field { name: ::std::borrow::Cow::Borrowed(#name), policy: #rt::schema::Policy::#policy, default_digest, of }
             })
         });
         quote! {
