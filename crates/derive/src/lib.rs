@@ -7,6 +7,7 @@ mod data;
 mod fields;
 mod key;
 mod message;
+mod names;
 mod packet;
 mod room;
 mod state;
@@ -67,8 +68,8 @@ fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
     expanded.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// The module that generated code takes its names from. JoinedRoom Playfield itself the facade is not
-/// there to be named.
+/// The module that generated code takes its names from. Playfield's own crates can't name the
+/// facade.
 pub(crate) fn rt() -> proc_macro2::TokenStream {
     match std::env::var("CARGO_PKG_NAME").as_deref() {
         Ok("playfield-wire") => quote!(::playfield_wire),
