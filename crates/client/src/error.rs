@@ -255,7 +255,7 @@ impl std::error::Error for Error {
 impl From<&Failure<'_>> for Error {
     fn from(failure: &Failure<'_>) -> Self {
         match failure {
-            Failure::Refused { code, text } => Self::refused(*code, &**text),
+            Failure::Refused { code, text, .. } => Self::refused(*code, &**text),
             Failure::Left { code, text } => Self::left(*code, &**text),
             Failure::Lost => Self { kind: Kind::Lost },
             Failure::Closed => CommandError::Closed.into(),

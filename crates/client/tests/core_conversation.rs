@@ -87,8 +87,11 @@ fn expected_events(format: Format) -> Vec<Event> {
         Format::Packed | Format::Json => json.as_bytes().to_vec(),
         Format::Msgpack => msgpack(json),
     };
-    let refused =
-        |text: &str| Failure::Refused { code: ErrorCode::Refused, text: text.to_owned().into() };
+    let refused = |text: &str| Failure::Refused {
+        code: ErrorCode::Refused,
+        text: text.to_owned().into(),
+        retry_after: None,
+    };
     vec![
         Event::Welcome(Welcome {
             session: 7,

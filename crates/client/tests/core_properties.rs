@@ -43,7 +43,13 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
             ServerMessage::Left { request, room, code, text: "x".into() }
         }),
         (prop::option::of(n.clone()), prop::option::of(n), code).prop_map(
-            |(request, room, code)| ServerMessage::Error { request, room, code, text: "x".into() }
+            |(request, room, code)| ServerMessage::Error {
+                request,
+                room,
+                code,
+                text: "x".into(),
+                retry_after_ms: None
+            }
         ),
         v.clone().prop_map(|nonce| ServerMessage::Ping { nonce }),
         v.prop_map(|nonce| ServerMessage::Pong { nonce }),

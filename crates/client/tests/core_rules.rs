@@ -67,6 +67,7 @@ fn an_answer_to_nothing_ends_the_connection() {
             room: None,
             code: ErrorCode::Busy,
             text: "".into(),
+            retry_after_ms: None,
         },
         ServerMessage::Left { request: Some(77), room: 1, code: ErrorCode::Left, text: "".into() },
     ] {
@@ -135,7 +136,13 @@ fn a_room_that_ends_fails_what_it_was_asked_and_nothing_else() {
 
     // The answer to a message that crossed the end.
     let code = ErrorCode::NotJoined;
-    talk.says(&ServerMessage::Error { request: Some(asked), room: None, code, text: "".into() });
+    talk.says(&ServerMessage::Error {
+        request: Some(asked),
+        room: None,
+        code,
+        text: "".into(),
+        retry_after_ms: None,
+    });
     assert_eq!(talk.all_events(), []);
     talk.says(&ServerMessage::Listed { request: list, rooms: vec![] });
     assert!(matches!(talk.event(), Event::Listed { .. }));

@@ -150,7 +150,13 @@ fn requests_that_may_have_been_answered_fail_and_late_answers_are_nobodys() {
         schema: b"{}",
     });
     let code = ErrorCode::Busy;
-    talk.says(&ServerMessage::Error { request: Some(list), room: None, code, text: "".into() });
+    talk.says(&ServerMessage::Error {
+        request: Some(list),
+        room: None,
+        code,
+        text: "".into(),
+        retry_after_ms: None,
+    });
     assert_eq!(talk.all_events(), []);
     // What is asked from now on is answered as ever.
     let message = talk.client.request(1, 0, "draw", b"").unwrap();
@@ -228,7 +234,13 @@ fn a_room_that_was_entered_unnoticed_may_end_unnoticed() {
     assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
     // Where the join is known to have been refused, there is no such room.
     let code = ErrorCode::RoomFull;
-    talk.says(&ServerMessage::Error { request: Some(join), room: None, code, text: "".into() });
+    talk.says(&ServerMessage::Error {
+        request: Some(join),
+        room: None,
+        code,
+        text: "".into(),
+        retry_after_ms: None,
+    });
     talk.says(&left);
     talk.assert_closed(ClientError::UnknownRoom { room: 2, message: "a left" });
 }
@@ -240,7 +252,13 @@ fn a_join_that_was_refused_after_all_lets_no_room_in() {
     says_nonsense(&mut talk);
     talk.all_events();
     let code = ErrorCode::RoomFull;
-    talk.says(&ServerMessage::Error { request: Some(join), room: None, code, text: "".into() });
+    talk.says(&ServerMessage::Error {
+        request: Some(join),
+        room: None,
+        code,
+        text: "".into(),
+        retry_after_ms: None,
+    });
     assert_eq!(talk.all_events(), []);
     talk.says(&snapshot(2, 3, 5));
     talk.assert_closed(ClientError::UnknownRoom { room: 2, message: "a snapshot" });
@@ -285,9 +303,13 @@ fn a_room_of_which_the_end_was_lost_ends_with_the_next_request() {
             room: None,
             code,
             text: text.into(),
+            retry_after_ms: None,
         });
         let expected = [
-            Event::Failed { request: asked, failure: Failure::Refused { code, text: text.into() } },
+            Event::Failed {
+                request: asked,
+                failure: Failure::Refused { code, text: text.into(), retry_after: None },
+            },
             Event::Failed { request: first, failure: Failure::Left { code, text: text.into() } },
             Event::Left { room: 1, request: None, code, text: text.to_owned() },
         ];
@@ -295,14 +317,26 @@ fn a_room_of_which_the_end_was_lost_ends_with_the_next_request() {
         // Should this client be there after all, it is not any more.
         assert_eq!(talk.heard(), [other("Leave { request: 4, room: 1 }")]);
         talk.says(&snapshot(1, 3, 6));
-        talk.says(&ServerMessage::Error { request: Some(4), room: None, code, text: text.into() });
+        talk.says(&ServerMessage::Error {
+            request: Some(4),
+            room: None,
+            code,
+            text: text.into(),
+            retry_after_ms: None,
+        });
         assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
     }
     // A room in step has said that word itself.
     let mut talk = Talk::in_room();
     let asked = talk.client.request(1, 0, "draw", b"").unwrap();
     let (code, text) = (ErrorCode::NotJoined, "");
-    talk.says(&ServerMessage::Error { request: Some(asked), room: None, code, text: text.into() });
+    talk.says(&ServerMessage::Error {
+        request: Some(asked),
+        room: None,
+        code,
+        text: text.into(),
+        retry_after_ms: None,
+    });
     assert!(matches!(talk.all_events()[..], [Event::Failed { .. }]));
     assert!(talk.client.resync(1).is_ok());
 }

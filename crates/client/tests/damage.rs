@@ -46,8 +46,10 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
         4 => ServerMessage::Listed { request: 3, rooms: vec![info.clone(), info] },
         5 => ServerMessage::Schema { request: Some(4), room_type: "table".into(), schema: b"{}" },
         6 => joined(5, 2, 8),
-        7 => ServerMessage::Error { request: Some(2), room: None, code, text },
-        8 => ServerMessage::Error { request: None, room, code, text },
+        7 => {
+            ServerMessage::Error { request: Some(2), room: None, code, text, retry_after_ms: None }
+        }
+        8 => ServerMessage::Error { request: None, room, code, text, retry_after_ms: None },
         9 => ServerMessage::Left { request: None, room: 1, code: ErrorCode::Kicked, text },
         10 => ServerMessage::Check {
             room: 1,

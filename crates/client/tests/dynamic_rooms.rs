@@ -232,7 +232,14 @@ async fn a_room_without_a_schema_that_can_be_read_is_not_entered() {
             assert!(asked.starts_with("Schema { request: 2"), "{asked}");
             if answer.is_empty() {
                 let (code, text) = (ErrorCode::UnknownRoomType, "no such".into());
-                node.say(&ServerMessage::Error { request: Some(2), room: None, code, text }).await;
+                node.say(&ServerMessage::Error {
+                    request: Some(2),
+                    room: None,
+                    code,
+                    text,
+                    retry_after_ms: None,
+                })
+                .await;
             } else {
                 let room_type = "table".into();
                 node.say(&ServerMessage::Schema { request: Some(2), room_type, schema: answer })

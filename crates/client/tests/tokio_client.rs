@@ -132,7 +132,15 @@ async fn a_node_that_says_no_to_the_hello_is_a_refusal() {
         |connect| connect,
         async |server| {
             let (code, text) = (ErrorCode::Unauthorized, "the token is stale".into());
-            server.say(&ServerMessage::Error { request: None, room: None, code, text }).await;
+            server
+                .say(&ServerMessage::Error {
+                    request: None,
+                    room: None,
+                    code,
+                    text,
+                    retry_after_ms: None,
+                })
+                .await;
             // Without a goodbye: its last words are reason enough.
             server.hang_up().await;
         },
@@ -192,7 +200,15 @@ async fn requests_are_answered_each_by_its_own_answer() {
         assert_eq!(server.hear().await, other(expected));
         server.hear().await;
         let (code, text) = (ErrorCode::Room(1001), "not so much".into());
-        server.say(&ServerMessage::Error { request: Some(3), room: Some(1), code, text }).await;
+        server
+            .say(&ServerMessage::Error {
+                request: Some(3),
+                room: Some(1),
+                code,
+                text,
+                retry_after_ms: None,
+            })
+            .await;
         server.say(&ServerMessage::Reply { request: 2, payload: b"[7]" }).await;
     };
     let (value, million) = (json!(2), json!(1_000_000));
@@ -211,7 +227,15 @@ async fn events_come_in_order_and_a_refused_send_among_them() {
     server.hear().await;
     server.say(&event(1)).await;
     let (code, text) = (ErrorCode::Refused, "no nudging".into());
-    server.say(&ServerMessage::Error { request: None, room: Some(1), code, text }).await;
+    server
+        .say(&ServerMessage::Error {
+            request: None,
+            room: Some(1),
+            code,
+            text,
+            retry_after_ms: None,
+        })
+        .await;
     server.say(&event(2)).await;
 
     let first = room.next_event().await.unwrap();

@@ -1,6 +1,7 @@
 //! Why a room, or its host, said no.
 
 use std::fmt;
+use std::time::Duration;
 
 use playfield_wire::{ErrorCode, start};
 
@@ -22,6 +23,7 @@ const ELLIPSIS: &str = "…";
 pub struct Error {
     code: ErrorCode,
     text: String,
+    retry_after_ms: Option<u32>,
 }
 
 impl Error {
@@ -32,13 +34,27 @@ impl Error {
             text.truncate(start(&text, ERROR_TEXT_BYTES_MAX - ELLIPSIS.len()).len());
             text.push_str(ELLIPSIS);
         }
-        Self { code, text }
+        Self { code, text, retry_after_ms: None }
     }
 
     /// A room's own code, from 1000 up; smaller ones are raised by 1000, since those below belong
     /// to the protocol.
     pub fn with_code(code: u16, text: impl Into<String>) -> Self {
         Self::new(ErrorCode::Room(if code < 1000 { code + 1000 } else { code }), text)
+    }
+
+    /// The same, with how long to wait before asking again: rounded up to milliseconds, at most
+    /// 49 days.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        let ms = wait.as_nanos().div_ceil(1_000_000);
+        self.retry_after_ms = Some(u32::try_from(ms).unwrap_or(u32::MAX));
+        self
+    }
+
+    /// How long to wait before asking again, in milliseconds, if that is known.
+    pub fn retry_after_ms(&self) -> Option<u32> {
+        self.retry_after_ms
     }
 
     /// The code that travels.

@@ -15,13 +15,15 @@
 //! - [`schema`] describes a room type's state and messages, takes their fingerprint, writes them as
 //!   JSON, and says whether one has grown from another.
 
+#[macro_use]
+pub mod message;
+
 pub mod client;
 mod code;
 mod error;
 mod format;
 pub mod framing;
 pub mod json;
-pub mod message;
 pub mod msgpack;
 pub mod packet;
 pub mod reader;

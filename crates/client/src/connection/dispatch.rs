@@ -271,8 +271,8 @@ impl Handler for Dispatch {
             Some(Waiting::Told(answer)) => drop(answer.send(Err(error))),
             Some(Waiting::Schema(room_type)) => {
                 let is_asked_again = match failure {
-                    Failure::Refused { code: ErrorCode::Limit, text } => {
-                        self.schema_requests.too_often(self.now, &room_type, text)
+                    Failure::Refused { code: ErrorCode::Limit, retry_after, .. } => {
+                        self.schema_requests.too_often(self.now, &room_type, *retry_after)
                     }
                     Failure::Lost => self.schema_requests.lost(&room_type),
                     _ => false,

@@ -73,10 +73,15 @@ impl SchemaRequests {
         self.forget(room_type);
     }
 
-    /// The node was asked too often, in these words. Says whether it is asked again, later.
-    pub(super) fn too_often(&mut self, now: Duration, room_type: &str, text: &str) -> bool {
+    /// The node was asked too often, and says how long to wait. Says whether it is asked again.
+    pub(super) fn too_often(
+        &mut self,
+        now: Duration,
+        room_type: &str,
+        retry_after: Option<Duration>,
+    ) -> bool {
         self.answered_at = now;
-        let wait = stated_wait(text).unwrap_or(WAIT);
+        let wait = retry_after.unwrap_or(WAIT);
         let Some(at) = self.sent.iter().position(|inquiry| inquiry.room_type == room_type) else {
             return false;
         };
@@ -137,20 +142,13 @@ impl SchemaRequests {
     }
 }
 
-/// The time that a refusal ends with: `try again in 3 s` (docs/protocol.md, Errors).
-fn stated_wait(text: &str) -> Option<Duration> {
-    let (_, time) = text.rsplit_once("try again in ")?;
-    time.strip_suffix(" s")?.parse().ok().map(Duration::from_secs)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{REFUSALS_MAX, SchemaRequests, stated_wait};
+    use super::{REFUSALS_MAX, SchemaRequests};
 
     const TIMEOUT: Duration = Duration::from_secs(10);
-    const LIMIT: &str = "schemas_per_second_max: one session gets 10 in a second; try again in 3 s";
 
     const fn s(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -187,7 +185,7 @@ mod tests {
         all(&mut schema_requests, s(0));
         schema_requests.answered(s(0), "a");
         for name in ["b", "c"] {
-            assert!(schema_requests.too_often(s(0), name, LIMIT));
+            assert!(schema_requests.too_often(s(0), name, Some(s(3))));
         }
         schema_requests.ask(s(1), "d");
         assert_eq!((schema_requests.due_at(), schema_requests.next(s(2))), (Some(s(3)), None));
@@ -195,7 +193,7 @@ mod tests {
         schema_requests.answered(s(4), "b");
         assert_eq!(all(&mut schema_requests, s(4)), ["c"]);
         // Unless it says, it is a second.
-        assert!(schema_requests.too_often(s(5), "c", "too many"));
+        assert!(schema_requests.too_often(s(5), "c", None));
         assert_eq!((schema_requests.due_at(), schema_requests.next(s(5))), (Some(s(6)), None));
         assert_eq!(all(&mut schema_requests, s(6)), ["d"]);
         schema_requests.answered(s(6), "d");
@@ -227,7 +225,7 @@ mod tests {
         let names: Vec<String> = (0..30).map(|number| number.to_string()).collect();
         let mut schema_requests = asking(&names.iter().map(String::as_str).collect::<Vec<_>>());
         for name in all(&mut schema_requests, s(0)) {
-            assert!(schema_requests.too_often(s(0), &name, "try again in 1 s"));
+            assert!(schema_requests.too_often(s(0), &name, Some(s(1))));
         }
         for now in 1..=25 {
             let name = schema_requests.next(s(now)).unwrap();
@@ -247,43 +245,28 @@ mod tests {
         for count in 0..REFUSALS_MAX {
             let now = s(count.into());
             assert_eq!(all(&mut schema_requests, now), ["a"]);
-            assert!(schema_requests.too_often(now, "a", "try again in 1 s"));
+            assert!(schema_requests.too_often(now, "a", Some(s(1))));
         }
         let now = s(REFUSALS_MAX.into());
         assert_eq!(all(&mut schema_requests, now), ["a"]);
-        assert!(!schema_requests.too_often(now, "a", "try again in 1 s"));
+        assert!(!schema_requests.too_often(now, "a", Some(s(1))));
     }
 
     #[test]
     fn nobody_waits_longer_than_the_timeout_because_the_node_says_so() {
-        for text in ["try again in 11 s", "try again in 18446744073709551615 s"] {
+        for wait in [s(11), Duration::MAX] {
             let mut schema_requests = asking(&["a"]);
             all(&mut schema_requests, s(0));
-            assert!(!schema_requests.too_often(s(0), "a", text));
+            assert!(!schema_requests.too_often(s(0), "a", Some(wait)));
         }
         // Just as long: it is sent before it is given up.
         let mut schema_requests = asking(&["a"]);
         all(&mut schema_requests, s(0));
-        assert!(schema_requests.too_often(s(0), "a", "try again in 10 s"));
+        assert!(schema_requests.too_often(s(0), "a", Some(s(10))));
         assert_eq!(schema_requests.due_at(), Some(s(10)));
         assert_eq!(
             (all(&mut schema_requests, s(10)), schema_requests.expired(s(10))),
             (vec!["a".to_owned()], vec![])
         );
-    }
-
-    #[test]
-    fn the_time_stands_at_the_end() {
-        assert_eq!(stated_wait(LIMIT), Some(s(3)));
-        for text in [
-            "",
-            "try again in ",
-            "try again in x s",
-            "try again in 3 s!",
-            "try again in -3 s",
-            "in 3 s",
-        ] {
-            assert_eq!(stated_wait(text), None, "{text}");
-        }
     }
 }

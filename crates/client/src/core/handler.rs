@@ -147,6 +147,8 @@ pub enum Failure<'a> {
         code: ErrorCode,
         /// Why, for people.
         text: Cow<'a, str>,
+        /// How long to wait before asking again, if the node says so.
+        retry_after: Option<Duration>,
     },
     /// The room was over for this client before it answered.
     Left {
@@ -246,8 +248,8 @@ impl Failure<'_> {
     #[must_use]
     pub fn to_static(&self) -> Failure<'static> {
         match self {
-            Self::Refused { code, text } => {
-                Failure::Refused { code: *code, text: Cow::Owned(text.to_string()) }
+            &Self::Refused { code, ref text, retry_after } => {
+                Failure::Refused { code, text: Cow::Owned(text.to_string()), retry_after }
             }
             Self::Left { code, text } => {
                 Failure::Left { code: *code, text: Cow::Owned(text.to_string()) }

@@ -101,10 +101,13 @@ impl Session {
             ServerMessage::Left { request, room, code, text } => {
                 self.left(request, room, code, &text, handler)
             }
-            ServerMessage::Error { request, room, code, text } => {
+            ServerMessage::Error { request, room, code, text, retry_after_ms } => {
                 match request {
                     None => handler.error(room, code, &text),
-                    Some(request) => self.refused(request, code, &text, handler)?,
+                    Some(request) => {
+                        let retry_after = retry_after_ms.map(|ms| Duration::from_millis(ms.into()));
+                        self.refused(request, code, &text, retry_after, handler)?;
+                    }
                 }
                 Ok(())
             }
@@ -213,6 +216,7 @@ impl Session {
         request: u32,
         code: ErrorCode,
         text: &str,
+        retry_after: Option<Duration>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
         let mut of = None;
@@ -223,7 +227,8 @@ impl Session {
         if !is_awaited {
             return Ok(());
         }
-        handler.failed(request, &Failure::Refused { code, text: Cow::Borrowed(text) });
+        let failure = Failure::Refused { code, text: Cow::Borrowed(text), retry_after };
+        handler.failed(request, &failure);
         if let (ErrorCode::NotJoined, Some(Asked::Message { room } | Asked::Leave { room })) =
             (code, of)
         {

@@ -409,8 +409,9 @@ impl Shard {
         room: Option<u32>,
         error: &Error,
     ) {
-        let message =
-            ServerMessage::Error { request, room, code: error.code(), text: error.text().into() };
+        let (code, text) = (error.code(), error.text().into());
+        let retry_after_ms = error.retry_after_ms();
+        let message = ServerMessage::Error { request, room, code, text, retry_after_ms };
         self.delivery.connections.send(key, &message);
     }
 }

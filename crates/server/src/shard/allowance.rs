@@ -52,7 +52,7 @@ impl Allowance {
         let wait_s = nanoseconds(wait).div_ceil(nanoseconds(Duration::from_secs(1)));
         let text =
             format!("{setting}: one session gets {count} in a {unit}; try again in {wait_s} s");
-        Err(Error::new(ErrorCode::Limit, text))
+        Err(Error::new(ErrorCode::Limit, text).with_retry_after(wait))
     }
 
     /// From when on one may be taken.
@@ -140,6 +140,7 @@ mod tests {
         let error = allowance.check(now, rate).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Limit);
         assert_eq!(error.text(), "rooms: one session gets 3 in a minute; try again in 20 s");
+        assert_eq!(error.retry_after_ms(), Some(20_000));
         let error = allowance.check(now + Duration::from_micros(19_000_001), rate).unwrap_err();
         assert!(error.text().ends_with("try again in 1 s"));
     }

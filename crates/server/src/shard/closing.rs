@@ -49,8 +49,13 @@ impl Shard {
             });
             return self.close(key, None);
         }
-        let error =
-            ServerMessage::Error { request: None, room: None, code, text: Cow::Borrowed(text) };
+        let error = ServerMessage::Error {
+            request: None,
+            room: None,
+            code,
+            text: Cow::Borrowed(text),
+            retry_after_ms: None,
+        };
         self.delivery.connections.send(key, &error);
         self.goodbye(key, code, text, close);
     }

@@ -245,7 +245,8 @@ impl RoomOutput for HostedRoomOutput<'_> {
         if request.is_none_or(|request| Self::is_answer(member, request)) {
             let room = if request.is_none() { Some(member.number) } else { None };
             let text = error.text().into();
-            let message = ServerMessage::Error { request, room, code: error.code(), text };
+            let (code, retry_after_ms) = (error.code(), error.retry_after_ms());
+            let message = ServerMessage::Error { request, room, code, text, retry_after_ms };
             self.delivery.send((self.room, key), member, &message);
         }
     }
@@ -274,9 +275,13 @@ impl RoomOutput for HostedRoomOutput<'_> {
             Standing::Live => {
                 ServerMessage::Left { request: None, room: member.number, code, text }
             }
-            Standing::Entering(entering) if entering.seated => {
-                ServerMessage::Error { request: Some(entering.request), room: None, code, text }
-            }
+            Standing::Entering(entering) if entering.seated => ServerMessage::Error {
+                request: Some(entering.request),
+                room: None,
+                code,
+                text,
+                retry_after_ms: why.retry_after_ms(),
+            },
             // Whoever asked the room to let it in finds it gone, and answers.
             Standing::Entering(_) => return,
         };

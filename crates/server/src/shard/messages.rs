@@ -186,6 +186,7 @@ impl Shard {
                     room: None,
                     code: error.code(),
                     text,
+                    retry_after_ms: None,
                 };
                 return self.delivery.send((room, member), sender, &message);
             }

@@ -45,20 +45,23 @@ pub(crate) trait Raw<'a>: Copy {
 /// A key and its value.
 pub(crate) type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
 
-/// Declares the members that messages may have: a message's `type` may come after its other
-/// members, so all that could belong to it are kept until it is known.
 macro_rules! members {
-    ($($member:ident $name:literal,)*) => {
-        /// A member of a message, or of an object within one.
+    ($($member:ident)*) => {
+        /// A member of a message, or of an object within one, named as in the tables of messages.
+        ///
+        /// A message's `type` may come after its other members, so all that could belong to it are
+        /// kept until the type is known.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Member { $(#[doc = $name] $member,)* }
+        #[allow(non_camel_case_types, reason = "they bear the names of fields")]
+        pub(crate) enum Member { message_type, $($member),* }
 
         impl Member {
-            const NAMES: &[&str] = &[$($name,)*];
+            const NAMES: &[&str] = &["type", $(stringify!($member)),*];
 
             pub(crate) fn from_name(name: &str) -> Option<Self> {
                 match name {
-                    $($name => Some(Self::$member),)*
+                    "type" => Some(Self::message_type),
+                    $(stringify!($member) => Some(Self::$member),)*
                     _ => None,
                 }
             }
@@ -67,49 +70,14 @@ macro_rules! members {
 }
 
 members! {
-    Base "base",
-    Capacity "capacity",
-    Code "code",
-    Epoch "epoch",
-    Filter "filter",
-    Fingerprint "fingerprint",
-    Format "format",
-    HeartbeatMs "heartbeat_ms",
-    Id "id",
-    Limit "limit",
-    Locked "locked",
-    MaxMessageBytes "max_message_bytes",
-    Message "message",
-    Metadata "metadata",
-    Name "name",
-    Digest "digest",
-    Nonce "nonce",
-    Ops "ops",
-    Options "options",
-    Payload "payload",
-    Player "player",
-    Players "players",
-    Private "private",
-    Protocol "protocol",
-    Request "request",
-    Resume "resume",
-    Room "room",
-    RoomType "room_type",
-    Rooms "rooms",
-    Schema "schema",
-    Schemas "schemas",
-    Sequence "sequence",
-    Session "session",
-    SyncHz "sync_hz",
-    Text "text",
-    TickHz "tick_hz",
-    Token "token",
-    Type "type",
-    Version "version",
+    base capacity code digest epoch filter fingerprint format heartbeat_ms id limit locked
+    max_message_bytes message metadata name nonce ops options payload player players private
+    protocol request resume retry_after_ms room room_type rooms schema schemas sequence
+    session sync_hz text tick_hz token version
 }
 
 impl Member {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 }
@@ -162,12 +130,12 @@ impl<'a, R: Raw<'a>> Members<'a, R> {
 
     /// The message's `type`.
     pub(crate) fn message_type(&self) -> Result<Cow<'a, str>, DecodeError> {
-        self.text(Member::Type)
+        self.text(Member::message_type)?.ok_or_else(|| self.missing(Member::message_type))
     }
 
     /// The error for a `type` that isn't in the protocol's tables.
     pub(crate) fn unknown_type(&self, name: &str) -> DecodeError {
-        let offset = self.offset(Member::Type);
+        let offset = self.offset(Member::message_type);
         DecodeError::of(offset, Kind::UnknownType { name: name.chars().take(40).collect() })
     }
 
@@ -198,110 +166,62 @@ impl<'a, R: Raw<'a>> Members<'a, R> {
         self.value(member).map_or(&[], R::bytes)
     }
 
-    pub(crate) fn u64(&self, member: Member) -> Result<u64, DecodeError> {
-        self.optional_u64(member)?.ok_or_else(|| self.missing(member))
+    pub(crate) fn u64(&self, member: Member) -> Result<Option<u64>, DecodeError> {
+        const EXPECTED: &str = "an integer from 0 to 2^64 - 1, or one as a decimal string";
+        self.value_as(member, R::as_u64, EXPECTED)
     }
 
-    pub(crate) fn u32(&self, member: Member) -> Result<u32, DecodeError> {
-        self.optional_u32(member)?.ok_or_else(|| self.missing(member))
-    }
-
-    pub(crate) fn optional_u64(&self, member: Member) -> Result<Option<u64>, DecodeError> {
-        let Some(raw) = self.value(member) else { return Ok(None) };
-        match raw.as_u64() {
-            Some(value) => Ok(Some(value)),
-            None => {
-                Err(self
-                    .refuse(member, "an integer from 0 to 2^64 - 1, or one as a decimal string"))
-            }
-        }
-    }
-
-    pub(crate) fn optional_u32(&self, member: Member) -> Result<Option<u32>, DecodeError> {
-        let value = self.optional_u64(member)?.map(u32::try_from).transpose();
+    pub(crate) fn u32(&self, member: Member) -> Result<Option<u32>, DecodeError> {
+        let value = self.u64(member)?.map(u32::try_from).transpose();
         value.map_err(|_| self.refuse(member, "an integer from 0 to 2^32 - 1"))
     }
 
-    pub(crate) fn bool(&self, member: Member) -> Result<bool, DecodeError> {
-        self.optional_bool(member)?.ok_or_else(|| self.missing(member))
+    pub(crate) fn bool(&self, member: Member) -> Result<Option<bool>, DecodeError> {
+        self.value_as(member, R::as_bool, "true or false")
     }
 
-    pub(crate) fn optional_bool(&self, member: Member) -> Result<Option<bool>, DecodeError> {
-        let Some(raw) = self.value(member) else { return Ok(None) };
-        match raw.as_bool() {
-            Some(value) => Ok(Some(value)),
-            None => Err(self.refuse(member, "true or false")),
-        }
+    pub(crate) fn text(&self, member: Member) -> Result<Option<Cow<'a, str>>, DecodeError> {
+        self.value_as(member, R::as_text, "a string")
     }
 
-    pub(crate) fn text(&self, member: Member) -> Result<Cow<'a, str>, DecodeError> {
-        self.optional_text(member)?.ok_or_else(|| self.missing(member))
+    pub(crate) fn bytes(&self, member: Member) -> Result<Option<Cow<'a, [u8]>>, DecodeError> {
+        let expected = match R::FORMAT {
+            TreeFormat::Json => "a string in base64 with padding",
+            TreeFormat::Msgpack => "bytes, or a string in base64 with padding",
+        };
+        self.value_as(member, R::as_bytes, expected)
     }
 
-    pub(crate) fn optional_text(
-        &self,
-        member: Member,
-    ) -> Result<Option<Cow<'a, str>>, DecodeError> {
-        let Some(raw) = self.value(member) else { return Ok(None) };
-        match raw.as_text() {
-            Some(text) => Ok(Some(text)),
-            None => Err(self.refuse(member, "a string")),
-        }
+    /// An object whose members are all strings. A repeated key makes two pairs, as in `packed`.
+    pub(crate) fn pairs(&self, member: Member) -> Result<Option<Vec<Pair<'a>>>, DecodeError> {
+        self.value_as(member, R::as_pairs, "an object of strings")
     }
 
-    pub(crate) fn bytes(&self, member: Member) -> Result<Cow<'a, [u8]>, DecodeError> {
-        self.optional_bytes(member)?.ok_or_else(|| self.missing(member))
-    }
-
-    pub(crate) fn optional_bytes(
-        &self,
-        member: Member,
-    ) -> Result<Option<Cow<'a, [u8]>>, DecodeError> {
-        let Some(raw) = self.value(member) else { return Ok(None) };
-        match raw.as_bytes() {
-            Some(bytes) => Ok(Some(bytes)),
-            None => Err(self.refuse(
-                member,
-                match R::FORMAT {
-                    TreeFormat::Json => "a string in base64 with padding",
-                    TreeFormat::Msgpack => "bytes, or a string in base64 with padding",
-                },
-            )),
-        }
-    }
-
-    /// An object whose members are all strings. One that comes twice is two pairs, as it is in
-    /// `packed`.
-    pub(crate) fn optional_pairs(&self, member: Member) -> Result<Vec<Pair<'a>>, DecodeError> {
-        let Some(raw) = self.value(member) else { return Ok(Vec::new()) };
-        raw.as_pairs().ok_or_else(|| self.refuse(member, "an object of strings"))
-    }
-
-    pub(crate) fn optional_object(&self, member: Member) -> Result<Option<Self>, DecodeError> {
+    pub(crate) fn object(&self, member: Member) -> Result<Option<Self>, DecodeError> {
         let Some(raw) = self.value(member) else { return Ok(None) };
         Self::of_object(raw, self.message, "an object").map(Some)
     }
 
+    /// A list of objects.
     pub(crate) fn list<T>(
         &self,
         member: Member,
         read: impl Fn(&Self) -> Result<T, DecodeError>,
-    ) -> Result<Vec<T>, DecodeError> {
-        match self.value(member) {
-            Some(_) => self.optional_list(member, read),
-            None => Err(self.missing(member)),
-        }
+    ) -> Result<Option<Vec<T>>, DecodeError> {
+        let Some(elements) = self.value_as(member, R::as_elements, "a list")? else {
+            return Ok(None);
+        };
+        let element = |raw| read(&Self::of_object(raw, self.message, "an object")?);
+        elements.into_iter().map(element).collect::<Result<_, _>>().map(Some)
     }
 
-    /// A list of objects; no elements if it is absent.
-    pub(crate) fn optional_list<T>(
+    fn value_as<T>(
         &self,
         member: Member,
-        read: impl Fn(&Self) -> Result<T, DecodeError>,
-    ) -> Result<Vec<T>, DecodeError> {
-        let Some(raw) = self.value(member) else { return Ok(Vec::new()) };
-        let elements = raw.as_elements().ok_or_else(|| self.refuse(member, "a list"))?;
-        let element = |raw| read(&Self::of_object(raw, self.message, "an object")?);
-        elements.into_iter().map(element).collect()
+        read: fn(R) -> Option<T>,
+        expected: &str,
+    ) -> Result<Option<T>, DecodeError> {
+        let Some(raw) = self.value(member) else { return Ok(None) };
+        read(raw).map(Some).ok_or_else(|| self.refuse(member, expected))
     }
 }

@@ -15,12 +15,6 @@ impl<'o> Object<'o> {
         self.field(name).u64(value.into());
     }
 
-    pub(crate) fn optional_integer(&mut self, name: &str, value: Option<impl Into<u64>>) {
-        if let Some(value) = value {
-            self.integer(name, value);
-        }
-    }
-
     pub(crate) fn bool(&mut self, name: &str, value: bool) {
         self.field(name).bool(value);
     }

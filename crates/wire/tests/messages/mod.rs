@@ -209,9 +209,16 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
             .prop_map(|(room, version, digest)| ServerMessage::Check { room, version, digest }),
         number().prop_map(|nonce| ServerMessage::Ping { nonce }),
         number().prop_map(|nonce| ServerMessage::Pong { nonce }),
-        (option::of(number_u32()), option::of(number_u32()), code(), text()).prop_map(
-            |(request, room, code, text)| ServerMessage::Error { request, room, code, text }
-        ),
+        (
+            option::of(number_u32()),
+            option::of(number_u32()),
+            code(),
+            text(),
+            option::of(number_u32())
+        )
+            .prop_map(|(request, room, code, text, retry_after_ms)| {
+                ServerMessage::Error { request, room, code, text, retry_after_ms }
+            }),
         (code(), text()).prop_map(|(code, text)| ServerMessage::Goodbye { code, text }),
         // In MessagePack it is the text of the JSON.
         (

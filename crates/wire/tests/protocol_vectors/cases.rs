@@ -17,6 +17,14 @@ fn payload(format: Format) -> &'static [u8] {
     }
 }
 
+/// The payload of a type without fields.
+fn nothing(format: Format) -> &'static [u8] {
+    match format {
+        Format::Packed => b"\0",
+        Format::Msgpack | Format::Json => b"",
+    }
+}
+
 /// A user message: by its place in the schema in `packed`, by its name in trees.
 fn which(format: Format) -> MessageRef<'static> {
     match format {
@@ -89,7 +97,7 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
         ("send", ClientMessage::Send { room: 1, message: which(format), payload: own }),
         (
             "send, of a message without fields",
-            ClientMessage::Send { room: 0, message: which(format), payload: b"" },
+            ClientMessage::Send { room: 0, message: which(format), payload: nothing(format) },
         ),
         ("ack", ClientMessage::Ack { room: 1, version: 300, sequence: 4 }),
         ("resync", ClientMessage::Resync { room: 16_384 }),
@@ -173,7 +181,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
             },
         ),
         ("reply", ServerMessage::Reply { request: 6, payload: own }),
-        ("reply, of nothing", ServerMessage::Reply { request: 6, payload: b"" }),
+        ("reply, of nothing", ServerMessage::Reply { request: 6, payload: nothing(format) }),
         (
             "event",
             ServerMessage::Event {
@@ -202,6 +210,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 room: None,
                 code: ErrorCode::RoomFull,
                 text: "4 of 4".into(),
+                retry_after_ms: None,
             },
         ),
         (
@@ -211,6 +220,17 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 room: Some(1),
                 code: ErrorCode::Room(1001),
                 text: "".into(),
+                retry_after_ms: None,
+            },
+        ),
+        (
+            "error, of a rate",
+            ServerMessage::Error {
+                request: Some(7),
+                room: None,
+                code: ErrorCode::Limit,
+                text: "lists_per_second_max: one session gets 10 in a second".into(),
+                retry_after_ms: Some(300),
             },
         ),
         ("goodbye", ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text: "".into() }),

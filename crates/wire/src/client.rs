@@ -1,0 +1,283 @@
+//! Messages from a client to a node.
+
+use std::borrow::Cow;
+
+use crate::message::MessageRef;
+use crate::message::field::{Input, OrDefault, Output, Plain, Record};
+use crate::tree::Object;
+use crate::tree::members::Member;
+use crate::writer::{put_u8, put_varint};
+use crate::{DecodeError, Format, PROTOCOL, msgpack};
+
+messages! {
+    /// A message from a client.
+    ///
+    /// `payload` and `options` are raw bytes in the connection's format. In JSON and MessagePack they
+    /// are the value's own, and empty if it is absent or null.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum ClientMessage<'a>, kinds Kind {
+        /// Opens the session.
+        0x01 hello Hello(hello: Hello<'a>),
+        /// Enters a room that exists.
+        0x02 join Join {
+            /// Repeated in the answer.
+            request: u32,
+            /// The room's id.
+            room: Cow<'a, str>,
+        },
+        /// Creates a room and enters it.
+        0x03 create Create {
+            /// Repeated in the answer.
+            request: u32,
+            /// The type of the room to create.
+            room_type: Cow<'a, str>,
+            /// Whether the room is left out of lists and of `join_or_create`.
+            private: bool as OrDefault,
+            /// The room type's options; empty for its default.
+            options: &'a [u8],
+        },
+        /// Enters any room of a type that is not full, or creates one.
+        0x04 join_or_create JoinOrCreate {
+            /// Repeated in the answer.
+            request: u32,
+            /// The type of the room.
+            room_type: Cow<'a, str>,
+            /// The room type's options if a room is created; empty for its default.
+            options: &'a [u8],
+        },
+        /// Asks which rooms there are.
+        0x05 list List {
+            /// Repeated in the answer.
+            request: u32,
+            /// Only rooms of this type.
+            room_type: Option<Cow<'a, str>>,
+            /// Only rooms whose metadata has all of these pairs.
+            filter: Vec<(Cow<'a, str>, Cow<'a, str>)> as OrDefault,
+            /// At most this many rooms; 0 leaves it to the server.
+            limit: u32 as OrDefault,
+        },
+        /// Asks for the schema of a room type.
+        0x0e schema Schema {
+            /// Repeated in the answer.
+            request: u32,
+            /// The room type's name.
+            room_type: Cow<'a, str>,
+        },
+        /// Leaves a room.
+        0x06 leave Leave {
+            /// Repeated in the answer.
+            request: u32,
+            /// The room's number.
+            room: u32,
+        },
+        /// A user message that expects a reply.
+        0x07 request Request {
+            /// The room's number.
+            room: u32,
+            /// Repeated in the answer.
+            request: u32,
+            /// The message's type.
+            message: MessageRef<'a>,
+            /// Its fields.
+            payload: &'a [u8],
+        },
+        /// A user message without a reply.
+        0x08 send Send {
+            /// The room's number.
+            room: u32,
+            /// The message's type.
+            message: MessageRef<'a>,
+            /// Its fields.
+            payload: &'a [u8],
+        },
+        /// Says what the client has received.
+        0x09 ack Ack {
+            /// The room's number.
+            room: u32,
+            /// The last version applied.
+            version: u64,
+            /// The last event handled.
+            sequence: u64,
+        },
+        /// Asks for a snapshot.
+        0x0a resync Resync {
+            /// The room's number.
+            room: u32,
+        },
+        /// Asks for a `pong`.
+        0x0b ping Ping {
+            /// Repeated in the `pong`.
+            nonce: u64,
+        },
+        /// Answers a `ping`.
+        0x0c pong Pong {
+            /// The nonce of the `ping`.
+            nonce: u64,
+        },
+        /// Ends the connection.
+        0x0d goodbye Goodbye,
+    }
+}
+
+record! {
+    <'a>
+    /// The first message on a connection.
+    ///
+    /// If [`protocol`](Self::protocol) is not [`PROTOCOL`], nothing after it is read, since the
+    /// layout of the rest is unknown: the other fields are as if they were absent. The server
+    /// checks the version and refuses it.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Hello<'a> {
+        /// The version of the protocol that the client speaks.
+        pub protocol: u64,
+        /// The format of all later messages.
+        pub format: Format,
+        /// The display name; may be empty.
+        pub name: Cow<'a, str> as OrDefault,
+        /// For the node's authenticator; may be empty.
+        pub token: Cow<'a, [u8]> as OrDefault,
+        /// The session to resume.
+        pub resume: Option<Resume<'a>>,
+        /// The schemas that the client was built with.
+        pub schemas: Vec<SchemaRef<'a>> as OrDefault,
+    }
+}
+
+impl<'a> Hello<'a> {
+    /// A hello in this crate's protocol that says nothing but the format.
+    #[must_use]
+    pub fn new(format: Format) -> Self {
+        Self {
+            protocol: PROTOCOL,
+            format,
+            name: Cow::Borrowed(""),
+            token: Cow::Borrowed(&[]),
+            resume: None,
+            schemas: Vec::new(),
+        }
+    }
+
+    fn decode<I: Input<'a>>(input: &mut I) -> Result<Self, DecodeError> {
+        let protocol = input.clone().field(Plain, Member::protocol)?;
+        if protocol == PROTOCOL {
+            return Record::read(input);
+        }
+        input.skip_rest();
+        Ok(Self { protocol, ..Self::new(input.format()) })
+    }
+
+    fn encode<O: Output>(&self, output: &mut O) {
+        Record::write(self, output);
+    }
+}
+
+record! {
+    <'a>
+    /// The session that a client wants to resume.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Resume<'a> {
+        /// The resume token from `welcome`.
+        pub token: Cow<'a, [u8]>,
+        /// The rooms that the client was in.
+        pub rooms: Vec<ResumeRoom>,
+    }
+}
+
+record! {
+    <'a>
+    /// What a client has received of a room.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ResumeRoom {
+        /// The room's number.
+        pub room: u32,
+        /// The epoch of the client's copy.
+        pub epoch: u64,
+        /// The version of the client's copy.
+        pub version: u64,
+        /// The last event handled.
+        pub sequence: u64,
+    }
+}
+
+record! {
+    <'a>
+    /// A room type, and the fingerprint of the schema that the client was built with.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct SchemaRef<'a> {
+        /// The room type's name.
+        pub room_type: Cow<'a, str>,
+        /// Its fingerprint, see [`schema::fingerprint`](crate::schema::fingerprint).
+        pub fingerprint: u64,
+    }
+}
+
+impl<'a> ClientMessage<'a> {
+    /// Reads the first message on a connection. Its first byte decides the format that it is in:
+    /// see [`format_of_first`](Self::format_of_first). The format returned is the one of all later
+    /// messages, which a packed hello names.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn decode_first(body: &'a [u8]) -> Result<(Format, Self), DecodeError> {
+        let format = Self::format_of_first(body);
+        let message = Self::decode(format, body)?;
+        match &message {
+            Self::Hello(hello) => Ok((hello.format, message)),
+            _ => Ok((format, message)),
+        }
+    }
+
+    /// The format in which the first message on a connection is written: `{` begins JSON, a map
+    /// MessagePack, and anything else is `packed`.
+    #[must_use]
+    pub fn format_of_first(body: &[u8]) -> Format {
+        match body.first() {
+            Some(b'{') => Format::Json,
+            Some(&byte) if msgpack::begins_map(byte) => Format::Msgpack,
+            _ => Format::Packed,
+        }
+    }
+}
+
+/// Appends a `request`. `index` is the message's position in the declaration, `name` its name; the
+/// format decides which of them is written.
+pub fn write_request(
+    format: Format,
+    out: &mut Vec<u8>,
+    room: u32,
+    request: u32,
+    index: u32,
+    name: &str,
+    payload: &[u8],
+) {
+    if format == Format::Packed {
+        put_u8(out, Kind::Request as u8);
+        put_varint(out, room.into());
+        put_varint(out, request.into());
+        put_varint(out, index.into());
+        out.extend_from_slice(payload);
+    } else {
+        let message = MessageRef::Name(name.into());
+        ClientMessage::Request { room, request, message, payload }.encode(format, out);
+    }
+}
+
+/// Appends a `send`. `index` and `name` are as in [`write_request`].
+pub fn write_send(
+    format: Format,
+    out: &mut Vec<u8>,
+    room: u32,
+    index: u32,
+    name: &str,
+    payload: &[u8],
+) {
+    if format == Format::Packed {
+        put_u8(out, Kind::Send as u8);
+        put_varint(out, room.into());
+        put_varint(out, index.into());
+        out.extend_from_slice(payload);
+    } else {
+        let message = MessageRef::Name(name.into());
+        ClientMessage::Send { room, message, payload }.encode(format, out);
+    }
+}

@@ -1,0 +1,219 @@
+//! The tables of messages: `messages!` and `record!` declare each message and field once, for all
+//! formats.
+//!
+//! ```text
+//! messages! {
+//!     /// Docs of the enum.
+//!     pub enum ServerMessage<'a>, kinds Kind {
+//!         /// Docs of a message: its kind in `packed`, its `type` in trees, its variant.
+//!         0x48 patch Patch {
+//!             /// Docs of a field: its name, its type, and, where it is not the type's own
+//!             /// `Field`, the `Coding` that writes and reads it. A coding may name fields above it.
+//!             version: u64 as Since(base),
+//!             /// A name in trees that is not the field's stands in parentheses.
+//!             body (ops): &'a [u8],
+//!         },
+//!         /// A message around a struct, which has `decode` and `encode` of its own.
+//!         0x01 hello Hello(hello: Hello<'a>),
+//!         /// A message without fields.
+//!         0x0d goodbye Goodbye,
+//!     }
+//! }
+//! ```
+//!
+//! Fields are written in the order of the table. `record!` declares a struct within a message with
+//! the same grammar for its fields; the lifetime in front of it is that of the bytes it is read
+//! from.
+
+/// The coding of a field: the one given, or that of its type.
+macro_rules! coding {
+    () => {
+        $crate::message::field::Plain
+    };
+    ($coding:expr) => {
+        $coding
+    };
+}
+
+/// The member that a field is in trees: the one given, or the one of its own name.
+macro_rules! member {
+    ($field:ident) => {
+        $crate::tree::members::Member::$field
+    };
+    ($field:ident $member:ident) => {
+        $crate::tree::members::Member::$member
+    };
+}
+
+macro_rules! messages {
+    (
+        $(#[$about:meta])*
+        pub enum $Message:ident<$life:lifetime>, kinds $Kind:ident {
+            $(
+                $(#[$docs:meta])*
+                $number:literal $name:ident $Variant:ident
+                $({$(
+                    $(#[$field_docs:meta])*
+                    $field:ident $(($member:ident))?: $type:ty $(as $coding:expr)?
+                ),* $(,)?})?
+                $(($inner:ident: $Record:ty))?
+            ),* $(,)?
+        }
+    ) => {
+        $(#[$about])*
+        pub enum $Message<$life> {
+            $(
+                $(#[$docs])*
+                $Variant $({$( $(#[$field_docs])* $field: $type ),*})? $(($Record))?
+            ),*
+        }
+
+        /// The kinds of messages, by their numbers in `packed`.
+        #[derive(Clone, Copy)]
+        #[repr(u8)]
+        enum $Kind {
+            $($Variant = $number),*
+        }
+
+        impl $Kind {
+            #[inline]
+            fn from_number(number: u8) -> Result<Self, DecodeError> {
+                match number {
+                    $($number => Ok(Self::$Variant),)*
+                    kind => Err(DecodeError::of(0, $crate::error::Kind::Unknown { kind })),
+                }
+            }
+
+            fn name(self) -> &'static str {
+                match self {
+                    $(Self::$Variant => stringify!($name)),*
+                }
+            }
+
+            fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $(stringify!($name) => Some(Self::$Variant),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl<$life> $Message<$life> {
+            /// Reads a message.
+            ///
+            /// # Errors
+            /// If `body` is not exactly one message.
+            pub fn decode(format: Format, body: &$life [u8]) -> Result<Self, DecodeError> {
+                use $crate::{json::raw::RawJson, msgpack::raw::RawMsgpack};
+                match format {
+                    Format::Packed => {
+                        let mut reader = $crate::reader::Reader::new(body);
+                        let kind = $Kind::from_number(reader.u8()?)?;
+                        let message = Self::fields(kind, &mut reader)?;
+                        reader.finish()?;
+                        Ok(message)
+                    }
+                    Format::Msgpack => Self::decode_tree(RawMsgpack::of_message(body)),
+                    Format::Json => Self::decode_tree(RawJson::of_message(body)?),
+                }
+            }
+
+            fn decode_tree<R: $crate::tree::members::Raw<$life>>(
+                body: R,
+            ) -> Result<Self, DecodeError> {
+                let members = $crate::tree::members::Members::of_message(body)?;
+                let name = members.message_type()?;
+                let kind = $Kind::from_name(&name).ok_or_else(|| members.unknown_type(&name))?;
+                Self::fields(kind, &mut &members)
+            }
+
+            #[inline]
+            fn fields<I: $crate::message::field::Input<$life>>(
+                kind: $Kind,
+                input: &mut I,
+            ) -> Result<Self, DecodeError> {
+                Ok(match kind {
+                    $($Kind::$Variant => {
+                        $($(
+                            let $field: $type = input.field(
+                                coding!($($coding)?),
+                                member!($field $($member)?),
+                            )?;
+                        )*)?
+                        Self::$Variant $({$($field),*})? $((<$Record>::decode(input)?))?
+                    })*
+                })
+            }
+
+            /// Appends the message.
+            ///
+            /// # Panics
+            /// If a [`MessageRef`](crate::message::MessageRef) does not have the form that `format`
+            /// carries: an index in `packed`, a name in `msgpack` and `json`. The writers in this
+            /// module take both. If a patch's version is before its base.
+            pub fn encode(&self, format: Format, out: &mut Vec<u8>) {
+                match format.tree() {
+                    None => {
+                        out.push(self.kind() as u8);
+                        self.write(&mut $crate::message::field::Packed(out));
+                    }
+                    Some(format) => {
+                        let mut object = Object::message(format, out, self.kind().name());
+                        self.write(&mut object);
+                        object.end();
+                    }
+                }
+            }
+
+            fn kind(&self) -> $Kind {
+                match self {
+                    $(Self::$Variant { .. } => $Kind::$Variant),*
+                }
+            }
+
+            fn write<O: $crate::message::field::Output>(&self, output: &mut O) {
+                match self {
+                    $(Self::$Variant $({$($field),*})? $(($inner))? => {
+                        $($(output.field(
+                            coding!($($coding)?),
+                            member!($field $($member)?),
+                            $field,
+                        );)*)?
+                        $($inner.encode(output);)?
+                    })*
+                }
+            }
+        }
+    };
+}
+
+macro_rules! record {
+    (
+        <$input:lifetime>
+        $(#[$docs:meta])*
+        pub struct $Record:ident $(<$life:lifetime>)? {$(
+            $(#[$field_docs:meta])*
+            pub $field:ident: $type:ty $(as $coding:expr)?
+        ),* $(,)?}
+    ) => {
+        $(#[$docs])*
+        pub struct $Record $(<$life>)? {$( $(#[$field_docs])* pub $field: $type ),*}
+
+        impl<$input> $crate::message::field::Record<$input> for $Record $(<$life>)? {
+            fn read<I: $crate::message::field::Input<$input>>(
+                input: &mut I,
+            ) -> Result<Self, DecodeError> {
+                $(let $field: $type = input.field(
+                    coding!($($coding)?),
+                    member!($field),
+                )?;)*
+                Ok(Self { $($field),* })
+            }
+
+            fn write<O: $crate::message::field::Output>(&self, output: &mut O) {
+                let Self { $($field),* } = self;
+                $(output.field(coding!($($coding)?), member!($field), $field);)*
+            }
+        }
+    };
+}

@@ -1,0 +1,281 @@
+//! Messages from a node to a client.
+
+use std::borrow::Cow;
+
+use crate::message::MessageRef;
+use crate::message::field::{Fixed, JsonText, OrDefault, Since, advance};
+use crate::tree::Object;
+use crate::writer::{put_u8, put_varint};
+use crate::{DecodeError, ErrorCode, Format};
+
+messages! {
+    /// A message from a node.
+    ///
+    /// `payload` and `body` are raw bytes in the connection's format. In JSON and MessagePack they are
+    /// the value's own, and empty if it is absent or null. A `schema` is JSON in every format.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum ServerMessage<'a>, kinds Kind {
+        /// Answers `hello`.
+        0x41 welcome Welcome {
+            /// The version of the protocol that the node speaks.
+            protocol: u64,
+            /// The session's number.
+            session: u64,
+            /// The resume token.
+            resume: Cow<'a, [u8]>,
+            /// The client must be heard at least this often.
+            heartbeat_ms: u32,
+            /// The longest message that the node takes.
+            max_message_bytes: u32,
+        },
+        /// Answers `create`, `join` and `join_or_create`.
+        0x42 joined Joined {
+            /// The request that this answers.
+            request: u32,
+            /// The room's number in this session.
+            room: u32,
+            /// The room's id.
+            id: Cow<'a, str>,
+            /// The room's type.
+            room_type: Cow<'a, str>,
+            /// The player's number in the room.
+            player: u64,
+            /// New for each creation of the room.
+            epoch: u64,
+            /// How often the room's simulation steps, per second.
+            tick_hz: u32,
+            /// How often the room sends patches, per second.
+            sync_hz: u32,
+            /// Of the room type, see [`schema::fingerprint`](crate::schema::fingerprint).
+            fingerprint: u64,
+        },
+        /// Answers `list`.
+        0x43 listed Listed {
+            /// The request that this answers.
+            request: u32,
+            /// The rooms found.
+            rooms: Vec<RoomInfo<'a>>,
+        },
+        /// The schema of a room type: answers `schema`, or informs a client that was built with another.
+        0x4e schema Schema {
+            /// The request that this answers, if any.
+            request: Option<u32>,
+            /// The room type's name.
+            room_type: Cow<'a, str>,
+            /// The schema, see [`RoomSchema::from_json`](crate::schema::RoomSchema::from_json).
+            schema: &'a [u8] as JsonText,
+        },
+        /// Ends a room.
+        0x44 left Left {
+            /// The `leave` that this answers, if any.
+            request: Option<u32>,
+            /// The room's number.
+            room: u32,
+            /// Why.
+            code: ErrorCode,
+            /// Why, for people.
+            text: Cow<'a, str>,
+        },
+        /// Answers a user message.
+        0x45 reply Reply {
+            /// The request that this answers.
+            request: u32,
+            /// The reply itself.
+            payload: &'a [u8],
+        },
+        /// An event of a room.
+        0x46 event Event {
+            /// The room's number.
+            room: u32,
+            /// Counts the events of this session in this room, from 1.
+            sequence: u64,
+            /// The room's version when the event was raised.
+            version: u64,
+            /// The event's type.
+            message: MessageRef<'a>,
+            /// Its fields.
+            payload: &'a [u8],
+        },
+        /// All of a room's state that the player may see.
+        0x47 snapshot Snapshot {
+            /// The room's number.
+            room: u32,
+            /// New for each creation of the room.
+            epoch: u64,
+            /// The version that this is.
+            version: u64,
+            /// The state.
+            body (ops): &'a [u8],
+        },
+        /// What changed in a room's state.
+        0x48 patch Patch {
+            /// The room's number.
+            room: u32,
+            /// The version that this applies to.
+            base: u64,
+            /// The version that it leads to.
+            version: u64 as Since(base),
+            /// The changes.
+            body (ops): &'a [u8],
+        },
+        /// The digest that a room's copy should have.
+        0x4d check Check {
+            /// The room's number.
+            room: u32,
+            /// The version of the copy.
+            version: u64,
+            /// Its digest.
+            digest: u64 as Fixed,
+        },
+        /// Asks for a `pong`.
+        0x49 ping Ping {
+            /// Repeated in the `pong`.
+            nonce: u64,
+        },
+        /// Answers a `ping`.
+        0x4a pong Pong {
+            /// The nonce of the `ping`.
+            nonce: u64,
+        },
+        /// Answers a request, or a `send`, or is about the connection.
+        0x4b error Error {
+            /// The request that this answers, if any.
+            request: Option<u32>,
+            /// The number of the room that it concerns, if any.
+            room: Option<u32>,
+            /// What went wrong.
+            code: ErrorCode,
+            /// What went wrong, for people.
+            text: Cow<'a, str>,
+            /// If the request was refused for its rate: how long to wait before the next, in
+            /// milliseconds.
+            retry_after_ms: Option<u32>,
+        },
+        /// Ends the connection.
+        0x4c goodbye Goodbye {
+            /// Why.
+            code: ErrorCode,
+            /// Why, for people.
+            text: Cow<'a, str>,
+        },
+    }
+}
+
+record! {
+    <'a>
+    /// A room in `listed`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct RoomInfo<'a> {
+        /// The room's id.
+        pub id: Cow<'a, str>,
+        /// The room's type.
+        pub room_type: Cow<'a, str>,
+        /// How many players are in it.
+        pub players: u32,
+        /// How many it can hold.
+        pub capacity: u32,
+        /// Whether it takes no more players.
+        pub locked: bool,
+        /// What the room says about itself.
+        pub metadata: Vec<(Cow<'a, str>, Cow<'a, str>)> as OrDefault,
+    }
+}
+
+/// Appends a `patch` from `base` to `version`, whose body is what `body` appends.
+///
+/// # Panics
+/// If `version` is before `base`.
+#[inline]
+pub fn write_patch(
+    format: Format,
+    out: &mut Vec<u8>,
+    room: u32,
+    base: u64,
+    version: u64,
+    body: impl FnOnce(&mut Vec<u8>),
+) {
+    let advance = advance(base, version);
+    match format.tree() {
+        None => {
+            put_u8(out, Kind::Patch as u8);
+            put_varint(out, room.into());
+            put_varint(out, base);
+            put_varint(out, advance);
+            body(out);
+        }
+        Some(format) => {
+            let mut object = Object::message(format, out, Kind::Patch.name());
+            object.integer("room", room);
+            object.integer("base", base);
+            object.integer("version", version);
+            object.field("ops").raw(body);
+            object.end();
+        }
+    }
+}
+
+/// Appends a `snapshot`, whose body is what `body` appends.
+#[inline]
+pub fn write_snapshot(
+    format: Format,
+    out: &mut Vec<u8>,
+    room: u32,
+    epoch: u64,
+    version: u64,
+    body: impl FnOnce(&mut Vec<u8>),
+) {
+    match format.tree() {
+        None => {
+            put_u8(out, Kind::Snapshot as u8);
+            put_varint(out, room.into());
+            put_varint(out, epoch);
+            put_varint(out, version);
+            body(out);
+        }
+        Some(format) => {
+            let mut object = Object::message(format, out, Kind::Snapshot.name());
+            object.integer("room", room);
+            object.integer("epoch", epoch);
+            object.integer("version", version);
+            object.field("ops").raw(body);
+            object.end();
+        }
+    }
+}
+
+/// Appends an `event`. `index` is the event's position in the declaration, `name` its name; the
+/// format decides which of them is written.
+#[expect(clippy::too_many_arguments, reason = "they are the message's fields")]
+pub fn write_event(
+    format: Format,
+    out: &mut Vec<u8>,
+    room: u32,
+    sequence: u64,
+    version: u64,
+    index: u32,
+    name: &str,
+    payload: &[u8],
+) {
+    if format == Format::Packed {
+        put_u8(out, Kind::Event as u8);
+        put_varint(out, room.into());
+        put_varint(out, sequence);
+        put_varint(out, version);
+        put_varint(out, index.into());
+        out.extend_from_slice(payload);
+    } else {
+        let message = MessageRef::Name(name.into());
+        ServerMessage::Event { room, sequence, version, message, payload }.encode(format, out);
+    }
+}
+
+/// Appends a `reply`.
+pub fn write_reply(format: Format, out: &mut Vec<u8>, request: u32, payload: &[u8]) {
+    if format == Format::Packed {
+        put_u8(out, Kind::Reply as u8);
+        put_varint(out, request.into());
+        out.extend_from_slice(payload);
+    } else {
+        ServerMessage::Reply { request, payload }.encode(format, out);
+    }
+}
