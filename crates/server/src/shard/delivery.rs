@@ -133,8 +133,10 @@ impl Delivery {
         }
         member.events += 1;
         let (number, sequence) = (member.number, member.events);
+        // The room's own version would tell of syncs that changed nothing for this player.
+        let version = member.sent + u64::from(member.lagging);
         self.write(place, member, |dialect, out| {
-            let EventHeader { index, name, version } = event;
+            let EventHeader { index, name, .. } = event;
             let format = dialect.format;
             dialect.write_with(out, |out| {
                 server::write_event(format, out, number, sequence, version, index, name, payload);
