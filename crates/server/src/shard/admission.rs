@@ -176,7 +176,7 @@ impl Shard {
             seat: None,
             undelivered: 0,
             acts: 0,
-            leaving: false,
+            leaving: None,
         });
         Ok((choice.shard, Ticket { request, number, id, wanted, create: choice.new, retries }))
     }

@@ -14,6 +14,7 @@ use crate::shard::delivery::HostedRoomOutput;
 use crate::shard::member::{MemberKey, Members};
 use crate::shard::schedule::Beat;
 use crate::shard::slab::{Key, Slab};
+use crate::shard::sync::Cause;
 
 /// Names a room within its shard.
 pub(crate) type RoomKey = Key<Hosted>;
@@ -29,6 +30,8 @@ pub(crate) struct Hosted {
     pub(crate) epoch: u64,
     ticks: Option<Beat>,
     syncs: Option<Beat>,
+    /// How many syncs were made because the clock asked for them.
+    pub(crate) regular_syncs: u64,
     /// When the schedule has it.
     due: Option<Duration>,
     /// What the directory knows.
@@ -92,6 +95,7 @@ impl Shard {
             epoch: (self.entropy.number() >> 32) + 1,
             ticks: Beat::new(room.tick_hz(), phase, self.now),
             syncs: Beat::new(room.sync_hz(), phase, self.now),
+            regular_syncs: 0,
             due: None,
             published,
             touched: false,
@@ -165,7 +169,7 @@ impl Shard {
                 }
             });
             if is_sync_due {
-                self.sync_room(key);
+                self.sync_room(key, Cause::Clock);
             }
             self.resync_due(key);
         }
@@ -223,7 +227,7 @@ impl Shard {
         if sync_now {
             hosted.synced_on_demand = self.turn;
             hosted.sync_awaited = false;
-            self.sync_room(key);
+            self.sync_room(key, Cause::Demand);
         }
     }
 

@@ -390,6 +390,11 @@ impl AnyRoom for TestRoom {
         body.extend_from_slice(&encoded(format, text.as_bytes()));
     }
 
+    fn digest(&mut self, player: PlayerId, _: Format) -> Option<u64> {
+        let secret = self.shown.secrets.get(&player).map_or(0, |secret| secret.0);
+        Some(self.counter_shown() << 32 | secret)
+    }
+
     fn close(&mut self, _: Duration, code: ErrorCode, text: &str, out: &mut dyn RoomOutput) {
         self.end(&Error::new(code, text), out);
     }
