@@ -8,7 +8,7 @@ use playfield_state::{Data, Format, PlayerId, Tracker, Tracking};
 use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
 
-use crate::context::{ContextState, Effect, Seats};
+use crate::context_state::{ContextState, Effect, Seats};
 use crate::deferred_output::DeferredOutput;
 use crate::message::{AskId, Call};
 use crate::{
