@@ -74,7 +74,8 @@ use crate::{Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, 
 /// impl On<TimeIsUp> for Quiz {
 ///     fn on(&mut self, _: TimeIsUp, cx: &mut Context<Self>) -> Result<()> {
 ///         self.round += 1;
-///         let lucky = cx.rng().below(cx.players().count() as u64) as usize;
+///         let players = cx.players().count() as u64;
+///         let lucky = cx.rng().below(players) as usize;
 ///         if let Some(winner) = cx.players().nth(lucky) {
 ///             cx.emit(&Won(winner.id()));
 ///         }

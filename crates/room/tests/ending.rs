@@ -16,11 +16,17 @@ fn called(what: &'static str) {
 }
 
 #[derive(State, Default)]
-struct Mortal {}
+struct Mortal {
+    /// It is no copy.
+    #[sync(hidden)]
+    is_room: bool,
+}
 
 impl Drop for Mortal {
     fn drop(&mut self) {
-        called("drop");
+        if self.is_room {
+            called("drop");
+        }
     }
 }
 
@@ -32,6 +38,10 @@ struct Ring;
 
 #[room(messages(End), internal(Ring))]
 impl Room for Mortal {
+    fn create((): (), _: &mut Context<Self>) -> Result<Self> {
+        Ok(Self { is_room: true })
+    }
+
     fn leave(&mut self, _: &Player, _: &mut Context<Self>) {
         called("leave");
     }
