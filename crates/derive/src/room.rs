@@ -1,4 +1,4 @@
-//! `#[room(…)]`: what a room type declares, and how messages find their handlers.
+//! `#[room(…)]`: what a room type declares, and the dispatch of messages to handlers.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote, quote_spanned};
@@ -7,7 +7,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Ident, ItemImpl, LitInt, Path, Token, parenthesized};
 
-/// What stands in the attribute's brackets.
+/// The attribute's options.
 #[derive(Default)]
 pub(crate) struct Arguments {
     messages: Vec<Path>,
@@ -20,7 +20,8 @@ pub(crate) struct Arguments {
     empty_ms: Option<LitInt>,
 }
 
-const PARTS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, capacity = …, empty_ms = …";
+const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
+                       capacity = …, empty_ms = …";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -35,13 +36,11 @@ impl Parse for Arguments {
                 "tick_hz" => number(input, &name, &mut arguments.tick_hz, 0..=1_000)?,
                 "sync_hz" => number(input, &name, &mut arguments.sync_hz, 0..=1_000)?,
                 "capacity" => number(input, &name, &mut arguments.capacity, 1..=1_000_000)?,
-                "empty_ms" => {
-                    number(input, &name, &mut arguments.empty_ms, 0..=u64::from(u32::MAX))?
-                }
+                "empty_ms" => number(input, &name, &mut arguments.empty_ms, 0..=0xffff_ffff)?,
                 other => {
                     return Err(syn::Error::new(
                         name.span(),
-                        format!("a room has no `{other}`; it has {PARTS}"),
+                        format!("unknown option `{other}`; the options are {OPTIONS}"),
                     ));
                 }
             }
@@ -59,7 +58,7 @@ fn names(input: ParseStream<'_>, name: &Ident, into: &mut Vec<Path>) -> syn::Res
     if !into.is_empty() {
         return Err(syn::Error::new(
             name.span(),
-            format!("`{name}` stands here twice: put all into one list"),
+            format!("`{name}` is given twice: put all into one list"),
         ));
     }
     for path in Punctuated::<Path, Token![,]>::parse_terminated(&inside)? {
@@ -70,7 +69,7 @@ fn names(input: ParseStream<'_>, name: &Ident, into: &mut Vec<Path>) -> syn::Res
         if into.iter().any(same) {
             return Err(syn::Error::new_spanned(
                 &path,
-                format!("two {name} of one name can't be told apart by clients: rename one"),
+                format!("two {name} have the same name: rename one of the types"),
             ));
         }
         into.push(path);
@@ -88,11 +87,11 @@ fn number(
     let literal: LitInt = input.parse()?;
     let value: u64 = literal.base10_parse()?;
     if !range.contains(&value) {
-        let message = format!("`{name}` is from {} to {}", range.start(), range.end());
+        let message = format!("`{name}` must be from {} to {}", range.start(), range.end());
         return Err(syn::Error::new(literal.span(), message));
     }
     if into.replace(literal).is_some() {
-        return Err(syn::Error::new(name.span(), format!("`{name}` stands here twice")));
+        return Err(syn::Error::new(name.span(), format!("`{name}` is given twice")));
     }
     Ok(())
 }
@@ -125,7 +124,7 @@ impl RoomImpl {
         fn search(tokens: TokenStream, kind: &str, name: &str) -> bool {
             let mut after_kind = false;
             tokens.into_iter().any(|token| match token {
-                // What a macro of the user's passed on as one.
+                // An item that a macro passed on.
                 TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
                     search(group.stream(), kind, name)
                 }
@@ -155,7 +154,7 @@ pub(crate) fn expand_room(arguments: &Arguments, item: &RoomImpl) -> syn::Result
     if !generics.params.is_empty() {
         return Err(syn::Error::new_spanned(
             generics,
-            "a room type has no parameters: what its clients see must be known when they are built",
+            "a room type cannot have parameters: its clients are built for one schema",
         ));
     }
     let options = (!item.defines("type", "Options")).then(|| {
@@ -183,8 +182,8 @@ pub(crate) fn expand_room(arguments: &Arguments, item: &RoomImpl) -> syn::Result
     })
 }
 
-/// What only the compiler can see: that no two names are equal, whatever the types are called here,
-/// and that all that is owned has an owner.
+/// Checks that only the compiler can make: that no two names are equal (a type may be imported under
+/// another name), and that each `owner` field has an owner.
 fn checks(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {
     let Arguments { messages, events, internal, asks, .. } = arguments;
     let distinct = [messages, events, internal, asks].into_iter().flat_map(|list| {
@@ -287,8 +286,8 @@ fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenS
     }
 }
 
-/// The function that serves each of these, written where the message is declared: an error in it is
-/// shown there.
+/// The function that dispatches to each of these, with the span of the declaration, where the
+/// compiler then reports a missing handler.
 fn functions(rt: &TokenStream, name: &str, of: &[Path]) -> Vec<TokenStream> {
     let function = |path: &Path| {
         let (rt, name) = (at(rt, path.span()), Ident::new(name, path.span()));
@@ -297,13 +296,13 @@ fn functions(rt: &TokenStream, name: &str, of: &[Path]) -> Vec<TokenStream> {
     of.iter().map(function).collect()
 }
 
-/// The same tokens, standing at `span`.
+/// The same tokens with another span.
 fn at(tokens: &TokenStream, span: Span) -> TokenStream {
-    let stand = |mut token: TokenTree| {
+    let respan = |mut token: TokenTree| {
         token.set_span(span);
         token
     };
-    tokens.clone().into_iter().map(stand).collect()
+    tokens.clone().into_iter().map(respan).collect()
 }
 
 fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
@@ -314,7 +313,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             quote!(#digits)
         })
     };
-    // A room that ticks syncs as often, unless it says otherwise.
+    // By default, a room that ticks syncs as often.
     let ticks = tick_hz
         .as_ref()
         .and_then(|hz| hz.base10_parse::<u64>().ok())

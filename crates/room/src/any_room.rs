@@ -9,47 +9,47 @@ use playfield_wire::{ErrorCode, Format};
 
 use crate::{Error, Link, Message, RoomOutput};
 
-/// Someone who asks to be let in.
+/// A player who wants to join.
 #[derive(Clone, Debug)]
 pub struct Entrant {
-    /// Where the player's output goes.
+    /// Where to send what the player receives.
     pub link: Link,
     /// The format of that output.
     pub format: Format,
     /// The display name.
     pub name: String,
-    /// Who the authenticator says this is; `None` for a guest.
+    /// The user that the authenticator identified; `None` for a guest.
     pub user: Option<String>,
 }
 
-/// What others may know of a room without being in it.
+/// What others may know of a room that they are not in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoomSummary {
-    /// Seated players.
+    /// The number of players.
     pub players: u32,
-    /// The most that may be seated.
+    /// The most players.
     pub capacity: u32,
-    /// Nobody else may join.
+    /// No further players may join.
     pub locked: bool,
-    /// Never listed, never matched; joined by its id alone.
+    /// Neither listed nor found by `join_or_create`; joined by its id alone.
     pub private: bool,
-    /// What the room says of itself, for listing and filtering.
+    /// What the room publishes about itself, for listing and filtering.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// What comes to a room from elsewhere than its players.
+/// What a room receives from others than its players.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mail {
-    /// Background work ended.
+    /// A background task ended.
     Done {
-        /// The number given to [`RoomOutput::spawn`] or [`RoomOutput::compute`].
+        /// Its number in [`RoomOutput::spawn`] or [`RoomOutput::compute`].
         task: u64,
-        /// What it ended with.
+        /// Its result.
         message: InternalMessage,
     },
-    /// Background work panicked.
+    /// A background task panicked.
     Lost {
-        /// The number given to [`RoomOutput::spawn`] or [`RoomOutput::compute`].
+        /// Its number in [`RoomOutput::spawn`] or [`RoomOutput::compute`].
         task: u64,
     },
     /// A message from another room.
@@ -70,15 +70,15 @@ pub enum Mail {
     },
     /// The answer to a request of this room.
     Answered {
-        /// The number it was asked under.
+        /// The number of the request.
         ask: u64,
-        /// The encoded reply (`packed`), or why there is none.
+        /// The reply, encoded in `packed`, or why there is none.
         reply: Result<Vec<u8>, Error>,
     },
 }
 
-/// A message by name, encoded in `packed`: the form in which messages reach rooms from rooms,
-/// timers and background work.
+/// A message by name, encoded in `packed`: the form in which rooms receive messages from timers,
+/// background work and other rooms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalMessage {
     /// The message's declared name.
@@ -96,32 +96,32 @@ impl InternalMessage {
     }
 }
 
-/// A room as its host drives it: inputs with the time they came at, and encoded state out.
+/// A room as its host sees it: inputs with the time of each go in, encoded state comes out.
 ///
-/// Times are `at`: how long the room has existed. They never go back. No call panics on account of
-/// user code: a panic there closes the room, which tells its players through [`RoomOutput::removed`].
+/// Times are named `at`: how long the room has existed. They never go back. No call panics because
+/// user code does: the room closes, and its players receive [`RoomOutput::removed`].
 pub trait AnyRoom: Send {
-    /// What others may know of it. Check after each call whether it changed.
+    /// What others may know of it. It may change with each call.
     fn summary(&self) -> &RoomSummary;
 
-    /// It has ended, and wants to be dropped.
+    /// Whether it has ended, and is to be dropped.
     fn is_closed(&self) -> bool;
 
     /// The version of the last sync; 1 after creation.
     fn version(&self) -> u64;
 
-    /// Ticks per second; 0 = never.
+    /// Ticks per second; 0 = none.
     fn tick_hz(&self) -> u32;
 
     /// Syncs per second; 0 = only on demand.
     fn sync_hz(&self) -> u32;
 
-    /// Seats a player, if there is room and the room's code agrees.
+    /// A player wants to join.
     ///
     /// # Errors
-    /// `room_full`, `room_locked`, `room_failed`, or the room's own refusal. The error is all that
-    /// is owed to the link then: [`RoomOutput::removed`] is not called for it, and events for it that
-    /// were raised meanwhile are to be dropped.
+    /// `room_full`, `room_locked`, `room_not_found` if it has ended, `room_failed`, or the room's own
+    /// refusal. The host sends the link this error and nothing else: [`RoomOutput::removed`] is not
+    /// called for it, and the host drops any event for it.
     fn join(
         &mut self,
         at: Duration,
@@ -129,10 +129,10 @@ pub trait AnyRoom: Send {
         out: &mut dyn RoomOutput,
     ) -> Result<PlayerId, Error>;
 
-    /// A player went, by choice or because the session ended. Nothing more is sent to the link.
+    /// A player left, or their session ended. The link is not used again.
     fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput);
 
-    /// A player's message; answered through `out` if `request` is given.
+    /// A player's message. If it is a request, the answer goes to `out`.
     fn message(
         &mut self,
         at: Duration,
@@ -143,25 +143,25 @@ pub trait AnyRoom: Send {
         out: &mut dyn RoomOutput,
     );
 
-    /// Something from elsewhere.
+    /// A message from others than the players.
     fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn RoomOutput);
 
-    /// One step of the simulation. `number` counts from 1; numbers that were skipped stay skipped.
+    /// One step of the simulation. `number` counts from 1, skipped ticks included.
     fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput);
 
-    /// When [`wake`](Self::wake) is next due: timers, and the end of an empty room.
+    /// When [`wake`](Self::wake) is next due, for timers or for the end of an empty room.
     fn wake_at(&self) -> Option<Duration>;
 
-    /// Runs what is due.
+    /// Does what is due.
     fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput);
 
-    /// The room asked to be synced before its next regular time.
+    /// Whether the room asked for a sync before the next regular one.
     fn wants_sync(&self) -> bool;
 
-    /// Internal what changed since the last sync, under the next version.
+    /// Records what changed since the last sync, under the next version.
     fn sync(&mut self, at: Duration, out: &mut dyn RoomOutput);
 
-    /// Whether a patch can begin at this version; if not, the player needs a snapshot.
+    /// Whether a patch can start at this version. If not, the player needs a snapshot.
     fn reaches(&self, since: u64) -> bool;
 
     /// Appends the body of the patch that takes this player's copy from version `since` to
@@ -172,13 +172,13 @@ pub trait AnyRoom: Send {
     /// Appends the body of this player's snapshot.
     fn snapshot(&mut self, player: PlayerId, format: Format, body: &mut Vec<u8>);
 
-    /// The digest of this player's copy in a format at [`version`](Self::version), for a client to
-    /// hold its own against; `None` where there is none to be had.
+    /// The digest that this player's copy in a format should have at [`version`](Self::version);
+    /// `None` if the room has none.
     fn digest(&mut self, player: PlayerId, format: Format) -> Option<u64> {
         let _ = (player, format);
         None
     }
 
-    /// Ends the room from outside.
+    /// Ends the room; its players receive the code and the text.
     fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn RoomOutput);
 }

@@ -1,6 +1,5 @@
-//! What a room may ask of the world while it acts.
+//! What a room's callbacks can do beside changing the state.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -8,106 +7,89 @@ use std::time::Duration;
 use playfield_state::{Format, PlayerId};
 use playfield_wire::ErrorCode;
 
+use crate::context_state::{
+    ContextState, Effect, METADATA_BYTES_MAX, METADATA_MAX, Seats, TIMERS_MAX,
+};
 use crate::message::{AskId, AskOf, EventOf, InternalOf, Message};
 use crate::random::Random;
-use crate::timers::{TIMER_PERIOD_MIN, TimerId, Timers};
-use crate::{
-    Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput, RoomSummary,
-};
+use crate::timers::{TIMER_PERIOD_MIN, TimerId};
+use crate::{Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput};
 
-/// The most timers of one room; past it, setting one panics, which closes the room.
-pub const TIMERS_MAX: usize = 65_536;
-/// The most background work and unanswered requests of one room; past it, starting more panics,
-/// which closes the room.
-pub const PENDING_MAX: usize = 65_536;
-/// The most entries of a room's metadata.
-pub const METADATA_MAX: usize = 16;
-/// The longest key or value of a room's metadata, bytes.
-pub const METADATA_BYTES_MAX: usize = 256;
-
-/// Who sits in a room.
-pub(crate) type Seats = BTreeMap<PlayerId, Player>;
-
-/// What a room has beside its state and its players. The state of a room does not depend on
-/// anything here that was not handed in.
-pub(crate) struct ContextState {
-    pub(crate) id: String,
-    pub(crate) creator: Option<Creator>,
-    pub(crate) now: Duration,
-    pub(crate) tick: u64,
-    pub(crate) version: u64,
-    pub(crate) random: Random,
-    pub(crate) timers: Timers,
-    pub(crate) summary: RoomSummary,
-    pub(crate) wants_sync: bool,
-    pub(crate) effects: Vec<Effect>,
-    /// Background work that has not ended, by its number.
-    pub(crate) tasks: BTreeMap<u64, &'static str>,
-    /// Requests to other rooms that are unanswered, by number: the message's name.
-    pub(crate) asks: BTreeMap<u64, &'static str>,
-    pub(crate) next_number: u64,
-    /// Events are encoded here, once for each format.
-    scratch: [Vec<u8>; Format::ALL.len()],
-}
-
-/// What is done when the callback that wanted it has returned.
-pub(crate) enum Effect {
-    Kick(PlayerId, String),
-    Close(String),
-}
-
-impl Effect {
-    pub(crate) fn into_close(self) -> Option<String> {
-        match self {
-            Self::Kick(..) => None,
-            Self::Close(text) => Some(text),
-        }
-    }
-}
-
-impl ContextState {
-    pub(crate) fn new(
-        id: String,
-        creator: Option<Creator>,
-        seed: u64,
-        summary: RoomSummary,
-    ) -> Self {
-        Self {
-            id,
-            creator,
-            now: Duration::ZERO,
-            tick: 0,
-            version: 1,
-            random: Random::new(seed),
-            timers: Timers::default(),
-            summary,
-            wants_sync: false,
-            effects: Vec::new(),
-            tasks: BTreeMap::new(),
-            asks: BTreeMap::new(),
-            next_number: 0,
-            scratch: Default::default(),
-        }
-    }
-
-    /// A number under which something comes back.
-    fn number(&mut self) -> Result<u64> {
-        if self.tasks.len() + self.asks.len() >= PENDING_MAX {
-            return Err(limit(format!(
-                "a room waits for at most {PENDING_MAX} pieces of background work and answers"
-            )));
-        }
-        self.next_number += 1;
-        Ok(self.next_number)
-    }
-
-    /// The same where there is no error to return: the room is closed.
-    fn number_or_panic(&mut self) -> u64 {
-        self.number().unwrap_or_else(|error| panic!("{}", error.text()))
-    }
-}
-
-/// Time, randomness, the other players and the outside world, as a room may use them.
+/// What a room's callbacks can do beside changing the state: the time, randomness, the players,
+/// events, timers, background work, other rooms. Every callback receives one.
+///
+/// - *Time and chance*: [`now`](Self::now), [`tick`](Self::tick), [`rng`](Self::rng)
+/// - *Players*: [`players`](Self::players), [`player`](Self::player), [`kick`](Self::kick),
+///   [`creator`](Self::creator)
+/// - *Events*: [`emit`](Self::emit), [`emit_to`](Self::emit_to), [`emit_some`](Self::emit_some),
+///   [`emit_except`](Self::emit_except)
+/// - *Timers*: [`after`](Self::after), [`every`](Self::every), [`cancel`](Self::cancel)
+/// - *Background work*: [`spawn`](Self::spawn) to wait, [`compute`](Self::compute) to compute
+/// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`room_id`](Self::room_id)
+/// - *The room*: [`close`](Self::close), [`lock`](Self::lock), [`unlock`](Self::unlock),
+///   [`set_private`](Self::set_private), [`set_metadata`](Self::set_metadata),
+///   [`sync_now`](Self::sync_now)
+///
+/// A room that uses no other clock, randomness or input than these is deterministic: the same
+/// inputs and seed lead to the same state.
+///
+/// # Examples
+///
+/// A round that ends by a timer:
+///
+/// ```
+/// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+/// use std::time::Duration;
+///
+/// use playfield::prelude::*;
+/// use playfield::sim::Sim;
+///
+/// #[derive(State, Default)]
+/// struct Quiz {
+///     round: u32,
+/// }
+///
+/// #[derive(Message)]
+/// struct TimeIsUp;
+///
+/// #[derive(Message, Debug, PartialEq)]
+/// struct Won(PlayerId);
+///
+/// #[room(events(Won), internal(TimeIsUp))]
+/// impl Room for Quiz {
+///     fn create((): (), cx: &mut Context<Self>) -> Result<Self> {
+///         cx.every(Duration::from_secs(10), TimeIsUp);
+///         cx.set_metadata("mode", "quick")?;
+///         Ok(Self::default())
+///     }
+///
+///     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
+///         if cx.players().any(|other| other.id() != player.id() && other.name() == player.name()) {
+///             return Err("someone has this name already".into());
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// impl On<TimeIsUp> for Quiz {
+///     fn on(&mut self, _: TimeIsUp, cx: &mut Context<Self>) -> Result<()> {
+///         self.round += 1;
+///         let players = cx.players().count() as u64;
+///         let lucky = cx.rng().below(players) as usize;
+///         if let Some(winner) = cx.players().nth(lucky) {
+///             cx.emit(&Won(winner.id()));
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let mut sim = Sim::<Quiz>::new(1);
+/// let ann = sim.join("Ann")?;
+/// assert!(sim.join("Ann").is_err());
+/// sim.advance(Duration::from_secs(10));
+/// assert_eq!(sim.events::<Won>(ann), [Won(ann)]);
+/// # Ok::<(), Error>(())
+/// ```
 pub struct Context<'a, R> {
     seats: &'a Seats,
     context: &'a mut ContextState,
@@ -129,49 +111,63 @@ impl<'a, R> Context<'a, R> {
         self.context.now
     }
 
-    /// The number of the current tick, or of the last one; 0 before the first. Ticks that a late
-    /// server skipped are counted.
+    /// The number of the current tick, or of the last one between ticks; 0 before the first. Ticks
+    /// that an overloaded server skipped count as well.
     pub fn tick(&self) -> u64 {
         self.context.tick
     }
 
-    /// The room's generator.
+    /// The room's random number generator, seeded when the room is created.
     pub fn rng(&mut self) -> &mut Random {
         &mut self.context.random
     }
 
-    /// The room's id, by which clients and other rooms find it.
+    /// The room's id, by which clients and other rooms address it.
     pub fn room_id(&self) -> &str {
         &self.context.id
     }
 
-    /// The player who had this room created, by `create` or `join_or_create`; `None` if the room was
-    /// created for another reason. It is known from [`Room::create`](crate::Room::create) on.
+    /// The player whose `create` or `join_or_create` made this room; `None` if no player asked for
+    /// it.
     ///
-    /// The creator is not in the room before [`Room::join`](crate::Room::join) is called for them,
-    /// right after `create`: until then they have no player number.
+    /// It is known in [`Room::create`](crate::Room::create) already. The creator's player number is
+    /// not: they join after that, and [`Room::join`](crate::Room::join) may refuse them.
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// # use playfield::prelude::*;
+    /// # #[derive(State, Default)]
+    /// # struct Lobby { host: String }
+    /// #[room()]
+    /// impl Room for Lobby {
+    ///     fn create((): (), cx: &mut Context<Self>) -> Result<Self> {
+    ///         let user = cx.creator().and_then(Creator::user);
+    ///         let host = user.ok_or("guests cannot create lobbies")?.to_owned();
+    ///         Ok(Self { host })
+    ///     }
+    /// }
+    /// ```
     pub fn creator(&self) -> Option<&Creator> {
         self.context.creator.as_ref()
     }
 
-    /// All players, in the order in which they joined. In `join` the new one is among them, in
-    /// `leave` the old one no more.
+    /// All players, in the order in which they joined. In `join` this includes the new player; in
+    /// `leave` it no longer includes the old one.
     pub fn players(&self) -> impl Iterator<Item = &'a Player> + use<'a, R> {
         self.seats.values()
     }
 
-    /// One player.
+    /// The player with this number; `None` if they are not in the room.
     pub fn player(&self, id: PlayerId) -> Option<&'a Player> {
         self.seats.get(&id)
     }
 
-    /// Sends an event to all players. While the room is created there are none: the event is
-    /// dropped.
+    /// Sends an event to all players. In `create` there are none, and the event is dropped.
     pub fn emit<E: EventOf<R>>(&mut self, event: &E) {
         self.emit_each(event, |_| true);
     }
 
-    /// Sends an event to one player; to nobody if that player is not here.
+    /// Sends an event to one player; does nothing if they are not in the room.
     pub fn emit_to<E: EventOf<R>>(&mut self, player: PlayerId, event: &E) {
         self.emit_some([player], event);
     }
@@ -195,55 +191,69 @@ impl<'a, R> Context<'a, R> {
         self.emit_each(event, |id| id != player);
     }
 
-    /// Gives the room this message, once, after a while.
+    /// Sets a timer: the room receives this message once, by [`On`](crate::On), after `wait`. It
+    /// never fires in the callback that sets it, even with a `wait` of zero.
+    ///
+    /// Timers end with the room.
+    ///
+    /// # Panics
+    /// At [`TIMERS_MAX`] timers.
     pub fn after<M: InternalOf<R>>(&mut self, wait: Duration, message: M) -> TimerId {
         self.set_timer(wait, None, &message)
     }
 
-    /// Gives the room this message again and again, a period apart (at least a millisecond). Beats
-    /// that a late server missed are left out.
+    /// Sets a repeating timer: the room receives this message after each `period`, which is at least
+    /// [`TIMER_PERIOD_MIN`]. Periods that an overloaded server missed are skipped.
+    ///
+    /// # Panics
+    /// At [`TIMERS_MAX`] timers.
     pub fn every<M: InternalOf<R>>(&mut self, period: Duration, message: M) -> TimerId {
         let period = period.max(TIMER_PERIOD_MIN);
         self.set_timer(period, Some(period), &message)
     }
 
-    /// Stops a timer; `false` if it had fired, or was stopped before.
+    /// Cancels a timer; `false` if it had fired or was canceled before.
     pub fn cancel(&mut self, timer: TimerId) -> bool {
         self.context.timers.cancel(timer)
     }
 
-    /// Takes a player out, after this callback, with a text for that player. Whoever is just
-    /// joining is not let in then.
+    /// Removes a player once this callback has returned, with a text for them.
+    /// [`Room::leave`](crate::Room::leave) is called. In `join`, kicking the new player refuses the
+    /// join.
     pub fn kick(&mut self, player: PlayerId, text: impl Into<String>) {
         self.context.effects.push(Effect::Kick(player, text.into()));
     }
 
-    /// Ends the room, after this callback, with a text for all players. While it is created, that
+    /// Ends the room once this callback has returned, with a text for all players. In `create` this
     /// refuses the creation.
+    ///
+    /// [`Room::leave`](crate::Room::leave) is not called for the players; the state is dropped.
     pub fn close(&mut self, text: impl Into<String>) {
         self.context.effects.push(Effect::Close(text.into()));
     }
 
-    /// Lets nobody else join.
+    /// Refuses further players, until [`unlock`](Self::unlock).
     pub fn lock(&mut self) {
         self.context.summary.locked = true;
     }
 
-    /// Lets others join again.
+    /// Lets players join again.
     pub fn unlock(&mut self) {
         self.context.summary.locked = false;
     }
 
-    /// A private room is never listed or matched; it is joined by its id alone.
+    /// Sets whether the room is private: neither listed nor found by `join_or_create`, it can be
+    /// joined by its id alone.
     pub fn set_private(&mut self, private: bool) {
         self.context.summary.private = private;
     }
 
-    /// Says something of the room to those who list rooms; an empty value takes the key away.
+    /// Sets an entry of the metadata that clients see in the list of rooms. An empty value removes
+    /// the entry.
     ///
     /// # Errors
-    /// More than [`METADATA_MAX`] keys, or a key or value of more than [`METADATA_BYTES_MAX`]
-    /// bytes.
+    /// `limit` for more than [`METADATA_MAX`] keys, or for a key or value of more than
+    /// [`METADATA_BYTES_MAX`] bytes.
     pub fn set_metadata(&mut self, key: &str, value: &str) -> Result<()> {
         let metadata = &mut self.context.summary.metadata;
         if value.is_empty() {
@@ -252,7 +262,7 @@ impl<'a, R> Context<'a, R> {
         }
         if key.len() > METADATA_BYTES_MAX || value.len() > METADATA_BYTES_MAX {
             return Err(limit(format!(
-                "a key or value of metadata has at most {METADATA_BYTES_MAX} bytes"
+                "a metadata key or value has at most {METADATA_BYTES_MAX} bytes"
             )));
         }
         if metadata.len() >= METADATA_MAX && !metadata.contains_key(key) {
@@ -262,20 +272,23 @@ impl<'a, R> Context<'a, R> {
         Ok(())
     }
 
-    /// Sends patches at the end of this turn instead of waiting for the next sync.
+    /// Syncs at the end of this turn of the server, instead of at the next regular time.
     pub fn sync_now(&mut self) {
         self.context.wants_sync = true;
     }
 
-    /// Sends a message to another room, which takes it by [`On`](crate::On). If that room is gone,
-    /// nothing happens.
+    /// Sends a message to another room, which receives it by [`On`](crate::On). Nothing happens if
+    /// there is no such room.
     pub fn tell<M: Message>(&mut self, room_id: &str, message: &M) {
         let from = self.context.id.clone();
         self.out.post(room_id, Mail::Told { from, message: InternalMessage::of(message) });
     }
 
-    /// Sends a request to another room. The answer, or that there is none, comes to
+    /// Sends a request to another room. The reply, or the error if there is none, arrives by
     /// [`Answer`](crate::Answer).
+    ///
+    /// # Panics
+    /// At [`PENDING_MAX`](crate::PENDING_MAX) tasks and unanswered requests.
     pub fn ask<M: AskOf<R>>(&mut self, room_id: &str, message: &M) -> AskId {
         let ask = self.context.number_or_panic();
         self.context.asks.insert(ask, M::NAME);
@@ -284,15 +297,21 @@ impl<'a, R> Context<'a, R> {
         AskId(ask)
     }
 
-    /// Starts work that waits: for a database, a web service, a file. What it ends with comes to
-    /// the room by [`On`](crate::On).
+    /// Starts a background task that waits: for a database, a web service, a file. Its result
+    /// arrives by [`On`](crate::On).
     ///
-    /// A panic in it closes the room. It goes on if the room ends, and what it ends with is
-    /// dropped.
+    /// All tasks of a node share one thread with a Tokio runtime (`current_thread`, with I/O and
+    /// time enabled). So `tokio::spawn` and clients built on Tokio work in them, and a task must not
+    /// compute or block: use [`compute`](Self::compute), or `tokio::task::spawn_blocking`.
+    ///
+    /// A task that panics closes the room. A task outlives its room, and its result is then
+    /// discarded; at shutdown, unfinished tasks are dropped. In [`Sim`](crate::sim::Sim), tasks run
+    /// without Tokio; end those that need it with [`Sim::finish`](crate::sim::Sim::finish).
     ///
     /// # Errors
-    /// `busy` when the node has as much such work under way as it may (`tasks_max`), `limit` past
-    /// [`PENDING_MAX`].
+    /// `busy` when the node has `tasks_max` unfinished tasks, `limit` at
+    /// [`PENDING_MAX`](crate::PENDING_MAX). If a task begun in `create` meets a busy node, the room
+    /// is closed.
     pub fn spawn<M: InternalOf<R>>(
         &mut self,
         work: impl Future<Output = M> + Send + 'static,
@@ -303,11 +322,17 @@ impl<'a, R> Context<'a, R> {
         Ok(())
     }
 
-    /// Queues work that computes, on a bounded pool of threads. What it ends with comes to the room
-    /// by [`On`](crate::On).
+    /// Queues a computation for a pool of threads that the node's rooms share (`compute_threads` of
+    /// them). Its result arrives by [`On`](crate::On).
+    ///
+    /// A computation that panics closes the room. A computation outlives its room, and its result
+    /// is then discarded. At shutdown, queued computations are dropped; one that is running is not
+    /// interrupted.
     ///
     /// # Errors
-    /// `busy` when the pool's queue is full, `limit` past [`PENDING_MAX`].
+    /// `busy` when `compute_queue_max` computations are queued, `limit` at
+    /// [`PENDING_MAX`](crate::PENDING_MAX). If a computation begun in `create` meets a full queue,
+    /// the room is closed.
     pub fn compute<M: InternalOf<R>>(
         &mut self,
         work: impl FnOnce() -> M + Send + 'static,
@@ -349,10 +374,10 @@ impl<'a, R> Context<'a, R> {
     ) -> TimerId {
         assert!(
             self.context.timers.len() < TIMERS_MAX,
-            "a room set more than {TIMERS_MAX} timers: cancel those that are not needed any more"
+            "a room set more than {TIMERS_MAX} timers: cancel those it no longer needs"
         );
-        // Never due in the wake that set it: a room that sets timers without wait can't hold up the
-        // shard.
+        // Never due in the wake that set it, so that a room that always sets a timer of zero cannot
+        // block its shard.
         let at = self.context.now.saturating_add(wait.max(Duration::from_nanos(1)));
         self.context.timers.set(at, every, InternalMessage::of(message))
     }

@@ -1,9 +1,8 @@
-//! What a room sends while it is created, before its host can take it.
+//! What a room sends while it is created, when there is no output yet.
 
 use crate::{Error, EventHeader, Job, Link, Mail, Result, RoomOutput, Task};
 
-/// Keeps it until the host's first call. There are no players yet, so there is nothing for players
-/// to keep.
+/// Keeps tasks and mail until the host's first call. It drops output to players: there are none yet.
 #[derive(Default)]
 pub(crate) struct DeferredOutput {
     tasks: Vec<(u64, Task)>,
@@ -16,10 +15,10 @@ impl DeferredOutput {
         self.tasks.is_empty() && self.jobs.is_empty() && self.posts.is_empty()
     }
 
-    /// Hands everything on.
+    /// Passes everything on.
     ///
     /// # Errors
-    /// Background work that the host can't take; what came before it is handed on.
+    /// The host refused a task. What came before it was passed on.
     pub(crate) fn empty(&mut self, out: &mut dyn RoomOutput) -> Result<()> {
         for (to, mail) in self.posts.drain(..) {
             out.post(&to, mail);

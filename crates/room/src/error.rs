@@ -1,4 +1,4 @@
-//! Why a room, or its host, said no.
+//! Refusals, by a room or by its host.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,17 +8,26 @@ use playfield_wire::{ErrorCode, start};
 /// What a room's callbacks return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The longest text of an [`Error`], in bytes: what a client sent is quoted in some, and is not to
-/// come back in full.
+/// The longest text of an [`Error`], in bytes. Some quote what a client sent, which could be long.
 pub const ERROR_TEXT_BYTES_MAX: usize = 512;
 
-/// What stands for the rest.
+/// Ends a text that was cut.
 const ELLIPSIS: &str = "…";
 
-/// A refusal, as the player will read it: a code for programs, a text for people.
+/// A refusal as a player receives it: a code for programs, and a text for people.
 ///
-/// `Err("the deck is empty")?` makes one with the code `refused`; [`Error::with_code`] gives it a
-/// code of the room's own.
+/// A text alone makes one with the code `refused`; [`Error::with_code`] makes one with a code of
+/// your own.
+///
+/// ```
+/// use playfield_room::{Error, Result};
+///
+/// fn draw(deck: &mut Vec<u8>) -> Result<u8> {
+///     Ok(deck.pop().ok_or("the deck is empty")?)
+/// }
+///
+/// assert_eq!(draw(&mut Vec::new()), Err(Error::from("the deck is empty")));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     code: ErrorCode,
@@ -27,7 +36,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// A refusal with the given code. A text past [`ERROR_TEXT_BYTES_MAX`] is cut off there.
+    /// A refusal with the given code. A text longer than [`ERROR_TEXT_BYTES_MAX`] is cut.
     pub fn new(code: ErrorCode, text: impl Into<String>) -> Self {
         let mut text = text.into();
         if text.len() > ERROR_TEXT_BYTES_MAX {
@@ -37,8 +46,8 @@ impl Error {
         Self { code, text, retry_after_ms: None }
     }
 
-    /// A room's own code, from 1000 up; smaller ones are raised by 1000, since those below belong
-    /// to the protocol.
+    /// A refusal with a code of your own, from 1000 up. The protocol has the codes below: 1000 is
+    /// added to a smaller one.
     pub fn with_code(code: u16, text: impl Into<String>) -> Self {
         Self::new(ErrorCode::Room(if code < 1000 { code + 1000 } else { code }), text)
     }
@@ -56,13 +65,12 @@ impl Error {
     pub fn retry_after_ms(&self) -> Option<u32> {
         self.retry_after_ms
     }
-
-    /// The code that travels.
+    /// The code, for programs.
     pub fn code(&self) -> ErrorCode {
         self.code
     }
 
-    /// The text that travels.
+    /// The text, for people.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -6,12 +6,11 @@
 
 mod any_room;
 mod context;
+mod context_state;
 mod core;
 mod deferred_output;
 mod error;
 mod message;
-#[cfg(doctest)]
-mod misuse;
 mod output;
 mod player;
 mod random;
@@ -21,7 +20,8 @@ pub mod sim;
 mod timers;
 
 pub use any_room::{AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
-pub use context::{Context, METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
+pub use context::Context;
+pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Internal, InternalOf, Message,

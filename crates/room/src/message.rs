@@ -1,4 +1,4 @@
-//! Messages, and what a room type declares of them.
+//! Messages, and how a room type declares and handles them.
 
 use std::borrow::Cow;
 
@@ -9,67 +9,80 @@ use playfield_wire::schema::RoomSchema;
 
 use crate::{Context, Error, Player, Result, Room};
 
-/// A message: from a player, from another room, from a timer or background work, or, as an event,
-/// to players.
+/// A message: from a player, from a timer, from background work, from another room, or, as an
+/// event, to players.
 ///
-/// Derive it: `#[derive(Message)]`, with `#[reply(Type)]` if the reply is not `()`.
+/// Derive it, with `#[reply(Type)]` if the reply is not `()`:
+///
+/// ```
+/// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+/// use playfield::prelude::*;
+///
+/// #[derive(Message)]
+/// #[reply(u32)]
+/// struct Draw {
+///     count: u32,
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a message",
     note = "derive it: `#[derive(Message)]`"
 )]
 pub trait Message: Data {
-    /// The name it is declared and sent by: the type's own.
+    /// The name under which clients send it: that of the type.
     const NAME: &'static str;
 
-    /// What answers it.
+    /// The reply to it, where it is a request.
     type Reply: Data;
 }
 
-/// A message from a player, declared in `#[room(messages(…))]`.
+/// Handles a message from a player, declared in `#[room(messages(…))]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` declares the message `{M}` but does not handle it",
     note = "write `impl Handle<{M}> for {Self}`"
 )]
 pub trait Handle<M: Message>: Room {
-    /// Acts on it, and answers. An `Err` goes to the player, and rolls nothing back.
+    /// Acts on the message, and returns the reply.
     ///
     /// # Errors
-    /// Whatever the room refuses.
+    /// A refusal, which the player receives. What the handler changed before stays changed.
     fn handle(&mut self, message: M, player: &Player, cx: &mut Context<Self>) -> Result<M::Reply>;
 }
 
-/// A message from a timer, from background work or from another room, declared in
+/// Handles a message from a timer, from background work or from another room, declared in
 /// `#[room(internal(…))]`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` declares the internal message `{M}` but does not take it",
+    message = "`{Self}` declares the internal message `{M}` but does not handle it",
     note = "write `impl On<{M}> for {Self}`"
 )]
 pub trait On<M: Message>: Room {
-    /// Acts on it. The answer goes to the room that asked; otherwise it is dropped, and an `Err` is
-    /// logged.
+    /// Acts on the message, and returns the reply to the room that sent it as a request. Any other
+    /// sender has no use for a reply, and it is dropped.
     ///
     /// # Errors
-    /// Whatever the room refuses.
+    /// A refusal, which the asking room receives. Without one, it is logged as a warning.
     fn on(&mut self, message: M, cx: &mut Context<Self>) -> Result<M::Reply>;
 }
 
-/// The answers to a request that this room sends to others, declared in `#[room(asks(…))]`.
+/// Handles the answers to a request that this room sends to others, declared in
+/// `#[room(asks(…))]`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` declares that it asks `{M}` but does not take the answer",
+    message = "`{Self}` declares that it asks `{M}` but does not handle the answer",
     note = "write `impl Answer<{M}> for {Self}`"
 )]
 pub trait Answer<M: Message>: Room {
-    /// Acts on the answer, or on there being none: the other room refused, or is gone.
+    /// Acts on the reply, or on the error if there is none: the other room refused, or does not
+    /// exist.
     fn answer(&mut self, ask: AskId, reply: Result<M::Reply>, cx: &mut Context<Self>);
 }
 
-/// A request to another room that is still unanswered.
+/// A request to another room, from [`Context::ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AskId(pub u64);
 
-/// The room takes this message from players.
+/// A room that takes this message from players.
 #[diagnostic::on_unimplemented(
-    message = "the room `{Self}` takes no message `{M}`",
+    message = "the room `{Self}` declares no message `{M}`",
     note = "declare it: `#[room(messages({M}))]`"
 )]
 pub trait Accepts<M: Message> {
@@ -77,7 +90,7 @@ pub trait Accepts<M: Message> {
     const INDEX: u32;
 }
 
-/// The room sends this event to players.
+/// A room that sends this event to players.
 #[diagnostic::on_unimplemented(
     message = "the room `{Self}` declares no event `{E}`",
     note = "declare it: `#[room(events({E}))]`"
@@ -87,37 +100,37 @@ pub trait Emits<E: Message> {
     const INDEX: u32;
 }
 
-/// The room takes this message from timers, background work and other rooms.
+/// A room that takes this message from timers, background work and other rooms.
 #[diagnostic::on_unimplemented(
-    message = "the room `{Self}` takes no internal message `{M}`",
+    message = "the room `{Self}` declares no internal message `{M}`",
     note = "declare it: `#[room(internal({M}))]`"
 )]
 pub trait Internal<M: Message> {}
 
-/// The room takes the answers to this request.
+/// A room that sends this request to other rooms.
 #[diagnostic::on_unimplemented(
-    message = "the room `{Self}` takes no answers to `{M}`",
+    message = "the room `{Self}` declares no request `{M}` to other rooms",
     note = "declare it: `#[room(asks({M}))]`"
 )]
 pub trait Asks<M: Message> {}
 
-/// [`Accepts`], seen from the message: what is sent is looked at first, so that the compiler can
-/// say what is missing.
+/// [`Accepts`], as a bound on the message: the compiler then checks first that it is a message at
+/// all, and reports that if it is not.
 pub trait MessageOf<R>: Message {
     /// Its position in the declaration.
     const INDEX: u32;
 }
 
-/// [`Emits`], seen from the event.
+/// [`Emits`], as a bound on the event.
 pub trait EventOf<R>: Message {
     /// Its position in the declaration.
     const INDEX: u32;
 }
 
-/// [`Internal`], seen from the message.
+/// [`Internal`], as a bound on the message.
 pub trait InternalOf<R>: Message {}
 
-/// [`Asks`], seen from the request.
+/// [`Asks`], as a bound on the request.
 pub trait AskOf<R>: Message {}
 
 impl<M: Message, R: Accepts<M>> MessageOf<R> for M {
@@ -132,35 +145,56 @@ impl<M: Message, R: Internal<M>> InternalOf<R> for M {}
 
 impl<M: Message, R: Asks<M>> AskOf<R> for M {}
 
-/// What `#[room(…)]` says of a room type.
+/// The rates and limits of a room type, as `#[room(…)]` declares them: see [`Room`] for the table
+/// of its options and their defaults.
+///
+/// A server can run the same room at other rates, under another name:
+///
+/// ```
+/// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+/// # use playfield::prelude::*;
+/// use playfield::{RoomType, Settings};
+///
+/// # #[derive(State, Default)]
+/// # struct Arena {}
+/// #[room(tick_hz = 30, capacity = 8)]
+/// impl Room for Arena {}
+///
+/// let usual = RoomType::of::<Arena>("arena");
+/// let expected = Settings { tick_hz: 30, sync_hz: 30, capacity: 8, empty_ms: 30_000 };
+/// assert_eq!(usual.settings, expected);
+///
+/// let settings = Settings { tick_hz: 60, ..usual.settings };
+/// let fast = RoomType { name: "fast-arena".into(), settings, ..usual };
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Ticks per second; 0 = never.
+    /// Ticks per second; 0 = none. Default: 0.
     pub tick_hz: u32,
-    /// Syncs per second; 0 = only on demand.
+    /// Syncs per second; 0 = only after [`Context::sync_now`]. Default: `tick_hz`, or 20 if that is 0.
     pub sync_hz: u32,
-    /// The most players.
+    /// The most players. Default: 64.
     pub capacity: u32,
-    /// How long it stays open with nobody in it, milliseconds.
+    /// How long a room stays open without players, in milliseconds. Default: 30,000.
     pub empty_ms: u64,
 }
 
-/// What the attribute `room` writes. Not for people.
+/// What the attribute `room` generates; not to be implemented by hand.
 #[diagnostic::on_unimplemented(
     message = "the room `{Self}` declares nothing",
     note = "write `#[room()]` before `impl Room for {Self}`"
 )]
 pub trait Declared: Sized {
-    /// From the attribute.
+    /// The settings in the attribute.
     const SETTINGS: Settings;
 
-    /// Messages and events.
+    /// Adds the messages and events to the schema.
     fn declare(schema: &mut RoomSchema);
 
-    /// Finds the handler of a player's message, and appends its reply.
+    /// Calls the handler of a player's message, and appends its reply.
     ///
     /// # Errors
-    /// `unknown_message`, `bad_payload`, or the handler's own.
+    /// `unknown_message`, `bad_payload`, or the handler's refusal.
     fn dispatch(
         &mut self,
         message: &MessageRef<'_>,
@@ -170,10 +204,10 @@ pub trait Declared: Sized {
     where
         Self: Room;
 
-    /// Finds what takes an internal message, and appends its reply.
+    /// Calls the handler of an internal message, and appends its reply.
     ///
     /// # Errors
-    /// `unknown_message`, `bad_payload`, or the taker's own.
+    /// `unknown_message`, `bad_payload`, or the handler's refusal.
     fn internal(
         &mut self,
         name: &str,
@@ -184,7 +218,7 @@ pub trait Declared: Sized {
     where
         Self: Room;
 
-    /// Finds what takes the answers to the request `name`.
+    /// Calls the handler of answers to the request `name`.
     fn answer(&mut self, name: &str, ask: AskId, reply: Result<Vec<u8>>, cx: &mut Context<Self>)
     where
         Self: Room;
@@ -194,15 +228,15 @@ pub trait Declared: Sized {
 pub struct Call<'a> {
     /// Who sent it.
     pub player: &'a Player,
-    /// What is in it.
+    /// The encoded message.
     pub payload: &'a [u8],
-    /// How it, and the reply, are encoded.
+    /// The format of the message and the reply.
     pub format: Format,
-    /// Where the reply is appended.
+    /// Where the reply goes.
     pub reply: &'a mut Vec<u8>,
 }
 
-/// Decodes, handles, encodes the reply.
+/// Decodes a message, handles it, and encodes the reply.
 ///
 /// # Errors
 /// As [`Declared::dispatch`].
@@ -216,7 +250,7 @@ pub fn call<R: Handle<M>, M: Message>(
     Ok(())
 }
 
-/// Decodes an internal message, acts on it, encodes the reply.
+/// Decodes an internal message, handles it, and encodes the reply.
 ///
 /// # Errors
 /// As [`Declared::internal`].
@@ -231,7 +265,7 @@ pub fn take<R: On<M>, M: Message>(
     Ok(())
 }
 
-/// Decodes an answer, and hands it over.
+/// Decodes an answer, and handles it.
 pub fn answered<R: Answer<M>, M: Message>(
     room: &mut R,
     ask: AskId,
@@ -246,7 +280,7 @@ pub fn answered<R: Answer<M>, M: Message>(
     Answer::<M>::answer(room, ask, reply, cx);
 }
 
-/// A message that the room type doesn't declare.
+/// The error for a message that the room type does not declare.
 pub fn unknown(message: &MessageRef<'_>) -> Error {
     let named: Cow<'_, str> = match message {
         MessageRef::Index(index) => format!("number {index}").into(),
@@ -255,13 +289,13 @@ pub fn unknown(message: &MessageRef<'_>) -> Error {
     Error::new(ErrorCode::UnknownMessage, format!("this room declares no message {named}"))
 }
 
-/// Evaluated while the room is compiled: two of one name could not be told apart.
+/// Checks, while the room is compiled, that a name is not among those before it.
 pub const fn new_name(name: &str, before: &[&str]) {
     let mut place = 0;
     while place < before.len() {
         assert!(
             !same(name.as_bytes(), before[place].as_bytes()),
-            "two messages of one room bear this name: rename one type"
+            "two messages of this room have the same name: rename one of the types"
         );
         place += 1;
     }

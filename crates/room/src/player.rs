@@ -4,7 +4,7 @@ use playfield_state::{Format, PlayerId};
 
 use crate::Link;
 
-/// A player, as the room knows them.
+/// A player in a room.
 #[derive(Clone, Debug)]
 pub struct Player {
     pub(crate) id: PlayerId,
@@ -15,7 +15,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// The number in this room.
+    /// The player's number in this room. A room never uses a number twice.
     pub fn id(&self) -> PlayerId {
         self.id
     }
@@ -25,7 +25,7 @@ impl Player {
         &self.name
     }
 
-    /// Who the authenticator says this is; `None` for a guest.
+    /// The user that the authenticator identified; `None` for a guest.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Randomness that is the same again for the same seed.
+//! Randomness that is the same for the same seed.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use playfield_state::List;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// A room's generator (PCG XSL-RR 128/64), seeded when the room is created. It implements
-/// [`RngCore`], and so serves the crate `rand` and what builds on it. It is not for secrets.
+/// A room's random number generator (PCG XSL-RR 128/64), seeded when the room is created. It
+/// implements [`RngCore`], so the crate `rand` works with it. It is not cryptographically secure.
 #[derive(Clone, Debug)]
 pub struct Random(Pcg64Mcg);
 
@@ -16,8 +16,8 @@ impl Random {
         Self(Pcg64Mcg::seed_from_u64(seed))
     }
 
-    /// A number below `bound`, each equally likely; 0 if the bound is 0. (Lemire, Fast Random
-    /// Integer Generation in an Interval.)
+    /// A number below `bound`, each equally likely; 0 if `bound` is 0. (Lemire, "Fast Random Integer
+    /// Generation in an Interval".)
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 {
             return 0;
@@ -51,7 +51,7 @@ impl Random {
         self.fraction() < probability
     }
 
-    /// Puts what can be shuffled into a random order, each equally likely.
+    /// Puts items into a random order, each order equally likely.
     pub fn shuffle(&mut self, items: &mut (impl Shuffle + ?Sized)) {
         for last in (1..items.count()).rev() {
             let other = self.below(last as u64 + 1) as usize;

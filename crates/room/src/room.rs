@@ -5,10 +5,10 @@ use playfield_state::{Data, State};
 use crate::message::Declared;
 use crate::{Context, Player, Result};
 
-/// One kind of room. The implementing type is the room's whole state: what players see and what is
-/// hidden.
+/// One kind of room. The implementing type is the room's whole state: what players see, and what
+/// is hidden from them.
 ///
-/// Write the `impl` under `#[room(…)]`, which declares its messages and rates:
+/// Put `#[room(…)]` before the `impl`. It declares the room's messages, rates and limits:
 ///
 /// ```
 /// # mod playfield { pub use playfield_room::*; pub use playfield_state::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
@@ -38,41 +38,71 @@ use crate::{Context, Player, Result};
 /// }
 /// ```
 ///
-/// The attribute takes, each optional: `messages(…)`, `events(…)`, `notes(…)`, `asks(…)`, `tick_hz`
-/// (0 = no ticks, the default), `sync_hz` (by default `tick_hz`, or 20; 0 = only on demand),
-/// `capacity` (64) and `empty_ms` (30,000).
+/// # Options of the attribute
 ///
-/// A panic in any of these closes the room, since nobody can vouch for its state then.
+/// All are optional, in any order: `#[room()]` is enough for a room without messages.
+///
+/// | option | default | meaning |
+/// |---|---|---|
+/// | `messages(A, B)` | none | messages from players; each needs an `impl` [`Handle<A>`](crate::Handle) |
+/// | `events(A, B)` | none | messages to players, sent with [`Context::emit`] and its variants |
+/// | `internal(A, B)` | none | messages from timers, background work and other rooms; each needs an `impl` [`On<A>`](crate::On) |
+/// | `asks(A, B)` | none | requests to other rooms, sent with [`Context::ask`]; each needs an `impl` [`Answer<A>`](crate::Answer) |
+/// | `tick_hz = 30` | 0 | calls of [`tick`](Self::tick) per second, up to 1,000; 0 = never |
+/// | `sync_hz = 20` | `tick_hz`, or 20 if that is 0 | patches per second to each player, up to 1,000; 0 = only after [`Context::sync_now`] |
+/// | `capacity = 64` | 64 | most players, 1 to 1,000,000 |
+/// | `empty_ms = 30_000` | 30,000 | milliseconds that the room stays open without players, up to 2³² - 1 |
+///
+/// The last four are the room type's [`Settings`](crate::Settings). Where the `impl` lacks them,
+/// the attribute also adds `type Options = ();` and a [`create`](Self::create) that returns the
+/// default state.
+///
+/// # Life of a room
+///
+/// A node calls the room on one thread, one callback at a time, so callbacks need no locks and must
+/// not block. `create` comes first. The room ends when [`Context::close`] was called, when it was
+/// without players for `empty_ms`, after a panic in any of its callbacks (its state can no longer
+/// be trusted), or when the node shuts down.
+///
+/// At its end, players receive the reason and the state is dropped, on the same thread. No callback
+/// runs any more: there is no [`leave`](Self::leave) for the players who were still there, pending
+/// timers do not fire, and results of background work are discarded. So a room that must save its
+/// state saves it while it runs, with [`Context::spawn`]. `Drop` has no [`Context`], must not
+/// block, and does not run if the process is killed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a room",
     note = "write `#[room()] impl Room for {Self} {{}}`"
 )]
 pub trait Room: State<Shadow: Send> + Declared + Send + 'static {
-    /// What a client may say when it creates one. The attribute adds `type Options = ();` if it is
-    /// left out.
+    /// What a client can specify when it creates a room.
     type Options: Data + Default;
 
-    /// Makes a new one. The attribute adds one that returns the default state if it is left out.
+    /// Creates a room. [`Context::creator`] is the player who asked for it, whose
+    /// [`join`](Self::join) follows.
     ///
     /// # Errors
-    /// A refusal, for the client that wanted it created.
+    /// A refusal, which that player receives. No room is created.
     fn create(options: Self::Options, cx: &mut Context<Self>) -> Result<Self>;
 
-    /// Someone wants to join: the player is seated if this returns `Ok`.
+    /// A player wants to join, and has joined if this returns `Ok`.
     ///
     /// # Errors
-    /// A refusal, for that player.
+    /// A refusal, which that player receives. [`leave`](Self::leave) is not called for them.
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
         let _ = (player, cx);
         Ok(())
     }
 
-    /// A player is gone: left, was kicked, or the session ended.
+    /// A player is gone: they left, were [kicked](Context::kick), or their session ended. A lost
+    /// connection alone does not end a session: it can be resumed for a while.
+    ///
+    /// It is not called when the room itself ends, be it by [`Context::close`], by a panic or at
+    /// shutdown.
     fn leave(&mut self, player: &Player, cx: &mut Context<Self>) {
         let _ = (player, cx);
     }
 
-    /// One step of the simulation.
+    /// One step of the simulation, `tick_hz` times a second.
     fn tick(&mut self, cx: &mut Context<Self>) {
         let _ = cx;
     }

@@ -1,4 +1,4 @@
-//! A kind of room that a node can create, whatever its state.
+//! A kind of room that a node can create.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::core::RoomCore;
 use crate::message::Declared;
 use crate::{AnyRoom, Creator, Error, Room, Settings};
 
-/// What a new room is given.
+/// What a new room is created from.
 #[derive(Clone, Debug)]
 pub struct Birth<'a> {
     /// The room's id, unique in the node.
     pub id: String,
-    /// Seeds the room's generator.
+    /// Seeds the room's random number generator.
     pub seed: u64,
-    /// Its rates and limits: those of its type.
+    /// The rates and limits of its type.
     pub settings: Settings,
-    /// Not listed, not matched.
+    /// Whether it starts private: neither listed nor found by `join_or_create`.
     pub private: bool,
-    /// The options, encoded in `format`; empty for the default.
+    /// The options, encoded in `format`; empty for the defaults.
     pub options: &'a [u8],
     /// The format of the options.
     pub format: Format,
@@ -28,21 +28,20 @@ pub struct Birth<'a> {
     pub creator: Option<Creator>,
 }
 
-/// A kind of room: its name, its schema, its rates and limits, and how to make one.
+/// A kind of room: its name, its schema, its rates and limits, and how to create one.
 ///
-/// The same room can be served under several names at different rates:
-/// `RoomType { settings: Settings { tick_hz: 60, ..usual.settings }, ..usual }`.
+/// The same room can be served under several names and at different rates: see [`Settings`].
 #[derive(Clone, Debug)]
 pub struct RoomType {
-    /// The name clients ask for.
+    /// The name that clients use.
     pub name: String,
-    /// Of its state, messages and events.
+    /// The fingerprint of its schema.
     pub fingerprint: u64,
-    /// The schema itself, as JSON: clients that were built with another are told it.
+    /// The schema as JSON, for clients built with another one.
     pub schema: Arc<str>,
-    /// Rates and limits; at first those that the attribute `room` gave.
+    /// Rates and limits: those in the attribute `room`, unless changed.
     pub settings: Settings,
-    /// Makes a room. `bad_payload` when the options can't be decoded; otherwise the room's own
+    /// Creates a room. It fails with `bad_payload` if the options are invalid, or with the room's own
     /// refusal.
     pub create: fn(Birth<'_>) -> Result<Box<dyn AnyRoom>, Error>,
 }
@@ -51,14 +50,17 @@ impl RoomType {
     /// Rooms of type `R`, under a name.
     ///
     /// # Panics
-    /// If clients could not read its schema: types in it lie deeper within each other than
+    /// If clients could not read its schema: its types are nested deeper than
     /// [`TYPE_DEPTH_MAX`](playfield_wire::schema::TYPE_DEPTH_MAX), or its JSON is longer than
-    /// [`SCHEMA_BYTES_MAX`](playfield_wire::schema::SCHEMA_BYTES_MAX). Both follow from the types
-    /// alone, so no node is ever started with such a room.
+    /// [`SCHEMA_BYTES_MAX`](playfield_wire::schema::SCHEMA_BYTES_MAX). Both depend on the types
+    /// alone, so a node with such a room never starts.
     pub fn of<R: Room>(name: &str) -> Self {
         let schema = schema::<R>();
         let text = schema.to_json_in_limits().unwrap_or_else(|error| {
-            panic!("the room type {name:?} can't be served, since clients could not read its schema: {error}. {}", mend(&error))
+            panic!(
+                "clients could not read the schema of the room type {name:?}: {error}. {}",
+                remedy(&error)
+            )
         });
         Self {
             name: name.to_owned(),
@@ -70,20 +72,22 @@ impl RoomType {
     }
 }
 
-/// What to do about a schema that is past a limit.
-fn mend(error: &SchemaError) -> &'static str {
+/// What to do about a schema that exceeds a limit.
+fn remedy(error: &SchemaError) -> &'static str {
     match error {
         SchemaError::TooLong { .. } => {
-            "A type stands in a schema once for each field that is of it: let fewer fields be of the largest types, or make several rooms of it"
+            "The schema repeats a type for each field that has it: use the largest types in fewer \
+             fields, or split the room"
         }
-        _ => "Keep what lies that deep in a map at the root, and where it was the key",
+        _ => "Move the innermost types to a map at the root of the state, and refer to its keys",
     }
 }
 
 /// The schema of a room type: its state, options, messages and events.
 ///
 /// # Panics
-/// If types in it hold each other, so that it has no end. (One that holds itself doesn't compile.)
+/// If types in it contain each other, which would make it infinite. (A type that contains itself
+/// does not compile.)
 pub fn schema<R: Room>() -> RoomSchema {
     let mut schema = RoomSchema {
         state: <R as State>::schema(),

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use crate::InternalMessage;
 
-/// A timer that was set.
+/// A timer, from [`Context::after`](crate::Context::after) or
+/// [`Context::every`](crate::Context::every).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId(pub(crate) u64);
 
 /// The shortest period of a repeating timer.
 pub const TIMER_PERIOD_MIN: Duration = Duration::from_millis(1);
 
-/// Timers in the order in which they are due; those due at once in the order in which they were
-/// set.
+/// Timers in the order in which they are due; if due at the same time, in the order in which they
+/// were set.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     due: BTreeSet<(Duration, u64)>,
@@ -54,8 +55,8 @@ impl Timers {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes the next timer that is due by `now`. A repeating one is set again, on its own beat;
-    /// beats that were missed by more than a period are left out.
+    /// Takes the message of the next timer that is due by `now`. A repeating timer is set to the next
+    /// multiple of its period that lies ahead: missed ones are skipped.
     pub(crate) fn take_due(&mut self, now: Duration) -> Option<InternalMessage> {
         let &(at, id) = self.due.first()?;
         if at > now {
@@ -103,9 +104,9 @@ mod tests {
     }
 
     #[test]
-    fn a_repeating_timer_keeps_its_beat_and_leaves_out_what_it_missed() {
+    fn a_repeating_timer_keeps_its_phase_and_skips_what_it_missed() {
         let mut timers = Timers::default();
-        timers.set(ms(10), Some(ms(10)), named("beat"));
+        timers.set(ms(10), Some(ms(10)), named("again"));
         assert_eq!(fired(&mut timers, 12).len(), 1);
         assert_eq!(timers.next_due(), Some(ms(20)));
         assert_eq!(fired(&mut timers, 55).len(), 1);

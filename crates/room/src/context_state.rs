@@ -1,0 +1,107 @@
+//! What a room has beside its state: its clock, its timers, its pending work.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use playfield_state::{Format, PlayerId};
+use playfield_wire::ErrorCode;
+
+use crate::random::Random;
+use crate::timers::Timers;
+use crate::{Creator, Error, Player, Result, RoomSummary};
+
+/// The most timers of one room. Setting one more panics, which closes the room.
+pub const TIMERS_MAX: usize = 65_536;
+/// The most background tasks and unanswered requests of one room, together. At this limit,
+/// [`Context::spawn`](crate::Context::spawn) and [`Context::compute`](crate::Context::compute)
+/// return an error; [`Context::ask`](crate::Context::ask) panics, which closes the room.
+pub const PENDING_MAX: usize = 65_536;
+/// The most entries of a room's metadata.
+pub const METADATA_MAX: usize = 16;
+/// The longest key or value of a room's metadata, in bytes.
+pub const METADATA_BYTES_MAX: usize = 256;
+
+/// The players in a room, in the order in which they joined.
+pub(crate) type Seats = BTreeMap<PlayerId, Player>;
+
+/// What a room has beside its state and its players. All of it follows from the room's inputs, so
+/// that rooms are deterministic.
+pub(crate) struct ContextState {
+    pub(crate) id: String,
+    pub(crate) creator: Option<Creator>,
+    pub(crate) now: Duration,
+    pub(crate) tick: u64,
+    pub(crate) version: u64,
+    pub(crate) random: Random,
+    pub(crate) timers: Timers,
+    pub(crate) summary: RoomSummary,
+    pub(crate) wants_sync: bool,
+    pub(crate) effects: Vec<Effect>,
+    /// The unfinished background tasks, by number: the name of the message that each ends with.
+    pub(crate) tasks: BTreeMap<u64, &'static str>,
+    /// The unanswered requests to other rooms, by number: the name of the message.
+    pub(crate) asks: BTreeMap<u64, &'static str>,
+    pub(crate) next_number: u64,
+    /// Where events are encoded, once for each format.
+    pub(crate) scratch: [Vec<u8>; Format::ALL.len()],
+}
+
+/// What a callback asked for that has to wait until it has returned.
+pub(crate) enum Effect {
+    Kick(PlayerId, String),
+    Close(String),
+}
+
+impl Effect {
+    pub(crate) fn into_close(self) -> Option<String> {
+        match self {
+            Self::Kick(..) => None,
+            Self::Close(text) => Some(text),
+        }
+    }
+}
+
+impl ContextState {
+    pub(crate) fn new(
+        id: String,
+        creator: Option<Creator>,
+        seed: u64,
+        summary: RoomSummary,
+    ) -> Self {
+        Self {
+            id,
+            creator,
+            now: Duration::ZERO,
+            tick: 0,
+            version: 1,
+            random: Random::new(seed),
+            timers: Timers::default(),
+            summary,
+            wants_sync: false,
+            effects: Vec::new(),
+            tasks: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            next_number: 0,
+            scratch: Default::default(),
+        }
+    }
+
+    /// A new number for a task or a request.
+    pub(crate) fn number(&mut self) -> Result<u64> {
+        if self.tasks.len() + self.asks.len() >= PENDING_MAX {
+            return Err(Error::new(
+                ErrorCode::Limit,
+                format!(
+                    "a room has at most {PENDING_MAX} background tasks and unanswered requests"
+                ),
+            ));
+        }
+        self.next_number += 1;
+        Ok(self.next_number)
+    }
+
+    /// The same where there is no way to return an error.
+    pub(crate) fn number_or_panic(&mut self) -> u64 {
+        self.number().unwrap_or_else(|error| panic!("{}", error.text()))
+    }
+}

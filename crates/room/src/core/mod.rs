@@ -1,0 +1,270 @@
+//! A running room: its state, its players, its context, and the calls of its code.
+
+mod calls;
+mod guard;
+
+use std::time::Duration;
+
+use playfield_state::{Data, Format, PlayerId, Tracker, Tracking};
+use playfield_wire::ErrorCode;
+
+use self::guard::guard;
+use crate::context_state::{ContextState, Effect, Seats};
+use crate::deferred_output::DeferredOutput;
+use crate::{
+    AnyRoom, Birth, Context, Error, InternalMessage, Player, Result, Room, RoomOutput, RoomSummary,
+    Settings,
+};
+
+/// A room of one type.
+pub(crate) struct RoomCore<R: Room> {
+    live: Option<Live<R>>,
+    settings: Settings,
+    seats: Seats,
+    context: ContextState,
+    next_player: u64,
+    /// Since when there have been no players; `None` while there are some.
+    empty_since: Option<Duration>,
+    /// What `create` sent, until the first call with an output.
+    deferred: DeferredOutput,
+    /// Who is joining, and why that was refused. The refusal answers the join, so the link receives
+    /// nothing else.
+    joining: Option<PlayerId>,
+    join_refusal: Option<Error>,
+    /// The text of a panic in a call without an output. The next call with one closes the room.
+    failure: Option<String>,
+    reply: Vec<u8>,
+}
+
+/// What an open room has and a closed one has not.
+struct Live<R: Room> {
+    state: R,
+    tracker: Tracker<R>,
+}
+
+impl<R: Room> RoomCore<R> {
+    /// Creates a room.
+    pub(crate) fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>> {
+        Self::with_tracking(birth, Tracking::On).map(|room| Box::new(room) as Box<dyn AnyRoom>)
+    }
+
+    pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
+        let Birth { id, seed, settings, private, options, format, creator } = birth;
+        let summary =
+            RoomSummary { capacity: settings.capacity, private, ..RoomSummary::default() };
+        let mut context = ContextState::new(id, creator, seed, summary);
+        let seats = Seats::new();
+        // Defaults, decoders and destructors are user code as well as `create`.
+        let created = guard(|| {
+            let options = read_options::<R>(format, options)?;
+            let mut deferred = DeferredOutput::default();
+            let mut state =
+                R::create(options, &mut Context::new(&seats, &mut context, &mut deferred))?;
+            if let Some(text) = context.effects.drain(..).find_map(Effect::into_close) {
+                return Err(Error::new(ErrorCode::Refused, text));
+            }
+            let tracker = Tracker::new(&mut state, tracking);
+            Ok((Live { state, tracker }, deferred))
+        });
+        let (live, deferred) = created.unwrap_or_else(|panic| {
+            log::error!("room {} panicked while it was created: {panic}", context.id);
+            Err(Error::new(ErrorCode::Internal, "the room could not be created"))
+        })?;
+        Ok(Self {
+            live: Some(live),
+            settings,
+            seats,
+            context,
+            next_player: 1,
+            empty_since: Some(Duration::ZERO),
+            deferred,
+            joining: None,
+            join_refusal: None,
+            failure: None,
+            reply: Vec::new(),
+        })
+    }
+
+    /// The state, while the room is open.
+    pub(crate) fn state(&self) -> Option<&R> {
+        self.live.as_ref().map(|live| &live.state)
+    }
+
+    pub(crate) fn state_mut(&mut self) -> Option<&mut R> {
+        self.live.as_mut().map(|live| &mut live.state)
+    }
+
+    /// Passes on what `create` sent.
+    pub(crate) fn start(&mut self, out: &mut dyn RoomOutput) {
+        self.begin(Duration::ZERO, out);
+    }
+
+    /// Whether its code panicked in a call without an output.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Sets the time, and does what had to wait for an output. Returns `false` if the room has
+    /// ended.
+    fn begin(&mut self, at: Duration, out: &mut dyn RoomOutput) -> bool {
+        self.context.now = self.context.now.max(at);
+        if let Some(text) = self.failure.take() {
+            self.fail(&text, out);
+        }
+        if self.live.is_none() {
+            return false;
+        }
+        if let Err(error) = self.deferred.empty(out) {
+            let text = format!("a background task begun in `create` was refused: {}", error.text());
+            self.fail(&text, out);
+            return false;
+        }
+        true
+    }
+
+    /// Calls the room's code. If it panics, this closes the room and returns `None`.
+    fn act<T>(
+        &mut self,
+        out: &mut dyn RoomOutput,
+        code: impl FnOnce(&mut R, &Seats, &mut Context<R>) -> T,
+    ) -> Option<T> {
+        let Live { state, .. } = self.live.as_mut()?;
+        let (seats, context) = (&self.seats, &mut self.context);
+        match guard(|| code(state, seats, &mut Context::new(seats, context, out))) {
+            Ok(done) => Some(done),
+            Err(panic) => {
+                self.fail(&panic, out);
+                None
+            }
+        }
+    }
+
+    /// Does what the room's code asked for, now that it has returned.
+    fn settle(&mut self, out: &mut dyn RoomOutput) {
+        while !self.context.effects.is_empty() {
+            for effect in std::mem::take(&mut self.context.effects) {
+                match effect {
+                    Effect::Kick(player, text) => {
+                        if let Some(player) = self.unseat(player) {
+                            self.dismiss(&player, &Error::new(ErrorCode::Kicked, text), out);
+                            self.act(out, |room, _, cx| room.leave(&player, cx));
+                        }
+                    }
+                    Effect::Close(text) => self.end(&Error::new(ErrorCode::RoomClosed, text), out),
+                }
+            }
+        }
+    }
+
+    /// Ends the room: its players receive `why`, and its state is dropped.
+    fn end(&mut self, why: &Error, out: &mut dyn RoomOutput) {
+        if self.live.is_none() {
+            return;
+        }
+        for player in std::mem::take(&mut self.seats).into_values() {
+            self.dismiss(&player, why, out);
+        }
+        self.context.summary.players = 0;
+        self.context.effects.clear();
+        self.discard();
+    }
+
+    /// Tells a player that they have been removed.
+    fn dismiss(&mut self, player: &Player, why: &Error, out: &mut dyn RoomOutput) {
+        if self.joining == Some(player.id) {
+            self.join_refusal = Some(why.clone());
+        } else {
+            out.removed(player.link, why);
+        }
+    }
+
+    /// Drops everything that has user code in its destructor.
+    fn discard(&mut self) {
+        let Self { live, deferred, .. } = self;
+        for panic in [guard(|| drop(live.take())), guard(|| drop(std::mem::take(deferred)))] {
+            if let Err(panic) = panic {
+                log::error!("room {} panicked while it was dropped: {panic}", self.context.id);
+            }
+        }
+    }
+
+    fn fail(&mut self, text: &str, out: &mut dyn RoomOutput) {
+        log::error!("room {} failed, and is closed: {text}", self.context.id);
+        self.end(&Error::new(ErrorCode::RoomFailed, "the room failed"), out);
+    }
+
+    fn unseat(&mut self, player: PlayerId) -> Option<Player> {
+        let player = self.seats.remove(&player)?;
+        self.context.summary.players = self.seats.len() as u32;
+        if self.seats.is_empty() {
+            self.empty_since = Some(self.context.now);
+        }
+        Some(player)
+    }
+
+    /// Delivers an internal message, and returns the encoded reply.
+    fn internal_message(
+        &mut self,
+        message: &InternalMessage,
+        out: &mut dyn RoomOutput,
+    ) -> Result<Vec<u8>> {
+        let mut reply = Vec::new();
+        let done = self.act(out, |room, _, cx| {
+            R::internal(room, &message.name, &message.payload, &mut reply, cx)
+        });
+        self.settle(out);
+        match done {
+            Some(done) => done.map(|()| reply),
+            None => Err(Error::new(ErrorCode::RoomFailed, "the room failed")),
+        }
+    }
+
+    /// Delivers an internal message whose reply nobody awaits.
+    fn internal_message_or_log(&mut self, message: &InternalMessage, out: &mut dyn RoomOutput) {
+        if let Err(error) = self.internal_message(message, out) {
+            log::warn!(
+                "room {} refused the internal message {}: {error}",
+                self.context.id,
+                message.name
+            );
+        }
+    }
+
+    /// Writes from the shadow. After a panic, the next call with an output closes the room.
+    fn write(
+        &mut self,
+        body: &mut Vec<u8>,
+        write: impl FnOnce(&mut Tracker<R>, &mut Vec<u8>) -> bool,
+    ) -> bool {
+        let start = body.len();
+        let Some(Live { tracker, .. }) = self.live.as_mut().filter(|_| self.failure.is_none())
+        else {
+            return false;
+        };
+        guard(|| write(tracker, body)).unwrap_or_else(|panic| {
+            body.truncate(start);
+            self.failure = Some(panic);
+            false
+        })
+    }
+
+    fn empty_until(&self) -> Option<Duration> {
+        Some(self.empty_since? + Duration::from_millis(self.settings.empty_ms))
+    }
+}
+
+impl<R: Room> Drop for RoomCore<R> {
+    /// A host may drop a room that has not ended.
+    fn drop(&mut self) {
+        self.discard();
+    }
+}
+
+fn read_options<R: Room>(format: Format, options: &[u8]) -> Result<R::Options> {
+    if options.is_empty() {
+        return Ok(R::Options::default());
+    }
+    R::Options::read(format, options).map_err(|error| {
+        Error::new(ErrorCode::BadPayload, format!("the options of the room: {error}"))
+    })
+}
