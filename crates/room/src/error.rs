@@ -65,6 +65,7 @@ impl Error {
     pub fn retry_after_ms(&self) -> Option<u32> {
         self.retry_after_ms
     }
+
     /// The code, for programs.
     pub fn code(&self) -> ErrorCode {
         self.code

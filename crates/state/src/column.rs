@@ -13,7 +13,7 @@ use crate::{Data, PlayerId};
 
 /// In place of a width: the values stand one by one, as outside of columns, since a few of them lie
 /// far off.
-pub(crate) const ONE_BY_ONE: u8 = 65;
+const ONE_BY_ONE: u8 = 65;
 
 /// An integer, or what is one on the wire.
 pub(crate) trait Integer: Data + Copy {
@@ -71,15 +71,12 @@ pub(crate) fn get_ranked<T>(
     mut set: impl FnMut(usize, T),
 ) -> Result<(), DecodeError> {
     let at = reader.offset();
-    let width = reader.u8()?;
+    let width = read_width(reader)?;
     if width == ONE_BY_ONE {
         for place in 0..count {
             set(place, decode(reader)?);
         }
         return Ok(());
-    }
-    if width > 64 {
-        return Err(DecodeError::new(at, format!("a column's width is at most 65, {width} came")));
     }
     let least = rank(decode(reader)?);
     get_bits(
@@ -97,6 +94,29 @@ pub(crate) fn get_ranked<T>(
             Ok(())
         },
     )
+}
+
+/// Reads past `count` integers, of which `skip` reads past one. The work is in proportion to their
+/// bytes.
+pub(crate) fn skip(
+    reader: &mut Reader<'_>,
+    count: usize,
+    skip: impl Fn(&mut Reader<'_>) -> Result<(), DecodeError>,
+) -> Result<(), DecodeError> {
+    let width = read_width(reader)?;
+    if width == ONE_BY_ONE {
+        return (0..count).try_for_each(|_| skip(reader));
+    }
+    skip(reader)?;
+    reader.take(packed_bytes(count, width.into())).map(drop)
+}
+
+fn read_width(reader: &mut Reader<'_>) -> Result<u8, DecodeError> {
+    let at = reader.offset();
+    match reader.u8()? {
+        width @ 0..=ONE_BY_ONE => Ok(width),
+        width => Err(DecodeError::new(at, format!("a column's width is at most 65, {width} came"))),
+    }
 }
 
 /// Appends the values at the places up to `count`, one by one.
@@ -120,7 +140,7 @@ pub(crate) fn get_each<T: Data>(
     })
 }
 
-pub(crate) fn packed_bytes(count: usize, width: u32) -> usize {
+fn packed_bytes(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Change, ChangeKind, Path, PathStep};
-use crate::dynamic::Shape;
+use crate::walk::Shape;
 
 /// Tells what is different in `new`. Where the shape is not known, it goes by the JSON alone.
 pub(crate) fn compare(

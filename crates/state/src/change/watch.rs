@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Change, ChangeKind, Path, PathStep, compare};
-use crate::dynamic::Shape;
+use crate::walk::Shape;
 
 /// Who is told of changes, if anyone, and where the reader is. Nothing is noted where nobody
 /// listens.

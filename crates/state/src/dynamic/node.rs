@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::shape::{Access, MapShape, Shape, StructShape};
 use crate::map::MAP_SLOTS_MAX;
+use crate::walk::{Access, MapShape, Shape, StructShape};
 use crate::{PlayerId, digest};
 
-/// Stands beside a value of the same shape.
+/// The most values that are made where nothing was sent, since they are empty.
+const BLANKS_MAX: usize = 1 << 12;
+
+/// Beside each value of a copy, of the same shape.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     /// The digest of what is sent whole.
@@ -19,6 +22,8 @@ pub(crate) enum Node {
     Map(Box<MapNode>),
     /// Of each field; nothing of those that are not seen.
     Struct(Vec<Option<Node>>),
+    /// The value is being read, and was not there before.
+    Missing,
 }
 
 /// The entries of a map, by slot and by name.
@@ -40,7 +45,7 @@ pub(crate) struct Entry {
 }
 
 /// A value and what is known of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub(crate) value: Value,
     pub(crate) node: Node,
@@ -68,6 +73,45 @@ impl Made {
         Self { value: Value::Object(Map::new()), node: Node::Map(Box::default()) }
     }
 
+    /// What a copy holds of a value that its viewer sees, before a body says anything of it. Only
+    /// what is empty may be left out. Counts in `blanks` the places that it looked at.
+    pub(crate) fn blank(shape: &Shape, blanks: &mut usize) -> Option<Self> {
+        *blanks += 1;
+        if *blanks > BLANKS_MAX {
+            return None;
+        }
+        match shape {
+            Shape::Map(_) => Some(Self::empty_map()),
+            Shape::Array(inner, length) => {
+                let made =
+                    (0..*length).map(|_| Self::blank(inner, blanks)).collect::<Option<Vec<_>>>()?;
+                Some(Self::of_items(made))
+            }
+            Shape::Struct(of) => {
+                let (mut members, mut nodes) = (Map::new(), Vec::new());
+                for field in &of.fields {
+                    let made = match field.access {
+                        Access::Open => Some(Self::blank(&field.of, blanks)?),
+                        Access::OwnEntry | Access::ViewedMap => Some(Self::empty_map()),
+                        Access::Owner => Self::blank(&field.of, blanks),
+                        Access::Viewed => None,
+                    };
+                    nodes.push(made.map(|made| {
+                        members.insert(field.name.clone(), made.value);
+                        made.node
+                    }));
+                }
+                Some(Self { value: Value::Object(members), node: Node::Struct(nodes) })
+            }
+            _ => None,
+        }
+    }
+
+    /// A place for a value that is about to be read.
+    pub(crate) fn missing() -> Self {
+        Self { value: Value::Null, node: Node::Missing }
+    }
+
     /// The place of it.
     pub(crate) fn target(&mut self) -> Target<'_> {
         Target { value: &mut self.value, node: &mut self.node }
@@ -89,7 +133,7 @@ impl<'a> Target<'a> {
         Target { value: self.value, node: self.node }
     }
 
-    pub(crate) fn set(self, made: Made) {
+    pub(crate) fn set(&mut self, made: Made) {
         *self.value = made.value;
         *self.node = made.node;
     }

@@ -101,12 +101,14 @@ pub(super) fn shift<T>(list: &mut [T], from: u32, to: u32, count: u32) {
     }
 }
 
-/// Reads the changes of shape of a list of this length, up to the 0 that ends them, and sees that
-/// they fit it before any is made.
+/// Reads the changes of shape of a list of this length, up to the 0 that ends them, and checks that
+/// they fit it before any is made. `usize::MAX` stands for a length that is not known: the first
+/// order states it.
 pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>, DecodeError> {
     let begin = reader.offset();
     // No more came than are left now, and of those each stood here before or is sent.
-    let inserted_max = (length + reader.remaining()) as u64;
+    let inserted_max = length.saturating_add(reader.remaining()) as u64;
+    let mut is_known = length != usize::MAX;
     let mut length = length as u64;
     let mut inserted = 0_u64;
     let mut ops = Vec::new();
@@ -147,7 +149,7 @@ pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>
                         "{count} elements can't come at {index} of a list of {length}"
                     )));
                 };
-                length += count;
+                length = length.saturating_add(count);
                 inserted += count;
                 ops.push(Op::Insert { index: index32, count: count32 });
             }
@@ -163,7 +165,10 @@ pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>
                 };
                 ops.push(Op::Move { from: from32, to: to32, count: count32 });
             }
-            _ if count == length && count > 0 => ops.push(Op::Order(read_order(reader, count)?)),
+            _ if (count == length || !is_known) && count > 0 => {
+                ops.push(Op::Order(read_order(reader, count)?));
+                (length, is_known) = (count, true);
+            }
             _ => {
                 return Err(refused(format!(
                     "an order of {count} elements came for a list of {length}"

@@ -1,131 +1,43 @@
-//! Lists. Their changes of shape stay as they are; but they say which elements came, and so are
-//! whole, and which are patches.
+//! The shape of a list whose length only the copy knows: which elements came, and are whole, and
+//! which are patches.
 
-use playfield_wire::DecodeError;
+use crate::list::op::Op;
+use crate::walk::Run;
 
-use super::plan::Plan;
-use super::walk::Walk;
-use crate::Part;
-use crate::list::op::{INSERT, LIST_OPS_MAX, MOVE, REMOVE};
-use crate::list::state::ListPatch;
-
-/// So many elements in a row that came, or that were there before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    came: bool,
-    count: u64,
-}
-
-/// A list of which only this is known. At first it is of any length.
+/// Elements in runs that came, or that were there before.
 #[derive(Debug)]
-struct Shape(Vec<Run>);
+pub(super) struct ListShape(pub(super) Vec<Run>);
 
-impl Walk<'_> {
-    pub(super) fn list_patch(&mut self, of: &Plan, part: Part) -> Result<(), DecodeError> {
-        let how = ListPatch::read(&mut self.reader)?;
-        self.out.push(how as u8);
-        match how {
-            ListPatch::Whole => {
-                let count = self.reader.count()?;
-                playfield_wire::writer::put_varint(self.out, count as u64);
-                (0..count).try_for_each(|_| self.whole(of, part))
-            }
-            ListPatch::Elements => self.elements(of, part, &Shape::unknown()),
-            ListPatch::ShapeAndElements => {
-                let shape = self.shape()?;
-                self.elements(of, part, &shape)
-            }
-        }
-    }
-
-    fn elements(&mut self, of: &Plan, part: Part, shape: &Shape) -> Result<(), DecodeError> {
-        let (mut next, mut runs, mut end) = (0_u64, shape.0.iter(), 0_u64);
-        let mut came = false;
-        loop {
-            let at = self.reader.offset();
-            let distance = self.varint()?;
-            if distance == 0 {
-                return Ok(());
-            }
-            next = next.saturating_add(distance);
-            while next > end {
-                let Some(run) = runs.next() else {
-                    return Err(DecodeError::new(
-                        at,
-                        format!("index {} is past the end of a list of {end}", next - 1),
-                    ));
-                };
-                end = end.saturating_add(run.count);
-                came = run.came;
-            }
-            if came { self.whole(of, part)? } else { self.patch(of, part)? }
-        }
-    }
-
-    /// Passes on changes of shape, and follows which elements came.
-    fn shape(&mut self) -> Result<Shape, DecodeError> {
-        let mut shape = Shape::unknown();
-        for place in 0.. {
-            let at = self.reader.offset();
-            let word = self.varint()?;
-            if word == 0 {
-                break;
-            }
-            if place == LIST_OPS_MAX {
-                let what = format!("more than {LIST_OPS_MAX} changes of shape came for one list");
-                return Err(DecodeError::new(at, what));
-            }
-            let count = word / 4;
-            let fits = match word % 4 {
-                REMOVE => {
-                    let index = self.varint()?;
-                    shape.take(index, count).is_some()
-                }
-                INSERT => {
-                    let index = self.varint()?;
-                    shape.put(index, vec![Run { came: true, count }]).is_some()
-                }
-                MOVE => {
-                    let (from, to) = (self.varint()?, self.varint()?);
-                    shape.take(from, count).and_then(|taken| shape.put(to, taken)).is_some()
-                }
-                _ => self.order(&mut shape, count)?.is_some(),
-            };
-            if !fits || count == 0 {
-                return Err(DecodeError::new(at, "a change of shape does not fit its list"));
-            }
-        }
-        Ok(shape)
-    }
-
-    /// Every element of a list of this length gets another place.
-    fn order(&mut self, shape: &mut Shape, length: u64) -> Result<Option<()>, DecodeError> {
-        let Some(count) =
-            usize::try_from(length).ok().filter(|&count| count <= self.reader.remaining())
-        else {
-            return Ok(None);
-        };
-        let Some(came) = shape.first(count) else { return Ok(None) };
-        let mut ordered = Shape(Vec::new());
-        for _ in 0..count {
-            let from = self.varint()?;
-            let Some(&came) = usize::try_from(from).ok().and_then(|from| came.get(from)) else {
-                return Ok(None);
-            };
-            match ordered.0.last_mut() {
-                Some(last) if last.came == came => last.count += 1,
-                _ => ordered.0.push(Run { came, count: 1 }),
-            }
-        }
-        *shape = ordered;
-        Ok(Some(()))
-    }
-}
-
-impl Shape {
-    /// All of it was there before; how long it is, only the copy knows.
-    fn unknown() -> Self {
+impl ListShape {
+    /// All of it was there before; only the copy knows its length.
+    pub(super) fn unknown() -> Self {
         Self(vec![Run { came: false, count: u64::MAX }])
+    }
+
+    /// Changes the shape. An operation that does not fit is left out: a copy refuses it.
+    pub(super) fn apply(&mut self, op: &Op) {
+        match *op {
+            Op::Remove { index, count } => drop(self.take(index.into(), count.into())),
+            Op::Insert { index, count } => {
+                let _ = self.put(index.into(), vec![Run { came: true, count: count.into() }]);
+            }
+            Op::Move { from, to, count } => {
+                let taken = self.take(from.into(), count.into()).unwrap_or_default();
+                let _ = self.put(to.into(), taken);
+            }
+            Op::Order(ref order) => {
+                let Some(came) = self.first(order.len()) else { return };
+                let mut ordered: Vec<Run> = Vec::new();
+                for from in order {
+                    let came = came[*from as usize];
+                    match ordered.last_mut() {
+                        Some(last) if last.came == came => last.count += 1,
+                        _ => ordered.push(Run { came, count: 1 }),
+                    }
+                }
+                self.0 = ordered;
+            }
+        }
     }
 
     /// Parts the runs at an index, and says which run begins there. `None` past the end.
@@ -174,7 +86,7 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
-    use super::{Run, Shape};
+    use super::{ListShape, Run};
 
     fn came(count: u64) -> Run {
         Run { came: true, count }
@@ -182,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_shape_knows_which_elements_came_wherever_they_went() {
-        let mut shape = Shape::unknown();
+        let mut shape = ListShape::unknown();
         shape.put(3, vec![came(2)]).unwrap();
         assert_eq!(shape.first(6), Some(vec![false, false, false, true, true, false]));
         shape.take(0, 2).unwrap();
@@ -197,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_lies_past_the_end_does_not_fit() {
-        let mut shape = Shape(vec![came(2)]);
+        let mut shape = ListShape(vec![came(2)]);
         assert_eq!(shape.first(3), None);
         assert!(shape.put(3, vec![came(1)]).is_none());
         assert!(shape.take(1, 2).is_none());

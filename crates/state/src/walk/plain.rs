@@ -118,6 +118,28 @@ impl Plain {
         }))
     }
 
+    /// Reads past a value.
+    #[inline]
+    #[expect(
+        clippy::let_unit_value,
+        reason = "nothing is a value of the type unit, read and written as others are"
+    )]
+    pub(crate) fn skip(self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        match self {
+            Self::Text => drop(reader.text()?),
+            Self::Bytes => drop(reader.bytes()?),
+            plain => with_type!(plain, T => {
+                let _ = T::decode(reader)?;
+            }),
+        }
+        Ok(())
+    }
+
+    /// Whether columns of it are packed.
+    pub(crate) fn is_integer(self) -> bool {
+        !matches!(self, Self::F32 | Self::F64 | Self::Text | Self::Bytes | Self::Unit)
+    }
+
     /// Appends a value that is given as JSON.
     pub(crate) fn write(self, value: &Value, out: &mut Vec<u8>) -> Result<(), DecodeError> {
         with_type!(self, T => T::from_json(value)?.encode(out));
@@ -171,6 +193,11 @@ impl KeyShape {
             Plain::Player => read::<PlayerId>(reader),
             _ => read::<String>(reader),
         }
+    }
+
+    /// Reads past a key.
+    pub(crate) fn skip(self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        self.0.skip(reader)
     }
 
     /// Reads the name of a member as a key of this type: how it is ordered among others of its
