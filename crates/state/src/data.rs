@@ -119,7 +119,7 @@ pub(crate) fn unexpected(wanted: &'static str, got: &Value) -> DecodeError {
         shown.truncate(start(&shown, 40).len());
         shown.push('…');
     }
-    DecodeError::new(0, format!("{wanted} was expected, {shown} came"))
+    DecodeError::other(format!("{wanted} was expected, {shown} came"))
 }
 
 /// Whether both are the same bytes. Of none, nothing is compared: where there are none, a pointer

@@ -182,7 +182,7 @@ impl Whole {
                     name == variant && (fields.form == Form::Nothing) == value.is_none()
                 });
                 let place = place.ok_or_else(|| {
-                    DecodeError::new(0, format!("{variant:?} is no variant of {name}"))
+                    DecodeError::other(format!("{variant:?} is no variant of {name}"))
                 })?;
                 writer::put_varint(out, place as u64);
                 value.map_or(Ok(()), |value| variants[place].1.write(value, out))
@@ -258,7 +258,7 @@ impl Fields {
                 self.of.iter().try_for_each(|(name, of)| {
                     // An absent member reads as null, which an option takes for nothing.
                     of.write(members.get(name).unwrap_or(&Value::Null), out)
-                        .map_err(|error| DecodeError::new(0, format!("member {name:?}: {error}")))
+                        .map_err(|error| error.in_member(name))
                 })
             }
         }

@@ -147,8 +147,8 @@ impl Transcoder {
         out: &mut Vec<u8>,
     ) -> Result<Option<u32>, DecodeError> {
         let event = self.events.get(number as usize);
-        let event = event
-            .ok_or_else(|| DecodeError::new(0, format!("no event has the number {number}")))?;
+        let event =
+            event.ok_or_else(|| DecodeError::other(format!("no event has the number {number}")))?;
         let Some(event) = event else { return Ok(None) };
         value(&event.of, payload, out)?;
         Ok(Some(event.number))
@@ -167,7 +167,7 @@ impl Transcoder {
 
     fn declared(&self, number: u32) -> Result<&Message, DecodeError> {
         let message = self.messages.get(number as usize);
-        message.ok_or_else(|| DecodeError::new(0, format!("no message has the number {number}")))
+        message.ok_or_else(|| DecodeError::other(format!("no message has the number {number}")))
     }
 }
 
