@@ -190,10 +190,10 @@ fn a_patch_leads_forward() {
     let error = ServerMessage::decode(Format::Json, text).unwrap_err();
     assert_eq!(
         error.to_string(),
-        r#"at byte 44: the member "version" should be no less than the base, 3"#
+        r#"at byte 44: the member "version" should be at least the base, 3"#
     );
     let mut packed = vec![0x48, 1];
     packed.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1]);
     let error = ServerMessage::decode(Format::Packed, &packed).unwrap_err();
-    assert_eq!(error.to_string(), "at byte 12: a patch leads past the last version of 64 bits");
+    assert_eq!(error.to_string(), "at byte 12: the patch's version is past 2^64 - 1");
 }
