@@ -152,11 +152,11 @@ struct Blind {
 
 impl Handler for Blind {
     fn snapshot(&mut self, _: u32, version: u64, _: &[u8]) -> Result<(), DecodeError> {
-        if version == 5 { Ok(()) } else { Err(DecodeError::new(0, "blind")) }
+        if version == 5 { Ok(()) } else { Err(DecodeError::other("blind")) }
     }
 
     fn patch(&mut self, _: u32, _: u64, _: &[u8]) -> Result<(), DecodeError> {
-        Err(DecodeError::new(0, "blind"))
+        Err(DecodeError::other("blind"))
     }
 
     fn out_of_step(&mut self, room: u32, why: &OutOfStep) {
@@ -169,7 +169,7 @@ fn a_patch_that_cant_be_applied_is_mended_by_a_snapshot() {
     let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
     let mut bytes = talk.node.write(&patch(1, 5, 6));
     talk.client.received(&mut bytes, &mut blind);
-    let why = OutOfStep::Patch(DecodeError::new(0, "blind"));
+    let why = OutOfStep::Patch(DecodeError::other("blind"));
     assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
     assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
 }
@@ -195,14 +195,14 @@ fn a_snapshot_that_cant_be_read_is_asked_for_again_once() {
         let mut bytes = talk.node.write(&snapshot(1, 3, 6));
         bytes.extend(talk.node.write(&patch(1, 6, 7)));
         talk.client.received(&mut bytes, &mut blind);
-        let why = OutOfStep::Snapshot(DecodeError::new(0, "blind"));
+        let why = OutOfStep::Snapshot(DecodeError::other("blind"));
         assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
         assert_eq!((blind.queue.pop(), talk.heard()), (None, vec![other("Resync { room: 1 }")]));
 
         let mut bytes = talk.node.write(&snapshot(1, 3, 6));
         bytes.extend(talk.node.write(&patch(1, 6, 7)));
         talk.client.received(&mut bytes, &mut blind);
-        let why = OutOfStep::NoSnapshot(DecodeError::new(0, "blind"));
+        let why = OutOfStep::NoSnapshot(DecodeError::other("blind"));
         assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
         assert_eq!((blind.queue.pop(), talk.heard()), (None, vec![]), "the patch is passed over");
 

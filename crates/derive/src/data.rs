@@ -158,11 +158,11 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
                         let _ = value;
                         match variant {
                             #(#from_jsons)*
-                            other => ::std::result::Result::Err(#rt::DecodeError::new(0, ::std::format!("{other:?} {}", #unknown))),
+                            other => ::std::result::Result::Err(#rt::DecodeError::other(::std::format!("{other:?} {}", #unknown))),
                         }
                     }
                     ::std::option::Option::None => {
-                        ::std::result::Result::Err(#rt::DecodeError::new(0, ::std::format!("{value} {}", #unknown)))
+                        ::std::result::Result::Err(#rt::DecodeError::other(::std::format!("{value} {}", #unknown)))
                     }
                 }
             }
@@ -300,12 +300,12 @@ impl Shape {
             let names = self.fields.iter().map(|field| &field.name);
             return quote! {
                 let ::std::option::Option::Some(members) = value.as_object() else {
-                    return ::std::result::Result::Err(#rt::DecodeError::new(0, ::std::format!("an object was expected, {value} came")));
+                    return ::std::result::Result::Err(#rt::DecodeError::other(::std::format!("an object was expected, {value} came")));
                 };
                 #(
                     // An absent member reads as null, which an option takes for None.
                     let #bindings = <#types as #rt::Data>::from_json(members.get(#names).unwrap_or(&#rt::Value::Null))
-                        .map_err(|error| #rt::DecodeError::new(0, ::std::format!("member {:?}: {error}", #names)))?;
+                        .map_err(|error| error.in_member(#names))?;
                 )*
                 ::std::result::Result::Ok(#made #literal)
             };
@@ -316,7 +316,7 @@ impl Shape {
             let elements = match value.as_array() {
                 ::std::option::Option::Some(elements) if elements.len() == #count => elements,
                 _ => return ::std::result::Result::Err(
-                    #rt::DecodeError::new(0, ::std::format!("an array of {} was expected, {value} came", #count)),
+                    #rt::DecodeError::other(::std::format!("an array of {} was expected, {value} came", #count)),
                 ),
             };
             #(let #bindings = <#types as #rt::Data>::from_json(&elements[#places])?;)*

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use playfield_wire::{ErrorCode, start};
+use playfield_wire::{ErrorCode, excerpt};
 
 /// What a room's callbacks return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -40,7 +40,7 @@ impl Error {
     pub fn new(code: ErrorCode, text: impl Into<String>) -> Self {
         let mut text = text.into();
         if text.len() > ERROR_TEXT_BYTES_MAX {
-            text.truncate(start(&text, ERROR_TEXT_BYTES_MAX - ELLIPSIS.len()).len());
+            text.truncate(excerpt(&text, ERROR_TEXT_BYTES_MAX - ELLIPSIS.len()).len());
             text.push_str(ELLIPSIS);
         }
         Self { code, text, retry_after_ms: None }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use playfield_wire::excerpt;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
-use playfield_wire::start;
 use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{DecodeError, Format, json, writer};
 use serde_json::Value;
@@ -116,10 +116,10 @@ pub trait Data: Sized {
 pub(crate) fn unexpected(wanted: &'static str, got: &Value) -> DecodeError {
     let mut shown = got.to_string();
     if shown.len() > 40 {
-        shown.truncate(start(&shown, 40).len());
+        shown.truncate(excerpt(&shown, 40).len());
         shown.push('…');
     }
-    DecodeError::new(0, format!("{wanted} was expected, {shown} came"))
+    DecodeError::other(format!("{wanted} was expected, {shown} came"))
 }
 
 /// The name and the value of an object's only member. For generated code.

@@ -79,7 +79,7 @@ macro_rules! integer_keys {
                 Cow::Owned(self.to_string())
             }
             fn parse(name: &str) -> Result<Self, DecodeError> {
-                name.parse().map_err(|_| DecodeError::new(0, format!("{name:?} is no {}", stringify!($int))))
+                name.parse().map_err(|_| DecodeError::other(format!("{name:?} is no {}", stringify!($int))))
             }
         }
     )*};

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Bytes that are not what the protocol says they should be.
+/// Bytes, or a value read from them, that the protocol does not allow.
 ///
-/// It names the place, as a byte offset into the message (or into whatever the
-/// [`Reader`](crate::reader::Reader) was given), and what was expected there.
+/// An error in bytes names its place as an offset into the message, or into the bytes that the
+/// [`Reader`](crate::reader::Reader) was given. An error in a value of a tree has no offset; it
+/// names the member instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    offset: usize,
+    offset: Option<usize>,
     kind: Kind,
 }
 
@@ -33,22 +34,34 @@ impl DecodeError {
     /// An error at `offset`, described by `what` in a phrase such as "the field `hp` is past its
     /// maximum".
     pub fn new(offset: usize, what: impl Into<Cow<'static, str>>) -> Self {
-        Self { offset, kind: Kind::Other(what.into()) }
+        Self { offset: Some(offset), kind: Kind::Other(what.into()) }
+    }
+
+    /// An error without an offset, such as one in a value that was parsed before.
+    pub fn other(what: impl Into<Cow<'static, str>>) -> Self {
+        Self { offset: None, kind: Kind::Other(what.into()) }
+    }
+
+    /// The same error, in the member `name` of an object that was parsed before.
+    #[must_use]
+    pub fn in_member(self, name: &str) -> Self {
+        Self::other(format!("member {name:?}: {self}"))
     }
 
     #[cold]
     pub(crate) fn of(offset: usize, kind: Kind) -> Self {
-        Self { offset, kind }
+        Self { offset: Some(offset), kind }
     }
 
-    /// The same, of bytes that stand at `start` in the message.
+    /// The same error, in bytes that begin at `start` in the message.
     pub(crate) fn at(self, start: usize) -> Self {
-        Self { offset: start + self.offset, ..self }
+        Self { offset: Some(start + self.offset.unwrap_or(0)), ..self }
     }
 
-    /// Where the error is, in bytes from the start of what was decoded.
+    /// Where the error is, in bytes from the start of what was decoded. `None` for an error in a
+    /// value of a tree.
     #[must_use]
-    pub fn offset(&self) -> usize {
+    pub fn offset(&self) -> Option<usize> {
         self.offset
     }
 
@@ -65,9 +78,9 @@ impl DecodeError {
         matches!(self.kind, Kind::Unknown { .. } | Kind::UnknownType { .. })
     }
 
-    /// The number of the format that a `hello` asked for in vain. It is answered by
-    /// [`WrongFormat`](crate::ErrorCode::WrongFormat); every other decode error of a message is a
-    /// [`BadMessage`](crate::ErrorCode::BadMessage).
+    /// The format's number, if a `hello` asked for a format that is not supported. The answer is
+    /// [`WrongFormat`](crate::ErrorCode::WrongFormat); to every other decode error of a message it
+    /// is [`BadMessage`](crate::ErrorCode::BadMessage).
     #[must_use]
     pub fn unspoken_format(&self) -> Option<u8> {
         match self.kind {
@@ -79,7 +92,9 @@ impl DecodeError {
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {}: ", self.offset)?;
+        if let Some(offset) = self.offset {
+            write!(f, "at byte {offset}: ")?;
+        }
         match &self.kind {
             Kind::Missing { expected, remain } => {
                 write!(f, "{expected} was expected, {remain} bytes remain")
@@ -95,10 +110,26 @@ impl fmt::Display for DecodeError {
             Kind::NotUtf8 => f.write_str("a text is not UTF-8"),
             Kind::Unknown { kind } => write!(f, "no message has the kind {kind:#04x}"),
             Kind::UnknownType { name } => write!(f, "no message has the type {name:?}"),
-            Kind::UnspokenFormat { number } => write!(f, "the format {number} is not spoken here"),
+            Kind::UnspokenFormat { number } => {
+                write!(f, "the format {number} is not supported here")
+            }
             Kind::Other(what) => f.write_str(what),
         }
     }
 }
 
 impl std::error::Error for DecodeError {}
+
+#[cfg(test)]
+mod tests {
+    use super::DecodeError;
+
+    #[test]
+    fn only_an_error_in_bytes_names_a_byte() {
+        let error = DecodeError::new(7, "a text is not UTF-8");
+        assert_eq!(error.to_string(), "at byte 7: a text is not UTF-8");
+        let error = DecodeError::other("a u32 was expected, \"x\" came").in_member("ticket");
+        assert_eq!(error.to_string(), "member \"ticket\": a u32 was expected, \"x\" came");
+        assert_eq!(error.in_member("seat").offset(), None);
+    }
+}

@@ -1,9 +1,10 @@
-//! Native framing: how a byte stream is cut into messages.
+//! Framing: how a byte stream is cut into messages.
 //!
-//! After the [`PREAMBLE`] each side sends frames: a `u32`, little endian, the number of bytes that
-//! follow, then that many bytes, which are one message.
+//! In the protocol's native framing each side sends, after the [`PREAMBLE`], frames: a `u32`, little
+//! endian, the number of bytes that follow, then that many bytes, which are one message.
 //!
-//! Protocols of your own have a [`FrameCodec`] instead, and know nothing of the preamble.
+//! Custom protocols use a [`FrameCodec`] and no preamble. [`NativeFrames`] is the codec of the
+//! native framing; [`Framing`] adds the protocol's rules to it: a limit, and no empty message.
 
 mod codec;
 
@@ -11,16 +12,16 @@ use std::fmt;
 
 pub use codec::{FixedSize, FrameCodec, Length, LengthPrefixed, NativeFrames};
 
-/// What a client sends first to speak native framing.
+/// The first bytes that a client sends to choose native framing.
 pub const PREAMBLE: [u8; 4] = *b"PF1\n";
 
 /// The bytes of a frame before its message.
 pub const HEADER_BYTES: usize = 4;
 
-/// Cuts frames off a byte stream.
+/// Cuts messages off a byte stream in native framing.
 #[derive(Clone, Copy, Debug)]
 pub struct Framing {
-    /// The longest message that is taken.
+    /// The longest message accepted, in bytes.
     pub message_bytes_max: usize,
 }
 
@@ -35,6 +36,7 @@ pub struct Frame<'a> {
 
 /// A frame that the protocol forbids. The stream can't be trusted after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FrameError {
     /// A frame of no bytes.
     Empty,
@@ -42,7 +44,7 @@ pub enum FrameError {
     TooLarge {
         /// The length in the header.
         announced: u32,
-        /// The longest message that is taken.
+        /// The longest message accepted, in bytes.
         message_bytes_max: usize,
     },
     /// A length that counts itself, and is shorter than that.
@@ -52,9 +54,9 @@ pub enum FrameError {
         /// What the length itself takes.
         least: usize,
     },
-    /// So many bytes came, and no frame ends in them.
+    /// The limit of bytes came, and no frame ends in them.
     Endless {
-        /// How many.
+        /// How many bytes came.
         bytes: usize,
     },
     /// A body that no frame can hold.
@@ -66,12 +68,12 @@ pub enum FrameError {
         /// The most that a frame holds.
         most: usize,
     },
-    /// What a [`FrameCodec`] has against it.
+    /// A frame that a [`FrameCodec`] refuses, and why.
     Malformed(&'static str),
 }
 
 impl FrameError {
-    /// A frame whose body is longer than is taken.
+    /// The error for a frame whose body is longer than the limit.
     #[cold]
     #[must_use]
     pub fn too_large(body_bytes: usize, body_bytes_max: usize) -> Self {
@@ -91,21 +93,17 @@ impl Framing {
         Ok(input.get(HEADER_BYTES..consumed).map(|body| Frame { body, consumed }))
     }
 
-    /// How long the frame at the beginning of `input` is, header included, or `None` while the
-    /// header is incomplete. It tells a reader how much to make room for, and refuses a length
-    /// before its body comes.
+    /// The length of the frame at the beginning of `input`, header included, or `None` while the
+    /// header is incomplete. A reader learns how much room to make, and a bad length is refused
+    /// before its body arrives.
     ///
     /// # Errors
     /// If the header announces no bytes, or more than the limit.
     #[inline]
     pub fn frame_bytes(&self, input: &[u8]) -> Result<Option<usize>, FrameError> {
-        let Some(header) = input.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
-        let announced = u32::from_le_bytes(*header);
-        let message_bytes_max = self.message_bytes_max;
-        match usize::try_from(announced) {
-            Ok(0) => Err(FrameError::Empty),
-            Ok(length) if length <= message_bytes_max => Ok(length.checked_add(HEADER_BYTES)),
-            _ => Err(FrameError::TooLarge { announced, message_bytes_max }),
+        match NativeFrames::new().frame_bytes(input, self.message_bytes_max)? {
+            Some(HEADER_BYTES) => Err(FrameError::Empty),
+            bytes => Ok(bytes),
         }
     }
 }
@@ -118,20 +116,15 @@ pub fn write_frame(out: &mut Vec<u8>, body: &[u8]) {
     write_frame_with(out, |out| out.extend_from_slice(body));
 }
 
-/// Appends what `body` appends as one frame; its length is filled in afterwards.
+/// Appends one frame whose body is what `body` appends.
 ///
 /// # Panics
-/// If `body` appends nothing, or 4 GiB and more: no message is like that.
+/// If `body` appends nothing, or 4 GiB and more.
 #[inline]
 pub fn write_frame_with(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
-    let body_start = start + HEADER_BYTES;
-    out.extend_from_slice(&[0; HEADER_BYTES]);
-    body(out);
-    let length = out.len() - body_start;
-    assert!(length > 0, "a message has at least one byte");
-    let length = u32::try_from(length).expect("a message is shorter than 4 GiB");
-    out[start..body_start].copy_from_slice(&length.to_le_bytes());
+    NativeFrames::new().encode_with(out, body).expect("a message is shorter than 4 GiB");
+    assert!(out.len() > start + HEADER_BYTES, "a message has at least one byte");
 }
 
 impl fmt::Display for FrameError {

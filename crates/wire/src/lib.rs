@@ -39,9 +39,9 @@ pub use format::{Format, TreeFormat};
 /// The version of the protocol that this crate speaks, as `hello` and `welcome` carry it.
 pub const PROTOCOL: u64 = 1;
 
-/// The beginning of a text, of so many bytes at most, up to the end of a character.
+/// The beginning of a text: at most `bytes_max` bytes, cut between characters.
 #[must_use]
-pub fn start(text: &str, bytes_max: usize) -> &str {
+pub fn excerpt(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
     &text[..end.unwrap_or(0)]
 }

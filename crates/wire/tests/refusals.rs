@@ -42,14 +42,14 @@ fn the_first_message_tells_its_format() {
 fn a_format_that_is_not_spoken_is_told_apart() {
     let packed = ClientMessage::decode_first(&[1, 1, 3, 0, 0, 0, 0]).unwrap_err();
     assert_eq!(packed.unspoken_format(), Some(3));
-    assert_eq!(packed.to_string(), "at byte 2: the format 3 is not spoken here");
+    assert_eq!(packed.to_string(), "at byte 2: the format 3 is not supported here");
     let json = from_json(r#"{"type":"hello","protocol":1,"format":0}"#).unwrap_err();
     assert_eq!(json.unspoken_format(), Some(0));
     let msgpack =
         ClientMessage::decode_first(b"\x83\xa8protocol\x01\xa4type\xa5hello\xa6format\x02")
             .unwrap_err();
     assert_eq!(msgpack.unspoken_format(), Some(2));
-    assert_eq!(msgpack.to_string(), "at byte 29: the format 2 is not spoken here");
+    assert_eq!(msgpack.to_string(), "at byte 29: the format 2 is not supported here");
     assert_eq!(ClientMessage::decode_first(&[1, 1]).unwrap_err().unspoken_format(), None);
 }
 
@@ -190,10 +190,10 @@ fn a_patch_leads_forward() {
     let error = ServerMessage::decode(Format::Json, text).unwrap_err();
     assert_eq!(
         error.to_string(),
-        r#"at byte 44: the member "version" should be no less than the base, 3"#
+        r#"at byte 44: the member "version" should be at least the base, 3"#
     );
     let mut packed = vec![0x48, 1];
     packed.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1]);
     let error = ServerMessage::decode(Format::Packed, &packed).unwrap_err();
-    assert_eq!(error.to_string(), "at byte 12: a patch leads past the last version of 64 bits");
+    assert_eq!(error.to_string(), "at byte 12: the patch's version is past 2^64 - 1");
 }

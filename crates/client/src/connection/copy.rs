@@ -87,7 +87,7 @@ impl<M: Mirror> SharedCopy<M> {
             }
             // As after one that is read when it comes: asking again would bring the same.
             None if self.unreadable >= UNUSABLE_IN_A_ROW_MAX => {
-                return Err(DecodeError::new(0, "the snapshots before it could not be read"));
+                return Err(DecodeError::other("the snapshots before it could not be read"));
             }
             None => self.wait(true, version, body),
         }
@@ -97,7 +97,7 @@ impl<M: Mirror> SharedCopy<M> {
     pub(super) fn patch(&mut self, version: u64, body: &[u8]) -> Result<(), DecodeError> {
         self.settle()?;
         match Arc::get_mut(&mut self.mirror) {
-            _ if self.broken => Err(DecodeError::new(0, "a patch before it could not be applied")),
+            _ if self.broken => Err(DecodeError::other("a patch before it could not be applied")),
             Some(mirror) => {
                 // Until it is applied; and where it can't be, the mirror is that of nothing.
                 (self.broken, self.version) = (true, 0);
@@ -109,7 +109,7 @@ impl<M: Mirror> SharedCopy<M> {
             None if self.waiting_bytes + bytes_of(body) > WAITING_BYTES_MAX => {
                 self.waiting.clear();
                 self.waiting_bytes = 0;
-                Err(DecodeError::new(0, "too much came while the copy was being looked at"))
+                Err(DecodeError::other("too much came while the copy was being looked at"))
             }
             None => {
                 self.wait(false, version, body);
@@ -198,7 +198,7 @@ mod tests {
 
         fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
             self.0.push(body.len());
-            if body.is_empty() { Err(DecodeError::new(0, "empty")) } else { Ok(()) }
+            if body.is_empty() { Err(DecodeError::other("empty")) } else { Ok(()) }
         }
     }
 

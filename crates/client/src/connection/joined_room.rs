@@ -80,7 +80,7 @@ impl JoinedRoom {
             return held.patch(version, body);
         }
         if self.is_unreadable {
-            return Err(DecodeError::new(0, "the snapshot before it could not be read"));
+            return Err(DecodeError::other("the snapshot before it could not be read"));
         }
         match &self.transcoder {
             None => self.sink.patch(version, body),
@@ -175,7 +175,7 @@ impl Held {
         if self.put(item) {
             return Ok(());
         }
-        Err(DecodeError::new(0, "too much came before the node had told its schema"))
+        Err(DecodeError::other("too much came before the node had told its schema"))
     }
 
     fn event(&mut self, event: &RoomEvent<'_>) -> bool {

@@ -6,7 +6,7 @@
 
 use playfield_room::{Creator, Entrant, Error};
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, excerpt};
 
 use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
@@ -15,7 +15,6 @@ use crate::shard::allowance::{Allowance, Rate};
 use crate::shard::connection::{Connection, ConnectionKey};
 use crate::shard::mail::ShardMail;
 use crate::shard::member::{Member, MemberOutput, RemoteSession, Standing, link};
-use crate::shard::messages::excerpt;
 use crate::shard::session::{Seat, SessionRoom};
 use crate::shard::transport::Dialect;
 
@@ -134,7 +133,7 @@ impl Shard {
                 let not_found = || {
                     Error::new(
                         ErrorCode::RoomNotFound,
-                        format!("no room has the id {:?}", excerpt(&id)),
+                        format!("no room has the id {:?}", excerpt(&id, 64)),
                     )
                 };
                 let id = RoomId::parse(&id).ok_or_else(not_found)?;

@@ -4,9 +4,9 @@ use playfield_websocket::handshake::{self, Head, HeadLimits};
 use playfield_websocket::{
     Agreed, Decoder, Deflate, Error as WebSocketError, Item, Limits, Opcode, Role,
 };
-use playfield_wire::ErrorCode;
 use playfield_wire::framing::FrameError;
 use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
+use playfield_wire::{ErrorCode, excerpt};
 
 use crate::config::Origin;
 use crate::shard::Shard;
@@ -134,7 +134,8 @@ impl Shard {
             Ok(Head::Complete(request)) => match &request.upgrade {
                 Some(upgrade) if !Origin::is_allowed(upgrade.origin(), &config.allowed_origins) => {
                     let origin = upgrade.origin().unwrap_or_default();
-                    log::debug!("a page of the origin \"{}\" is refused", excerpt(origin));
+                    let origin = String::from_utf8_lossy(origin);
+                    log::debug!("a page of the origin {:?} is refused", excerpt(&origin, 128));
                     handshake::reject(
                         &mut response,
                         403,
@@ -277,11 +278,6 @@ impl Shard {
             connection.pause.outbox = true;
         }
     }
-}
-
-/// The start of a header's value, safe to show.
-fn excerpt(value: &[u8]) -> impl std::fmt::Display + '_ {
-    value[..value.len().min(128)].escape_ascii()
 }
 
 /// What stands for a Close frame without a code (RFC 6455, 7.1.5); it is answered in kind.

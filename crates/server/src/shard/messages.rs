@@ -6,7 +6,7 @@ use playfield_room::{Error, RoomType};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, excerpt};
 
 use crate::shard::Shard;
 use crate::shard::admission::{Wanted, Wish};
@@ -337,11 +337,6 @@ pub(super) fn wrong_format(format: Format) -> &'static str {
     }
 }
 
-/// As much of a client's words as an error quotes.
-pub(super) fn excerpt(words: &str) -> &str {
-    playfield_wire::start(words, 64)
-}
-
 pub(super) fn not_joined(room: u32) -> Error {
     Error::new(ErrorCode::NotJoined, format!("this session is in no room {room}"))
 }
@@ -351,5 +346,8 @@ fn duplicate(request: u32) -> Error {
 }
 
 fn unknown_type(name: &str) -> Error {
-    Error::new(ErrorCode::UnknownRoomType, format!("the node has no room type {:?}", excerpt(name)))
+    Error::new(
+        ErrorCode::UnknownRoomType,
+        format!("the node has no room type {:?}", excerpt(name, 64)),
+    )
 }

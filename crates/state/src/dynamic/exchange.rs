@@ -63,7 +63,7 @@ impl JsonExchange {
     pub fn message(&self, name: &str, value: &Value) -> Result<(u32, Vec<u8>), DecodeError> {
         let number = self.messages.iter().position(|(known, ..)| known == name);
         let number = number
-            .ok_or_else(|| DecodeError::new(0, format!("the room has no message {name:?}")))?;
+            .ok_or_else(|| DecodeError::other(format!("the room has no message {name:?}")))?;
         let mut payload = Vec::new();
         self.messages[number].1.write(value, &mut payload)?;
         Ok((number as u32, payload))
@@ -76,7 +76,7 @@ impl JsonExchange {
     pub fn reply(&self, number: u32, payload: &[u8]) -> Result<Value, DecodeError> {
         let message = self.messages.get(number as usize);
         let (_, _, reply) = message.ok_or_else(|| {
-            DecodeError::new(0, format!("the room has no message of the number {number}"))
+            DecodeError::other(format!("the room has no message of the number {number}"))
         })?;
         read(reply, payload)
     }
@@ -88,7 +88,7 @@ impl JsonExchange {
     pub fn event(&self, number: u32, payload: &[u8]) -> Result<(&str, Value), DecodeError> {
         let event = self.events.get(number as usize);
         let (name, event) = event.ok_or_else(|| {
-            DecodeError::new(0, format!("the room has no event of the number {number}"))
+            DecodeError::other(format!("the room has no event of the number {number}"))
         })?;
         Ok((name, read(event, payload)?))
     }

@@ -154,7 +154,7 @@ impl Shape {
                     variant.name == *name && (variant.form == Form::Nothing) == value.is_none()
                 });
                 let place = place.ok_or_else(|| {
-                    DecodeError::new(0, format!("{name:?} is no variant of {}", of.name))
+                    DecodeError::other(format!("{name:?} is no variant of {}", of.name))
                 })?;
                 writer::put_varint(out, place as u64);
                 value.map_or(Ok(()), |value| of.variants[place].write(value, out))
@@ -183,7 +183,7 @@ impl StructShape {
                     // An absent member reads as null, which an option takes for nothing.
                     let value = members.get(&field.name).unwrap_or(&Value::Null);
                     field.of.write(value, out).map_err(|error| {
-                        DecodeError::new(0, format!("member {:?}: {error}", field.name))
+                        DecodeError::other(format!("member {:?}: {error}", field.name))
                     })
                 })
             }

@@ -143,13 +143,12 @@ impl DynamicMirror {
         tell: Option<&mut dyn FnMut(Change)>,
     ) -> Result<(), DecodeError> {
         if self.broken {
-            return Err(DecodeError::new(
-                0,
+            return Err(DecodeError::other(
                 "a patch before it could not be applied: a snapshot is needed",
             ));
         }
         let Some(mut made) = self.copy.take() else {
-            return Err(DecodeError::new(0, "a patch came before the first snapshot"));
+            return Err(DecodeError::other("a patch came before the first snapshot"));
         };
         let shape = Arc::clone(&self.shape);
         let mut walk = self.walk(body, tell);

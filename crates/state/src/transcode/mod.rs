@@ -138,8 +138,8 @@ impl Transcoder {
         out: &mut Vec<u8>,
     ) -> Result<Option<u32>, DecodeError> {
         let event = self.events.get(number as usize);
-        let event = event
-            .ok_or_else(|| DecodeError::new(0, format!("no event has the number {number}")))?;
+        let event =
+            event.ok_or_else(|| DecodeError::other(format!("no event has the number {number}")))?;
         let Some(event) = event else { return Ok(None) };
         value(&event.of, payload, out)?;
         Ok(Some(event.number))
@@ -158,7 +158,7 @@ impl Transcoder {
 
     fn declared(&self, number: u32) -> Result<&Message, DecodeError> {
         let message = self.messages.get(number as usize);
-        message.ok_or_else(|| DecodeError::new(0, format!("no message has the number {number}")))
+        message.ok_or_else(|| DecodeError::other(format!("no message has the number {number}")))
     }
 }
 
@@ -181,7 +181,6 @@ fn turn<'a>(
 
 /// Why a client can't be served by a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum TranscoderError {
     /// The node's schema is not compatible with the client's.
     Incompatible(Incompatible),

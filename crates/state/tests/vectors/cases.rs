@@ -23,6 +23,7 @@ pub(crate) fn all() -> Vec<(&'static str, Value)> {
         ("maps", maps()),
         ("sets", sets()),
         ("owners", owners()),
+        ("nested_owners", nested_owners()),
         ("views", views()),
         ("default_digests", default_digests()),
         ("columns", columns()),
@@ -395,6 +396,50 @@ fn owners() -> Value {
             ("and comes again", |state| {
                 state.seats.insert(ANN, Seat { hp: 1, secret: 3, ..Seat::default() });
                 state.hands.insert(ANN, Hand::default());
+            }),
+        ],
+        &[],
+    )
+}
+
+#[derive(State, Default)]
+struct NestedOwners {
+    #[sync(owner)]
+    safes: Map<PlayerId, Safe>,
+}
+
+#[derive(State, Default)]
+struct Safe {
+    gold: u32,
+    #[sync(owner)]
+    code: u16,
+    silver: u32,
+    #[sync(owner)]
+    note: String,
+    locked: bool,
+}
+
+fn nested_owners() -> Value {
+    story::<NestedOwners>(
+        "Owner fields inside an owner field: a whole value has the open fields, then a mask with a bit for each field of the struct, open ones included, of which only those of owner fields are set. \
+         Seen by players 1 and 2.",
+        &[1, 2],
+        &[
+            ("a safe for player 1", |state| {
+                let safe = Safe { gold: 5, code: 300, silver: 7, note: "up".into(), locked: true };
+                state.safes.insert(ANN, safe);
+            }),
+            ("a safe for player 2, without a note", |state| {
+                let safe = Safe { gold: 1, code: 9, ..Safe::default() };
+                state.safes.insert(BOB, safe);
+            }),
+            ("an open field and an owner field change", |state| {
+                let safe = state.safes.get_or_default(ANN);
+                (safe.silver, safe.note) = (8, "down".into());
+            }),
+            ("all of it is replaced", |state| {
+                state.safes.remove(&ANN);
+                state.safes.insert(ANN, Safe { locked: true, ..Safe::default() });
             }),
         ],
         &[],

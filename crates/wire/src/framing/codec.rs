@@ -1,15 +1,14 @@
-//! Framings of one's own: how a byte stream of any protocol is cut into frames, and frames are
-//! written.
+//! Codecs for custom protocols: how a byte stream is cut into frames, and how frames are written.
 
 use std::marker::PhantomData;
 
 use super::{Frame, FrameError};
 use crate::packet::{Little, Number, Order};
 
-/// How frames lie in a byte stream: where the one at its front ends, and how one is written.
+/// Where the frame at the front of a byte stream ends, and how a frame is written.
 ///
-/// [`LengthPrefixed`] and [`FixedSize`] are ready. Anything else is these functions: here lines of
-/// text.
+/// [`LengthPrefixed`] and [`FixedSize`] are ready-made. Implement the trait for anything else, such
+/// as lines of text:
 ///
 /// ```
 /// use playfield_wire::framing::{Frame, FrameCodec, FrameError};
@@ -50,23 +49,22 @@ use crate::packet::{Little, Number, Order};
 /// # Ok::<(), FrameError>(())
 /// ```
 pub trait FrameCodec: Send + 'static {
-    /// The frame at the front of `input`, or `None` if more bytes are needed. It is asked again
-    /// when more have come, so it should be able to tell from the first few; one that searches for
-    /// an end has [`decode_on`](Self::decode_on), too.
+    /// The frame at the front of `input`, or `None` if more bytes are needed. It is called again
+    /// when more have arrived, so it should decide from the first few bytes. A codec that searches
+    /// for an end implements [`decode_on`](Self::decode_on), too.
     ///
     /// # Errors
     /// If no frame begins like this, or the frame's body will be longer than `body_bytes_max`. The
-    /// stream can't be trusted after it.
+    /// connection is closed after it.
     fn decode<'a>(
         &self,
         input: &'a [u8],
         body_bytes_max: usize,
     ) -> Result<Option<Frame<'a>>, FrameError>;
 
-    /// The same, asked again: the first `known` bytes of `input`, never more than it has, were all
-    /// there was the last time, and no frame ended in them. A codec that searches for an end
-    /// searches behind them; or else whoever sends a frame byte by byte has it searched from its
-    /// start for each of them.
+    /// The same after more bytes have arrived: no frame ended in the first `known` bytes of `input`,
+    /// which were there the last time. A codec that searches for an end starts behind them.
+    /// Otherwise a peer that sends byte by byte causes a search from the start for each byte.
     ///
     /// # Errors
     /// As [`decode`](Self::decode).
@@ -101,20 +99,22 @@ pub trait FrameCodec: Send + 'static {
     }
 }
 
-/// The native framing's frames: a `u32`, little endian, then so many bytes; here also none.
+/// The frames of the native framing: a `u32`, little endian, then that many bytes.
+///
+/// Here a body may be empty. No message is, so [`Framing`](super::Framing) refuses those.
 pub type NativeFrames = LengthPrefixed<u32, Little>;
 
 /// Frames with their length before them: a `u8`, `u16` or `u32` in the byte order `O`.
 #[derive(Clone, Copy, Debug)]
 pub struct LengthPrefixed<L, O = Little> {
-    /// How many bytes of the prefix the length counts: none or all.
+    /// How many bytes of the prefix the length includes: none or all.
     counted: usize,
     of: PhantomData<(L, O)>,
 }
 
-/// A number that can say a frame's length.
+/// A number type for the length of a frame.
 pub trait Length: Number + Send + 'static {
-    /// The longest length that it can say.
+    /// The greatest length.
     const MAX: usize;
 
     /// The number as a length.
@@ -151,13 +151,35 @@ impl<L: Length, O: Order> LengthPrefixed<L, O> {
         Self { counted: 0, of: PhantomData }
     }
 
-    /// The length is that of the body and of itself.
+    /// The length is that of the body and of the prefix.
     #[must_use]
     pub const fn counting_itself() -> Self {
         Self { counted: L::BYTES, of: PhantomData }
     }
 
-    /// The prefix of a body of so many bytes.
+    /// The length of the frame at the front of `input`, prefix included, or `None` while the prefix
+    /// is incomplete.
+    ///
+    /// # Errors
+    /// If the body is longer than `body_bytes_max`, or the length too short to count itself.
+    #[inline]
+    pub fn frame_bytes(
+        &self,
+        input: &[u8],
+        body_bytes_max: usize,
+    ) -> Result<Option<usize>, FrameError> {
+        let Some((prefix, _)) = L::split(input) else { return Ok(None) };
+        let announced = L::from_bytes::<O>(prefix).length();
+        let Some(length) = announced.checked_sub(self.counted) else {
+            return Err(FrameError::TooShort { announced, least: self.counted });
+        };
+        if length > body_bytes_max {
+            return Err(FrameError::too_large(length, body_bytes_max));
+        }
+        Ok(length.checked_add(L::BYTES))
+    }
+
+    /// The prefix of a body of this length.
     #[inline]
     fn prefix(&self, body_bytes: usize) -> Result<L::Bytes, FrameError> {
         let length = L::of(body_bytes + self.counted);
@@ -182,15 +204,8 @@ impl<L: Length, O: Order + Send> FrameCodec for LengthPrefixed<L, O> {
         input: &'a [u8],
         body_bytes_max: usize,
     ) -> Result<Option<Frame<'a>>, FrameError> {
-        let Some((prefix, behind)) = L::split(input) else { return Ok(None) };
-        let announced = L::from_bytes::<O>(prefix).length();
-        let Some(length) = announced.checked_sub(self.counted) else {
-            return Err(FrameError::TooShort { announced, least: self.counted });
-        };
-        if length > body_bytes_max {
-            return Err(FrameError::too_large(length, body_bytes_max));
-        }
-        Ok(behind.get(..length).map(|body| Frame { body, consumed: L::BYTES + length }))
+        let Some(consumed) = self.frame_bytes(input, body_bytes_max)? else { return Ok(None) };
+        Ok(input.get(L::BYTES..consumed).map(|body| Frame { body, consumed }))
     }
 
     #[inline]
@@ -203,7 +218,7 @@ impl<L: Length, O: Order + Send> FrameCodec for LengthPrefixed<L, O> {
         let body_start = start + L::BYTES;
         out.resize(body_start, 0);
         body(out);
-        // It may have shortened the buffer, though nobody asked it to.
+        // The closure may have shortened the buffer.
         let body_bytes = out.len().saturating_sub(body_start);
         match (self.prefix(body_bytes), out.get_mut(start..body_start)) {
             (Ok(prefix), Some(place)) => {
@@ -227,7 +242,7 @@ impl<L: Length, O: Order + Send> FrameCodec for LengthPrefixed<L, O> {
     }
 }
 
-/// Frames that are all of one size, with nothing around them.
+/// Frames of one size, without a header.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedSize<const BYTES: usize>;
 

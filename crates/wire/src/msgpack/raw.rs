@@ -37,7 +37,7 @@ impl<'a> Raw<'a> for RawMsgpack<'a> {
     fn members(self, what: &'static str) -> Result<Values<Self>, DecodeError> {
         let mut cursor = Cursor::new(self.0);
         let Token::Map(count) = cursor.token()? else {
-            return Err(DecodeError::new(0, format!("{what} is a map, and another type came")));
+            return Err(DecodeError::other(format!("{what} is a map, and another type came")));
         };
         let mut values = Values::none();
         for _ in 0..count {

@@ -236,7 +236,7 @@ fn member<'a>(
 
 fn unexpected(expected: &'static str, found: &Value, place: &Place<'_>) -> SchemaError {
     let text = found.to_string();
-    let shown = crate::start(&text, 40);
+    let shown = crate::excerpt(&text, 40);
     let found = if shown.len() < text.len() { format!("{shown}…") } else { text };
     SchemaError::Unexpected { place: place.to_string(), expected, found }
 }

@@ -50,7 +50,7 @@ impl fmt::Display for Place<'_> {
         }
         match self.step {
             Step::Root(name) => f.write_str(name),
-            Step::Name(name) => write!(f, ".{}", crate::start(name, 64)),
+            Step::Name(name) => write!(f, ".{}", crate::excerpt(name, 64)),
             Step::JoinedRoom(what) => f.write_str(what),
         }
     }
