@@ -2,8 +2,6 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-pub(crate) mod play;
-
 use playfield_client::core::{
     Client, ClientConfig, ClientError, CommandError, Event, EventQueue, Masks, Transport,
 };

@@ -2,14 +2,15 @@
 
 use std::fmt::Debug;
 
+use playfield_client::Mirror as _;
 use playfield_client::core::{
-    ClientError, EventQueue, Failure, Handler, Joined, OutOfStep, RoomEvent,
+    ClientError, EventQueue, Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind,
 };
 use playfield_state::{JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking};
 use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::{DecodeError, ErrorCode, Format, TreeFormat};
 
-use super::{Said, Talk, joined, welcome};
+use crate::support::{Said, Talk, joined, welcome};
 
 #[derive(State, Default, Debug, PartialEq)]
 pub(crate) struct Table {
@@ -71,7 +72,8 @@ impl Node {
     /// What a copy is to be now.
     pub(crate) fn expected(&mut self) -> String {
         let mut copy = Copy::new(self.format);
-        copy.snapshot(1, 1, &self.snapshot()).unwrap();
+        let (kind, body) = (UpdateKind::Snapshot, &self.snapshot());
+        copy.update(1, &Update { kind, version: 1, body }).unwrap();
         copy.shown()
     }
 }
@@ -108,17 +110,10 @@ impl Copy {
 }
 
 impl Handler for Copy {
-    fn snapshot(&mut self, _: u32, _: u64, body: &[u8]) -> Result<(), DecodeError> {
+    fn update(&mut self, _: u32, update: &Update<'_>) -> Result<(), DecodeError> {
         match &mut self.kind {
-            Kind::Typed(mirror) => mirror.snapshot(body),
-            Kind::Tree(mirror) => mirror.snapshot(body),
-        }
-    }
-
-    fn patch(&mut self, _: u32, _: u64, body: &[u8]) -> Result<(), DecodeError> {
-        match &mut self.kind {
-            Kind::Typed(mirror) => mirror.patch(body),
-            Kind::Tree(mirror) => mirror.patch(body),
+            Kind::Typed(mirror) => mirror.apply(update.kind, update.body, None),
+            Kind::Tree(mirror) => mirror.apply(update.kind, update.body, None),
         }
     }
 

@@ -1,8 +1,6 @@
 //! A client of dynamic rooms in a real server, over every format and transport that they can be had
 //! in.
 
-#![cfg(feature = "tokio")]
-
 use std::net::SocketAddr;
 
 use playfield_client::{Connection, Dynamic, ErrorCode, Format, Room as Entered, connect};

@@ -1,14 +1,12 @@
 //! Which snapshots, patches and events a client takes, and what follows on others.
 
-mod support;
-
 use playfield_client::core::{
-    ClientError, Event, EventQueue, Handler, OutOfStep, UNUSABLE_IN_A_ROW_MAX,
+    ClientError, Event, EventQueue, Handler, OutOfStep, UNUSABLE_IN_A_ROW_MAX, Update, UpdateKind,
 };
 use playfield_wire::DecodeError;
 use playfield_wire::server::ServerMessage;
 
-use support::{Said, Talk, joined, patch, snapshot};
+use crate::support::{Said, Talk, joined, patch, snapshot};
 
 fn other(said: &str) -> Said {
     Said::Other(said.to_owned())
@@ -151,12 +149,9 @@ struct Blind {
 }
 
 impl Handler for Blind {
-    fn snapshot(&mut self, _: u32, version: u64, _: &[u8]) -> Result<(), DecodeError> {
-        if version == 5 { Ok(()) } else { Err(DecodeError::new(0, "blind")) }
-    }
-
-    fn patch(&mut self, _: u32, _: u64, _: &[u8]) -> Result<(), DecodeError> {
-        Err(DecodeError::new(0, "blind"))
+    fn update(&mut self, _: u32, update: &Update<'_>) -> Result<(), DecodeError> {
+        let is_good = update.kind == UpdateKind::Snapshot && update.version == 5;
+        if is_good { Ok(()) } else { Err(DecodeError::new(0, "blind")) }
     }
 
     fn out_of_step(&mut self, room: u32, why: &OutOfStep) {

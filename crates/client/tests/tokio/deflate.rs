@@ -1,7 +1,5 @@
 //! Compressed messages between the client and a real node, counted on the way.
 
-#![cfg(feature = "tokio")]
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

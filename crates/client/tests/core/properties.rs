@@ -1,7 +1,5 @@
 //! What holds for any bytes.
 
-mod support;
-
 use playfield_client::core::{Client, Event, EventQueue};
 use playfield_wire::Format;
 use playfield_wire::message::MessageRef;
@@ -10,10 +8,10 @@ use playfield_wire::{ErrorCode, framing};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use support::{Talk, config, joined, patch, snapshot, welcome};
+use crate::support::{Talk, config, joined, patch, snapshot, welcome};
 
 fn way() -> impl Strategy<Value = (Format, bool)> {
-    prop::sample::select(support::WAYS.to_vec())
+    prop::sample::select(crate::support::WAYS.to_vec())
 }
 
 /// Messages with numbers so small that many of them mean something.

@@ -1,11 +1,6 @@
 //! Programs that learn at run time what a room is, on connections of either format, against a node
 //! over real sockets.
-#![cfg(feature = "tokio")]
-
-#[path = "support/server.rs"]
-mod server;
-mod support;
-
+use crate::support::{Said, joined};
 use playfield_client::{Connection, Dynamic, ErrorCode, Format, Room as RoomHandle, connect};
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, RoomType, room};
 use playfield_server::{Config, Running, Server};
@@ -13,7 +8,6 @@ use playfield_state::{Bytes, Data, List, Map, State, Tracker, Tracking};
 use playfield_wire::schema::{RoomSchema, Type, fingerprint};
 use playfield_wire::server::ServerMessage;
 use serde_json::{Value, json};
-use support::{Said, joined};
 
 #[derive(State, Default)]
 struct Table {
@@ -222,7 +216,7 @@ async fn what_the_schema_does_not_know_is_not_sent() {
 async fn a_room_without_a_schema_that_can_be_read_is_not_entered() {
     for answer in [&b"{"[..], b""] {
         let (connection, mut node) =
-            server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+            crate::server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
         let meet = async {
             node.hear().await;
             node.say(&joined(1, 1, 3)).await;
@@ -274,7 +268,7 @@ impl Default for Lamp {
 #[tokio::test]
 async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
     let (connection, mut node) =
-        server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+        crate::server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let schema =
         RoomSchema { state: Hall::schema(), options: Type::Unit, messages: vec![], events: vec![] };
     let me = PlayerId(4);

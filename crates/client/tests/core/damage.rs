@@ -2,15 +2,13 @@
 //! is joined: the client never panics, has no copy that is another than the node's once the
 //! snapshot has come that it asks for, and leaves nobody waiting.
 
-mod support;
-
 use playfield_client::core::{ClientError, Event, OutOfStep, UNUSABLE_IN_A_ROW_MAX};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::{ErrorCode, Format};
 
-use support::play::Play;
-use support::{Said, joined, welcome};
+use crate::play::Play;
+use crate::support::{Said, joined, welcome};
 
 /// A client in a room that waits for an answer of each kind.
 struct Scene {
@@ -52,7 +50,7 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
         10 => ServerMessage::Check {
             room: 1,
             version,
-            digest: play.node.tracker.digest(support::play::ME, play.node.format),
+            digest: play.node.tracker.digest(crate::play::ME, play.node.format),
         },
         11 => ServerMessage::Ping { nonce: 300 },
         12 => ServerMessage::Pong { nonce: 1 },
@@ -129,7 +127,7 @@ impl Scene {
     fn ends(mut self, what: &str, is_readable: bool) {
         let Play { talk, copy, .. } = &mut self.play;
         let mut ends = [0; 4];
-        let mut count = |copy: &mut support::play::Copy, closed: &mut Vec<Option<ClientError>>| {
+        let mut count = |copy: &mut crate::play::Copy, closed: &mut Vec<Option<ClientError>>| {
             while let Some(event) = copy.told.pop() {
                 let ended = match event {
                     Event::Joined { request, .. }

@@ -1,7 +1,5 @@
 //! What the node may not do, what the client may not, and what follows.
 
-mod support;
-
 use std::time::Duration;
 
 use playfield_client::core::{
@@ -12,7 +10,7 @@ use playfield_wire::framing::FrameError;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format};
 
-use support::{Node, Said, Talk, config, joined, patch, snapshot, welcome};
+use crate::support::{Node, Said, Talk, config, joined, patch, snapshot, welcome};
 
 fn other(said: &str) -> Said {
     Said::Other(said.to_owned())

@@ -2,9 +2,7 @@
 //! sockets.
 #![cfg(feature = "tokio")]
 
-#[path = "compatibility/grown.rs"]
 mod grown;
-#[path = "compatibility/old.rs"]
 mod old;
 
 use std::task::Poll;

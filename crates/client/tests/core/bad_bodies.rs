@@ -1,14 +1,12 @@
 //! Whatever the node sends in place of a patch, a copy is never another than the node's: the fault
 //! is told by its type, a snapshot is asked for, and mends it.
 
-mod support;
-
 use playfield_client::core::OutOfStep;
 use playfield_state::{Tracker, Tracking};
 use playfield_wire::Format;
 
-use support::msgpack;
-use support::play::{ME, Play};
+use crate::play::{ME, Play};
+use crate::support::msgpack;
 
 /// The room by another schema.
 mod other {

@@ -1,8 +1,6 @@
 //! A whole conversation, its node's side written by hand from the specification: in both formats,
 //! over both transports, and with the bytes cut at every place.
 
-mod support;
-
 use std::time::Duration;
 
 use playfield_client::core::{Client, Event, EventQueue, Failure, Joined, RoomEvent, Welcome};
@@ -10,7 +8,7 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{ErrorCode, Format};
 
-use support::{Node, Said, WAYS, config, msgpack};
+use crate::support::{Node, Said, WAYS, config, msgpack};
 
 /// What the client does, and what the node says then.
 struct Step {
@@ -162,7 +160,7 @@ fn expected_said(format: Format) -> Vec<Said> {
         Message::List { request: 6, room_type: None, filter: Vec::new(), limit: 0 },
     ]
     .iter()
-    .map(support::said)
+    .map(crate::support::said)
     .collect()
 }
 

@@ -1,8 +1,6 @@
 //! Messages that can't be read, while a room is joined: what may have been lost with one is mended,
 //! and nobody waits for it in vain.
 
-mod support;
-
 use playfield_client::core::{
     ClientError, CommandError, Event, Failure, OutOfStep, UNUSABLE_IN_A_ROW_MAX,
 };
@@ -10,7 +8,7 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format};
 
-use support::{Said, Talk, joined, patch, snapshot, welcome};
+use crate::support::{Said, Talk, joined, patch, snapshot, welcome};
 
 fn other(said: &str) -> Said {
     Said::Other(said.to_owned())
@@ -371,7 +369,7 @@ fn a_client_that_says_goodbye_asks_for_nothing() {
 
 #[test]
 fn in_every_format_and_on_every_transport_the_next_message_is_read() {
-    for (format, web_socket) in support::WAYS {
+    for (format, web_socket) in crate::support::WAYS {
         let mut talk = Talk::new(format, web_socket);
         talk.heard();
         let mut answer = talk.node.take_answer();

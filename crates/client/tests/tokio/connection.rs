@@ -1,10 +1,4 @@
 //! The client on tokio, against a node over a real socket that says what each test tells it to.
-#![cfg(feature = "tokio")]
-
-#[path = "support/server.rs"]
-mod server;
-mod support;
-
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -16,8 +10,8 @@ use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::tree::digest_of;
 use serde_json::json;
 
-use server::Server;
-use support::{Said, WAYS, joined, patch};
+use crate::server::Server;
+use crate::support::{Said, WAYS, joined, patch};
 
 fn other(said: &str) -> Said {
     Said::Other(said.to_owned())
@@ -312,7 +306,9 @@ async fn a_state_that_can_not_be_read_is_no_room() {
         assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
     };
     let (room, ()) = tokio::join!(connection.join_dynamic("r"), node);
-    assert!(room.unwrap_err().to_string().starts_with("the room's state is not of the type"));
+    assert!(
+        room.unwrap_err().to_string().starts_with("the room's state can't be read as its type")
+    );
 }
 
 /// It may have been a patch, an event or a reply: the copy is mended, and nobody waits in vain.
@@ -344,7 +340,7 @@ async fn a_message_that_can_not_be_read_is_survived() {
         .await;
     let error = room.next_event().await.unwrap_err();
     assert!(error.is_missed());
-    assert_eq!(error.to_string(), "1 events were lost in messages of the node that can't be read");
+    assert_eq!(error.to_string(), "1 events were lost in unreadable messages");
     assert_eq!(room.next_event().await.unwrap().name(), "hi");
     drop(connection);
 }
@@ -473,7 +469,10 @@ async fn a_node_that_breaks_the_protocol_is_named_as_the_reason() {
     server.say(&patch(9, 1, 2)).await;
     let error = room.changed().await.unwrap_err();
     assert!(error.is_closed());
-    assert_eq!(error.to_string(), "the node sent a patch for room 9, which this client isn't in");
+    assert_eq!(
+        error.to_string(),
+        "the node sent a patch for room 9, but this client is not in that room"
+    );
 }
 
 // The rest.
