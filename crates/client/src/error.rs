@@ -12,7 +12,7 @@ use playfield_wire::{DecodeError, ErrorCode};
 
 use crate::core::{ClientError, CommandError, Failure};
 
-/// Why a command to a connection or a room failed. The methods tell which kind of failure it is.
+/// Why a command to a connection or a room failed. The methods distinguish the kinds of failure.
 ///
 /// ```
 /// use playfield_client::Error;

@@ -97,7 +97,7 @@ impl Task {
             match next {
                 Next::Read(Ok(0)) => self.client.ended(&mut self.dispatch),
                 Next::Read(Ok(bytes)) => {
-                    self.client.received(&mut input[..bytes], &mut self.dispatch)
+                    self.client.received(&mut input[..bytes], &mut self.dispatch);
                 }
                 Next::Read(Err(error)) => self.socket_failed(error),
                 Next::Written(Ok(bytes)) => written += bytes,
@@ -118,7 +118,7 @@ impl Task {
         }
         self.client.ended(&mut self.dispatch);
         let ends = self.farewell_ends.filter(|_| self.is_web_socket);
-        // A caller of `close` waits for the end of the transport too. All others are told now.
+        // A caller of `close` waits for the end of the transport too. All others fail now.
         let _asked = self.is_leaving.then_some(self);
         if let Some(ends) = ends {
             let end = async { while let Ok(1..) = reader.read(&mut input).await {} };
@@ -177,7 +177,7 @@ impl Task {
         while let Some(room_type) = self.dispatch.schema_requests.next(self.dispatch.now) {
             match self.client.schema(&room_type) {
                 Ok(request) => {
-                    drop(self.dispatch.waiting.insert(request, Waiting::Schema(room_type)))
+                    drop(self.dispatch.waiting.insert(request, Waiting::Schema(room_type)));
                 }
                 Err(error) => self.dispatch.no_schema(&room_type, &error.into()),
             }

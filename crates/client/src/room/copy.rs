@@ -22,7 +22,7 @@ pub(super) struct Copy<M> {
     transcoder: Option<Arc<Transcoder>>,
     /// The node's schema is needed to read updates, and unknown.
     is_held: bool,
-    /// Who is told of changes. `None` if nobody is.
+    /// The listeners for changes, if any.
     pub(super) listeners: Option<Listeners>,
     version: u64,
     /// How many updates were applied.
@@ -329,7 +329,7 @@ mod tests {
         assert!(copy.check(1), "the digest is unknown while updates wait");
         drop(reader);
         assert!(!copy.check(0), "a snapshot is needed");
-        assert!(copy.settle().is_ok() && copy.check(0), "nobody asks for another");
+        assert!(copy.settle().is_ok() && copy.check(0), "another is not asked for");
         assert_eq!(copy.version(), 0, "there is no copy");
         copy.snapshot(4, b"4444").unwrap();
         assert!(copy.check(0) && !copy.check(1));
@@ -338,7 +338,7 @@ mod tests {
         copy.patch(5, b"").unwrap();
         drop(reader);
         assert!(copy.settle().is_err(), "a snapshot is needed");
-        assert!(copy.check(0), "nobody asks for another");
+        assert!(copy.check(0), "another is not asked for");
     }
 
     #[test]
