@@ -10,11 +10,7 @@ use playfield_wire::framing::FrameError;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format};
 
-use crate::support::{Node, Said, Talk, config, joined, patch, snapshot, welcome};
-
-fn other(said: &str) -> Said {
-    Said::Other(said.to_owned())
-}
+use crate::support::{Node, Said, Talk, config, joined, other, patch, snapshot, welcome};
 
 // Rooms and requests.
 

@@ -8,11 +8,7 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format};
 
-use crate::support::{Said, Talk, joined, patch, snapshot, welcome};
-
-fn other(said: &str) -> Said {
-    Said::Other(said.to_owned())
-}
+use crate::support::{Talk, joined, other, patch, snapshot, welcome};
 
 fn event(sequence: u64) -> ServerMessage<'static> {
     ServerMessage::Event {

@@ -6,11 +6,7 @@ use playfield_client::core::{
 use playfield_wire::DecodeError;
 use playfield_wire::server::ServerMessage;
 
-use crate::support::{Said, Talk, joined, patch, snapshot};
-
-fn other(said: &str) -> Said {
-    Said::Other(said.to_owned())
-}
+use crate::support::{Talk, joined, other, patch, snapshot};
 
 #[test]
 fn a_patch_that_begins_elsewhere_is_not_applied_and_a_snapshot_is_asked_for_once() {

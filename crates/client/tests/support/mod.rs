@@ -118,6 +118,10 @@ pub(crate) enum Said {
     Close(Option<u16>),
 }
 
+pub(crate) fn other(said: &str) -> Said {
+    Said::Other(said.to_owned())
+}
+
 pub(crate) fn said(message: &ClientMessage<'_>) -> Said {
     match message {
         ClientMessage::Hello(hello) => Said::Hello { name: hello.name.to_string() },
@@ -160,7 +164,7 @@ impl Node {
         match (self.web_socket, self.format) {
             (false, _) => write_frame(&mut out, body),
             (true, Format::Packed | Format::Msgpack) => {
-                encode(&mut out, Opcode::Binary, body, None)
+                encode(&mut out, Opcode::Binary, body, None);
             }
             (true, Format::Json) => encode(&mut out, Opcode::Text, body, None),
         }
@@ -257,6 +261,15 @@ pub(crate) fn joined(request: u32, room: u32, epoch: u64) -> ServerMessage<'stat
         sync_hz: 10,
         fingerprint: 99,
     }
+}
+
+/// Room 1 in epoch 3, with this fingerprint.
+pub(crate) fn joined_as(request: u32, schema: u64) -> ServerMessage<'static> {
+    let mut message = joined(request, 1, 3);
+    if let ServerMessage::Joined { fingerprint, .. } = &mut message {
+        *fingerprint = schema;
+    }
+    message
 }
 
 pub(crate) fn snapshot(room: u32, epoch: u64, version: u64) -> ServerMessage<'static> {

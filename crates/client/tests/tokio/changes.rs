@@ -7,11 +7,10 @@ use playfield_client::{
 use playfield_room::{Context, PlayerId, Result, Room, room, schema};
 use playfield_state::{List, Map, State, Tracker, Tracking};
 use playfield_wire::schema::fingerprint;
-use playfield_wire::server::ServerMessage;
 use serde_json::{Value, json};
 
 use crate::server::Server;
-use crate::support::{Said, joined};
+use crate::support::{Said, joined_as};
 
 #[derive(State, Default)]
 struct Arena {
@@ -77,32 +76,7 @@ impl Node {
         let mut node = Self { server, arena, tracker, format, sent: 1 };
         let meet = async {
             node.server.hear().await;
-            let ServerMessage::Joined {
-                request,
-                room,
-                id,
-                room_type,
-                player,
-                epoch,
-                tick_hz,
-                sync_hz,
-                ..
-            } = joined(1, 1, 3)
-            else {
-                unreachable!("a joined")
-            };
-            let fingerprint = fingerprint(&schema::<Arena>());
-            let joined = ServerMessage::Joined {
-                request,
-                room,
-                id,
-                room_type,
-                player,
-                epoch,
-                tick_hz,
-                sync_hz,
-                fingerprint,
-            };
+            let joined = joined_as(1, fingerprint(&schema::<Arena>()));
             node.server.say(&joined).await;
             node.snapshot().await;
         };
@@ -130,7 +104,7 @@ impl Node {
         let mut body = Vec::new();
         self.tracker.snapshot(ME, self.format, &mut body);
         let version = self.tracker.version();
-        self.server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version, body: &body }).await;
+        self.server.snapshot(version, &body).await;
         self.sent = version;
     }
 
@@ -147,9 +121,7 @@ impl Node {
         let mut body = Vec::new();
         if self.tracker.patch(ME, self.sent, self.format, &mut body) {
             let version = self.tracker.version();
-            self.server
-                .say(&ServerMessage::Patch { room: 1, base: self.sent, version, body: &body })
-                .await;
+            self.server.patch(self.sent, version, &body).await;
             self.sent = version;
         }
     }
@@ -303,7 +275,7 @@ async fn who_is_too_slow_is_told_that_changes_were_missed_and_goes_on() {
 async fn a_typed_room_reports_changes_across_a_resync() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let mut changes = listen(&room, &mut node).await;
-    node.server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &[0xff] }).await;
+    node.server.patch(1, 2, &[0xff]).await;
     node.arena.round = 7;
     node.tracker.sync(&mut node.arena);
     node.answer_resync().await;
@@ -316,7 +288,7 @@ async fn a_dynamic_room_reports_a_gap_after_a_resync() {
     let (_connection, room, mut node) = Node::dynamic(Format::Json).await;
     let mut changes = room.changes().await.unwrap();
     let body = br#"[[["no","such"],1]]"#;
-    node.server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body }).await;
+    node.server.patch(1, 2, body).await;
     node.arena.round = 7;
     node.tracker.sync(&mut node.arena);
     node.answer_resync().await;
@@ -432,13 +404,7 @@ async fn a_function_that_takes_long_holds_nothing_up() {
     while room.state().round < 6 {
         room.changed().await.unwrap();
     }
-    let pong = async {
-        let Said::Other(said) = node.server.hear().await else { panic!("a ping") };
-        let nonce =
-            said.trim_start_matches("Ping { nonce: ").trim_end_matches(" }").parse().unwrap();
-        node.server.say(&ServerMessage::Pong { nonce }).await;
-    };
-    tokio::join!(connection.ping(), pong).0.unwrap();
+    tokio::join!(connection.ping(), node.server.pong()).0.unwrap();
     (0..3).for_each(|_| go.send(()).unwrap());
     let (second, calls) = called(calls).await;
     let (third, _calls) = called(calls).await;

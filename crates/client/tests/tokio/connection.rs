@@ -11,11 +11,7 @@ use playfield_wire::tree::digest_of;
 use serde_json::json;
 
 use crate::server::Server;
-use crate::support::{Said, WAYS, joined, patch};
-
-fn other(said: &str) -> Said {
-    Said::Other(said.to_owned())
-}
+use crate::support::{Said, WAYS, joined, other, patch};
 
 fn event(sequence: u64) -> ServerMessage<'static> {
     let message = MessageRef::Name("dealt".into());
@@ -54,16 +50,7 @@ async fn enter(connection: &Connection, server: &mut Server) -> Room<Dynamic> {
 
 /// Everything that the node has said so far has been dealt with after this.
 async fn settle(connection: &Connection, server: &mut Server) {
-    let node = async {
-        loop {
-            let Said::Other(said) = server.hear().await else { continue };
-            if let Some(nonce) = said.strip_prefix("Ping { nonce: ") {
-                let nonce = nonce.trim_end_matches(" }").parse().unwrap();
-                return server.say(&ServerMessage::Pong { nonce }).await;
-            }
-        }
-    };
-    tokio::join!(connection.ping(), node).0.unwrap();
+    tokio::join!(connection.ping(), server.pong()).0.unwrap();
 }
 
 /// What a future has to say at once.
@@ -125,8 +112,7 @@ async fn a_node_that_says_no_to_the_hello_is_a_refusal() {
         false,
         |connect| connect,
         async |server| {
-            let (code, text) = (ErrorCode::Unauthorized, "the token is stale".into());
-            server.say(&ServerMessage::Error { request: None, room: None, code, text }).await;
+            server.error(None, ErrorCode::Unauthorized, "the token is stale").await;
             // Without a goodbye: its last words are reason enough.
             server.hang_up().await;
         },
@@ -261,7 +247,7 @@ async fn a_patch_that_does_not_fit_is_mended() {
     drop(look);
     assert_eq!(server.hear().await, other("Resync { room: 1 }"));
     let body = br#"[[[],{"n":9}]]"#;
-    server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body }).await;
+    server.snapshot(6, body).await;
     room.changed().await.unwrap();
     assert_eq!(room.state()["n"], json!(9));
 }
@@ -283,9 +269,7 @@ async fn a_copy_of_a_tree_that_went_wrong_is_noticed_and_mended() {
     server.say(&check(5, json!({"n": 1}))).await;
     server.say(&check(6, json!({"n": 7}))).await;
     assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-    server
-        .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body: br#"[[[],{"n":7}]]"# })
-        .await;
+    server.snapshot(6, br#"[[[],{"n":7}]]"#).await;
     room.changed().await.unwrap();
     assert_eq!((room.version(), &room.state()["n"]), (6, &json!(7)));
     server.say(&check(6, json!({"n": 7}))).await;
@@ -322,7 +306,7 @@ async fn a_message_that_can_not_be_read_is_survived() {
         server.say_bytes(br#"{"type":"reply","request":2,"payl"#).await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));
         let body = br#"[[[],{"n":9}]]"#;
-        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body }).await;
+        server.snapshot(6, body).await;
     };
     let one = json!(1);
     let (reply, ()) = tokio::join!(room.request("add", &one), node);

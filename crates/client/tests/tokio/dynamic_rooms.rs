@@ -1,6 +1,6 @@
 //! Programs that learn at run time what a room is, on connections of either format, against a node
 //! over real sockets.
-use crate::support::{Said, joined};
+use crate::support::{Said, joined, joined_as};
 use playfield_client::{Connection, Dynamic, ErrorCode, Format, Room as RoomHandle, connect};
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, RoomType, room};
 use playfield_server::{Config, Running, Server};
@@ -225,12 +225,9 @@ async fn a_room_without_a_schema_that_can_be_read_is_not_entered() {
             let Said::Other(asked) = node.hear().await else { panic!("a question") };
             assert!(asked.starts_with("Schema { request: 2"), "{asked}");
             if answer.is_empty() {
-                let (code, text) = (ErrorCode::UnknownRoomType, "no such".into());
-                node.say(&ServerMessage::Error { request: Some(2), room: None, code, text }).await;
+                node.error(Some(2), ErrorCode::UnknownRoomType, "no such").await;
             } else {
-                let room_type = "table".into();
-                node.say(&ServerMessage::Schema { request: Some(2), room_type, schema: answer })
-                    .await;
+                node.schema(Some(2), answer).await;
             }
             assert_eq!(node.hear().await, Said::Other("Leave { request: 3, room: 1 }".to_owned()));
         };
@@ -279,17 +276,12 @@ async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
     tracker.snapshot(me, Format::Packed, &mut body);
     let meet = async {
         node.hear().await;
-        let mut granted = joined(1, 1, 3);
-        if let ServerMessage::Joined { fingerprint: told, .. } = &mut granted {
-            *told = fingerprint(&schema);
-        }
-        node.say(&granted).await;
-        node.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &body }).await;
+        node.say(&joined_as(1, fingerprint(&schema))).await;
+        node.snapshot(1, &body).await;
         let asked = node.hear().await;
         assert_eq!(asked, Said::Other(r#"Schema { request: 2, room_type: "table" }"#.to_owned()));
-        let (room_type, text) = ("table".into(), schema.to_json());
-        node.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
-            .await;
+        let text = schema.to_json();
+        node.schema(Some(2), text.as_bytes()).await;
     };
     let (hall, ()) = tokio::join!(connection.join_dynamic("r"), meet);
     let hall = hall.unwrap();
@@ -307,7 +299,7 @@ async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
     body.clear();
     assert!(tracker.patch(me, 1, Format::Packed, &mut body));
     *body.last_mut().unwrap() ^= 1;
-    node.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &body }).await;
+    node.patch(1, 2, &body).await;
     hall.changed().await.unwrap();
     assert_eq!(hall.state()["round"], 6);
     node.say(&check(&mut tracker)).await;
@@ -315,7 +307,7 @@ async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
 
     body.clear();
     tracker.snapshot(me, Format::Packed, &mut body);
-    node.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 2, body: &body }).await;
+    node.snapshot(2, &body).await;
     hall.changed().await.unwrap();
     assert_eq!(*hall.state(), json!({"round": 7, "desks": {"4": {"lamp": {"level": 3}}}}));
     node.say(&check(&mut tracker)).await;

@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 
 use playfield_client::{Connect, Connection, Error, connect};
-use playfield_wire::Format;
 use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, Format};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -64,7 +64,45 @@ impl Server {
         self.stream.write_all(&bytes).await.unwrap();
     }
 
-    /// Says what may be no message.
+    /// Sends a snapshot of room 1 in epoch 3.
+    pub(crate) async fn snapshot(&mut self, version: u64, body: &[u8]) {
+        self.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version, body }).await;
+    }
+
+    /// Sends a patch of room 1.
+    pub(crate) async fn patch(&mut self, base: u64, version: u64, body: &[u8]) {
+        self.say(&ServerMessage::Patch { room: 1, base, version, body }).await;
+    }
+
+    /// Sends a digest of room 1.
+    pub(crate) async fn check(&mut self, version: u64, digest: u64) {
+        self.say(&ServerMessage::Check { room: 1, version, digest }).await;
+    }
+
+    /// Sends the schema of the room type `table`.
+    pub(crate) async fn schema(&mut self, request: Option<u32>, schema: &[u8]) {
+        let room_type = "table".into();
+        self.say(&ServerMessage::Schema { request, room_type, schema }).await;
+    }
+
+    /// Refuses a request.
+    pub(crate) async fn error(&mut self, request: Option<u32>, code: ErrorCode, text: &str) {
+        let (room, text) = (None, text.into());
+        self.say(&ServerMessage::Error { request, room, code, text }).await;
+    }
+
+    /// Answers the client's next ping, after all that it sent before.
+    pub(crate) async fn pong(&mut self) {
+        loop {
+            let Said::Other(said) = self.hear().await else { continue };
+            if let Some(nonce) = said.strip_prefix("Ping { nonce: ") {
+                let nonce = nonce.trim_end_matches(" }").parse().unwrap();
+                return self.say(&ServerMessage::Pong { nonce }).await;
+            }
+        }
+    }
+
+    /// Sends bytes that may not be a message.
     pub(crate) async fn say_bytes(&mut self, body: &[u8]) {
         let bytes = self.node.frame(body);
         self.stream.write_all(&bytes).await.unwrap();

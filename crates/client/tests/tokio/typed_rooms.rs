@@ -10,7 +10,7 @@ use playfield_wire::schema::{Field, Policy, RoomSchema, Type, fingerprint};
 use playfield_wire::server::ServerMessage;
 
 use crate::server::Server;
-use crate::support::{Said, joined};
+use crate::support::{joined_as, other};
 
 #[derive(State, Default)]
 struct Table {
@@ -62,45 +62,11 @@ impl Handle<Nudge> for Table {
     }
 }
 
-fn other(said: &str) -> Said {
-    Said::Other(said.to_owned())
-}
-
 /// The first room with options that is created asks for the schema, so that they are understood.
 async fn tell_schema(server: &mut Server) {
     assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
     let text = schema::<Table>().to_json();
-    let room_type = "table".into();
-    server
-        .say(&ServerMessage::Schema { request: Some(1), room_type, schema: text.as_bytes() })
-        .await;
-}
-
-fn joined_as(request: u32, fingerprint: u64) -> ServerMessage<'static> {
-    match joined(request, 1, 3) {
-        ServerMessage::Joined {
-            request,
-            room,
-            id,
-            room_type,
-            player,
-            epoch,
-            tick_hz,
-            sync_hz,
-            ..
-        } => ServerMessage::Joined {
-            request,
-            room,
-            id,
-            room_type,
-            player,
-            epoch,
-            tick_hz,
-            sync_hz,
-            fingerprint,
-        },
-        _ => unreachable!("a joined"),
-    }
+    server.schema(Some(1), text.as_bytes()).await;
 }
 
 async fn enter(
@@ -115,7 +81,7 @@ async fn enter(
         server.say(&joined_as(2, fingerprint(&schema::<Table>()))).await;
         let mut body = Vec::new();
         tracker.snapshot(PlayerId(4), Format::Packed, &mut body);
-        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &body }).await;
+        server.snapshot(1, &body).await;
     };
     let setup = Setup { seats: 4 };
     tokio::join!(connection.join_or_create("table", &setup), node).0.unwrap()
@@ -137,7 +103,7 @@ async fn states_replies_and_events_have_their_types() {
         tracker.sync(&mut state);
         let mut body = Vec::new();
         assert!(tracker.patch(PlayerId(4), 1, Format::Packed, &mut body));
-        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &body }).await;
+        server.patch(1, 2, &body).await;
         let message = MessageRef::Index(1);
         server
             .say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] })
@@ -178,17 +144,17 @@ async fn a_copy_that_went_wrong_is_noticed_and_mended() {
     let mut body = Vec::new();
     assert!(tracker.patch(me, 1, Format::Packed, &mut body));
     *body.last_mut().unwrap() ^= 1;
-    server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &body }).await;
+    server.patch(1, 2, &body).await;
     table.changed().await.unwrap();
     assert_eq!((table.version(), table.state().round), (2, 6));
     // One that is about another version says nothing.
-    server.say(&ServerMessage::Check { room: 1, version: 1, digest: 0 }).await;
+    server.check(1, 0).await;
     server.say(&check(&mut tracker)).await;
     assert_eq!(server.hear().await, other("Resync { room: 1 }"));
 
     body.clear();
     tracker.snapshot(me, Format::Packed, &mut body);
-    server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 2, body: &body }).await;
+    server.snapshot(2, &body).await;
     table.changed().await.unwrap();
     assert_eq!((table.version(), table.state().round), (2, 7));
     server.say(&check(&mut tracker)).await;
@@ -222,14 +188,11 @@ async fn a_room_of_another_build_is_not_entered() {
     let node = async {
         server.hear().await;
         server.say(&joined_as(1, fingerprint(&other_build))).await;
-        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: b"?" }).await;
-        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: b"?" }).await;
+        server.snapshot(1, b"?").await;
+        server.patch(1, 2, b"?").await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
         let text = other_build.to_json();
-        let room_type = "table".into();
-        server
-            .say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
-            .await;
+        server.schema(Some(2), text.as_bytes()).await;
         assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
@@ -283,28 +246,23 @@ async fn what_comes_before_the_schema_waits_for_it() {
     let node = async {
         server.hear().await;
         server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
-        server
-            .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot })
-            .await;
-        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &bodies[0] }).await;
+        server.snapshot(1, &snapshot).await;
+        server.patch(1, 2, &bodies[0]).await;
         let message = MessageRef::Index(0);
         server
             .say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] })
             .await;
         // A digest of the node's copy says nothing of this client's.
-        server.say(&ServerMessage::Check { room: 1, version: 2, digest: 7 }).await;
+        server.check(2, 7).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
-        let room_type = "table".into();
-        server
-            .say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
-            .await;
+        server.schema(Some(2), text.as_bytes()).await;
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
     let table = table.unwrap();
     assert_eq!((table.version(), table.state().round), (2, 2));
     assert_eq!(table.next_event().await.unwrap().decode().unwrap(), Some(Dealt { cards: 9 }));
-    server.say(&ServerMessage::Check { room: 1, version: 2, digest: 7 }).await;
-    server.say(&ServerMessage::Patch { room: 1, base: 2, version: 3, body: &bodies[1] }).await;
+    server.check(2, 7).await;
+    server.patch(2, 3, &bodies[1]).await;
     while table.version() < 3 {
         table.changed().await.unwrap();
     }
@@ -332,18 +290,12 @@ async fn a_schema_that_came_unasked_is_remembered() {
             .await;
     }
     // Whoever has heard the answer to a ping has heard what came before it.
-    let pong = async {
-        let Said::Other(ping) = server.hear().await else { panic!("a ping is no user message") };
-        let nonce = ping.trim_matches(|letter: char| !letter.is_ascii_digit()).parse().unwrap();
-        server.say(&ServerMessage::Pong { nonce }).await;
-    };
-    tokio::join!(connection.ping(), pong).0.unwrap();
+    tokio::join!(connection.ping(), server.pong()).0.unwrap();
     let node = async {
         let expected =
             r#"Create { request: 1, room_type: "table", private: false, options: [0, 4] }"#;
         assert_eq!(server.hear().await, other(expected));
-        let (room, code, text) = (None, ErrorCode::Busy, "".into());
-        server.say(&ServerMessage::Error { request: Some(1), room, code, text }).await;
+        server.error(Some(1), ErrorCode::Busy, "").await;
     };
     let setup = Setup { seats: 4 };
     let (table, ()) = tokio::join!(connection.create::<Table>("table", false, &setup), node);
@@ -364,13 +316,8 @@ async fn a_room_is_entered_with_its_snapshot() {
         server.hear().await;
         server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
         server.hear().await;
-        let room_type = "table".into();
-        server
-            .say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
-            .await;
-        server
-            .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot })
-            .await;
+        server.schema(Some(2), text.as_bytes()).await;
+        server.snapshot(1, &snapshot).await;
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
     assert_eq!(table.unwrap().state().round, 5);
@@ -392,33 +339,24 @@ async fn an_unreadable_snapshot_that_waited_is_asked_for_again() {
         let node = async {
             server.hear().await;
             server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
-            server
-                .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: b"?" })
-                .await;
-            server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: b"?" }).await;
+            server.snapshot(1, b"?").await;
+            server.patch(1, 2, b"?").await;
             server.hear().await;
-            let room_type = "table".into();
-            server
-                .say(&ServerMessage::Schema {
-                    request: Some(2),
-                    room_type,
-                    schema: text.as_bytes(),
-                })
-                .await;
+            server.schema(Some(2), text.as_bytes()).await;
             assert_eq!(server.hear().await, other("Resync { room: 1 }"));
             // It crossed the question.
-            server.say(&ServerMessage::Patch { room: 1, base: 2, version: 3, body: b"?" }).await;
-            server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 3, body }).await;
+            server.patch(2, 3, b"?").await;
+            server.snapshot(3, body).await;
             if !is_readable {
                 assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-                server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 3, body }).await;
+                server.snapshot(3, body).await;
                 assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
             }
         };
         let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
         match table {
             Ok(table) => {
-                assert_eq!((is_readable, table.version(), table.state().round), (true, 3, 5))
+                assert_eq!((is_readable, table.version(), table.state().round), (true, 3, 5));
             }
             Err(error) => {
                 assert!(
@@ -444,18 +382,11 @@ async fn what_waits_for_the_schema_is_bounded() {
         server.hear().await;
         server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
-        server
-            .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot })
-            .await;
-        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &large }).await;
+        server.snapshot(1, &snapshot).await;
+        server.patch(1, 2, &large).await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-        server
-            .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 9, body: &snapshot })
-            .await;
-        let room_type = "table".into();
-        server
-            .say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
-            .await;
+        server.snapshot(9, &snapshot).await;
+        server.schema(Some(2), text.as_bytes()).await;
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
     let table = table.unwrap();
@@ -471,8 +402,7 @@ async fn a_node_that_tells_no_schema_is_not_waited_for() {
         server.hear().await;
         server.say(&joined_as(1, 1)).await;
         server.hear().await;
-        let (room, code, text) = (None, ErrorCode::Refused, "it is a secret".into());
-        server.say(&ServerMessage::Error { request: Some(2), room, code, text }).await;
+        server.error(Some(2), ErrorCode::Refused, "it is a secret").await;
         assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
@@ -515,15 +445,8 @@ async fn a_join_does_not_wait_for_ever_for_a_schema() {
     assert_eq!(error.to_string(), text);
     assert_eq!(server.hear().await, other(r#"Schema { request: 4, room_type: "table" }"#));
     let late = schema::<Table>().to_json();
-    let room_type = "table".into();
-    server
-        .say(&ServerMessage::Schema { request: Some(4), room_type, schema: late.as_bytes() })
-        .await;
-    let node = async {
-        assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
-        server.say(&ServerMessage::Pong { nonce: 1 }).await;
-    };
-    tokio::join!(connection.ping(), node).0.unwrap();
+    server.schema(Some(4), late.as_bytes()).await;
+    tokio::join!(connection.ping(), server.pong()).0.unwrap();
 }
 
 /// Asked too often, the node says when to try again, and the client does.
@@ -533,12 +456,10 @@ async fn a_schema_that_was_asked_for_too_often_is_asked_for_again() {
         Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let node = async {
         assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
-        let (room, code, text) = (None, ErrorCode::Limit, "too many; try again in 0 s".into());
-        server.say(&ServerMessage::Error { request: Some(1), room, code, text }).await;
+        server.error(Some(1), ErrorCode::Limit, "too many; try again in 0 s").await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
         // Longer than it would be waited for: that is an answer.
-        let (room, code, text) = (None, ErrorCode::Limit, "too many; try again in 3600 s".into());
-        server.say(&ServerMessage::Error { request: Some(2), room, code, text }).await;
+        server.error(Some(2), ErrorCode::Limit, "too many; try again in 3600 s").await;
     };
     let setup = Setup::default();
     let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);
