@@ -23,8 +23,8 @@ pub trait Mirror {
     /// `report`; after a failed patch the next snapshot reports none.
     ///
     /// # Errors
-    /// If the body can't be read, or a patch doesn't fit this copy. After a failed snapshot the copy
-    /// is unchanged. After a failed patch it is empty until a snapshot comes.
+    /// If the body can't be read, or a patch doesn't fit this copy. After a failed snapshot the
+    /// copy is unchanged. After a failed patch it is empty until a snapshot comes.
     fn apply(
         &mut self,
         kind: UpdateKind,

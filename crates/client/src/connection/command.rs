@@ -199,3 +199,19 @@ impl fmt::Debug for Line {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Signal, Signals};
+
+    #[tokio::test]
+    async fn a_signal_waits_once_however_often_it_is_put() {
+        let signals = Signals::default();
+        for _ in 0..1000 {
+            signals.put(Signal::Resync { room: 1 });
+        }
+        signals.put(Signal::Dropped { room: 1 });
+        let taken: Vec<_> = signals.take().await.into_iter().collect();
+        assert_eq!(taken, [Signal::Dropped { room: 1 }, Signal::Resync { room: 1 }]);
+    }
+}

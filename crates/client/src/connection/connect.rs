@@ -91,8 +91,8 @@ impl Connect {
         self
     }
 
-    /// Sets the format of all messages. Typed rooms need `packed`; [`Dynamic`](crate::Dynamic) rooms
-    /// work with any. Default: `packed`.
+    /// Sets the format of all messages. Typed rooms need `packed`; [`Dynamic`](crate::Dynamic)
+    /// rooms work with any. Default: `packed`.
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self

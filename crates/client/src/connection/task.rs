@@ -87,10 +87,14 @@ impl Task {
             let due_at = self.due_at();
             let next = tokio::select! {
                 read = reader.read(&mut input), if reads => Next::Read(read),
-                written = writer.write(&output[written..]), if to_write > 0 => Next::Written(written),
+                written = writer.write(&output[written..]), if to_write > 0 => {
+                    Next::Written(written)
+                }
                 command = self.commands.recv(), if takes_commands => Next::Command(command),
                 signals = self.signals.take() => Next::Signals(signals),
-                () = sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => Next::Time,
+                () = sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => {
+                    Next::Time
+                }
             };
             self.dispatch.now = self.started.elapsed();
             self.client.advance(self.dispatch.now, &mut self.dispatch);

@@ -122,7 +122,7 @@ impl fmt::Display for ClientError {
             Self::Protocol { protocol } => {
                 write!(
                     f,
-                    "the node speaks version {protocol} of the protocol, this client version {PROTOCOL}"
+                    "the node speaks protocol version {protocol}, this client version {PROTOCOL}"
                 )
             }
             Self::OutOfTurn { message } => write!(f, "the node sent {message} out of turn"),
@@ -132,7 +132,7 @@ impl fmt::Display for ClientError {
             Self::WrongAnswer { request, answer } => {
                 write!(
                     f,
-                    "the node answered request {request} with {answer}, which is the wrong kind of answer"
+                    "the node answered request {request} with {answer}, the wrong kind of answer"
                 )
             }
             Self::UnknownRoom { room, message } => {

@@ -14,7 +14,10 @@
 //! client.take_output(&mut out); // the preamble and the hello: send them
 //!
 //! # let mut arrived = Vec::new();
-//! # let welcome = ServerMessage::Welcome { protocol: 1, session: 7, resume: [][..].into(), heartbeat_ms: 0, max_message_bytes: 999 };
+//! # let (protocol, session, resume) = (1, 7, [][..].into());
+//! # let (heartbeat_ms, max_message_bytes) = (0, 999);
+//! # let welcome =
+//! #     ServerMessage::Welcome { protocol, session, resume, heartbeat_ms, max_message_bytes };
 //! # framing::write_frame_with(&mut arrived, |out| welcome.encode(Format::Packed, out));
 //! let mut events = EventQueue::new();
 //! client.received(&mut arrived, &mut events); // bytes from the node

@@ -16,7 +16,8 @@ use crate::{Error, Mirror};
 /// drop it to stop listening.
 ///
 /// ```no_run
-/// # async fn example<R: playfield_client::Kind>(room: playfield_client::Room<R>) -> Result<(), playfield_client::Error> {
+/// # use playfield_client::{Error, Kind, Room};
+/// # async fn example<R: Kind>(room: Room<R>) -> Result<(), Error> {
 /// let mut changes = room.changes().await?;
 /// loop {
 ///     match changes.next().await {
@@ -55,8 +56,8 @@ impl Changes {
     ///
     /// # Errors
     /// If changes were [missed](Error::is_missed), because more came than [are
-    /// kept](crate::Connect::events_max) or the copy had to be replaced; later changes follow. Or if
-    /// this client is no longer in the room.
+    /// kept](crate::Connect::events_max) or the copy had to be replaced; later changes follow. Or
+    /// if this client is no longer in the room.
     ///
     /// # Cancel safety
     /// Safe: no change is lost.

@@ -154,9 +154,10 @@ impl<R: Kind> Room<R> {
     /// [`changes`](Self::changes).
     ///
     /// ```no_run
-    /// # async fn example<R: playfield_client::Kind>(room: playfield_client::Room<R>) -> Result<(), playfield_client::Error> {
+    /// # use playfield_client::{Error, Kind, Room};
+    /// # async fn example<R: Kind>(room: Room<R>) -> Result<(), Error> {
     /// let subscription = room
-    ///     .on_change("players.*.hp", |change| println!("{}: {:?} -> {:?}", change.path, change.old, change.new))
+    ///     .on_change("players.*.hp", |change| println!("{}: {:?}", change.path, change.new))
     ///     .await?;
     /// # drop(subscription);
     /// # Ok(())

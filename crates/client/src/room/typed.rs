@@ -71,7 +71,7 @@ impl Connection {
         match self.format() {
             Format::Packed => self.enter(door, Some(Build::new(schema::<R>()))).await,
             Format::Msgpack | Format::Json => Err(Error::usage(
-                "typed rooms need a connection in the format packed; in msgpack and json use dynamic rooms",
+                "typed rooms need the format packed; in msgpack and json use dynamic rooms",
             )),
         }
     }

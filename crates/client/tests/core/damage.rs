@@ -1,6 +1,6 @@
-//! Every message of the node, cut anywhere and damaged at every byte, in every format, while a room
-//! is joined: the client never panics, has no copy that is another than the node's once the
-//! snapshot has come that it asks for, and leaves nobody waiting.
+//! Every message of the node, truncated anywhere and damaged at every byte, in every format, while
+//! a room is joined: the client never panics, its copy is right after the snapshot that it asks
+//! for, and every request ends.
 
 use playfield_client::core::{ClientError, Event, OutOfStep, UNUSABLE_IN_A_ROW_MAX};
 use playfield_wire::message::MessageRef;
@@ -10,13 +10,13 @@ use playfield_wire::{ErrorCode, Format};
 use crate::play::Play;
 use crate::support::{Said, joined, welcome};
 
-/// A client in a room that waits for an answer of each kind.
+/// A client in a room that waits for answers of all kinds.
 struct Scene {
     play: Play,
     requests: [u32; 4],
 }
 
-/// One message of the node's, by its place among all: its bytes, as they are without damage.
+/// The bytes of one of the node's messages, undamaged.
 fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
     let (base, patch) = play.node.patch();
     let (version, snapshot) = (play.node.version(), play.node.snapshot());
@@ -79,8 +79,8 @@ impl Scene {
         Self { play, requests }
     }
 
-    /// The node says this; then it answers each question for a snapshot, until there is none or the
-    /// connection is over.
+    /// The node sends these bytes. It then answers each resync until there is none, or the
+    /// connection has ended.
     fn follows(mut self, what: &str, bytes: &[u8]) {
         let play = &mut self.play;
         let is_readable = ServerMessage::decode(play.node.format, bytes).is_ok();
@@ -110,8 +110,8 @@ impl Scene {
             play.says_patch(base, base + 1, &patch);
             assert_eq!(play.copy.shown(), play.node.expected(), "{what}");
         } else if play.talk.client.resync(1).is_ok() {
-            // Damage that can be read may be taken for what the node said. A snapshot mends it, if
-            // the copy does not think it is further.
+            // A readable damaged message may be accepted. A snapshot repairs the copy, unless the
+            // damage gave it a later version.
             let (version, snapshot) = (play.node.version(), play.node.snapshot());
             let before = play.copy.why.len();
             play.says_snapshot(3, version, &snapshot);
@@ -122,8 +122,8 @@ impl Scene {
         self.ends(what, is_readable);
     }
 
-    /// Nobody waits for an answer that was lost, and each request ends once, at the latest with the
-    /// connection.
+    /// Requests whose answer was lost have failed, and each request ends once, at the latest with
+    /// the connection.
     fn ends(mut self, what: &str, is_readable: bool) {
         let Play { talk, copy, .. } = &mut self.play;
         let mut ends = [0; 4];
@@ -163,7 +163,7 @@ fn every_message(format: Format, mut damage: impl FnMut(&[u8], &mut dyn FnMut(&s
         let Some(whole) = message(&mut Scene::new(format).play, place) else { break };
         damage(&whole, &mut |what, bytes| {
             let mut scene = Scene::new(format);
-            // The room goes on, as it did when the message was written.
+            // Advances the room as when the message was written.
             let same = message(&mut scene.play, place);
             assert_eq!(same.as_deref(), Some(&whole[..]), "what is said depends on nothing else");
             scene.follows(&format!("{format}, message {place}, {what}"), bytes);
@@ -172,7 +172,7 @@ fn every_message(format: Format, mut damage: impl FnMut(&[u8], &mut dyn FnMut(&s
 }
 
 #[test]
-fn messages_that_are_cut_anywhere() {
+fn truncated_messages() {
     for format in Format::ALL {
         every_message(format, |whole, follows| {
             for cut in 1..whole.len() {
@@ -183,7 +183,7 @@ fn messages_that_are_cut_anywhere() {
 }
 
 #[test]
-fn messages_of_which_a_byte_is_another() {
+fn messages_with_a_changed_byte() {
     for format in Format::ALL {
         every_message(format, |whole, follows| {
             for at in 0..whole.len() {

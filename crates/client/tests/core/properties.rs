@@ -1,4 +1,4 @@
-//! What holds for any bytes.
+//! Properties that hold for any input.
 
 use playfield_client::core::{Client, Event, EventQueue};
 use playfield_wire::Format;
@@ -14,7 +14,7 @@ fn way() -> impl Strategy<Value = (Format, bool)> {
     prop::sample::select(crate::support::WAYS.to_vec())
 }
 
-/// Messages with numbers so small that many of them mean something.
+/// Messages with small numbers, so that many of them name real rooms and requests.
 fn message() -> impl Strategy<Value = ServerMessage<'static>> {
     let (n, v) = (0..4_u32, 0..4_u64);
     let code = prop::sample::select(vec![ErrorCode::Busy, ErrorCode::Kicked, ErrorCode::TooSlow]);
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_said_each_request_ends_once_and_cuts_make_no_difference(
+    fn each_request_ends_once_wherever_the_bytes_are_split(
         messages in vec(message(), 0..40),
         size in 1..40_usize,
     ) {

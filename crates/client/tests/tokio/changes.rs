@@ -1,4 +1,4 @@
-//! What changes in a room, place by place, told over a real socket.
+//! Changes of a room's copy, over a real socket.
 use std::sync::mpsc;
 
 use playfield_client::{
@@ -50,7 +50,7 @@ impl Room for Arena {
 
 const ME: PlayerId = PlayerId(4);
 
-/// The node's end: the room, and what this client was sent of it.
+/// The node's end: the room, and the version that this client was sent.
 struct Node {
     server: Server,
     arena: Arena,
@@ -60,7 +60,7 @@ struct Node {
 }
 
 impl Node {
-    /// A room that this client is in, where Ann (player 4) and player 7 stand, and its node.
+    /// A client in a room with the players 4 (Ann, this client) and 7, and its node.
     async fn entered<R: Kind>(
         format: Format,
         set: impl FnOnce(Connect) -> Connect,
@@ -108,13 +108,13 @@ impl Node {
         self.sent = version;
     }
 
-    /// Answers what is asked for when the first one listens.
+    /// Answers the resync of the first listener.
     async fn answer_resync(&mut self) {
         assert_eq!(self.server.hear().await, Said::Other("Resync { room: 1 }".to_owned()));
         self.snapshot().await;
     }
 
-    /// Changes the state, and sends what that comes to.
+    /// Changes the state, and sends the patch.
     async fn change(&mut self, change: impl FnOnce(&mut Arena)) {
         change(&mut self.arena);
         self.tracker.sync(&mut self.arena);
@@ -131,7 +131,7 @@ async fn listen<R: Kind>(room: &RoomHandle<R>, node: &mut Node) -> Changes {
     tokio::join!(room.changes(), node.answer_resync()).0.unwrap()
 }
 
-/// The next changes, each as a path, a word and values.
+/// The next changes, each as its path, kind and values.
 async fn next(changes: &mut Changes, count: usize) -> Vec<(String, String, Value)> {
     let mut told = Vec::new();
     for _ in 0..count {
@@ -149,7 +149,7 @@ fn told(path: &str, kind: &str, values: Value) -> (String, String, Value) {
     (path.to_owned(), kind.to_owned(), values)
 }
 
-/// What happens in the arena, and what Ann is told of it: in either format the same.
+/// Changes in the arena, and what Ann's client reports of them, in any format.
 async fn a_story(node: &mut Node, changes: &mut Changes) {
     node.change(|arena| {
         arena.round = 2;
@@ -168,7 +168,7 @@ async fn a_story(node: &mut Node, changes: &mut Changes) {
             told("round", "Changed", json!([1, 2])),
         ]
     );
-    // A trap is laid out of sight, then she comes near, it is armed, and she leaves.
+    // A trap is set out of sight, then Ann comes near, it is armed, and she leaves.
     node.change(|arena| *arena.traps.get_or_default(1) = Trap { x: 30, armed: false }).await;
     node.change(|arena| arena.players.get_or_default(ME).x = 25).await;
     assert_eq!(
@@ -213,7 +213,7 @@ async fn a_story(node: &mut Node, changes: &mut Changes) {
 }
 
 #[tokio::test]
-async fn a_typed_room_tells_what_entered_left_and_changed() {
+async fn a_typed_room_reports_changes() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let mut changes = listen(&room, &mut node).await;
     a_story(&mut node, &mut changes).await;
@@ -221,7 +221,7 @@ async fn a_typed_room_tells_what_entered_left_and_changed() {
 }
 
 #[tokio::test]
-async fn a_dynamic_room_tells_the_same() {
+async fn a_dynamic_room_reports_the_same_changes() {
     for format in [Format::Json, Format::Msgpack] {
         let (_connection, room, mut node) = Node::dynamic(format).await;
         // Its own copy reports changes: no snapshot is asked for.
@@ -231,10 +231,9 @@ async fn a_dynamic_room_tells_the_same() {
     }
 }
 
-/// Between the baseline and a later snapshot, what is different is told, and a second listener asks
-/// for none.
+/// A second listener asks for no snapshot.
 #[tokio::test]
-async fn a_snapshot_tells_what_is_different() {
+async fn a_snapshot_reports_the_differences() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let mut changes = listen(&room, &mut node).await;
     let mut second = room.changes().await.unwrap();
@@ -251,7 +250,7 @@ async fn a_snapshot_tells_what_is_different() {
 }
 
 #[tokio::test]
-async fn who_is_too_slow_is_told_that_changes_were_missed_and_goes_on() {
+async fn a_slow_listener_learns_that_it_missed_changes() {
     let (_connection, room, mut node) = Node::typed(|connect| connect.events_max(3)).await;
     let mut changes = listen(&room, &mut node).await;
     for round in 2..=8 {
@@ -303,19 +302,19 @@ async fn a_dynamic_room_reports_a_gap_after_a_resync() {
 }
 
 #[tokio::test]
-async fn when_nobody_listens_nothing_is_kept_and_the_next_one_begins_anew() {
+async fn after_the_last_listener_the_next_one_starts_over() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let changes = listen(&room, &mut node).await;
     drop(changes);
     node.change(|arena| arena.round = 2).await;
-    // It asks for a snapshot again, since there is no copy any more.
+    // It asks for a snapshot again, as the second copy was dropped.
     let mut changes = listen(&room, &mut node).await;
     node.change(|arena| arena.round = 3).await;
     assert_eq!(next(&mut changes, 1).await, [told("round", "Changed", json!([2, 3]))]);
 }
 
 #[tokio::test]
-async fn the_end_of_a_room_ends_its_changes_after_those_that_came() {
+async fn the_end_of_a_room_follows_its_last_change() {
     let (connection, room, mut node) = Node::typed(|connect| connect).await;
     let mut changes = listen(&room, &mut node).await;
     node.change(|arena| arena.round = 2).await;
@@ -331,13 +330,13 @@ async fn the_end_of_a_room_ends_its_changes_after_those_that_came() {
     assert!(room.changes().await.unwrap_err().is_closed());
 }
 
-/// Waits for the next call, on a thread that may wait.
+/// Waits for the next call, on a thread that may block.
 async fn called<T: Send + 'static>(calls: mpsc::Receiver<T>) -> (T, mpsc::Receiver<T>) {
     tokio::task::spawn_blocking(move || (calls.recv().unwrap(), calls)).await.unwrap()
 }
 
 #[tokio::test]
-async fn functions_are_called_for_what_their_patterns_match() {
+async fn functions_are_called_for_changes_that_match_their_pattern() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let (sender, calls) = mpsc::sync_channel(8);
     let call = move |change: Change| sender.send(shown(change)).unwrap();
@@ -355,7 +354,7 @@ async fn functions_are_called_for_what_their_patterns_match() {
     assert_eq!(call, told("players.4.hp", "Changed", json!([100, 2])));
     assert_eq!(subscription.missed(), 0);
     drop(subscription);
-    // What it held is dropped with it, so its channel ends.
+    // The function is dropped, so its channel ends.
     let rest = tokio::task::spawn_blocking(move || calls.recv()).await.unwrap();
     assert_eq!(rest, Err(mpsc::RecvError));
     let error = room.on_change("players..hp", drop).await.unwrap_err();
@@ -363,7 +362,7 @@ async fn functions_are_called_for_what_their_patterns_match() {
 }
 
 #[tokio::test]
-async fn a_function_that_panics_ends_its_own_subscription_alone() {
+async fn a_function_that_panics_ends_only_its_own_subscription() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let mut changes = listen(&room, &mut node).await;
     let (sender, calls) = mpsc::sync_channel::<()>(8);
@@ -384,9 +383,9 @@ async fn a_function_that_panics_ends_its_own_subscription_alone() {
     assert_eq!(next(&mut changes, 2).await[1], told("round", "Changed", json!([2, 3])));
 }
 
-/// On a runtime of one thread, too.
+/// Also on a runtime of one thread.
 #[tokio::test]
-async fn a_function_that_takes_long_holds_nothing_up() {
+async fn a_slow_function_delays_nothing_else() {
     let (connection, room, mut node) = Node::typed(|connect| connect.events_max(2)).await;
     let (go, wait) = mpsc::sync_channel::<()>(8);
     let (sender, calls) = mpsc::sync_channel(8);
@@ -413,7 +412,6 @@ async fn a_function_that_takes_long_holds_nothing_up() {
     drop(go);
 }
 
-/// What is awaited can be awaited in any task, and the kinds of change are told apart.
 #[test]
 fn futures_can_be_sent_between_threads() {
     fn is_send<T: Send>(_: T) {}

@@ -1,5 +1,4 @@
-//! Programs that learn at run time what a room is, on connections of either format, against a node
-//! over real sockets.
+//! Dynamic rooms in `packed` and `json`, against a node over real sockets.
 use crate::support::{Said, joined, joined_as};
 use playfield_client::{Connection, Dynamic, ErrorCode, Format, Room as RoomHandle, connect};
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, RoomType, room};
@@ -45,7 +44,7 @@ struct Setup {
 #[derive(Message)]
 struct Nudge;
 
-/// Plays a card, and tells which were played.
+/// Plays a card, and returns the hand.
 #[derive(Message)]
 #[reply(Vec<Card>)]
 struct Play {
@@ -110,7 +109,7 @@ async fn connected(node: &Running, format: Format) -> Connection {
     connect(&format!("tcp://{}", node.local_addr())).name("Ann").format(format).await.unwrap()
 }
 
-/// Waits until the copy is what it is to be.
+/// Waits until the copy equals this state.
 async fn becomes(table: &RoomHandle<Dynamic>, expected: &Value) {
     while *table.state() != *expected {
         table.changed().await.unwrap();
@@ -164,9 +163,9 @@ async fn a_room_is_the_same_in_packed_and_in_json() {
     assert_eq!((event.name(), event.value().unwrap()), ("Over", Value::Null));
 }
 
-/// A second room of the type asks for no schema, and a change is told by path there as well.
+/// A second room of the type needs no schema request.
 #[tokio::test]
-async fn changes_are_told_by_the_node_s_schema() {
+async fn changes_are_reported_by_the_node_s_schema() {
     let node = node();
     let packed = connected(&node, Format::Packed).await;
     let first = packed.join_or_create_dynamic("table", None).await.unwrap();
@@ -192,7 +191,7 @@ async fn changes_are_told_by_the_node_s_schema() {
 }
 
 #[tokio::test]
-async fn what_the_schema_does_not_know_is_not_sent() {
+async fn messages_that_do_not_fit_the_schema_are_not_sent() {
     let node = node();
     let packed = connected(&node, Format::Packed).await;
     let bad =
@@ -211,9 +210,9 @@ async fn what_the_schema_does_not_know_is_not_sent() {
     packed.ping().await.unwrap();
 }
 
-/// A node that tells a schema which is none, or none at all: the room is left again.
+/// If the node's schema is invalid, or it sends none, the client leaves the room.
 #[tokio::test]
-async fn a_room_without_a_schema_that_can_be_read_is_not_entered() {
+async fn a_room_without_a_valid_schema_is_not_entered() {
     for answer in [&b"{"[..], b""] {
         let (connection, mut node) =
             crate::server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
@@ -253,17 +252,16 @@ struct Lamp {
     level: u8,
 }
 
-/// No type tells it, and it has a part in the digest.
+/// A default that no type implies, and that counts in the digest.
 impl Default for Lamp {
     fn default() -> Self {
         Self { level: 3 }
     }
 }
 
-/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a
-/// snapshot mends it.
+/// A patch is damaged but readable. The next digest shows it, and a snapshot replaces the copy.
 #[tokio::test]
-async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
+async fn a_wrong_copy_is_detected_and_replaced() {
     let (connection, mut node) =
         crate::server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let schema =
@@ -291,7 +289,7 @@ async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
         version: tracker.version(),
         digest: tracker.digest(me, Format::Packed),
     };
-    // All is well, though the lamp is at its default, and nothing is asked for.
+    // The digest is right, although the lamp is at its default, so nothing is asked for.
     node.say(&check(&mut tracker)).await;
 
     state.round = 7;

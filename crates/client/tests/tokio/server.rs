@@ -1,4 +1,4 @@
-//! A node of one connection, over a real socket, that says what a test tells it to.
+//! A scripted node of one connection, over a real socket.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -19,7 +19,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A connection that was welcomed, in `json` over native framing, and the node's end of it.
+    /// A welcomed connection in `json` over native framing, and the node's end of it.
     pub(crate) async fn welcomed() -> (Connection, Self) {
         Self::welcomed_as(Format::Json, false, |connect| connect).await
     }
@@ -36,7 +36,7 @@ impl Server {
         (connection.unwrap(), server)
     }
 
-    /// What comes of a connection to a node that has heard the hello and then does this.
+    /// Connects to a node that reads the hello and then does this.
     pub(crate) async fn met(
         format: Format,
         web_socket: bool,
@@ -115,10 +115,9 @@ impl Server {
         self.stream.write_all(&bytes).await.unwrap();
     }
 
-    /// Whether the client has closed its half of the connection, of what can be known by now.
+    /// Whether the client has closed its half of the connection by now.
     pub(crate) async fn has_ended(&mut self) -> bool {
-        // By the time that something has gone over another connection, the runtime has looked at
-        // this one.
+        // After a round trip over another connection, the runtime has polled this one.
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
@@ -127,12 +126,12 @@ impl Server {
         matches!(self.stream.try_read(&mut [0]), Ok(0))
     }
 
-    /// Says nothing more.
+    /// Closes this half of the connection.
     pub(crate) async fn hang_up(&mut self) {
         self.stream.shutdown().await.unwrap();
     }
 
-    /// The next thing that the client says.
+    /// The client's next message.
     pub(crate) async fn hear(&mut self) -> Said {
         loop {
             if let Some(said) = self.heard.pop_front() {
@@ -142,7 +141,7 @@ impl Server {
         }
     }
 
-    /// Everything that the client says until it closes the connection.
+    /// All messages of the client until it closes the connection.
     pub(crate) async fn hear_all(&mut self) -> Vec<Said> {
         while self.read().await {}
         self.heard.drain(..).collect()

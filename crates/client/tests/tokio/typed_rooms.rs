@@ -62,7 +62,7 @@ impl Handle<Nudge> for Table {
     }
 }
 
-/// The first room with options that is created asks for the schema, so that they are understood.
+/// Creating the first room with options asks for the schema.
 async fn tell_schema(server: &mut Server) {
     assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
     let text = schema::<Table>().to_json();
@@ -88,7 +88,7 @@ async fn enter(
 }
 
 #[tokio::test]
-async fn states_replies_and_events_have_their_types() {
+async fn states_replies_and_events_are_typed() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, true, |connect| connect).await;
     let mut state = Table { round: 1, ..Table::default() };
@@ -121,10 +121,9 @@ async fn states_replies_and_events_have_their_types() {
     assert_eq!(server.hear().await, other("Send { room: 1, message: Index(0), payload: [0] }"));
 }
 
-/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a
-/// snapshot mends it.
+/// A patch is damaged but readable. The next digest shows it, and a snapshot replaces the copy.
 #[tokio::test]
-async fn a_copy_that_went_wrong_is_noticed_and_mended() {
+async fn a_wrong_copy_is_detected_and_replaced() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, true, |connect| connect).await;
     let mut state = Table { round: 1, ..Table::default() };
@@ -136,7 +135,7 @@ async fn a_copy_that_went_wrong_is_noticed_and_mended() {
         version: tracker.version(),
         digest: tracker.digest(me, Format::Packed),
     };
-    // All is well, and nothing is asked for.
+    // The digest is right, so nothing is asked for.
     server.say(&check(&mut tracker)).await;
 
     state.round = 7;
@@ -147,7 +146,7 @@ async fn a_copy_that_went_wrong_is_noticed_and_mended() {
     server.patch(1, 2, &body).await;
     table.changed().await.unwrap();
     assert_eq!((table.version(), table.state().round), (2, 6));
-    // One that is about another version says nothing.
+    // A digest of another version is ignored.
     server.check(1, 0).await;
     server.say(&check(&mut tracker)).await;
     assert_eq!(server.hear().await, other("Resync { room: 1 }"));
@@ -201,12 +200,12 @@ async fn a_room_of_another_build_is_not_entered() {
     assert_eq!(error.code(), Some(ErrorCode::SchemaMismatch));
     let text = "state.round: the node has i64, this client was built with u32: build it anew";
     assert_eq!(error.to_string(), text);
-    // Now that it is known, nothing is created.
+    // Now the schema is known, and no room is created.
     let error = connection.create::<Table>("table", true, &Setup::default()).await.unwrap_err();
     assert_eq!(error.to_string(), text);
 }
 
-/// The room as a later node has it.
+/// A later version of the room.
 mod grown {
     use super::{Map, PlayerId, State};
 
@@ -225,9 +224,8 @@ fn grown_schema() -> RoomSchema {
     grown
 }
 
-/// What comes before the schema waits for it, and what comes in time is not lost.
 #[tokio::test]
-async fn what_comes_before_the_schema_waits_for_it() {
+async fn updates_and_events_wait_for_the_schema() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let text = grown_schema().to_json();
@@ -252,7 +250,7 @@ async fn what_comes_before_the_schema_waits_for_it() {
         server
             .say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] })
             .await;
-        // A digest of the node's copy says nothing of this client's.
+        // The node's digest does not apply to this client's schema.
         server.check(2, 7).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
         server.schema(Some(2), text.as_bytes()).await;
@@ -271,10 +269,10 @@ async fn what_comes_before_the_schema_waits_for_it() {
     assert_eq!(server.hear().await, other("Send { room: 1, message: Index(0), payload: [0] }"));
 }
 
-/// What the hello names, the node tells unasked if it differs; then nothing has to be asked for,
-/// and options are the node's.
+/// The node sends a schema unasked if the fingerprint in the hello differs. Then the client need
+/// not ask, and sends options in the node's form.
 #[tokio::test]
-async fn a_schema_that_came_unasked_is_remembered() {
+async fn a_schema_that_came_unasked_is_used() {
     let named = |connect: Connect| connect.built_with::<Table>("table");
     let (connection, mut server) = Server::welcomed_as(Format::Packed, false, named).await;
     let mut grown = grown_schema();
@@ -289,7 +287,7 @@ async fn a_schema_that_came_unasked_is_remembered() {
             .say(&ServerMessage::Schema { request: None, room_type: name.into(), schema: text })
             .await;
     }
-    // Whoever has heard the answer to a ping has heard what came before it.
+    // After the pong, everything before it was handled.
     tokio::join!(connection.ping(), server.pong()).0.unwrap();
     let node = async {
         let expected =
@@ -302,7 +300,7 @@ async fn a_schema_that_came_unasked_is_remembered() {
     assert_eq!(table.unwrap_err().code(), Some(ErrorCode::Busy));
 }
 
-/// A schema that comes before the snapshot does not make the room be entered without one.
+/// Also if the schema comes before the snapshot.
 #[tokio::test]
 async fn a_room_is_entered_with_its_snapshot() {
     let (connection, mut server) =
@@ -344,7 +342,7 @@ async fn an_unreadable_snapshot_that_waited_is_asked_for_again() {
             server.hear().await;
             server.schema(Some(2), text.as_bytes()).await;
             assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-            // It crossed the question.
+            // It was sent before the node read the resync.
             server.patch(2, 3, b"?").await;
             server.snapshot(3, body).await;
             if !is_readable {
@@ -370,7 +368,7 @@ async fn an_unreadable_snapshot_that_waited_is_asked_for_again() {
 
 /// Past the limit, the client drops the patches and asks for a snapshot.
 #[tokio::test]
-async fn what_waits_for_the_schema_is_bounded() {
+async fn the_updates_that_wait_for_the_schema_are_bounded() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let text = grown_schema().to_json();
@@ -393,9 +391,8 @@ async fn what_waits_for_the_schema_is_bounded() {
     assert_eq!(table.version(), 9);
 }
 
-/// Whatever the node answers, nobody waits in vain.
 #[tokio::test]
-async fn a_node_that_tells_no_schema_is_not_waited_for() {
+async fn without_the_schema_entering_fails() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let node = async {
@@ -420,10 +417,9 @@ async fn a_node_that_tells_no_schema_is_not_waited_for() {
     assert_eq!(error.to_string(), "the node's schema can't be read");
 }
 
-/// A node that is asked and says nothing: whoever waits learns for what, and the room is left
-/// again.
+/// The error says what was waited for, and the client leaves the room.
 #[tokio::test]
-async fn a_join_does_not_wait_for_ever_for_a_schema() {
+async fn a_join_does_not_wait_forever_for_a_schema() {
     let soon = |connect: Connect| connect.schema_timeout(Duration::from_millis(30));
     let (connection, mut server) = Server::welcomed_as(Format::Packed, false, soon).await;
     let text = "the node did not send the schema of the room type \"table\" within 30ms; try again, or set a longer schema_timeout";
@@ -438,8 +434,7 @@ async fn a_join_does_not_wait_for_ever_for_a_schema() {
     assert!(error.is_timed_out() && !error.is_closed());
     assert_eq!(error.to_string(), text);
 
-    // So it is where the schema is needed for the options; and an answer that comes too late is
-    // nobody's.
+    // The same applies if the options need the schema. A late answer is ignored.
     let setup = Setup::default();
     let error = connection.create::<Table>("table", true, &setup).await.unwrap_err();
     assert_eq!(error.to_string(), text);
@@ -449,16 +444,16 @@ async fn a_join_does_not_wait_for_ever_for_a_schema() {
     tokio::join!(connection.ping(), server.pong()).0.unwrap();
 }
 
-/// Asked too often, the node says when to try again, and the client does.
+/// The node says when to try again, and the client does.
 #[tokio::test]
-async fn a_schema_that_was_asked_for_too_often_is_asked_for_again() {
+async fn a_schema_request_that_was_too_frequent_is_repeated() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let node = async {
         assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
         server.error(Some(1), ErrorCode::Limit, "too many; try again in 0 s").await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
-        // Longer than it would be waited for: that is an answer.
+        // This is longer than the time limit, so the request fails.
         server.error(Some(2), ErrorCode::Limit, "too many; try again in 3600 s").await;
     };
     let setup = Setup::default();
@@ -477,7 +472,6 @@ async fn a_typed_room_needs_packed() {
     assert!(error.to_string().contains("packed"));
 }
 
-/// What is awaited can be awaited in any task.
 #[test]
 fn futures_can_be_sent_between_threads() {
     fn is_send<T: Send>(_: T) -> Option<Infallible> {
