@@ -213,7 +213,8 @@ impl fmt::Display for Error {
             Kind::Payload { what, .. } => {
                 write!(
                     f,
-                    "{what} can't be read as its type; check that client and node have the same room type"
+                    "{what} can't be read as its type; \
+                     check that client and node have the same room type"
                 )
             }
             Kind::Incompatible(error) => error.fmt(f),
@@ -221,8 +222,8 @@ impl fmt::Display for Error {
             Kind::Schema(_) => f.write_str("the node's schema can't be read"),
             Kind::NoSchema { room_type, waited } => write!(
                 f,
-                "the node did not send the schema of the room type {room_type:?} within {waited:?}; \
-                 try again, or set a longer schema_timeout"
+                "the node did not send the schema of the room type {room_type:?} \
+                 within {waited:?}; try again, or set a longer schema_timeout"
             ),
             Kind::Command(error) => error.fmt(f),
             Kind::Lost => f.write_str(

@@ -25,7 +25,9 @@
 //! # #[room(messages(Add))]
 //! # impl Room for Counter {}
 //! # impl Handle<Add> for Counter {
-//! #     fn handle(&mut self, add: Add, _: &Player, _: &mut Context<Self>) -> Result<i64> { Ok(add.0) }
+//! #     fn handle(&mut self, add: Add, _: &Player, _: &mut Context<Self>) -> Result<i64> {
+//! #         Ok(add.0)
+//! #     }
 //! # }
 //! # async fn example() -> std::result::Result<(), playfield_client::Error> {
 //! // `Counter` is the room type that the node was built with.

@@ -146,8 +146,8 @@ impl fmt::Display for ClientError {
             }
             Self::NeverInStep { room, unusable } => write!(
                 f,
-                "the node sent {unusable} updates in a row for room {room} that this client can't use; \
-                 check that both were built with the same room type"
+                "the node sent {unusable} updates in a row for room {room} that this client can't \
+                 use; check that both were built with the same room type"
             ),
             Self::EventOutOfOrder { room, due, got } => {
                 write!(f, "the node sent event {got} of room {room}, but event {due} was expected")

@@ -91,7 +91,7 @@ proptest! {
             let mut client = Client::new(config(Format::Packed, false)).unwrap();
             let mut queue = EventQueue::new();
             let requests =
-                [client.join("r").unwrap(), client.join("s").unwrap(), client.list(None, &[], 0).unwrap()];
+                [client.join("r"), client.join("s"), client.list(None, &[], 0)].map(Result::unwrap);
             let mut bytes = Vec::new();
             for message in std::iter::once(&welcome(0, 1000)).chain(&messages) {
                 framing::write_frame_with(&mut bytes, |out| message.encode(Format::Packed, out));

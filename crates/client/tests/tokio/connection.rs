@@ -301,7 +301,7 @@ async fn the_client_survives_an_unreadable_message() {
     let (connection, room, mut server) = in_room().await;
     let node = async {
         assert!(
-            matches!(server.hear().await, Said::Other(asked) if asked.starts_with("Request { room: 1, request: 2"))
+            matches!(server.hear().await, Said::Other(asked) if asked.starts_with("Request {"))
         );
         server.say_bytes(br#"{"type":"reply","request":2,"payl"#).await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));

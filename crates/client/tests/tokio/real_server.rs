@@ -103,7 +103,10 @@ async fn a_room_is_entered_used_and_left() {
             let room = connection.create_dynamic("harbour", true, Some(&options)).await.unwrap();
             let me = room.player().to_string();
             let ship = json!({ "name": "Ann", "cargo": 0 });
-            let seen = json!({ "name": "Éire", "flag": "/wA=", "depth": 0.5, "total": 0, "ships": { me.clone(): ship } });
+            let ships = json!({ me.clone(): ship });
+            let seen = json!({
+                "name": "Éire", "flag": "/wA=", "depth": 0.5, "total": 0, "ships": ships,
+            });
             assert_eq!(*room.state(), seen, "{format}");
 
             let reply = room.request("Load", &json!({ "tons": 7 })).await.unwrap();

@@ -422,7 +422,8 @@ async fn without_the_schema_entering_fails() {
 async fn a_join_does_not_wait_forever_for_a_schema() {
     let soon = |connect: Connect| connect.schema_timeout(Duration::from_millis(30));
     let (connection, mut server) = Server::welcomed_as(Format::Packed, false, soon).await;
-    let text = "the node did not send the schema of the room type \"table\" within 30ms; try again, or set a longer schema_timeout";
+    let text = "the node did not send the schema of the room type \"table\" \
+                within 30ms; try again, or set a longer schema_timeout";
     let node = async {
         server.hear().await;
         server.say(&joined_as(1, 1)).await;
