@@ -1,4 +1,4 @@
-//! What can go wrong for a user of the client on tokio.
+//! The error of the client on tokio.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,21 @@ use playfield_wire::{DecodeError, ErrorCode};
 
 use crate::core::{ClientError, CommandError, Failure};
 
-/// Why something that was asked of a connection or a room did not happen.
+/// Why a command to a connection or a room failed. The methods distinguish the kinds of failure.
+///
+/// ```
+/// use playfield_client::Error;
+///
+/// fn report(error: &Error) {
+///     if error.is_closed() {
+///         println!("connect again: {error}");
+///     } else if error.is_refused() {
+///         println!("refused with {:?}: {}", error.code(), error.text());
+///     } else {
+///         println!("{error}");
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Error {
     kind: Kind,
@@ -47,7 +61,7 @@ pub(crate) enum Ending {
     Goodbye { code: ErrorCode, text: String },
     /// The socket failed.
     Socket(Arc<io::Error>),
-    /// The node broke the protocol, or fell silent.
+    /// The node violated the protocol, or stopped answering.
     Broken(ClientError),
 }
 
@@ -104,50 +118,49 @@ impl Error {
         Self { kind: Kind::Usage(text.into()) }
     }
 
-    /// Whether the node or the room said no. [`code`](Self::code) and [`text`](Self::text) say why;
-    /// the connection goes on.
+    /// Whether the node or the room refused. [`code`](Self::code) and [`text`](Self::text) say why;
+    /// the connection is unaffected.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self.kind, Kind::Refused { .. })
     }
 
-    /// Whether this client is no longer in the room: it left, was removed, or the room ended.
+    /// Whether this client is not in the room: it left, was removed, or the room ended.
     /// [`code`](Self::code) says which.
     #[must_use]
     pub fn is_left(&self) -> bool {
         matches!(self.kind, Kind::Left { .. } | Kind::Command(CommandError::NotJoined { .. }))
     }
 
-    /// Whether the connection is over.
+    /// Whether the connection has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self.kind, Kind::Closed(_) | Kind::Command(CommandError::Closed))
     }
 
-    /// Whether the node's rooms of this type are of a build that this client's does not fit. The
-    /// text names the first place in which they differ.
+    /// Whether the node's room type is incompatible with this client's. The message names the first
+    /// difference.
     #[must_use]
     pub fn is_incompatible(&self) -> bool {
         matches!(self.kind, Kind::Incompatible(_))
     }
 
-    /// Whether the node did not tell in time what entering a room waited for; see
+    /// Whether the node did not send a room's schema in time; see
     /// [`Connect::schema_timeout`](crate::Connect::schema_timeout).
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
         matches!(self.kind, Kind::NoSchema { .. })
     }
 
-    /// Whether the answer may have been lost, since a message of the node could not be read:
-    /// whether what was asked was done is not known. The connection goes on, and so does the room,
-    /// whose copy is mended.
+    /// Whether the answer may have been lost in an unreadable message: it is unknown whether the
+    /// node did what was asked. The connection continues, and rooms get new snapshots.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         matches!(self.kind, Kind::Lost)
     }
 
-    /// Whether events or changes were missed: because they were not taken out in time, events
-    /// because messages of the node could not be read, or changes because a copy had to be mended.
+    /// Whether events or changes were missed: because they were not taken out in time, because
+    /// messages could not be read, or because a copy had to be replaced.
     #[must_use]
     pub fn is_missed(&self) -> bool {
         matches!(
@@ -171,7 +184,7 @@ impl Error {
         }
     }
 
-    /// What the node or the room said beside the code; empty if it said nothing.
+    /// The explanation that the node or the room gave; may be empty.
     #[must_use]
     pub fn text(&self) -> &str {
         match &self.kind {
@@ -189,42 +202,45 @@ impl fmt::Display for Error {
         match &self.kind {
             Kind::Refused { code, text } => with_text(f, "refused", *code, text),
             Kind::Left { code, text } => with_text(f, "no longer in the room", *code, text),
-            Kind::Closed(Ending::Here) => f.write_str("this client has closed the connection"),
+            Kind::Closed(Ending::Here) => f.write_str("this client closed the connection"),
             Kind::Closed(Ending::Goodbye { code, text }) => {
                 with_text(f, "the node ended the connection", *code, text)
             }
             Kind::Closed(Ending::Socket(_)) => f.write_str("the connection was lost"),
             Kind::Closed(Ending::Broken(error)) => error.fmt(f),
             Kind::Unreachable { address, .. } => write!(f, "{address} can't be reached"),
-            Kind::Handshake(_) => f.write_str("the URL can't be asked for over WebSocket"),
+            Kind::Handshake(_) => f.write_str("the URL is invalid for WebSocket"),
             Kind::Payload { what, .. } => {
                 write!(
                     f,
-                    "{what} is not of the type it is read as; was this client built with the same room?"
+                    "{what} can't be read as its type; \
+                     check that client and node have the same room type"
                 )
             }
             Kind::Incompatible(error) => error.fmt(f),
-            Kind::Shape(_) => f.write_str("the node's schema of the room is none that a room has"),
-            Kind::Schema(_) => f.write_str("the node's schema of the room can't be read"),
+            Kind::Shape(_) => f.write_str("the node's schema is not valid for a room"),
+            Kind::Schema(_) => f.write_str("the node's schema can't be read"),
             Kind::NoSchema { room_type, waited } => write!(
                 f,
-                "the node did not tell the schema of the room type {room_type:?} within {waited:?}; try again, or wait longer"
+                "the node did not send the schema of the room type {room_type:?} \
+                 within {waited:?}; try again, or set a longer schema_timeout"
             ),
             Kind::Command(error) => error.fmt(f),
             Kind::Lost => f.write_str(
-                "a message of the node can't be read, and the answer may have been lost with it: whether this was done is not known",
+                "the answer may have been lost in an unreadable message: \
+                 it is unknown whether this was done",
             ),
             Kind::LostEvents { events } => {
-                write!(f, "{events} events were lost in messages of the node that can't be read")
+                write!(f, "{events} events were lost in unreadable messages")
             }
             Kind::Missed { events } => {
-                write!(f, "{events} events came faster than they were taken out, and were dropped")
+                write!(f, "{events} events were dropped because they were not taken out in time")
             }
             Kind::MissedChanges { changes: 0 } => {
-                f.write_str("changes were missed, since the copy had to be mended by a snapshot")
+                f.write_str("changes were missed because the copy had to be replaced by a snapshot")
             }
             Kind::MissedChanges { changes } => {
-                write!(f, "{changes} changes came faster than they were taken out, and were dropped")
+                write!(f, "{changes} changes were dropped because they were not taken out in time")
             }
             Kind::Usage(text) => f.write_str(text),
         }
@@ -241,7 +257,7 @@ impl std::error::Error for Error {
             Kind::Closed(Ending::Socket(source)) | Kind::Unreachable { source, .. } => {
                 Some(&**source)
             }
-            // Its own words were shown in place of ours.
+            // Its own message was displayed.
             Kind::Closed(Ending::Broken(error)) => error.source(),
             Kind::Handshake(source) => Some(source),
             Kind::Payload { source, .. } => Some(source),

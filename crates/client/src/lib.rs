@@ -1,8 +1,14 @@
-//! The client: a state machine over bytes, and on tokio.
+//! The Playfield client.
 //!
-//! [`core`] holds the protocol and touches neither sockets nor clocks; load generators, other
-//! languages and tests drive it directly. The rest, behind the feature `tokio` (on by default),
-//! drives it over a socket:
+//! ```text
+//!  socket ──▶ connection (tokio) ──▶ core (no I/O) ──▶ connection ──▶ room: copy, events
+//!  socket ◀── connection        ◀── core           ◀── connection ◀── room: request, send
+//! ```
+//!
+//! [`core`] is the protocol as a state machine, without sockets or clocks; load generators and
+//! bindings for other languages drive it directly. The rest needs the feature `tokio` (on by
+//! default). [`connect`] makes a [`Connection`], which enters a [`Room`]: a typed one, as below, or
+//! a [`Dynamic`] one, whose values are JSON.
 //!
 //! ```no_run
 //! # use playfield_room::{Context, Handle, Message, Player, Result, Room, room};
@@ -19,10 +25,12 @@
 //! # #[room(messages(Add))]
 //! # impl Room for Counter {}
 //! # impl Handle<Add> for Counter {
-//! #     fn handle(&mut self, Add(step): Add, _: &Player, _: &mut Context<Self>) -> Result<i64> { Ok(step) }
+//! #     fn handle(&mut self, add: Add, _: &Player, _: &mut Context<Self>) -> Result<i64> {
+//! #         Ok(add.0)
+//! #     }
 //! # }
 //! # async fn example() -> std::result::Result<(), playfield_client::Error> {
-//! // `Counter` is the type of room that the node was built with.
+//! // `Counter` is the room type that the node was built with.
 //! let connection = playfield_client::connect("tcp://127.0.0.1:7350").name("Ann").await?;
 //! let counter = connection.join_or_create::<Counter>("counter", &()).await?;
 //! println!("{} of {}", counter.request(Add(2)).await?, counter.state().value);
@@ -38,21 +46,17 @@ pub mod core;
 #[cfg(feature = "tokio")]
 mod connection;
 #[cfg(feature = "tokio")]
-mod dynamic;
-#[cfg(feature = "tokio")]
 mod error;
 mod mirror;
 #[cfg(feature = "tokio")]
-mod typed;
+mod room;
 
 #[cfg(feature = "tokio")]
-pub use connection::{
-    Changes, Connect, Connection, Kind, Room, RoomEvent, StateRef, Subscription, connect,
-};
-#[cfg(feature = "tokio")]
-pub use dynamic::{Dynamic, DynamicCopy};
+pub use connection::{Connect, Connection, connect};
 #[cfg(feature = "tokio")]
 pub use error::Error;
-pub use mirror::{ChangeMirror, Mirror};
+pub use mirror::Mirror;
 pub use playfield_state::{Change, ChangeKind, Path, PathStep, Pattern};
 pub use playfield_wire::{ErrorCode, Format};
+#[cfg(feature = "tokio")]
+pub use room::{Changes, Dynamic, DynamicCopy, Kind, Room, RoomEvent, StateRef, Subscription};

@@ -1,4 +1,4 @@
-// What a patch does to a browser's copy. Run by `make test` where Node is there.
+// The browser's client. `make test` runs this if Node is installed.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -20,7 +20,7 @@ test("an element is set, inserted and removed", () => {
   assert.deepEqual(applied({ cards: [1, 2, 3] }, ops), { cards: [5, 9, 3] });
 });
 
-test("null is a value, and a member that is not here may be removed", () => {
+test("null is a value, and a missing member may be removed", () => {
   assert.deepEqual(applied({ winner: 1, seats: {} }, [[["winner"], null], [["seats", "9"]]]), { winner: null, seats: {} });
 });
 
@@ -28,7 +28,7 @@ test("a key that looks like an index is a key", () => {
   assert.deepEqual(applied({ map: { 0: "a" } }, [[["map", "0"]], [["map", "1"], "b"]]), { map: { 1: "b" } });
 });
 
-test("__proto__ is a key like others", () => {
+test("__proto__ is an ordinary key", () => {
   const state = applied({ map: {} }, [[["map", "__proto__"], { hp: 1 }], [["map", "__proto__", "hp"], 2]]);
   assert.deepEqual(state, JSON.parse('{"map":{"__proto__":{"hp":2}}}'));
   assert.deepEqual(applied(state, [[["map", "__proto__"]]]), { map: {} });
@@ -36,7 +36,7 @@ test("__proto__ is a key like others", () => {
 
 const vectors = new URL("../../../conformance/vectors/state/", import.meta.url);
 
-test("what a node writes leads to the state that its player sees", () => {
+test("snapshots and patches of the vectors make the state that the player sees", () => {
   for (const name of readdirSync(vectors).filter((name) => name.endsWith(".json"))) {
     const story = JSON.parse(readFileSync(new URL(name, vectors), "utf8"));
     for (const { viewer, steps } of story.viewers) {
@@ -51,7 +51,7 @@ test("what a node writes leads to the state that its player sees", () => {
   }
 });
 
-/** A WebSocket that the test speaks for. */
+/** A WebSocket whose other end is the test. */
 class Socket {
   static OPEN = 1;
   readyState = 0;
@@ -85,14 +85,14 @@ function connected() {
   return { room, socket, statuses };
 }
 
-test("a request before the room is joined is refused, and nothing is sent", async () => {
+test("a request before the room is joined is rejected, and nothing is sent", async () => {
   const { room, socket } = connected();
   await assert.rejects(room.request("Draw"), /not in the room yet/);
   assert.equal(room.send("Wave"), false);
   assert.deepEqual(socket.sent.map(({ type }) => type), ["hello", "join_or_create"]);
 });
 
-test("what is unanswered when the connection or the room ends is refused", async () => {
+test("unanswered requests are rejected when the connection or the room ends", async () => {
   const { room, socket } = connected();
   const joined = { type: "joined", request: 1, room: 1, player: 7, id: "a" };
   socket.says(joined);
@@ -141,7 +141,7 @@ const snapshot = (version, epoch = 3, ops = wholeOf(version)) => ({ type: "snaps
 const check = (version, digest) => ({ type: "check", room: 1, version, digest });
 const resync = { type: "resync", room: 1 };
 
-test("what can't be used is told by its reason, a snapshot is asked for, and mends the copy", (t) => {
+test("an unusable message is reported with its reason, and a snapshot repairs the copy", (t) => {
   t.mock.method(console, "warn", () => {});
   const cases = [
     ["base", patch(6, 7)], ["base", patch(4, 5)], ["base", patch(5, 5)], ["patch", patch(5, 6, [[["round"], 6], [["cards", 9], 1]])], ["patch", patch(5, 6, null)],
@@ -171,7 +171,7 @@ test("what can't be used is told by its reason, a snapshot is asked for, and men
   assert.deepEqual([socket.sent, room.version], [[resync], null]);
 });
 
-test("a digest of the copy, or of another version than the copy's, asks for nothing", () => {
+test("a right digest, or one of another version, causes no request", () => {
   const { socket, faults } = inRoom();
   socket.says(check(5, digest({ round: 1, cards: [] })));
   socket.says(check(4, 7));
@@ -179,7 +179,7 @@ test("a digest of the copy, or of another version than the copy's, asks for noth
   assert.deepEqual([socket.sent, faults], [[], []]);
 });
 
-test("whoever waits for an answer that may have been lost is told, and lost events are counted", async (t) => {
+test("requests whose answers may be lost fail, and lost events are counted", async (t) => {
   t.mock.method(console, "warn", () => {});
   const missed = [], heard = [];
   const { room, socket } = inRoom({ missed: (count) => missed.push(count), event: (name) => heard.push(name) });
@@ -192,7 +192,7 @@ test("whoever waits for an answer that may have been lost is told, and lost even
   assert.deepEqual([heard, missed], [["e1", "e3"], [1]]);
 });
 
-test("what is of no known kind, or says no room, is as one that can't be read", (t) => {
+test("a message of an unknown type, or without its room, counts as unreadable", (t) => {
   t.mock.method(console, "warn", () => {});
   for (const message of [{ type: "ptach", room: 1 }, { type: "patch" }, { type: "toString" }, { type: 7 }, [], "patch"]) {
     const { socket, faults } = inRoom();
@@ -201,7 +201,7 @@ test("what is of no known kind, or says no room, is as one that can't be read", 
   }
 });
 
-test("before a room is joined a message that can't be read ends it", () => {
+test("before a room is joined an unreadable message ends the connection", () => {
   const { socket, statuses } = connected();
   socket.close = () => socket.ends();
   socket.onmessage({ data: '{"type":"joi' });
@@ -209,7 +209,7 @@ test("before a room is joined a message that can't be read ends it", () => {
   assert.match(statuses.at(-1), /can't be read.*reload/);
 });
 
-test("two snapshots in a row that can't be read are the last", (t) => {
+test("after two unreadable snapshots in a row the client gives up", (t) => {
   t.mock.method(console, "warn", () => {});
   const { room, socket, statuses } = inRoom();
   socket.says(snapshot(6, 3, null));
@@ -219,27 +219,27 @@ test("two snapshots in a row that can't be read are the last", (t) => {
   assert.match(statuses.at(-1), /reload/);
 });
 
-test("sums of many values come out as they do elsewhere", () => {
+test("digests match those of other clients", () => {
   // As of the Rust client.
   assert.equal(digest(Array(6_000_000).fill(1)).toString(16), "5551f902");
 });
 
-test("a server that answers each resync with the same wrong thing is not asked for ever", (t) => {
+test("a server that always sends the same wrong snapshot is not asked forever", (t) => {
   t.mock.method(console, "warn", () => {});
   const { room, socket, statuses } = inRoom();
   for (let round = 0; round < 2; round++) {
     for (let count = 0; count < UNUSABLE_IN_A_ROW_MAX; count++) socket.says(snapshot(6, 4));
     assert.equal(socket.sent.length, (round + 1) * UNUSABLE_IN_A_ROW_MAX);
-    if (round === 0) socket.says(snapshot(6)); // of use: the count begins anew
+    if (round === 0) socket.says(snapshot(6)); // usable: the count starts over
   }
   socket.says(snapshot(6, 4));
   assert.equal(socket.sent.length, 2 * UNUSABLE_IN_A_ROW_MAX);
   assert.equal(socket.readyState, 3);
-  assert.match(statuses.at(-1), /17 things in a row .* reload/);
+  assert.match(statuses.at(-1), /17 messages in a row .* reload/);
   assert.equal(room.number, null);
 });
 
-test("what is for another room is not taken", () => {
+test("messages for another room are ignored", () => {
   const { room, socket } = inRoom();
   socket.says({ ...patch(5, 6), room: 2 });
   socket.says({ ...snapshot(9), room: 2 });
@@ -249,7 +249,7 @@ test("what is for another room is not taken", () => {
   assert.equal(room.number, null);
 });
 
-test("a patch that moves elements without end is refused before it does", () => {
+test("a patch that moves too many elements is refused", () => {
   const state = { list: Array(2_000_000).fill(0) };
   const ops = Array.from({ length: 60_000 }, () => [["list", 1_000]]);
   assert.throws(() => apply(state, ops), /moves more than 1073741824 elements/);

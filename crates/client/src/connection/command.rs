@@ -1,26 +1,26 @@
-//! What handles ask of the connection's task.
+//! What the handles ask of the connection's task, and how they reach it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use playfield_state::Transcoder;
 use playfield_wire::Format;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::schemas::Build;
-use super::shared::Sink;
+use super::sink::{Sink, Translation};
 use crate::Error;
 use crate::core::Joined;
 use crate::error::Ending;
 
-pub(super) type Answer<T> = oneshot::Sender<Result<T, Error>>;
+pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 
 /// Something to do for a handle.
-pub(super) enum Command {
+pub(crate) enum Command {
     Enter(Enter),
     Leave {
         room: u32,
@@ -53,16 +53,16 @@ pub(super) enum Command {
     Close,
 }
 
-/// A wish to enter a room.
-pub(super) struct Enter {
-    pub(super) door: Door,
-    /// What this client was built with, unless the room is of no type.
-    pub(super) build: Option<Build>,
-    pub(super) sink: Arc<dyn Sink>,
-    pub(super) answer: Answer<Entered>,
+/// A request to enter a room.
+pub(crate) struct Enter {
+    pub(crate) door: Door,
+    /// What this client was built with. `None` if the format needs no schema.
+    pub(crate) build: Option<Build>,
+    pub(crate) sink: Arc<dyn Sink>,
+    pub(crate) answer: Answer<Entered>,
 }
 
-/// How a room is entered.
+/// How to enter a room.
 #[derive(Debug)]
 pub(crate) enum Door {
     Join { id: String },
@@ -71,8 +71,8 @@ pub(crate) enum Door {
 }
 
 impl Door {
-    /// The room type, if that is said, and the options.
-    pub(super) fn of_type(&mut self) -> Option<(&str, &mut Vec<u8>)> {
+    /// The room type and the options, if the room may be created.
+    pub(super) fn creates(&mut self) -> Option<(&str, &mut Vec<u8>)> {
         match self {
             Self::Join { .. } => None,
             Self::Create { room_type, options, .. } | Self::JoinOrCreate { room_type, options } => {
@@ -84,79 +84,104 @@ impl Door {
 
 /// Which rooms to list.
 #[derive(Debug)]
-pub(super) struct Query {
+pub(crate) struct Query {
     pub(super) room_type: Option<String>,
     pub(super) filter: Vec<(String, String)>,
     pub(super) limit: u32,
 }
 
-/// A room that was entered, its first snapshot applied.
+/// A room that was entered, whose first snapshot was applied.
 #[derive(Debug)]
-pub(super) struct Entered {
-    pub(super) joined: Joined<'static>,
-    pub(super) seat: Seat,
-    /// What turns the node's schema into this client's, if they differ.
-    pub(super) transcoder: Option<Arc<Transcoder>>,
+pub(crate) struct Entered {
+    pub(crate) joined: Joined<'static>,
+    pub(crate) seat: Seat,
+    pub(crate) translation: Translation,
 }
 
-/// What must not wait for a place in the queue of commands. There is at most one of each kind per
-/// room.
-#[derive(Clone, Copy, Debug)]
+/// A signal about a room that must not wait for a place in the command queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Signal {
     /// The room's handle was dropped.
     Dropped { room: u32 },
-    /// The copy of the room needs a snapshot.
+    /// The room's copy needs a snapshot.
     Resync { room: u32 },
 }
 
-/// A place in a room, which is left when this is dropped: also while the answer to a join is on its
-/// way to someone who has stopped waiting for it.
+/// The signals that the task has not handled yet: each at most once, so they are bounded by the
+/// rooms.
+#[derive(Debug, Default)]
+pub(super) struct Signals {
+    waiting: Mutex<BTreeSet<Signal>>,
+    arrived: Notify,
+}
+
+impl Signals {
+    pub(super) fn put(&self, signal: Signal) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(signal);
+        self.arrived.notify_one();
+    }
+
+    /// Waits for signals, and takes all.
+    ///
+    /// Cancel safety: safe, no signal is lost.
+    pub(super) async fn take(&self) -> BTreeSet<Signal> {
+        loop {
+            let signals =
+                std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+            if !signals.is_empty() {
+                return signals;
+            }
+            self.arrived.notified().await;
+        }
+    }
+}
+
+/// A place in a room. Dropping it leaves the room, also while the answer to a join is on its way to
+/// a caller that has stopped waiting.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(crate) struct Seat {
     pub(super) room: u32,
-    pub(super) signals: mpsc::UnboundedSender<Signal>,
+    pub(super) signals: Arc<Signals>,
 }
 
 impl Seat {
-    pub(super) fn resync(&self) {
-        // Without a connection there is nothing to be in step with.
-        let _ = self.signals.send(Signal::Resync { room: self.room });
+    pub(crate) fn resync(&self) {
+        self.signals.put(Signal::Resync { room: self.room });
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // Without a connection the room is left already.
-        let _ = self.signals.send(Signal::Dropped { room: self.room });
+        self.signals.put(Signal::Dropped { room: self.room });
     }
 }
 
-/// A handle's way to the connection's task.
+/// A handle's end of the queue of commands.
 #[derive(Clone)]
-pub(super) struct Line {
+pub(crate) struct Line {
     pub(super) commands: mpsc::Sender<Command>,
     /// How the connection ended, once it has.
     pub(super) ending: Arc<OnceLock<Ending>>,
-    pub(super) format: Format,
+    pub(crate) format: Format,
 }
 
 impl Line {
-    /// Has something done that is not answered. Waits while the queue of commands is full.
-    pub(super) async fn tell(&self, command: Command) -> Result<(), Error> {
+    /// Queues a command without an answer. Waits while the queue is full.
+    pub(crate) async fn put(&self, command: Command) -> Result<(), Error> {
         self.commands.send(command).await.map_err(|_| self.closed())
     }
 
-    /// Has something done, and waits for the answer.
-    pub(super) async fn ask<T>(
+    /// Queues a command, and waits for the answer.
+    pub(crate) async fn ask<T>(
         &self,
         command: impl FnOnce(Answer<T>) -> Command,
     ) -> Result<T, Error> {
         let (answer, answered) = oneshot::channel();
-        self.tell(command(answer)).await?;
+        self.put(command(answer)).await?;
         answered.await.unwrap_or_else(|_| Err(self.closed()))
     }
 
-    /// Waits until the connection is over.
+    /// Waits until the connection has ended.
     pub(super) async fn until_closed(&self) {
         self.commands.closed().await;
     }
@@ -172,5 +197,21 @@ impl fmt::Debug for Line {
             .field("ending", &self.ending.get())
             .field("format", &self.format)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Signal, Signals};
+
+    #[tokio::test]
+    async fn a_signal_waits_once_however_often_it_is_put() {
+        let signals = Signals::default();
+        for _ in 0..1000 {
+            signals.put(Signal::Resync { room: 1 });
+        }
+        signals.put(Signal::Dropped { room: 1 });
+        let taken: Vec<_> = signals.take().await.into_iter().collect();
+        assert_eq!(taken, [Signal::Dropped { room: 1 }, Signal::Resync { room: 1 }]);
     }
 }

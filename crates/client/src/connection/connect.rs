@@ -1,4 +1,4 @@
-//! From a URL to a connection.
+//! Connects to a URL.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -11,21 +11,28 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::Connection;
-use super::command::Line;
+use super::command::{Line, Signals};
 use super::dispatch::Dispatch;
 use super::task::Task;
 use crate::Error;
 use crate::core::{Client, ClientConfig, Masks, Transport};
 
-/// The port of a node, unless a `tcp` URL names another.
+/// The default port of `tcp` URLs.
 const PORT: u16 = 7350;
 
-/// Connects to a node: `tcp://host:port` for native framing (port 7350 unless it is named),
-/// `ws://host:port/path` for WebSocket (port 80 unless it is named).
+/// Connects to a node: `tcp://host:port` for native framing (default port 7350),
+/// `ws://host:port/path` for WebSocket (default port 80). Await the result to connect.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), playfield_client::Error> {
-/// let connection = playfield_client::connect("ws://127.0.0.1:7350").name("Ann").await?;
+/// use playfield_client::{Format, connect};
+///
+/// let connection = connect("ws://127.0.0.1:7350")
+///     .name("Ann")
+///     .token(b"from the account service")
+///     .format(Format::Json)
+///     .deflate(true)
+///     .await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -45,10 +52,15 @@ pub fn connect(url: &str) -> Connect {
     }
 }
 
-/// A connection to be made, by awaiting this. Made by [`connect`].
+/// The settings of a connection, made by [`connect`]. Await it to connect.
+///
+/// # Errors
+/// Awaiting it fails if the URL is invalid, the node can't be reached or does not answer within the
+/// [time limit](Self::timeout), or the node [refuses](Error::is_refused), for example because the
+/// token is wrong.
 ///
 /// # Cancel safety
-/// Dropped before it is done, the connection is not made, or closed again.
+/// If it is dropped while connecting, the connection is closed.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is connected until this is awaited"]
 pub struct Connect {
@@ -67,66 +79,65 @@ pub struct Connect {
 }
 
 impl Connect {
-    /// The display name; empty unless told otherwise.
+    /// Sets the player's display name. Default: empty.
     pub fn name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// What the node's authenticator is given; empty unless told otherwise.
+    /// Sets the token for the node's authenticator. Default: empty.
     pub fn token(mut self, token: &[u8]) -> Self {
         token.clone_into(&mut self.token);
         self
     }
 
-    /// The format of everything that is said; `packed` unless told otherwise. Typed rooms need
-    /// `packed`; [`Dynamic`](crate::Dynamic) ones go with any.
+    /// Sets the format of all messages. Typed rooms need `packed`; [`Dynamic`](crate::Dynamic)
+    /// rooms work with any. Default: `packed`.
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self
     }
 
-    /// Over `ws://`, offers the node to compress messages (RFC 7692), which pays in `json` and
-    /// `msgpack`; not unless told otherwise. A node that does not want to is spoken to without.
+    /// Over `ws://`, offers compression (RFC 7692), which the node may decline. It is worthwhile in
+    /// `json` and `msgpack`. Default: `false`.
     pub fn deflate(mut self, deflate: bool) -> Self {
         self.deflate = deflate;
         self
     }
 
-    /// The longest message that is taken from the node, in bytes; 16 MiB unless told otherwise. A
-    /// longer one ends the connection.
+    /// Sets the longest message accepted from the node, in bytes. A longer one ends the connection.
+    /// Default: 16 MiB.
     pub fn message_bytes_max(mut self, bytes: usize) -> Self {
         self.message_bytes_max = bytes;
         self
     }
 
-    /// How many commands may be queued for the connection, at least 1; 1024 unless told otherwise.
-    /// Past it, methods wait for a place.
+    /// Sets the most commands that may be queued, at least 1. Methods wait while the queue is full.
+    /// Default: 1024.
     pub fn commands_max(mut self, commands: usize) -> Self {
         self.commands_max = commands.max(1);
         self
     }
 
-    /// How many events a room keeps until they are taken out, and how many changes for each who
-    /// listens, at least 1; 1024 unless told otherwise. Past it the oldest are dropped, which
+    /// Sets the most events that a room keeps until they are taken out, and the most changes for
+    /// each listener, at least 1. Past it the oldest are dropped, which
     /// [`Room::next_event`](crate::Room::next_event) and [`Changes::next`](crate::Changes::next)
-    /// report.
+    /// report. Default: 1024.
     pub fn events_max(mut self, events: usize) -> Self {
         self.events_max = events.max(1);
         self
     }
 
-    /// How long connecting may take, from the name's lookup to the node's welcome; 10 seconds
-    /// unless told otherwise.
+    /// Sets the time limit for connecting, from the name lookup to the node's welcome. Default: 10
+    /// seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long the node may take to tell the schema of a room of another build, for which entering
-    /// that room waits; 10 seconds unless told otherwise. Past it, entering fails with an error
-    /// that [`is_timed_out`](Error::is_timed_out). A node that is asked too often, and says so, is
-    /// asked again by itself.
+    /// Sets the time limit for the schema of a room, if entering the room needs it. Past it,
+    /// entering fails with an error that [`is_timed_out`](Error::is_timed_out). If the node answers
+    /// that it was asked too often, the client asks again by itself. Default: 10 seconds.
     pub fn schema_timeout(mut self, timeout: Duration) -> Self {
         self.schema_timeout = timeout;
         self
@@ -145,15 +156,14 @@ impl Connect {
         };
         let client = Client::new(config)?;
         let stream = TcpStream::connect(&authority).await.and_then(|stream| {
-            // Messages are small and are written in batches: waiting for more would only make them
-            // late.
+            // Messages are written in batches already: waiting for more only delays them.
             stream.set_nodelay(true)?;
             Ok(stream)
         });
         let stream = stream.map_err(|error| Error::unreachable(&authority, error))?;
 
         let (commands, taken) = mpsc::channel(self.commands_max);
-        let (signals, heeded) = mpsc::unbounded_channel();
+        let signals = Arc::new(Signals::default());
         let (welcomed, welcome) = oneshot::channel();
         let ending = Arc::new(OnceLock::new());
         let named = self.schemas.into_iter().map(|(room_type, _)| room_type);
@@ -161,13 +171,13 @@ impl Connect {
             client,
             dispatch: Dispatch::new(
                 welcomed,
-                signals,
+                Arc::clone(&signals),
                 Arc::clone(&ending),
                 named,
                 self.schema_timeout,
             ),
             commands: taken,
-            signals: heeded,
+            signals,
             started: Instant::now(),
             is_web_socket,
             is_leaving: false,
@@ -190,7 +200,7 @@ impl IntoFuture for Connect {
             timeout(limit, self.open()).await.unwrap_or_else(|_| {
                 let error = std::io::Error::new(
                     std::io::ErrorKind::TimedOut,
-                    format!("no welcome came within {limit:?}"),
+                    format!("the node did not answer within {limit:?}"),
                 );
                 Err(Error::unreachable(&url, error))
             })
@@ -198,7 +208,7 @@ impl IntoFuture for Connect {
     }
 }
 
-/// Where a URL leads.
+/// A parsed URL.
 struct Address {
     /// Host and port.
     authority: String,
@@ -208,7 +218,7 @@ struct Address {
 fn parse(url: &str) -> Result<Address, Error> {
     let refuse = |why: &str| Error::usage(format!("{url:?} {why}"));
     let Some((scheme, rest)) = url.split_once("://") else {
-        return Err(refuse("is no URL such as tcp://host:7350 or ws://host:7350"));
+        return Err(refuse("is not a URL such as tcp://host:7350 or ws://host:7350"));
     };
     let (authority, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     if authority.is_empty() || authority.starts_with(':') || authority.contains('@') {
@@ -222,21 +232,23 @@ fn parse(url: &str) -> Result<Address, Error> {
         "tcp" if matches!(target, "" | "/") => {
             Ok(Address { authority: with_port(PORT), transport: Transport::Native })
         }
-        "tcp" => Err(refuse("has a path, which tcp:// knows nothing of")),
+        "tcp" => Err(refuse("has a path, which tcp:// does not support")),
         "ws" => {
             let target =
                 if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
             let (mut key, mut seed) = ([0; 16], [0; 16]);
             for random in [&mut key, &mut seed] {
                 getrandom::fill(random).map_err(|error| {
-                    Error::usage(format!("the system has no random numbers for WebSocket: {error}"))
+                    Error::usage(format!(
+                        "the system has no random numbers, which WebSocket needs: {error}"
+                    ))
                 })?;
             }
             let (host, masks) = (authority.to_owned(), Masks::seeded(seed));
             let transport = Transport::WebSocket { host, target, key, masks };
             Ok(Address { authority: with_port(80), transport })
         }
-        "wss" => Err(refuse("asks for TLS, which is not built in")),
+        "wss" => Err(refuse("needs TLS, which is not built in; use a proxy that terminates TLS")),
         _ => Err(refuse("is neither tcp:// nor ws://")),
     }
 }
@@ -269,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_by_name() {
+    fn an_invalid_url_is_named_in_the_error() {
         for url in [
             "",
             "node:7350",

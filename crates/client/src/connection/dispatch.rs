@@ -1,48 +1,48 @@
-//! From what the core tells to the handles that wait for it.
+//! Delivers what the core reports to the handles that wait for it.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use playfield_state::PlayerId;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{DecodeError, ErrorCode};
-use tokio::sync::mpsc;
 
-use super::command::{Answer, Enter, Entered, Seat, Signal};
-use super::joined_room::JoinedRoom;
+use super::command::{Answer, Enter, Entered, Seat, Signal, Signals};
 use super::schema_requests::SchemaRequests;
-use super::schemas::{Build, Fit, Schemas};
-use super::shared::Sink;
+use super::schemas::{Build, Schemas};
+use super::sink::{Sink, Translation};
 use crate::Error;
 use crate::core::{
-    ClientError, Failure, Handler, Joined, NumberMap, OutOfStep, RoomEvent, Welcome, static_info,
+    ClientError, Failure, Handler, Joined, NumberMap, OutOfStep, RoomEvent, Update, Welcome,
+    static_info,
 };
 use crate::error::Ending;
 
 /// Who waits for what.
 pub(super) struct Dispatch {
-    /// Told of the welcome, or of the end if that comes first.
-    pub(super) welcomed: Option<Answer<()>>,
+    /// Waits for the welcome, or for the end if that comes first.
+    welcomed: Option<Answer<()>>,
     pub(super) waiting: NumberMap<Waiting>,
     pub(super) pings: HashMap<u64, Answer<Duration>>,
     pub(super) rooms: NumberMap<JoinedRoom>,
-    /// Rooms to leave, for whom there is no handle any more.
+    /// Rooms to leave, as they have no handle any more.
     pub(super) forsaken: Vec<u32>,
     pub(super) schemas: Schemas,
     pub(super) schema_requests: SchemaRequests,
-    /// The time since the connection began, as it was last told.
+    /// The time since the connection began.
     pub(super) now: Duration,
-    /// Wishes that wait for the schema of a room type.
+    /// Requests to enter a room that wait for the schema of a room type.
     pub(super) unready: Vec<(String, Enter)>,
-    /// Wishes that waited, and can be followed now.
+    /// Requests to enter a room that have the schema they waited for.
     pub(super) ready: Vec<Enter>,
     pub(super) socket_error: Option<io::Error>,
-    signals: mpsc::UnboundedSender<Signal>,
+    signals: Arc<Signals>,
     ending: Arc<OnceLock<Ending>>,
     /// Why the node said that it ends the connection.
-    parting: Option<(ErrorCode, String)>,
+    goodbye: Option<(ErrorCode, String)>,
 }
 
 /// Who waits for the answer to a request.
@@ -52,19 +52,43 @@ pub(super) enum Waiting {
         sink: Arc<dyn Sink>,
         answer: Answer<Entered>,
     },
-    /// Those who wait for the schema of this room type.
+    /// All that wait for the schema of this room type.
     Schema(String),
-    /// Who wants to see a schema.
-    Told(Answer<RoomSchema>),
+    /// A handle that asked for a schema.
+    ShowSchema(Answer<RoomSchema>),
     Leave(Answer<()>),
     List(Answer<Vec<RoomInfo<'static>>>),
     Reply(Answer<Vec<u8>>),
 }
 
+impl Waiting {
+    /// Answers with an error. Schemas are handled by [`Dispatch::no_schema`].
+    pub(super) fn fail(self, error: Error) {
+        match self {
+            Self::Enter { answer, .. } => drop(answer.send(Err(error))),
+            Self::ShowSchema(answer) => drop(answer.send(Err(error))),
+            Self::Leave(answer) => drop(answer.send(Err(error))),
+            Self::List(answer) => drop(answer.send(Err(error))),
+            Self::Reply(answer) => drop(answer.send(Err(error))),
+            Self::Schema(_) => {}
+        }
+    }
+}
+
+/// A room that this session is in.
+pub(super) struct JoinedRoom {
+    pub(super) sink: Arc<dyn Sink>,
+    translation: Translation,
+    /// Who waits for the first snapshot.
+    entering: Option<(Joined<'static>, Answer<Entered>)>,
+    /// What this client was built with, while the node's schema is awaited.
+    held: Option<Build>,
+}
+
 impl Dispatch {
     pub(super) fn new(
         welcomed: Answer<()>,
-        signals: mpsc::UnboundedSender<Signal>,
+        signals: Arc<Signals>,
         ending: Arc<OnceLock<Ending>>,
         named: impl IntoIterator<Item = String>,
         schema_timeout: Duration,
@@ -83,22 +107,22 @@ impl Dispatch {
             socket_error: None,
             signals,
             ending,
-            parting: None,
+            goodbye: None,
         }
     }
 
-    /// The node does not tell the schema of a room type: whoever waits for it can't enter.
+    /// The schema of a room type will not come: fails all that wait for it.
     pub(super) fn no_schema(&mut self, room_type: &str, error: &Error) {
         self.schema_requests.forget(room_type);
-        for (_, wish) in self.unready.extract_if(.., |(waits_for, _)| waits_for == room_type) {
-            let _ = wish.answer.send(Err(error.clone()));
+        for (_, enter) in self.unready.extract_if(.., |(waits_for, _)| waits_for == room_type) {
+            let _ = enter.answer.send(Err(error.clone()));
         }
-        for room in self.holding(room_type) {
+        for (room, _) in self.holding(room_type) {
             self.refuse(room, error.clone());
         }
     }
 
-    /// The node was waited for as long as may be. Should it answer later, nobody listens.
+    /// Stops waiting for schemas that the node did not send in time. Later answers are ignored.
     pub(super) fn give_up_schemas(&mut self) {
         for room_type in self.schema_requests.expired(self.now) {
             self.waiting
@@ -108,75 +132,77 @@ impl Dispatch {
         }
     }
 
-    /// The schema of a room type is known: what waited for it goes on.
+    /// The schema of a room type is known: continues all that waited for it.
     fn schema_known(&mut self, room_type: &str) {
         self.schema_requests.answered(self.now, room_type);
         let ready = self.unready.extract_if(.., |(waits_for, _)| waits_for == room_type);
-        self.ready.extend(ready.map(|(_, wish)| wish));
-        for room in self.holding(room_type) {
-            let Some(inside) = self.rooms.get_mut(&room) else { continue };
-            let (Some(held), Some((joined, _))) = (&inside.held, &inside.entering) else {
+        self.ready.extend(ready.map(|(_, enter)| enter));
+        for (room, fingerprint) in self.holding(room_type) {
+            let Some(build) = self.rooms.get_mut(&room).and_then(|room| room.held.take()) else {
                 continue;
             };
-            let transcoder =
-                match self.schemas.fit(room_type, &held.build, Some(joined.fingerprint)) {
-                    Fit::Grown(transcoder) => Some(transcoder),
-                    Fit::Learned(schema) => match inside.learn(&schema) {
-                        Ok(()) => None,
-                        Err(error) => {
-                            self.refuse(room, error);
-                            continue;
-                        }
-                    },
-                    Fit::Not(error) => {
-                        self.refuse(room, error);
-                        continue;
-                    }
-                    // A room of the same schema holds nothing, and an answer that tells nothing is
-                    // an error.
-                    Fit::Same | Fit::Unknown => continue,
-                };
-            if inside.release(transcoder) {
-                let _ = self.signals.send(Signal::Resync { room });
+            match self.schemas.translation(room_type, &build, Some(fingerprint)) {
+                Ok(translation) => self.translate(room, translation.unwrap_or(Translation::None)),
+                Err(error) => self.refuse(room, error),
             }
             self.entered(room);
         }
     }
 
-    /// The rooms of a type that wait for its schema.
-    fn holding(&self, room_type: &str) -> Vec<u32> {
-        let waits = |inside: &JoinedRoom| {
-            inside.held.is_some()
-                && inside.entering.as_ref().is_some_and(|(joined, _)| joined.room_type == room_type)
-        };
-        self.rooms.iter().filter(|(_, inside)| waits(inside)).map(|(room, _)| *room).collect()
+    /// The rooms of a type that wait for its schema, and their fingerprints.
+    fn holding(&self, room_type: &str) -> Vec<(u32, u64)> {
+        let holding = self.rooms.iter().filter_map(|(number, room)| {
+            let (_, (joined, _)) = room.held.as_ref().zip(room.entering.as_ref())?;
+            (joined.room_type == room_type).then_some((*number, joined.fingerprint))
+        });
+        holding.collect()
     }
 
-    /// A room that this client can't be in.
+    /// How to read what the node sends for a room.
+    fn translate(&mut self, number: u32, translation: Translation) {
+        let Some(room) = self.rooms.get_mut(&number) else { return };
+        let player = room.entering.as_ref().map_or(0, |(joined, _)| joined.player);
+        match room.sink.translate(&translation, PlayerId(player)) {
+            Ok(needs_snapshot) => {
+                room.translation = translation;
+                if needs_snapshot {
+                    self.signals.put(Signal::Resync { room: number });
+                }
+            }
+            Err(error) => self.refuse(number, error),
+        }
+    }
+
+    /// This client can't be in the room: ends it, and leaves it.
     fn refuse(&mut self, room: u32, error: Error) {
+        self.end(room, error);
+        self.forsaken.push(room);
+    }
+
+    fn end(&mut self, room: u32, error: Error) {
         if let Some(JoinedRoom { sink, entering, .. }) = self.rooms.remove(&room) {
             sink.end(error.clone());
             if let Some((_, answer)) = entering {
                 let _ = answer.send(Err(error));
             }
-            self.forsaken.push(room);
         }
     }
 
-    /// Answers who waits for a room, now that the copy is there.
-    fn entered(&mut self, room: u32) {
-        let Some(inside) = self.rooms.get_mut(&room) else { return };
-        if inside.has_snapshot()
-            && let Some((joined, answer)) = inside.entering.take()
+    /// Answers the handle that enters a room, once its copy is there.
+    fn entered(&mut self, number: u32) {
+        if let Some(room) = self.rooms.get_mut(&number)
+            && room.held.is_none()
+            && room.sink.has_copy()
+            && let Some((joined, answer)) = room.entering.take()
         {
-            let seat = Seat { room, signals: self.signals.clone() };
-            let transcoder = inside.transcoder.clone();
-            let _ = answer.send(Ok(Entered { joined, seat, transcoder }));
+            let seat = Seat { room: number, signals: Arc::clone(&self.signals) };
+            let translation = room.translation.clone();
+            let _ = answer.send(Ok(Entered { joined, seat, translation }));
         }
     }
 }
 
-// Whoever asked may have stopped waiting, so that an answer finds nobody is never an error.
+// An answer may find nobody, as the caller may have stopped waiting. That is never an error.
 impl Handler for Dispatch {
     fn welcome(&mut self, _: &Welcome<'_>) {
         if let Some(welcomed) = self.welcomed.take() {
@@ -188,43 +214,34 @@ impl Handler for Dispatch {
         let Some(Waiting::Enter { build, sink, answer }) = self.waiting.remove(&request) else {
             return;
         };
-        self.schemas.met(&joined.room_type, joined.fingerprint);
-        let mut inside = JoinedRoom::new(sink, joined.to_static(), answer);
-        if let Some(build) = build {
-            match self.schemas.fit(&joined.room_type, &build, Some(joined.fingerprint)) {
-                Fit::Same => {}
-                Fit::Grown(transcoder) => inside.transcoder = Some(transcoder),
-                Fit::Learned(schema) => {
-                    if let Err(error) = inside.learn(&schema) {
-                        self.rooms.insert(joined.room, inside);
-                        return self.refuse(joined.room, error);
-                    }
-                }
-                Fit::Unknown => {
-                    inside.hold(build);
-                    self.schema_requests.ask(self.now, &joined.room_type);
-                }
-                Fit::Not(error) => {
-                    self.rooms.insert(joined.room, inside);
-                    return self.refuse(joined.room, error);
-                }
+        self.schemas.joined(&joined.room_type, joined.fingerprint);
+        let entering = Some((joined.to_static(), answer));
+        let room = JoinedRoom { sink, translation: Translation::None, entering, held: None };
+        let room = self.rooms.entry(joined.room).insert_entry(room).into_mut();
+        let Some(build) = build else { return };
+        match self.schemas.translation(&joined.room_type, &build, Some(joined.fingerprint)) {
+            Ok(Some(translation)) => self.translate(joined.room, translation),
+            Ok(None) => {
+                room.sink.hold();
+                room.held = Some(build);
+                self.schema_requests.ask(self.now, &joined.room_type);
             }
+            Err(error) => self.refuse(joined.room, error),
         }
-        self.rooms.insert(joined.room, inside);
     }
 
     fn schema(&mut self, request: Option<u32>, room_type: &str, schema: &[u8]) {
         match request.and_then(|request| self.waiting.remove(&request)) {
-            Some(Waiting::Told(answer)) => {
+            Some(Waiting::ShowSchema(answer)) => {
                 let _ = answer.send(RoomSchema::from_json(schema).map_err(Error::schema));
             }
-            // What was asked for counts, whatever the answer calls it.
+            // The request says which room type it is, whatever the answer says.
             Some(Waiting::Schema(asked)) => {
-                self.schemas.learn(&asked, schema);
+                self.schemas.store(&asked, schema);
                 self.schema_known(&asked);
             }
             _ => {
-                if self.schemas.told(room_type, schema) {
+                if self.schemas.store_unasked(room_type, schema) {
                     self.schema_known(room_type);
                 }
             }
@@ -238,12 +255,7 @@ impl Handler for Dispatch {
     }
 
     fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {
-        if let Some(JoinedRoom { sink, entering, .. }) = self.rooms.remove(&room) {
-            sink.end(Error::left(code, text));
-            if let Some((_, answer)) = entering {
-                let _ = answer.send(Err(Error::left(code, text)));
-            }
-        }
+        self.end(room, Error::left(code, text));
         if let Some(Waiting::Leave(answer)) =
             request.and_then(|request| self.waiting.remove(&request))
         {
@@ -259,16 +271,11 @@ impl Handler for Dispatch {
 
     fn failed(&mut self, request: u32, failure: &Failure<'_>) {
         if *failure == Failure::Closed {
-            // They are told once it is known how the connection ended.
+            // These fail in `closed`, which knows how the connection ended.
             return;
         }
         let error = Error::from(failure);
         match self.waiting.remove(&request) {
-            Some(Waiting::Enter { answer, .. }) => drop(answer.send(Err(error))),
-            Some(Waiting::Leave(answer)) => drop(answer.send(Err(error))),
-            Some(Waiting::List(answer)) => drop(answer.send(Err(error))),
-            Some(Waiting::Reply(answer)) => drop(answer.send(Err(error))),
-            Some(Waiting::Told(answer)) => drop(answer.send(Err(error))),
             Some(Waiting::Schema(room_type)) => {
                 let is_asked_again = match failure {
                     Failure::Refused { code: ErrorCode::Limit, retry_after, .. } => {
@@ -281,65 +288,51 @@ impl Handler for Dispatch {
                     self.no_schema(&room_type, &error);
                 }
             }
+            Some(waiting) => waiting.fail(error),
             None => {}
         }
     }
 
     fn event(&mut self, event: &RoomEvent<'_>) {
-        if let Some(inside) = self.rooms.get_mut(&event.room) {
-            inside.event(event);
+        if let Some(room) = self.rooms.get(&event.room) {
+            room.sink.event(event);
         }
     }
 
     fn missed(&mut self, room: u32, events: u64) {
-        if let Some(inside) = self.rooms.get(&room) {
-            inside.sink.refused(Error::lost_events(events));
+        if let Some(room) = self.rooms.get(&room) {
+            room.sink.failed(Error::lost_events(events));
         }
     }
 
-    fn snapshot(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
-        let Some(inside) = self.rooms.get_mut(&room) else { return Ok(()) };
-        match inside.snapshot(version, body) {
-            Ok(()) => self.entered(room),
-            // To the core it would be the first; but it was asked for since one that was held could
-            // not be read, and a third would be no better.
-            Err(error) if inside.is_unreadable() => {
-                self.refuse(room, Error::payload("the room's state", error));
-            }
-            Err(error) => return Err(error),
+    fn update(&mut self, number: u32, update: &Update<'_>) -> Result<(), DecodeError> {
+        let Some(room) = self.rooms.get(&number) else { return Ok(()) };
+        room.sink.update(update)?;
+        if room.entering.is_some() {
+            self.entered(number);
         }
         Ok(())
     }
 
-    fn patch(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
-        self.rooms.get_mut(&room).map_or(Ok(()), |inside| inside.patch(version, body))
-    }
-
     fn check(&mut self, room: u32, digest: u64) -> bool {
-        self.rooms.get(&room).is_none_or(|inside| inside.check(digest))
+        self.rooms.get(&room).is_none_or(|room| room.sink.check(digest))
     }
 
     fn out_of_step(&mut self, room: u32, why: &OutOfStep) {
-        // The core sees to anything else.
-        let OutOfStep::NoSnapshot(error) = why else { return };
-        let error = Error::payload("the room's state", error.clone());
-        if let Some(inside) = self.rooms.get_mut(&room) {
-            inside.sink.end(error.clone());
-            if let Some((_, answer)) = inside.entering.take() {
-                let _ = answer.send(Err(error));
-            }
-            self.forsaken.push(room);
+        // The core asks for a snapshot in all other cases.
+        if let OutOfStep::NoSnapshot(error) = why {
+            self.refuse(room, Error::payload("the room's state", error.clone()));
         }
     }
 
     fn error(&mut self, room: Option<u32>, code: ErrorCode, text: &str) {
         match room {
             Some(room) => {
-                if let Some(inside) = self.rooms.get(&room) {
-                    inside.sink.refused(Error::refused(code, text));
+                if let Some(room) = self.rooms.get(&room) {
+                    room.sink.failed(Error::refused(code, text));
                 }
             }
-            None if code.closes() => self.parting = Some((code, text.to_owned())),
+            None if code.closes() => self.goodbye = Some((code, text.to_owned())),
             None => {}
         }
     }
@@ -351,11 +344,11 @@ impl Handler for Dispatch {
     }
 
     fn goodbye(&mut self, code: ErrorCode, text: &str) {
-        self.parting = Some((code, text.to_owned()));
+        self.goodbye = Some((code, text.to_owned()));
     }
 
     fn closed(&mut self, error: Option<&ClientError>) {
-        let ending = match (error, self.parting.take(), self.socket_error.take()) {
+        let ending = match (error, self.goodbye.take(), self.socket_error.take()) {
             (None | Some(ClientError::Ended { .. }), Some((code, text)), _) => {
                 Ending::Goodbye { code, text }
             }
@@ -364,8 +357,8 @@ impl Handler for Dispatch {
             (Some(error), _, _) => Ending::Broken(error.clone()),
         };
         let ending = self.ending.get_or_init(|| ending);
-        for inside in self.rooms.values() {
-            inside.sink.end(Error::closed(ending.clone()));
+        for room in self.rooms.values() {
+            room.sink.end(Error::closed(ending.clone()));
         }
         if let Some(welcomed) = self.welcomed.take() {
             let error = match ending {
@@ -374,7 +367,7 @@ impl Handler for Dispatch {
             };
             let _ = welcomed.send(Err(error));
         }
-        // Whoever waits learns from the ending why there is no answer.
+        // Dropping the answers makes the callers read `ending`.
         self.rooms.clear();
         self.schema_requests.clear();
         self.unready.clear();

@@ -1,36 +1,36 @@
-//! Which schemas the node is asked for, when, and how long they are waited for. It is told the
-//! time, as the core is.
+//! Decides when to ask the node for schemas, and how long to wait for them. Like the core, it takes
+//! the time as an argument.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How often one question may be refused for coming too soon, before it is given up.
+/// How often a request may be refused as too frequent before it fails.
 const REFUSALS_MAX: u32 = 16;
 
-/// How long to wait after such a refusal, unless it says.
+/// How long to wait after such a refusal if it states no time.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// All are asked at once. Once the node has said that it is asked too often, those that are left
-/// wait as long as it said, and then go one by one.
+/// All requests are sent at once. Once the node has refused one as too frequent, the rest wait as
+/// long as it said, and are then sent one by one.
 #[derive(Debug)]
 pub(super) struct SchemaRequests {
-    /// How long the node may take to answer.
+    /// The time limit for an answer.
     timeout: Duration,
-    /// To be sent, in turn.
-    queue: VecDeque<Inquiry>,
-    /// Sent, and not answered.
-    sent: Vec<Inquiry>,
-    /// From when on the next may be sent, if the node was asked too often.
+    /// Requests to send, in order.
+    queue: VecDeque<Request>,
+    /// Requests that were sent, and not answered.
+    sent: Vec<Request>,
+    /// When the next may be sent, if one was refused as too frequent.
     paced: Option<Duration>,
     /// When the node last answered one.
     answered_at: Duration,
 }
 
-/// A question for the schema of a room type.
+/// A request for the schema of a room type.
 #[derive(Debug)]
-struct Inquiry {
+struct Request {
     room_type: String,
-    /// When it came into the queue, or was sent.
+    /// When it was queued, or sent.
     since: Duration,
     refusals: u32,
 }
@@ -45,10 +45,10 @@ impl SchemaRequests {
         self.timeout
     }
 
-    /// Has the node asked for a schema, unless it is being asked.
+    /// Queues a request for a schema, unless there is one.
     pub(super) fn ask(&mut self, now: Duration, room_type: &str) {
-        if self.sent.iter().chain(&self.queue).all(|inquiry| inquiry.room_type != room_type) {
-            self.queue.push_back(Inquiry {
+        if self.sent.iter().chain(&self.queue).all(|request| request.room_type != room_type) {
+            self.queue.push_back(Request {
                 room_type: room_type.to_owned(),
                 since: now,
                 refusals: 0,
@@ -56,24 +56,24 @@ impl SchemaRequests {
         }
     }
 
-    /// The room type to ask for now, if any; from here on the question counts as sent.
+    /// The room type to ask for now, if any. The request then counts as sent.
     pub(super) fn next(&mut self, now: Duration) -> Option<String> {
         if self.paced.is_some_and(|not_before| now < not_before || !self.sent.is_empty()) {
             return None;
         }
-        let inquiry = Inquiry { since: now, ..self.queue.pop_front()? };
-        let room_type = inquiry.room_type.clone();
-        self.sent.push(inquiry);
+        let request = Request { since: now, ..self.queue.pop_front()? };
+        let room_type = request.room_type.clone();
+        self.sent.push(request);
         Some(room_type)
     }
 
-    /// The node has told the schema.
+    /// The node has sent the schema.
     pub(super) fn answered(&mut self, now: Duration, room_type: &str) {
         self.answered_at = now;
         self.forget(room_type);
     }
 
-    /// The node was asked too often, and says how long to wait. Says whether it is asked again.
+    /// The node refused the request as too frequent. Returns whether it will be sent again.
     pub(super) fn too_often(
         &mut self,
         now: Duration,
@@ -82,29 +82,29 @@ impl SchemaRequests {
     ) -> bool {
         self.answered_at = now;
         let wait = retry_after.unwrap_or(WAIT);
-        let Some(at) = self.sent.iter().position(|inquiry| inquiry.room_type == room_type) else {
+        let Some(at) = self.sent.iter().position(|request| request.room_type == room_type) else {
             return false;
         };
-        let inquiry = self.sent.remove(at);
-        let refusals = inquiry.refusals + 1;
+        let request = self.sent.remove(at);
+        let refusals = request.refusals + 1;
         if refusals > REFUSALS_MAX || wait > self.timeout {
             return false;
         }
-        self.queue.push_back(Inquiry { since: now, refusals, ..inquiry });
+        self.queue.push_back(Request { since: now, refusals, ..request });
         self.paced = self.paced.max(Some(now.saturating_add(wait)));
         true
     }
 
-    /// The answer was lost on its way. Says whether it is asked for again.
+    /// The answer was lost. Returns whether the request will be sent again.
     pub(super) fn lost(&mut self, room_type: &str) -> bool {
-        let at = self.sent.iter().position(|inquiry| inquiry.room_type == room_type);
+        let at = self.sent.iter().position(|request| request.room_type == room_type);
         at.map(|at| self.queue.push_front(self.sent.remove(at))).is_some()
     }
 
-    /// Nobody needs the schema any more, or it will not be told.
+    /// The schema is no longer needed, or will not come.
     pub(super) fn forget(&mut self, room_type: &str) {
-        self.sent.retain(|inquiry| inquiry.room_type != room_type);
-        self.queue.retain(|inquiry| inquiry.room_type != room_type);
+        self.sent.retain(|request| request.room_type != room_type);
+        self.queue.retain(|request| request.room_type != room_type);
         if self.sent.is_empty() && self.queue.is_empty() {
             self.paced = None;
         }
@@ -114,31 +114,30 @@ impl SchemaRequests {
         *self = Self::new(self.timeout);
     }
 
-    /// The room types whose schemas were waited for as long as may be. They are not waited for any
-    /// more.
+    /// Removes the requests whose time limit has passed, and returns their room types.
     pub(super) fn expired(&mut self, now: Duration) -> Vec<String> {
         let deadlines: Vec<_> = self.deadlines().collect();
         let expired = deadlines.into_iter().filter(|(_, deadline)| *deadline <= now);
         let room_types: Vec<String> =
-            expired.map(|(inquiry, _)| inquiry.room_type.clone()).collect();
+            expired.map(|(request, _)| request.room_type.clone()).collect();
         for room_type in &room_types {
             self.forget(room_type);
         }
         room_types
     }
 
-    /// When there is something to do, even if nothing comes.
+    /// When the next request may be sent, or one expires.
     pub(super) fn due_at(&self) -> Option<Duration> {
         let next = if self.sent.is_empty() && !self.queue.is_empty() { self.paced } else { None };
         self.deadlines().map(|(_, deadline)| deadline).chain(next).min()
     }
 
-    /// A question that waits for its turn does not wait longer than for a node that answers none.
-    fn deadlines(&self) -> impl Iterator<Item = (&Inquiry, Duration)> {
-        let sent = self.sent.iter().map(|inquiry| (inquiry, inquiry.since));
+    /// The time limit of a queued request starts over with each answer of the node.
+    fn deadlines(&self) -> impl Iterator<Item = (&Request, Duration)> {
+        let sent = self.sent.iter().map(|request| (request, request.since));
         let queued =
-            self.queue.iter().map(|inquiry| (inquiry, inquiry.since.max(self.answered_at)));
-        sent.chain(queued).map(|(inquiry, since)| (inquiry, since.saturating_add(self.timeout)))
+            self.queue.iter().map(|request| (request, request.since.max(self.answered_at)));
+        sent.chain(queued).map(|(request, since)| (request, since.saturating_add(self.timeout)))
     }
 }
 

@@ -1,19 +1,20 @@
-//! What this connection knows of the node's schemas, and what follows for rooms of other builds.
+//! The node's schemas, and how this client works with rooms of other builds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use playfield_state::{Transcoder, TranscoderError};
+use playfield_state::{JsonExchange, Transcoder, TranscoderError};
 use playfield_wire::schema::{RoomSchema, SchemaError, Type, fingerprint};
 
+use super::sink::{Learned, Translation};
 use crate::Error;
 
-/// What this client was built with, of one type of room.
+/// What this client was built with, for one type of room.
 #[derive(Clone, Debug)]
 pub(crate) enum Build {
     /// A schema, and its fingerprint.
     Of(u64, Arc<RoomSchema>),
-    /// With nothing: it takes the node's schema, whatever that is.
+    /// No schema: it takes the node's.
     Any,
 }
 
@@ -22,9 +23,8 @@ impl Build {
         Self::Of(fingerprint(&schema), Arc::new(schema))
     }
 
-    /// Whether these options of a room that is created say anything, so that they have to be in the
-    /// node's form.
-    pub(crate) fn has_options(&self, options: &[u8]) -> bool {
+    /// Whether the options of a new room hold anything, so that they must be in the node's form.
+    pub(super) fn has_options(&self, options: &[u8]) -> bool {
         match self {
             Self::Of(_, schema) => schema.options != Type::Unit,
             Self::Any => !options.is_empty(),
@@ -32,25 +32,10 @@ impl Build {
     }
 }
 
-/// How a client and a node that may be of different builds get on.
-#[derive(Debug)]
-pub(super) enum Fit {
-    /// They have the same schema.
-    Same,
-    /// The node's has grown from this client's.
-    Grown(Arc<Transcoder>),
-    /// The node's is this client's from now on.
-    Learned(Arc<RoomSchema>),
-    /// The node has to be asked for its schema first.
-    Unknown,
-    /// Not at all.
-    Not(Error),
-}
-
 /// The node's schemas, by room type.
 #[derive(Debug, Default)]
 pub(super) struct Schemas {
-    /// Room types that this client named in its hello: of these the node may tell unasked.
+    /// Room types named in the hello, whose schemas the node may send unasked.
     named: BTreeSet<String>,
     known: BTreeMap<String, Known>,
 }
@@ -59,13 +44,14 @@ pub(super) struct Schemas {
 struct Known {
     fingerprint: u64,
     /// `None` while only the fingerprint is known.
-    told: Option<Told>,
+    schema: Option<Result<Schema, SchemaError>>,
 }
 
 #[derive(Debug)]
-struct Told {
-    schema: Result<Arc<RoomSchema>, SchemaError>,
-    /// To clients of these builds.
+struct Schema {
+    schema: Arc<RoomSchema>,
+    learned: Option<Arc<Learned>>,
+    /// By the fingerprint of the client's build.
     transcoders: Vec<(u64, Arc<Transcoder>)>,
 }
 
@@ -74,73 +60,98 @@ impl Schemas {
         Self { named: named.into_iter().collect(), ..Self::default() }
     }
 
-    /// A room that was joined has this fingerprint.
-    pub(super) fn met(&mut self, room_type: &str, fingerprint: u64) {
+    /// Notes the fingerprint of a room that was joined.
+    pub(super) fn joined(&mut self, room_type: &str, fingerprint: u64) {
         let is_known =
             self.known.get(room_type).is_some_and(|known| known.fingerprint == fingerprint);
         if !is_known {
-            self.known.insert(room_type.to_owned(), Known { fingerprint, told: None });
+            self.known.insert(room_type.to_owned(), Known { fingerprint, schema: None });
         }
     }
 
-    /// The node tells its schema unasked, after the hello. Says whether it counts: whether the
-    /// hello named the room type.
-    pub(super) fn told(&mut self, room_type: &str, text: &[u8]) -> bool {
+    /// Stores a schema that the node sent unasked, after the hello. Returns whether it was
+    /// expected: whether the hello named the room type.
+    pub(super) fn store_unasked(&mut self, room_type: &str, text: &[u8]) -> bool {
         let is_named = self.named.contains(room_type);
         if is_named {
-            self.learn(room_type, text);
+            self.store(room_type, text);
         }
         is_named
     }
 
-    /// The node tells its schema, as it was asked to.
-    pub(super) fn learn(&mut self, room_type: &str, text: &[u8]) {
-        let schema = RoomSchema::from_json(text).map(Arc::new);
+    /// Stores a schema that the node was asked for.
+    pub(super) fn store(&mut self, room_type: &str, text: &[u8]) {
+        let schema = RoomSchema::from_json(text);
         let fingerprint = match &schema {
             Ok(schema) => fingerprint(schema),
             Err(_) => self.known.get(room_type).map_or(0, |known| known.fingerprint),
         };
-        let told = Some(Told { schema, transcoders: Vec::new() });
-        self.known.insert(room_type.to_owned(), Known { fingerprint, told });
+        let schema = schema.map(|schema| {
+            let schema = Arc::new(schema);
+            Schema { schema, learned: None, transcoders: Vec::new() }
+        });
+        self.known.insert(room_type.to_owned(), Known { fingerprint, schema: Some(schema) });
     }
 
-    /// How this client and the node's rooms of a type get on, as far as is known. A room that was
-    /// joined has told its fingerprint.
-    pub(super) fn fit(&mut self, room_type: &str, build: &Build, joined: Option<u64>) -> Fit {
+    /// How this client works with the node's rooms of a type. `joined` is the fingerprint of the
+    /// room, if it was joined already. `None` if the node's schema is needed first.
+    ///
+    /// # Errors
+    /// If the schemas are incompatible, or the node's is invalid.
+    pub(super) fn translation(
+        &mut self,
+        room_type: &str,
+        build: &Build,
+        joined: Option<u64>,
+    ) -> Result<Option<Translation>, Error> {
         let own = match build {
             Build::Of(fingerprint, _) => Some(*fingerprint),
             Build::Any => None,
         };
         if own.is_some() && joined == own {
-            return Fit::Same;
+            return Ok(Some(Translation::None));
         }
-        let Some(known) = self.known.get_mut(room_type) else { return Fit::Unknown };
+        let Some(known) = self.known.get_mut(room_type) else { return Ok(None) };
         if joined.is_none() && Some(known.fingerprint) == own {
-            return Fit::Same;
+            return Ok(Some(Translation::None));
         }
-        let Some(told) = &mut known.told else { return Fit::Unknown };
-        let schema = match &told.schema {
-            Ok(schema) => schema,
-            Err(error) => return Fit::Not(Error::schema(error.clone())),
+        let schema = match &mut known.schema {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(Error::schema(error.clone())),
+            Some(Ok(schema)) => schema,
         };
         if let Some(stated) = joined.filter(|joined| *joined != known.fingerprint) {
-            return Fit::Not(Error::schema(SchemaError::Fingerprint {
-                stated,
-                own: known.fingerprint,
-            }));
+            let own = known.fingerprint;
+            return Err(Error::schema(SchemaError::Fingerprint { stated, own }));
         }
-        let Build::Of(own, build) = build else { return Fit::Learned(Arc::clone(schema)) };
-        if let Some((_, transcoder)) = told.transcoders.iter().find(|(known, _)| known == own) {
-            return Fit::Grown(Arc::clone(transcoder));
+        let translation = match build {
+            Build::Of(own, build) => Translation::Transcoded(schema.transcoder(*own, build)?),
+            Build::Any => Translation::Learned(schema.learned()?),
+        };
+        Ok(Some(translation))
+    }
+}
+
+impl Schema {
+    fn transcoder(&mut self, own: u64, build: &RoomSchema) -> Result<Arc<Transcoder>, Error> {
+        if let Some((_, transcoder)) = self.transcoders.iter().find(|(known, _)| *known == own) {
+            return Ok(Arc::clone(transcoder));
         }
-        match Transcoder::new(schema, build) {
-            Ok(transcoder) => {
-                let transcoder = Arc::new(transcoder);
-                told.transcoders.push((*own, Arc::clone(&transcoder)));
-                Fit::Grown(transcoder)
-            }
-            Err(TranscoderError::Incompatible(error)) => Fit::Not(Error::incompatible(error)),
-            Err(TranscoderError::Shape(error)) => Fit::Not(Error::shape(error)),
+        let transcoder = Transcoder::new(&self.schema, build).map_err(|error| match error {
+            TranscoderError::Incompatible(error) => Error::incompatible(error),
+            TranscoderError::Shape(error) => Error::shape(error),
+        })?;
+        let transcoder = Arc::new(transcoder);
+        self.transcoders.push((own, Arc::clone(&transcoder)));
+        Ok(transcoder)
+    }
+
+    fn learned(&mut self) -> Result<Arc<Learned>, Error> {
+        if let Some(learned) = &self.learned {
+            return Ok(Arc::clone(learned));
         }
+        let exchange = JsonExchange::new(&self.schema).map_err(Error::shape)?;
+        let learned = Arc::new(Learned { schema: Arc::clone(&self.schema), exchange });
+        Ok(Arc::clone(self.learned.insert(learned)))
     }
 }

@@ -1,48 +1,48 @@
 //! The task that owns a connection's socket.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_state::JsonExchange;
 use playfield_wire::DecodeError;
-use playfield_wire::schema::RoomSchema;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::command::{Command, Door, Enter, Query, Signal};
+use super::command::{Command, Door, Enter, Query, Signal, Signals};
 use super::dispatch::{Dispatch, Waiting};
-use super::schemas::Fit;
+use super::sink::Translation;
 use crate::Error;
 use crate::core::{Client, CommandError};
 
-/// How much is read at once.
+/// The size of a read.
 const INPUT_BYTES: usize = 64 << 10;
 
-/// No command is taken while as much waits to be sent.
+/// The most bytes that may wait to be sent before the task takes no more commands.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
-/// Nothing is read while as much waits to be sent: a node that does not read what answers it is not
-/// to fill our memory.
+/// The most bytes that may wait to be sent before the task stops reading: a node that does not read
+/// must not fill this client's memory with answers.
 const ANSWERS_BYTES_MAX: usize = 4 * OUTPUT_BYTES_MAX;
 
-/// How many commands are carried out before the socket is looked at again.
+/// The most commands that are carried out before the socket is polled again.
 const COMMANDS_MAX: usize = 256;
 
-/// How long the node is given to answer a goodbye and to close the transport, and the socket to
-/// take what is left.
+/// The time limit for the end of a connection: for the rest of the output, the node's goodbye, and
+/// the end of the transport.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(super) struct Task {
     pub(super) client: Client,
     pub(super) dispatch: Dispatch,
     pub(super) commands: mpsc::Receiver<Command>,
-    pub(super) signals: mpsc::UnboundedReceiver<Signal>,
+    pub(super) signals: Arc<Signals>,
     pub(super) started: Instant,
     pub(super) is_web_socket: bool,
-    /// It is this client that ends the connection.
+    /// This client ends the connection.
     pub(super) is_leaving: bool,
-    /// When the farewell is over, once it has begun.
+    /// The deadline of the farewell, once it has begun.
     pub(super) farewell_ends: Option<Instant>,
 }
 
@@ -51,7 +51,7 @@ enum Next {
     Read(std::io::Result<usize>),
     Written(std::io::Result<usize>),
     Command(Option<Command>),
-    Signal(Signal),
+    Signals(BTreeSet<Signal>),
     Time,
 }
 
@@ -70,10 +70,10 @@ impl Task {
                 self.client.take_output(&mut output);
             }
             let to_write = output.len() - written;
-            // On WebSocket it is the node that closes the transport, once both have said so (RFC
-            // 6455, 7.1.1).
+            // On WebSocket the node closes the transport, after both close frames (RFC 6455,
+            // 7.1.1).
             if to_write == 0 && self.farewell_ends.is_some() && !hung_up && !self.is_web_socket {
-                // A node that reads the end closes its own, goodbye or not.
+                // The node then closes its half, with or without a goodbye.
                 hung_up = true;
                 let _ = writer.shutdown().await;
             }
@@ -87,17 +87,21 @@ impl Task {
             let due_at = self.due_at();
             let next = tokio::select! {
                 read = reader.read(&mut input), if reads => Next::Read(read),
-                written = writer.write(&output[written..]), if to_write > 0 => Next::Written(written),
+                written = writer.write(&output[written..]), if to_write > 0 => {
+                    Next::Written(written)
+                }
                 command = self.commands.recv(), if takes_commands => Next::Command(command),
-                Some(signal) = self.signals.recv() => Next::Signal(signal),
-                () = sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => Next::Time,
+                signals = self.signals.take() => Next::Signals(signals),
+                () = sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => {
+                    Next::Time
+                }
             };
             self.dispatch.now = self.started.elapsed();
             self.client.advance(self.dispatch.now, &mut self.dispatch);
             match next {
                 Next::Read(Ok(0)) => self.client.ended(&mut self.dispatch),
                 Next::Read(Ok(bytes)) => {
-                    self.client.received(&mut input[..bytes], &mut self.dispatch)
+                    self.client.received(&mut input[..bytes], &mut self.dispatch);
                 }
                 Next::Read(Err(error)) => self.socket_failed(error),
                 Next::Written(Ok(bytes)) => written += bytes,
@@ -107,7 +111,7 @@ impl Task {
                 }
                 Next::Command(Some(command)) => self.carry_out_all(command),
                 Next::Command(None) => self.begin_farewell(),
-                Next::Signal(signal) => self.heed(signal),
+                Next::Signals(signals) => signals.into_iter().for_each(|signal| self.heed(signal)),
                 Next::Time => {}
             }
             self.follow_schemas();
@@ -118,7 +122,7 @@ impl Task {
         }
         self.client.ended(&mut self.dispatch);
         let ends = self.farewell_ends.filter(|_| self.is_web_socket);
-        // Who asked for the end waits for that of the transport, too. All others learn of it now.
+        // A caller of `close` waits for the end of the transport too. All others fail now.
         let _asked = self.is_leaving.then_some(self);
         if let Some(ends) = ends {
             let end = async { while let Ok(1..) = reader.read(&mut input).await {} };
@@ -135,7 +139,7 @@ impl Task {
             .into_iter()
             .flatten()
             .min();
-        // What is due beyond all time is never due.
+        // A time that overflows is never due.
         let due_at = due_at.and_then(|due_at| self.started.checked_add(due_at));
         [due_at, self.farewell_ends].into_iter().flatten().min()
     }
@@ -145,7 +149,7 @@ impl Task {
         self.client.ended(&mut self.dispatch);
     }
 
-    /// Says goodbye, if it has not been said, and waits no longer than is decent.
+    /// Says goodbye, unless that was done, and sets the deadline for the end.
     fn begin_farewell(&mut self) {
         self.is_leaving |= !self.client.is_finished();
         self.client.goodbye();
@@ -155,13 +159,12 @@ impl Task {
     fn heed(&mut self, signal: Signal) {
         match signal {
             Signal::Dropped { room } => self.dispatch.forsaken.push(room),
-            // A room that was left meanwhile needs no snapshot.
+            // An error means that the room was left meanwhile.
             Signal::Resync { room } => drop(self.client.resync(room)),
         }
     }
 
-    /// Leaves the rooms without a handle. One that can't be asked for now, since too many requests
-    /// wait, is tried again.
+    /// Leaves the rooms without a handle. If too many requests wait, tries again later.
     fn leave_forsaken(&mut self) {
         let client = &mut self.client;
         self.dispatch
@@ -169,16 +172,16 @@ impl Task {
             .retain(|&room| matches!(client.leave(room), Err(CommandError::Busy { .. })));
     }
 
-    /// Asks for the schemas that rooms wait for, goes on with what waited for one, and ends what
-    /// has waited for too long.
+    /// Asks for the schemas that rooms wait for, continues what waited for one, and fails what has
+    /// waited too long.
     fn follow_schemas(&mut self) {
-        for wish in std::mem::take(&mut self.dispatch.ready) {
-            self.enter(wish);
+        for enter in std::mem::take(&mut self.dispatch.ready) {
+            self.enter(enter);
         }
         while let Some(room_type) = self.dispatch.schema_requests.next(self.dispatch.now) {
             match self.client.schema(&room_type) {
                 Ok(request) => {
-                    drop(self.dispatch.waiting.insert(request, Waiting::Schema(room_type)))
+                    drop(self.dispatch.waiting.insert(request, Waiting::Schema(room_type)));
                 }
                 Err(error) => self.dispatch.no_schema(&room_type, &error.into()),
             }
@@ -186,44 +189,46 @@ impl Task {
         self.dispatch.give_up_schemas();
     }
 
-    /// Asks to enter a room: with options in the node's form, for which its schema may have to be
-    /// known first.
-    fn enter(&mut self, wish: Enter) {
-        let Enter { mut door, build, sink, answer } = wish;
-        if let (Some((room_type, options)), Some(build)) = (door.of_type(), &build) {
+    /// Asks to enter a room. Options are sent in the node's form, which may require its schema.
+    fn enter(&mut self, enter: Enter) {
+        let Enter { mut door, build, sink, answer } = enter;
+        if let (Some((room_type, options)), Some(build)) = (door.creates(), &build) {
             let room_type = room_type.to_owned();
-            match self.dispatch.schemas.fit(&room_type, build, None) {
-                Fit::Same => {}
-                Fit::Unknown if !build.has_options(options) => {}
-                Fit::Learned(_) if options.is_empty() => {}
-                Fit::Learned(schema) => match packed_options(&schema, options) {
-                    Ok(packed) => *options = packed,
-                    Err(error) => return drop(answer.send(Err(error))),
-                },
-                Fit::Unknown => {
+            match self.dispatch.schemas.translation(&room_type, build, None) {
+                Ok(None) if build.has_options(options) => {
                     self.dispatch.schema_requests.ask(self.dispatch.now, &room_type);
-                    let wish = Enter { door, build: Some(build.clone()), sink, answer };
-                    return self.dispatch.unready.push((room_type, wish));
+                    let enter = Enter { door, build: Some(build.clone()), sink, answer };
+                    return self.dispatch.unready.push((room_type, enter));
                 }
-                Fit::Grown(transcoder) => {
-                    let mut of_node = Vec::new();
-                    if let Err(error) = transcoder.options(options, &mut of_node) {
+                Ok(translation) => {
+                    if let Err(error) = translate_options(translation, options) {
                         return drop(answer.send(Err(Error::payload("the options", error))));
                     }
-                    *options = of_node;
                 }
-                Fit::Not(error) => return drop(answer.send(Err(error))),
+                Err(error) => return drop(answer.send(Err(error))),
             }
         }
-        match enter_by(&mut self.client, &door) {
-            Ok(request) => {
-                self.dispatch.waiting.insert(request, Waiting::Enter { build, sink, answer });
+        let asked = match &door {
+            Door::Join { id } => self.client.join(id),
+            Door::Create { room_type, private, options } => {
+                self.client.create(room_type, *private, options)
             }
-            Err(error) => drop(answer.send(Err(error.into()))),
+            Door::JoinOrCreate { room_type, options } => {
+                self.client.join_or_create(room_type, options)
+            }
+        };
+        self.wait(asked, Waiting::Enter { build, sink, answer });
+    }
+
+    /// Waits for the answer to a request, unless the core refused it.
+    fn wait(&mut self, asked: Result<u32, CommandError>, waiting: Waiting) {
+        match asked {
+            Ok(request) => drop(self.dispatch.waiting.insert(request, waiting)),
+            Err(error) => waiting.fail(error.into()),
         }
     }
 
-    /// Carries out the command, and those queued behind it.
+    /// Carries out a command, and those queued after it.
     fn carry_out_all(&mut self, first: Command) {
         self.carry_out(first);
         for _ in 1..COMMANDS_MAX {
@@ -238,62 +243,60 @@ impl Task {
     }
 
     fn carry_out(&mut self, command: Command) {
-        let (client, dispatch) = (&mut self.client, &mut self.dispatch);
-        // Whoever asked may have stopped waiting for the answer.
-        match command {
-            Command::Enter(wish) => self.enter(wish),
-            Command::Leave { room, answer } => match client.leave(room) {
-                Ok(request) => drop(dispatch.waiting.insert(request, Waiting::Leave(answer))),
-                Err(error) => drop(answer.send(Err(error.into()))),
-            },
-            Command::Schema { room_type, answer } => match client.schema(&room_type) {
-                Ok(request) => drop(dispatch.waiting.insert(request, Waiting::Told(answer))),
-                Err(error) => drop(answer.send(Err(error.into()))),
-            },
-            Command::List { query, answer } => match list(client, &query) {
-                Ok(request) => drop(dispatch.waiting.insert(request, Waiting::List(answer))),
-                Err(error) => drop(answer.send(Err(error.into()))),
-            },
+        let client = &mut self.client;
+        let (asked, waiting) = match command {
+            Command::Leave { room, answer } => (client.leave(room), Waiting::Leave(answer)),
+            Command::Schema { room_type, answer } => {
+                (client.schema(&room_type), Waiting::ShowSchema(answer))
+            }
+            Command::List { query: Query { room_type, filter, limit }, answer } => {
+                let filter: Vec<_> =
+                    filter.iter().map(|(name, value)| (&**name, &**value)).collect();
+                (client.list(room_type.as_deref(), &filter, limit), Waiting::List(answer))
+            }
             Command::Request { room, index, name, payload, answer } => {
-                match client.request(room, index, &name, &payload) {
-                    Ok(request) => drop(dispatch.waiting.insert(request, Waiting::Reply(answer))),
-                    Err(error) => drop(answer.send(Err(error.into()))),
-                }
+                (client.request(room, index, &name, &payload), Waiting::Reply(answer))
             }
             Command::Send { room, index, name, payload } => {
                 if let Err(error) = client.send(room, index, &name, &payload)
-                    && let Some(inside) = dispatch.rooms.get(&room)
+                    && let Some(room) = self.dispatch.rooms.get(&room)
                 {
-                    inside.sink.refused(Error::from(error));
+                    room.sink.failed(Error::from(error));
                 }
+                return;
             }
-            Command::Ping { answer } => match client.ping() {
-                Ok(nonce) => drop(dispatch.pings.insert(nonce, answer)),
-                Err(error) => drop(answer.send(Err(error.into()))),
-            },
-            Command::Close => self.begin_farewell(),
+            Command::Ping { answer } => {
+                // The caller may have stopped waiting for the answer.
+                return match client.ping() {
+                    Ok(nonce) => drop(self.dispatch.pings.insert(nonce, answer)),
+                    Err(error) => drop(answer.send(Err(error.into()))),
+                };
+            }
+            Command::Enter(enter) => return self.enter(enter),
+            Command::Close => return self.begin_farewell(),
+        };
+        self.wait(asked, waiting);
+    }
+}
+
+/// Converts options to the node's form. Empty options are the default in any form.
+fn translate_options(
+    translation: Option<Translation>,
+    options: &mut Vec<u8>,
+) -> Result<(), DecodeError> {
+    match translation {
+        None | Some(Translation::None) => {}
+        Some(Translation::Transcoded(transcoder)) => {
+            let mut of_node = Vec::new();
+            transcoder.options(options, &mut of_node)?;
+            *options = of_node;
+        }
+        Some(Translation::Learned(_)) if options.is_empty() => {}
+        Some(Translation::Learned(learned)) => {
+            let value = serde_json::from_slice(options)
+                .map_err(|error| DecodeError::new(error.column(), error.to_string()))?;
+            *options = learned.exchange.options(&value)?;
         }
     }
-}
-
-/// Options that were given as JSON, in the node's form.
-fn packed_options(schema: &RoomSchema, options: &[u8]) -> Result<Vec<u8>, Error> {
-    let exchange = JsonExchange::new(schema).map_err(Error::shape)?;
-    let value = serde_json::from_slice(options).map_err(|error| {
-        Error::payload("the options", DecodeError::new(error.column(), error.to_string()))
-    })?;
-    exchange.options(&value).map_err(|error| Error::payload("the options", error))
-}
-
-fn enter_by(client: &mut Client, door: &Door) -> Result<u32, CommandError> {
-    match door {
-        Door::Join { id } => client.join(id),
-        Door::Create { room_type, private, options } => client.create(room_type, *private, options),
-        Door::JoinOrCreate { room_type, options } => client.join_or_create(room_type, options),
-    }
-}
-
-fn list(client: &mut Client, query: &Query) -> Result<u32, CommandError> {
-    let filter: Vec<_> = query.filter.iter().map(|(name, value)| (&**name, &**value)).collect();
-    client.list(query.room_type.as_deref(), &filter, query.limit)
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! What ends a connection, and why a command can't be carried out.
+//! Errors of the core: why a connection ended, and why a command was refused.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,44 +7,44 @@ use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::framing::FrameError;
 use playfield_wire::{DecodeError, Format, PROTOCOL};
 
-/// What stands for a close frame without a code, and is written as one (RFC 6455, 7.1.5).
+/// Represents a close frame without a code (RFC 6455, 7.1.5).
 const NO_CLOSE_CODE: u16 = 1005;
 
-/// Why a connection ended otherwise than by a goodbye. Nothing can be done with it any more.
+/// Why a connection ended without a goodbye. It is of no further use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The node did not agree to speak WebSocket.
+    /// The WebSocket handshake failed.
     Handshake(HandshakeError),
-    /// A WebSocket frame breaks RFC 6455, or is past the limit.
+    /// A WebSocket frame violates RFC 6455, or exceeds the limit.
     WebSocket(playfield_websocket::Error),
-    /// A frame announced no bytes, or more than the limit.
+    /// A frame announces no bytes, or more than the limit.
     Frame(FrameError),
-    /// A message is malformed or of an unknown kind, and no room is joined, or one has had as much
-    /// in a row as it may ([`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX)): then each had
-    /// [`Handler::out_of_step`](super::Handler::out_of_step).
+    /// A message is malformed or of an unknown kind, and either no room is joined, or a room's copy
+    /// was unusable [too often](super::UNUSABLE_IN_A_ROW_MAX) in a row. In the second case each was
+    /// reported by [`Handler::out_of_step`](super::Handler::out_of_step).
     Message(DecodeError),
-    /// A text message came where binary was agreed, or the reverse.
+    /// A text message came although the format is binary, or the reverse.
     WrongFormat {
-        /// What was agreed.
+        /// The format of the connection.
         agreed: Format,
     },
     /// The node speaks another version of the protocol.
     Protocol {
-        /// The node's.
+        /// The node's version.
         protocol: u64,
     },
-    /// A message came before the welcome, or a second welcome.
+    /// A message came before the welcome, or a second welcome came.
     OutOfTurn {
         /// What came.
         message: &'static str,
     },
-    /// An answer names a request that was never made, or was granted before.
+    /// An answer names a request that was never made, or that was answered before.
     UnknownRequest {
         /// The number in the answer.
         request: u32,
     },
-    /// An answer is not of the kind that the request wants.
+    /// An answer is of the wrong kind for its request.
     WrongAnswer {
         /// The request's number.
         request: u32,
@@ -63,40 +63,39 @@ pub enum ClientError {
         /// The number.
         room: u32,
     },
-    /// More often in a row than [`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX) something
-    /// came for a room's copy that it can't use. Each had
+    /// More than [`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX) updates in a row could not
+    /// be used by a room's copy. Each was reported by
     /// [`Handler::out_of_step`](super::Handler::out_of_step).
     NeverInStep {
         /// The room's number.
         room: u32,
-        /// How often.
+        /// How many.
         unusable: u32,
     },
-    /// An event is missing, or came twice.
+    /// An event is missing, or was sent twice.
     EventOutOfOrder {
         /// The room's number.
         room: u32,
-        /// The sequence number that was due.
+        /// The sequence number that was expected.
         due: u64,
-        /// The one that came.
+        /// The sequence number that came.
         got: u64,
     },
-    /// The node was asked for a sign of life and gave none.
+    /// The node did not answer a ping in time.
     Silent {
-        /// How long nothing has been heard.
+        /// The time since the last message.
         silence: Duration,
     },
-    /// The transport ended without a goodbye. On WebSocket, with the code of the close frame if
-    /// there was one.
+    /// The transport ended without a goodbye.
     Ended {
-        /// The code of the close frame.
+        /// The code of the WebSocket close frame, if there was one.
         close_code: Option<u16>,
     },
 }
 
 impl ClientError {
-    /// The code of the WebSocket close frame that answers it (RFC 6455, 7.4.1): one that came is
-    /// answered in kind.
+    /// The code of the WebSocket close frame to send (RFC 6455, 7.4.1). A code that the node sent
+    /// is returned.
     pub(super) fn close_code(&self) -> u16 {
         match self {
             Self::WebSocket(error) => error.close_code(),
@@ -111,61 +110,56 @@ impl ClientError {
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Handshake(_) => f.write_str("the node did not agree to speak WebSocket"),
-            Self::WebSocket(_) => {
-                f.write_str("the node sent a WebSocket frame that is not allowed")
-            }
-            Self::Frame(_) => f.write_str("the node sent a frame that is not allowed"),
+            Self::Handshake(_) => f.write_str("the WebSocket handshake failed"),
+            Self::WebSocket(_) => f.write_str("the node sent an invalid WebSocket frame"),
+            Self::Frame(_) => f.write_str("the node sent an invalid frame"),
             Self::Message(_) => f.write_str("the node sent a message that can't be read"),
             Self::WrongFormat { agreed } => {
                 let (got, wanted) =
                     if agreed.is_text() { ("binary", "text") } else { ("text", "binary") };
-                write!(f, "the node sent a {got} message; in the format {agreed} they are {wanted}")
+                write!(f, "the node sent a {got} message, but the format {agreed} is {wanted}")
             }
             Self::Protocol { protocol } => {
                 write!(
                     f,
-                    "the node speaks version {protocol} of the protocol, this client {PROTOCOL}"
+                    "the node speaks protocol version {protocol}, this client version {PROTOCOL}"
                 )
             }
             Self::OutOfTurn { message } => write!(f, "the node sent {message} out of turn"),
             Self::UnknownRequest { request } => {
-                write!(f, "the node answered the request {request}, which was never made")
+                write!(f, "the node answered request {request}, which is not waiting for an answer")
             }
             Self::WrongAnswer { request, answer } => {
                 write!(
                     f,
-                    "the node answered the request {request} by {answer}, which is no answer to it"
+                    "the node answered request {request} with {answer}, the wrong kind of answer"
                 )
             }
             Self::UnknownRoom { room, message } => {
-                write!(f, "the node sent {message} for room {room}, which this client isn't in")
+                write!(
+                    f,
+                    "the node sent {message} for room {room}, but this client is not in that room"
+                )
             }
             Self::RoomNumberTaken { room } => {
-                write!(f, "the node gave the number {room} to two rooms")
+                write!(f, "the node used the room number {room} for two rooms")
             }
             Self::NeverInStep { room, unusable } => write!(
                 f,
-                "the node sent {unusable} snapshots and patches in a row for room {room} that this client can't use; \
-                 was it built with the same room?"
+                "the node sent {unusable} updates in a row for room {room} that this client can't \
+                 use; check that both were built with the same room type"
             ),
             Self::EventOutOfOrder { room, due, got } => {
-                write!(f, "the node sent event {got} of room {room}, {due} was due")
+                write!(f, "the node sent event {got} of room {room}, but event {due} was expected")
             }
             Self::Silent { silence } => {
-                write!(
-                    f,
-                    "the node has been silent for {silence:?}, though it was asked for a sign of life"
-                )
+                write!(f, "the node sent nothing for {silence:?}, and did not answer a ping")
             }
             Self::Ended { close_code: None } => {
                 f.write_str("the connection ended without a goodbye")
             }
             Self::Ended { close_code: Some(code) } => {
-                write!(
-                    f,
-                    "the node closed the WebSocket with the code {code} and without a goodbye"
-                )
+                write!(f, "the node closed the WebSocket with code {code} and without a goodbye")
             }
         }
     }
@@ -183,27 +177,27 @@ impl std::error::Error for ClientError {
     }
 }
 
-/// Why a command was not carried out. Nothing was sent, and the connection is as before.
+/// Why a command was refused. Nothing was sent, and the connection is unaffected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommandError {
     /// The connection has ended, or this client has said goodbye.
     Closed,
-    /// This client isn't in the room, perhaps no longer.
+    /// This client is not, or no longer, in the room.
     NotJoined {
         /// The room's number.
         room: u32,
     },
-    /// The message is longer than the node takes.
+    /// The message is longer than the node accepts.
     TooLarge {
-        /// The message's bytes, or those of its payload if that alone is too long.
+        /// The length of the message, or of its payload if that alone is too long.
         bytes: usize,
-        /// The longest message that the node takes.
+        /// The longest message that the node accepts.
         bytes_max: usize,
     },
-    /// As many requests, or pings, as may be are waiting for their answers.
+    /// Too many requests, or pings, are waiting for an answer.
     Busy {
-        /// How many that is.
+        /// How many are waiting.
         waiting: usize,
     },
 }
@@ -214,12 +208,12 @@ impl fmt::Display for CommandError {
             Self::Closed => f.write_str("the connection is closed"),
             Self::NotJoined { room } => write!(f, "this client is not in room {room}"),
             Self::TooLarge { bytes, bytes_max } => {
-                write!(f, "the message has {bytes} bytes, the node takes {bytes_max}")
+                write!(f, "the message has {bytes} bytes, but the node accepts at most {bytes_max}")
             }
             Self::Busy { waiting } => {
                 write!(
                     f,
-                    "{waiting} requests are waiting for their answers; try again when some have come"
+                    "{waiting} requests are waiting for an answer; try again when some are answered"
                 )
             }
         }

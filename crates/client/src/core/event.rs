@@ -1,4 +1,4 @@
-//! What happened, kept for later.
+//! A queue of everything that happened, as owned values.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -7,9 +7,11 @@ use std::time::Duration;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{DecodeError, ErrorCode};
 
-use super::{ClientError, Failure, Handler, Joined, OutOfStep, RoomEvent, Welcome};
+use super::{
+    ClientError, Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind, Welcome,
+};
 
-/// Something that happened. Each is described at the method of [`Handler`] that tells of it.
+/// Something that happened. Each variant is described at the method of [`Handler`] that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// [`Handler::welcome`].
@@ -71,20 +73,20 @@ pub enum Event {
         /// How many.
         events: u64,
     },
-    /// [`Handler::snapshot`].
+    /// [`Handler::update`] with a snapshot.
     Snapshot {
         /// The room's number.
         room: u32,
-        /// The version that this is.
+        /// The snapshot's version.
         version: u64,
         /// The state.
         body: Vec<u8>,
     },
-    /// [`Handler::patch`].
+    /// [`Handler::update`] with a patch.
     Patch {
         /// The room's number.
         room: u32,
-        /// The version that this leads to.
+        /// The version of the copy after the patch.
         version: u64,
         /// The changes.
         body: Vec<u8>,
@@ -126,24 +128,23 @@ pub enum Event {
     },
 }
 
-/// A [`Handler`] that keeps a copy of everything, to be taken out one by one.
+/// A [`Handler`] that stores a copy of everything, to be taken out one by one.
 ///
-/// It takes every snapshot and patch for applied. One that turns out not to be is mended by
-/// [`Client::resync`](super::Client::resync). It grows with what comes in, so empty it before more
-/// is handled.
+/// It reports every snapshot and patch as applied. If one later turns out to be unusable, call
+/// [`Client::resync`](super::Client::resync). It is unbounded: empty it after each input.
 #[derive(Clone, Debug, Default)]
 pub struct EventQueue {
     events: VecDeque<Event>,
 }
 
 impl EventQueue {
-    /// A queue with nothing in it.
+    /// An empty queue.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes out what happened first.
+    /// Takes out the oldest event.
     pub fn pop(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -188,13 +189,12 @@ impl Handler for EventQueue {
         self.events.push_back(Event::Missed { room, events });
     }
 
-    fn snapshot(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
-        self.events.push_back(Event::Snapshot { room, version, body: body.to_vec() });
-        Ok(())
-    }
-
-    fn patch(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
-        self.events.push_back(Event::Patch { room, version, body: body.to_vec() });
+    fn update(&mut self, room: u32, update: &Update<'_>) -> Result<(), DecodeError> {
+        let (version, body) = (update.version, update.body.to_vec());
+        self.events.push_back(match update.kind {
+            UpdateKind::Snapshot => Event::Snapshot { room, version, body },
+            UpdateKind::Patch => Event::Patch { room, version, body },
+        });
         Ok(())
     }
 
@@ -219,7 +219,7 @@ impl Handler for EventQueue {
     }
 }
 
-/// The same, borrowing nothing.
+/// Copies everything that is borrowed.
 pub(crate) fn static_info(info: &RoomInfo<'_>) -> RoomInfo<'static> {
     let owned = |text: &Cow<'_, str>| Cow::Owned(text.to_string());
     RoomInfo {

@@ -1,4 +1,4 @@
-//! What a client tells whoever drives it, as it happens.
+//! The callbacks through which a client reports what happens.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use playfield_wire::{DecodeError, ErrorCode};
 
 use super::ClientError;
 
-/// Told what happens, in the order in which it does. What it is handed is borrowed from the input.
+/// Callbacks for everything that happens, called in order. Arguments are borrowed from the input.
 ///
-/// Every method does nothing unless it is written, so a handler names only what it cares for.
-/// [`EventQueue`](super::EventQueue) is one that keeps everything for later.
+/// Each method does nothing by default. [`EventQueue`](super::EventQueue) is a handler that stores
+/// everything for later.
 #[allow(unused_variables, reason = "the parameters' names are for those who implement them")]
 pub trait Handler {
     /// The node has answered the hello.
@@ -24,68 +24,81 @@ pub trait Handler {
     /// The answer to `list`.
     fn listed(&mut self, request: u32, rooms: &[RoomInfo<'_>]) {}
 
-    /// The schema of a room type, as JSON: the answer to `schema` (then `request` says which), or,
-    /// right after the welcome, that of a room type of which this client
-    /// [named](super::ClientConfig::schemas) another fingerprint.
+    /// The schema of a room type, as JSON: the answer to the `schema` request named by `request`,
+    /// or, right after the welcome, the schema of a room type for which this client
+    /// [sent](super::ClientConfig::schemas) a different fingerprint.
     fn schema(&mut self, request: Option<u32>, room_type: &str, schema: &[u8]) {}
 
-    /// A room is over for this client, at its own `leave` (then `request` says which) or otherwise.
-    /// Requests that the room had not answered have [`failed`](Self::failed) just before.
+    /// This client is no longer in a room. `request` names the `leave` request that this answers,
+    /// if it answers one. Requests that the room had not answered have [`failed`](Self::failed)
+    /// just before.
     fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {}
 
     /// The answer to a user message.
     fn reply(&mut self, request: u32, payload: &[u8]) {}
 
-    /// A request of any kind came to nothing.
+    /// A request of any kind failed.
     fn failed(&mut self, request: u32, failure: &Failure<'_>) {}
 
     /// An event of a room.
     fn event(&mut self, event: &RoomEvent<'_>) {}
 
-    /// Events of a room were lost in messages that could not be read: so many before the one that
-    /// comes next.
+    /// This many events of a room were lost in unreadable messages, right before the next event.
     fn missed(&mut self, room: u32, events: u64) {}
 
-    /// The whole state of a room, for its mirror.
+    /// A snapshot or a patch to apply to a room's copy. The client has checked its version.
     ///
     /// # Errors
-    /// That the body can't be read. The client asks for another one then; if that can't be read
-    /// either, the copy stands still until one comes, which
-    /// [`Client::resync`](super::Client::resync) asks for.
-    fn snapshot(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
+    /// If the body can't be applied. The client then asks for a snapshot. If two snapshots in a row
+    /// fail, it stops: the copy is frozen until [`Client::resync`](super::Client::resync) brings a
+    /// good one.
+    fn update(&mut self, room: u32, update: &Update<'_>) -> Result<(), DecodeError> {
         Ok(())
     }
 
-    /// What changed in a room, for its mirror: it leads from the copy's version to `version`.
-    ///
-    /// # Errors
-    /// That the body can't be applied. The client asks for a snapshot then.
-    fn patch(&mut self, room: u32, version: u64, body: &[u8]) -> Result<(), DecodeError> {
-        Ok(())
-    }
-
-    /// What a room's copy is to come to at the version that it is at. Says whether it does, as far
-    /// as that is known; if not, the client asks for a snapshot.
+    /// The digest that a room's copy should have at its current version. Return whether it has; if
+    /// not, the client asks for a snapshot. Return `true` if the copy's digest is unknown.
     fn check(&mut self, room: u32, digest: u64) -> bool {
         true
     }
 
-    /// A room's copy fell out of step. It stands still until the next snapshot. More often than
-    /// [`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX) in a row, it ends the connection.
+    /// A room's copy fell out of step. It is frozen until the next snapshot. If this happens more
+    /// than [`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX) times in a row, the connection
+    /// ends.
     fn out_of_step(&mut self, room: u32, why: &OutOfStep) {}
 
-    /// The node refused a `send` in `room`, or says what is wrong with the connection.
+    /// The node refused a `send` to `room`, or reports an error of the connection.
     fn error(&mut self, room: Option<u32>, code: ErrorCode, text: &str) {}
 
     /// The answer to [`Client::ping`](super::Client::ping).
     fn pong(&mut self, nonce: u64, round_trip: Duration) {}
 
-    /// The node says why it ends the connection.
+    /// The node ends the connection, and says why.
     fn goodbye(&mut self, code: ErrorCode, text: &str) {}
 
-    /// The connection is over, by a goodbye or by an error. This is the last call. Requests without
-    /// an answer have [`failed`](Self::failed) just before.
+    /// The connection has ended, by a goodbye or by an error. This is the last call. Unanswered
+    /// requests have [`failed`](Self::failed) just before.
     fn closed(&mut self, error: Option<&ClientError>) {}
+}
+
+/// A change to a room's copy: a snapshot or a patch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Update<'a> {
+    /// Which of the two it is.
+    pub kind: UpdateKind,
+    /// The version of the copy once this is applied.
+    pub version: u64,
+    /// The body, in the connection's format.
+    pub body: &'a [u8],
+}
+
+/// The kind of an [`Update`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateKind {
+    /// Replaces the copy.
+    Snapshot,
+    /// Changes the copy.
+    Patch,
 }
 
 /// The node's answer to the hello.
@@ -95,10 +108,10 @@ pub struct Welcome<'a> {
     pub session: u64,
     /// The resume token.
     pub resume: Cow<'a, [u8]>,
-    /// The node wants to hear the client at least this often; the client sees to it. Zero if it
-    /// doesn't mind.
+    /// The node expects a message at least this often; the client sends pings to ensure it. Zero if
+    /// the node expects none.
     pub heartbeat: Duration,
-    /// The longest message that the node takes.
+    /// The longest message that the node accepts, in bytes.
     pub message_bytes_max: u32,
 }
 
@@ -113,13 +126,13 @@ pub struct Joined<'a> {
     pub room_type: Cow<'a, str>,
     /// The player's number in the room.
     pub player: u64,
-    /// New for each creation of the room.
+    /// Distinguishes this room from another that was created later under the same id.
     pub epoch: u64,
-    /// How often the room's simulation steps, per second.
+    /// Ticks per second.
     pub tick_hz: u32,
-    /// How often the room sends patches, per second.
+    /// Syncs per second; 0 if the room sends a patch after each change.
     pub sync_hz: u32,
-    /// Of the room type's state and messages.
+    /// The fingerprint of the room type's schema.
     pub fingerprint: u64,
 }
 
@@ -128,20 +141,20 @@ pub struct Joined<'a> {
 pub struct RoomEvent<'a> {
     /// The room's number.
     pub room: u32,
-    /// Counts the events of this room, from 1.
+    /// The event's number in this room, from 1.
     pub sequence: u64,
-    /// The room's version when the event was raised.
+    /// The version of the copy that holds everything synced before the event.
     pub version: u64,
-    /// Which of the room type's events: by position in `packed`, by name in `msgpack` and `json`.
+    /// The event's type: its index in `packed`, its name in `msgpack` and `json`.
     pub message: MessageRef<'a>,
-    /// The event itself, in the connection's format.
+    /// The event's payload, in the connection's format.
     pub payload: Cow<'a, [u8]>,
 }
 
-/// Why a request came to nothing.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure<'a> {
-    /// The node or the room said no.
+    /// The node or the room refused.
     Refused {
         /// Why.
         code: ErrorCode,
@@ -150,16 +163,16 @@ pub enum Failure<'a> {
         /// How long to wait before asking again, if the node says so.
         retry_after: Option<Duration>,
     },
-    /// The room was over for this client before it answered.
+    /// This client left the room, or was removed, before the room answered.
     Left {
         /// Why.
         code: ErrorCode,
         /// Why, for people.
         text: Cow<'a, str>,
     },
-    /// A message came that can't be read, while a room was joined. It may have been the answer, so
-    /// it is no longer waited for: whether the request was granted isn't known. A room that is
-    /// entered by it after all is left again.
+    /// An unreadable message came, which may have been the answer. Whether the request was granted
+    /// is unknown. If it was a request to enter a room, and it is granted after all, the client
+    /// leaves that room.
     Lost,
     /// The connection ended before the answer came.
     Closed,
@@ -168,46 +181,45 @@ pub enum Failure<'a> {
 /// Why a room's copy fell out of step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutOfStep {
-    /// A patch begins at another version than the copy's. It was not applied, and a snapshot was
-    /// asked for.
+    /// A patch starts at another version than the copy's. The client ignored it and asked for a
+    /// snapshot.
     Base {
-        /// Where the patch begins.
+        /// The version at which the patch starts.
         base: u64,
         /// The copy's version.
         version: u64,
     },
-    /// A patch leads to no later version, so that it would fit again and again. It was not applied,
-    /// and a snapshot was asked for.
+    /// A patch does not advance the version, so it could be applied repeatedly. The client ignored
+    /// it and asked for a snapshot.
     NoAdvance {
-        /// Where it leads.
+        /// The patch's version.
         version: u64,
     },
-    /// A patch's body can't be applied. A snapshot was asked for.
+    /// A patch's body can't be applied. The client asked for a snapshot.
     Patch(DecodeError),
-    /// A snapshot is of another creation of the room than the one that was joined. It was not
-    /// applied, and one was asked for anew.
+    /// A snapshot is of another epoch than the room that was joined. The client ignored it and
+    /// asked for another.
     Epoch {
         /// The epoch that was joined.
         joined: u64,
         /// The snapshot's.
         got: u64,
     },
-    /// A snapshot is older than the copy. It was not applied, and one was asked for anew.
+    /// A snapshot is older than the copy. The client ignored it and asked for another.
     Older {
         /// The copy's version.
         version: u64,
         /// The snapshot's.
         got: u64,
     },
-    /// A snapshot's body can't be read. One was asked for anew.
+    /// A snapshot's body can't be read. The client asked for another.
     Snapshot(DecodeError),
-    /// Nor can that of the snapshot be read that came instead. None was asked for: the next would
-    /// be no better.
+    /// A second snapshot in a row can't be read. The client did not ask for another.
     NoSnapshot(DecodeError),
-    /// A message can't be read. It may have been a patch of any room, so each of them is told of
-    /// it, and a snapshot was asked for.
+    /// A message can't be read. It may have been a patch of any room, so this is reported for each
+    /// of them, and the client asked for snapshots.
     Message(DecodeError),
-    /// The copy is not what it is to be at this version. A snapshot was asked for.
+    /// The copy's digest differs from the node's. The client asked for a snapshot.
     Digest {
         /// The copy's version.
         version: u64,
@@ -215,7 +227,7 @@ pub enum OutOfStep {
 }
 
 impl Welcome<'_> {
-    /// The same, borrowing nothing.
+    /// Copies everything that is borrowed.
     #[must_use]
     pub fn to_static(&self) -> Welcome<'static> {
         Welcome { resume: Cow::Owned(self.resume.to_vec()), ..*self }
@@ -223,7 +235,7 @@ impl Welcome<'_> {
 }
 
 impl Joined<'_> {
-    /// The same, borrowing nothing.
+    /// Copies everything that is borrowed.
     #[must_use]
     pub fn to_static(&self) -> Joined<'static> {
         let (id, room_type) = (self.id.to_string(), self.room_type.to_string());
@@ -232,7 +244,7 @@ impl Joined<'_> {
 }
 
 impl RoomEvent<'_> {
-    /// The same, borrowing nothing.
+    /// Copies everything that is borrowed.
     #[must_use]
     pub fn to_static(&self) -> RoomEvent<'static> {
         let message = match &self.message {
@@ -244,7 +256,7 @@ impl RoomEvent<'_> {
 }
 
 impl Failure<'_> {
-    /// The same, borrowing nothing.
+    /// Copies everything that is borrowed.
     #[must_use]
     pub fn to_static(&self) -> Failure<'static> {
         match self {
@@ -264,23 +276,23 @@ impl std::fmt::Display for OutOfStep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Base { base, version } => {
-                write!(f, "a patch begins at version {base}, the copy is at {version}")
+                write!(f, "a patch starts at version {base}, but the copy is at {version}")
             }
             Self::NoAdvance { version } => {
-                write!(f, "a patch leads to version {version}, where it begins")
+                write!(f, "a patch to version {version} does not advance the copy")
             }
             Self::Patch(error) => write!(f, "a patch can't be applied: {error}"),
             Self::Epoch { joined, got } => {
-                write!(f, "a snapshot is of epoch {got}, the room was joined in epoch {joined}")
+                write!(f, "a snapshot is of epoch {got}, but the room was joined in epoch {joined}")
             }
             Self::Older { version, got } => {
-                write!(f, "a snapshot is of version {got}, the copy is at {version}")
+                write!(f, "a snapshot is of version {got}, but the copy is at {version}")
             }
             Self::Snapshot(error) => write!(f, "a snapshot can't be read: {error}"),
             Self::NoSnapshot(error) => write!(f, "two snapshots in a row can't be read: {error}"),
             Self::Message(error) => write!(f, "a message can't be read: {error}"),
             Self::Digest { version } => {
-                write!(f, "the copy is not what it is to be at version {version}")
+                write!(f, "the copy's digest at version {version} differs from the node's")
             }
         }
     }

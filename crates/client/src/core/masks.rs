@@ -1,11 +1,11 @@
-//! The masks of WebSocket frames.
+//! Masks for WebSocket frames.
 
-/// Draws a mask for each frame: PCG-XSH-RR 64/32 (M. E. O'Neill, "PCG: A Family of Simple Fast
+/// A generator of frame masks: PCG-XSH-RR 64/32 (M. E. O'Neill, "PCG: A Family of Simple Fast
 /// Space-Efficient Statistically Good Algorithms for Random Number Generation", 2014).
 ///
-/// RFC 6455 (10.3) wants masks that whoever chose the payload can't predict, so that no
-/// intermediary can be made to read a payload as something else. The seed has to come from the
-/// operating system's generator; a test may fix it.
+/// RFC 6455 (10.3) requires masks that the author of the payload can't predict, so that no
+/// intermediary mistakes a payload for something else. Take the seed from the operating system's
+/// generator; a test may use a fixed one.
 #[derive(Clone, Debug)]
 pub struct Masks {
     state: u64,
@@ -15,12 +15,12 @@ pub struct Masks {
 const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
 
 impl Masks {
-    /// A generator that begins at `seed`.
+    /// A generator with this seed.
     #[must_use]
     pub fn seeded(seed: [u8; 16]) -> Self {
         let seed = u128::from_le_bytes(seed);
         let (state, sequence) = (seed as u64, (seed >> 64) as u64);
-        // The increment has to be odd for the generator to have its full period.
+        // The increment must be odd for the full period.
         let mut masks = Self { state: 0, increment: sequence << 1 | 1 };
         masks.draw();
         masks.state = masks.state.wrapping_add(state);
@@ -42,7 +42,7 @@ mod tests {
     use super::Masks;
 
     #[test]
-    fn the_numbers_are_those_of_the_authors_demonstration() {
+    fn the_numbers_match_the_published_demonstration() {
         let mut seed = [0; 16];
         seed[0] = 42;
         seed[8] = 54;

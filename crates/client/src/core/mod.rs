@@ -1,9 +1,9 @@
 //! The client as a state machine over bytes and time. It touches no socket, no clock and no random
 //! generator.
 //!
-//! Whoever drives a [`Client`] hands it the bytes that arrive and the time, and sends what it has
-//! to say. What happens is told to a [`Handler`], from the input itself and without a copy, or kept
-//! in an [`EventQueue`].
+//! The caller hands a [`Client`] the bytes that arrive and the current time, and sends its output.
+//! The client reports what happens to a [`Handler`], with data borrowed from the input, or stores
+//! it in an [`EventQueue`].
 //!
 //! ```
 //! use playfield_client::core::{Client, ClientConfig, Event, EventQueue, Transport};
@@ -14,7 +14,10 @@
 //! client.take_output(&mut out); // the preamble and the hello: send them
 //!
 //! # let mut arrived = Vec::new();
-//! # let welcome = ServerMessage::Welcome { protocol: 1, session: 7, resume: [][..].into(), heartbeat_ms: 0, max_message_bytes: 999 };
+//! # let (protocol, session, resume) = (1, 7, [][..].into());
+//! # let (heartbeat_ms, max_message_bytes) = (0, 999);
+//! # let welcome =
+//! #     ServerMessage::Welcome { protocol, session, resume, heartbeat_ms, max_message_bytes };
 //! # framing::write_frame_with(&mut arrived, |out| welcome.encode(Format::Packed, out));
 //! let mut events = EventQueue::new();
 //! client.received(&mut arrived, &mut events); // bytes from the node
@@ -29,7 +32,6 @@ mod config;
 mod error;
 mod event;
 mod handler;
-mod lost;
 mod masks;
 mod numbers;
 mod pulse;
@@ -38,6 +40,7 @@ mod requests;
 mod rooms;
 mod session;
 mod transport;
+mod unreadable;
 
 use std::borrow::Cow;
 use std::mem;
@@ -50,7 +53,7 @@ use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
 pub use config::{ClientConfig, Transport};
 pub use error::{ClientError, CommandError};
 pub use event::{Event, EventQueue};
-pub use handler::{Failure, Handler, Joined, OutOfStep, RoomEvent, Welcome};
+pub use handler::{Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind, Welcome};
 pub use masks::Masks;
 pub use rooms::UNUSABLE_IN_A_ROW_MAX;
 
@@ -63,27 +66,27 @@ use requests::Asked;
 use session::Session;
 use transport::{Inbound, Piece};
 
-/// One connection's end of the protocol.
+/// The client's end of one connection.
 ///
-/// Commands may be given at once; what they say is sent behind the hello. A command that is refused
-/// sends nothing.
+/// Commands may be given at once; their messages follow the hello. A command that fails sends
+/// nothing.
 ///
-/// Time is handed in as the time since any fixed moment. Give it ([`advance`](Self::advance))
-/// before handing in bytes, and when [`due_at`](Self::due_at) says so: round trips and silences are
-/// counted from what was given last.
+/// Time is the time since any fixed moment. Call [`advance`](Self::advance) before handing in
+/// bytes, and at [`due_at`](Self::due_at): round trips and timeouts are measured from the last time
+/// given.
 #[derive(Debug)]
 pub struct Client {
     inbound: Inbound,
-    /// The beginning of a frame that the last input cut.
+    /// The start of an incomplete frame.
     partial: Vec<u8>,
     session: Session,
 }
 
 impl Client {
-    /// A client that says hello.
+    /// A client whose output starts with the hello.
     ///
     /// # Errors
-    /// If the host or the target can't stand in a WebSocket request.
+    /// If the host or the target is invalid in a WebSocket request.
     pub fn new(config: ClientConfig) -> Result<Self, HandshakeError> {
         let ClientConfig {
             format,
@@ -113,14 +116,14 @@ impl Client {
         Ok(Self { inbound, partial: Vec::new(), session })
     }
 
-    /// The format of everything that is said.
+    /// The format of all messages.
     #[must_use]
     pub fn format(&self) -> Format {
         self.session.format()
     }
 
-    /// Deals with bytes from the node, cut anywhere. `input` is scratch space afterwards. Bytes
-    /// behind the end of the conversation are ignored.
+    /// Handles bytes from the node, which may be split anywhere. Overwrites `input`. Bytes after
+    /// the end of the session are ignored.
     pub fn received<H: Handler>(&mut self, input: &mut [u8], handler: &mut H) {
         if let Err(error) = self.read(input, handler) {
             self.session.finish(Some(error), handler);
@@ -130,13 +133,13 @@ impl Client {
         }
     }
 
-    /// The node has ended the transport: nothing more will be received.
+    /// Reports that the transport has ended: nothing more will be received.
     pub fn ended<H: Handler>(&mut self, handler: &mut H) {
         self.session.end(None, handler);
     }
 
-    /// Tells the time. Sends a sign of life if one is due, and ends the connection if the node owes
-    /// one for too long.
+    /// Sets the current time. Sends a ping if one is due, and ends the connection if the node has
+    /// not answered one in time.
     pub fn advance<H: Handler>(&mut self, now: Duration, handler: &mut H) {
         self.session.advance(now, handler);
     }
@@ -147,19 +150,19 @@ impl Client {
         self.session.pulse.due_at()
     }
 
-    /// Moves the bytes to send behind `out`.
+    /// Appends the bytes to send to `out`.
     pub fn take_output(&mut self, out: &mut Vec<u8>) {
         self.session.outbound.take(out);
     }
 
-    /// How many bytes [`take_output`](Self::take_output) has not moved yet. They grow with every
-    /// command: leave off while they are many.
+    /// How many bytes wait for [`take_output`](Self::take_output). Every command adds to them: stop
+    /// giving commands while they are many.
     #[must_use]
     pub fn output_bytes(&self) -> usize {
         self.session.outbound.bytes()
     }
 
-    /// The conversation is over. Send what output there is, then close the transport.
+    /// Whether the session is over. Send the remaining output, then close the transport.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.session.is_finished()
@@ -189,7 +192,7 @@ impl Client {
         Ok(())
     }
 
-    /// Deals with what is whole at the front of `input`, and tells how long that was.
+    /// Handles the complete frames at the front of `input`, and returns their length.
     fn read_whole<H: Handler>(
         &mut self,
         input: &mut [u8],
@@ -217,20 +220,19 @@ impl Client {
     }
 }
 
-/// What a client can say. Each of these fails with [`CommandError::Closed`] after the end or a
-/// goodbye, and with [`CommandError::TooLarge`] if the node takes no message that long; those that
-/// ask something also with [`CommandError::Busy`]. Those that name a room fail with
-/// [`CommandError::NotJoined`] if the client isn't in it.
+/// Commands. Each fails with [`CommandError::Closed`] after the end or a goodbye, and with
+/// [`CommandError::TooLarge`] if the node accepts no message that long. Requests also fail with
+/// [`CommandError::Busy`], and commands that name a room with [`CommandError::NotJoined`].
 ///
 /// `options` and `payload` are in the connection's format; in JSON, the text of a value.
-#[expect(clippy::missing_errors_doc, reason = "they are the same for all, and said once")]
+#[expect(clippy::missing_errors_doc, reason = "they are the same for all, and documented above")]
 impl Client {
-    /// Asks to enter a room that exists. Returns the number of the request.
+    /// Asks to enter an existing room. Returns the number of the request.
     pub fn join(&mut self, id: &str) -> Result<u32, CommandError> {
         self.session.ask(Asked::Join, |request| ClientMessage::Join { request, room: id.into() })
     }
 
-    /// Asks to create a room and enter it. A private room is neither listed nor entered by
+    /// Asks to create a room and enter it. A private room is not listed, and not entered by
     /// [`join_or_create`](Self::join_or_create). Empty options are the room type's default.
     pub fn create(
         &mut self,
@@ -247,7 +249,7 @@ impl Client {
         })
     }
 
-    /// Asks to enter any room of a type that has a place, or a new one with these options.
+    /// Asks to enter any room of a type that is not full, or a new one with these options.
     pub fn join_or_create(&mut self, room_type: &str, options: &[u8]) -> Result<u32, CommandError> {
         let room_type = room_type.into();
         self.session.ask(Asked::Join, |request| ClientMessage::JoinOrCreate {
@@ -257,8 +259,8 @@ impl Client {
         })
     }
 
-    /// Asks which rooms there are: of one type or of all, with all of this metadata, and no more
-    /// than `limit`; 0 leaves it to the node.
+    /// Asks for a list of rooms: of one type or of all, with all of this metadata, and at most
+    /// `limit`; 0 means the node's limit.
     pub fn list(
         &mut self,
         room_type: Option<&str>,
@@ -287,8 +289,8 @@ impl Client {
         self.session.ask(Asked::Leave { room }, |request| ClientMessage::Leave { request, room })
     }
 
-    /// Sends a room a message that it answers. The message is declared at `index` and called
-    /// `name`; the format decides which is sent. Returns the number of the request.
+    /// Sends a message that the room answers. The message type has this `index` and `name`; the
+    /// format determines which is sent. Returns the number of the request.
     pub fn request(
         &mut self,
         room: u32,
@@ -299,7 +301,7 @@ impl Client {
         self.session.request(room, index, name, payload)
     }
 
-    /// Sends a room a message that it doesn't answer; see [`request`](Self::request).
+    /// Sends a message that the room doesn't answer; see [`request`](Self::request).
     pub fn send(
         &mut self,
         room: u32,
@@ -310,26 +312,25 @@ impl Client {
         self.session.send(room, index, name, payload)
     }
 
-    /// Tells the node how far this client has got in a room: the version of its copy, and the last
-    /// event.
+    /// Acknowledges the version of a room's copy, and the last event received.
     pub fn ack(&mut self, room: u32) -> Result<(), CommandError> {
         let copy = self.session.rooms.get(room)?;
         let (version, sequence) = (copy.version, copy.sequence);
-        self.session.tell(&ClientMessage::Ack { room, version, sequence })
+        self.session.send_message(&ClientMessage::Ack { room, version, sequence })
     }
 
-    /// Asks for a snapshot. Until it comes, patches are passed over. The client does this by itself
-    /// when a copy falls out of step.
+    /// Asks for a snapshot, and ignores patches until it comes. The client does this by itself when
+    /// a copy falls out of step.
     pub fn resync(&mut self, room: u32) -> Result<(), CommandError> {
         self.session.resync(room)
     }
 
-    /// Asks for a pong. Returns the nonce that it will bear.
+    /// Sends a ping. Returns its nonce, which [`Handler::pong`] will report.
     pub fn ping(&mut self) -> Result<u64, CommandError> {
         self.session.ping()
     }
 
-    /// Says goodbye. The conversation is over when the node has closed the transport.
+    /// Says goodbye. The session is over when the node has closed the transport.
     pub fn goodbye(&mut self) {
         self.session.goodbye();
     }

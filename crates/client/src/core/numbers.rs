@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by a number that this client counts up itself, or that the node assigns to its rooms:
-/// nobody gains by making them collide, so the hash need not be strong, and is one multiplication.
+/// A map by a number that this client counts up, or that the node assigns to its rooms. Nobody
+/// gains from collisions, so a weak hash of one multiplication is enough.
 pub(crate) type NumberMap<T> = HashMap<u32, T, BuildHasherDefault<NumberHasher>>;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,7 +16,7 @@ impl Hasher for NumberHasher {
     #[inline]
     fn write_u32(&mut self, number: u32) {
         // Fibonacci hashing: 2^64 divided by the golden ratio spreads neighbors over the high
-        // bits, of which the map uses seven.
+        // bits; the map uses the top seven.
         self.hash = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     }
 

@@ -1,4 +1,4 @@
-//! Signs of life: pings both ways, and how long nothing has been said or heard.
+//! Keep-alive: pings, round trips, and the detection of a silent node.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use super::CommandError;
 /// The most pings that may wait for their pongs.
 const PINGS_MAX: usize = 64;
 
-/// The time, as it was last told, and what happened when.
+/// The current time, and when messages were last sent and received.
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
     now: Duration,
-    /// How often the node wants to hear us; zero if it doesn't mind, or before the welcome.
+    /// The node expects a message this often; zero if it expects none, and before the welcome.
     heartbeat: Duration,
     sent_at: Duration,
     heard_at: Duration,
-    /// When the node was asked for a sign of life, since it was last heard.
+    /// When the node was pinged to see whether it is alive, since its last message.
     probed_at: Option<Duration>,
     pings: VecDeque<Ping>,
     next_nonce: u64,
@@ -26,23 +26,23 @@ pub(super) struct Pulse {
 struct Ping {
     nonce: u64,
     at: Duration,
-    /// The user wants to know.
+    /// The user waits for the pong.
     asked: bool,
 }
 
-/// What the time calls for.
+/// What is due at the current time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
     Ping,
-    /// The node was asked for a sign of life, and gave none.
+    /// The node did not answer a ping in time.
     Silent {
         silence: Duration,
     },
 }
 
 impl Pulse {
-    /// The clock never goes back here, whatever the caller's does.
+    /// Sets the time. A time before the current one is ignored.
     pub(super) fn advance(&mut self, now: Duration) -> Due {
         let slept = now.saturating_sub(self.now) > self.heartbeat;
         self.now = self.now.max(now);
@@ -50,7 +50,7 @@ impl Pulse {
             return Due::Nothing;
         }
         if slept {
-            // What the node has said meanwhile may not have been read yet: it is asked anew.
+            // Messages that came meanwhile may not have been read yet: ping again first.
             self.probed_at = None;
         }
         let silence = self.now - self.heard_at;
@@ -76,8 +76,8 @@ impl Pulse {
         Some(listen.min(self.sent_at + self.heartbeat / 2))
     }
 
-    /// A node that is asked has the time it would give us. It counts from the question, since this
-    /// process may have slept.
+    /// When a pinged node counts as silent. It gets one heartbeat from the ping on, as this process
+    /// may have slept.
     fn silent_at(&self, probed_at: Duration) -> Duration {
         (self.heard_at + self.heartbeat * 2).max(probed_at + self.heartbeat)
     }
@@ -87,7 +87,7 @@ impl Pulse {
         self.sent_at = self.now;
     }
 
-    /// The node will not be waited for any more.
+    /// Stops all timeouts.
     pub(super) fn stop(&mut self) {
         self.heartbeat = Duration::ZERO;
     }
@@ -111,19 +111,19 @@ impl Pulse {
         Ok(self.push_ping(true))
     }
 
-    /// The nonce of a ping that serves as a sign of life, and asks for one.
+    /// The nonce of a keep-alive ping.
     pub(super) fn probe(&mut self) -> u64 {
         self.probed_at.get_or_insert(self.now);
         if self.pings.len() >= PINGS_MAX {
-            // It need not be known when it comes back.
+            // Its round trip is not needed.
             return self.draw_nonce();
         }
         self.push_ping(false)
     }
 
-    /// How long a ping that the user asked for took. Pings are answered in order, so those before
-    /// it won't be: they are not waited for, but by the user, for whom they are sent again should
-    /// an answer have been lost.
+    /// The round trip of a ping that the user asked for. Pings are answered in order, so earlier
+    /// keep-alive pings are forgotten. Earlier pings of the user are kept: they are sent again if
+    /// their answer was lost.
     pub(super) fn pong(&mut self, nonce: u64) -> Option<Duration> {
         let index = self.pings.iter().position(|ping| ping.nonce == nonce)?;
         let ping = self.pings.remove(index)?;
@@ -131,7 +131,7 @@ impl Pulse {
         ping.asked.then(|| self.now - ping.at)
     }
 
-    /// The nonces of the pings that the user waits for.
+    /// The nonces of the pings whose pongs the user waits for.
     pub(super) fn asked(&self) -> Vec<u64> {
         self.pings.iter().filter(|ping| ping.asked).map(|ping| ping.nonce).collect()
     }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_says_nothing_pings_at_half_the_heartbeat() {
+    fn an_idle_client_pings_at_half_the_heartbeat() {
         let mut pulse = welcomed_at(ms(7000));
         assert_eq!(pulse.due_at(), Some(ms(7500)));
         assert_eq!(pulse.advance(ms(7499)), Due::Nothing);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_talks_to_a_silent_node_asks_it_once_and_then_gives_up() {
+    fn a_busy_client_pings_a_silent_node_once_and_then_gives_up() {
         let mut pulse = welcomed_at(ms(0));
         for at in (0..1000).step_by(100) {
             assert_eq!(pulse.advance(ms(at)), Due::Nothing);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_slept_asks_before_it_gives_up() {
+    fn a_process_that_slept_pings_before_it_gives_up() {
         let mut pulse = welcomed_at(ms(0));
         assert_eq!(pulse.advance(ms(60_000)), Due::Ping);
         pulse.probe();
@@ -208,7 +208,7 @@ mod tests {
         pulse.heard();
         assert_eq!(pulse.due_at(), Some(ms(60_500)));
 
-        // Also if it had asked before it slept.
+        // Also if it had pinged before it slept.
         assert_eq!(pulse.advance(ms(60_500)), Due::Ping);
         pulse.probe();
         pulse.sent();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pong_tells_the_round_trip_of_the_ping_that_the_user_asked_for() {
+    fn a_pong_reports_the_round_trip_of_a_user_ping() {
         let mut pulse = welcomed_at(ms(0));
         let probe = pulse.probe();
         let asked = pulse.ping().unwrap();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_pings_wait() {
+    fn the_number_of_waiting_pings_is_limited() {
         let mut pulse = welcomed_at(ms(0));
         for _ in 0..super::PINGS_MAX {
             pulse.ping().unwrap();

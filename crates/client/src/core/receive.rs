@@ -1,4 +1,4 @@
-//! What the node's messages mean to a session, and the rules that they have to keep.
+//! Handles the node's messages, and checks that they follow the protocol.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -8,9 +8,10 @@ use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, PROTOCOL};
 
 use super::requests::Asked;
-use super::rooms::Verdict;
 use super::session::{MESSAGE_BYTES_MAX, Session};
-use super::{ClientError, Failure, Handler, Joined, OutOfStep, RoomEvent, Welcome};
+use super::{
+    ClientError, Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind, Welcome,
+};
 
 impl Session {
     /// A message from the node.
@@ -28,12 +29,18 @@ impl Session {
         if !self.welcomed {
             check_before_welcome(&message)?;
         }
-        if self.is_strange(&message) {
+        if self.is_orphaned(&message) {
             return Ok(());
         }
         match message {
             ServerMessage::Patch { room, base, version, body } => {
-                self.patch(room, base, version, body, handler)
+                let copy = self.rooms.named(room, "a patch")?;
+                let update = Update { kind: UpdateKind::Patch, version, body };
+                let verdict = copy.check_patch(base, version);
+                match copy.update(room, verdict, &update, handler)? {
+                    None => Ok(()),
+                    Some(why) => self.repair(room, &why, handler),
+                }
             }
             ServerMessage::Reply { request, payload } => self.reply(request, payload, handler),
             ServerMessage::Event { room, sequence, version, message, payload } => {
@@ -46,17 +53,24 @@ impl Session {
                 Ok(())
             }
             ServerMessage::Snapshot { room, epoch, version, body } => {
-                self.snapshot(room, epoch, version, body, handler)
+                let copy = self.rooms.named(room, "a snapshot")?;
+                let update = Update { kind: UpdateKind::Snapshot, version, body };
+                let verdict = copy.check_snapshot(epoch, version);
+                match copy.update(room, verdict, &update, handler)? {
+                    None => Ok(()),
+                    Some(why) => self.repair(room, &why, handler),
+                }
             }
             ServerMessage::Check { room, version, digest } => {
-                if self.rooms.is_at(room, version)? && !handler.check(room, digest) {
-                    return self.mend(room, &OutOfStep::Digest { version }, handler);
+                let is_due = self.rooms.named(room, "a check")?.is_at(version);
+                if is_due && !handler.check(room, digest) {
+                    return self.repair(room, &OutOfStep::Digest { version }, handler);
                 }
                 Ok(())
             }
             ServerMessage::Ping { nonce } => {
-                // A client that is leaving, or can't send so much as a pong, owes none.
-                let _ = self.tell(&ClientMessage::Pong { nonce });
+                // A client that is leaving, or can't send even a pong, need not answer.
+                let _ = self.send_message(&ClientMessage::Pong { nonce });
                 Ok(())
             }
             ServerMessage::Pong { nonce } => {
@@ -131,57 +145,8 @@ impl Session {
         }
     }
 
-    #[inline]
-    fn patch<H: Handler>(
-        &mut self,
-        room: u32,
-        base: u64,
-        version: u64,
-        body: &[u8],
-        handler: &mut H,
-    ) -> Result<(), ClientError> {
-        let why = match self.rooms.patch(room, base, version)? {
-            Verdict::Skip => return Ok(()),
-            Verdict::OutOfStep(why) => why,
-            Verdict::Apply(copy) => match handler.patch(room, version, body) {
-                Ok(()) => {
-                    copy.is_at(version);
-                    return Ok(());
-                }
-                Err(error) => OutOfStep::Patch(error),
-            },
-        };
-        self.mend(room, &why, handler)
-    }
-
-    fn snapshot<H: Handler>(
-        &mut self,
-        room: u32,
-        epoch: u64,
-        version: u64,
-        body: &[u8],
-        handler: &mut H,
-    ) -> Result<(), ClientError> {
-        let why = match self.rooms.snapshot(room, epoch, version)? {
-            Err(why) => why,
-            Ok(copy) => match handler.snapshot(room, version, body) {
-                Ok(()) => {
-                    copy.is_at(version);
-                    return Ok(());
-                }
-                Err(error) if copy.cant_be_read() => OutOfStep::Snapshot(error),
-                Err(error) => {
-                    // Asking again would bring the same, so whether to is left to the handler.
-                    handler.out_of_step(room, &OutOfStep::NoSnapshot(error));
-                    return copy.fell_out(room);
-                }
-            },
-        };
-        self.mend(room, &why, handler)
-    }
-
-    /// What came can't be used: the handler is told, and a snapshot asked for, but not without end.
-    fn mend<H: Handler>(
+    /// An update can't be used: reports it and asks for a snapshot, but not forever.
+    fn repair<H: Handler>(
         &mut self,
         room: u32,
         why: &OutOfStep,
@@ -201,7 +166,7 @@ impl Session {
         payload: &[u8],
         handler: &mut H,
     ) -> Result<(), ClientError> {
-        // One that was given up on when its room ended is answered to nobody.
+        // The reply to a request that failed when its room ended is dropped.
         if self
             .requests
             .answered(request, "a reply", |asked| matches!(asked, Asked::Message { .. }))?
@@ -232,7 +197,7 @@ impl Session {
         if let (ErrorCode::NotJoined, Some(Asked::Message { room } | Asked::Leave { room })) =
             (code, of)
         {
-            self.turned_out(room, code, text, handler);
+            self.not_joined(room, code, text, handler);
         }
         Ok(())
     }
@@ -248,7 +213,7 @@ impl Session {
             handler.joined(request, joined);
             return Ok(());
         }
-        // No request to enter a room is ever given up on: it was answered before.
+        // Requests to enter a room are never abandoned, so this one was answered before.
         Err(ClientError::UnknownRequest { request })
     }
 
@@ -291,7 +256,7 @@ impl Session {
     }
 }
 
-/// A node that refuses the hello says so without a welcome; anything else has to come after it.
+/// A node may refuse the hello without a welcome. Anything else must come after the welcome.
 fn check_before_welcome(message: &ServerMessage<'_>) -> Result<(), ClientError> {
     let message = match message {
         ServerMessage::Welcome { .. }

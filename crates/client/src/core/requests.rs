@@ -20,14 +20,14 @@ pub(super) enum Asked {
     Message { room: u32 },
 }
 
-/// Requests by number. Numbers count up from 1, so that an answer to a request that was given up on
-/// can be told from one to a request that was never made.
+/// Requests by number. Numbers count up from 1, which distinguishes an answer to an abandoned
+/// request from one to a request that was never made.
 #[derive(Debug)]
 pub(super) struct Requests {
     waiting: NumberMap<Asked>,
     waiting_max: usize,
     next: u32,
-    /// All numbers have been used once; any might be an old one.
+    /// The count started over: any number may have been used before.
     wrapped: bool,
 }
 
@@ -36,7 +36,10 @@ impl Requests {
         Self { waiting: NumberMap::default(), waiting_max, next: 1, wrapped: false }
     }
 
-    /// The number of the next request, for whom there has to be room.
+    /// The number of the next request.
+    ///
+    /// # Errors
+    /// If the most requests that may wait are waiting.
     pub(super) fn reserve(&mut self) -> Result<u32, CommandError> {
         if self.waiting.len() >= self.waiting_max {
             return Err(CommandError::Busy { waiting: self.waiting.len() });
@@ -50,8 +53,8 @@ impl Requests {
         self.step();
     }
 
-    /// The request is answered by something that fits what it asked, and waits no longer. `false`
-    /// if it was given up on.
+    /// The request is answered, and `fits` says whether by the right kind of message. `false` if
+    /// the request was abandoned.
     #[inline]
     pub(super) fn answered(
         &mut self,
@@ -70,32 +73,32 @@ impl Requests {
         }
     }
 
-    /// A number for a request of which the answer matters to nobody.
-    pub(super) fn pass(&mut self) -> u32 {
+    /// A number for a request whose answer is ignored.
+    pub(super) fn reserve_unanswered(&mut self) -> u32 {
         let request = self.free();
         self.step();
         request
     }
 
-    /// Gives up on what was asked of a room, in the order in which it was asked.
+    /// Abandons the messages that a room has not answered, in the order of asking.
     pub(super) fn give_up_room(&mut self, room: u32) -> Vec<u32> {
         let given_up = self.give_up(|asked| *asked == Asked::Message { room });
         given_up.into_iter().map(|(request, _)| request).collect()
     }
 
-    /// Gives up on everything.
+    /// Abandons all requests.
     pub(super) fn give_up_all(&mut self) -> Vec<u32> {
         self.give_up_each().into_iter().map(|(request, _)| request).collect()
     }
 
-    /// Gives up on everything, and says what each request was.
+    /// Abandons all requests, and returns what each asked.
     pub(super) fn give_up_each(&mut self) -> Vec<(u32, Asked)> {
         self.give_up(|_| true)
     }
 
     fn give_up(&mut self, which: impl Fn(&Asked) -> bool) -> Vec<(u32, Asked)> {
         let mut given_up: Vec<_> = self.waiting.extract_if(|_, asked| which(asked)).collect();
-        // Numbers behind the next one are from before the count began anew.
+        // Numbers above the next one are from before the count started over.
         given_up.sort_unstable_by_key(|(request, _)| request.wrapping_sub(self.next));
         given_up
     }
@@ -121,7 +124,7 @@ mod tests {
     use super::{Asked, Requests};
     use crate::core::{ClientError, CommandError};
 
-    /// Answers a request by whatever fits it.
+    /// Answers a request with a message of the right kind.
     fn answered(requests: &mut Requests, request: u32) -> Result<bool, ClientError> {
         requests.answered(request, "an answer", |_| true)
     }
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_waits_is_not_used_again_when_the_count_begins_anew() {
+    fn a_waiting_number_is_not_reused_when_the_count_starts_over() {
         let mut requests = Requests::new(10);
         assert_eq!(ask(&mut requests, Asked::List), 1);
         requests.next = u32::MAX;
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_wait() {
+    fn the_number_of_waiting_requests_is_limited() {
         let mut requests = Requests::new(2);
         ask(&mut requests, Asked::List);
         ask(&mut requests, Asked::List);
@@ -168,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_answered_wrongly_still_waits() {
+    fn a_wrongly_answered_request_still_waits() {
         let mut requests = Requests::new(2);
         let request = ask(&mut requests, Asked::List);
         let refused = requests.answered(request, "a reply", |asked| asked == Asked::Join);
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_of_a_room_goes_with_it() {
+    fn requests_to_a_room_end_with_it() {
         let mut requests = Requests::new(10);
         let first = ask(&mut requests, Asked::Message { room: 1 });
         ask(&mut requests, Asked::Message { room: 2 });

@@ -1,52 +1,109 @@
-//! The rooms of a session, and how far each copy has got.
+//! The rooms of a session, and the version of each copy.
 
 use super::numbers::NumberMap;
-use super::{ClientError, CommandError, OutOfStep};
+use super::{ClientError, CommandError, Handler, OutOfStep, Update, UpdateKind};
 
-/// How often in a row something may come for a room's copy that it can't use, without a snapshot or
-/// a patch that it can. A node that answers each question for a snapshot with the same wrong thing
-/// would otherwise be asked without end; once more ends the connection.
+/// How many updates in a row one room's copy may fail to use. Each makes the client ask for a
+/// snapshot; one more ends the connection, so that a node which always sends the same wrong
+/// snapshot is not asked forever.
 pub const UNUSABLE_IN_A_ROW_MAX: u32 = 16;
 
-/// How far the copy of one room has got.
+/// The progress of one room's copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoomCopy {
-    pub(super) epoch: u64,
-    /// Of the copy; 0 before the first snapshot.
+    epoch: u64,
+    /// The version of the copy; 0 before the first snapshot.
     pub(super) version: u64,
-    /// Of the last event.
+    /// The number of the last event.
     pub(super) sequence: u64,
-    /// A patch may be applied. If not, a snapshot is on its way, or was asked for, or could not be
-    /// read.
-    pub(super) in_step: bool,
-    /// How many things came in a row that the copy could not use.
+    /// Whether a patch can be applied. If not, a snapshot is on its way, was asked for, or could
+    /// not be read.
+    in_step: bool,
+    /// How many updates in a row could not be used.
     unusable: u32,
     /// The last snapshot could not be read.
-    unreadable: bool,
-    /// How many messages came since the last event that could not be read: so many events may be
-    /// missing.
-    unread: u64,
+    snapshot_failed: bool,
+    /// How many unreadable messages came since the last event: as many events may be missing.
+    unreadable_messages: u64,
+}
+
+/// What to do with an update.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Apply,
+    /// The copy waits for a snapshot.
+    Skip,
+    OutOfStep(OutOfStep),
 }
 
 impl RoomCopy {
-    /// A snapshot or a patch was applied.
+    /// A patch must start at the copy's version, and advance it.
     #[inline]
-    pub(super) fn is_at(&mut self, version: u64) {
-        self.version = version;
-        self.in_step = true;
-        self.unusable = 0;
-        self.unreadable = false;
+    pub(super) fn check_patch(&self, base: u64, version: u64) -> Verdict {
+        if !self.in_step {
+            Verdict::Skip
+        } else if base != self.version {
+            Verdict::OutOfStep(OutOfStep::Base { base, version: self.version })
+        } else if version <= base {
+            // It would fit a second time, too.
+            Verdict::OutOfStep(OutOfStep::NoAdvance { version })
+        } else {
+            Verdict::Apply
+        }
     }
 
-    /// A snapshot can't be read. Says whether it was the first in a row: it may have been damaged
-    /// on its way, and the next be better.
-    pub(super) fn cant_be_read(&mut self) -> bool {
-        !std::mem::replace(&mut self.unreadable, true)
+    /// A snapshot must be of the room that was joined, and no older than the copy.
+    pub(super) fn check_snapshot(&self, epoch: u64, version: u64) -> Verdict {
+        if epoch != self.epoch {
+            Verdict::OutOfStep(OutOfStep::Epoch { joined: self.epoch, got: epoch })
+        } else if version < self.version {
+            Verdict::OutOfStep(OutOfStep::Older { version: self.version, got: version })
+        } else {
+            Verdict::Apply
+        }
     }
 
-    /// What came can't be used: the copy waits for a snapshot from now on. `Err` if that was so too
-    /// often in a row.
-    pub(super) fn fell_out(&mut self, room: u32) -> Result<(), ClientError> {
+    /// Hands an update to the handler if the verdict allows it. Returns the reason if the copy
+    /// needs a snapshot.
+    #[inline]
+    pub(super) fn update<H: Handler>(
+        &mut self,
+        room: u32,
+        verdict: Verdict,
+        update: &Update<'_>,
+        handler: &mut H,
+    ) -> Result<Option<OutOfStep>, ClientError> {
+        let error = match verdict {
+            Verdict::Skip => return Ok(None),
+            Verdict::OutOfStep(why) => return Ok(Some(why)),
+            Verdict::Apply => match handler.update(room, update) {
+                Ok(()) => {
+                    self.version = update.version;
+                    self.in_step = true;
+                    self.unusable = 0;
+                    self.snapshot_failed = false;
+                    return Ok(None);
+                }
+                Err(error) => error,
+            },
+        };
+        match update.kind {
+            UpdateKind::Patch => Ok(Some(OutOfStep::Patch(error))),
+            // It may have been damaged on its way: the next one may be readable.
+            UpdateKind::Snapshot if !std::mem::replace(&mut self.snapshot_failed, true) => {
+                Ok(Some(OutOfStep::Snapshot(error)))
+            }
+            UpdateKind::Snapshot => {
+                // The next one would be the same, so the handler decides whether to ask for it.
+                handler.out_of_step(room, &OutOfStep::NoSnapshot(error));
+                self.fell_out(room).map(|()| None)
+            }
+        }
+    }
+
+    /// An update can't be used: from now on the copy waits for a snapshot. `Err` if that happened
+    /// too often in a row.
+    fn fell_out(&mut self, room: u32) -> Result<(), ClientError> {
         self.in_step = false;
         self.unusable += 1;
         if self.unusable > UNUSABLE_IN_A_ROW_MAX {
@@ -54,17 +111,11 @@ impl RoomCopy {
         }
         Ok(())
     }
-}
 
-/// What to do with a patch.
-#[derive(Debug)]
-pub(super) enum Verdict<'a> {
-    /// It begins where this copy is.
-    Apply(&'a mut RoomCopy),
-    /// The copy waits for a snapshot.
-    Skip,
-    /// It is none for this copy.
-    OutOfStep(OutOfStep),
+    /// Whether the copy is usable and at this version.
+    pub(super) fn is_at(&self, version: u64) -> bool {
+        self.in_step && self.version == version
+    }
 }
 
 #[derive(Debug, Default)]
@@ -80,8 +131,8 @@ impl Rooms {
             sequence: 0,
             in_step: false,
             unusable: 0,
-            unreadable: false,
-            unread: 0,
+            snapshot_failed: false,
+            unreadable_messages: 0,
         };
         match self.copies.insert(room, copy) {
             None => Ok(()),
@@ -104,26 +155,36 @@ impl Rooms {
         self.copies.get(&room).ok_or(CommandError::NotJoined { room })
     }
 
-    /// The copy waits for a snapshot from now on.
-    pub(super) fn out_of_step(&mut self, room: u32) -> Result<(), CommandError> {
+    /// The room that a message from the node names.
+    #[inline]
+    pub(super) fn named(
+        &mut self,
+        room: u32,
+        message: &'static str,
+    ) -> Result<&mut RoomCopy, ClientError> {
+        self.copies.get_mut(&room).ok_or(ClientError::UnknownRoom { room, message })
+    }
+
+    /// From now on the copy waits for a snapshot.
+    pub(super) fn wait_for_snapshot(&mut self, room: u32) -> Result<(), CommandError> {
         let copy = self.copies.get_mut(&room).ok_or(CommandError::NotJoined { room })?;
         copy.in_step = false;
         Ok(())
     }
 
-    /// Says how many events before this one were lost in messages that could not be read.
+    /// Returns how many events before this one were lost in unreadable messages.
     pub(super) fn event(&mut self, room: u32, got: u64) -> Result<u64, ClientError> {
-        let copy = self.get_mut(room, "an event")?;
+        let copy = self.named(room, "an event")?;
         let due = copy.sequence + 1;
-        let missed = got.checked_sub(due).filter(|missed| *missed <= copy.unread);
+        let missed = got.checked_sub(due).filter(|missed| *missed <= copy.unreadable_messages);
         let missed = missed.ok_or(ClientError::EventOutOfOrder { room, due, got })?;
-        (copy.sequence, copy.unread) = (got, 0);
+        (copy.sequence, copy.unreadable_messages) = (got, 0);
         Ok(missed)
     }
 
-    /// A message could not be read, and may have been about any of these rooms.
+    /// Notes that an unreadable message may have been about any room, and returns all rooms.
     pub(super) fn missed_a_message(&mut self) -> Vec<u32> {
-        self.copies.values_mut().for_each(|copy| copy.unread += 1);
+        self.copies.values_mut().for_each(|copy| copy.unreadable_messages += 1);
         let mut rooms: Vec<u32> = self.copies.keys().copied().collect();
         rooms.sort_unstable();
         rooms
@@ -138,52 +199,8 @@ impl Rooms {
         self.copies.get(&room).is_some_and(|copy| !copy.in_step)
     }
 
-    /// The copy that a snapshot is for, if it is one for this copy.
-    pub(super) fn snapshot(
-        &mut self,
-        room: u32,
-        epoch: u64,
-        version: u64,
-    ) -> Result<Result<&mut RoomCopy, OutOfStep>, ClientError> {
-        let copy = self.get_mut(room, "a snapshot")?;
-        Ok(if epoch != copy.epoch {
-            Err(OutOfStep::Epoch { joined: copy.epoch, got: epoch })
-        } else if version < copy.version {
-            Err(OutOfStep::Older { version: copy.version, got: version })
-        } else {
-            Ok(copy)
-        })
-    }
-
-    #[inline]
-    pub(super) fn patch(
-        &mut self,
-        room: u32,
-        base: u64,
-        version: u64,
-    ) -> Result<Verdict<'_>, ClientError> {
-        let copy = self.get_mut(room, "a patch")?;
-        Ok(match copy.version {
-            _ if !copy.in_step => Verdict::Skip,
-            own if own != base => Verdict::OutOfStep(OutOfStep::Base { base, version: own }),
-            // It would fit a second time, too.
-            own if own >= version => Verdict::OutOfStep(OutOfStep::NoAdvance { version }),
-            _ => Verdict::Apply(copy),
-        })
-    }
-
-    /// Whether the copy is at this version, and may be looked at.
-    pub(super) fn is_at(&mut self, room: u32, version: u64) -> Result<bool, ClientError> {
-        let copy = self.get_mut(room, "a check")?;
-        Ok(copy.in_step && copy.version == version)
-    }
-
-    /// What came for this copy can't be used.
+    /// An update for this copy can't be used.
     pub(super) fn fell_out(&mut self, room: u32) -> Result<(), ClientError> {
         self.copies.get_mut(&room).map_or(Ok(()), |copy| copy.fell_out(room))
-    }
-
-    fn get_mut(&mut self, room: u32, message: &'static str) -> Result<&mut RoomCopy, ClientError> {
-        self.copies.get_mut(&room).ok_or(ClientError::UnknownRoom { room, message })
     }
 }

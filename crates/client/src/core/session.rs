@@ -1,19 +1,18 @@
-//! One session: what has been said, what is waited for, and how it ends. What is heard is in
-//! `receive`.
+//! The state of one session, and all that the client sends. `receive` handles what it receives.
 
 use std::time::Duration;
 
 use playfield_wire::Format;
 use playfield_wire::client::{ClientMessage, Hello, write_request, write_send};
 
-use super::lost::OrphanedRooms;
 use super::pulse::{Due, Pulse};
 use super::requests::{Asked, Requests};
 use super::rooms::Rooms;
 use super::transport::Outbound;
+use super::unreadable::OrphanedRooms;
 use super::{ClientError, CommandError, Failure, Handler};
 
-/// The longest message that is ever sent; also before the welcome tells what the node takes.
+/// The longest message that is ever sent, and the limit before the welcome states the node's.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 30;
 
 /// The code of a WebSocket close frame after a goodbye (RFC 6455, 7.4.1).
@@ -23,10 +22,10 @@ const NORMAL_CLOSURE: u16 = 1000;
 pub(super) struct Session {
     format: Format,
     phase: Phase,
-    /// The hello was answered. Commands may be given before.
+    /// The node answered the hello. Commands may be given before that.
     pub(super) welcomed: bool,
     pub(super) outbound: Outbound,
-    /// The longest message that the node takes.
+    /// The longest message that the node accepts, in bytes.
     pub(super) bytes_max: usize,
     pub(super) requests: Requests,
     pub(super) rooms: Rooms,
@@ -37,7 +36,7 @@ pub(super) struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Talking,
-    /// This client has said goodbye, and waits for the end.
+    /// This client has said goodbye, and waits for the node to close the transport.
     Leaving,
     Finished,
 }
@@ -65,22 +64,22 @@ impl Session {
         self.phase == Phase::Finished
     }
 
-    /// Says hello, which comes first.
+    /// Sends the hello, the first message.
     pub(super) fn hello(&mut self, hello: Hello<'_>) {
         let hello = ClientMessage::Hello(hello);
         let format = self.format;
-        // Only the node knows how long it may be, and it hasn't said yet.
+        // The node has not stated its limit yet.
         let _ = self.outbound.message(usize::MAX, |out| hello.encode(format, out));
     }
 
-    /// Sends a message that is answered, and waits for the answer.
+    /// Sends a message that expects an answer.
     pub(super) fn ask<'a>(
         &mut self,
         asked: Asked,
         message: impl FnOnce(u32) -> ClientMessage<'a>,
     ) -> Result<u32, CommandError> {
         let request = self.reserve()?;
-        self.tell(&message(request))?;
+        self.send_message(&message(request))?;
         self.requests.sent(request, asked);
         Ok(request)
     }
@@ -113,8 +112,8 @@ impl Session {
         self.write(payload, |out| write_send(format, out, room, index, name, payload))
     }
 
-    /// Sends any other message.
-    pub(super) fn tell(&mut self, message: &ClientMessage<'_>) -> Result<(), CommandError> {
+    /// Sends any message but a user's.
+    pub(super) fn send_message(&mut self, message: &ClientMessage<'_>) -> Result<(), CommandError> {
         self.check_open()?;
         let payload = match message {
             ClientMessage::Create { options, .. } | ClientMessage::JoinOrCreate { options, .. } => {
@@ -127,20 +126,20 @@ impl Session {
     }
 
     pub(super) fn resync(&mut self, room: u32) -> Result<(), CommandError> {
-        self.rooms.out_of_step(room)?;
-        self.tell(&ClientMessage::Resync { room })
+        self.rooms.wait_for_snapshot(room)?;
+        self.send_message(&ClientMessage::Resync { room })
     }
 
     pub(super) fn ping(&mut self) -> Result<u64, CommandError> {
         self.check_open()?;
         let nonce = self.pulse.ping()?;
-        self.tell(&ClientMessage::Ping { nonce })?;
+        self.send_message(&ClientMessage::Ping { nonce })?;
         Ok(nonce)
     }
 
     pub(super) fn goodbye(&mut self) {
-        // That it is closed already is what was wanted.
-        if self.tell(&ClientMessage::Goodbye).is_ok() {
+        // An error means that the connection is closed already.
+        if self.send_message(&ClientMessage::Goodbye).is_ok() {
             self.phase = Phase::Leaving;
             self.outbound.close(NORMAL_CLOSURE);
         }
@@ -177,11 +176,10 @@ impl Session {
     pub(super) fn advance<H: Handler>(&mut self, now: Duration, handler: &mut H) {
         match self.pulse.advance(now) {
             Due::Nothing => {}
-            // It can only be refused for being past the node's limit, and then no message can be
-            // sent at all.
+            // A ping fails only if the node's limit is too small for any message.
             Due::Ping => {
                 let nonce = self.pulse.probe();
-                if self.tell(&ClientMessage::Ping { nonce }).is_err() {
+                if self.send_message(&ClientMessage::Ping { nonce }).is_err() {
                     self.pulse.sent();
                 }
             }
@@ -198,7 +196,7 @@ impl Session {
         self.finish(error, handler);
     }
 
-    /// Nothing more is said or heard.
+    /// Ends the session: nothing more is sent or received.
     pub(super) fn finish<H: Handler>(&mut self, error: Option<ClientError>, handler: &mut H) {
         if self.is_finished() {
             return;

@@ -1,5 +1,4 @@
-//! Both directions of a connection: how the bytes that arrive are cut into messages, and messages
-//! become bytes to send.
+//! Both directions of a transport: splits input into messages, and frames output.
 
 use playfield_websocket::handshake::{ClientHandshake, HandshakeError, HeadLimits, Response};
 use playfield_websocket::{
@@ -11,13 +10,13 @@ use playfield_wire::framing::{Framing, HEADER_BYTES, PREAMBLE, write_frame_with}
 
 use super::{ClientError, Masks, Transport};
 
-/// An output buffer past this is given back once it is empty.
+/// An empty output buffer with more capacity than this is freed.
 const IDLE_OUTPUT_BYTES_MAX: usize = 4 << 10;
 
-/// Shorter messages are sent as they are: nodes do the same, unless told otherwise.
+/// Shorter messages are not compressed, as in the node's default settings.
 const DEFLATE_BYTES_MIN: usize = 256;
 
-/// Both directions, at their beginning.
+/// Both directions in their initial state.
 pub(super) fn open(
     transport: Transport,
     format: Format,
@@ -36,7 +35,7 @@ pub(super) fn open(
             }
             let opcode = if format.is_text() { Opcode::Text } else { Opcode::Binary };
             let frames = Frames::WebSocket { opcode, masks, deflater: None, closed: false };
-            // Nothing may follow the request until it is answered (RFC 6455, 4.1).
+            // Nothing may be sent until the request is answered (RFC 6455, 4.1).
             let outbound =
                 Outbound { ready: handshake.request().to_vec(), held: Some(Vec::new()), frames };
             Ok((Inbound::Handshake { handshake: Box::new(handshake), message_bytes_max }, outbound))
@@ -44,7 +43,7 @@ pub(super) fn open(
     }
 }
 
-/// How the bytes that arrive are cut.
+/// Splits input into pieces.
 #[derive(Debug)]
 pub(super) enum Inbound {
     Native(Framing),
@@ -52,25 +51,24 @@ pub(super) enum Inbound {
     WebSocket(Decoder),
 }
 
-/// What stands at the front of the input.
+/// The first piece of the input.
 #[derive(Debug)]
 pub(super) enum Piece<'a> {
     /// A message of the protocol.
     Message(&'a [u8]),
-    /// WebSocket's own ping, to be answered by [`Outbound::pong`].
+    /// A WebSocket ping, to answer with [`Outbound::pong`].
     Ping(&'a [u8]),
-    /// WebSocket's own pong, or a fragment of a message: no more than a sign of life.
+    /// A WebSocket pong, or a fragment of a message: the node is alive.
     Alive,
-    /// The WebSocket handshake is done: [`Outbound::release`], with what was agreed to about
-    /// compressed messages.
+    /// The WebSocket handshake is done, with the compression agreed on: call
+    /// [`Outbound::release`].
     Upgraded(Option<Deflate>),
     /// A WebSocket close frame, with its code.
     Close(Option<u16>),
 }
 
 impl Inbound {
-    /// Takes the first piece off the front of `input`, with the number of its bytes. `None` if more
-    /// are needed.
+    /// The first piece of `input`, and its length in bytes. `None` if more bytes are needed.
     #[inline]
     pub(super) fn next<'a>(
         &'a mut self,
@@ -117,17 +115,17 @@ impl Inbound {
         }
     }
 
-    /// How many bytes to add to the incomplete piece `partial` before it is worth another look.
+    /// How many bytes to add to the incomplete piece `partial` before it can be complete.
     pub(super) fn missing(&self, partial: &[u8]) -> Result<usize, ClientError> {
         let (whole, header) = match self {
             Self::Native(framing) => {
                 (framing.frame_bytes(partial).map_err(ClientError::Frame)?, HEADER_BYTES)
             }
-            // The length of a WebSocket header shows byte by byte.
+            // The length of a WebSocket header is known only byte by byte.
             Self::WebSocket(decoder) => {
                 (decoder.frame_bytes(partial).map_err(ClientError::WebSocket)?, partial.len() + 1)
             }
-            // A head ends where it ends. What follows it is dealt with after it.
+            // The length of an HTTP head is unknown. Bytes after it are handled later.
             Self::Handshake { .. } => (None, usize::MAX),
         };
         Ok(whole.unwrap_or(header).saturating_sub(partial.len()))
@@ -149,15 +147,16 @@ enum Frames {
     WebSocket {
         opcode: Opcode,
         masks: Masks,
-        /// Compresses what is long, if the node has agreed to it.
+        /// Compresses long messages, if the node agreed.
         deflater: Option<Deflater>,
-        /// The close frame, after which there is none, has been written.
+        /// The close frame, which is the last, was written.
         closed: bool,
     },
 }
 
 impl Outbound {
-    /// Appends a message. One past `bytes_max` is taken back, and its length returned as the error.
+    /// Appends a message. One longer than `bytes_max` is removed again, and its length is the
+    /// error.
     #[inline]
     pub(super) fn message(
         &mut self,
@@ -195,15 +194,15 @@ impl Outbound {
         Err(bytes)
     }
 
-    /// Answers WebSocket's own ping.
+    /// Answers a WebSocket ping.
     pub(super) fn pong(&mut self, payload: &[u8]) {
         if let Frames::WebSocket { masks, closed: false, .. } = &mut self.frames {
             encode(&mut self.ready, Opcode::Pong, payload, Some(masks.draw()));
         }
     }
 
-    /// Ends WebSocket's frames with a close frame; native framing has none. Without a handshake
-    /// there is nothing to close.
+    /// Sends the WebSocket close frame; native framing has none. Before the handshake there is
+    /// nothing to close.
     pub(super) fn close(&mut self, code: u16) {
         if self.held.take().is_some() {
             return;
@@ -215,8 +214,8 @@ impl Outbound {
         }
     }
 
-    /// The handshake is done: what waited for it can be sent, and what comes after it compressed,
-    /// if that was agreed to.
+    /// The handshake is done: sends the held frames, and compresses later ones if that was agreed
+    /// on.
     pub(super) fn release(&mut self, agreed: Option<&Deflate>) {
         if let Frames::WebSocket { deflater, .. } = &mut self.frames {
             let options = DeflaterOptions {
@@ -230,12 +229,12 @@ impl Outbound {
         }
     }
 
-    /// How many bytes wait to be taken or for the handshake.
+    /// How many bytes wait to be taken, or for the handshake.
     pub(super) fn bytes(&self) -> usize {
         self.ready.len() + self.held.as_ref().map_or(0, Vec::len)
     }
 
-    /// Moves what can be sent behind `out`.
+    /// Appends what can be sent to `out`.
     #[inline]
     pub(super) fn take(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.ready);
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_past_the_limit_is_taken_back() {
+    fn a_message_past_the_limit_is_removed() {
         let compressing = agreed(web_socket(), Some(&Deflate::default()));
         for mut outbound in [outbound(Transport::Native), outbound(web_socket()), compressing] {
             assert_eq!(outbound.message(3, |out| out.extend_from_slice(b"four")), Err(4));
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_compressed_once_that_was_agreed_to() {
+    fn long_messages_are_compressed_once_agreed() {
         for (deflate, expected) in [(None, [0x82, 0x82]), (Some(&Deflate::default()), [0x82, 0xC2])]
         {
             let mut outbound = agreed(web_socket(), deflate);
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_buffer_is_given_back() {
+    fn a_large_buffer_is_freed() {
         let mut outbound = outbound(Transport::Native);
         let body = vec![7; IDLE_OUTPUT_BYTES_MAX];
         outbound.message(usize::MAX, |out| out.extend_from_slice(&body)).unwrap();

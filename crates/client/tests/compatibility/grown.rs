@@ -1,4 +1,4 @@
-//! The room as the node has it now: everything in it has grown, and stands in another order.
+//! The node's version of the room: everything has new fields, in another order.
 
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, room};
 use playfield_state::{Data, List, Map, Set, State};
@@ -225,7 +225,7 @@ impl Table {
                 let unit = Unit { x: small, speed: small as f32 / 3.0, kind: 2 };
                 self.units.insert(dice.pick(40) as u32, unit);
             }
-            // Many in the same fields: these go in columns.
+            // Many entries change the same fields, so the patch has columns.
             14 => {
                 for unit in self.units.values_mut() {
                     (unit.x, unit.kind) = (unit.x + small - 4, unit.kind.wrapping_add(1));
@@ -258,7 +258,7 @@ impl Table {
         }
     }
 
-    /// What an old client of this player's sees.
+    /// What an old client of this player sees.
     fn seen_by(&self, viewer: PlayerId) -> old::Table {
         let spot = |spot: &Spot| old::Spot { x: spot.x, y: spot.y };
         let own = |player: PlayerId| player == viewer;

@@ -1,4 +1,4 @@
-//! The room as it was when the client was built. Its schema is kept in `tests/schemas/table.json`.
+//! The client's version of the room. Its schema is kept in `schemas/table.json`.
 
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, room};
 use playfield_state::{Data, List, Map, Set, State};
@@ -67,7 +67,7 @@ pub(crate) struct Setup {
     pub(crate) rounds: u8,
 }
 
-/// Changes the state at random, and answers with what this player is to see then.
+/// Changes the state at random. Returns what this player must see then.
 #[derive(Message)]
 #[reply(Stirred)]
 pub(crate) struct Stir {

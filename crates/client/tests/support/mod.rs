@@ -2,8 +2,6 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-pub(crate) mod play;
-
 use playfield_client::core::{
     Client, ClientConfig, ClientError, CommandError, Event, EventQueue, Masks, Transport,
 };
@@ -15,7 +13,7 @@ use playfield_wire::server::ServerMessage;
 use playfield_wire::tree::TreeWriter;
 use playfield_wire::{Format, TreeFormat};
 
-/// Every way to speak the protocol.
+/// Every format, without and with WebSocket.
 pub(crate) const WAYS: [(Format, bool); 6] = [
     (Format::Packed, false),
     (Format::Msgpack, false),
@@ -25,7 +23,7 @@ pub(crate) const WAYS: [(Format, bool); 6] = [
     (Format::Json, true),
 ];
 
-/// What this JSON is in MessagePack.
+/// Converts JSON to MessagePack.
 pub(crate) fn msgpack(json: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let value = serde_json::from_str(json).unwrap();
@@ -43,7 +41,7 @@ pub(crate) fn config(format: Format, web_socket: bool) -> ClientConfig {
     ClientConfig { name: "Ann".to_owned(), ..ClientConfig::new(format, transport) }
 }
 
-/// A client, and what is needed to talk to it.
+/// A client, the node's end, and what the client has reported.
 pub(crate) struct Talk {
     pub(crate) client: Client,
     pub(crate) node: Node,
@@ -56,7 +54,7 @@ impl Talk {
         Self { client, node: Node::new(format, web_socket), events: EventQueue::new() }
     }
 
-    /// A talk in `packed` over native framing, in which hello and welcome have been said.
+    /// A session in `packed` over native framing, after hello and welcome.
     pub(crate) fn welcomed() -> Self {
         let mut talk = Self::new(Format::Packed, false);
         assert!(matches!(&talk.heard()[..], [Said::Hello { .. }]));
@@ -65,7 +63,7 @@ impl Talk {
         talk
     }
 
-    /// A welcomed talk in which the client is in room 1, at version 5 of epoch 3.
+    /// A session whose client is in room 1, at version 5 of epoch 3.
     pub(crate) fn in_room() -> Self {
         let mut talk = Self::welcomed();
         let request = talk.client.join("r").unwrap();
@@ -77,23 +75,23 @@ impl Talk {
         talk
     }
 
-    /// The node says something.
+    /// The node sends a message.
     pub(crate) fn says(&mut self, message: &ServerMessage<'_>) {
         let mut bytes = self.node.write(message);
         self.client.received(&mut bytes, &mut self.events);
     }
 
-    /// The next thing that the client tells of.
+    /// The client's next event.
     pub(crate) fn event(&mut self) -> Event {
         self.events.pop().expect("the client has something to tell")
     }
 
-    /// Everything that the client tells of.
+    /// All events of the client.
     pub(crate) fn all_events(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.events.pop()).collect()
     }
 
-    /// The connection is over for this reason.
+    /// The connection has ended for this reason.
     pub(crate) fn assert_closed(&mut self, error: ClientError) {
         let closed = self.all_events().pop();
         assert_eq!(closed, Some(Event::Closed { error: Some(error) }));
@@ -103,7 +101,7 @@ impl Talk {
         assert_eq!(self.all_events(), [], "nothing is heard after the end");
     }
 
-    /// What the client has said meanwhile.
+    /// What the client has sent meanwhile.
     pub(crate) fn heard(&mut self) -> Vec<Said> {
         let mut bytes = Vec::new();
         self.client.take_output(&mut bytes);
@@ -111,13 +109,17 @@ impl Talk {
     }
 }
 
-/// What a client has said: a message, in the debug form that tests compare, or the transport's own.
+/// What a client has sent: a message in its debug form, or a frame of the transport.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Said {
     Hello { name: String },
     Other(String),
     Pong(Vec<u8>),
     Close(Option<u16>),
+}
+
+pub(crate) fn other(said: &str) -> Said {
+    Said::Other(said.to_owned())
 }
 
 pub(crate) fn said(message: &ClientMessage<'_>) -> Said {
@@ -134,7 +136,7 @@ pub(crate) struct Node {
     unread: Vec<u8>,
     decoder: Option<Decoder>,
     greeted: bool,
-    /// What answers the handshake, to stand before anything else that is written.
+    /// The answer to the handshake, to write before anything else.
     answer: Vec<u8>,
 }
 
@@ -162,14 +164,14 @@ impl Node {
         match (self.web_socket, self.format) {
             (false, _) => write_frame(&mut out, body),
             (true, Format::Packed | Format::Msgpack) => {
-                encode(&mut out, Opcode::Binary, body, None)
+                encode(&mut out, Opcode::Binary, body, None);
             }
             (true, Format::Json) => encode(&mut out, Opcode::Text, body, None),
         }
         out
     }
 
-    /// Answers what the client's transport asks first.
+    /// Takes the answer to the handshake.
     pub(crate) fn take_answer(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.answer)
     }
@@ -213,7 +215,7 @@ impl Node {
         }
     }
 
-    /// Reads what stands before the first frame, and says whether it is whole.
+    /// Reads what precedes the first frame. Returns whether it is complete.
     fn greet(&mut self) -> bool {
         if self.web_socket {
             let Head::Complete(request) =
@@ -259,6 +261,15 @@ pub(crate) fn joined(request: u32, room: u32, epoch: u64) -> ServerMessage<'stat
         sync_hz: 10,
         fingerprint: 99,
     }
+}
+
+/// Room 1 in epoch 3, with this fingerprint.
+pub(crate) fn joined_as(request: u32, schema: u64) -> ServerMessage<'static> {
+    let mut message = joined(request, 1, 3);
+    if let ServerMessage::Joined { fingerprint, .. } = &mut message {
+        *fingerprint = schema;
+    }
+    message
 }
 
 pub(crate) fn snapshot(room: u32, epoch: u64, version: u64) -> ServerMessage<'static> {

@@ -1,12 +1,12 @@
-//! A node of one connection, over a real socket, that says what a test tells it to.
+//! A scripted node of one connection, over a real socket.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::VecDeque;
 
 use playfield_client::{Connect, Connection, Error, connect};
-use playfield_wire::Format;
 use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, Format};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -19,7 +19,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A connection that was welcomed, in `json` over native framing, and the node's end of it.
+    /// A welcomed connection in `json` over native framing, and the node's end of it.
     pub(crate) async fn welcomed() -> (Connection, Self) {
         Self::welcomed_as(Format::Json, false, |connect| connect).await
     }
@@ -36,7 +36,7 @@ impl Server {
         (connection.unwrap(), server)
     }
 
-    /// What comes of a connection to a node that has heard the hello and then does this.
+    /// Connects to a node that reads the hello and then does this.
     pub(crate) async fn met(
         format: Format,
         web_socket: bool,
@@ -64,7 +64,52 @@ impl Server {
         self.stream.write_all(&bytes).await.unwrap();
     }
 
-    /// Says what may be no message.
+    /// Sends a snapshot of room 1 in epoch 3.
+    pub(crate) async fn snapshot(&mut self, version: u64, body: &[u8]) {
+        self.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version, body }).await;
+    }
+
+    /// Sends a patch of room 1.
+    pub(crate) async fn patch(&mut self, base: u64, version: u64, body: &[u8]) {
+        self.say(&ServerMessage::Patch { room: 1, base, version, body }).await;
+    }
+
+    /// Sends a digest of room 1.
+    pub(crate) async fn check(&mut self, version: u64, digest: u64) {
+        self.say(&ServerMessage::Check { room: 1, version, digest }).await;
+    }
+
+    /// Sends the schema of the room type `table`.
+    pub(crate) async fn schema(&mut self, request: Option<u32>, schema: &[u8]) {
+        let room_type = "table".into();
+        self.say(&ServerMessage::Schema { request, room_type, schema }).await;
+    }
+
+    /// Refuses a request.
+    pub(crate) async fn error(&mut self, request: Option<u32>, code: ErrorCode, text: &str) {
+        let (room, text) = (None, text.into());
+        self.say(&ServerMessage::Error { request, room, code, text, retry_after_ms: None }).await;
+    }
+
+    /// Refuses a request as one too many, until `retry_after_ms` have passed.
+    pub(crate) async fn refuse_for(&mut self, request: u32, retry_after_ms: u32) {
+        let (room, code, text) = (None, ErrorCode::Limit, "too many".into());
+        let (request, retry_after_ms) = (Some(request), Some(retry_after_ms));
+        self.say(&ServerMessage::Error { request, room, code, text, retry_after_ms }).await;
+    }
+
+    /// Answers the client's next ping, after all that it sent before.
+    pub(crate) async fn pong(&mut self) {
+        loop {
+            let Said::Other(said) = self.hear().await else { continue };
+            if let Some(nonce) = said.strip_prefix("Ping { nonce: ") {
+                let nonce = nonce.trim_end_matches(" }").parse().unwrap();
+                return self.say(&ServerMessage::Pong { nonce }).await;
+            }
+        }
+    }
+
+    /// Sends bytes that may not be a message.
     pub(crate) async fn say_bytes(&mut self, body: &[u8]) {
         let bytes = self.node.frame(body);
         self.stream.write_all(&bytes).await.unwrap();
@@ -77,10 +122,9 @@ impl Server {
         self.stream.write_all(&bytes).await.unwrap();
     }
 
-    /// Whether the client has closed its half of the connection, of what can be known by now.
+    /// Whether the client has closed its half of the connection by now.
     pub(crate) async fn has_ended(&mut self) -> bool {
-        // By the time that something has gone over another connection, the runtime has looked at
-        // this one.
+        // After a round trip over another connection, the runtime has polled this one.
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
@@ -89,12 +133,12 @@ impl Server {
         matches!(self.stream.try_read(&mut [0]), Ok(0))
     }
 
-    /// Says nothing more.
+    /// Closes this half of the connection.
     pub(crate) async fn hang_up(&mut self) {
         self.stream.shutdown().await.unwrap();
     }
 
-    /// The next thing that the client says.
+    /// The client's next message.
     pub(crate) async fn hear(&mut self) -> Said {
         loop {
             if let Some(said) = self.heard.pop_front() {
@@ -104,7 +148,7 @@ impl Server {
         }
     }
 
-    /// Everything that the client says until it closes the connection.
+    /// All messages of the client until it closes the connection.
     pub(crate) async fn hear_all(&mut self) -> Vec<Said> {
         while self.read().await {}
         self.heard.drain(..).collect()

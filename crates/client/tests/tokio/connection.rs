@@ -1,10 +1,4 @@
-//! The client on tokio, against a node over a real socket that says what each test tells it to.
-#![cfg(feature = "tokio")]
-
-#[path = "support/server.rs"]
-mod server;
-mod support;
-
+//! Connections and rooms, against a scripted node over a real socket.
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -16,12 +10,8 @@ use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::tree::digest_of;
 use serde_json::json;
 
-use server::Server;
-use support::{Said, WAYS, joined, patch};
-
-fn other(said: &str) -> Said {
-    Said::Other(said.to_owned())
-}
+use crate::server::Server;
+use crate::support::{Said, WAYS, joined, other, patch};
 
 fn event(sequence: u64) -> ServerMessage<'static> {
     let message = MessageRef::Name("dealt".into());
@@ -41,7 +31,7 @@ fn counts(base: u64, version: u64, body: &[u8]) -> ServerMessage<'_> {
     ServerMessage::Patch { room: 1, base, version, body }
 }
 
-/// A client in room 1, whose state is that of [`counted`].
+/// A client in room 1, with the state of [`counted`].
 async fn in_room() -> (Connection, Room<Dynamic>, Server) {
     let (connection, mut server) = Server::welcomed().await;
     let room = enter(&connection, &mut server).await;
@@ -58,21 +48,12 @@ async fn enter(connection: &Connection, server: &mut Server) -> Room<Dynamic> {
     tokio::join!(connection.join_dynamic("r"), node).0.unwrap()
 }
 
-/// Everything that the node has said so far has been dealt with after this.
+/// Waits until the client has handled everything that the node has sent.
 async fn settle(connection: &Connection, server: &mut Server) {
-    let node = async {
-        loop {
-            let Said::Other(said) = server.hear().await else { continue };
-            if let Some(nonce) = said.strip_prefix("Ping { nonce: ") {
-                let nonce = nonce.trim_end_matches(" }").parse().unwrap();
-                return server.say(&ServerMessage::Pong { nonce }).await;
-            }
-        }
-    };
-    tokio::join!(connection.ping(), node).0.unwrap();
+    tokio::join!(connection.ping(), server.pong()).0.unwrap();
 }
 
-/// What a future has to say at once.
+/// Polls a future once.
 fn poll_once<T>(future: impl Future<Output = T>) -> Poll<T> {
     pin!(future).poll(&mut Context::from_waker(Waker::noop()))
 }
@@ -97,7 +78,7 @@ async fn every_format_and_transport_connects_and_closes() {
 }
 
 #[tokio::test]
-async fn a_web_socket_is_closed_by_both_ends_and_the_transport_by_the_node() {
+async fn both_ends_close_a_web_socket_and_the_node_the_transport() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, true, |connect| connect).await;
     let node = async {
@@ -113,7 +94,7 @@ async fn a_web_socket_is_closed_by_both_ends_and_the_transport_by_the_node() {
 }
 
 #[tokio::test]
-async fn a_node_that_closes_a_web_socket_is_answered() {
+async fn a_web_socket_close_frame_is_answered() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, true, |connect| connect).await;
     server.close(1011).await;
@@ -125,23 +106,14 @@ async fn a_node_that_closes_a_web_socket_is_answered() {
 }
 
 #[tokio::test]
-async fn a_node_that_says_no_to_the_hello_is_a_refusal() {
+async fn a_refused_hello_is_a_refusal() {
     let (connection, _) = Server::met(
         Format::Packed,
         false,
         |connect| connect,
         async |server| {
-            let (code, text) = (ErrorCode::Unauthorized, "the token is stale".into());
-            server
-                .say(&ServerMessage::Error {
-                    request: None,
-                    room: None,
-                    code,
-                    text,
-                    retry_after_ms: None,
-                })
-                .await;
-            // Without a goodbye: its last words are reason enough.
+            server.error(None, ErrorCode::Unauthorized, "the token is stale").await;
+            // Even without a goodbye, the error counts as the reason.
             server.hang_up().await;
         },
     )
@@ -153,7 +125,7 @@ async fn a_node_that_says_no_to_the_hello_is_a_refusal() {
 }
 
 #[tokio::test]
-async fn a_node_that_can_not_be_reached_is_named() {
+async fn an_unreachable_node_is_named() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -163,7 +135,7 @@ async fn a_node_that_can_not_be_reached_is_named() {
 }
 
 #[tokio::test]
-async fn a_node_that_says_nothing_is_not_waited_for_longer_than_the_limit() {
+async fn connecting_has_a_time_limit() {
     let limit = Duration::from_millis(20);
     let mut nothing_said = false;
     let (connection, _server) = Server::met(
@@ -180,7 +152,7 @@ async fn a_node_that_says_nothing_is_not_waited_for_longer_than_the_limit() {
 // Rooms.
 
 #[tokio::test]
-async fn a_room_is_entered_with_its_state_and_kept_in_step() {
+async fn a_room_is_entered_with_its_state_and_kept_up_to_date() {
     let (_connection, room, mut server) = in_room().await;
     assert_eq!((room.id(), room.player().0, room.version()), ("r", 4, 5));
     assert_eq!(*room.state(), json!({"n": 1}));
@@ -193,7 +165,7 @@ async fn a_room_is_entered_with_its_state_and_kept_in_step() {
 }
 
 #[tokio::test]
-async fn requests_are_answered_each_by_its_own_answer() {
+async fn each_request_gets_its_own_answer() {
     let (_connection, room, mut server) = in_room().await;
     let node = async {
         let expected = r#"Request { room: 1, request: 2, message: Name("add"), payload: [50] }"#;
@@ -221,7 +193,7 @@ async fn requests_are_answered_each_by_its_own_answer() {
 }
 
 #[tokio::test]
-async fn events_come_in_order_and_a_refused_send_among_them() {
+async fn events_and_refused_sends_come_in_order() {
     let (_connection, room, mut server) = in_room().await;
     room.send("nudge", &json!({})).await.unwrap();
     server.hear().await;
@@ -246,7 +218,7 @@ async fn events_come_in_order_and_a_refused_send_among_them() {
 }
 
 #[tokio::test]
-async fn events_that_nobody_takes_out_are_dropped_and_counted() {
+async fn events_past_the_limit_are_dropped_and_counted() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Json, false, |connect| connect.events_max(2)).await;
     let room = enter(&connection, &mut server).await;
@@ -262,7 +234,7 @@ async fn events_that_nobody_takes_out_are_dropped_and_counted() {
 }
 
 #[tokio::test]
-async fn the_state_stands_still_while_it_is_looked_at_and_catches_up_after() {
+async fn the_state_is_frozen_while_it_is_read_and_catches_up_after() {
     let (connection, room, mut server) = in_room().await;
     let look = room.state();
     server.say(&counts(5, 6, br#"[[["n"],2]]"#)).await;
@@ -278,9 +250,9 @@ async fn the_state_stands_still_while_it_is_looked_at_and_catches_up_after() {
 }
 
 #[tokio::test]
-async fn a_patch_that_does_not_fit_is_mended() {
+async fn a_patch_that_does_not_fit_leads_to_a_snapshot() {
     let (connection, room, mut server) = in_room().await;
-    // Once as it comes, and once when someone has looked meanwhile.
+    // Once when it comes, and once after a reader held the copy.
     server.say(&counts(5, 6, br#"[[["no","such"],2]]"#)).await;
     assert_eq!(server.hear().await, other("Resync { room: 1 }"));
     server.say(&counted()).await;
@@ -291,15 +263,14 @@ async fn a_patch_that_does_not_fit_is_mended() {
     drop(look);
     assert_eq!(server.hear().await, other("Resync { room: 1 }"));
     let body = br#"[[[],{"n":9}]]"#;
-    server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body }).await;
+    server.snapshot(6, body).await;
     room.changed().await.unwrap();
     assert_eq!(room.state()["n"], json!(9));
 }
 
-/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a
-/// snapshot mends it.
+/// A patch is damaged but readable. The next digest shows it, and a snapshot replaces the copy.
 #[tokio::test]
-async fn a_copy_of_a_tree_that_went_wrong_is_noticed_and_mended() {
+async fn a_wrong_copy_is_detected_and_replaced() {
     let (connection, room, mut server) = in_room().await;
     let check = |version, state| ServerMessage::Check {
         room: 1,
@@ -309,13 +280,11 @@ async fn a_copy_of_a_tree_that_went_wrong_is_noticed_and_mended() {
     server.say(&check(5, json!({"n": 1}))).await;
     server.say(&counts(5, 6, br#"[[["n"],6]]"#)).await;
     room.changed().await.unwrap();
-    // One that is about another version says nothing.
+    // A digest of another version is ignored.
     server.say(&check(5, json!({"n": 1}))).await;
     server.say(&check(6, json!({"n": 7}))).await;
     assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-    server
-        .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body: br#"[[[],{"n":7}]]"# })
-        .await;
+    server.snapshot(6, br#"[[[],{"n":7}]]"#).await;
     room.changed().await.unwrap();
     assert_eq!((room.version(), &room.state()["n"]), (6, &json!(7)));
     server.say(&check(6, json!({"n": 7}))).await;
@@ -323,7 +292,7 @@ async fn a_copy_of_a_tree_that_went_wrong_is_noticed_and_mended() {
 }
 
 #[tokio::test]
-async fn a_state_that_can_not_be_read_is_no_room() {
+async fn a_room_whose_state_can_not_be_read_is_not_entered() {
     let (connection, mut server) = Server::welcomed().await;
     let node = async {
         server.hear().await;
@@ -336,21 +305,24 @@ async fn a_state_that_can_not_be_read_is_no_room() {
         assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
     };
     let (room, ()) = tokio::join!(connection.join_dynamic("r"), node);
-    assert!(room.unwrap_err().to_string().starts_with("the room's state is not of the type"));
+    assert!(
+        room.unwrap_err().to_string().starts_with("the room's state can't be read as its type")
+    );
 }
 
-/// It may have been a patch, an event or a reply: the copy is mended, and nobody waits in vain.
+/// It may have been a patch, an event or a reply: the client asks for a snapshot, and requests
+/// fail.
 #[tokio::test]
-async fn a_message_that_can_not_be_read_is_survived() {
+async fn the_client_survives_an_unreadable_message() {
     let (connection, room, mut server) = in_room().await;
     let node = async {
         assert!(
-            matches!(server.hear().await, Said::Other(asked) if asked.starts_with("Request { room: 1, request: 2"))
+            matches!(server.hear().await, Said::Other(asked) if asked.starts_with("Request {"))
         );
         server.say_bytes(br#"{"type":"reply","request":2,"payl"#).await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));
         let body = br#"[[[],{"n":9}]]"#;
-        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 6, body }).await;
+        server.snapshot(6, body).await;
     };
     let one = json!(1);
     let (reply, ()) = tokio::join!(room.request("add", &one), node);
@@ -359,8 +331,7 @@ async fn a_message_that_can_not_be_read_is_survived() {
     room.changed().await.unwrap();
     assert_eq!(room.state()["n"], json!(9));
 
-    // Nor is there a reply any more, should it come after all; and an event that was lost is told
-    // of.
+    // A late reply is ignored, and the lost event is reported.
     server.say(&ServerMessage::Reply { request: 2, payload: b"1" }).await;
     let message = playfield_wire::message::MessageRef::Name("hi".into());
     server
@@ -368,14 +339,14 @@ async fn a_message_that_can_not_be_read_is_survived() {
         .await;
     let error = room.next_event().await.unwrap_err();
     assert!(error.is_missed());
-    assert_eq!(error.to_string(), "1 events were lost in messages of the node that can't be read");
+    assert_eq!(error.to_string(), "1 events were lost in unreadable messages");
     assert_eq!(room.next_event().await.unwrap().name(), "hi");
     drop(connection);
 }
 
-/// The answer to a ping is asked for again.
+/// The ping is sent again.
 #[tokio::test]
-async fn a_ping_survives_a_message_that_can_not_be_read() {
+async fn a_ping_survives_an_unreadable_message() {
     let (connection, _room, mut server) = in_room().await;
     let node = async {
         assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
@@ -401,14 +372,14 @@ async fn leaving_waits_for_the_node() {
 }
 
 #[tokio::test]
-async fn a_room_that_is_dropped_is_left() {
+async fn dropping_a_room_leaves_it() {
     let (_connection, room, mut server) = in_room().await;
     drop(room);
     assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
 }
 
 #[tokio::test]
-async fn a_join_that_nobody_waits_for_is_undone() {
+async fn a_room_is_left_if_its_join_was_dropped() {
     let (connection, mut server) = Server::welcomed().await;
     tokio::select! {
         _ = connection.join_dynamic("r") => panic!("it is not answered"),
@@ -420,7 +391,7 @@ async fn a_join_that_nobody_waits_for_is_undone() {
 }
 
 #[tokio::test]
-async fn whoever_is_removed_learns_why_from_everything() {
+async fn all_methods_report_why_the_client_was_removed() {
     let (_connection, room, mut server) = in_room().await;
     let node = async {
         server.hear().await;
@@ -443,7 +414,7 @@ async fn whoever_is_removed_learns_why_from_everything() {
 // The end of the connection.
 
 #[tokio::test]
-async fn when_the_last_handle_is_dropped_the_client_says_goodbye() {
+async fn dropping_the_last_handle_says_goodbye() {
     let (connection, room, mut server) = in_room().await;
     drop(connection);
     settle_without(&mut server, &room).await;
@@ -452,14 +423,14 @@ async fn when_the_last_handle_is_dropped_the_client_says_goodbye() {
     assert_eq!(said.last(), Some(&other("Goodbye")));
 }
 
-/// The room's handle alone keeps the connection.
+/// The room's handle alone keeps the connection open.
 async fn settle_without(server: &mut Server, room: &Room<Dynamic>) {
     server.say(&event(1)).await;
     room.next_event().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_lost_connection_fails_all_who_wait() {
+async fn a_lost_connection_fails_everything_that_waits() {
     let (connection, room, mut server) = in_room().await;
     let value = json!(1);
     let node = async {
@@ -481,7 +452,7 @@ async fn a_lost_connection_fails_all_who_wait() {
 }
 
 #[tokio::test]
-async fn the_goodbye_of_a_node_is_the_reason_that_all_are_given() {
+async fn all_methods_report_the_goodbye_of_the_node() {
     let (connection, room, mut server) = in_room().await;
     server
         .say(&ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text: "until nine".into() })
@@ -492,15 +463,18 @@ async fn the_goodbye_of_a_node_is_the_reason_that_all_are_given() {
 }
 
 #[tokio::test]
-async fn a_node_that_breaks_the_protocol_is_named_as_the_reason() {
+async fn a_protocol_violation_is_reported() {
     let (_connection, room, mut server) = in_room().await;
     server.say(&patch(9, 1, 2)).await;
     let error = room.changed().await.unwrap_err();
     assert!(error.is_closed());
-    assert_eq!(error.to_string(), "the node sent a patch for room 9, which this client isn't in");
+    assert_eq!(
+        error.to_string(),
+        "the node sent a patch for room 9, but this client is not in that room"
+    );
 }
 
-// The rest.
+// Lists and limits.
 
 #[tokio::test]
 async fn rooms_are_listed() {
@@ -528,7 +502,7 @@ async fn a_full_queue_of_commands_makes_callers_wait() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Json, false, |connect| connect.commands_max(1)).await;
     let room = enter(&connection, &mut server).await;
-    // The connection's task has no turn in between.
+    // The connection's task does not run in between.
     assert!(poll_once(room.send("nudge", &json!(1))).is_ready());
     assert!(poll_once(room.send("nudge", &json!(2))).is_pending(), "there is one place");
     room.send("nudge", &json!(3)).await.unwrap();
@@ -540,7 +514,7 @@ async fn a_full_queue_of_commands_makes_callers_wait() {
 }
 
 #[tokio::test]
-async fn a_message_too_long_for_the_node_is_refused_here() {
+async fn a_message_too_long_for_the_node_is_not_sent() {
     let (_connection, room, mut server) = in_room().await;
     let long = json!("x".repeat(1000));
     let error = room.request("add", &long).await.unwrap_err();

@@ -1,6 +1,4 @@
-//! What the node may not do, what the client may not, and what follows.
-
-mod support;
+//! The rules of the protocol for both ends, and what happens if they are violated.
 
 use std::time::Duration;
 
@@ -12,16 +10,12 @@ use playfield_wire::framing::FrameError;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format};
 
-use support::{Node, Said, Talk, config, joined, patch, snapshot, welcome};
-
-fn other(said: &str) -> Said {
-    Said::Other(said.to_owned())
-}
+use crate::support::{Node, Said, Talk, config, joined, other, patch, snapshot, welcome};
 
 // Rooms and requests.
 
 #[test]
-fn whatever_names_a_room_that_was_not_joined_ends_the_connection() {
+fn a_message_about_an_unknown_room_ends_the_connection() {
     let message = playfield_wire::message::MessageRef::Index(0);
     let cases = [
         (patch(2, 1, 2), "a patch"),
@@ -56,7 +50,7 @@ fn two_rooms_with_one_number_end_the_connection() {
 }
 
 #[test]
-fn an_answer_to_nothing_ends_the_connection() {
+fn an_answer_to_an_unknown_request_ends_the_connection() {
     for answer in [
         ServerMessage::Reply { request: 77, payload: b"" },
         ServerMessage::Listed { request: 77, rooms: vec![] },
@@ -78,7 +72,7 @@ fn an_answer_to_nothing_ends_the_connection() {
 }
 
 #[test]
-fn an_answer_of_another_kind_ends_the_connection() {
+fn an_answer_of_the_wrong_kind_ends_the_connection() {
     type Make = fn(u32) -> ServerMessage<'static>;
     let cases: [(Make, _); 5] = [
         (|request| ServerMessage::Reply { request, payload: b"" }, "a reply"),
@@ -121,7 +115,7 @@ fn schemas_come_as_answers_and_unasked() {
 }
 
 #[test]
-fn a_room_that_ends_fails_what_it_was_asked_and_nothing_else() {
+fn the_end_of_a_room_fails_only_its_own_requests() {
     let mut talk = Talk::in_room();
     let asked = talk.client.request(1, 0, "draw", b"").unwrap();
     let list = talk.client.list(None, &[], 0).unwrap();
@@ -134,7 +128,7 @@ fn a_room_that_ends_fails_what_it_was_asked_and_nothing_else() {
     ];
     assert_eq!(talk.all_events(), expected);
 
-    // The answer to a message that crossed the end.
+    // The answer to a message that was sent before the end arrived.
     let code = ErrorCode::NotJoined;
     talk.says(&ServerMessage::Error {
         request: Some(asked),
@@ -150,7 +144,7 @@ fn a_room_that_ends_fails_what_it_was_asked_and_nothing_else() {
 }
 
 #[test]
-fn commands_name_rooms_that_the_client_is_in() {
+fn commands_for_an_unknown_room_fail() {
     let mut talk = Talk::in_room();
     let refused = CommandError::NotJoined { room: 2 };
     assert_eq!(talk.client.request(2, 0, "draw", b""), Err(refused));
@@ -162,10 +156,10 @@ fn commands_name_rooms_that_the_client_is_in() {
 }
 
 #[test]
-fn a_message_longer_than_the_node_takes_is_not_sent() {
+fn a_message_longer_than_the_node_accepts_is_not_sent() {
     let mut talk = Talk::in_room();
     let bytes_max = 1000;
-    // Four bytes go before the payload: kind, room, request and message.
+    // Four bytes precede the payload: kind, room, request and message.
     assert_eq!(talk.client.request(1, 0, "draw", &[7; 996]), Ok(2));
     let refused = CommandError::TooLarge { bytes: 1001, bytes_max };
     assert_eq!(talk.client.request(1, 0, "draw", &[7; 997]), Err(refused));
@@ -177,7 +171,7 @@ fn a_message_longer_than_the_node_takes_is_not_sent() {
 }
 
 #[test]
-fn only_so_many_requests_wait() {
+fn the_number_of_waiting_requests_is_limited() {
     let mut config = config(Format::Packed, false);
     config.requests_max = 1;
     let mut client = Client::new(config).unwrap();
@@ -185,7 +179,7 @@ fn only_so_many_requests_wait() {
     assert_eq!(client.join("s"), Err(CommandError::Busy { waiting: 1 }));
 }
 
-// The order of the conversation.
+// The order of messages, and the transport.
 
 #[test]
 fn only_the_welcome_or_a_refusal_comes_first() {
@@ -216,7 +210,7 @@ fn a_second_welcome_ends_the_connection() {
 }
 
 #[test]
-fn a_node_of_another_protocol_is_not_talked_to() {
+fn another_protocol_version_ends_the_connection() {
     let mut talk = Talk::new(Format::Packed, false);
     talk.says(&ServerMessage::Welcome {
         protocol: 2,
@@ -229,7 +223,7 @@ fn a_node_of_another_protocol_is_not_talked_to() {
 }
 
 #[test]
-fn malformed_messages_and_unknown_kinds_end_a_connection_without_rooms() {
+fn an_unreadable_message_ends_a_connection_without_rooms() {
     for body in [&b"\xff"[..], b"\x01", b"\x48", b"\x49\x01\x01", b"{}"] {
         let mut talk = Talk::welcomed();
         let mut bytes = talk.node.frame(body);
@@ -252,7 +246,7 @@ fn frames_of_no_bytes_or_too_many_end_the_connection() {
     ];
     for (mut header, error) in cases {
         let mut talk = Talk::welcomed();
-        // The header alone, cut in two: the body is not waited for.
+        // The header alone, in two pieces: the client does not wait for the body.
         let (front, back) = header.split_at_mut(3);
         talk.client.received(front, &mut talk.events);
         talk.client.received(back, &mut talk.events);
@@ -272,7 +266,7 @@ fn the_other_kind_of_websocket_message_ends_the_connection() {
 }
 
 #[test]
-fn a_websocket_ping_is_answered_and_a_close_without_goodbye_told() {
+fn a_websocket_ping_is_answered_and_a_close_reported() {
     let mut talk = Talk::new(Format::Packed, true);
     talk.heard();
     let mut bytes = talk.node.take_answer();
@@ -308,7 +302,7 @@ fn a_websocket_is_closed_with_a_code_that_says_why() {
         talk.client.received(&mut bytes, &mut talk.events);
         assert_eq!(talk.heard().pop(), Some(Said::Close(code)), "{bytes:x?}");
     }
-    // What is compressed and what is not is the business of those who have agreed to it.
+    // With compression agreed on, invalid compressed data has a code of its own.
     let mut client =
         Client::new(ClientConfig { deflate: true, ..config(Format::Packed, true) }).unwrap();
     let (mut out, mut events) = (Vec::new(), EventQueue::new());
@@ -334,7 +328,7 @@ fn a_node_that_refuses_the_handshake_ends_the_connection() {
 }
 
 #[test]
-fn a_node_agrees_to_what_was_offered_or_to_nothing() {
+fn a_node_may_only_accept_the_compression_that_was_offered() {
     for (offers, extensions, is_taken) in [
         (true, None, true),
         (true, Some("permessage-deflate; server_no_context_takeover"), true),
@@ -386,7 +380,7 @@ fn requests_without_an_answer_fail_with_the_connection() {
 }
 
 #[test]
-fn after_its_goodbye_a_client_still_hears_but_says_nothing() {
+fn after_goodbye_a_client_receives_but_sends_nothing() {
     let mut talk = Talk::in_room();
     let request = talk.client.request(1, 0, "draw", b"").unwrap();
     talk.client.goodbye();
@@ -400,10 +394,10 @@ fn after_its_goodbye_a_client_still_hears_but_says_nothing() {
     assert_eq!(talk.all_events(), [Event::Closed { error: None }]);
 }
 
-// Signs of life.
+// Keep-alive.
 
 #[test]
-fn a_quiet_client_pings_and_gives_up_on_a_silent_node() {
+fn an_idle_client_pings_and_gives_up_on_a_silent_node() {
     let mut talk = Talk::welcomed();
     let at = Duration::from_millis;
     assert_eq!(talk.client.due_at(), Some(at(500)));
@@ -422,7 +416,7 @@ fn a_quiet_client_pings_and_gives_up_on_a_silent_node() {
 }
 
 #[test]
-fn a_ping_tells_its_round_trip() {
+fn a_ping_reports_its_round_trip() {
     let mut talk = Talk::welcomed();
     let nonce = talk.client.ping().unwrap();
     talk.client.advance(Duration::from_millis(40), &mut talk.events);

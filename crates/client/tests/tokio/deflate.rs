@@ -1,6 +1,4 @@
-//! Compressed messages between the client and a real node, counted on the way.
-
-#![cfg(feature = "tokio")]
+//! Compression between the client and a real node, measured by a proxy.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -51,7 +49,7 @@ fn server(deflate: bool) -> Running {
     Server::new(config).room_type(RoomType::of::<Log>("log")).start().unwrap()
 }
 
-/// The way to a node, on which bytes are counted before they go on.
+/// A proxy that counts bytes.
 struct Way {
     address: SocketAddr,
     up: Arc<AtomicUsize>,
@@ -115,7 +113,7 @@ async fn entered(
 }
 
 #[tokio::test]
-async fn what_is_long_travels_compressed_where_both_ends_want_it() {
+async fn long_messages_are_compressed_if_both_ends_agree() {
     let (on, off) = (server(true), server(false));
     for (server, scheme, deflate, is_compressed) in [
         (&on, "ws", true, true),
@@ -155,7 +153,7 @@ async fn what_is_long_travels_compressed_where_both_ends_want_it() {
 }
 
 #[tokio::test]
-async fn typed_rooms_are_the_same_compressed() {
+async fn typed_rooms_work_compressed() {
     let server = server(true);
     let way = Way::to(&server).await;
     let connection = connect(&format!("ws://{}", way.address)).deflate(true).await.unwrap();

@@ -1,7 +1,4 @@
-//! A client of dynamic rooms in a real server, over every format and transport that they can be had
-//! in.
-
-#![cfg(feature = "tokio")]
+//! Dynamic rooms of a real server, over every tree format and transport.
 
 use std::net::SocketAddr;
 
@@ -89,7 +86,7 @@ async fn connected(server: &Running, scheme: &str, format: Format) -> Connection
         .unwrap()
 }
 
-/// Waits until the copy holds a value at a place.
+/// Waits until the copy has this value at a place.
 async fn until(room: &Entered<Dynamic>, pointer: &str, value: Value) {
     while room.state().pointer(pointer) != Some(&value) {
         room.changed().await.unwrap();
@@ -97,7 +94,7 @@ async fn until(room: &Entered<Dynamic>, pointer: &str, value: Value) {
 }
 
 #[tokio::test]
-async fn a_room_is_entered_played_in_and_left() {
+async fn a_room_is_entered_used_and_left() {
     let server = server();
     for scheme in ["tcp", "ws"] {
         for format in [Format::Msgpack, Format::Json] {
@@ -106,7 +103,10 @@ async fn a_room_is_entered_played_in_and_left() {
             let room = connection.create_dynamic("harbour", true, Some(&options)).await.unwrap();
             let me = room.player().to_string();
             let ship = json!({ "name": "Ann", "cargo": 0 });
-            let seen = json!({ "name": "Éire", "flag": "/wA=", "depth": 0.5, "total": 0, "ships": { me.clone(): ship } });
+            let ships = json!({ me.clone(): ship });
+            let seen = json!({
+                "name": "Éire", "flag": "/wA=", "depth": 0.5, "total": 0, "ships": ships,
+            });
             assert_eq!(*room.state(), seen, "{format}");
 
             let reply = room.request("Load", &json!({ "tons": 7 })).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_room_is_entered_played_in_and_left() {
             let heard = json!({ "by": room.player().0, "pitch": "Infinity", "log": "/w==" });
             assert_eq!(horn.value().unwrap(), heard, "{format}");
 
-            // An integer of 64 bits is a number in MessagePack, and a text in JSON.
+            // An integer of 64 bits is a number in MessagePack, and a string in JSON.
             room.send("Load", &json!({ "tons": (1_u64 << 63) - 7 })).await.unwrap();
             let large = if format == Format::Msgpack {
                 json!(1_u64 << 63)
@@ -138,7 +138,7 @@ async fn a_room_is_entered_played_in_and_left() {
 }
 
 #[tokio::test]
-async fn what_is_nested_too_deep_is_refused_and_nothing_else_is_lost() {
+async fn a_message_nested_too_deep_is_refused_alone() {
     let server = server();
     let connection = connected(&server, "ws", Format::Msgpack).await;
     let room = connection.join_or_create_dynamic("harbour", None).await.unwrap();

@@ -1,10 +1,4 @@
-//! What changes in a room, place by place, told over a real socket.
-#![cfg(feature = "tokio")]
-
-#[path = "support/server.rs"]
-mod server;
-mod support;
-
+//! Changes of a room's copy, over a real socket.
 use std::sync::mpsc;
 
 use playfield_client::{
@@ -13,11 +7,10 @@ use playfield_client::{
 use playfield_room::{Context, PlayerId, Result, Room, room, schema};
 use playfield_state::{List, Map, State, Tracker, Tracking};
 use playfield_wire::schema::fingerprint;
-use playfield_wire::server::ServerMessage;
 use serde_json::{Value, json};
 
-use server::Server;
-use support::{Said, joined};
+use crate::server::Server;
+use crate::support::{Said, joined_as};
 
 #[derive(State, Default)]
 struct Arena {
@@ -57,7 +50,7 @@ impl Room for Arena {
 
 const ME: PlayerId = PlayerId(4);
 
-/// The node's end: the room, and what this client was sent of it.
+/// The node's end: the room, and the version that this client was sent.
 struct Node {
     server: Server,
     arena: Arena,
@@ -67,7 +60,7 @@ struct Node {
 }
 
 impl Node {
-    /// A room that this client is in, where Ann (player 4) and player 7 stand, and its node.
+    /// A client in a room with the players 4 (Ann, this client) and 7, and its node.
     async fn entered<R: Kind>(
         format: Format,
         set: impl FnOnce(Connect) -> Connect,
@@ -83,32 +76,7 @@ impl Node {
         let mut node = Self { server, arena, tracker, format, sent: 1 };
         let meet = async {
             node.server.hear().await;
-            let ServerMessage::Joined {
-                request,
-                room,
-                id,
-                room_type,
-                player,
-                epoch,
-                tick_hz,
-                sync_hz,
-                ..
-            } = joined(1, 1, 3)
-            else {
-                unreachable!("a joined")
-            };
-            let fingerprint = fingerprint(&schema::<Arena>());
-            let joined = ServerMessage::Joined {
-                request,
-                room,
-                id,
-                room_type,
-                player,
-                epoch,
-                tick_hz,
-                sync_hz,
-                fingerprint,
-            };
+            let joined = joined_as(1, fingerprint(&schema::<Arena>()));
             node.server.say(&joined).await;
             node.snapshot().await;
         };
@@ -136,26 +104,24 @@ impl Node {
         let mut body = Vec::new();
         self.tracker.snapshot(ME, self.format, &mut body);
         let version = self.tracker.version();
-        self.server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version, body: &body }).await;
+        self.server.snapshot(version, &body).await;
         self.sent = version;
     }
 
-    /// Answers what is asked for when the first one listens.
+    /// Answers the resync of the first listener.
     async fn answer_resync(&mut self) {
         assert_eq!(self.server.hear().await, Said::Other("Resync { room: 1 }".to_owned()));
         self.snapshot().await;
     }
 
-    /// Changes the state, and sends what that comes to.
+    /// Changes the state, and sends the patch.
     async fn change(&mut self, change: impl FnOnce(&mut Arena)) {
         change(&mut self.arena);
         self.tracker.sync(&mut self.arena);
         let mut body = Vec::new();
         if self.tracker.patch(ME, self.sent, self.format, &mut body) {
             let version = self.tracker.version();
-            self.server
-                .say(&ServerMessage::Patch { room: 1, base: self.sent, version, body: &body })
-                .await;
+            self.server.patch(self.sent, version, &body).await;
             self.sent = version;
         }
     }
@@ -165,7 +131,7 @@ async fn listen<R: Kind>(room: &RoomHandle<R>, node: &mut Node) -> Changes {
     tokio::join!(room.changes(), node.answer_resync()).0.unwrap()
 }
 
-/// The next changes, each as a path, a word and values.
+/// The next changes, each as its path, kind and values.
 async fn next(changes: &mut Changes, count: usize) -> Vec<(String, String, Value)> {
     let mut told = Vec::new();
     for _ in 0..count {
@@ -183,7 +149,7 @@ fn told(path: &str, kind: &str, values: Value) -> (String, String, Value) {
     (path.to_owned(), kind.to_owned(), values)
 }
 
-/// What happens in the arena, and what Ann is told of it: in either format the same.
+/// Changes in the arena, and what Ann's client reports of them, in any format.
 async fn a_story(node: &mut Node, changes: &mut Changes) {
     node.change(|arena| {
         arena.round = 2;
@@ -202,7 +168,7 @@ async fn a_story(node: &mut Node, changes: &mut Changes) {
             told("round", "Changed", json!([1, 2])),
         ]
     );
-    // A trap is laid out of sight, then she comes near, it is armed, and she leaves.
+    // A trap is set out of sight, then Ann comes near, it is armed, and she leaves.
     node.change(|arena| *arena.traps.get_or_default(1) = Trap { x: 30, armed: false }).await;
     node.change(|arena| arena.players.get_or_default(ME).x = 25).await;
     assert_eq!(
@@ -247,7 +213,7 @@ async fn a_story(node: &mut Node, changes: &mut Changes) {
 }
 
 #[tokio::test]
-async fn a_typed_room_tells_what_entered_left_and_changed() {
+async fn a_typed_room_reports_changes() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let mut changes = listen(&room, &mut node).await;
     a_story(&mut node, &mut changes).await;
@@ -255,19 +221,19 @@ async fn a_typed_room_tells_what_entered_left_and_changed() {
 }
 
 #[tokio::test]
-async fn a_dynamic_room_tells_the_same() {
+async fn a_dynamic_room_reports_the_same_changes() {
     for format in [Format::Json, Format::Msgpack] {
         let (_connection, room, mut node) = Node::dynamic(format).await;
-        let mut changes = listen(&room, &mut node).await;
+        // Its own copy reports changes: no snapshot is asked for.
+        let mut changes = room.changes().await.unwrap();
         a_story(&mut node, &mut changes).await;
         assert_eq!(room.state()["log"][0], "c");
     }
 }
 
-/// Between the baseline and a later snapshot, what is different is told, and a second listener asks
-/// for none.
+/// A second listener asks for no snapshot.
 #[tokio::test]
-async fn a_snapshot_tells_what_is_different() {
+async fn a_snapshot_reports_the_differences() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let mut changes = listen(&room, &mut node).await;
     let mut second = room.changes().await.unwrap();
@@ -284,7 +250,7 @@ async fn a_snapshot_tells_what_is_different() {
 }
 
 #[tokio::test]
-async fn who_is_too_slow_is_told_that_changes_were_missed_and_goes_on() {
+async fn a_slow_listener_learns_that_it_missed_changes() {
     let (_connection, room, mut node) = Node::typed(|connect| connect.events_max(3)).await;
     let mut changes = listen(&room, &mut node).await;
     for round in 2..=8 {
@@ -295,22 +261,33 @@ async fn who_is_too_slow_is_told_that_changes_were_missed_and_goes_on() {
     }
     let error = changes.next().await.unwrap_err();
     assert!(error.is_missed() && !error.is_closed());
-    assert_eq!(
-        error.to_string(),
-        "4 changes came faster than they were taken out, and were dropped"
-    );
+    assert_eq!(error.to_string(), "4 changes were dropped because they were not taken out in time");
     let rounds = next(&mut changes, 3).await;
     assert_eq!(rounds[0], told("round", "Changed", json!([5, 6])));
     node.change(|arena| arena.round = 9).await;
     assert_eq!(next(&mut changes, 1).await, [told("round", "Changed", json!([8, 9]))]);
 }
 
-/// A patch that can't be read is mended by a snapshot; what it changed nobody knows.
+/// After a patch that can't be applied, the second copy of a typed room still reports what the
+/// snapshot changes.
 #[tokio::test]
-async fn a_copy_that_had_to_be_mended_is_a_gap() {
+async fn a_typed_room_reports_changes_across_a_resync() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let mut changes = listen(&room, &mut node).await;
-    node.server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &[0xff] }).await;
+    node.server.patch(1, 2, &[0xff]).await;
+    node.arena.round = 7;
+    node.tracker.sync(&mut node.arena);
+    node.answer_resync().await;
+    assert_eq!(next(&mut changes, 1).await, [told("round", "Changed", json!([1, 7]))]);
+}
+
+/// After a patch that can't be applied, a dynamic room can't know what changed.
+#[tokio::test]
+async fn a_dynamic_room_reports_a_gap_after_a_resync() {
+    let (_connection, room, mut node) = Node::dynamic(Format::Json).await;
+    let mut changes = room.changes().await.unwrap();
+    let body = br#"[[["no","such"],1]]"#;
+    node.server.patch(1, 2, body).await;
     node.arena.round = 7;
     node.tracker.sync(&mut node.arena);
     node.answer_resync().await;
@@ -318,26 +295,26 @@ async fn a_copy_that_had_to_be_mended_is_a_gap() {
     assert!(error.is_missed());
     assert_eq!(
         error.to_string(),
-        "changes were missed, since the copy had to be mended by a snapshot"
+        "changes were missed because the copy had to be replaced by a snapshot"
     );
     node.change(|arena| arena.round = 8).await;
     assert_eq!(next(&mut changes, 1).await, [told("round", "Changed", json!([7, 8]))]);
 }
 
 #[tokio::test]
-async fn when_nobody_listens_nothing_is_kept_and_the_next_one_begins_anew() {
+async fn after_the_last_listener_the_next_one_starts_over() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let changes = listen(&room, &mut node).await;
     drop(changes);
     node.change(|arena| arena.round = 2).await;
-    // It asks for a snapshot again, since there is no copy any more.
+    // It asks for a snapshot again, as the second copy was dropped.
     let mut changes = listen(&room, &mut node).await;
     node.change(|arena| arena.round = 3).await;
     assert_eq!(next(&mut changes, 1).await, [told("round", "Changed", json!([2, 3]))]);
 }
 
 #[tokio::test]
-async fn the_end_of_a_room_ends_its_changes_after_those_that_came() {
+async fn the_end_of_a_room_follows_its_last_change() {
     let (connection, room, mut node) = Node::typed(|connect| connect).await;
     let mut changes = listen(&room, &mut node).await;
     node.change(|arena| arena.round = 2).await;
@@ -353,13 +330,13 @@ async fn the_end_of_a_room_ends_its_changes_after_those_that_came() {
     assert!(room.changes().await.unwrap_err().is_closed());
 }
 
-/// Waits for the next call, on a thread that may wait.
+/// Waits for the next call, on a thread that may block.
 async fn called<T: Send + 'static>(calls: mpsc::Receiver<T>) -> (T, mpsc::Receiver<T>) {
     tokio::task::spawn_blocking(move || (calls.recv().unwrap(), calls)).await.unwrap()
 }
 
 #[tokio::test]
-async fn functions_are_called_for_what_their_patterns_match() {
+async fn functions_are_called_for_changes_that_match_their_pattern() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let (sender, calls) = mpsc::sync_channel(8);
     let call = move |change: Change| sender.send(shown(change)).unwrap();
@@ -377,7 +354,7 @@ async fn functions_are_called_for_what_their_patterns_match() {
     assert_eq!(call, told("players.4.hp", "Changed", json!([100, 2])));
     assert_eq!(subscription.missed(), 0);
     drop(subscription);
-    // What it held is dropped with it, so its channel ends.
+    // The function is dropped, so its channel ends.
     let rest = tokio::task::spawn_blocking(move || calls.recv()).await.unwrap();
     assert_eq!(rest, Err(mpsc::RecvError));
     let error = room.on_change("players..hp", drop).await.unwrap_err();
@@ -385,7 +362,7 @@ async fn functions_are_called_for_what_their_patterns_match() {
 }
 
 #[tokio::test]
-async fn a_function_that_panics_ends_its_own_subscription_alone() {
+async fn a_function_that_panics_ends_only_its_own_subscription() {
     let (_connection, room, mut node) = Node::typed(|connect| connect).await;
     let mut changes = listen(&room, &mut node).await;
     let (sender, calls) = mpsc::sync_channel::<()>(8);
@@ -406,9 +383,9 @@ async fn a_function_that_panics_ends_its_own_subscription_alone() {
     assert_eq!(next(&mut changes, 2).await[1], told("round", "Changed", json!([2, 3])));
 }
 
-/// On a runtime of one thread, too.
+/// Also on a runtime of one thread.
 #[tokio::test]
-async fn a_function_that_takes_long_holds_nothing_up() {
+async fn a_slow_function_delays_nothing_else() {
     let (connection, room, mut node) = Node::typed(|connect| connect.events_max(2)).await;
     let (go, wait) = mpsc::sync_channel::<()>(8);
     let (sender, calls) = mpsc::sync_channel(8);
@@ -426,13 +403,7 @@ async fn a_function_that_takes_long_holds_nothing_up() {
     while room.state().round < 6 {
         room.changed().await.unwrap();
     }
-    let pong = async {
-        let Said::Other(said) = node.server.hear().await else { panic!("a ping") };
-        let nonce =
-            said.trim_start_matches("Ping { nonce: ").trim_end_matches(" }").parse().unwrap();
-        node.server.say(&ServerMessage::Pong { nonce }).await;
-    };
-    tokio::join!(connection.ping(), pong).0.unwrap();
+    tokio::join!(connection.ping(), node.server.pong()).0.unwrap();
     (0..3).for_each(|_| go.send(()).unwrap());
     let (second, calls) = called(calls).await;
     let (third, _calls) = called(calls).await;
@@ -441,7 +412,6 @@ async fn a_function_that_takes_long_holds_nothing_up() {
     drop(go);
 }
 
-/// What is awaited can be awaited in any task, and the kinds of change are told apart.
 #[test]
 fn futures_can_be_sent_between_threads() {
     fn is_send<T: Send>(_: T) {}

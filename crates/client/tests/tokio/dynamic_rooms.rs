@@ -1,11 +1,5 @@
-//! Programs that learn at run time what a room is, on connections of either format, against a node
-//! over real sockets.
-#![cfg(feature = "tokio")]
-
-#[path = "support/server.rs"]
-mod server;
-mod support;
-
+//! Dynamic rooms in `packed` and `json`, against a node over real sockets.
+use crate::support::{Said, joined, joined_as};
 use playfield_client::{Connection, Dynamic, ErrorCode, Format, Room as RoomHandle, connect};
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, RoomType, room};
 use playfield_server::{Config, Running, Server};
@@ -13,7 +7,6 @@ use playfield_state::{Bytes, Data, List, Map, State, Tracker, Tracking};
 use playfield_wire::schema::{RoomSchema, Type, fingerprint};
 use playfield_wire::server::ServerMessage;
 use serde_json::{Value, json};
-use support::{Said, joined};
 
 #[derive(State, Default)]
 struct Table {
@@ -51,7 +44,7 @@ struct Setup {
 #[derive(Message)]
 struct Nudge;
 
-/// Plays a card, and tells which were played.
+/// Plays a card, and returns the hand.
 #[derive(Message)]
 #[reply(Vec<Card>)]
 struct Play {
@@ -116,7 +109,7 @@ async fn connected(node: &Running, format: Format) -> Connection {
     connect(&format!("tcp://{}", node.local_addr())).name("Ann").format(format).await.unwrap()
 }
 
-/// Waits until the copy is what it is to be.
+/// Waits until the copy equals this state.
 async fn becomes(table: &RoomHandle<Dynamic>, expected: &Value) {
     while *table.state() != *expected {
         table.changed().await.unwrap();
@@ -170,9 +163,9 @@ async fn a_room_is_the_same_in_packed_and_in_json() {
     assert_eq!((event.name(), event.value().unwrap()), ("Over", Value::Null));
 }
 
-/// A second room of the type asks for no schema, and a change is told by path there as well.
+/// A second room of the type needs no schema request.
 #[tokio::test]
-async fn changes_are_told_by_the_node_s_schema() {
+async fn changes_are_reported_by_the_node_s_schema() {
     let node = node();
     let packed = connected(&node, Format::Packed).await;
     let first = packed.join_or_create_dynamic("table", None).await.unwrap();
@@ -198,7 +191,7 @@ async fn changes_are_told_by_the_node_s_schema() {
 }
 
 #[tokio::test]
-async fn what_the_schema_does_not_know_is_not_sent() {
+async fn messages_that_do_not_fit_the_schema_are_not_sent() {
     let node = node();
     let packed = connected(&node, Format::Packed).await;
     let bad =
@@ -217,12 +210,12 @@ async fn what_the_schema_does_not_know_is_not_sent() {
     packed.ping().await.unwrap();
 }
 
-/// A node that tells a schema which is none, or none at all: the room is left again.
+/// If the node's schema is invalid, or it sends none, the client leaves the room.
 #[tokio::test]
-async fn a_room_without_a_schema_that_can_be_read_is_not_entered() {
+async fn a_room_without_a_valid_schema_is_not_entered() {
     for answer in [&b"{"[..], b""] {
         let (connection, mut node) =
-            server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+            crate::server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
         let meet = async {
             node.hear().await;
             node.say(&joined(1, 1, 3)).await;
@@ -231,19 +224,9 @@ async fn a_room_without_a_schema_that_can_be_read_is_not_entered() {
             let Said::Other(asked) = node.hear().await else { panic!("a question") };
             assert!(asked.starts_with("Schema { request: 2"), "{asked}");
             if answer.is_empty() {
-                let (code, text) = (ErrorCode::UnknownRoomType, "no such".into());
-                node.say(&ServerMessage::Error {
-                    request: Some(2),
-                    room: None,
-                    code,
-                    text,
-                    retry_after_ms: None,
-                })
-                .await;
+                node.error(Some(2), ErrorCode::UnknownRoomType, "no such").await;
             } else {
-                let room_type = "table".into();
-                node.say(&ServerMessage::Schema { request: Some(2), room_type, schema: answer })
-                    .await;
+                node.schema(Some(2), answer).await;
             }
             assert_eq!(node.hear().await, Said::Other("Leave { request: 3, room: 1 }".to_owned()));
         };
@@ -269,19 +252,18 @@ struct Lamp {
     level: u8,
 }
 
-/// No type tells it, and it has a part in the digest.
+/// A default that no type implies, and that counts in the digest.
 impl Default for Lamp {
     fn default() -> Self {
         Self { level: 3 }
     }
 }
 
-/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a
-/// snapshot mends it.
+/// A patch is damaged but readable. The next digest shows it, and a snapshot replaces the copy.
 #[tokio::test]
-async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
+async fn a_wrong_copy_is_detected_and_replaced() {
     let (connection, mut node) =
-        server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+        crate::server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let schema =
         RoomSchema { state: Hall::schema(), options: Type::Unit, messages: vec![], events: vec![] };
     let me = PlayerId(4);
@@ -292,17 +274,12 @@ async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
     tracker.snapshot(me, Format::Packed, &mut body);
     let meet = async {
         node.hear().await;
-        let mut granted = joined(1, 1, 3);
-        if let ServerMessage::Joined { fingerprint: told, .. } = &mut granted {
-            *told = fingerprint(&schema);
-        }
-        node.say(&granted).await;
-        node.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &body }).await;
+        node.say(&joined_as(1, fingerprint(&schema))).await;
+        node.snapshot(1, &body).await;
         let asked = node.hear().await;
         assert_eq!(asked, Said::Other(r#"Schema { request: 2, room_type: "table" }"#.to_owned()));
-        let (room_type, text) = ("table".into(), schema.to_json());
-        node.say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
-            .await;
+        let text = schema.to_json();
+        node.schema(Some(2), text.as_bytes()).await;
     };
     let (hall, ()) = tokio::join!(connection.join_dynamic("r"), meet);
     let hall = hall.unwrap();
@@ -312,7 +289,7 @@ async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
         version: tracker.version(),
         digest: tracker.digest(me, Format::Packed),
     };
-    // All is well, though the lamp is at its default, and nothing is asked for.
+    // The digest is right, although the lamp is at its default, so nothing is asked for.
     node.say(&check(&mut tracker)).await;
 
     state.round = 7;
@@ -320,7 +297,7 @@ async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
     body.clear();
     assert!(tracker.patch(me, 1, Format::Packed, &mut body));
     *body.last_mut().unwrap() ^= 1;
-    node.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &body }).await;
+    node.patch(1, 2, &body).await;
     hall.changed().await.unwrap();
     assert_eq!(hall.state()["round"], 6);
     node.say(&check(&mut tracker)).await;
@@ -328,7 +305,7 @@ async fn a_copy_by_the_schema_that_went_wrong_is_noticed_and_mended() {
 
     body.clear();
     tracker.snapshot(me, Format::Packed, &mut body);
-    node.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 2, body: &body }).await;
+    node.snapshot(2, &body).await;
     hall.changed().await.unwrap();
     assert_eq!(*hall.state(), json!({"round": 7, "desks": {"4": {"lamp": {"level": 3}}}}));
     node.say(&check(&mut tracker)).await;

@@ -1,7 +1,4 @@
-//! Messages that can't be read, while a room is joined: what may have been lost with one is mended,
-//! and nobody waits for it in vain.
-
-mod support;
+//! Messages that can't be read while a room is joined: copies get snapshots, and requests fail.
 
 use playfield_client::core::{
     ClientError, CommandError, Event, Failure, OutOfStep, UNUSABLE_IN_A_ROW_MAX,
@@ -10,11 +7,7 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format};
 
-use support::{Said, Talk, joined, patch, snapshot, welcome};
-
-fn other(said: &str) -> Said {
-    Said::Other(said.to_owned())
-}
+use crate::support::{Talk, joined, other, patch, snapshot, welcome};
 
 fn event(sequence: u64) -> ServerMessage<'static> {
     ServerMessage::Event {
@@ -26,7 +19,7 @@ fn event(sequence: u64) -> ServerMessage<'static> {
     }
 }
 
-/// The node says something that is no message.
+/// The node sends an invalid message.
 fn says_nonsense(talk: &mut Talk) {
     let mut bytes = talk.node.frame(b"\xff\xff\xff\xff\xff\xff\xff\xff");
     talk.client.received(&mut bytes, &mut talk.events);
@@ -43,7 +36,7 @@ fn in_two_rooms() -> Talk {
     talk
 }
 
-/// What is told of a message that can't be read, but for what it says of rooms.
+/// The client's events after an invalid message, except those of rooms.
 fn told_of_nonsense(talk: &mut Talk) -> Vec<Event> {
     let is_why =
         |event: &Event| matches!(event, Event::OutOfStep { why: OutOfStep::Message(_), .. });
@@ -53,7 +46,7 @@ fn told_of_nonsense(talk: &mut Talk) -> Vec<Event> {
 }
 
 #[test]
-fn each_room_asks_for_a_snapshot_and_passes_over_patches_until_it_comes() {
+fn each_room_waits_for_a_snapshot_and_ignores_patches() {
     let mut talk = in_two_rooms();
     says_nonsense(&mut talk);
     let events = talk.all_events();
@@ -83,7 +76,7 @@ fn each_room_asks_for_a_snapshot_and_passes_over_patches_until_it_comes() {
 }
 
 #[test]
-fn past_the_limit_the_connection_ends_and_what_can_be_used_begins_the_count_anew() {
+fn past_the_limit_the_connection_ends_and_a_usable_update_resets_the_count() {
     let mut talk = in_two_rooms();
     for _ in 0..2 {
         for _ in 0..UNUSABLE_IN_A_ROW_MAX {
@@ -93,7 +86,7 @@ fn past_the_limit_the_connection_ends_and_what_can_be_used_begins_the_count_anew
         talk.says(&snapshot(1, 3, 6));
         talk.says(&snapshot(2, 3, 6));
     }
-    // One room that is well does not stand for another that is not.
+    // A good room does not reset the count of another.
     for _ in 0..UNUSABLE_IN_A_ROW_MAX {
         says_nonsense(&mut talk);
         talk.says(&snapshot(1, 3, 6));
@@ -133,7 +126,7 @@ fn without_a_room_the_connection_ends() {
 }
 
 #[test]
-fn requests_that_may_have_been_answered_fail_and_late_answers_are_nobodys() {
+fn requests_fail_and_late_answers_are_ignored() {
     let mut talk = Talk::in_room();
     let message = talk.client.request(1, 0, "draw", b"").unwrap();
     let list = talk.client.list(None, &[], 0).unwrap();
@@ -158,14 +151,14 @@ fn requests_that_may_have_been_answered_fail_and_late_answers_are_nobodys() {
         retry_after_ms: None,
     });
     assert_eq!(talk.all_events(), []);
-    // What is asked from now on is answered as ever.
+    // Later requests work as usual.
     let message = talk.client.request(1, 0, "draw", b"").unwrap();
     talk.says(&ServerMessage::Reply { request: message, payload: b"" });
     assert!(matches!(talk.event(), Event::Reply { .. }));
 }
 
 #[test]
-fn a_room_that_was_entered_after_all_is_left_again() {
+fn a_room_that_is_entered_after_all_is_left() {
     let mut talk = Talk::in_room();
     let join = talk.client.join("s").unwrap();
     talk.heard();
@@ -188,13 +181,13 @@ fn a_room_that_was_entered_after_all_is_left_again() {
         text: "".into(),
     });
     assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
-    // That was the last word of that room.
+    // After its `left`, the room is unknown.
     talk.says(&patch(2, 6, 7));
     talk.assert_closed(ClientError::UnknownRoom { room: 2, message: "a patch" });
 }
 
 #[test]
-fn a_room_of_which_the_joined_was_lost_is_left_again() {
+fn a_room_whose_joined_was_lost_is_left() {
     let mut talk = Talk::in_room();
     talk.client.join("s").unwrap();
     says_nonsense(&mut talk);
@@ -212,13 +205,13 @@ fn a_room_of_which_the_joined_was_lost_is_left_again() {
         code: ErrorCode::Left,
         text: "".into(),
     });
-    // In the other room all goes on.
+    // The other room is unaffected.
     talk.says(&snapshot(1, 3, 6));
     assert!(matches!(talk.all_events()[..], [Event::Snapshot { room: 1, .. }]));
 }
 
 #[test]
-fn a_room_that_was_entered_unnoticed_may_end_unnoticed() {
+fn the_left_of_an_orphaned_room_is_ignored() {
     let mut talk = Talk::in_room();
     let join = talk.client.join("s").unwrap();
     says_nonsense(&mut talk);
@@ -232,7 +225,7 @@ fn a_room_that_was_entered_unnoticed_may_end_unnoticed() {
     };
     talk.says(&left);
     assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
-    // Where the join is known to have been refused, there is no such room.
+    // If the join was refused, there is no such room.
     let code = ErrorCode::RoomFull;
     talk.says(&ServerMessage::Error {
         request: Some(join),
@@ -246,7 +239,7 @@ fn a_room_that_was_entered_unnoticed_may_end_unnoticed() {
 }
 
 #[test]
-fn a_join_that_was_refused_after_all_lets_no_room_in() {
+fn a_refused_join_allows_no_room() {
     let mut talk = Talk::in_room();
     let join = talk.client.join("s").unwrap();
     says_nonsense(&mut talk);
@@ -264,9 +257,9 @@ fn a_join_that_was_refused_after_all_lets_no_room_in() {
     talk.assert_closed(ClientError::UnknownRoom { room: 2, message: "a snapshot" });
 }
 
-/// Whether it was the answer or not: the room is left, as was asked.
+/// Whether or not the unreadable message was the answer.
 #[test]
-fn a_room_that_is_being_left_is_left() {
+fn a_room_that_is_being_left_counts_as_left() {
     let mut talk = Talk::in_room();
     let asked = talk.client.request(1, 0, "draw", b"").unwrap();
     let leave = talk.client.leave(1).unwrap();
@@ -285,9 +278,9 @@ fn a_room_that_is_being_left_is_left() {
     assert_eq!(talk.all_events(), []);
 }
 
-/// A node answers no question for a snapshot of a room that is over, but any request to it.
+/// A node does not answer a resync of a room that has ended, but it answers every request.
 #[test]
-fn a_room_of_which_the_end_was_lost_ends_with_the_next_request() {
+fn a_room_whose_left_was_lost_ends_with_the_next_request() {
     for is_leave in [false, true] {
         let mut talk = Talk::in_room();
         says_nonsense(&mut talk);
@@ -314,7 +307,7 @@ fn a_room_of_which_the_end_was_lost_ends_with_the_next_request() {
             Event::Left { room: 1, request: None, code, text: text.to_owned() },
         ];
         assert_eq!(talk.all_events(), expected);
-        // Should this client be there after all, it is not any more.
+        // In case this client is in the room after all, it leaves.
         assert_eq!(talk.heard(), [other("Leave { request: 4, room: 1 }")]);
         talk.says(&snapshot(1, 3, 6));
         talk.says(&ServerMessage::Error {
@@ -326,7 +319,7 @@ fn a_room_of_which_the_end_was_lost_ends_with_the_next_request() {
         });
         assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
     }
-    // A room in step has said that word itself.
+    // If the room is in step, its own code sent the error.
     let mut talk = Talk::in_room();
     let asked = talk.client.request(1, 0, "draw", b"").unwrap();
     let (code, text) = (ErrorCode::NotJoined, "");
@@ -342,7 +335,7 @@ fn a_room_of_which_the_end_was_lost_ends_with_the_next_request() {
 }
 
 #[test]
-fn events_may_be_missing_and_no_more_than_came_unread() {
+fn as_many_events_may_be_missing_as_messages_were_unreadable() {
     let mut talk = Talk::in_room();
     talk.says(&event(1));
     says_nonsense(&mut talk);
@@ -354,7 +347,7 @@ fn events_may_be_missing_and_no_more_than_came_unread() {
     talk.says(&event(5));
     assert!(matches!(talk.all_events()[..], [Event::Event(_)]));
 
-    // One that comes in its turn shows that none was lost before it.
+    // An event in order shows that none was lost before it.
     says_nonsense(&mut talk);
     talk.says(&event(6));
     talk.says(&event(8));
@@ -376,7 +369,7 @@ fn pings_are_sent_again() {
     let again =
         [other("Resync { room: 1 }"), other("Ping { nonce: 1 }"), other("Ping { nonce: 2 }")];
     assert_eq!(talk.heard(), again);
-    // The first answer was lost, the second was on its way.
+    // The first pong was lost, the second was on its way.
     for nonce in [second, first, second] {
         talk.says(&ServerMessage::Pong { nonce });
     }
@@ -388,7 +381,7 @@ fn pings_are_sent_again() {
 }
 
 #[test]
-fn a_client_that_says_goodbye_asks_for_nothing() {
+fn after_goodbye_the_client_asks_for_nothing() {
     let mut talk = Talk::in_room();
     let asked = talk.client.request(1, 0, "draw", b"").unwrap();
     talk.client.goodbye();
@@ -405,7 +398,7 @@ fn a_client_that_says_goodbye_asks_for_nothing() {
 
 #[test]
 fn in_every_format_and_on_every_transport_the_next_message_is_read() {
-    for (format, web_socket) in support::WAYS {
+    for (format, web_socket) in crate::support::WAYS {
         let mut talk = Talk::new(format, web_socket);
         talk.heard();
         let mut answer = talk.node.take_answer();
@@ -419,7 +412,7 @@ fn in_every_format_and_on_every_transport_the_next_message_is_read() {
         talk.all_events();
         talk.heard();
         for body in [&b"{"[..], b"[]", b"{\"type\":\"patch\"}", b"\x01", b"nonsense"] {
-            // Several at once, and a good one behind.
+            // Several at once, followed by a good one.
             let mut bytes = talk.node.frame(body);
             bytes.extend(talk.node.frame(body));
             bytes.extend(talk.node.write(&snapshot(6)));

@@ -1,16 +1,13 @@
-//! Whatever the node sends in place of a patch, a copy is never another than the node's: the fault
-//! is told by its type, a snapshot is asked for, and mends it.
-
-mod support;
+//! Wrong bodies: the client reports the fault, asks for a snapshot, and has a right copy after it.
 
 use playfield_client::core::OutOfStep;
 use playfield_state::{Tracker, Tracking};
 use playfield_wire::Format;
 
-use support::msgpack;
-use support::play::{ME, Play};
+use crate::play::{ME, Play};
+use crate::support::msgpack;
 
-/// The room by another schema.
+/// The room with another schema.
 mod other {
     use playfield_state::{List, State};
 
@@ -32,7 +29,7 @@ fn truncated_and_prolonged_patches() {
             play = Play::new(format);
             let (base, body) = play.node.patch();
             play.says_patch(base, base + 1, &body[..cut]);
-            // A tree that is cut off is no message that can be read.
+            // A truncated tree makes the whole message unreadable.
             play.assert_refused(&format!("{format}, cut at {cut}"), |why| {
                 matches!(why, OutOfStep::Patch(_) | OutOfStep::Message(_))
             });
@@ -40,7 +37,7 @@ fn truncated_and_prolonged_patches() {
     }
     let mut play = Play::new(Format::Packed);
     let (base, mut body) = play.node.patch();
-    // One 0 more is a mask of what only this player sees, and says that there is nothing.
+    // One 0 more is a valid, empty mask of the owned part; two are not.
     body.extend([0, 0]);
     play.says_patch(base, base + 1, &body);
     play.assert_refused("with bytes left over", |why| matches!(why, OutOfStep::Patch(_)));
@@ -62,8 +59,7 @@ fn reordered_and_replayed_patches() {
         play.says_patch(first.0, first.0 + 1, &first.1);
         play.assert_refused("replayed much later", |why| matches!(why, OutOfStep::Base { .. }));
 
-        // One that says of itself that it changes nothing of the version could be replayed without
-        // a trace.
+        // A patch that does not advance the version could be replayed unnoticed.
         let (base, body) = play.node.patch();
         play.says_patch(base, base, &body);
         play.assert_refused("of no advance", |why| matches!(why, OutOfStep::NoAdvance { .. }));
@@ -75,7 +71,7 @@ fn snapshots_of_another_epoch_and_of_the_past() {
     for format in Format::ALL {
         let mut play = Play::new(format);
         let old = (play.node.version(), play.node.snapshot());
-        play.mend();
+        play.repair();
         play.says_snapshot(4, old.0 + 9, &old.1);
         play.assert_refused("of another epoch", |why| {
             matches!(why, OutOfStep::Epoch { joined: 3, got: 4 })
@@ -100,15 +96,15 @@ fn patches_by_another_schema() {
         if format == Format::Packed {
             play.refuses("another schema", &body);
         } else {
-            // Trees know no schema: what names only new members is taken, and is what the node
-            // said. What goes into what isn't there is not.
+            // Trees have no schema: a patch that only sets new members is accepted. One that
+            // names a missing parent is not.
             let into = tree(format, r#"[[["best","x"],1]]"#);
             play.refuses("into a member that isn't there", &into);
         }
     }
 }
 
-/// JSON in one of the formats of trees.
+/// JSON in a tree format.
 fn tree(format: Format, json: &str) -> Vec<u8> {
     if format == Format::Msgpack { msgpack(json) } else { json.into() }
 }
@@ -165,8 +161,7 @@ fn unknown_paths_and_indices_in_trees() {
     }
 }
 
-/// More steps than a path may have, and values that stand too deep in each other: of these the
-/// message is none.
+/// A path with too many steps, and values nested too deep.
 #[test]
 fn deep_nesting_in_trees() {
     for format in [Format::Msgpack, Format::Json] {

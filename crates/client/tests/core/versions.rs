@@ -1,28 +1,22 @@
-//! Which snapshots, patches and events a client takes, and what follows on others.
-
-mod support;
+//! Which snapshots, patches and events a client accepts.
 
 use playfield_client::core::{
-    ClientError, Event, EventQueue, Handler, OutOfStep, UNUSABLE_IN_A_ROW_MAX,
+    ClientError, Event, EventQueue, Handler, OutOfStep, UNUSABLE_IN_A_ROW_MAX, Update, UpdateKind,
 };
 use playfield_wire::DecodeError;
 use playfield_wire::server::ServerMessage;
 
-use support::{Said, Talk, joined, patch, snapshot};
-
-fn other(said: &str) -> Said {
-    Said::Other(said.to_owned())
-}
+use crate::support::{Talk, joined, other, patch, snapshot};
 
 #[test]
-fn a_patch_that_begins_elsewhere_is_not_applied_and_a_snapshot_is_asked_for_once() {
+fn a_patch_of_another_base_is_ignored_and_a_snapshot_is_asked_for_once() {
     let mut talk = Talk::in_room();
     talk.says(&patch(1, 6, 7));
     let why = OutOfStep::Base { base: 6, version: 5 };
     assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why }]);
     assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
 
-    // Those on their way are passed over, also one that would fit.
+    // Later patches are ignored, even one that would fit.
     talk.says(&patch(1, 7, 8));
     talk.says(&patch(1, 5, 8));
     assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
@@ -34,7 +28,7 @@ fn a_patch_that_begins_elsewhere_is_not_applied_and_a_snapshot_is_asked_for_once
 }
 
 #[test]
-fn a_patch_that_comes_twice_is_applied_once() {
+fn a_repeated_patch_is_applied_once() {
     let mut talk = Talk::in_room();
     talk.says(&patch(1, 5, 6));
     assert!(matches!(talk.event(), Event::Patch { version: 6, .. }));
@@ -44,7 +38,7 @@ fn a_patch_that_comes_twice_is_applied_once() {
 }
 
 #[test]
-fn events_and_replies_come_through_while_a_snapshot_is_awaited() {
+fn events_and_replies_arrive_while_a_snapshot_is_awaited() {
     let mut talk = Talk::in_room();
     let request = talk.client.request(1, 0, "draw", b"").unwrap();
     talk.client.resync(1).unwrap();
@@ -57,7 +51,7 @@ fn events_and_replies_come_through_while_a_snapshot_is_awaited() {
 }
 
 #[test]
-fn a_patch_that_leads_nowhere_is_not_applied_and_a_snapshot_is_asked_for() {
+fn a_patch_that_does_not_advance_the_version_is_ignored() {
     let mut talk = Talk::in_room();
     talk.says(&patch(1, 5, 5));
     assert_eq!(
@@ -67,10 +61,9 @@ fn a_patch_that_leads_nowhere_is_not_applied_and_a_snapshot_is_asked_for() {
     assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
 }
 
-/// Of another epoch, or from before the copy: as a patch that does not fit, and nobody is thrown
-/// out.
+/// A snapshot of another epoch, or older than the copy.
 #[test]
-fn a_snapshot_of_elsewhere_is_not_applied_and_one_is_asked_for_anew() {
+fn a_wrong_snapshot_is_ignored_and_another_is_asked_for() {
     let cases = [
         (snapshot(1, 4, 6), OutOfStep::Epoch { joined: 3, got: 4 }),
         (snapshot(1, 3, 4), OutOfStep::Older { version: 5, got: 4 }),
@@ -80,7 +73,7 @@ fn a_snapshot_of_elsewhere_is_not_applied_and_one_is_asked_for_anew() {
         talk.says(&stray);
         assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why: why.clone() }]);
         assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
-        // Patches are passed over, and what comes in answer is looked at in the same way.
+        // Patches are ignored, and the next snapshot is checked in the same way.
         talk.says(&patch(1, 5, 6));
         talk.says(&stray);
         assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why }]);
@@ -94,7 +87,7 @@ fn a_snapshot_of_elsewhere_is_not_applied_and_one_is_asked_for_anew() {
 }
 
 #[test]
-fn the_first_snapshot_of_a_room_may_be_a_wrong_one_too() {
+fn the_first_snapshot_of_a_room_is_checked_too() {
     let mut talk = Talk::welcomed();
     let request = talk.client.join("r").unwrap();
     talk.says(&joined(request, 1, 3));
@@ -107,14 +100,14 @@ fn the_first_snapshot_of_a_room_may_be_a_wrong_one_too() {
 }
 
 #[test]
-fn a_node_that_answers_each_resync_with_the_same_wrong_thing_is_not_asked_for_ever() {
+fn a_node_that_always_sends_a_wrong_snapshot_is_not_asked_forever() {
     let mut talk = Talk::in_room();
     let wrong = snapshot(1, 4, 6);
     for _ in 0..UNUSABLE_IN_A_ROW_MAX {
         talk.says(&wrong);
         assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
     }
-    // One that is of use begins the count anew.
+    // A usable one resets the count.
     talk.says(&snapshot(1, 3, 6));
     for _ in 0..UNUSABLE_IN_A_ROW_MAX {
         talk.says(&wrong);
@@ -144,19 +137,16 @@ fn a_missing_event_ends_the_connection() {
     }
 }
 
-/// A handler whose mirror can't read what it is given.
+/// A handler that can read only the snapshot of version 5.
 #[derive(Default)]
 struct Blind {
     queue: EventQueue,
 }
 
 impl Handler for Blind {
-    fn snapshot(&mut self, _: u32, version: u64, _: &[u8]) -> Result<(), DecodeError> {
-        if version == 5 { Ok(()) } else { Err(DecodeError::other("blind")) }
-    }
-
-    fn patch(&mut self, _: u32, _: u64, _: &[u8]) -> Result<(), DecodeError> {
-        Err(DecodeError::other("blind"))
+    fn update(&mut self, _: u32, update: &Update<'_>) -> Result<(), DecodeError> {
+        let is_good = update.kind == UpdateKind::Snapshot && update.version == 5;
+        if is_good { Ok(()) } else { Err(DecodeError::other("blind")) }
     }
 
     fn out_of_step(&mut self, room: u32, why: &OutOfStep) {
@@ -165,7 +155,7 @@ impl Handler for Blind {
 }
 
 #[test]
-fn a_patch_that_cant_be_applied_is_mended_by_a_snapshot() {
+fn a_patch_that_cant_be_applied_leads_to_a_snapshot() {
     let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
     let mut bytes = talk.node.write(&patch(1, 5, 6));
     talk.client.received(&mut bytes, &mut blind);
@@ -174,9 +164,9 @@ fn a_patch_that_cant_be_applied_is_mended_by_a_snapshot() {
     assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
 }
 
-/// What does ask again, each time, has an end too.
+/// Also if the handler asks for each of them.
 #[test]
-fn snapshots_that_cant_be_read_end_the_connection_after_so_many() {
+fn too_many_unreadable_snapshots_end_the_connection() {
     let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
     for _ in 0..UNUSABLE_IN_A_ROW_MAX {
         talk.client.resync(1).unwrap();
@@ -189,7 +179,7 @@ fn snapshots_that_cant_be_read_end_the_connection_after_so_many() {
 }
 
 #[test]
-fn a_snapshot_that_cant_be_read_is_asked_for_again_once() {
+fn an_unreadable_snapshot_is_asked_for_again_once() {
     let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
     for _ in 0..2 {
         let mut bytes = talk.node.write(&snapshot(1, 3, 6));
@@ -206,7 +196,7 @@ fn a_snapshot_that_cant_be_read_is_asked_for_again_once() {
         assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
         assert_eq!((blind.queue.pop(), talk.heard()), (None, vec![]), "the patch is passed over");
 
-        // One that can be read mends the copy, and the next that can't is the first again.
+        // A readable one resets the count.
         talk.client.received(&mut talk.node.write(&snapshot(1, 3, 5)), &mut blind);
     }
 }

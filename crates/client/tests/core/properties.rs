@@ -1,6 +1,4 @@
-//! What holds for any bytes.
-
-mod support;
+//! Properties that hold for any input.
 
 use playfield_client::core::{Client, Event, EventQueue};
 use playfield_wire::Format;
@@ -10,13 +8,13 @@ use playfield_wire::{ErrorCode, framing};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use support::{Talk, config, joined, patch, snapshot, welcome};
+use crate::support::{Talk, config, joined, patch, snapshot, welcome};
 
 fn way() -> impl Strategy<Value = (Format, bool)> {
-    prop::sample::select(support::WAYS.to_vec())
+    prop::sample::select(crate::support::WAYS.to_vec())
 }
 
-/// Messages with numbers so small that many of them mean something.
+/// Messages with small numbers, so that many of them name real rooms and requests.
 fn message() -> impl Strategy<Value = ServerMessage<'static>> {
     let (n, v) = (0..4_u32, 0..4_u64);
     let code = prop::sample::select(vec![ErrorCode::Busy, ErrorCode::Kicked, ErrorCode::TooSlow]);
@@ -91,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_said_each_request_ends_once_and_cuts_make_no_difference(
+    fn each_request_ends_once_wherever_the_bytes_are_split(
         messages in vec(message(), 0..40),
         size in 1..40_usize,
     ) {
@@ -99,7 +97,7 @@ proptest! {
             let mut client = Client::new(config(Format::Packed, false)).unwrap();
             let mut queue = EventQueue::new();
             let requests =
-                [client.join("r").unwrap(), client.join("s").unwrap(), client.list(None, &[], 0).unwrap()];
+                [client.join("r"), client.join("s"), client.list(None, &[], 0)].map(Result::unwrap);
             let mut bytes = Vec::new();
             for message in std::iter::once(&welcome(0, 1000)).chain(&messages) {
                 framing::write_frame_with(&mut bytes, |out| message.encode(Format::Packed, out));

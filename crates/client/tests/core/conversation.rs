@@ -1,7 +1,5 @@
-//! A whole conversation, its node's side written by hand from the specification: in both formats,
-//! over both transports, and with the bytes cut at every place.
-
-mod support;
+//! A whole session, whose node is written by hand from the specification: in all formats, over both
+//! transports, and with the bytes split at every place.
 
 use std::time::Duration;
 
@@ -10,9 +8,9 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{ErrorCode, Format};
 
-use support::{Node, Said, WAYS, config, msgpack};
+use crate::support::{Node, Said, WAYS, config, msgpack};
 
-/// What the client does, and what the node says then.
+/// What the client does, and what the node then sends.
 struct Step {
     acts: fn(&mut Client),
     packed: &'static [&'static [u8]],
@@ -165,12 +163,12 @@ fn expected_said(format: Format) -> Vec<Said> {
         Message::List { request: 6, room_type: None, filter: Vec::new(), limit: 0 },
     ]
     .iter()
-    .map(support::said)
+    .map(crate::support::said)
     .collect()
 }
 
-/// Holds the conversation, each of the node's turns cut into pieces by `cut`, and returns what was
-/// told and what was said.
+/// Runs the session, with each turn of the node split by `cut`. Returns the client's events and
+/// messages.
 fn converse(
     format: Format,
     web_socket: bool,
@@ -218,14 +216,14 @@ fn check(format: Format, web_socket: bool, how: &str, cut: impl Fn(usize, &[u8])
 }
 
 #[test]
-fn the_conversation_is_as_the_specification_has_it() {
+fn the_session_follows_the_specification() {
     for (format, web_socket) in WAYS {
         check(format, web_socket, "whole", |_, bytes| vec![bytes.to_vec()]);
     }
 }
 
 #[test]
-fn it_makes_no_difference_where_the_bytes_are_cut() {
+fn the_bytes_may_be_split_anywhere() {
     for (format, web_socket) in WAYS {
         check(format, web_socket, "byte by byte", |_, bytes| {
             bytes.chunks(1).map(<[u8]>::to_vec).collect()
@@ -236,8 +234,7 @@ fn it_makes_no_difference_where_the_bytes_are_cut() {
             });
         }
         for turn in 0..STEPS.len() {
-            // A turn is not known before the conversation is held, so cut until there is nothing
-            // left to cut.
+            // The length of a turn is not known in advance, so continue until it is reached.
             for at in 1.. {
                 let longer = std::cell::Cell::new(false);
                 check(format, web_socket, &format!("turn {turn} at byte {at}"), |this, bytes| {

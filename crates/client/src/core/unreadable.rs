@@ -1,8 +1,9 @@
-//! A message that can't be read: what may have been lost with it, and how that is mended.
+//! Recovery from a message that can't be read.
 //!
-//! Where it ends is certain, so the next message can be read; what it was is not. It may have been
-//! a snapshot or a patch of any room, so each room's copy waits for a snapshot; an event, so one
-//! may be missing; or the answer to a request, which nobody is to wait for in vain.
+//! The transport says where the message ends, so the next one can be read; what it said is
+//! unknown. It may have been a snapshot or a patch of any room, so each room's copy waits for a
+//! snapshot. It may have been an event, so one event may be missing. It may have been the answer
+//! to a request, so all requests fail.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,23 +16,22 @@ use super::requests::Asked;
 use super::session::Session;
 use super::{ClientError, Failure, Handler, OutOfStep};
 
-/// The most rooms of which it is remembered that what still comes for them is nobody's, and the
-/// most requests to enter one. Past it the oldest is forgotten; should anything come for it after
-/// all, that ends the connection.
-const STRANGERS_MAX: usize = 1024;
+/// The most orphaned rooms, and the most requests to enter one, that are remembered. Past it the
+/// oldest is forgotten; a later message about it ends the connection.
+const ORPHANED_ROOMS_MAX: usize = 1024;
 
-/// Rooms that this client is in, or may be, as far as the node knows, and that nobody here knows
-/// of: what comes for them is passed over.
+/// Rooms that the node may believe this client is in, and that have no handle here. Messages
+/// about them are dropped.
 #[derive(Debug, Default)]
 pub(super) struct OrphanedRooms {
-    /// Requests to enter a room that were given up on, and may have been granted.
+    /// Abandoned requests to enter a room, which may have been granted.
     joins: BTreeSet<u32>,
-    /// Rooms that were left, and for which the last word has not come.
+    /// Rooms that were left, and whose `left` message has not come.
     rooms: BTreeSet<u32>,
 }
 
 impl OrphanedRooms {
-    fn are_none(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.joins.is_empty() && self.rooms.is_empty()
     }
 
@@ -44,17 +44,17 @@ impl OrphanedRooms {
     }
 }
 
-/// Numbers are given in rising order, so that the least is the oldest.
+/// Numbers are assigned in ascending order, so the smallest is the oldest.
 fn add(to: &mut BTreeSet<u32>, number: u32) {
     to.insert(number);
-    if to.len() > STRANGERS_MAX {
+    if to.len() > ORPHANED_ROOMS_MAX {
         to.pop_first();
     }
 }
 
 impl Session {
-    /// A message came that can't be read. Where no room is joined there is nothing that could be
-    /// mended, and nothing more is believed.
+    /// A message can't be read. If no room is joined there is nothing to repair, and the
+    /// connection ends.
     pub(super) fn unreadable<H: Handler>(
         &mut self,
         error: DecodeError,
@@ -77,15 +77,14 @@ impl Session {
             let _ = self.resync(room);
         }
         for nonce in self.pulse.asked() {
-            // It is the same question still, and how long its answer takes counts from when it was
-            // first put.
-            let _ = self.tell(&ClientMessage::Ping { nonce });
+            // The round trip still counts from the first ping.
+            let _ = self.send_message(&ClientMessage::Ping { nonce });
         }
         Ok(())
     }
 
-    /// Any request may have been answered by what could not be read. Nobody learns whether, so
-    /// nobody waits.
+    /// The unreadable message may have answered any request. All requests fail, as no answer can
+    /// be relied on.
     fn give_up_answers<H: Handler>(&mut self, handler: &mut H) {
         let mut left = Vec::new();
         for (request, asked) in self.requests.give_up_each() {
@@ -99,8 +98,7 @@ impl Session {
             }
             handler.failed(request, &Failure::Lost);
         }
-        // A room that is being left is left: that is what was asked, and what else comes for it is
-        // nobody's.
+        // A room that is being left counts as left. Later messages about it are dropped.
         for (request, room) in left {
             if self.rooms.left(room).is_ok() {
                 self.orphaned_rooms.add_room(room);
@@ -109,28 +107,27 @@ impl Session {
         }
     }
 
-    /// Whether a message is about a room that nobody here knows of, or enters one. It is passed
-    /// over, and the room left.
+    /// Whether a message is about, or enters, an orphaned room. It is dropped, and the room left.
     #[inline]
-    pub(super) fn is_strange(&mut self, message: &ServerMessage<'_>) -> bool {
-        !self.orphaned_rooms.are_none() && self.passes_over(message)
+    pub(super) fn is_orphaned(&mut self, message: &ServerMessage<'_>) -> bool {
+        !self.orphaned_rooms.is_empty() && self.drops(message)
     }
 
-    fn passes_over(&mut self, message: &ServerMessage<'_>) -> bool {
+    fn drops(&mut self, message: &ServerMessage<'_>) -> bool {
         match *message {
             ServerMessage::Joined { request, room, .. } => {
-                let is_strange =
+                let is_orphaned =
                     !self.rooms.knows(room) && self.orphaned_rooms.joins.remove(&request);
-                if is_strange {
+                if is_orphaned {
                     self.leave_unasked(room);
                 }
-                is_strange
+                is_orphaned
             }
             ServerMessage::Error { request: Some(request), .. } => {
                 self.orphaned_rooms.joins.remove(&request);
                 false
             }
-            // A room may be over before a word of it came that could be read.
+            // The room may have ended before any readable message about it.
             ServerMessage::Left { room, .. } => {
                 self.orphaned_rooms.rooms.remove(&room)
                     || !self.rooms.knows(room) && !self.orphaned_rooms.joins.is_empty()
@@ -142,21 +139,22 @@ impl Session {
                 if self.orphaned_rooms.rooms.contains(&room) {
                     return true;
                 }
-                // What was lost may have been the word that this room was entered.
-                let is_strange = !self.rooms.knows(room)
-                    && self.orphaned_rooms.rooms.len() < STRANGERS_MAX
+                // The unreadable message may have been the `joined` of this room.
+                let is_orphaned = !self.rooms.knows(room)
+                    && self.orphaned_rooms.rooms.len() < ORPHANED_ROOMS_MAX
                     && !self.orphaned_rooms.joins.is_empty();
-                if is_strange {
+                if is_orphaned {
                     self.leave_unasked(room);
                 }
-                is_strange
+                is_orphaned
             }
             _ => false,
         }
     }
 
-    /// A room answered that this client is not in it. If that is news, the word of it was lost.
-    pub(super) fn turned_out<H: Handler>(
+    /// The node answered that this client is not in the room. If the client did not know, the
+    /// `left` message was lost.
+    pub(super) fn not_joined<H: Handler>(
         &mut self,
         room: u32,
         code: ErrorCode,
@@ -166,7 +164,7 @@ impl Session {
         if !self.rooms.waits(room) || self.rooms.left(room).is_err() {
             return;
         }
-        // Should the word be the room's own, and no more than a word, then this makes it true.
+        // The room's own code may have chosen this error code: leave, to make it true.
         self.leave_unasked(room);
         for request in self.requests.give_up_room(room) {
             handler.failed(request, &Failure::Left { code, text: Cow::Borrowed(text) });
@@ -174,11 +172,11 @@ impl Session {
         handler.left(room, None, code, text);
     }
 
-    /// Leaves a room on nobody's behalf: the answer is passed over.
+    /// Leaves a room for which there is no handle. The answer is dropped.
     fn leave_unasked(&mut self, room: u32) {
         self.orphaned_rooms.add_room(room);
-        let request = self.requests.pass();
+        let request = self.requests.reserve_unanswered();
         // A client that is saying goodbye leaves all rooms.
-        let _ = self.tell(&ClientMessage::Leave { request, room });
+        let _ = self.send_message(&ClientMessage::Leave { request, room });
     }
 }

@@ -1,10 +1,4 @@
 //! Typed rooms, against a node over a real socket.
-#![cfg(feature = "tokio")]
-
-#[path = "support/server.rs"]
-mod server;
-mod support;
-
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -15,8 +9,8 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::schema::{Field, Policy, RoomSchema, Type, fingerprint};
 use playfield_wire::server::ServerMessage;
 
-use server::Server;
-use support::{Said, joined};
+use crate::server::Server;
+use crate::support::{joined_as, other};
 
 #[derive(State, Default)]
 struct Table {
@@ -68,45 +62,11 @@ impl Handle<Nudge> for Table {
     }
 }
 
-fn other(said: &str) -> Said {
-    Said::Other(said.to_owned())
-}
-
-/// The first room with options that is created asks for the schema, so that they are understood.
+/// Creating the first room with options asks for the schema.
 async fn tell_schema(server: &mut Server) {
     assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
     let text = schema::<Table>().to_json();
-    let room_type = "table".into();
-    server
-        .say(&ServerMessage::Schema { request: Some(1), room_type, schema: text.as_bytes() })
-        .await;
-}
-
-fn joined_as(request: u32, fingerprint: u64) -> ServerMessage<'static> {
-    match joined(request, 1, 3) {
-        ServerMessage::Joined {
-            request,
-            room,
-            id,
-            room_type,
-            player,
-            epoch,
-            tick_hz,
-            sync_hz,
-            ..
-        } => ServerMessage::Joined {
-            request,
-            room,
-            id,
-            room_type,
-            player,
-            epoch,
-            tick_hz,
-            sync_hz,
-            fingerprint,
-        },
-        _ => unreachable!("a joined"),
-    }
+    server.schema(Some(1), text.as_bytes()).await;
 }
 
 async fn enter(
@@ -121,14 +81,14 @@ async fn enter(
         server.say(&joined_as(2, fingerprint(&schema::<Table>()))).await;
         let mut body = Vec::new();
         tracker.snapshot(PlayerId(4), Format::Packed, &mut body);
-        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &body }).await;
+        server.snapshot(1, &body).await;
     };
     let setup = Setup { seats: 4 };
     tokio::join!(connection.join_or_create("table", &setup), node).0.unwrap()
 }
 
 #[tokio::test]
-async fn states_replies_and_events_have_their_types() {
+async fn states_replies_and_events_are_typed() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, true, |connect| connect).await;
     let mut state = Table { round: 1, ..Table::default() };
@@ -143,7 +103,7 @@ async fn states_replies_and_events_have_their_types() {
         tracker.sync(&mut state);
         let mut body = Vec::new();
         assert!(tracker.patch(PlayerId(4), 1, Format::Packed, &mut body));
-        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &body }).await;
+        server.patch(1, 2, &body).await;
         let message = MessageRef::Index(1);
         server
             .say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] })
@@ -161,10 +121,9 @@ async fn states_replies_and_events_have_their_types() {
     assert_eq!(server.hear().await, other("Send { room: 1, message: Index(0), payload: [0] }"));
 }
 
-/// A patch is damaged on its way so that it can still be read. The next digest shows it, and a
-/// snapshot mends it.
+/// A patch is damaged but readable. The next digest shows it, and a snapshot replaces the copy.
 #[tokio::test]
-async fn a_copy_that_went_wrong_is_noticed_and_mended() {
+async fn a_wrong_copy_is_detected_and_replaced() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, true, |connect| connect).await;
     let mut state = Table { round: 1, ..Table::default() };
@@ -176,7 +135,7 @@ async fn a_copy_that_went_wrong_is_noticed_and_mended() {
         version: tracker.version(),
         digest: tracker.digest(me, Format::Packed),
     };
-    // All is well, and nothing is asked for.
+    // The digest is right, so nothing is asked for.
     server.say(&check(&mut tracker)).await;
 
     state.round = 7;
@@ -184,17 +143,17 @@ async fn a_copy_that_went_wrong_is_noticed_and_mended() {
     let mut body = Vec::new();
     assert!(tracker.patch(me, 1, Format::Packed, &mut body));
     *body.last_mut().unwrap() ^= 1;
-    server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &body }).await;
+    server.patch(1, 2, &body).await;
     table.changed().await.unwrap();
     assert_eq!((table.version(), table.state().round), (2, 6));
-    // One that is about another version says nothing.
-    server.say(&ServerMessage::Check { room: 1, version: 1, digest: 0 }).await;
+    // A digest of another version is ignored.
+    server.check(1, 0).await;
     server.say(&check(&mut tracker)).await;
     assert_eq!(server.hear().await, other("Resync { room: 1 }"));
 
     body.clear();
     tracker.snapshot(me, Format::Packed, &mut body);
-    server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 2, body: &body }).await;
+    server.snapshot(2, &body).await;
     table.changed().await.unwrap();
     assert_eq!((table.version(), table.state().round), (2, 7));
     server.say(&check(&mut tracker)).await;
@@ -214,7 +173,7 @@ async fn a_reply_of_another_type_is_an_error() {
     };
     let (card, ()) = tokio::join!(table.request(Draw { from: 3 }), node);
     let error = card.unwrap_err();
-    assert!(error.to_string().starts_with("the reply is not of the type"), "{error}");
+    assert!(error.to_string().starts_with("the reply can't be read as its type"), "{error}");
     assert!(!error.is_refused() && !error.is_closed());
 }
 
@@ -228,14 +187,11 @@ async fn a_room_of_another_build_is_not_entered() {
     let node = async {
         server.hear().await;
         server.say(&joined_as(1, fingerprint(&other_build))).await;
-        server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: b"?" }).await;
-        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: b"?" }).await;
+        server.snapshot(1, b"?").await;
+        server.patch(1, 2, b"?").await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
         let text = other_build.to_json();
-        let room_type = "table".into();
-        server
-            .say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
-            .await;
+        server.schema(Some(2), text.as_bytes()).await;
         assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
@@ -244,12 +200,12 @@ async fn a_room_of_another_build_is_not_entered() {
     assert_eq!(error.code(), Some(ErrorCode::SchemaMismatch));
     let text = "state.round: the node has i64, this client was built with u32: build it anew";
     assert_eq!(error.to_string(), text);
-    // Now that it is known, nothing is created.
+    // Now the schema is known, and no room is created.
     let error = connection.create::<Table>("table", true, &Setup::default()).await.unwrap_err();
     assert_eq!(error.to_string(), text);
 }
 
-/// The room as a later node has it.
+/// A later version of the room.
 mod grown {
     use super::{Map, PlayerId, State};
 
@@ -268,9 +224,8 @@ fn grown_schema() -> RoomSchema {
     grown
 }
 
-/// What comes before the schema waits for it, and what comes in time is not lost.
 #[tokio::test]
-async fn what_comes_before_the_schema_waits_for_it() {
+async fn updates_and_events_wait_for_the_schema() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let text = grown_schema().to_json();
@@ -289,28 +244,23 @@ async fn what_comes_before_the_schema_waits_for_it() {
     let node = async {
         server.hear().await;
         server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
-        server
-            .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot })
-            .await;
-        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &bodies[0] }).await;
+        server.snapshot(1, &snapshot).await;
+        server.patch(1, 2, &bodies[0]).await;
         let message = MessageRef::Index(0);
         server
             .say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] })
             .await;
-        // A digest of the node's copy says nothing of this client's.
-        server.say(&ServerMessage::Check { room: 1, version: 2, digest: 7 }).await;
+        // The node's digest does not apply to this client's schema.
+        server.check(2, 7).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
-        let room_type = "table".into();
-        server
-            .say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
-            .await;
+        server.schema(Some(2), text.as_bytes()).await;
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
     let table = table.unwrap();
     assert_eq!((table.version(), table.state().round), (2, 2));
     assert_eq!(table.next_event().await.unwrap().decode().unwrap(), Some(Dealt { cards: 9 }));
-    server.say(&ServerMessage::Check { room: 1, version: 2, digest: 7 }).await;
-    server.say(&ServerMessage::Patch { room: 1, base: 2, version: 3, body: &bodies[1] }).await;
+    server.check(2, 7).await;
+    server.patch(2, 3, &bodies[1]).await;
     while table.version() < 3 {
         table.changed().await.unwrap();
     }
@@ -319,10 +269,10 @@ async fn what_comes_before_the_schema_waits_for_it() {
     assert_eq!(server.hear().await, other("Send { room: 1, message: Index(0), payload: [0] }"));
 }
 
-/// What the hello names, the node tells unasked if it differs; then nothing has to be asked for,
-/// and options are the node's.
+/// The node sends a schema unasked if the fingerprint in the hello differs. Then the client need
+/// not ask, and sends options in the node's form.
 #[tokio::test]
-async fn a_schema_that_came_unasked_is_remembered() {
+async fn a_schema_that_came_unasked_is_used() {
     let named = |connect: Connect| connect.built_with::<Table>("table");
     let (connection, mut server) = Server::welcomed_as(Format::Packed, false, named).await;
     let mut grown = grown_schema();
@@ -338,28 +288,20 @@ async fn a_schema_that_came_unasked_is_remembered() {
             .say(&ServerMessage::Schema { request: None, room_type: name.into(), schema: text })
             .await;
     }
-    // Whoever has heard the answer to a ping has heard what came before it.
-    let pong = async {
-        let Said::Other(ping) = server.hear().await else { panic!("a ping is no user message") };
-        let nonce = ping.trim_matches(|letter: char| !letter.is_ascii_digit()).parse().unwrap();
-        server.say(&ServerMessage::Pong { nonce }).await;
-    };
-    tokio::join!(connection.ping(), pong).0.unwrap();
+    // After the pong, everything before it was handled.
+    tokio::join!(connection.ping(), server.pong()).0.unwrap();
     let node = async {
         let expected =
             r#"Create { request: 1, room_type: "table", private: false, options: [0, 4] }"#;
         assert_eq!(server.hear().await, other(expected));
-        let (room, code, text) = (None, ErrorCode::Busy, "".into());
-        server
-            .say(&ServerMessage::Error { request: Some(1), room, code, text, retry_after_ms: None })
-            .await;
+        server.error(Some(1), ErrorCode::Busy, "").await;
     };
     let setup = Setup { seats: 4 };
     let (table, ()) = tokio::join!(connection.create::<Table>("table", false, &setup), node);
     assert_eq!(table.unwrap_err().code(), Some(ErrorCode::Busy));
 }
 
-/// A schema that comes before the snapshot does not make the room be entered without one.
+/// Also if the schema comes before the snapshot.
 #[tokio::test]
 async fn a_room_is_entered_with_its_snapshot() {
     let (connection, mut server) =
@@ -373,23 +315,18 @@ async fn a_room_is_entered_with_its_snapshot() {
         server.hear().await;
         server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
         server.hear().await;
-        let room_type = "table".into();
-        server
-            .say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
-            .await;
-        server
-            .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot })
-            .await;
+        server.schema(Some(2), text.as_bytes()).await;
+        server.snapshot(1, &snapshot).await;
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
     assert_eq!(table.unwrap().state().round, 5);
 }
 
-/// As where nothing waits: a snapshot that can't be read is asked for once more, and the room is
-/// left after the second.
+/// As when nothing waits, a snapshot that can't be read is asked for again. The core does not count
+/// the one that waited, so the room is left after two more.
 #[tokio::test]
-async fn a_snapshot_that_waited_and_can_not_be_read_is_asked_for_once_more() {
-    for is_mended in [true, false] {
+async fn an_unreadable_snapshot_that_waited_is_asked_for_again() {
+    for is_readable in [true, false] {
         let (connection, mut server) =
             Server::welcomed_as(Format::Packed, false, |connect| connect).await;
         let text = grown_schema().to_json();
@@ -397,39 +334,32 @@ async fn a_snapshot_that_waited_and_can_not_be_read_is_asked_for_once_more() {
         let mut tracker = Tracker::new(&mut state, Tracking::On);
         let mut snapshot = Vec::new();
         tracker.snapshot(PlayerId(4), Format::Packed, &mut snapshot);
-        let body = if is_mended { &snapshot[..] } else { b"?" };
+        let body = if is_readable { &snapshot[..] } else { b"?" };
         let node = async {
             server.hear().await;
             server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
-            server
-                .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: b"?" })
-                .await;
-            server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: b"?" }).await;
+            server.snapshot(1, b"?").await;
+            server.patch(1, 2, b"?").await;
             server.hear().await;
-            let room_type = "table".into();
-            server
-                .say(&ServerMessage::Schema {
-                    request: Some(2),
-                    room_type,
-                    schema: text.as_bytes(),
-                })
-                .await;
+            server.schema(Some(2), text.as_bytes()).await;
             assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-            // It crossed the question.
-            server.say(&ServerMessage::Patch { room: 1, base: 2, version: 3, body: b"?" }).await;
-            server.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 3, body }).await;
-            if !is_mended {
+            // It was sent before the node read the resync.
+            server.patch(2, 3, b"?").await;
+            server.snapshot(3, body).await;
+            if !is_readable {
+                assert_eq!(server.hear().await, other("Resync { room: 1 }"));
+                server.snapshot(3, body).await;
                 assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
             }
         };
         let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
         match table {
             Ok(table) => {
-                assert_eq!((is_mended, table.version(), table.state().round), (true, 3, 5))
+                assert_eq!((is_readable, table.version(), table.state().round), (true, 3, 5));
             }
             Err(error) => {
                 assert!(
-                    !is_mended && error.to_string().starts_with("the room's state "),
+                    !is_readable && error.to_string().starts_with("the room's state "),
                     "{error}"
                 );
             }
@@ -437,10 +367,9 @@ async fn a_snapshot_that_waited_and_can_not_be_read_is_asked_for_once_more() {
     }
 }
 
-/// More than is kept while the schema is awaited: a snapshot is asked for in place of patches, and
-/// events are missed.
+/// Past the limit, the client drops the patches and asks for a snapshot.
 #[tokio::test]
-async fn what_waits_for_the_schema_is_bounded() {
+async fn the_updates_that_wait_for_the_schema_are_bounded() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let text = grown_schema().to_json();
@@ -452,48 +381,26 @@ async fn what_waits_for_the_schema_is_bounded() {
         server.hear().await;
         server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
-        server
-            .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot })
-            .await;
-        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &large }).await;
+        server.snapshot(1, &snapshot).await;
+        server.patch(1, 2, &large).await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-        let message = MessageRef::Index(0);
-        server
-            .say(&ServerMessage::Event {
-                room: 1,
-                sequence: 1,
-                version: 2,
-                message,
-                payload: &large,
-            })
-            .await;
-        server
-            .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 9, body: &snapshot })
-            .await;
-        let room_type = "table".into();
-        server
-            .say(&ServerMessage::Schema { request: Some(2), room_type, schema: text.as_bytes() })
-            .await;
+        server.snapshot(9, &snapshot).await;
+        server.schema(Some(2), text.as_bytes()).await;
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
     let table = table.unwrap();
     assert_eq!(table.version(), 9);
-    assert!(table.next_event().await.unwrap_err().is_missed());
 }
 
-/// Whatever the node answers, nobody waits in vain.
 #[tokio::test]
-async fn a_node_that_tells_no_schema_is_not_waited_for() {
+async fn without_the_schema_entering_fails() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let node = async {
         server.hear().await;
         server.say(&joined_as(1, 1)).await;
         server.hear().await;
-        let (room, code, text) = (None, ErrorCode::Refused, "it is a secret".into());
-        server
-            .say(&ServerMessage::Error { request: Some(2), room, code, text, retry_after_ms: None })
-            .await;
+        server.error(Some(2), ErrorCode::Refused, "it is a secret").await;
         assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
@@ -508,16 +415,16 @@ async fn a_node_that_tells_no_schema_is_not_waited_for() {
     };
     let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);
     let error = table.unwrap_err();
-    assert_eq!(error.to_string(), "the node's schema of the room can't be read");
+    assert_eq!(error.to_string(), "the node's schema can't be read");
 }
 
-/// A node that is asked and says nothing: whoever waits learns for what, and the room is left
-/// again.
+/// The error says what was waited for, and the client leaves the room.
 #[tokio::test]
-async fn a_join_does_not_wait_for_ever_for_a_schema() {
+async fn a_join_does_not_wait_forever_for_a_schema() {
     let soon = |connect: Connect| connect.schema_timeout(Duration::from_millis(30));
     let (connection, mut server) = Server::welcomed_as(Format::Packed, false, soon).await;
-    let text = "the node did not tell the schema of the room type \"table\" within 30ms; try again, or wait longer";
+    let text = "the node did not send the schema of the room type \"table\" \
+                within 30ms; try again, or set a longer schema_timeout";
     let node = async {
         server.hear().await;
         server.say(&joined_as(1, 1)).await;
@@ -529,39 +436,27 @@ async fn a_join_does_not_wait_for_ever_for_a_schema() {
     assert!(error.is_timed_out() && !error.is_closed());
     assert_eq!(error.to_string(), text);
 
-    // So it is where the schema is needed for the options; and an answer that comes too late is
-    // nobody's.
+    // The same applies if the options need the schema. A late answer is ignored.
     let setup = Setup::default();
     let error = connection.create::<Table>("table", true, &setup).await.unwrap_err();
     assert_eq!(error.to_string(), text);
     assert_eq!(server.hear().await, other(r#"Schema { request: 4, room_type: "table" }"#));
     let late = schema::<Table>().to_json();
-    let room_type = "table".into();
-    server
-        .say(&ServerMessage::Schema { request: Some(4), room_type, schema: late.as_bytes() })
-        .await;
-    let node = async {
-        assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
-        server.say(&ServerMessage::Pong { nonce: 1 }).await;
-    };
-    tokio::join!(connection.ping(), node).0.unwrap();
+    server.schema(Some(4), late.as_bytes()).await;
+    tokio::join!(connection.ping(), server.pong()).0.unwrap();
 }
 
-/// Asked too often, the node says when to try again, and the client does.
+/// The node says when to try again, and the client does.
 #[tokio::test]
-async fn a_schema_that_was_asked_for_too_often_is_asked_for_again() {
+async fn a_schema_request_that_was_too_frequent_is_repeated() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let node = async {
         assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
-        let (room, code, text) = (None, ErrorCode::Limit, "too many".into());
-        let (request, retry_after_ms) = (Some(1), Some(0));
-        server.say(&ServerMessage::Error { request, room, code, text, retry_after_ms }).await;
+        server.refuse_for(1, 0).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
-        // Longer than it would be waited for: that is an answer.
-        let (room, code, text) = (None, ErrorCode::Limit, "too many".into());
-        let (request, retry_after_ms) = (Some(2), Some(3_600_000));
-        server.say(&ServerMessage::Error { request, room, code, text, retry_after_ms }).await;
+        // This is longer than the time limit, so the request fails.
+        server.refuse_for(2, 3_600_000).await;
     };
     let setup = Setup::default();
     let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);
@@ -576,7 +471,6 @@ async fn a_typed_room_needs_packed() {
     assert!(error.to_string().contains("packed"));
 }
 
-/// What is awaited can be awaited in any task.
 #[test]
 fn futures_can_be_sent_between_threads() {
     fn is_send<T: Send>(_: T) -> Option<Infallible> {

@@ -1,10 +1,7 @@
-//! A client that was built with an older room is served by a node whose room has grown, over real
-//! sockets.
+//! A client with an older version of a room, against a node with a later one, over real sockets.
 #![cfg(feature = "tokio")]
 
-#[path = "compatibility/grown.rs"]
 mod grown;
-#[path = "compatibility/old.rs"]
 mod old;
 
 use std::task::Poll;
@@ -28,7 +25,7 @@ fn url(node: &Running) -> Connect {
     connect(&format!("tcp://{}", node.local_addr())).name("Ann")
 }
 
-/// Waits until the copy is what it is to be.
+/// Waits until the copy equals this state.
 async fn becomes(table: &RoomHandle<old::Table>, expected: &str) {
     while format!("{:?}", &*table.state()) != expected {
         table.changed().await.unwrap();
@@ -36,7 +33,7 @@ async fn becomes(table: &RoomHandle<old::Table>, expected: &str) {
 }
 
 #[test]
-fn the_old_build_is_the_one_that_is_kept() {
+fn the_old_build_has_not_changed() {
     assert_eq!(
         schema::<old::Table>().to_json_pretty().trim(),
         OLD.trim(),
@@ -45,7 +42,7 @@ fn the_old_build_is_the_one_that_is_kept() {
 }
 
 #[tokio::test]
-async fn an_old_client_plays_on() {
+async fn an_old_client_works_with_a_later_node() {
     let node = node();
     for connect in [url(&node), url(&node).built_with::<old::Table>("table")] {
         let connection = connect.await.unwrap();
@@ -53,7 +50,7 @@ async fn an_old_client_plays_on() {
             connection.create::<old::Table>("table", true, &Setup { rounds: 7 }).await.unwrap();
         assert_eq!(table.state().round, 7);
         assert_eq!(table.state().seats.get(&table.player()).unwrap().name, "Ann");
-        // Another, who joins by the id, and looks on.
+        // Another player joins by the id, and only watches.
         let other = url(&node).await.unwrap();
         let onlooker = other.join::<old::Table>(table.id()).await.unwrap();
 
@@ -83,15 +80,15 @@ async fn an_old_client_plays_on() {
 }
 
 #[tokio::test]
-async fn a_client_of_the_same_build_is_served_as_it_is() {
+async fn a_client_of_the_same_build_needs_no_conversion() {
     let node = node();
     let connection = url(&node).await.unwrap();
     let table = connection.create::<old::Table>("old", true, &Setup { rounds: 7 }).await.unwrap();
     table.request(Stir { seed: 1, how: How::Little }).await.unwrap();
 }
 
-/// More new types in a second than the node tells schemas of: those past its rate wait their turn,
-/// whether they have to be known before a room is created or after one is joined.
+/// More types at once than the node's rate limit for schemas: the client repeats the refused
+/// requests, both before it creates a room and after it joins one.
 #[tokio::test]
 async fn many_types_of_another_build_are_entered_at_once() {
     let config = Config { listen: "127.0.0.1:0".parse().unwrap(), shards: 1, ..Config::default() };
@@ -116,7 +113,7 @@ async fn many_types_of_another_build_are_entered_at_once() {
     }
 }
 
-/// Does something for each, all at the same time.
+/// Runs a future for each name, all at once.
 async fn at_once<T>(names: &[String], of: impl AsyncFn(&str) -> T) -> Vec<T> {
     let mut all: Vec<_> = names.iter().map(|name| Box::pin(of(name))).collect();
     let mut done: Vec<Option<T>> = names.iter().map(|_| None).collect();
@@ -152,7 +149,7 @@ mod incompatible {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_fit_is_told_why() {
+async fn an_incompatible_client_learns_why() {
     let node = node();
     let connection = url(&node).await.unwrap();
     let error = connection.join_or_create::<incompatible::Table>("table", &()).await.unwrap_err();
@@ -162,7 +159,7 @@ async fn a_client_that_does_not_fit_is_told_why() {
         error.to_string(),
         "state.seats.*.hp: the node has i32, this client was built with u16: build it anew"
     );
-    // The room that was entered before that was known is left again, and the connection goes on.
+    // The client leaves the room, and the connection continues.
     connection.ping().await.unwrap();
     while !connection
         .list(Some("table"), &[], 0)

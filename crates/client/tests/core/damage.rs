@@ -1,24 +1,22 @@
-//! Every message of the node, cut anywhere and damaged at every byte, in every format, while a room
-//! is joined: the client never panics, has no copy that is another than the node's once the
-//! snapshot has come that it asks for, and leaves nobody waiting.
-
-mod support;
+//! Every message of the node, truncated anywhere and damaged at every byte, in every format, while
+//! a room is joined: the client never panics, its copy is right after the snapshot that it asks
+//! for, and every request ends.
 
 use playfield_client::core::{ClientError, Event, OutOfStep, UNUSABLE_IN_A_ROW_MAX};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::{ErrorCode, Format};
 
-use support::play::Play;
-use support::{Said, joined, welcome};
+use crate::play::Play;
+use crate::support::{Said, joined, welcome};
 
-/// A client in a room that waits for an answer of each kind.
+/// A client in a room that waits for answers of all kinds.
 struct Scene {
     play: Play,
     requests: [u32; 4],
 }
 
-/// One message of the node's, by its place among all: its bytes, as they are without damage.
+/// The bytes of one of the node's messages, undamaged.
 fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
     let (base, patch) = play.node.patch();
     let (version, snapshot) = (play.node.version(), play.node.snapshot());
@@ -54,7 +52,7 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
         10 => ServerMessage::Check {
             room: 1,
             version,
-            digest: play.node.tracker.digest(support::play::ME, play.node.format),
+            digest: play.node.tracker.digest(crate::play::ME, play.node.format),
         },
         11 => ServerMessage::Ping { nonce: 300 },
         12 => ServerMessage::Pong { nonce: 1 },
@@ -83,8 +81,8 @@ impl Scene {
         Self { play, requests }
     }
 
-    /// The node says this; then it answers each question for a snapshot, until there is none or the
-    /// connection is over.
+    /// The node sends these bytes. It then answers each resync until there is none, or the
+    /// connection has ended.
     fn follows(mut self, what: &str, bytes: &[u8]) {
         let play = &mut self.play;
         let is_readable = ServerMessage::decode(play.node.format, bytes).is_ok();
@@ -114,8 +112,8 @@ impl Scene {
             play.says_patch(base, base + 1, &patch);
             assert_eq!(play.copy.shown(), play.node.expected(), "{what}");
         } else if play.talk.client.resync(1).is_ok() {
-            // Damage that can be read may be taken for what the node said. A snapshot mends it, if
-            // the copy does not think it is further.
+            // A readable damaged message may be accepted. A snapshot repairs the copy, unless the
+            // damage gave it a later version.
             let (version, snapshot) = (play.node.version(), play.node.snapshot());
             let before = play.copy.why.len();
             play.says_snapshot(3, version, &snapshot);
@@ -126,12 +124,12 @@ impl Scene {
         self.ends(what, is_readable);
     }
 
-    /// Nobody waits for an answer that was lost, and each request ends once, at the latest with the
-    /// connection.
+    /// Requests whose answer was lost have failed, and each request ends once, at the latest with
+    /// the connection.
     fn ends(mut self, what: &str, is_readable: bool) {
         let Play { talk, copy, .. } = &mut self.play;
         let mut ends = [0; 4];
-        let mut count = |copy: &mut support::play::Copy, closed: &mut Vec<Option<ClientError>>| {
+        let mut count = |copy: &mut crate::play::Copy, closed: &mut Vec<Option<ClientError>>| {
             while let Some(event) = copy.told.pop() {
                 let ended = match event {
                     Event::Joined { request, .. }
@@ -167,7 +165,7 @@ fn every_message(format: Format, mut damage: impl FnMut(&[u8], &mut dyn FnMut(&s
         let Some(whole) = message(&mut Scene::new(format).play, place) else { break };
         damage(&whole, &mut |what, bytes| {
             let mut scene = Scene::new(format);
-            // The room goes on, as it did when the message was written.
+            // Advances the room as when the message was written.
             let same = message(&mut scene.play, place);
             assert_eq!(same.as_deref(), Some(&whole[..]), "what is said depends on nothing else");
             scene.follows(&format!("{format}, message {place}, {what}"), bytes);
@@ -176,7 +174,7 @@ fn every_message(format: Format, mut damage: impl FnMut(&[u8], &mut dyn FnMut(&s
 }
 
 #[test]
-fn messages_that_are_cut_anywhere() {
+fn truncated_messages() {
     for format in Format::ALL {
         every_message(format, |whole, follows| {
             for cut in 1..whole.len() {
@@ -187,7 +185,7 @@ fn messages_that_are_cut_anywhere() {
 }
 
 #[test]
-fn messages_of_which_a_byte_is_another() {
+fn messages_with_a_changed_byte() {
     for format in Format::ALL {
         every_message(format, |whole, follows| {
             for at in 0..whole.len() {

@@ -1,15 +1,16 @@
-//! A client in a room whose copy is of a real state, and the node that has that state.
+//! A client in a room with a real state, and its node.
 
 use std::fmt::Debug;
 
+use playfield_client::Mirror as _;
 use playfield_client::core::{
-    ClientError, EventQueue, Failure, Handler, Joined, OutOfStep, RoomEvent,
+    ClientError, EventQueue, Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind,
 };
 use playfield_state::{JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking};
 use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::{DecodeError, ErrorCode, Format, TreeFormat};
 
-use super::{Said, Talk, joined, welcome};
+use crate::support::{Said, Talk, joined, welcome};
 
 #[derive(State, Default, Debug, PartialEq)]
 pub(crate) struct Table {
@@ -26,7 +27,7 @@ pub(crate) struct Seat {
 
 pub(crate) const ME: PlayerId = PlayerId(4);
 
-/// A room at a node: its state, and bodies of it.
+/// The node's room: its state, and the bodies to send.
 pub(crate) struct Node {
     pub(crate) state: Table,
     pub(crate) tracker: Tracker<Table>,
@@ -49,7 +50,7 @@ impl Node {
         self.tracker.version()
     }
 
-    /// Something happens in the room. The patch of it, and where it begins.
+    /// Changes the state. Returns the patch's base and body.
     pub(crate) fn patch(&mut self) -> (u64, Vec<u8>) {
         let base = self.version();
         self.state.round += 300;
@@ -68,15 +69,16 @@ impl Node {
         body
     }
 
-    /// What a copy is to be now.
+    /// What a copy must be now.
     pub(crate) fn expected(&mut self) -> String {
         let mut copy = Copy::new(self.format);
-        copy.snapshot(1, 1, &self.snapshot()).unwrap();
+        let (kind, body) = (UpdateKind::Snapshot, &self.snapshot());
+        copy.update(1, &Update { kind, version: 1, body }).unwrap();
         copy.shown()
     }
 }
 
-/// A copy of either kind, and what is told of it.
+/// A copy of either kind, and the client's events.
 pub(crate) struct Copy {
     pub(crate) kind: Kind,
     pub(crate) told: EventQueue,
@@ -108,17 +110,10 @@ impl Copy {
 }
 
 impl Handler for Copy {
-    fn snapshot(&mut self, _: u32, _: u64, body: &[u8]) -> Result<(), DecodeError> {
+    fn update(&mut self, _: u32, update: &Update<'_>) -> Result<(), DecodeError> {
         match &mut self.kind {
-            Kind::Typed(mirror) => mirror.snapshot(body),
-            Kind::Tree(mirror) => mirror.snapshot(body),
-        }
-    }
-
-    fn patch(&mut self, _: u32, _: u64, body: &[u8]) -> Result<(), DecodeError> {
-        match &mut self.kind {
-            Kind::Typed(mirror) => mirror.patch(body),
-            Kind::Tree(mirror) => mirror.patch(body),
+            Kind::Typed(mirror) => mirror.apply(update.kind, update.body, None),
+            Kind::Tree(mirror) => mirror.apply(update.kind, update.body, None),
         }
     }
 
@@ -166,7 +161,7 @@ impl Handler for Copy {
     }
 }
 
-/// A client in room 1, whose copy is the node's.
+/// A client in room 1, whose copy equals the node's.
 pub(crate) struct Play {
     pub(crate) talk: Talk,
     pub(crate) node: Node,
@@ -182,7 +177,7 @@ impl Play {
         talk.heard();
         talk.says(&joined(request, 1, 3));
         let mut play = Self { talk, node: Node::new(format), copy: Copy::new(format) };
-        play.mend();
+        play.repair();
         play
     }
 
@@ -199,8 +194,8 @@ impl Play {
         self.says(&ServerMessage::Snapshot { room: 1, epoch, version, body });
     }
 
-    /// The node answers with a snapshot, after which all is well again.
-    pub(crate) fn mend(&mut self) {
+    /// The node sends a snapshot, after which the copy is right again.
+    pub(crate) fn repair(&mut self) {
         let (version, body) = (self.node.version(), self.node.snapshot());
         self.says_snapshot(3, version, &body);
         assert_eq!(self.copy.shown(), self.node.expected());
@@ -210,21 +205,21 @@ impl Play {
         assert_eq!((self.copy.why.pop(), self.talk.heard()), (None, vec![]));
     }
 
-    /// What was said last was refused for this reason, a snapshot was asked for, and it mends
-    /// everything.
+    /// The last message was refused for this reason, and a snapshot was asked for. Sends it, and
+    /// checks the copy.
     pub(crate) fn assert_refused(&mut self, what: &str, reason: fn(&OutOfStep) -> bool) {
         let why = std::mem::take(&mut self.copy.why);
         assert!(matches!(&why[..], [why] if reason(why)), "{what}: {why:?}");
         assert_eq!(self.talk.heard(), [Said::Other("Resync { room: 1 }".to_owned())], "{what}");
-        // Whatever comes before the snapshot is passed over.
+        // Patches before the snapshot are ignored.
         let before = self.copy.shown();
         let (base, patch) = self.node.patch();
         self.says_patch(base, base + 1, &patch);
         assert_eq!((self.copy.shown(), self.copy.why.len()), (before, 0), "{what}");
-        self.mend();
+        self.repair();
     }
 
-    /// A patch of the right version with a wrong body is refused.
+    /// Sends a patch of the right version with this body, which must be refused.
     pub(crate) fn refuses(&mut self, what: &str, body: &[u8]) {
         let version = self.node.version();
         self.says_patch(version, version + 1, body);

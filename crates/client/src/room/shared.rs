@@ -1,0 +1,235 @@
+//! What the connection's task and the handle of one room share.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use playfield_state::{Pattern, PlayerId};
+use playfield_wire::DecodeError;
+use playfield_wire::message::MessageRef;
+use tokio::sync::Notify;
+
+use super::changes::{Changes, Listened, Listeners};
+use super::copy::Copy;
+use crate::connection::{Sink, Translation};
+use crate::core::{RoomEvent, Update};
+use crate::{Error, Mirror};
+
+/// The copy and the events of one room. The lock is held while one update is applied or one event
+/// is taken, never while waiting.
+#[derive(Debug)]
+pub(super) struct Shared<M> {
+    inner: Mutex<Inner<M>>,
+    /// The copy changed, or the room ended.
+    changed: Notify,
+    /// An event came, or the room ended.
+    arrived: Notify,
+    events_max: usize,
+}
+
+#[derive(Debug)]
+struct Inner<M> {
+    copy: Copy<M>,
+    /// The count of the copy's changes that `changed` last returned for.
+    changes_seen: u64,
+    events: VecDeque<Result<RawEvent, Error>>,
+    events_missed: u64,
+    ended: Option<Error>,
+}
+
+/// An event as the node sent it.
+#[derive(Debug)]
+pub(super) struct RawEvent {
+    pub(super) message: MessageRef<'static>,
+    pub(super) sequence: u64,
+    pub(super) version: u64,
+    pub(super) payload: Vec<u8>,
+}
+
+impl<M: Mirror> Shared<M> {
+    pub(super) fn new(mirror: M, events_max: usize) -> Self {
+        let inner = Inner {
+            copy: Copy::new(mirror),
+            changes_seen: 1,
+            events: VecDeque::new(),
+            events_missed: 0,
+            ended: None,
+        };
+        Self {
+            inner: Mutex::new(inner),
+            changed: Notify::new(),
+            arrived: Notify::new(),
+            events_max,
+        }
+    }
+
+    /// Works on the copy, then wakes whoever waits for a change of it.
+    pub(super) fn with_copy<T>(&self, work: impl FnOnce(&mut Copy<M>) -> T) -> T {
+        let mut inner = self.lock();
+        let before = inner.copy.changes();
+        let result = work(&mut inner.copy);
+        let is_changed = inner.copy.changes() != before;
+        drop(inner);
+        if is_changed {
+            self.changed.notify_waiters();
+        }
+        result
+    }
+
+    /// Waits until the copy has changed since the last call. `Err` if the room ended.
+    pub(super) async fn changed(&self) -> Result<(), Error> {
+        loop {
+            // Created before the check, so that no notification is lost.
+            let notified = self.changed.notified();
+            {
+                let mut inner = self.lock();
+                let changes = inner.copy.changes();
+                if changes > inner.changes_seen {
+                    inner.changes_seen = changes;
+                    return Ok(());
+                }
+                if let Some(error) = &inner.ended {
+                    return Err(error.clone());
+                }
+            }
+            notified.await;
+        }
+    }
+
+    /// Waits for the next event. `Err` if some were missed, a send failed, or the room ended.
+    pub(super) async fn next_event(&self) -> Result<RawEvent, Error> {
+        loop {
+            let notified = self.arrived.notified();
+            {
+                let mut inner = self.lock();
+                let missed = std::mem::take(&mut inner.events_missed);
+                if missed > 0 {
+                    return Err(Error::missed(missed));
+                }
+                if let Some(event) = inner.events.pop_front() {
+                    return event;
+                }
+                if let Some(error) = &inner.ended {
+                    return Err(error.clone());
+                }
+            }
+            notified.await;
+        }
+    }
+
+    /// Why the room ended, if it has.
+    pub(super) fn ended(&self) -> Option<Error> {
+        self.lock().ended.clone()
+    }
+
+    /// Starts to report changes to a new listener. If a second copy is needed for it, calls `ask`
+    /// to ask for the snapshot with which that starts.
+    pub(super) fn listen(
+        self: &Arc<Self>,
+        player: PlayerId,
+        pattern: Option<Pattern>,
+        ask: impl FnOnce(),
+    ) -> Result<Changes, Error>
+    where
+        M: Send + Sync + 'static,
+    {
+        let mut guard = self.lock();
+        let Inner { copy, ended, .. } = &mut *guard;
+        if let Some(error) = ended {
+            return Err(error.clone());
+        }
+        let has_copy = copy.version() > 0;
+        let listeners = match &mut copy.listeners {
+            Some(listeners) => listeners,
+            None => {
+                let second = copy.read().change_reporter(player).map_err(Error::shape)?;
+                if second.is_some() {
+                    ask();
+                }
+                copy.listeners.insert(Listeners::new(second, has_copy))
+            }
+        };
+        let queue = listeners.listen(pattern, self.events_max);
+        let room: Weak<Self> = Arc::downgrade(self);
+        Ok(Changes::new(queue, room))
+    }
+
+    fn arrive(&self, event: Result<RawEvent, Error>) {
+        let mut inner = self.lock();
+        if inner.events.len() >= self.events_max {
+            inner.events.pop_front();
+            inner.events_missed += 1;
+        }
+        inner.events.push_back(event);
+        drop(inner);
+        self.arrived.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner<M>> {
+        // A mirror that panicked is half changed, as after an error, and the copy knows it.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<M: Mirror + Send + Sync> Listened for Shared<M> {
+    fn forget_gone(&self) {
+        let listeners = &mut self.lock().copy.listeners;
+        if listeners.as_mut().is_some_and(|all| !all.forget_gone()) {
+            *listeners = None;
+        }
+    }
+}
+
+impl<M: Mirror + Send + Sync> Sink for Shared<M> {
+    fn update(&self, update: &Update<'_>) -> Result<(), DecodeError> {
+        self.with_copy(|copy| copy.update(update))
+    }
+
+    fn hold(&self) {
+        self.with_copy(Copy::hold);
+    }
+
+    fn translate(&self, translation: &Translation, player: PlayerId) -> Result<bool, Error> {
+        let (transcoder, learned) = match translation {
+            Translation::None => (None, None),
+            Translation::Transcoded(transcoder) => (Some(Arc::clone(transcoder)), None),
+            Translation::Learned(learned) => (None, Some(learned)),
+        };
+        self.with_copy(|copy| {
+            copy.translate(transcoder, |mirror| match learned {
+                Some(learned) => mirror.set_schema(&learned.schema, player),
+                None => Ok(()),
+            })
+            .map_err(Error::shape)?;
+            Ok(copy.settle().is_err())
+        })
+    }
+
+    fn has_copy(&self) -> bool {
+        self.lock().copy.changes() > 0
+    }
+
+    fn check(&self, digest: u64) -> bool {
+        self.with_copy(|copy| copy.check(digest))
+    }
+
+    fn event(&self, event: &RoomEvent<'_>) {
+        let RoomEvent { message, sequence, version, payload, .. } = event.to_static();
+        let payload = payload.into_owned();
+        self.arrive(Ok(RawEvent { message, sequence, version, payload }));
+    }
+
+    fn failed(&self, error: Error) {
+        self.arrive(Err(error));
+    }
+
+    fn end(&self, error: Error) {
+        let mut inner = self.lock();
+        let error = inner.ended.get_or_insert(error).clone();
+        if let Some(mut listeners) = inner.copy.listeners.take() {
+            listeners.end(&error);
+        }
+        drop(inner);
+        self.changed.notify_waiters();
+        self.arrived.notify_waiters();
+    }
+}

@@ -1,0 +1,13 @@
+//! The core: the protocol without sockets.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bad_bodies;
+mod conversation;
+mod damage;
+mod play;
+mod properties;
+mod rules;
+mod unreadable;
+mod versions;

@@ -1,0 +1,13 @@
+//! The client on tokio, over real sockets: against a scripted node, and against a real one.
+#![cfg(feature = "tokio")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod changes;
+mod connection;
+mod deflate;
+mod dynamic_rooms;
+mod real_server;
+mod server;
+mod typed_rooms;
