@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use crate::background::{Background, Origin};
 use crate::event_loop::SharedRuntime;
+use crate::memory::release;
 use crate::shard::ShardMail;
 
 /// Runs the rooms' background work.
@@ -141,7 +142,9 @@ impl Queue {
                 if jobs.stops {
                     return;
                 }
-                match jobs.waiting.pop_front() {
+                let next = jobs.waiting.pop_front();
+                release(&mut jobs.waiting);
+                match next {
                     Some(next) => break next,
                     None => jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner),
                 }

@@ -12,6 +12,7 @@ use std::{mem, slice};
 use playfield_room::{Error, METADATA_MAX, RoomSummary};
 use playfield_wire::ErrorCode;
 
+use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use index::Index;
 
@@ -167,6 +168,7 @@ impl Directory {
             if room.is_listed() {
                 inner.listed[usize::from(room.room_type)].remove(room.age, &room.summary.metadata);
             }
+            shrink_map(&mut inner.rooms);
         }
     }
 

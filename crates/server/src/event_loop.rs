@@ -14,6 +14,7 @@ use mio::{Events, Interest, Poll, Token};
 use accept::Listener;
 
 use crate::mailbox::{Mailbox, Parcel};
+use crate::memory::shrink_table;
 use crate::shard::{ConnectionKey, Shard};
 use crate::stats::Published;
 use crate::sys;
@@ -140,7 +141,9 @@ impl EventLoop {
         self.accept();
         self.read();
         self.shard.advance();
+        let began = self.now();
         self.write();
+        self.shard.took_to_write(self.now() - began);
         self.hand_over();
         self.post();
         self.drop_closed();
@@ -366,6 +369,7 @@ impl EventLoop {
                 self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             }
         }
+        shrink_table(&mut self.sockets);
     }
 
     fn stop_if_told(&mut self) {

@@ -21,6 +21,7 @@ mod directory;
 mod entropy;
 mod event_loop;
 mod mailbox;
+mod memory;
 mod node;
 mod pages;
 mod room_id;

@@ -20,7 +20,7 @@ use crate::mailbox::Mailbox;
 use crate::node::Node;
 use crate::pages::Pages;
 use crate::service::{AnyService, Hosted, Service};
-use crate::shard::Shard;
+use crate::shard::{Shard, Stopwatch};
 use crate::stats::{Published, Stats, Watch};
 use crate::sys;
 use crate::watchdog::{Leash, Watchdog};
@@ -132,6 +132,14 @@ impl Server {
         let authenticator = authenticator.unwrap_or_else(|| Box::new(Guests { name_bytes_max }));
 
         config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        match sys::raise_descriptors() {
+            Ok(descriptors) => {
+                if let Some(text) = too_few(descriptors, config.connections_max) {
+                    log::warn!("{text}");
+                }
+            }
+            Err(error) => log::warn!("the limit of open files can't be raised: {error}"),
+        }
         for &core in &config.pin_cores {
             sys::check_core(core).map_err(|error| named("pin_cores", &error))?;
         }
@@ -193,6 +201,7 @@ impl Server {
                 Arc::clone(&control) as _,
                 Entropy::System,
                 Watch(Arc::clone(&published)),
+                Stopwatch::start(),
             );
             for service in &mut services {
                 shard.host((service.make)(index));
@@ -262,6 +271,23 @@ impl Listeners {
         }
         Ok(bound)
     }
+}
+
+/// How many open files a node needs beside its connections, roughly.
+const DESCRIPTORS_RESERVED: u64 = 64;
+
+/// What to say if the system allows fewer open files than `connections_max` needs; `None` stands for
+/// no limit.
+fn too_few(descriptors: Option<u64>, connections_max: usize) -> Option<String> {
+    let descriptors = descriptors?;
+    let connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
+    (connections < connections_max as u64).then(|| {
+        format!(
+            "connections_max = {connections_max}: the system allows this process {descriptors} open \
+             files, which is enough for {connections} connections; raise the hard limit (ulimit -Hn, \
+             LimitNOFILE in systemd) or lower connections_max"
+        )
+    })
 }
 
 /// An error, with the setting it comes of.
@@ -431,5 +457,21 @@ impl Drop for Running {
             self.stopper.stop();
             self.join(0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::too_few;
+
+    #[test]
+    fn a_limit_of_descriptors_below_connections_max_is_said() {
+        assert_eq!(too_few(None, 100_000), None);
+        assert_eq!(too_few(Some(100_064), 100_000), None);
+        let text = too_few(Some(1024), 1000).unwrap();
+        assert!(
+            text.starts_with("connections_max = 1000: ") && text.contains(" 960 conn"),
+            "{text}"
+        );
     }
 }

@@ -72,6 +72,9 @@ counters! {
     ticks_skipped,
     /// Syncs of rooms.
     syncs,
+    /// Syncs that were due by the rooms' rates and were not made, because the shard was late. Players
+    /// see what changed with the next sync.
+    syncs_missed,
     /// Patches that were written.
     patches,
     /// Patches that were left out, because the client had not read the one before; a later one

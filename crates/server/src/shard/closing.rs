@@ -277,7 +277,7 @@ impl Shard {
         }
         match connection.dialect.framing {
             Framing::Native => {
-                self.delivery.connections.send(key, &ServerMessage::Ping { nonce: 0 })
+                self.delivery.connections.send(key, &ServerMessage::Ping { nonce: 0 });
             }
             Framing::WebSocket(_) => {
                 self.delivery.connections.append(key, |out| {

@@ -82,7 +82,7 @@ impl Delivery {
                 RoomId::parse(&from).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
             match place {
                 Some((from, shard)) if shard == self.shard => {
-                    self.local_mail.push_back((from, answer))
+                    self.local_mail.push_back((from, answer));
                 }
                 Some((from, shard)) => self.post(shard, ShardMail::Post { to: from, mail: answer }),
                 None => {}

@@ -88,7 +88,7 @@ impl Shard {
                 self.list(key, request, room_type.as_deref(), &filter, limit);
             }
             ClientMessage::Schema { request, room_type } => {
-                self.tell_schema(key, request, &room_type)
+                self.tell_schema(key, request, &room_type);
             }
         }
     }

@@ -14,12 +14,14 @@
 
 mod admission;
 mod allowance;
+mod buffers;
 mod closing;
 mod connection;
 mod deflated;
 mod delivery;
 mod hello;
 mod input;
+mod lateness;
 mod mail;
 mod member;
 mod messages;
@@ -44,6 +46,7 @@ use playfield_wire::ErrorCode;
 
 use crate::background::Background;
 use crate::entropy::Entropy;
+use crate::memory::release;
 use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
@@ -54,6 +57,8 @@ use connection::Connection;
 pub(crate) use connection::ConnectionKey;
 pub(crate) use connection::Connections;
 use delivery::Delivery;
+use lateness::Lateness;
+pub(crate) use lateness::Stopwatch;
 pub(crate) use mail::ShardMail;
 use rooms::Hosted;
 pub(crate) use rooms::RoomKey;
@@ -81,6 +86,10 @@ pub(crate) struct Shard {
     timeouts: Timeouts,
     entropy: Entropy,
     watch: Watch,
+    stopwatch: Stopwatch,
+    lateness: Lateness,
+    /// How long the last turn took to write to sockets.
+    writing: Duration,
     sessions: u64,
     is_shutting_down: bool,
     /// Rooms to follow up at the end of the turn.
@@ -114,6 +123,7 @@ impl Shard {
         background: Arc<dyn Background>,
         entropy: Entropy,
         watch: Watch,
+        stopwatch: Stopwatch,
     ) -> Self {
         let shards = node.shards;
         let shortest = node.config.hello_timeout().min(node.config.heartbeat() / 2);
@@ -140,6 +150,9 @@ impl Shard {
             timeouts: Timeouts::new(shortest / 16),
             entropy,
             watch,
+            stopwatch,
+            lateness: Lateness::default(),
+            writing: Duration::ZERO,
             sessions: 0,
             is_shutting_down: false,
             touched: Vec::new(),
@@ -161,6 +174,8 @@ impl Shard {
         self.now = self.now.max(now);
         self.turn += 1;
         self.replies_bytes = 0;
+        self.delivery.outgoing.iter_mut().for_each(release);
+        release(&mut self.delivery.local_mail);
     }
 
     /// A client connected.
@@ -257,6 +272,11 @@ impl Shard {
         if self.delivery.connections.wrote(key, bytes) {
             self.flushed(key);
         }
+    }
+
+    /// Writing to sockets took so long in this turn.
+    pub(crate) fn took_to_write(&mut self, time: Duration) {
+        self.writing = time;
     }
 
     /// The next connection to which everything is written that it will ever get.

@@ -17,7 +17,7 @@ impl Shard {
     pub(crate) fn mail(&mut self, mail: ShardMail) {
         match mail {
             ShardMail::Enter { entrant, ticket } => {
-                self.admit(Applicant::Elsewhere(entrant), *ticket)
+                self.admit(Applicant::Elsewhere(entrant), *ticket);
             }
             ShardMail::Act { room, member, act } => self.act_for_other(room, member, act),
             ShardMail::Go { room, member } => self.vacate(room, member, None),

@@ -7,10 +7,12 @@ use std::time::Duration;
 use playfield_room::{AnyRoom, Birth, Error, Mail, RoomSummary};
 use playfield_wire::ErrorCode;
 
+use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::admission::Wanted;
 use crate::shard::delivery::HostedRoomOutput;
+use crate::shard::lateness::Cost;
 use crate::shard::member::{MemberKey, Members};
 use crate::shard::schedule::Beat;
 use crate::shard::slab::{Key, Slab};
@@ -32,6 +34,10 @@ pub(crate) struct Hosted {
     syncs: Option<Beat>,
     /// How many syncs were made because the clock asked for them.
     pub(crate) regular_syncs: u64,
+    /// What its last regular sync has cost.
+    pub(crate) cost: Cost,
+    /// What its ticks have cost since then.
+    pub(crate) ticking: Duration,
     /// When the schedule has it.
     due: Option<Duration>,
     /// What the directory knows.
@@ -90,6 +96,8 @@ impl Shard {
             ticks: Beat::new(room.tick_hz(), phase, self.now),
             syncs: Beat::new(room.sync_hz(), phase, self.now),
             regular_syncs: 0,
+            cost: Cost::default(),
+            ticking: Duration::ZERO,
             due: None,
             published,
             touched: false,
@@ -146,8 +154,14 @@ impl Shard {
             let count_max = self.delivery.node.config.catch_up_ticks_max;
             let first = hosted.ticks.as_ref().map_or(0, Beat::number);
             let ticks = hosted.ticks.as_mut().map_or(0..0, |beat| beat.take(self.now, count_max));
-            let is_sync_due =
-                hosted.syncs.as_mut().is_some_and(|beat| !beat.take(self.now, 1).is_empty());
+            let syncs_due = hosted.syncs.as_mut().map_or(0, |beat| {
+                let first = beat.number();
+                beat.take(self.now, 1).end - first
+            });
+            if syncs_due > 1 {
+                self.missed_syncs(key, syncs_due - 1, late);
+            }
+            let began = self.stopwatch.read();
             self.delivery.counters.ticks += ticks.end - ticks.start;
             self.delivery.counters.ticks_skipped += ticks.start - first;
             for number in ticks {
@@ -162,10 +176,31 @@ impl Shard {
                     room.wake(at, out);
                 }
             });
-            if is_sync_due {
+            if let Some(hosted) = self.rooms.get_mut(key) {
+                hosted.ticking += self.stopwatch.read().saturating_sub(began);
+            }
+            if syncs_due > 0 {
                 self.sync_room(key, Cause::Clock);
             }
             self.resync_due(key);
+        }
+    }
+
+    /// A room was due so late that syncs were missed: counts them and, now and then, says so.
+    #[cold]
+    fn missed_syncs(&mut self, key: RoomKey, syncs: u64, late: Duration) {
+        self.delivery.counters.syncs_missed += syncs;
+        let Some(hosted) = self.rooms.get(key) else { return };
+        if let Some(missed) = self.lateness.missed(hosted.room_type, syncs, self.now) {
+            let name = &self.delivery.node.room_types[usize::from(hosted.room_type)].name;
+            let Hosted { id, cost, members, .. } = hosted;
+            log::warn!(
+                "rooms of the type {name:?} have missed {missed} syncs; room {id} with {} players \
+                 was {late:.1?} late for one: its {cost}, and writing to all sockets of the shard \
+                 {:.1?}",
+                members.len(),
+                self.writing,
+            );
         }
     }
 
@@ -239,6 +274,7 @@ impl Shard {
         if let Some(hosted) = self.rooms.remove(key) {
             self.schedule.change(key, hosted.due, None);
             self.by_id.remove(&hosted.id);
+            shrink_map(&mut self.by_id);
             self.delivery.node.directory.remove(hosted.id);
         }
     }

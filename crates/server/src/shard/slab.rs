@@ -5,6 +5,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
+use crate::memory::PLACES_KEPT;
+
 /// Names a value in a [`Slab`]: its place, and how often that place had been vacated before.
 pub(crate) struct Key<T> {
     index: u32,
@@ -33,6 +35,10 @@ impl<T> Key<T> {
 pub(crate) struct Slab<T> {
     entries: Vec<Entry<T>>,
     vacant: Vec<u32>,
+    /// Where entries that are added begin: past all that were given up.
+    generation: u32,
+    /// With fewer values than this, vacant entries at the end are given up.
+    shrinks_below: usize,
 }
 
 struct Entry<T> {
@@ -42,13 +48,15 @@ struct Entry<T> {
 
 impl<T> Slab<T> {
     pub(crate) fn new() -> Self {
-        Self { entries: Vec::new(), vacant: Vec::new() }
+        Self { entries: Vec::new(), vacant: Vec::new(), generation: 0, shrinks_below: 0 }
     }
 
     pub(crate) fn insert(&mut self, value: T) -> Key<T> {
         let index = self.vacant.pop().unwrap_or_else(|| {
             let index = u32::try_from(self.entries.len()).expect("fewer than 2^32 values at once");
-            self.entries.push(Entry { generation: 0, value: None });
+            self.entries.push(Entry { generation: self.generation, value: None });
+            // There is none vacant, so most have to go before this is looked at again.
+            self.shrinks_below = self.entries.len() / 4;
             index
         });
         let entry = &mut self.entries[index as usize];
@@ -76,7 +84,24 @@ impl<T> Slab<T> {
         let value = entry.value.take()?;
         entry.generation = entry.generation.wrapping_add(1);
         self.vacant.push(key.index);
+        if self.entries.len() > PLACES_KEPT && self.len() < self.shrinks_below {
+            self.shrink();
+        }
         Some(value)
+    }
+
+    /// Gives up the vacant entries at the end. Keys to them stay void.
+    #[cold]
+    fn shrink(&mut self) {
+        let used = self.entries.iter().rposition(|entry| entry.value.is_some());
+        let used = used.map_or(0, |last| last + 1);
+        let given_up = self.entries.drain(used..).map(|entry| entry.generation);
+        self.generation = given_up.fold(self.generation, u32::max);
+        self.entries.shrink_to_fit();
+        // The lowest first, so that the end becomes vacant again.
+        let is_vacant = |index: &u32| self.entries[*index as usize].value.is_none();
+        self.vacant = (0..used as u32).rev().filter(is_vacant).collect();
+        self.shrinks_below = self.len() / 2;
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -160,5 +185,21 @@ mod tests {
         assert_eq!(slab.remove(first), None);
         assert_eq!(slab.get(Key::from_bits(second.bits())), Some(&'b'));
         assert_eq!((slab.len(), slab.keys()), (1, vec![second]));
+    }
+
+    #[test]
+    fn a_slab_that_was_large_shrinks_and_old_keys_stay_void() {
+        let mut slab = Slab::new();
+        let keys: Vec<_> = (0..100_000).map(|value| slab.insert(value)).collect();
+        for &key in keys.iter().filter(|key| key.index() != 300) {
+            slab.remove(key);
+        }
+        assert_eq!((slab.len(), slab.get(keys[300])), (1, Some(&300)));
+        assert!(slab.entries.capacity() + slab.vacant.capacity() < 5000);
+        for value in 0..5000 {
+            slab.insert(value);
+        }
+        let known = keys.iter().filter(|&&key| slab.get(key).is_some());
+        assert_eq!(known.count(), 1, "a key names one value for ever");
     }
 }

@@ -11,6 +11,7 @@ use crate::shard::Shard;
 use crate::shard::allowance::Rate;
 use crate::shard::connection::ConnectionKey;
 use crate::shard::delivery::Delivery;
+use crate::shard::lateness::Cost;
 use crate::shard::member::{Entering, Member, MemberKey, MemberOutput, Standing};
 use crate::shard::rooms::{Hosted, RoomKey};
 
@@ -42,11 +43,13 @@ impl Hosted {
 impl Shard {
     /// Syncs a room, and gives every member what it lacks.
     pub(super) fn sync_room(&mut self, key: RoomKey, cause: Cause) {
+        let began = self.stopwatch.read();
         self.call(key, |room, at, out| {
             if !room.is_closed() {
                 room.sync(at, out);
             }
         });
+        let synced = self.stopwatch.read();
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         self.delivery.counters.syncs += 1;
         hosted.regular_syncs += u64::from(cause == Cause::Clock);
@@ -101,6 +104,13 @@ impl Shard {
                 // Only while its own join is being asked for, and no sync runs then.
                 Standing::Entering(_) => {}
             }
+        }
+        if cause == Cause::Clock {
+            hosted.cost = Cost {
+                ticks: std::mem::take(&mut hosted.ticking),
+                sync: synced.saturating_sub(began),
+                patches: self.stopwatch.read().saturating_sub(synced),
+            };
         }
     }
 
@@ -294,7 +304,7 @@ fn snapshot(
     member.lagging = false;
     delivery.write(place, member, |dialect, out| {
         dialect.write_with(out, |out| {
-            write_snapshot(room, player, dialect.format, number, (epoch, version), out)
+            write_snapshot(room, player, dialect.format, number, (epoch, version), out);
         });
     });
 }
@@ -308,7 +318,7 @@ fn write_snapshot(
     out: &mut Vec<u8>,
 ) {
     server::write_snapshot(format, out, number, epoch, version, |out| {
-        room.snapshot(player, format, out)
+        room.snapshot(player, format, out);
     });
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use crate::shard::connection::ConnectionKey;
 
 const SLOTS: u64 = 256;
+/// How many places a slot keeps when it is empty.
+const SLOT_KEPT: usize = 1024;
 
 /// Deadlines by slots of time. A deadline is met late by at most one slot, never early; one beyond
 /// the wheel's turn comes up at its end, for whoever set it to see that it is not due, and to set
@@ -37,7 +39,11 @@ impl Timeouts {
         let reached = (now.as_nanos() / self.slot.as_nanos()) as u64;
         let turn_ends = self.passed.saturating_add(SLOTS);
         for slot in self.passed + 1..=reached.min(turn_ends) {
-            due.append(&mut self.slots[(slot % SLOTS) as usize]);
+            let slot = &mut self.slots[(slot % SLOTS) as usize];
+            due.append(slot);
+            if slot.capacity() > SLOT_KEPT {
+                *slot = Vec::new();
+            }
         }
         self.passed = self.passed.max(reached);
         self.waiting -= due.len();

@@ -82,7 +82,7 @@ impl Dialect {
         match self.framing {
             Framing::Native => framing::write_frame_with(out, message),
             Framing::WebSocket(None) => {
-                playfield_websocket::encode_with(out, self.opcode(), None, message)
+                playfield_websocket::encode_with(out, self.opcode(), None, message);
             }
             Framing::WebSocket(Some(deflated)) => deflated.write_with(out, self.opcode(), message),
         }

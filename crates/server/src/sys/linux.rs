@@ -4,6 +4,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// A listener for each shard, all at one address.
@@ -20,6 +21,15 @@ pub(crate) fn listen(address: SocketAddr, shards: usize) -> io::Result<Vec<Optio
         listeners.push(Some(super::bind(address, true)?));
     }
     Ok(listeners)
+}
+
+/// Raises the soft limit of open files to the hard one, and returns it; `None` is no limit.
+pub(crate) fn raise_descriptors() -> io::Result<Option<u64>> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
+    }
+    Ok(maximum)
 }
 
 /// Whether threads of this process can be kept on this core.

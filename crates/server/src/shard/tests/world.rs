@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::entropy::Entropy;
 use crate::node::Node;
 use crate::pages::Pages;
-use crate::shard::{ConnectionKey, Moving, Shard, ShardMail};
+use crate::shard::{ConnectionKey, Moving, Shard, ShardMail, Stopwatch};
 use crate::stats::{Counters, Watch};
 
 /// Names a client of the world.
@@ -109,6 +109,7 @@ impl World {
                 background,
                 Entropy::Seeded(index as u64),
                 Watch(Arc::default()),
+                Stopwatch::Held(Arc::default()),
             )
         };
         Self {
