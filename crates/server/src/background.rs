@@ -2,7 +2,7 @@
 
 use playfield_room::{Error, Job, Task};
 
-use crate::shard::RoomKey;
+use crate::shard::keys::RoomKey;
 
 /// Where background work came from, and where its end is told.
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::background::{Background, Origin};
 use crate::event_loop::SharedRuntime;
 use crate::memory::release;
-use crate::shard::ShardMail;
+use crate::shard::mail::ShardMail;
 
 /// Runs the rooms' background work.
 pub(crate) struct Control {

@@ -15,7 +15,8 @@ use accept::Listener;
 
 use crate::mailbox::{Mailbox, Parcel};
 use crate::memory::shrink_table;
-use crate::shard::{ConnectionKey, Shard};
+use crate::shard::Shard;
+use crate::shard::keys::ConnectionKey;
 use crate::stats::Published;
 use crate::sys;
 

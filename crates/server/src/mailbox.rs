@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mio::Waker;
 use mio::net::TcpStream;
 
-use crate::shard::{Moving, ShardMail};
+use crate::shard::connection::Moving;
+use crate::shard::mail::ShardMail;
 
 /// What comes to a shard from other threads.
 pub(crate) enum Parcel {
@@ -109,7 +110,8 @@ mod tests {
     use playfield_wire::ErrorCode;
 
     use super::{Mailbox, Parcel};
-    use crate::shard::{ConnectionKey, ShardMail};
+    use crate::shard::keys::ConnectionKey;
+    use crate::shard::mail::ShardMail;
 
     fn mail(number: u64) -> ShardMail {
         let connection = ConnectionKey::from_bits(number);

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use playfield_wire::framing::{FrameCodec, FrameError};
 
 use crate::service::{Closed, ConnectionId, Context, Peer, Reach, Service};
-use crate::shard::ConnectionKey;
+use crate::shard::keys::ConnectionKey;
 
 /// What a frame may have around its body, at most: so much more than a body's limit may wait for
 /// the end of a frame.

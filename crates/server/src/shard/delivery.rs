@@ -10,11 +10,11 @@ use playfield_wire::server::{self, ServerMessage};
 use crate::background::{Background, Origin};
 use crate::node::Node;
 use crate::room_id::RoomId;
-use crate::shard::connection::{ConnectionKey, Connections};
+use crate::shard::connection::Connections;
+use crate::shard::connection::transport::Dialect;
+use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, member_key};
 use crate::shard::mail::ShardMail;
-use crate::shard::member::{self, HeldEvent, Member, MemberKey, MemberOutput, Members, Standing};
-use crate::shard::rooms::RoomKey;
-use crate::shard::transport::Dialect;
+use crate::shard::rooms::member::{HeldEvent, Member, MemberOutput, Members, Standing};
 use crate::stats::Counters;
 
 /// What an event takes beside its payload, at most.
@@ -233,7 +233,7 @@ impl HostedRoomOutput<'_> {
 
 impl RoomOutput for HostedRoomOutput<'_> {
     fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
-        let key = member::member(link);
+        let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
         if Self::is_answer(member, request) {
             self.delivery.write((self.room, key), member, |dialect, out| {
@@ -244,7 +244,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
     }
 
     fn error(&mut self, link: Link, request: Option<u32>, error: &Error) {
-        let key = member::member(link);
+        let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
         if request.is_none_or(|request| Self::is_answer(member, request)) {
             let room = if request.is_none() { Some(member.number) } else { None };
@@ -255,7 +255,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
     }
 
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
-        let key = member::member(link);
+        let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
         match &mut member.standing {
             Standing::Live => self.delivery.event((self.room, key), member, event, payload),
@@ -271,7 +271,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
     }
 
     fn removed(&mut self, link: Link, why: &Error) {
-        let key = member::member(link);
+        let key = member_key(link);
         let Some(mut member) = self.members.remove(key) else { return };
         let (code, text) = (why.code(), why.text().into());
         let message = match &member.standing {

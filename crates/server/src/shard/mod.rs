@@ -12,28 +12,15 @@
 //!    [`wrote`](Shard::wrote);
 //! 4. taking what else came of it: connections that leave, mail, closed connections.
 
-mod admission;
-mod allowance;
-mod buffers;
-mod closing;
-mod connection;
-mod deflated;
+pub(crate) mod connection;
 mod delivery;
-mod hello;
-mod input;
-mod lateness;
-mod mail;
-mod member;
-mod messages;
+pub(crate) mod keys;
+pub(crate) mod mail;
 mod remote;
 mod rooms;
-mod schedule;
-mod service;
+mod services;
 mod session;
 mod slab;
-mod sync;
-mod timeouts;
-mod transport;
 
 #[cfg(test)]
 mod tests;
@@ -51,21 +38,17 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
-pub(crate) use admission::Moving;
-use admission::{Applicant, Ticket};
-use connection::Connection;
-pub(crate) use connection::ConnectionKey;
-pub(crate) use connection::Connections;
+use connection::timeouts::Timeouts;
+use connection::{Connection, Connections};
 use delivery::Delivery;
-use lateness::Lateness;
-pub(crate) use lateness::Stopwatch;
-pub(crate) use mail::ShardMail;
-use rooms::Hosted;
-pub(crate) use rooms::RoomKey;
-use schedule::Schedule;
-use service::HostedService;
-use slab::Slab;
-use timeouts::Timeouts;
+use keys::{ConnectionKey, RoomKey};
+use mail::ShardMail;
+use rooms::Rooms;
+use rooms::join::{JoinRequest, Joiner};
+use rooms::lateness::Lateness;
+pub(crate) use rooms::lateness::Stopwatch;
+use rooms::schedule::Schedule;
+use services::HostedService;
 
 /// While someone waits for a room that another shard is about to send, it is looked after this
 /// often.
@@ -78,7 +61,7 @@ pub(crate) struct Shard {
     now: Duration,
     /// Counts the turns.
     turn: u64,
-    rooms: Slab<Hosted>,
+    rooms: Rooms,
     by_id: HashMap<RoomId, RoomKey>,
     services: Vec<HostedService>,
     schedule: Schedule,
@@ -95,7 +78,7 @@ pub(crate) struct Shard {
     /// Rooms to follow up at the end of the turn.
     touched: Vec<RoomKey>,
     /// Those who wait for a room that is about to be made.
-    parked: Vec<(Applicant, Ticket)>,
+    parked: Vec<(Joiner, JoinRequest)>,
     /// Connections that leave for another shard.
     departing: Vec<ConnectionKey>,
     /// Connections that are read again.
@@ -142,7 +125,7 @@ impl Shard {
         Self {
             now: Duration::ZERO,
             turn: 0,
-            rooms: Slab::new(),
+            rooms: Rooms::new(),
             by_id: HashMap::new(),
             services: Vec::new(),
             schedule: Schedule::default(),

@@ -21,7 +21,10 @@ use crate::config::Config;
 use crate::entropy::Entropy;
 use crate::node::Node;
 use crate::pages::Pages;
-use crate::shard::{ConnectionKey, Moving, Shard, ShardMail, Stopwatch};
+use crate::shard::connection::Moving;
+use crate::shard::keys::ConnectionKey;
+use crate::shard::mail::ShardMail;
+use crate::shard::{Shard, Stopwatch};
 use crate::stats::{Counters, Watch};
 
 /// Names a client of the world.

@@ -1,81 +1,41 @@
-//! The rooms of a shard: made, called, followed up, and dropped when they end.
+//! The turn of a shard's rooms: they are created, called, followed up, and dropped when they end.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use playfield_room::{AnyRoom, Birth, Error, Mail, RoomSummary};
+use playfield_room::{AnyRoom, Birth, Error, Mail, RoomOutput};
 use playfield_wire::ErrorCode;
 
 use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
-use crate::shard::admission::Wanted;
 use crate::shard::delivery::HostedRoomOutput;
-use crate::shard::lateness::Cost;
-use crate::shard::member::{MemberKey, Members};
-use crate::shard::schedule::Beat;
-use crate::shard::slab::{Key, Slab};
-use crate::shard::sync::Cause;
-
-/// Names a room within its shard.
-pub(crate) type RoomKey = Key<Hosted>;
-
-/// A room, and what its host keeps beside it.
-pub(crate) struct Hosted {
-    pub(crate) id: RoomId,
-    pub(crate) room_type: u16,
-    pub(crate) room: Box<dyn AnyRoom>,
-    pub(crate) members: Members,
-    /// When it was made. The room's own time counts from here.
-    pub(crate) created: Duration,
-    pub(crate) epoch: u64,
-    ticks: Option<Beat>,
-    syncs: Option<Beat>,
-    /// How many syncs were made because the clock asked for them.
-    pub(crate) regular_syncs: u64,
-    /// What its last regular sync has cost.
-    pub(crate) cost: Cost,
-    /// What its ticks have cost since then.
-    pub(crate) ticking: Duration,
-    /// When the schedule has it.
-    due: Option<Duration>,
-    /// What the directory knows.
-    published: RoomSummary,
-    /// It is in the list of rooms to follow up.
-    touched: bool,
-    /// Someone joined, and there is no regular sync to make that known.
-    pub(crate) sync_awaited: bool,
-    /// The turn of the last sync that it asked for.
-    synced_on_demand: u64,
-    /// Who gets the snapshot that they asked for, or come in with, later, and when: at most once
-    /// for each member.
-    pub(crate) resyncs: BTreeSet<(Duration, MemberKey)>,
-}
-
-impl Hosted {
-    fn next_due(&self) -> Option<Duration> {
-        let beats =
-            [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];
-        let wake = self.room.wake_at().map(|at| self.created.saturating_add(at));
-        let resync = self.resyncs.first().map(|&(at, _)| at);
-        beats.into_iter().chain([wake, resync]).flatten().min()
-    }
-}
+use crate::shard::keys::{RoomKey, link};
+use crate::shard::rooms::Hosted;
+use crate::shard::rooms::join::RoomSpec;
+use crate::shard::rooms::lateness::Cost;
+use crate::shard::rooms::schedule::Beat;
+use crate::shard::rooms::sync::Cause;
+use crate::shard::slab::Slab;
 
 impl Shard {
     /// Makes a room that the directory knows of already.
-    pub(super) fn create_room(&mut self, id: RoomId, wanted: &Wanted) -> Result<RoomKey, Error> {
-        let room_type = &self.delivery.node.room_types[usize::from(wanted.room_type)];
+    pub(in crate::shard) fn create_room(
+        &mut self,
+        id: RoomId,
+        spec: &RoomSpec,
+    ) -> Result<RoomKey, Error> {
+        let room_type = &self.delivery.node.room_types[usize::from(spec.room_type)];
         let birth = Birth {
             id: id.to_string(),
             seed: self.entropy.number(),
             settings: room_type.settings,
-            private: wanted.private,
-            options: &wanted.options,
-            format: wanted.format,
+            private: spec.private,
+            options: &spec.options,
+            format: spec.format,
         };
-        self.watch.enters(wanted.room_type);
+        self.watch.enters(spec.room_type);
         let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
         let room = made.unwrap_or_else(|_| {
             log::error!("a room of the type {:?} panicked while it was made", room_type.name);
@@ -87,7 +47,7 @@ impl Shard {
         self.delivery.node.directory.publish(id, &published);
         let key = self.rooms.insert(Hosted {
             id,
-            room_type: wanted.room_type,
+            room_type: spec.room_type,
             members: Slab::new(),
             created: self.now,
             // It tells this room from all others that had its id, which is none; clients treat it
@@ -113,7 +73,7 @@ impl Shard {
 
     /// Calls a room, and notes that it has to be followed up. `None` if it is gone.
     #[inline]
-    pub(super) fn call<R>(
+    pub(in crate::shard) fn call<R>(
         &mut self,
         key: RoomKey,
         call: impl FnOnce(&mut dyn AnyRoom, Duration, &mut HostedRoomOutput<'_>) -> R,
@@ -132,7 +92,7 @@ impl Shard {
         Some(result)
     }
 
-    pub(super) fn touch(&mut self, key: RoomKey) {
+    pub(in crate::shard) fn touch(&mut self, key: RoomKey) {
         if let Some(hosted) = self.rooms.get_mut(key)
             && !hosted.touched
         {
@@ -143,7 +103,7 @@ impl Shard {
 
     /// Runs every room that is due: ticks, then what it has timers for, then its sync, then
     /// snapshots that had to wait.
-    pub(super) fn run_due_rooms(&mut self) {
+    pub(in crate::shard) fn run_due_rooms(&mut self) {
         while let Some((deadline, key)) = self.schedule.pop(self.now) {
             let Some(hosted) = self.rooms.get_mut(key) else { continue };
             hosted.due = None;
@@ -205,7 +165,7 @@ impl Shard {
     }
 
     /// Gives a room what came for it from elsewhere than its players.
-    pub(super) fn mail_to_room(&mut self, id: RoomId, mail: Mail) {
+    pub(in crate::shard) fn mail_to_room(&mut self, id: RoomId, mail: Mail) {
         let Some(&key) = self.by_id.get(&id) else {
             let text = || Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"));
             return self.delivery.undeliverable(mail, text);
@@ -215,7 +175,7 @@ impl Shard {
 
     /// Delivers what rooms of this shard sent to each other. What they send in turn waits for the
     /// next turn.
-    pub(super) fn deliver_local_mail(&mut self) {
+    pub(in crate::shard) fn deliver_local_mail(&mut self) {
         for _ in 0..self.delivery.local_mail.len() {
             if let Some((to, mail)) = self.delivery.local_mail.pop_front() {
                 self.mail_to_room(to, mail);
@@ -223,10 +183,10 @@ impl Shard {
         }
     }
 
-    /// Follows up every room that was called: the directory learns what changed, a wanted sync is
+    /// Follows up every room that was called: the directory learns what changed, a spec sync is
     /// made, and a room that ended is dropped. Connections that can't be kept are closed on the
     /// way, which calls rooms again.
-    pub(super) fn settle(&mut self) {
+    pub(in crate::shard) fn settle(&mut self) {
         loop {
             while let Some((connection, code, text)) = self.delivery.doomed.pop() {
                 self.fail(connection, code, &text);
@@ -267,9 +227,7 @@ impl Shard {
         let left: Vec<_> =
             self.rooms.get(key).map(|hosted| hosted.members.keys()).unwrap_or_default();
         for member in left {
-            self.call(key, |_, _, out| {
-                playfield_room::RoomOutput::removed(out, crate::shard::member::link(member), &why);
-            });
+            self.call(key, |_, _, out| RoomOutput::removed(out, link(member), &why));
         }
         if let Some(hosted) = self.rooms.remove(key) {
             self.schedule.change(key, hosted.due, None);

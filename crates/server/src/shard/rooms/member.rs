@@ -2,16 +2,15 @@
 
 use std::collections::VecDeque;
 
-use playfield_room::{EventHeader, Link, PlayerId};
+use playfield_room::{EventHeader, PlayerId};
 
-use crate::shard::allowance::Allowance;
-use crate::shard::connection::ConnectionKey;
+use crate::shard::connection::transport::Dialect;
+use crate::shard::keys::{ConnectionKey, OfMember};
 use crate::shard::mail::Act;
-use crate::shard::slab::{Key, Slab};
-use crate::shard::transport::Dialect;
+use crate::shard::session::allowance::Allowance;
+use crate::shard::slab::Slab;
 
-pub(crate) type MemberKey = Key<Member>;
-pub(crate) type Members = Slab<Member>;
+pub(crate) type Members = Slab<OfMember, Member>;
 
 /// One seat: where its output goes, and what its client has.
 pub(crate) struct Member {
@@ -132,14 +131,4 @@ impl Member {
             unanswered: Vec::new(),
         }
     }
-}
-
-/// A member's key as the room sees it.
-pub(crate) fn link(member: MemberKey) -> Link {
-    Link(member.bits())
-}
-
-/// The key that a link stands for.
-pub(crate) fn member(link: Link) -> MemberKey {
-    Key::from_bits(link.0)
 }

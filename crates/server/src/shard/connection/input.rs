@@ -10,9 +10,10 @@ use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
 
 use crate::config::Origin;
 use crate::shard::Shard;
-use crate::shard::connection::ConnectionKey;
-use crate::shard::deflated::Deflated;
-use crate::shard::transport::{Framing, Input, Opening, opening};
+use crate::shard::connection::deflated::Deflated;
+use crate::shard::connection::transport::{Framing, Input, Opening, opening};
+use crate::shard::keys::ConnectionKey;
+use crate::shard::session::messages::excerpt;
 
 /// A buffer that held this many times what is left in it is replaced by a smaller one.
 const SLACK: usize = 4;
@@ -134,7 +135,8 @@ impl Shard {
             Ok(Head::Complete(request)) => match &request.upgrade {
                 Some(upgrade) if !Origin::is_allowed(upgrade.origin(), &config.allowed_origins) => {
                     let origin = upgrade.origin().unwrap_or_default();
-                    log::debug!("a page of the origin \"{}\" is refused", excerpt(origin));
+                    let origin = String::from_utf8_lossy(origin);
+                    log::debug!("a page of the origin {:?} is refused", excerpt(&origin));
                     handshake::reject(
                         &mut response,
                         403,
@@ -277,11 +279,6 @@ impl Shard {
             connection.pause.outbox = true;
         }
     }
-}
-
-/// The start of a header's value, safe to show.
-fn excerpt(value: &[u8]) -> impl std::fmt::Display + '_ {
-    value[..value.len().min(128)].escape_ascii()
 }
 
 /// What stands for a Close frame without a code (RFC 6455, 7.1.5); it is answered in kind.

@@ -1,16 +1,22 @@
 //! Connections as a shard knows them: no sockets, only what came in and what is to go out.
 
+pub(crate) mod buffers;
+mod closing;
+pub(crate) mod deflated;
+mod input;
+pub(crate) mod timeouts;
+pub(crate) mod transport;
+
 use std::time::Duration;
 
 use playfield_wire::server::ServerMessage;
 
-use crate::shard::admission::Departure;
-use crate::shard::buffers::Buffers;
+use crate::shard::connection::buffers::Buffers;
+use crate::shard::connection::transport::{Dialect, Input};
+use crate::shard::keys::{ConnectionKey, OfConnection};
+use crate::shard::rooms::join::{Departure, JoinRequest};
 use crate::shard::session::Session;
-use crate::shard::slab::{Key, Slab};
-use crate::shard::transport::{Dialect, Input};
-
-pub(crate) type ConnectionKey = Key<Connection>;
+use crate::shard::slab::Slab;
 
 /// One connection. While it is idle it owns no buffer.
 pub(crate) struct Connection {
@@ -39,6 +45,12 @@ pub(crate) struct Connection {
     pub(crate) session: Option<Box<Session>>,
     /// It is about to move to another shard.
     pub(crate) departure: Option<Box<Departure>>,
+}
+
+/// A connection between two shards.
+pub(crate) struct Moving {
+    pub(crate) connection: Box<Connection>,
+    pub(crate) join: JoinRequest,
 }
 
 /// How far a connection has come.
@@ -126,7 +138,7 @@ impl Connection {
 
 /// The connections of a shard, and what they are owed.
 pub(crate) struct Connections {
-    slab: Slab<Connection>,
+    slab: Slab<OfConnection, Connection>,
     buffers: Buffers,
     dirty: Vec<ConnectionKey>,
     /// How many messages were appended.

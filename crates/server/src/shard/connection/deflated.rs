@@ -131,13 +131,13 @@ impl Lately {
 
 /// How many messages are remembered on this thread.
 #[cfg(test)]
-pub(super) fn remembered() -> usize {
+pub(in crate::shard) fn remembered() -> usize {
     LATELY.with_borrow(|lately| lately.messages.len())
 }
 
 /// Tests may share a thread.
 #[cfg(test)]
-pub(super) fn forget() {
+pub(in crate::shard) fn forget() {
     LATELY.with_borrow_mut(|lately| lately.messages.clear());
 }
 

@@ -1,10 +1,13 @@
 //! Sessions: who is at the other end, and in which rooms.
 
+pub(crate) mod allowance;
+mod hello;
+pub(crate) mod messages;
+
 use crate::room_id::RoomId;
-use crate::shard::allowance::Allowance;
+use crate::shard::keys::Seat;
 use crate::shard::mail::ACTS_MAX;
-use crate::shard::member::MemberKey;
-use crate::shard::rooms::RoomKey;
+use crate::shard::session::allowance::Allowance;
 
 /// What a client and the node know of each other after the hello.
 pub(crate) struct Session {
@@ -41,14 +44,6 @@ pub(crate) struct SessionRoom {
     /// The request to leave that is on its way to the room's shard. The client may send the room
     /// nothing more.
     pub(crate) leaving: Option<u32>,
-}
-
-/// A seat in a room, of this shard or another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seat {
-    pub(crate) shard: u16,
-    pub(crate) room: RoomKey,
-    pub(crate) member: MemberKey,
 }
 
 impl Session {

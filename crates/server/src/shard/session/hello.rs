@@ -8,14 +8,19 @@ use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format, PROTOCOL};
 
 use crate::shard::Shard;
-use crate::shard::allowance::Allowance;
-use crate::shard::connection::ConnectionKey;
-use crate::shard::messages::wrong_format;
+use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
+use crate::shard::session::allowance::Allowance;
+use crate::shard::session::messages::wrong_format;
 
 impl Shard {
     /// Handles the first message of a connection.
-    pub(super) fn handle_first(&mut self, key: ConnectionKey, body: &[u8], is_text: Option<bool>) {
+    pub(in crate::shard) fn handle_first(
+        &mut self,
+        key: ConnectionKey,
+        body: &[u8],
+        is_text: Option<bool>,
+    ) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let format = ClientMessage::format_of_first(body);
         // A refusal is written as the hello was.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::shard::connection::ConnectionKey;
+use crate::shard::keys::ConnectionKey;
 
 const SLOTS: u64 = 256;
 /// How many places a slot keeps when it is empty.

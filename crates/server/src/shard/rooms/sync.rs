@@ -8,12 +8,12 @@ use playfield_wire::Format;
 use playfield_wire::server::{self, ServerMessage};
 
 use crate::shard::Shard;
-use crate::shard::allowance::Rate;
-use crate::shard::connection::ConnectionKey;
 use crate::shard::delivery::Delivery;
-use crate::shard::lateness::Cost;
-use crate::shard::member::{Entering, Member, MemberKey, MemberOutput, Standing};
-use crate::shard::rooms::{Hosted, RoomKey};
+use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
+use crate::shard::rooms::Hosted;
+use crate::shard::rooms::lateness::Cost;
+use crate::shard::rooms::member::{Entering, Member, MemberOutput, Standing};
+use crate::shard::session::allowance::Rate;
 
 /// Why a room is synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Hosted {
 
 impl Shard {
     /// Syncs a room, and gives every member what it lacks.
-    pub(super) fn sync_room(&mut self, key: RoomKey, cause: Cause) {
+    pub(in crate::shard) fn sync_room(&mut self, key: RoomKey, cause: Cause) {
         let began = self.stopwatch.read();
         self.call(key, |room, at, out| {
             if !room.is_closed() {
@@ -116,7 +116,7 @@ impl Shard {
 
     /// Gives a member whose earlier output went out what it missed meanwhile: one patch to now, or
     /// the snapshot it asked for.
-    pub(super) fn catch_up(&mut self, room: RoomKey, key: MemberKey) {
+    pub(in crate::shard) fn catch_up(&mut self, room: RoomKey, key: MemberKey) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let clock = hosted.clock(self.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
@@ -132,7 +132,7 @@ impl Shard {
     /// Sends a member a snapshot because it asked for one: once it has read what it was sent
     /// before, no more often than may be, and one for all that it asked for until then. What it
     /// asked for is never forgotten: it could not go on without.
-    pub(super) fn resync(&mut self, room: RoomKey, key: MemberKey) {
+    pub(in crate::shard) fn resync(&mut self, room: RoomKey, key: MemberKey) {
         let rate = snapshot_rate(&self.delivery);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let clock = hosted.clock(self.now);
@@ -154,7 +154,7 @@ impl Shard {
     }
 
     /// Sends the snapshots that had to wait until now, or has a sync send them to who comes in.
-    pub(super) fn resync_due(&mut self, room: RoomKey) {
+    pub(in crate::shard) fn resync_due(&mut self, room: RoomKey) {
         while let Some(hosted) = self.rooms.get_mut(room)
             && hosted.resyncs.first().is_some_and(|(at, _)| *at <= self.now)
             && let Some((_, key)) = hosted.resyncs.pop_first()

@@ -6,7 +6,7 @@ use playfield_wire::Format;
 use playfield_wire::framing::{self, PREAMBLE};
 use playfield_wire::server::ServerMessage;
 
-use crate::shard::deflated::Deflated;
+use crate::shard::connection::deflated::Deflated;
 
 /// How a connection's input is read.
 pub(crate) enum Input {
