@@ -1,4 +1,4 @@
-//! Who a client is.
+//! Authentication of clients.
 
 use playfield_room::Error;
 use playfield_wire::ErrorCode;
@@ -9,21 +9,20 @@ use playfield_wire::client::Hello;
 pub struct Identity {
     /// The display name; may be empty.
     pub name: String,
-    /// Who this is, in whatever way the authenticator knows users; `None` for a guest.
+    /// The user's id, as the authenticator knows it; `None` for a guest.
     pub user: Option<String>,
 }
 
-/// Decides who may open a session. It is called on a shard's thread, so it must not wait.
+/// Decides who may open a session. It runs on a shard's thread, so it must not block.
 pub trait Authenticator: Send + Sync {
     /// Says who sent this hello.
     ///
     /// # Errors
-    /// Whatever it holds against the client, usually with the code `unauthorized`. The connection
-    /// is closed then.
+    /// Why the client is refused, usually with the code `unauthorized`. The connection is closed.
     fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error>;
 }
 
-/// Lets everyone in as a guest, under the name that they give; the token is ignored.
+/// Accepts everyone as a guest, under the name in the hello; the token is ignored.
 ///
 /// White space around the name is cut off. A name that is too long is refused, and one with
 /// characters that are not seen or that reorder others: two names that look alike must be equal.

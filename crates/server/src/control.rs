@@ -87,10 +87,8 @@ impl Background for Control {
     fn spawn(&self, origin: Origin, work: Task) -> Result<(), Error> {
         if self.tasks.fetch_add(1, Ordering::Relaxed) >= self.tasks_max {
             self.tasks.fetch_sub(1, Ordering::Relaxed);
-            let text = format!(
-                "tasks_max: {} pieces of background work are under way already",
-                self.tasks_max
-            );
+            let text =
+                format!("tasks_max: {} background tasks are running already", self.tasks_max);
             return Err(Error::new(ErrorCode::Busy, text));
         }
         let (shared, tasks) = (Arc::clone(&self.shared), Arc::clone(&self.tasks));
@@ -106,8 +104,10 @@ impl Background for Control {
     fn compute(&self, origin: Origin, job: Job) -> Result<(), Error> {
         let mut jobs = self.queue.lock();
         if jobs.waiting.len() >= self.queue.jobs_max {
-            let text =
-                format!("compute_queue_max: {} computations wait already", self.queue.jobs_max);
+            let text = format!(
+                "compute_queue_max: {} computations are queued already",
+                self.queue.jobs_max
+            );
             return Err(Error::new(ErrorCode::Busy, text));
         }
         jobs.waiting.push_back((origin, job));
@@ -161,7 +161,7 @@ impl Queue {
     }
 }
 
-/// Tells the room what its work ended with; without a message, it panicked.
+/// Sends the room the result of its work; `None` if the work panicked.
 fn finish(shared: &SharedRuntime, origin: Origin, message: Option<InternalMessage>) {
     let Origin { shard, room, task } = origin;
     let mail = match message {

@@ -174,7 +174,7 @@ impl EventLoop {
         for event in events {
             match event.token() {
                 WAKER => {}
-                // There are none any more after the shutdown began.
+                // After the shutdown began there are no listeners.
                 Token(token) if token < self.first_connection => {
                     if let Some(listener) = self.listeners.get_mut(token - LISTENERS) {
                         listener.accepts_at = Some(Duration::ZERO);
@@ -197,7 +197,7 @@ impl EventLoop {
         }
     }
 
-    /// Puts a socket where its connection is, and asks to be told of what happens there.
+    /// Puts a socket in the place of its connection, and registers it.
     fn place(&mut self, key: ConnectionKey, mut stream: TcpStream) {
         let place = key.index();
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -308,7 +308,7 @@ impl EventLoop {
         }
         while let Some(key) = self.shard.next_written() {
             if let Some(socket) = self.socket(key) {
-                // If it fails the client is gone, which the next read will tell.
+                // If it fails the client is gone, and the next read will show it.
                 let _ = socket.stream.shutdown(Shutdown::Write);
             }
         }
@@ -339,7 +339,7 @@ impl EventLoop {
             let place = self.sockets.get_mut(key.index());
             let Some(mut socket) = place.and_then(Option::take) else { continue };
             if let Err(error) = self.poll.registry().deregister(&mut socket.stream) {
-                log::warn!("a connection can't be let go of: {error}");
+                log::warn!("a connection can't be deregistered: {error}");
             }
             let parcel = Parcel::Moved { socket: socket.stream, moving };
             if let Err(Parcel::Moved { socket, moving }) =

@@ -1,4 +1,4 @@
-//! A node: put together, started, watched and stopped.
+//! A node: configured, started, watched and stopped.
 
 use std::io;
 use std::net::SocketAddr;
@@ -61,8 +61,7 @@ impl Server {
         }
     }
 
-    /// Lets clients make rooms of this type. One of the same name takes the place of an earlier
-    /// one.
+    /// Adds a room type. It replaces an earlier one with the same name.
     #[must_use]
     pub fn room_type(mut self, room_type: RoomType) -> Self {
         self.room_types.retain(|known| known.name != room_type.name);
@@ -82,15 +81,15 @@ impl Server {
         self
     }
 
-    /// Has this decide who may open a session; without one, everyone is a guest.
+    /// Sets the authenticator. Without one, everyone is a guest.
     #[must_use]
     pub fn authenticator(mut self, authenticator: Box<dyn Authenticator>) -> Self {
         self.authenticator = Some(authenticator);
         self
     }
 
-    /// Runs a protocol of your own at an address of its own; port 0 picks a free one, which
-    /// [`Running::service_addrs`] tells. `make` is called once for each shard, with the shard's
+    /// Serves a custom protocol at an address of its own; port 0 picks a free one, which
+    /// [`Running::service_addrs`] returns. `make` is called once for each shard, with the shard's
     /// number.
     ///
     /// A node with services and with neither room types nor pages does not listen at `listen`.
@@ -276,8 +275,8 @@ impl Listeners {
 /// How many open files a node needs beside its connections, roughly.
 const DESCRIPTORS_RESERVED: u64 = 64;
 
-/// What to say if the system allows fewer open files than `connections_max` needs; `None` stands for
-/// no limit.
+/// What to say if the system allows fewer open files than `connections_max` needs; `None` stands
+/// for no limit.
 fn too_few(descriptors: Option<u64>, connections_max: usize) -> Option<String> {
     let descriptors = descriptors?;
     let connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
@@ -299,14 +298,14 @@ fn run(index: usize, core: Option<usize>, event_loop: EventLoop) {
     if let Some(core) = core
         && let Err(error) = sys::pin_to_core(core)
     {
-        log::warn!("pin_cores: shard {index} can't be kept on core {core}: {error}");
+        log::warn!("pin_cores: shard {index} can't be pinned to core {core}: {error}");
     }
     if let Err(error) = event_loop.run() {
-        log::error!("shard {index} can't go on: {error}");
+        log::error!("shard {index} failed: {error}");
     }
 }
 
-/// Tells that a shard's thread has ended, however it did.
+/// Reports the end of a shard's thread, also after a panic.
 struct EndGuard {
     published: Arc<Published>,
     ends: SyncSender<Word>,
@@ -322,7 +321,7 @@ impl Drop for EndGuard {
     }
 }
 
-/// A node that runs. Dropping it ends it, as [`shutdown`](Self::shutdown) does.
+/// A running node. Dropping it shuts it down, as [`shutdown`](Self::shutdown) does.
 pub struct Running {
     stopper: Stopper,
     local_addr: SocketAddr,
@@ -343,44 +342,44 @@ pub struct Stopper {
     tells: SyncSender<Word>,
 }
 
-/// What those hear who wait for a node to end.
+/// What a thread that waits for the node's end receives.
 enum Word {
-    /// It was told to.
+    /// Someone stopped the node.
     Stop,
     /// A shard's thread has ended.
     Ended,
 }
 
 impl Stopper {
-    /// Begins the shutdown: nothing more is accepted, rooms close, and clients are told. It does
-    /// not wait.
+    /// Begins the shutdown: the node stops accepting connections, closes its rooms and says goodbye
+    /// to its clients. Does not wait.
     pub fn stop(&self) {
         self.shared.stops.store(true, Ordering::Release);
         // Whoever waits need not hear it twice.
         let _ = self.tells.try_send(Word::Stop);
         for mailbox in &self.shared.mailboxes {
             if let Err(error) = mailbox.wake() {
-                log::warn!("a shard can't be woken: {error}");
+                log::warn!("a shard could not be woken: {error}");
             }
         }
     }
 }
 
 impl Running {
-    /// The address that it listens on for rooms, with the port that was picked; that of its first
-    /// service if it has neither room types nor pages.
+    /// The address that it listens on for rooms, with the actual port. If it has neither room types
+    /// nor pages, the address of its first service.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// The addresses that its services listen on, in the order in which they were added.
+    /// The addresses of its services, in the order in which they were added.
     #[must_use]
     pub fn service_addrs(&self) -> &[SocketAddr] {
         &self.service_addrs
     }
 
-    /// What it has counted, as of each shard's last turn.
+    /// The node's counters, as of each shard's last turn.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let is_well = |published: &Arc<Published>| {
@@ -393,24 +392,24 @@ impl Running {
         }
     }
 
-    /// Stops it from elsewhere.
+    /// A handle that stops the node from elsewhere.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Waits until someone has [stopped](Stopper::stop) the node, or a shard can't go on; then for
-    /// its end, as [`shutdown`](Self::shutdown) does.
+    /// Waits until the node is [stopped](Stopper::stop) or a shard fails, then shuts down as
+    /// [`shutdown`](Self::shutdown) does.
     pub fn wait(self) {
         let ended = usize::from(matches!(self.words.recv(), Ok(Word::Ended)));
         self.end(ended);
     }
 
-    /// Stops the node in good order: nothing more is accepted, rooms close, every client is told
-    /// `shutting_down`, and what it is owed is written, for no longer than `shutdown_timeout_ms`.
+    /// Stops the node gracefully: it stops accepting connections, closes its rooms, and sends every
+    /// client what is queued and `shutting_down`, for no longer than `shutdown_timeout_ms`.
     ///
-    /// Returns when all threads have ended; should a room or its background work not return in
-    /// time, a thread is left behind.
+    /// Returns when all threads have ended. If a room or its background work does not return in
+    /// time, its thread is left behind.
     pub fn shutdown(self) {
         drop(self);
     }
@@ -420,8 +419,8 @@ impl Running {
         self.join(ended);
     }
 
-    /// Ends all threads, of which so many are known to have ended; gives up on those that do not
-    /// end in time.
+    /// Waits for all threads, `ended` of which are known to have ended; gives up on those that take
+    /// too long.
     fn join(&mut self, ended: usize) {
         let deadline = Instant::now() + self.shutdown_timeout + LAST_TURN;
         let mut missing = self.shards.len() - ended;
@@ -429,7 +428,7 @@ impl Running {
             match self.words.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Word::Ended) => missing -= 1,
                 Ok(Word::Stop) => {}
-                // Whoever could have told has ended.
+                // No thread is left that could report.
                 Err(RecvTimeoutError::Disconnected) => missing = 0,
                 Err(RecvTimeoutError::Timeout) => break,
             }

@@ -98,14 +98,14 @@ impl<S: Service> Hosted<S> {
     }
 }
 
-/// How far a call has come, also if it panics.
+/// The progress of a call, also if it panics.
 #[derive(Default)]
 struct Progress {
     handled: usize,
     frames: u64,
     /// How many bytes were written when the last frame began.
     written: usize,
-    /// After so many bytes written no further frame is handled.
+    /// Once this many bytes are written, no further frame is handled.
     space: usize,
 }
 

@@ -144,7 +144,7 @@ impl Delivery {
         });
     }
 
-    /// Whether a member's outbox takes so many bytes more. An empty one takes anything.
+    /// Whether a member's outbox has space for `bytes` more. An empty one takes any message.
     fn has_space(&self, member: &Member, bytes: usize) -> bool {
         let waiting = match &member.output {
             MemberOutput::Here(connection) => self.connections.unsent(*connection).len(),
@@ -156,7 +156,7 @@ impl Delivery {
     /// Gives up a member's connection: too much waits for it.
     fn doom(&mut self, member: &mut Member) {
         let bytes_max = self.node.config.outbox_bytes_max;
-        let text = format!("outbox_bytes_max: more than {bytes_max} bytes wait to be read");
+        let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
         let code = ErrorCode::TooSlow;
         match &mut member.output {
             MemberOutput::Here(connection) => self.doom_connection(*connection, code, text),
@@ -191,7 +191,7 @@ impl Delivery {
         }
     }
 
-    /// The member is out of its room: its session is told, and what it is owed goes out first.
+    /// The member has left its room: its output is sent, then its session is informed.
     /// `answered` is the request to leave that was answered, if it was one.
     pub(crate) fn part(&mut self, mut member: Member, answered: Option<u32>) {
         self.ship(&mut member);

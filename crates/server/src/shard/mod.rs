@@ -1,7 +1,7 @@
 //! A shard: connections, sessions and rooms that share nothing with others.
 //!
 //! It is a state machine over events and time, with no sockets and no clock. The event loop, or a
-//! test, tells it the time and what came in; it says what is to be written, closed and sent to
+//! test, passes in the time and the input, and takes out what is to be written, closed and sent to
 //! other shards. A turn is:
 //!
 //! 1. [`begin`](Shard::begin) with the time, then [`mail`](Shard::mail),
@@ -50,10 +50,9 @@ pub(crate) use rooms::lateness::Stopwatch;
 use rooms::schedule::Schedule;
 use services::HostedService;
 
-/// While someone waits for a room that another shard is about to send, it is looked after this
-/// often.
+/// How often to look for a room that a waiting join needs.
 const PARKED_RETRY: Duration = Duration::from_millis(5);
-/// While a mailbox is full, it is tried again after this time.
+/// How long to wait before trying a full mailbox again.
 const CONGESTED_RETRY: Duration = Duration::from_millis(1);
 
 /// The state machine of one shard.
@@ -77,13 +76,13 @@ pub(crate) struct Shard {
     is_shutting_down: bool,
     /// Rooms to follow up at the end of the turn.
     touched: Vec<RoomKey>,
-    /// Those who wait for a room that is about to be made.
+    /// Joins that wait for a room that is about to be created.
     parked: Vec<(Joiner, JoinRequest)>,
     /// Connections that leave for another shard.
     departing: Vec<ConnectionKey>,
     /// Connections that are read again.
     resumed: Vec<ConnectionKey>,
-    /// Connections that were blocked while rooms synced, and are not any more.
+    /// Connections that skipped patches while they were blocked, and have drained.
     drained: Vec<ConnectionKey>,
     /// Connections that are not read while the mailbox of a shard is full.
     waiting_for_mailbox: Vec<(u16, ConnectionKey)>,

@@ -1,4 +1,4 @@
-//! Rooms of other shards, from both ends: what comes by mail, and what is told back.
+//! Rooms of other shards: mail, from both ends.
 
 use playfield_room::Mail;
 use playfield_wire::ErrorCode;
@@ -88,8 +88,8 @@ impl Shard {
         }
     }
 
-    /// On the room's shard: does what a member elsewhere wants done; later, if its client is behind
-    /// with reading. That is how nothing is read from the client of a room here, for as long.
+    /// On the room's shard: does what a member elsewhere asks for; later, if its client is behind
+    /// with reading. A client of this shard would not be read meanwhile.
     fn act_for_other(&mut self, room: RoomKey, key: MemberKey, act: Act) {
         let high_bytes = self.delivery.node.config.outbox_high_bytes;
         if let Some(session) = self.elsewhere(room, key)
@@ -101,8 +101,7 @@ impl Shard {
         self.note_done(room, key);
     }
 
-    /// On the room's shard: an act was done, of which the member's shard is told at the end of the
-    /// turn.
+    /// On the room's shard: an act was done. The member's shard is informed at the end of the turn.
     fn note_done(&mut self, room: RoomKey, key: MemberKey) {
         if let Some(session) = self.elsewhere(room, key) {
             session.done += 1;
@@ -120,7 +119,7 @@ impl Shard {
         }
     }
 
-    /// On the session's shard: tells the rooms elsewhere that what they sent was written.
+    /// On the session's shard: confirms to rooms elsewhere that their output was written.
     pub(super) fn send_receipts(&mut self, key: ConnectionKey) {
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
         let mut receipts = Vec::new();

@@ -1,5 +1,5 @@
-//! Linux: the kernel spreads connections over the shards' listeners, and threads can be told where
-//! to run.
+//! Linux: the kernel spreads connections over the shards' listeners, and threads can be pinned to
+//! cores.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -32,7 +32,7 @@ pub(crate) fn raise_descriptors() -> io::Result<Option<u64>> {
     Ok(maximum)
 }
 
-/// Whether threads of this process can be kept on this core.
+/// Checks that threads of this process can be pinned to this core.
 pub(crate) fn check_core(core: usize) -> io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     if core < CpuSet::MAX_CPU && allowed.is_set(core) {
@@ -42,12 +42,14 @@ pub(crate) fn check_core(core: usize) -> io::Result<()> {
         .filter(|core| allowed.is_set(*core))
         .map(|core| core.to_string())
         .collect();
-    let text =
-        format!("{core} is no core that this process may run on; these are: {}", cores.join(", "));
+    let text = format!(
+        "{core} is not a core that this process may run on; those are {}",
+        cores.join(", ")
+    );
     Err(io::Error::new(io::ErrorKind::InvalidInput, text))
 }
 
-/// Lets the calling thread run on this core only.
+/// Pins the calling thread to this core.
 pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
     check_core(core)?;
     let mut cores = CpuSet::new();

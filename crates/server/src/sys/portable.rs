@@ -22,5 +22,5 @@ pub(crate) fn check_core(core: usize) -> io::Result<()> {
 
 /// Can't be done here.
 pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
-    Err(io::Error::other(format!("threads can't be kept on core {core} on this system")))
+    Err(io::Error::other(format!("threads can't be pinned to core {core} on this system")))
 }

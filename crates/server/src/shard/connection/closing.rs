@@ -136,8 +136,7 @@ impl Shard {
                 return;
             }
         };
-        // What came before is looked at once, and let go: a finder keeps nothing of what it has
-        // passed over.
+        // What came before is read once and freed: a finder keeps nothing that it has skipped.
         let before = std::mem::take(&mut connection.partial);
         if let (Ok(false), Ok(false)) = (finder.push(&before), finder.push(bytes)) {
             connection.input = Input::Closing(finder);
@@ -247,8 +246,10 @@ impl Shard {
             if now < by {
                 return self.timeouts.set(by, key);
             }
-            let text =
-                format!("hello_timeout_ms: no hello came within {} ms", config.hello_timeout_ms);
+            let text = format!(
+                "hello_timeout_ms: no hello was received within {} ms",
+                config.hello_timeout_ms
+            );
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         let (heard, heartbeat) = (connection.heard, config.heartbeat());
@@ -257,7 +258,7 @@ impl Shard {
                 return self.close_service(key, &Closed::Silent);
             }
             let text =
-                format!("heartbeat_ms: nothing was heard for twice {} ms", config.heartbeat_ms);
+                format!("heartbeat_ms: nothing was received for twice {} ms", config.heartbeat_ms);
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         if now < heard + heartbeat / 2 {

@@ -53,7 +53,7 @@ pub(crate) struct Moving {
     pub(crate) join: JoinRequest,
 }
 
-/// How far a connection has come.
+/// Whether a connection is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// In use, with a session or before one.

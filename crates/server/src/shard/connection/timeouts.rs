@@ -34,7 +34,7 @@ impl Timeouts {
         self.waiting += 1;
     }
 
-    /// Moves all connections whose time has come to `due`.
+    /// Moves all connections that are due to `due`.
     pub(crate) fn expire(&mut self, now: Duration, due: &mut Vec<ConnectionKey>) {
         let reached = (now.as_nanos() / self.slot.as_nanos()) as u64;
         let turn_ends = self.passed.saturating_add(SLOTS);

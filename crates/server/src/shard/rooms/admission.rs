@@ -1,8 +1,8 @@
 //! Joining a room: which room, on which shard, and whether it agrees.
 //!
 //! The session's shard picks the room from the directory, which reserves the seat. The room's shard
-//! creates the room, if need be, and asks it. A [`JoinRequest`] goes from one to the other: with the
-//! connection, if the session is in no room yet and may move, or else by mail.
+//! creates the room, if need be, and asks it. A [`JoinRequest`] goes from one to the other: with
+//! the connection, if the session is in no room yet and may move, or else by mail.
 
 use playfield_room::{Entrant, Error};
 use playfield_wire::ErrorCode;

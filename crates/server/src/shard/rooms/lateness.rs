@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often one room type is reported at most.
+/// The minimum time between two reports about one room type.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Measures how long something takes. Nothing but counters and the log depends on it.

@@ -37,7 +37,7 @@ pub(crate) struct Member {
     pub(crate) unanswered: Vec<u32>,
 }
 
-/// How far a member has come.
+/// Whether a member's client knows of it.
 pub(crate) enum Standing {
     /// The room is being asked, or has agreed, and the next sync makes it known; one after, if the
     /// snapshot may not be sent by then.
@@ -82,7 +82,7 @@ pub(crate) struct RemoteSession {
     pub(crate) in_flight: usize,
     /// It is given up: too much was in flight.
     pub(crate) doomed: bool,
-    /// How many of its acts were done that its shard was not told of yet.
+    /// How many of its acts were done since its shard was last informed.
     pub(crate) done: u32,
     /// Acts that wait until its client has read more of what it was sent.
     pub(crate) waiting: VecDeque<Act>,
@@ -101,7 +101,7 @@ impl RemoteSession {
         }
     }
 
-    /// Whether more waits for the client than it may be behind.
+    /// Whether more than `outbox_high_bytes` wait for the client.
     pub(crate) fn is_behind(&self, high_bytes: usize) -> bool {
         self.in_flight + self.out.len() > high_bytes
     }

@@ -29,9 +29,9 @@ const STEP_MS: u128 = 50;
 
 impl Hosted {
     /// What versions on the wire count by: nothing but the clock moves it. A sync that only some
-    /// players can notice must not show in the versions of the others, so a room's own version stays
-    /// inside the node. As long as a room syncs by its rate alone, this counts as the room does, and
-    /// players who are sent the same are sent the same bytes.
+    /// players can notice must not show in the versions of the others, so a room's own version
+    /// stays inside the node. As long as a room syncs by its rate alone, this counts as the room
+    /// does, and players who are sent the same are sent the same bytes.
     fn clock(&self, now: Duration) -> u64 {
         if self.room.sync_hz() > 0 {
             return 1 + self.regular_syncs;
@@ -153,7 +153,8 @@ impl Shard {
         snapshot(&mut self.delivery, place, member, room, hosted.epoch, clock);
     }
 
-    /// Sends the snapshots that had to wait until now, or has a sync send them to who comes in.
+    /// Sends the snapshots that had to wait until now; players who are joining get theirs by a
+    /// sync.
     pub(in crate::shard) fn resync_due(&mut self, room: RoomKey) {
         while let Some(hosted) = self.rooms.get_mut(room)
             && hosted.resyncs.first().is_some_and(|(at, _)| *at <= self.now)

@@ -38,8 +38,8 @@ impl Shard {
         self.watch.enters(spec.room_type);
         let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
         let room = made.unwrap_or_else(|_| {
-            log::error!("a room of the type {:?} panicked while it was made", room_type.name);
-            Err(Error::new(ErrorCode::RoomFailed, "the room failed while it was made"))
+            log::error!("a room of the type {:?} panicked while it was created", room_type.name);
+            Err(Error::new(ErrorCode::RoomFailed, "the room failed while it was created"))
         })?;
 
         let phase = self.schedule.phase();
@@ -50,7 +50,7 @@ impl Shard {
             room_type: spec.room_type,
             members: Slab::new(),
             created: self.now,
-            // It tells this room from all others that had its id, which is none; clients treat it
+            // It would tell this room from an earlier one with its id; clients treat it
             // as opaque.
             epoch: (self.entropy.number() >> 32) + 1,
             ticks: Beat::new(room.tick_hz(), phase, self.now),
@@ -207,7 +207,7 @@ impl Shard {
             hosted.published.clone_from(hosted.room.summary());
             self.delivery.node.directory.publish(hosted.id, &hosted.published);
         }
-        // Once a turn, or a room that always wants one would never let go.
+        // Once a turn, or a room that always asks for one would block the shard.
         let wants_sync = hosted.sync_awaited || hosted.room.wants_sync();
         let sync_now = wants_sync && hosted.synced_on_demand != self.turn;
         let due = if wants_sync && !sync_now { Some(self.now) } else { hosted.next_due() };

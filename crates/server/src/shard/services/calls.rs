@@ -116,7 +116,7 @@ impl Shard {
         self.close(key, None);
     }
 
-    /// Takes a connection from its service, which is told why.
+    /// Takes a connection from its service, with the reason.
     pub(in crate::shard) fn end_service(&mut self, key: ConnectionKey, why: &Closed) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Input::Service(service) = connection.input else { return };
@@ -134,7 +134,7 @@ impl Shard {
         }
     }
 
-    /// Wakes the services whose time has come.
+    /// Wakes the services that are due.
     pub(in crate::shard) fn wake_services(&mut self) {
         for number in 0..self.services.len() {
             let wake_at = &mut self.services[number].wake_at;

@@ -43,7 +43,7 @@ impl Shard {
 
     fn hello(&mut self, key: ConnectionKey, format: Format, hello: &Hello<'_>) {
         if hello.protocol != PROTOCOL {
-            let text = format!("the node speaks protocol {PROTOCOL}, not {}", hello.protocol);
+            let text = format!("this node speaks protocol {PROTOCOL}, not {}", hello.protocol);
             return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
         }
         let node = std::sync::Arc::clone(&self.delivery.node);
@@ -51,7 +51,7 @@ impl Shard {
             Ok(identity) => identity,
             Err(error) => return self.fail(key, error.code(), error.text()),
         };
-        // A set: however often a client names a type, it is told of it once.
+        // A set: each type is sent once, however often the client names it.
         let mismatches: BTreeSet<u16> = hello
             .schemas
             .iter()

@@ -95,7 +95,7 @@ impl Shard {
         }
     }
 
-    /// Where the session sits in a room; otherwise it is told that it doesn't.
+    /// The session's seat in a room; if it has none, the client gets an error.
     #[inline]
     fn seat_of(&mut self, key: ConnectionKey, room: u32, request: Option<u32>) -> Option<Seat> {
         let session = self.delivery.connections.session_mut(key)?;
@@ -172,9 +172,8 @@ impl Shard {
             let refusal = if sender.unanswered.contains(&request) {
                 Some(duplicate(request))
             } else if sender.unanswered.len() >= unanswered_max {
-                let text = format!(
-                    "requests_unanswered_max: {unanswered_max} requests wait for an answer"
-                );
+                let text =
+                    format!("requests_unanswered_max: {unanswered_max} requests are unanswered");
                 Some(Error::new(ErrorCode::Limit, text))
             } else {
                 None
@@ -195,7 +194,7 @@ impl Shard {
         self.call(room, |any, at, out| any.message(at, player, message, payload, request, out));
     }
 
-    /// Does what a member wants done, here or on its room's shard.
+    /// Does what a member asks for, here or on its room's shard.
     fn act(&mut self, key: ConnectionKey, seat: Seat, act: Act) {
         let Seat { shard, room, member } = seat;
         if shard == self.delivery.shard {
@@ -302,7 +301,7 @@ impl Shard {
         self.delivery.connections.send(key, &schema);
     }
 
-    /// Does what a member of a room of this shard wants done.
+    /// Does what a member of a room of this shard asks for.
     pub(in crate::shard) fn perform(&mut self, room: RoomKey, member: MemberKey, act: Act) {
         match act {
             Act::Message { message, payload, request } => {
