@@ -1,4 +1,4 @@
-//! Who a client is.
+//! Authentication of clients.
 
 use playfield_room::Error;
 use playfield_wire::ErrorCode;
@@ -9,24 +9,23 @@ use playfield_wire::client::Hello;
 pub struct Identity {
     /// The display name; may be empty.
     pub name: String,
-    /// Who this is, in whatever way the authenticator knows users; `None` for a guest.
+    /// The user's id, as the authenticator knows it; `None` for a guest.
     pub user: Option<String>,
 }
 
-/// Decides who may open a session. It is called on a shard's thread, so it must not wait.
+/// Decides who may open a session. It runs on a shard's thread, so it must not block.
 pub trait Authenticator: Send + Sync {
     /// Says who sent this hello.
     ///
     /// # Errors
-    /// Whatever it holds against the client, usually with the code `unauthorized`. The connection
-    /// is closed then.
+    /// Why the client is refused, usually with the code `unauthorized`. The connection is closed.
     fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error>;
 }
 
-/// Lets everyone in as a guest, under the name that they give; the token is ignored.
+/// Accepts everyone as a guest, under the name in the hello; the token is ignored.
 ///
-/// White space around the name is cut off. A name with control characters is refused, as is one
-/// that is too long.
+/// White space around the name is cut off. A name that is too long is refused, and one with
+/// characters that are not seen or that reorder others: two names that look alike must be equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guests {
     /// The longest name, in bytes.
@@ -42,12 +41,28 @@ impl Authenticator for Guests {
                 format!("name_bytes_max: the name has {bytes} bytes, the limit is {bytes_max}");
             return Err(Error::new(ErrorCode::Limit, text));
         }
-        if let Some(control) = name.chars().find(|character| character.is_control()) {
-            let text = format!("the name contains the control character {control:?}");
+        if let Some(refused) = name.chars().find(|&character| is_unseen(character)) {
+            let text = format!(
+                "the name contains the character {refused:?}, which is invisible or changes the \
+                 direction of text; remove it"
+            );
             return Err(Error::new(ErrorCode::Unauthorized, text));
         }
         Ok(Identity { name: name.into(), user: None })
     }
+}
+
+/// Whether a character leaves no mark of its own: control characters, and those that Unicode lists
+/// as default-ignorable, line separators or controls of direction. The emoji style (U+FE0F) is
+/// taken, since keyboards add it to many emoji.
+fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}'
+            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0E}' | '\u{FEFF}'
+            | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{1BCA0}'..='\u{1BCA3}'
+            | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
 #[cfg(test)]
@@ -71,5 +86,15 @@ mod tests {
         assert_eq!(ask("123456"), Err(ErrorCode::Limit));
         assert_eq!(ask("a\u{7}b"), Err(ErrorCode::Unauthorized));
         assert_eq!(ask("a\u{85}b"), Err(ErrorCode::Unauthorized));
+        for unseen in
+            ["\u{200B}", "\u{200F}", "\u{202A}", "\u{202E}", "\u{2060}", "\u{2069}", "\u{FEFF}"]
+        {
+            for name in [format!("a{unseen}"), format!("{unseen}a"), unseen.into()] {
+                assert_eq!(ask(&name), Err(ErrorCode::Unauthorized), "{name:?}");
+            }
+        }
+        for seen in ["\u{FC}", "\u{5D0}", "\u{1F600}", "a b"] {
+            assert_eq!(ask(seen), Ok(seen.into()));
+        }
     }
 }

@@ -2,9 +2,9 @@
 
 use playfield_room::{Error, Job, Task};
 
-use crate::shard::RoomKey;
+use crate::shard::keys::RoomKey;
 
-/// Where background work came from, and where its end is told.
+/// The room that started background work, and gets its result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub(crate) shard: u16,

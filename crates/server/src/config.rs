@@ -1,4 +1,4 @@
-//! What can be set, from where, and what is said about a wrong value.
+//! Settings: what they are, where they come from, and errors about wrong values.
 
 mod origin;
 mod settings;
@@ -16,7 +16,7 @@ const ENV_PREFIX: &str = "PLAYFIELD_";
 /// read.
 const FILE: &str = "CONFIG";
 
-/// A setting that can't be taken.
+/// A setting that is unknown or has a wrong value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     name: String,
@@ -139,7 +139,7 @@ impl Config {
         Ok(())
     }
 
-    /// Sees that the settings go together.
+    /// Checks settings against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         let (high, most) = (self.outbox_high_bytes, self.outbox_bytes_max);
         if high > most {
@@ -184,7 +184,7 @@ fn plain(name: &str, value: &toml::Value) -> Result<String, &'static str> {
         toml::Value::Array(_) => Err("a list; give one value"),
         toml::Value::Float(_) => Err("not a whole number"),
         toml::Value::Datetime(_) => Err("a date"),
-        toml::Value::Table(_) => Err("a table; settings stand at the top of the file"),
+        toml::Value::Table(_) => Err("a table; put settings at the top of the file"),
     }
 }
 

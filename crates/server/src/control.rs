@@ -14,7 +14,8 @@ use tokio::sync::Notify;
 
 use crate::background::{Background, Origin};
 use crate::event_loop::SharedRuntime;
-use crate::shard::ShardMail;
+use crate::memory::release;
+use crate::shard::mail::ShardMail;
 
 /// Runs the rooms' background work.
 pub(crate) struct Control {
@@ -86,10 +87,8 @@ impl Background for Control {
     fn spawn(&self, origin: Origin, work: Task) -> Result<(), Error> {
         if self.tasks.fetch_add(1, Ordering::Relaxed) >= self.tasks_max {
             self.tasks.fetch_sub(1, Ordering::Relaxed);
-            let text = format!(
-                "tasks_max: {} pieces of background work are under way already",
-                self.tasks_max
-            );
+            let text =
+                format!("tasks_max: {} background tasks are running already", self.tasks_max);
             return Err(Error::new(ErrorCode::Busy, text));
         }
         let (shared, tasks) = (Arc::clone(&self.shared), Arc::clone(&self.tasks));
@@ -105,8 +104,10 @@ impl Background for Control {
     fn compute(&self, origin: Origin, job: Job) -> Result<(), Error> {
         let mut jobs = self.queue.lock();
         if jobs.waiting.len() >= self.queue.jobs_max {
-            let text =
-                format!("compute_queue_max: {} computations wait already", self.queue.jobs_max);
+            let text = format!(
+                "compute_queue_max: {} computations are queued already",
+                self.queue.jobs_max
+            );
             return Err(Error::new(ErrorCode::Busy, text));
         }
         jobs.waiting.push_back((origin, job));
@@ -141,7 +142,9 @@ impl Queue {
                 if jobs.stops {
                     return;
                 }
-                match jobs.waiting.pop_front() {
+                let next = jobs.waiting.pop_front();
+                release(&mut jobs.waiting);
+                match next {
                     Some(next) => break next,
                     None => jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner),
                 }
@@ -158,7 +161,7 @@ impl Queue {
     }
 }
 
-/// Tells the room what its work ended with; without a message, it panicked.
+/// Sends the room the result of its work; `None` if the work panicked.
 fn finish(shared: &SharedRuntime, origin: Origin, message: Option<InternalMessage>) {
     let Origin { shard, room, task } = origin;
     let mail = match message {

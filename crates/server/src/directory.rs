@@ -1,5 +1,5 @@
-//! Which rooms the node has, and where. Asked when rooms are made, joined, listed and ended; never
-//! on the way of a message.
+//! Which rooms the node has, and where. Used when rooms are created, joined, listed and ended,
+//! never for a message.
 
 mod index;
 #[cfg(test)]
@@ -12,6 +12,7 @@ use std::{mem, slice};
 use playfield_room::{Error, METADATA_MAX, RoomSummary};
 use playfield_wire::ErrorCode;
 
+use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use index::Index;
 
@@ -37,7 +38,7 @@ struct Listed {
     shard: u16,
     /// How many rooms were created before it.
     age: u64,
-    /// It is only about to be: its shard makes it when the player comes for whom it is made.
+    /// It does not exist yet: its shard creates it when its first player arrives.
     awaited: bool,
     summary: RoomSummary,
     /// Seats promised to players on their way.
@@ -167,6 +168,7 @@ impl Directory {
             if room.is_listed() {
                 inner.listed[usize::from(room.room_type)].remove(room.age, &room.summary.metadata);
             }
+            shrink_map(&mut inner.rooms);
         }
     }
 
@@ -237,8 +239,8 @@ impl Inner {
         self.loads.iter().position(|&load| load == least).map_or(preferred, |shard| shard as u16)
     }
 
-    /// Changes a room, and what follows from it. `summary` is what it says of itself now, if that is
-    /// known.
+    /// Changes a room, and what follows from it. `summary` is what it says of itself now, if that
+    /// is known.
     fn change(
         &mut self,
         id: RoomId,

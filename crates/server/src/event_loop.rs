@@ -14,7 +14,9 @@ use mio::{Events, Interest, Poll, Token};
 use accept::Listener;
 
 use crate::mailbox::{Mailbox, Parcel};
-use crate::shard::{ConnectionKey, Shard};
+use crate::memory::shrink_table;
+use crate::shard::Shard;
+use crate::shard::keys::ConnectionKey;
 use crate::stats::Published;
 use crate::sys;
 
@@ -140,7 +142,9 @@ impl EventLoop {
         self.accept();
         self.read();
         self.shard.advance();
+        let began = self.now();
         self.write();
+        self.shard.took_to_write(self.now() - began);
         self.hand_over();
         self.post();
         self.drop_closed();
@@ -170,7 +174,7 @@ impl EventLoop {
         for event in events {
             match event.token() {
                 WAKER => {}
-                // There are none any more after the shutdown began.
+                // After the shutdown began there are no listeners.
                 Token(token) if token < self.first_connection => {
                     if let Some(listener) = self.listeners.get_mut(token - LISTENERS) {
                         listener.accepts_at = Some(Duration::ZERO);
@@ -193,7 +197,7 @@ impl EventLoop {
         }
     }
 
-    /// Puts a socket where its connection is, and asks to be told of what happens there.
+    /// Puts a socket in the place of its connection, and registers it.
     fn place(&mut self, key: ConnectionKey, mut stream: TcpStream) {
         let place = key.index();
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -304,7 +308,7 @@ impl EventLoop {
         }
         while let Some(key) = self.shard.next_written() {
             if let Some(socket) = self.socket(key) {
-                // If it fails the client is gone, which the next read will tell.
+                // If it fails the client is gone, and the next read will show it.
                 let _ = socket.stream.shutdown(Shutdown::Write);
             }
         }
@@ -335,7 +339,7 @@ impl EventLoop {
             let place = self.sockets.get_mut(key.index());
             let Some(mut socket) = place.and_then(Option::take) else { continue };
             if let Err(error) = self.poll.registry().deregister(&mut socket.stream) {
-                log::warn!("a connection can't be let go of: {error}");
+                log::warn!("a connection can't be deregistered: {error}");
             }
             let parcel = Parcel::Moved { socket: socket.stream, moving };
             if let Err(Parcel::Moved { socket, moving }) =
@@ -366,6 +370,7 @@ impl EventLoop {
                 self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             }
         }
+        shrink_table(&mut self.sockets);
     }
 
     fn stop_if_told(&mut self) {

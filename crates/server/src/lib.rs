@@ -1,16 +1,16 @@
 //! Shards, listeners, sessions and limits: what runs rooms for clients.
 //!
-//! A [`Server`] is put together, and [started](Server::start). Each of its shards is then one
-//! thread, and has two parts:
+//! A [`Server`] is configured, then [started](Server::start). Each of its shards is one thread with
+//! two parts:
 //!
 //! - `event_loop`, the edge: sockets, the clock, one poll, and the turn, in one file;
 //! - `shard`, everything else, as a state machine over bytes, mail and time, which tests drive
 //!   without either.
 //!
-//! Protocols of one's own, beside those of the rooms, are [services](service).
+//! Custom protocols, which don't use rooms, are [services](service).
 //!
 //! Shards share no connection, session or room. What goes from one to another goes through a
-//! bounded `mailbox`; where rooms are is in the `directory`, which is asked when one is made,
+//! bounded `mailbox`; the `directory` knows where rooms are, and is asked when one is created,
 //! joined or listed. Work that waits or computes for long runs in `control`, and ends as mail.
 
 mod auth;
@@ -22,6 +22,7 @@ mod entropy;
 mod event_loop;
 mod logging;
 mod mailbox;
+mod memory;
 mod node;
 mod pages;
 mod room_id;

@@ -8,9 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mio::Waker;
 use mio::net::TcpStream;
 
-use crate::shard::{Moving, ShardMail};
+use crate::shard::connection::Moving;
+use crate::shard::mail::ShardMail;
 
-/// What comes to a shard from other threads.
+/// What other threads send to a shard.
 pub(crate) enum Parcel {
     Mail(ShardMail),
     /// A connection that moves here.
@@ -68,8 +69,8 @@ impl Mailbox {
         self.wake_if(was_empty);
     }
 
-    /// Puts in what was promised a place when it was begun: the end of background work, of which
-    /// there is only so much.
+    /// Puts in the result of background work, however full the mailbox is: the number of tasks is
+    /// bounded where they start.
     pub(crate) fn push_promised(&self, mail: ShardMail) {
         let mut parcels = self.lock();
         let was_empty = parcels.is_empty();
@@ -91,7 +92,7 @@ impl Mailbox {
     fn wake_if(&self, was_empty: bool) {
         if was_empty && let Err(error) = self.wake() {
             // It comes with the shard's next turn then.
-            log::warn!("a shard can't be woken: {error}");
+            log::warn!("a shard could not be woken: {error}");
         }
     }
 
@@ -109,7 +110,8 @@ mod tests {
     use playfield_wire::ErrorCode;
 
     use super::{Mailbox, Parcel};
-    use crate::shard::{ConnectionKey, ShardMail};
+    use crate::shard::keys::ConnectionKey;
+    use crate::shard::mail::ShardMail;
 
     fn mail(number: u64) -> ShardMail {
         let connection = ConnectionKey::from_bits(number);

@@ -1,4 +1,4 @@
-//! A node: put together, started, watched and stopped.
+//! A node: configured, started, watched and stopped.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::mailbox::Mailbox;
 use crate::node::Node;
 use crate::pages::Pages;
 use crate::service::{AnyService, Hosted, Service};
-use crate::shard::Shard;
+use crate::shard::{Shard, Stopwatch};
 use crate::stats::{Published, Stats, Watch};
 use crate::sys;
 use crate::watchdog::{Leash, Watchdog};
@@ -61,8 +61,7 @@ impl Server {
         }
     }
 
-    /// Lets clients make rooms of this type. One of the same name takes the place of an earlier
-    /// one.
+    /// Adds a room type. It replaces an earlier one with the same name.
     #[must_use]
     pub fn room_type(mut self, room_type: RoomType) -> Self {
         self.room_types.retain(|known| known.name != room_type.name);
@@ -82,15 +81,15 @@ impl Server {
         self
     }
 
-    /// Has this decide who may open a session; without one, everyone is a guest.
+    /// Sets the authenticator. Without one, everyone is a guest.
     #[must_use]
     pub fn authenticator(mut self, authenticator: Box<dyn Authenticator>) -> Self {
         self.authenticator = Some(authenticator);
         self
     }
 
-    /// Runs a protocol of your own at an address of its own; port 0 picks a free one, which
-    /// [`Running::service_addrs`] tells. `make` is called once for each shard, with the shard's
+    /// Serves a custom protocol at an address of its own; port 0 picks a free one, which
+    /// [`Running::service_addrs`] returns. `make` is called once for each shard, with the shard's
     /// number.
     ///
     /// A node with services and with neither room types nor pages does not listen at `listen`.
@@ -132,6 +131,14 @@ impl Server {
         let authenticator = authenticator.unwrap_or_else(|| Box::new(Guests { name_bytes_max }));
 
         config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        match sys::raise_descriptors() {
+            Ok(descriptors) => {
+                if let Some(text) = too_few(descriptors, config.connections_max) {
+                    log::warn!("{text}");
+                }
+            }
+            Err(error) => log::warn!("the limit of open files can't be raised: {error}"),
+        }
         for &core in &config.pin_cores {
             sys::check_core(core).map_err(|error| named("pin_cores", &error))?;
         }
@@ -193,6 +200,7 @@ impl Server {
                 Arc::clone(&control) as _,
                 Entropy::System,
                 Watch(Arc::clone(&published)),
+                Stopwatch::start(),
             );
             for service in &mut services {
                 shard.host((service.make)(index));
@@ -264,6 +272,23 @@ impl Listeners {
     }
 }
 
+/// How many open files a node needs beside its connections, roughly.
+const DESCRIPTORS_RESERVED: u64 = 64;
+
+/// What to say if the system allows fewer open files than `connections_max` needs; `None` stands
+/// for no limit.
+fn too_few(descriptors: Option<u64>, connections_max: usize) -> Option<String> {
+    let descriptors = descriptors?;
+    let connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
+    (connections < connections_max as u64).then(|| {
+        format!(
+            "connections_max = {connections_max}: the system allows this process {descriptors} open \
+             files, which is enough for {connections} connections; raise the hard limit (ulimit -Hn, \
+             LimitNOFILE in systemd) or lower connections_max"
+        )
+    })
+}
+
 /// An error, with the setting it comes of.
 fn named(setting: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{setting}: {error}"))
@@ -274,7 +299,7 @@ fn run(index: usize, core: Option<usize>, event_loop: EventLoop) -> bool {
     if let Some(core) = core
         && let Err(error) = sys::pin_to_core(core)
     {
-        log::warn!("pin_cores: shard {index} can't be kept on core {core}: {error}");
+        log::warn!("pin_cores: shard {index} can't be pinned to core {core}: {error}");
     }
     let result = event_loop.run();
     if let Err(error) = &result {
@@ -300,7 +325,7 @@ impl Drop for EndGuard {
     }
 }
 
-/// A node that runs. Dropping it ends it, as [`shutdown`](Self::shutdown) does.
+/// A running node. Dropping it shuts it down, as [`shutdown`](Self::shutdown) does.
 pub struct Running {
     stopper: Stopper,
     local_addr: SocketAddr,
@@ -321,44 +346,44 @@ pub struct Stopper {
     tells: SyncSender<Word>,
 }
 
-/// What those hear who wait for a node to end.
+/// What a thread that waits for the node's end receives.
 enum Word {
-    /// It was told to.
+    /// Someone stopped the node.
     Stop,
     /// A shard's thread has ended.
     Ended,
 }
 
 impl Stopper {
-    /// Begins the shutdown: nothing more is accepted, rooms close, and clients are told. It does
-    /// not wait.
+    /// Begins the shutdown: the node stops accepting connections, closes its rooms and says goodbye
+    /// to its clients. Does not wait.
     pub fn stop(&self) {
         self.shared.stops.store(true, Ordering::Release);
         // Whoever waits need not hear it twice.
         let _ = self.tells.try_send(Word::Stop);
         for mailbox in &self.shared.mailboxes {
             if let Err(error) = mailbox.wake() {
-                log::warn!("a shard can't be woken: {error}");
+                log::warn!("a shard could not be woken: {error}");
             }
         }
     }
 }
 
 impl Running {
-    /// The address that it listens on for rooms, with the port that was picked; that of its first
-    /// service if it has neither room types nor pages.
+    /// The address that it listens on for rooms, with the actual port. If it has neither room types
+    /// nor pages, the address of its first service.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// The addresses that its services listen on, in the order in which they were added.
+    /// The addresses of its services, in the order in which they were added.
     #[must_use]
     pub fn service_addrs(&self) -> &[SocketAddr] {
         &self.service_addrs
     }
 
-    /// What it has counted, as of each shard's last turn.
+    /// The node's counters, as of each shard's last turn.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let is_well = |published: &Arc<Published>| {
@@ -371,17 +396,18 @@ impl Running {
         }
     }
 
-    /// Stops it from elsewhere.
+    /// A handle that stops the node from elsewhere.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Waits until someone has [stopped](Stopper::stop) the node, or a shard has failed; then for
-    /// its end, as [`shutdown`](Self::shutdown) does.
+    /// Waits until the node is [stopped](Stopper::stop) or a shard fails, then shuts down as
+    /// [`shutdown`](Self::shutdown) does.
     ///
     /// # Errors
-    /// If a shard has failed: it can't wait for its sockets, or it panicked.
+    ///
+    /// If a shard failed: it could not wait for its sockets, or it panicked.
     pub fn wait(mut self) -> io::Result<()> {
         let ended = usize::from(matches!(self.words.recv(), Ok(Word::Ended)));
         self.stopper.stop();
@@ -393,17 +419,17 @@ impl Running {
         }
     }
 
-    /// Stops the node in good order: nothing more is accepted, rooms close, every client is told
-    /// `shutting_down`, and what it is owed is written, for no longer than `shutdown_timeout_ms`.
+    /// Stops the node gracefully: it stops accepting connections, closes its rooms, and sends every
+    /// client what is queued and `shutting_down`, for no longer than `shutdown_timeout_ms`.
     ///
-    /// Returns when all threads have ended; should a room or its background work not return in
-    /// time, a thread is left behind.
+    /// Returns when all threads have ended. If a room or its background work does not return in
+    /// time, its thread is left behind.
     pub fn shutdown(self) {
         drop(self);
     }
 
-    /// Ends all threads, of which so many are known to have ended; gives up on those that do not
-    /// end in time.
+    /// Waits for all threads, `ended` of which are known to have ended; gives up on those that take
+    /// too long.
     fn join(&mut self, ended: usize) {
         let deadline = Instant::now() + self.shutdown_timeout + LAST_TURN;
         let mut missing = self.shards.len() - ended;
@@ -411,7 +437,7 @@ impl Running {
             match self.words.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Word::Ended) => missing -= 1,
                 Ok(Word::Stop) => {}
-                // Whoever could have told has ended.
+                // No thread is left that could report.
                 Err(RecvTimeoutError::Disconnected) => missing = 0,
                 Err(RecvTimeoutError::Timeout) => break,
             }
@@ -439,5 +465,21 @@ impl Drop for Running {
             self.stopper.stop();
             self.join(0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::too_few;
+
+    #[test]
+    fn a_limit_of_descriptors_below_connections_max_is_said() {
+        assert_eq!(too_few(None, 100_000), None);
+        assert_eq!(too_few(Some(100_064), 100_000), None);
+        let text = too_few(Some(1024), 1000).unwrap();
+        assert!(
+            text.starts_with("connections_max = 1000: ") && text.contains(" 960 conn"),
+            "{text}"
+        );
     }
 }

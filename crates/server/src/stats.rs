@@ -1,4 +1,4 @@
-//! What a node counts, and how it is read from outside.
+//! A node's counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ macro_rules! counters {
             $(pub(crate) $name: u64,)*
         }
 
-        /// What one shard, or all together, have counted. Totals count from the node's start.
+        /// Counters of one shard, or of all together, since the node's start.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct ShardStats {
@@ -58,41 +58,44 @@ counters! {
     sessions,
     /// Rooms there are now.
     rooms,
-    /// Messages that came from clients.
+    /// Messages received from clients.
     messages_in,
-    /// Messages that were written to clients.
+    /// Messages written to clients.
     messages_out,
-    /// Bytes that came from clients.
+    /// Bytes received from clients.
     bytes_in,
-    /// Bytes that were written to clients.
+    /// Bytes written to clients.
     bytes_out,
-    /// Ticks that were run.
+    /// Ticks of rooms.
     ticks,
     /// Ticks that were skipped, because too many were overdue.
     ticks_skipped,
     /// Syncs of rooms.
     syncs,
-    /// Patches that were written.
+    /// Syncs that were due by the rooms' rates and were not made, because the shard was late.
+    /// Players see what changed with the next sync.
+    syncs_missed,
+    /// Patches written.
     patches,
-    /// Patches that were left out, because the client had not read the one before; a later one
-    /// covers them.
+    /// Patches that were skipped because the client had not read the one before; a later one covers
+    /// them.
     conflated,
     /// Mail between rooms that could not be delivered.
     mail_dropped,
-    /// Connections that were closed when they came, because there were `connections_max`.
+    /// Connections that were closed on arrival, because there were `connections_max`.
     connections_refused,
     /// WebSocket handshakes that were refused, because they came from pages of other origins than
     /// `allowed_origins`.
     origins_refused,
-    /// The latest that a tick or sync has begun after its time, in microseconds.
+    /// The maximum delay of a tick or sync, in microseconds.
     lateness_us_max,
 }
 
-/// What a node has counted.
+/// Counters of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// No shard is stuck in a turn, and none has failed.
+    /// Whether no shard is stuck in a turn and none has failed.
     pub healthy: bool,
     /// Each shard's counters.
     pub shards: Vec<ShardStats>,

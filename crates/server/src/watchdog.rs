@@ -1,5 +1,5 @@
-//! Finds a shard that does not come to the end of its turn: a handler that never returns can't be
-//! stopped, but it can be told of.
+//! Finds a shard that does not finish its turn: a handler that never returns can't be stopped, but
+//! it can be reported.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -71,7 +71,7 @@ impl Watchdog {
                 let called = self.describe(pulse.called());
                 log::error!("shard {index} has been busy with one turn for {busy_ms} ms; {called}");
             } else if was_stuck && !is_stuck {
-                log::warn!("shard {index} goes on");
+                log::warn!("shard {index} has finished its long turn");
             }
         }
     }

@@ -30,7 +30,7 @@ fn is_let_in(running: &Running, headers: &str) -> bool {
     match &*status {
         "HTTP/1.1 101 Switching Protocols" => true,
         "HTTP/1.1 403 Forbidden" => {
-            assert_eq!(body, "allowed_origins: pages from there may not connect\n");
+            assert_eq!(body, "allowed_origins: pages of this origin may not connect\n");
             false
         }
         _ => panic!("{status}"),
@@ -103,7 +103,7 @@ fn what_is_no_origin_is_refused_at_the_start() {
     for (value, why) in [
         ("play.example.com", "it has no scheme"),
         ("https://play.example.com/", "there is more in it than scheme, host and port"),
-        ("*", "leave the list empty to let in every page"),
+        ("*", "leave the list empty to allow every page"),
         ("null", "files and sandboxed pages from anywhere say it of themselves"),
     ] {
         let error = settings.set("allowed_origins", value).unwrap_err().to_string();

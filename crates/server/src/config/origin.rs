@@ -18,7 +18,7 @@ impl Origin {
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let refuse = |why: &str| Err(format!("{text:?} is no origin: {why}"));
         if text == "*" {
-            return refuse("leave the list empty to let in every page");
+            return refuse("leave the list empty to allow every page");
         }
         if text == "null" {
             return refuse("files and sandboxed pages from anywhere say it of themselves");

@@ -10,8 +10,8 @@ use super::Origin;
 /// One setting, for help and for messages.
 #[derive(Debug)]
 pub struct Setting {
-    /// Its name, as in a file; in the environment it is in capitals, after `PLAYFIELD_`. The unit
-    /// stands last.
+    /// Its name, as in a file. In the environment it is in capitals, after `PLAYFIELD_`. A unit
+    /// comes last.
     pub name: &'static str,
     /// What it does.
     pub help: &'static str,
@@ -22,25 +22,25 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Its value unless set, as it would be written.
+    /// The default value, as it would be written.
     #[must_use]
     pub fn default(&self) -> String {
         self.default.into()
     }
 
-    /// The values that it takes, for people.
+    /// The values that it accepts, as text for people.
     #[must_use]
     pub fn range(&self) -> String {
         (self.range)()
     }
 
-    /// It is true or false, so that its flag alone can mean true.
+    /// Whether it is true or false, so that its flag alone can mean true.
     #[must_use]
     pub fn is_switch(&self) -> bool {
         matches!(self.default, "true" | "false")
     }
 
-    /// Reads a value; otherwise says why not.
+    /// Reads a value, or says why it can't.
     pub(super) fn read(&self, config: &mut Config, value: &str) -> Result<(), String> {
         (self.read)(config, value)
     }
@@ -57,9 +57,9 @@ trait Value: Sized {
     type Range;
     /// The range for people.
     fn describe(range: &Self::Range) -> String;
-    /// Reads it; otherwise says why not.
+    /// Reads it, or says why it can't.
     fn parse(text: &str, range: &Self::Range) -> Result<Self, String>;
-    /// Writes it so that it can be read again.
+    /// Writes it in the form that `parse` reads.
     fn text(&self) -> String;
 }
 
@@ -93,7 +93,7 @@ macro_rules! number {
 
 number!(usize, u64);
 
-/// For settings whose type says it all.
+/// The range of settings that only their type limits.
 struct Any(&'static str);
 
 impl Value for SocketAddr {
@@ -219,83 +219,81 @@ pub fn settings() -> &'static [Setting] {
     SETTINGS
 }
 
-/// The longest that a node may be told to wait, in milliseconds: a day.
+/// The maximum of all durations, in milliseconds: a day.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 settings! {
     /// The address and port to listen on; port 0 picks a free one.
     listen: SocketAddr = "127.0.0.1:7350", Any("an address and a port, such as 0.0.0.0:7350 or [::]:7350");
-    /// The level of the log that is written to standard error: off, error, warn, info, debug or
-    /// trace. A `log` backend that the program has installed takes its place.
+    /// Log level on standard error: off, error, warn, info, debug or trace. A `log` backend that the
+    /// program has installed takes precedence.
     log: LevelFilter = "info", Any("off, error, warn, info, debug or trace");
-    /// How many shards (threads that serve) to run; 0 makes it the number of cores.
+    /// Number of shards (event-loop threads); 0 uses one per core.
     shards: usize = "0", 0..=1024;
-    /// The cores to keep the shards on, in turn; empty leaves it to the system. Only on Linux.
-    pin_cores: Vec<usize> = "", Any("core numbers with commas between, such as 0,2,4");
-    /// The longest message from a client, in bytes.
+    /// Cores to pin the shards to, in turn; empty leaves it to the system. Linux only.
+    pin_cores: Vec<usize> = "", Any("core numbers separated by commas, such as 0,2,4");
+    /// Maximum size of a message from a client, in bytes.
     max_message_bytes: usize = "1048576", 64..=16_777_216;
-    /// The longest head of an HTTP request, in bytes.
+    /// Maximum size of an HTTP request head, in bytes.
     http_head_bytes_max: usize = "8192", 256..=65_536;
-    /// The web pages whose browsers may connect over WebSocket, as their origins; empty lets in
-    /// all. Clients that are no browsers name none, and are let in.
-    allowed_origins: Vec<Origin> = "", Any("origins with commas between, such as https://play.example.com,http://localhost:8080");
-    /// Whether messages over WebSocket are compressed (RFC 7692) for clients that offer it. What
-    /// compresses is JSON and MessagePack; patches in packed hold little that repeats.
+    /// Origins of web pages that may connect over WebSocket; empty allows all. Clients that send no
+    /// origin, which are not browsers, are always allowed.
+    allowed_origins: Vec<Origin> = "", Any("origins separated by commas, such as https://play.example.com,http://localhost:8080");
+    /// Compress WebSocket messages (RFC 7692) for clients that offer it. JSON and MessagePack
+    /// compress well; patches in packed do not.
     websocket_deflate: bool = "false", Any("true or false");
-    /// Shorter messages, in bytes, are sent as they are, also to clients that take compressed ones.
+    /// Minimum size of a message that is compressed, in bytes.
     websocket_deflate_bytes_min: usize = "256", 64..=16_777_216;
-    /// A client has to say hello within this time, in milliseconds.
+    /// Time that a client has to send its hello, in milliseconds.
     hello_timeout_ms: u64 = "10000", 10..=DAY_MS;
-    /// A client that is silent for half of this is asked for a sign of life; one silent for twice
-    /// this is closed. In milliseconds.
+    /// A client that is silent for half of this time is sent a ping, and one that is silent for
+    /// twice this time is closed. In milliseconds.
     heartbeat_ms: u64 = "30000", 20..=DAY_MS;
-    /// The most bytes that may wait for a client to read them. An event beyond that closes its
-    /// connection, so it has to be more than a room's largest snapshot.
+    /// Maximum unsent bytes per connection. An event that would exceed it closes the connection, so
+    /// it must be larger than a room's largest snapshot.
     outbox_bytes_max: usize = "1048576", 1024..=1_073_741_824;
-    /// Nothing more is read from a client for whom more bytes than this wait, until it has read
-    /// them.
+    /// While more than this many bytes are unsent, nothing is read from the connection.
     outbox_high_bytes: usize = "65536", 1..=1_073_741_824;
-    /// The most connections at once; more are closed when they come.
+    /// Maximum open connections; more are closed when they arrive.
     connections_max: usize = "100000", 1..=10_000_000;
-    /// The most rooms at once.
+    /// Maximum number of rooms.
     rooms_max: usize = "100000", 1..=10_000_000;
-    /// The most rooms that one session may be in.
+    /// Maximum number of rooms that one session may be in.
     rooms_per_session_max: usize = "16", 1..=1024;
-    /// The most rooms that one session may make in a minute. So many at once, too.
+    /// Maximum rooms that one session may create per minute; also the burst.
     rooms_created_per_minute_max: u64 = "60", 1..=1_000_000;
-    /// The most requests of one player in one room that may be unanswered at once.
+    /// Maximum unanswered requests per player and room.
     requests_unanswered_max: usize = "256", 1..=65_536;
-    /// The longest display name, in bytes.
+    /// Maximum size of a display name, in bytes.
     name_bytes_max: usize = "64", 1..=1024;
-    /// The most rooms in one answer to `list`.
+    /// Maximum number of rooms in the answer to one `list`.
     list_max: usize = "100", 1..=10_000;
-    /// The most `list` requests of one session in a second. So many at once, too.
+    /// Maximum `list` requests per session and second; also the burst.
     lists_per_second_max: u64 = "10", 1..=1_000_000;
-    /// The most `schema` requests of one session in a second. So many at once, too.
+    /// Maximum `schema` requests per session and second; also the burst.
     schemas_per_second_max: u64 = "10", 1..=1_000_000;
-    /// The most snapshots that one player in one room is sent in a second because it joined or
-    /// asked (`resync`). So many at once, too; asked more often, it gets one for all as soon as it
-    /// may. Who leaves rooms and joins again has no more, and gets in as soon as it may.
+    /// Maximum snapshots per player, room and second, whether they answer a join or a `resync`;
+    /// also the burst. Requests beyond that are delayed, and answered with one snapshot. Leaving a
+    /// room and joining it again does not reset the limit.
     resyncs_per_second_max: u64 = "5", 1..=1_000_000;
-    /// The most messages from other shards that may wait for a shard.
+    /// Maximum queued messages per shard, from other shards.
     mailbox_max: usize = "16384", 1..=1_000_000;
-    /// Each how many syncs of a room its clients are sent a digest to hold their copies against; 0
-    /// is never.
+    /// Number of syncs between two digests that clients check their copies against; 0 turns them
+    /// off.
     check_every_syncs: u64 = "100", 0..=1_000_000;
-    /// How many missed ticks a room makes up for; what it missed beyond that is skipped.
+    /// Maximum overdue ticks that a room runs at once; ticks beyond that are skipped.
     catch_up_ticks_max: u64 = "5", 1..=1000;
-    /// How many threads run the rooms' computations; 0 makes it the number of cores less one, but
-    /// one at least.
+    /// Number of threads for the rooms' computations; 0 uses one less than there are cores, at
+    /// least one.
     compute_threads: usize = "0", 0..=1024;
-    /// The most computations that may wait for a thread.
+    /// Maximum queued computations.
     compute_queue_max: usize = "1024", 1..=1_000_000;
-    /// The most tasks that rooms may have in the background at once; more are lost at once.
+    /// Maximum background tasks of all rooms at once; more are refused.
     tasks_max: usize = "65536", 1..=10_000_000;
-    /// How long a connection that is being closed may take to read what it is still owed, in
-    /// milliseconds.
+    /// Time that a closing connection has to read what was sent, in milliseconds.
     close_timeout_ms: u64 = "2000", 1..=DAY_MS;
-    /// How long a shutdown may take, in milliseconds.
+    /// Maximum duration of a shutdown, in milliseconds.
     shutdown_timeout_ms: u64 = "3000", 0..=DAY_MS;
-    /// A shard that is busy with one turn for longer than this is reported, in milliseconds.
+    /// A shard that spends longer than this on one turn is reported. In milliseconds.
     watchdog_ms: u64 = "1000", 10..=DAY_MS;
 }

@@ -1,4 +1,4 @@
-//! What a list is made from: rooms by age, and by what they say of themselves.
+//! The index behind `list`: rooms by age and by metadata.
 //!
 //! A list walks what it returns, or, with a filter, the rooms that have the rarest of the wanted
 //! values; never all rooms.

@@ -11,7 +11,7 @@ use crate::mailbox::{Newcomer, Parcel};
 
 /// How many connections are accepted in one turn.
 const ACCEPTS: usize = 64;
-/// After an accept that failed for want of resources, when to try again.
+/// How long to wait after an accept that failed for lack of resources.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// A socket that listens, and for what.
@@ -25,7 +25,7 @@ pub(crate) struct Listening {
 pub(super) struct Listener {
     pub(super) socket: TcpListener,
     service: Option<u16>,
-    /// When to accept again without being told to.
+    /// When to accept again, even if the system announces nothing.
     pub(super) accepts_at: Option<Duration>,
     /// Where the next connection goes.
     dealt: usize,

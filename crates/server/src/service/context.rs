@@ -6,7 +6,8 @@ use std::time::Duration;
 use playfield_wire::framing::{FrameCodec, FrameError};
 
 use crate::service::{Closed, Service};
-use crate::shard::{ConnectionKey, Connections};
+use crate::shard::connection::Connections;
+use crate::shard::keys::ConnectionKey;
 
 /// Names a connection of a service on its shard, for ever: no later one has the same. On another
 /// shard, it names none.

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use playfield_wire::framing::{FrameCodec, FrameError};
 
 use crate::service::{Closed, ConnectionId, Context, Peer, Reach, Service};
-use crate::shard::ConnectionKey;
+use crate::shard::keys::ConnectionKey;
 
 /// What a frame may have around its body, at most: so much more than a body's limit may wait for
 /// the end of a frame.
@@ -98,14 +98,14 @@ impl<S: Service> Hosted<S> {
     }
 }
 
-/// How far a call has come, also if it panics.
+/// The progress of a call, also if it panics.
 #[derive(Default)]
 struct Progress {
     handled: usize,
     frames: u64,
     /// How many bytes were written when the last frame began.
     written: usize,
-    /// After so many bytes written no further frame is handled.
+    /// Once this many bytes are written, no further frame is handled.
     space: usize,
 }
 

@@ -34,8 +34,8 @@
 //!     }
 //! }
 //!
-//! let server = Server::new(Config::default()).service(([127, 0, 0, 1], 7400).into(), |_shard| Echo);
-//! server.start()?.wait();
+//! let server = Server::new(Config::default()).service(([127, 0, 0, 1], 7400).into(), |_shard|
+//! Echo); server.start()?.wait();
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
@@ -82,7 +82,7 @@ pub trait Service: Sized + Send + 'static {
     /// A client has connected, from this address.
     fn connected(&mut self, address: SocketAddr, peer: &mut Peer<Self>) -> Self::Connection;
 
-    /// A frame has come. It lies in the buffer that it was read into, and is gone after the call.
+    /// A frame arrived. It lies in the read buffer, and is gone after the call.
     /// This is called in a loop over all frames of a read; where nanoseconds count, mark it
     /// `#[inline]`.
     ///
@@ -107,13 +107,13 @@ pub trait Service: Sized + Send + 'static {
         let _ = (connection, id, why, cx);
     }
 
-    /// Nothing has come from a client for half of `heartbeat_ms`: time to ask for a sign of life,
+    /// A client has been silent for half of `heartbeat_ms`: time to ask for a sign of life,
     /// if the protocol has one. After twice `heartbeat_ms` the connection is closed.
     fn silent(&mut self, connection: &mut Self::Connection, peer: &mut Peer<Self>) {
         let _ = (connection, peer);
     }
 
-    /// The time has come for which [`Context::wake_in`] asked.
+    /// The time that [`Context::wake_in`] set has passed.
     fn woken(&mut self, cx: &mut Context<Self>) {
         let _ = cx;
     }

@@ -10,11 +10,11 @@ use playfield_wire::server::{self, ServerMessage};
 use crate::background::{Background, Origin};
 use crate::node::Node;
 use crate::room_id::RoomId;
-use crate::shard::connection::{ConnectionKey, Connections};
+use crate::shard::connection::Connections;
+use crate::shard::connection::transport::Dialect;
+use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, member_key};
 use crate::shard::mail::ShardMail;
-use crate::shard::member::{self, HeldEvent, Member, MemberKey, MemberOutput, Members, Standing};
-use crate::shard::rooms::RoomKey;
-use crate::shard::transport::Dialect;
+use crate::shard::rooms::member::{HeldEvent, Member, MemberOutput, Members, Standing};
 use crate::stats::Counters;
 
 /// What an event takes beside its payload, at most.
@@ -82,7 +82,7 @@ impl Delivery {
                 RoomId::parse(&from).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
             match place {
                 Some((from, shard)) if shard == self.shard => {
-                    self.local_mail.push_back((from, answer))
+                    self.local_mail.push_back((from, answer));
                 }
                 Some((from, shard)) => self.post(shard, ShardMail::Post { to: from, mail: answer }),
                 None => {}
@@ -144,7 +144,7 @@ impl Delivery {
         });
     }
 
-    /// Whether a member's outbox takes so many bytes more. An empty one takes anything.
+    /// Whether a member's outbox has space for `bytes` more. An empty one takes any message.
     fn has_space(&self, member: &Member, bytes: usize) -> bool {
         let waiting = match &member.output {
             MemberOutput::Here(connection) => self.connections.unsent(*connection).len(),
@@ -156,7 +156,7 @@ impl Delivery {
     /// Gives up a member's connection: too much waits for it.
     fn doom(&mut self, member: &mut Member) {
         let bytes_max = self.node.config.outbox_bytes_max;
-        let text = format!("outbox_bytes_max: more than {bytes_max} bytes wait to be read");
+        let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
         let code = ErrorCode::TooSlow;
         match &mut member.output {
             MemberOutput::Here(connection) => self.doom_connection(*connection, code, text),
@@ -191,7 +191,7 @@ impl Delivery {
         }
     }
 
-    /// The member is out of its room: its session is told, and what it is owed goes out first.
+    /// The member has left its room: its output is sent, then its session is informed.
     /// `answered` is the request to leave that was answered, if it was one.
     pub(crate) fn part(&mut self, mut member: Member, answered: Option<u32>) {
         self.ship(&mut member);
@@ -233,7 +233,7 @@ impl HostedRoomOutput<'_> {
 
 impl RoomOutput for HostedRoomOutput<'_> {
     fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
-        let key = member::member(link);
+        let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
         if Self::is_answer(member, request) {
             self.delivery.write((self.room, key), member, |dialect, out| {
@@ -244,7 +244,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
     }
 
     fn error(&mut self, link: Link, request: Option<u32>, error: &Error) {
-        let key = member::member(link);
+        let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
         if request.is_none_or(|request| Self::is_answer(member, request)) {
             let room = if request.is_none() { Some(member.number) } else { None };
@@ -256,7 +256,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
     }
 
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
-        let key = member::member(link);
+        let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
         match &mut member.standing {
             Standing::Live => self.delivery.event((self.room, key), member, event, payload),
@@ -272,7 +272,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
     }
 
     fn removed(&mut self, link: Link, why: &Error) {
-        let key = member::member(link);
+        let key = member_key(link);
         let Some(mut member) = self.members.remove(key) else { return };
         let (code, text) = (why.code(), why.text().into());
         let message = match &member.standing {

@@ -5,33 +5,31 @@ use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
 
 use crate::room_id::RoomId;
-use crate::shard::admission::{RemoteEntrant, Ticket};
-use crate::shard::allowance::Allowance;
-use crate::shard::connection::ConnectionKey;
-use crate::shard::member::MemberKey;
-use crate::shard::rooms::RoomKey;
+use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
+use crate::shard::rooms::join::{JoinRequest, Joiner};
+use crate::shard::session::allowance::Allowance;
 
 /// A message from one shard to another, or from the background to a shard.
 pub(crate) enum ShardMail {
-    /// To the room's shard: a session of another wants in.
-    Enter { entrant: Box<RemoteEntrant>, ticket: Box<Ticket> },
+    /// To the room's shard: a session of another shard joins.
+    Join { joiner: Box<Joiner>, join: Box<JoinRequest> },
     /// To the room's shard: what a member that sits elsewhere does.
     Act { room: RoomKey, member: MemberKey, act: Act },
     /// To the room's shard: the session of a member ended.
     Go { room: RoomKey, member: MemberKey },
-    /// To the room's shard: so many bytes of output for a member were written to the transport.
+    /// To the room's shard: `bytes` of output for a member were written to the transport.
     Receive { room: RoomKey, member: MemberKey, bytes: usize },
     /// To the session's shard: the room agreed. `joined` follows with the room's next sync.
-    Entered { from: u16, connection: ConnectionKey, number: u32, room: RoomKey, member: MemberKey },
+    Seated { connection: ConnectionKey, number: u32, seat: Seat },
     /// To the session's shard: the room, or its shard, did not agree.
-    Refused { connection: ConnectionKey, ticket: Box<Ticket>, error: Error },
+    Refused { connection: ConnectionKey, join: Box<JoinRequest>, error: Error },
     /// To the session's shard: how many acts of the member are done, and whole messages for the
-    /// client, framed as it wants them. With the first of these the room is joined.
+    /// client, in its dialect. The first of these is `joined`.
     Output { connection: ConnectionKey, number: u32, done: u32, bytes: Vec<u8> },
-    /// To the session's shard: the session is not in the room any more, and so many snapshots were
-    /// left to it there. `answered` is the request to leave that this answered, if it was one.
+    /// To the session's shard: the session has left the room. `snapshots` is what is left of its
+    /// limit, and `answered` the request to leave that was answered, if there was one.
     Ended { connection: ConnectionKey, number: u32, snapshots: Allowance, answered: Option<u32> },
-    /// To the session's shard: its client can't be kept.
+    /// To the session's shard: its client is too slow, and has to be closed.
     Doom { connection: ConnectionKey, code: ErrorCode, text: String },
     /// To the room's shard: mail from another room.
     Post { to: RoomId, mail: Mail },

@@ -1,7 +1,7 @@
 //! A shard: connections, sessions and rooms that share nothing with others.
 //!
 //! It is a state machine over events and time, with no sockets and no clock. The event loop, or a
-//! test, tells it the time and what came in; it says what is to be written, closed and sent to
+//! test, passes in the time and the input, and takes out what is to be written, closed and sent to
 //! other shards. A turn is:
 //!
 //! 1. [`begin`](Shard::begin) with the time, then [`mail`](Shard::mail),
@@ -12,26 +12,15 @@
 //!    [`wrote`](Shard::wrote);
 //! 4. taking what else came of it: connections that leave, mail, closed connections.
 
-mod admission;
-mod allowance;
-mod closing;
-mod connection;
-mod deflated;
+pub(crate) mod connection;
 mod delivery;
-mod hello;
-mod input;
-mod mail;
-mod member;
-mod messages;
+pub(crate) mod keys;
+pub(crate) mod mail;
 mod remote;
 mod rooms;
-mod schedule;
-mod service;
+mod services;
 mod session;
 mod slab;
-mod sync;
-mod timeouts;
-mod transport;
 
 #[cfg(test)]
 mod tests;
@@ -44,28 +33,26 @@ use playfield_wire::ErrorCode;
 
 use crate::background::Background;
 use crate::entropy::Entropy;
+use crate::memory::release;
 use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
-pub(crate) use admission::Moving;
-use admission::{Applicant, Ticket};
-use connection::Connection;
-pub(crate) use connection::ConnectionKey;
-pub(crate) use connection::Connections;
+use connection::timeouts::Timeouts;
+use connection::{Connection, Connections};
 use delivery::Delivery;
-pub(crate) use mail::ShardMail;
-use rooms::Hosted;
-pub(crate) use rooms::RoomKey;
-use schedule::Schedule;
-use service::HostedService;
-use slab::Slab;
-use timeouts::Timeouts;
+use keys::{ConnectionKey, RoomKey};
+use mail::ShardMail;
+use rooms::Rooms;
+use rooms::join::{JoinRequest, Joiner};
+use rooms::lateness::Lateness;
+pub(crate) use rooms::lateness::Stopwatch;
+use rooms::schedule::Schedule;
+use services::HostedService;
 
-/// While someone waits for a room that another shard is about to send, it is looked after this
-/// often.
+/// How often to look for a room that a waiting join needs.
 const PARKED_RETRY: Duration = Duration::from_millis(5);
-/// While a mailbox is full, it is tried again after this time.
+/// How long to wait before trying a full mailbox again.
 const CONGESTED_RETRY: Duration = Duration::from_millis(1);
 
 /// The state machine of one shard.
@@ -73,7 +60,7 @@ pub(crate) struct Shard {
     now: Duration,
     /// Counts the turns.
     turn: u64,
-    rooms: Slab<Hosted>,
+    rooms: Rooms,
     by_id: HashMap<RoomId, RoomKey>,
     services: Vec<HostedService>,
     schedule: Schedule,
@@ -81,17 +68,21 @@ pub(crate) struct Shard {
     timeouts: Timeouts,
     entropy: Entropy,
     watch: Watch,
+    stopwatch: Stopwatch,
+    lateness: Lateness,
+    /// How long the last turn took to write to sockets.
+    writing: Duration,
     sessions: u64,
     is_shutting_down: bool,
     /// Rooms to follow up at the end of the turn.
     touched: Vec<RoomKey>,
-    /// Those who wait for a room that is about to be made.
-    parked: Vec<(Applicant, Ticket)>,
+    /// Joins that wait for a room that is about to be created.
+    parked: Vec<(Joiner, JoinRequest)>,
     /// Connections that leave for another shard.
     departing: Vec<ConnectionKey>,
     /// Connections that are read again.
     resumed: Vec<ConnectionKey>,
-    /// Connections that were blocked while rooms synced, and are not any more.
+    /// Connections that skipped patches while they were blocked, and have drained.
     drained: Vec<ConnectionKey>,
     /// Connections that are not read while the mailbox of a shard is full.
     waiting_for_mailbox: Vec<(u16, ConnectionKey)>,
@@ -114,6 +105,7 @@ impl Shard {
         background: Arc<dyn Background>,
         entropy: Entropy,
         watch: Watch,
+        stopwatch: Stopwatch,
     ) -> Self {
         let shards = node.shards;
         let shortest = node.config.hello_timeout().min(node.config.heartbeat() / 2);
@@ -132,7 +124,7 @@ impl Shard {
         Self {
             now: Duration::ZERO,
             turn: 0,
-            rooms: Slab::new(),
+            rooms: Rooms::new(),
             by_id: HashMap::new(),
             services: Vec::new(),
             schedule: Schedule::default(),
@@ -140,6 +132,9 @@ impl Shard {
             timeouts: Timeouts::new(shortest / 16),
             entropy,
             watch,
+            stopwatch,
+            lateness: Lateness::default(),
+            writing: Duration::ZERO,
             sessions: 0,
             is_shutting_down: false,
             touched: Vec::new(),
@@ -161,6 +156,8 @@ impl Shard {
         self.now = self.now.max(now);
         self.turn += 1;
         self.replies_bytes = 0;
+        self.delivery.outgoing.iter_mut().for_each(release);
+        release(&mut self.delivery.local_mail);
     }
 
     /// A client connected.
@@ -257,6 +254,11 @@ impl Shard {
         if self.delivery.connections.wrote(key, bytes) {
             self.flushed(key);
         }
+    }
+
+    /// Writing to sockets took so long in this turn.
+    pub(crate) fn took_to_write(&mut self, time: Duration) {
+        self.writing = time;
     }
 
     /// The next connection to which everything is written that it will ever get.

@@ -1,38 +1,30 @@
-//! Rooms of other shards, from both ends: what comes by mail, and what is told back.
+//! Rooms of other shards: mail, from both ends.
 
 use playfield_room::Mail;
 use playfield_wire::ErrorCode;
 
 use crate::shard::Shard;
-use crate::shard::admission::{Applicant, Moving};
-use crate::shard::connection::ConnectionKey;
+use crate::shard::connection::Moving;
+use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
-use crate::shard::member::{MemberKey, MemberOutput, RemoteSession};
-use crate::shard::messages::not_joined;
-use crate::shard::rooms::RoomKey;
-use crate::shard::session::{Seat, Session};
+use crate::shard::rooms::join::JoinRequest;
+use crate::shard::rooms::member::{MemberOutput, RemoteSession};
+use crate::shard::session::Session;
+use crate::shard::session::messages::not_joined;
 
 impl Shard {
     /// Mail from another shard, or from the background.
     pub(crate) fn mail(&mut self, mail: ShardMail) {
         match mail {
-            ShardMail::Enter { entrant, ticket } => {
-                self.admit(Applicant::Elsewhere(entrant), *ticket)
-            }
+            ShardMail::Join { joiner, join } => self.admit(*joiner, *join),
             ShardMail::Act { room, member, act } => self.act_for_other(room, member, act),
             ShardMail::Go { room, member } => self.vacate(room, member, None),
             ShardMail::Receive { room, member, bytes } => self.receive(room, member, bytes),
-            ShardMail::Entered { from, connection, number, room, member } => {
-                let seat = Seat { shard: from, room, member };
-                let session = self.delivery.connections.session_mut(connection);
-                match session.and_then(|session| session.room_mut(number)) {
-                    Some(room) => room.seat = Some(seat),
-                    // The session ended while its wish was on the way.
-                    None => self.go(seat),
-                }
+            ShardMail::Seated { connection, number, seat } => {
+                self.seated(connection, number, seat);
             }
-            ShardMail::Refused { connection, ticket, error } => {
-                self.refused(Applicant::Here(connection), *ticket, error);
+            ShardMail::Refused { connection, join, error } => {
+                self.refused(connection, *join, error);
             }
             ShardMail::Output { connection, number, done, bytes } => {
                 self.forward(connection, number, done, &bytes);
@@ -96,8 +88,8 @@ impl Shard {
         }
     }
 
-    /// On the room's shard: does what a member elsewhere wants done; later, if its client is behind
-    /// with reading. That is how nothing is read from the client of a room here, for as long.
+    /// On the room's shard: does what a member elsewhere asks for; later, if its client is behind
+    /// with reading. A client of this shard would not be read meanwhile.
     fn act_for_other(&mut self, room: RoomKey, key: MemberKey, act: Act) {
         let high_bytes = self.delivery.node.config.outbox_high_bytes;
         if let Some(session) = self.elsewhere(room, key)
@@ -109,8 +101,7 @@ impl Shard {
         self.note_done(room, key);
     }
 
-    /// On the room's shard: an act was done, of which the member's shard is told at the end of the
-    /// turn.
+    /// On the room's shard: an act was done. The member's shard is informed at the end of the turn.
     fn note_done(&mut self, room: RoomKey, key: MemberKey) {
         if let Some(session) = self.elsewhere(room, key) {
             session.done += 1;
@@ -128,7 +119,7 @@ impl Shard {
         }
     }
 
-    /// On the session's shard: tells the rooms elsewhere that what they sent was written.
+    /// On the session's shard: confirms to rooms elsewhere that their output was written.
     pub(super) fn send_receipts(&mut self, key: ConnectionKey) {
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
         let mut receipts = Vec::new();
@@ -185,7 +176,7 @@ impl Shard {
             let Some(departure) = departure else { continue };
             if let Some(connection) = self.delivery.connections.remove(key) {
                 self.sessions -= 1;
-                let moving = Moving { connection: Box::new(connection), ticket: departure.ticket };
+                let moving = Moving { connection: Box::new(connection), join: departure.join };
                 return Some((key, departure.target, moving));
             }
         }
@@ -194,38 +185,34 @@ impl Shard {
 
     /// A connection arrived from another shard.
     pub(crate) fn arrive(&mut self, moving: Moving) -> ConnectionKey {
-        let (key, ticket) = self.take_in(moving, true);
+        let (key, join) = self.take_in(moving, true);
         if self.is_shutting_down {
-            self.cancel(&ticket);
+            self.cancel(&join);
             self.goodbye(key, ErrorCode::ShuttingDown, "the node is shutting down", None);
             return key;
         }
-        self.admit(Applicant::Here(key), ticket);
+        self.admit_here(key, join);
         self.resumed.push(key);
         key
     }
 
     /// A connection came back, because the mailbox was full that it was to go through.
     pub(crate) fn come_back(&mut self, moving: Moving) -> ConnectionKey {
-        let (key, ticket) = self.take_in(moving, false);
-        self.refuse_busy(key, ticket);
+        let (key, join) = self.take_in(moving, false);
+        self.refuse_busy(key, join);
         self.resumed.push(key);
         key
     }
 
-    fn take_in(
-        &mut self,
-        moving: Moving,
-        moved: bool,
-    ) -> (ConnectionKey, super::admission::Ticket) {
-        let Moving { mut connection, ticket } = moving;
+    fn take_in(&mut self, moving: Moving, moved: bool) -> (ConnectionKey, JoinRequest) {
+        let Moving { mut connection, join } = moving;
         if let Some(session) = connection.session.as_deref_mut() {
             session.moved |= moved;
         }
         self.sessions += 1;
         let key = self.delivery.connections.insert(*connection);
         self.timeouts.set(self.now, key);
-        (key, ticket)
+        (key, join)
     }
 
     /// Whether all mail to a shard went out; if not, nothing more is read from those who write to

@@ -5,14 +5,17 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
-/// Names a value in a [`Slab`]: its place, and how often that place had been vacated before.
-pub(crate) struct Key<T> {
+use crate::memory::PLACES_KEPT;
+
+/// Names a value in a [`Slab`]: its place, and how often that place had been vacated before. `K`
+/// marks what kind of value it is.
+pub(crate) struct Key<K> {
     index: u32,
     generation: u32,
-    kind: PhantomData<fn() -> T>,
+    kind: PhantomData<fn() -> K>,
 }
 
-impl<T> Key<T> {
+impl<K> Key<K> {
     /// The place, for tables that run beside the slab.
     pub(crate) fn index(self) -> usize {
         self.index as usize
@@ -30,9 +33,14 @@ impl<T> Key<T> {
 }
 
 /// Values by key. The values lie side by side, in places that are used again.
-pub(crate) struct Slab<T> {
+pub(crate) struct Slab<K, T> {
     entries: Vec<Entry<T>>,
+    kind: PhantomData<fn() -> K>,
     vacant: Vec<u32>,
+    /// Where entries that are added begin: past all that were given up.
+    generation: u32,
+    /// With fewer values than this, vacant entries at the end are given up.
+    shrinks_below: usize,
 }
 
 struct Entry<T> {
@@ -40,15 +48,23 @@ struct Entry<T> {
     value: Option<T>,
 }
 
-impl<T> Slab<T> {
+impl<K, T> Slab<K, T> {
     pub(crate) fn new() -> Self {
-        Self { entries: Vec::new(), vacant: Vec::new() }
+        Self {
+            entries: Vec::new(),
+            kind: PhantomData,
+            vacant: Vec::new(),
+            generation: 0,
+            shrinks_below: 0,
+        }
     }
 
-    pub(crate) fn insert(&mut self, value: T) -> Key<T> {
+    pub(crate) fn insert(&mut self, value: T) -> Key<K> {
         let index = self.vacant.pop().unwrap_or_else(|| {
             let index = u32::try_from(self.entries.len()).expect("fewer than 2^32 values at once");
-            self.entries.push(Entry { generation: 0, value: None });
+            self.entries.push(Entry { generation: self.generation, value: None });
+            // There is none vacant, so most have to go before this is looked at again.
+            self.shrinks_below = self.entries.len() / 4;
             index
         });
         let entry = &mut self.entries[index as usize];
@@ -57,18 +73,18 @@ impl<T> Slab<T> {
     }
 
     #[inline]
-    pub(crate) fn get(&self, key: Key<T>) -> Option<&T> {
+    pub(crate) fn get(&self, key: Key<K>) -> Option<&T> {
         let entry = self.entries.get(key.index())?;
         if entry.generation == key.generation { entry.value.as_ref() } else { None }
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, key: Key<K>) -> Option<&mut T> {
         let entry = self.entries.get_mut(key.index())?;
         if entry.generation == key.generation { entry.value.as_mut() } else { None }
     }
 
-    pub(crate) fn remove(&mut self, key: Key<T>) -> Option<T> {
+    pub(crate) fn remove(&mut self, key: Key<K>) -> Option<T> {
         let entry = self.entries.get_mut(key.index())?;
         if entry.generation != key.generation {
             return None;
@@ -76,7 +92,24 @@ impl<T> Slab<T> {
         let value = entry.value.take()?;
         entry.generation = entry.generation.wrapping_add(1);
         self.vacant.push(key.index);
+        if self.entries.len() > PLACES_KEPT && self.len() < self.shrinks_below {
+            self.shrink();
+        }
         Some(value)
+    }
+
+    /// Gives up the vacant entries at the end. Keys to them stay void.
+    #[cold]
+    fn shrink(&mut self) {
+        let used = self.entries.iter().rposition(|entry| entry.value.is_some());
+        let used = used.map_or(0, |last| last + 1);
+        let given_up = self.entries.drain(used..).map(|entry| entry.generation);
+        self.generation = given_up.fold(self.generation, u32::max);
+        self.entries.shrink_to_fit();
+        // The lowest first, so that the end becomes vacant again.
+        let is_vacant = |index: &u32| self.entries[*index as usize].value.is_none();
+        self.vacant = (0..used as u32).rev().filter(is_vacant).collect();
+        self.shrinks_below = self.len() / 2;
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -84,7 +117,7 @@ impl<T> Slab<T> {
     }
 
     /// All values, in the order of their places.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key<T>, &mut T)> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key<K>, &mut T)> {
         self.entries.iter_mut().enumerate().filter_map(|(index, entry)| {
             let key = Key { index: index as u32, generation: entry.generation, kind: PhantomData };
             entry.value.as_mut().map(|value| (key, value))
@@ -92,7 +125,7 @@ impl<T> Slab<T> {
     }
 
     /// All keys, for walks that change the slab on the way.
-    pub(crate) fn keys(&self) -> Vec<Key<T>> {
+    pub(crate) fn keys(&self) -> Vec<Key<K>> {
         let occupied = self.entries.iter().enumerate().filter(|(_, entry)| entry.value.is_some());
         occupied
             .map(|(index, entry)| Key {
@@ -104,42 +137,42 @@ impl<T> Slab<T> {
     }
 }
 
-// Derived, these would ask the same of `T`.
-impl<T> Clone for Key<T> {
+// Derived, these would ask the same of `K`.
+impl<K> Clone for Key<K> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Key<T> {}
+impl<K> Copy for Key<K> {}
 
-impl<T> PartialEq for Key<T> {
+impl<K> PartialEq for Key<K> {
     fn eq(&self, other: &Self) -> bool {
         self.bits() == other.bits()
     }
 }
 
-impl<T> Eq for Key<T> {}
+impl<K> Eq for Key<K> {}
 
-impl<T> PartialOrd for Key<T> {
+impl<K> PartialOrd for Key<K> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Key<T> {
+impl<K> Ord for Key<K> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.bits().cmp(&other.bits())
     }
 }
 
-impl<T> Hash for Key<T> {
+impl<K> Hash for Key<K> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.bits().hash(state);
     }
 }
 
-impl<T> fmt::Debug for Key<T> {
+impl<K> fmt::Debug for Key<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.index, self.generation)
     }
@@ -151,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_key_does_not_name_the_next_value_in_its_place() {
-        let mut slab = Slab::new();
+        let mut slab = Slab::<(), _>::new();
         let first = slab.insert('a');
         assert_eq!(slab.remove(first), Some('a'));
         let second = slab.insert('b');
@@ -160,5 +193,21 @@ mod tests {
         assert_eq!(slab.remove(first), None);
         assert_eq!(slab.get(Key::from_bits(second.bits())), Some(&'b'));
         assert_eq!((slab.len(), slab.keys()), (1, vec![second]));
+    }
+
+    #[test]
+    fn a_slab_that_was_large_shrinks_and_old_keys_stay_void() {
+        let mut slab = Slab::<(), _>::new();
+        let keys: Vec<_> = (0..100_000).map(|value| slab.insert(value)).collect();
+        for &key in keys.iter().filter(|key| key.index() != 300) {
+            slab.remove(key);
+        }
+        assert_eq!((slab.len(), slab.get(keys[300])), (1, Some(&300)));
+        assert!(slab.entries.capacity() + slab.vacant.capacity() < 5000);
+        for value in 0..5000 {
+            slab.insert(value);
+        }
+        let known = keys.iter().filter(|&&key| slab.get(key).is_some());
+        assert_eq!(known.count(), 1, "a key names one value for ever");
     }
 }

@@ -1,9 +1,10 @@
-//! Linux: the kernel spreads connections over the shards' listeners, and threads can be told where
-//! to run.
+//! Linux: the kernel spreads connections over the shards' listeners, and threads can be pinned to
+//! cores.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// A listener for each shard, all at one address.
@@ -22,7 +23,16 @@ pub(crate) fn listen(address: SocketAddr, shards: usize) -> io::Result<Vec<Optio
     Ok(listeners)
 }
 
-/// Whether threads of this process can be kept on this core.
+/// Raises the soft limit of open files to the hard one, and returns it; `None` is no limit.
+pub(crate) fn raise_descriptors() -> io::Result<Option<u64>> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
+    }
+    Ok(maximum)
+}
+
+/// Checks that threads of this process can be pinned to this core.
 pub(crate) fn check_core(core: usize) -> io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     if core < CpuSet::MAX_CPU && allowed.is_set(core) {
@@ -32,12 +42,14 @@ pub(crate) fn check_core(core: usize) -> io::Result<()> {
         .filter(|core| allowed.is_set(*core))
         .map(|core| core.to_string())
         .collect();
-    let text =
-        format!("{core} is no core that this process may run on; these are: {}", cores.join(", "));
+    let text = format!(
+        "{core} is not a core that this process may run on; those are {}",
+        cores.join(", ")
+    );
     Err(io::Error::new(io::ErrorKind::InvalidInput, text))
 }
 
-/// Lets the calling thread run on this core only.
+/// Pins the calling thread to this core.
 pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
     check_core(core)?;
     let mut cores = CpuSet::new();

@@ -16,9 +16,9 @@ use std::net::{SocketAddr, TcpListener};
 use socket2::{Domain, Protocol, Socket, Type};
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{check_core, listen, pin_to_core};
+pub(crate) use linux::{check_core, listen, pin_to_core, raise_descriptors};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use portable::{check_core, listen, pin_to_core};
+pub(crate) use portable::{check_core, listen, pin_to_core, raise_descriptors};
 
 /// Whether a read that filled less than its buffer has emptied the socket, so that the next bytes
 /// are announced. Elsewhere they are announced only after a read that found nothing.
@@ -77,6 +77,15 @@ mod tests {
         assert_eq!(super::listen(address, 2).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
         drop(listeners);
         assert!(super::listen(address, 2).is_ok());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn descriptors_are_raised_to_the_hard_limit() {
+        use rustix::process::{Resource, getrlimit};
+        assert_eq!(super::raise_descriptors().unwrap(), getrlimit(Resource::Nofile).maximum);
+        let limit = getrlimit(Resource::Nofile);
+        assert_eq!(limit.current, limit.maximum);
     }
 
     #[test]

@@ -10,6 +10,11 @@ pub(crate) fn listen(address: SocketAddr, shards: usize) -> io::Result<Vec<Optio
     Ok(listeners)
 }
 
+/// The system's default applies here, and is not known.
+pub(crate) fn raise_descriptors() -> io::Result<Option<u64>> {
+    Ok(None)
+}
+
 /// No core will do here.
 pub(crate) fn check_core(core: usize) -> io::Result<()> {
     pin_to_core(core)
@@ -17,5 +22,5 @@ pub(crate) fn check_core(core: usize) -> io::Result<()> {
 
 /// Can't be done here.
 pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
-    Err(io::Error::other(format!("threads can't be kept on core {core} on this system")))
+    Err(io::Error::other(format!("threads can't be pinned to core {core} on this system")))
 }

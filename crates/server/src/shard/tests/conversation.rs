@@ -2,6 +2,7 @@
 
 use playfield_wire::Format;
 use playfield_wire::client::ClientMessage;
+use playfield_wire::framing::PREAMBLE;
 
 use super::speech::{Heard, encoded, hello};
 use super::world::World;
@@ -163,4 +164,18 @@ fn who_closes_its_half_still_gets_what_it_asked_for() {
     assert_eq!(world.heard(client), [Heard::Reply { request: 1, payload: "1".into() }]);
     assert!(world.is_over(client));
     assert_eq!(world.counters(0).connections, 0);
+}
+
+#[test]
+fn session_numbers_do_not_tell_how_many_sessions_there_were() {
+    let mut world = World::new(1, &[]);
+    let numbers = [(); 4].map(|()| {
+        let client = world.connect(0);
+        world.bytes(client, &PREAMBLE);
+        world.say(client, &hello(Format::Packed));
+        let [Heard::Welcome { session }] = world.heard(client)[..] else { panic!("no welcome") };
+        session
+    });
+    assert!(numbers.windows(2).all(|pair| pair[0].abs_diff(pair[1]) > 1 << 32), "{numbers:?}");
+    assert!(numbers.iter().all(|number| *number < 1 << 53), "JavaScript reads them exactly");
 }

@@ -4,7 +4,7 @@ use playfield_wire::Format;
 
 use super::speech::Heard;
 use super::world::{Client, World};
-use crate::shard::deflated::{forget, remembered};
+use crate::shard::connection::deflated::{forget, remembered};
 
 const ON: [(&str, &str); 1] = [("websocket_deflate", "true")];
 

@@ -21,7 +21,10 @@ use crate::config::Config;
 use crate::entropy::Entropy;
 use crate::node::Node;
 use crate::pages::Pages;
-use crate::shard::{ConnectionKey, Moving, Shard, ShardMail};
+use crate::shard::connection::Moving;
+use crate::shard::keys::ConnectionKey;
+use crate::shard::mail::ShardMail;
+use crate::shard::{Shard, Stopwatch};
 use crate::stats::{Counters, Watch};
 
 /// Names a client of the world.
@@ -109,6 +112,7 @@ impl World {
                 background,
                 Entropy::Seeded(index as u64),
                 Watch(Arc::default()),
+                Stopwatch::Held(Arc::default()),
             )
         };
         Self {

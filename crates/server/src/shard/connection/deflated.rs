@@ -30,7 +30,7 @@ thread_local! {
 }
 
 impl Deflated {
-    /// What both ends agreed to, for messages from so many bytes on.
+    /// Compresses messages of `bytes_min` and more as both ends agreed.
     pub(crate) fn new(agreed: &Deflate, bytes_min: usize) -> Self {
         let bytes_min = u32::try_from(bytes_min).unwrap_or(u32::MAX);
         Self { window_bits: agreed.server.window_bits, bytes_min }
@@ -131,13 +131,13 @@ impl Lately {
 
 /// How many messages are remembered on this thread.
 #[cfg(test)]
-pub(super) fn remembered() -> usize {
+pub(in crate::shard) fn remembered() -> usize {
     LATELY.with_borrow(|lately| lately.messages.len())
 }
 
 /// Tests may share a thread.
 #[cfg(test)]
-pub(super) fn forget() {
+pub(in crate::shard) fn forget() {
     LATELY.with_borrow_mut(|lately| lately.messages.clear());
 }
 

@@ -1,85 +1,47 @@
-//! The rooms of a shard: made, called, followed up, and dropped when they end.
+//! The turn of a shard's rooms: they are created, called, followed up, and dropped when they end.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use playfield_room::{AnyRoom, Birth, Creator, Error, Mail, RoomSummary};
+use playfield_room::{AnyRoom, Birth, Creator, Error, Mail, RoomOutput};
 use playfield_wire::ErrorCode;
 
+use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
-use crate::shard::admission::Wanted;
 use crate::shard::delivery::HostedRoomOutput;
-use crate::shard::member::{MemberKey, Members};
-use crate::shard::schedule::Beat;
-use crate::shard::slab::{Key, Slab};
-use crate::shard::sync::Cause;
-
-/// Names a room within its shard.
-pub(crate) type RoomKey = Key<Hosted>;
-
-/// A room, and what its host keeps beside it.
-pub(crate) struct Hosted {
-    pub(crate) id: RoomId,
-    pub(crate) room_type: u16,
-    pub(crate) room: Box<dyn AnyRoom>,
-    pub(crate) members: Members,
-    /// When it was made. The room's own time counts from here.
-    pub(crate) created: Duration,
-    pub(crate) epoch: u64,
-    ticks: Option<Beat>,
-    syncs: Option<Beat>,
-    /// How many syncs were made because the clock asked for them.
-    pub(crate) regular_syncs: u64,
-    /// When the schedule has it.
-    due: Option<Duration>,
-    /// What the directory knows.
-    published: RoomSummary,
-    /// It is in the list of rooms to follow up.
-    touched: bool,
-    /// Someone joined, and there is no regular sync to make that known.
-    pub(crate) sync_awaited: bool,
-    /// The turn of the last sync that it asked for.
-    synced_on_demand: u64,
-    /// Who gets the snapshot that they asked for, or come in with, later, and when: at most once
-    /// for each member.
-    pub(crate) resyncs: BTreeSet<(Duration, MemberKey)>,
-}
-
-impl Hosted {
-    fn next_due(&self) -> Option<Duration> {
-        let beats =
-            [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];
-        let wake = self.room.wake_at().map(|at| self.created.saturating_add(at));
-        let resync = self.resyncs.first().map(|&(at, _)| at);
-        beats.into_iter().chain([wake, resync]).flatten().min()
-    }
-}
+use crate::shard::keys::{RoomKey, link};
+use crate::shard::rooms::Hosted;
+use crate::shard::rooms::join::RoomSpec;
+use crate::shard::rooms::lateness::Cost;
+use crate::shard::rooms::schedule::Beat;
+use crate::shard::rooms::sync::Cause;
+use crate::shard::slab::Slab;
 
 impl Shard {
     /// Makes a room that the directory knows of already.
-    pub(super) fn create_room(
+    pub(in crate::shard) fn create_room(
         &mut self,
         id: RoomId,
-        wanted: &Wanted,
+        spec: &RoomSpec,
         creator: Option<Creator>,
     ) -> Result<RoomKey, Error> {
-        let room_type = &self.delivery.node.room_types[usize::from(wanted.room_type)];
+        let room_type = &self.delivery.node.room_types[usize::from(spec.room_type)];
         let birth = Birth {
             id: id.to_string(),
             seed: self.entropy.number(),
             settings: room_type.settings,
-            private: wanted.private,
-            options: &wanted.options,
-            format: wanted.format,
+            private: spec.private,
+            options: &spec.options,
+            format: spec.format,
             creator,
         };
-        self.watch.enters(wanted.room_type);
+        self.watch.enters(spec.room_type);
         let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
         let room = made.unwrap_or_else(|_| {
-            log::error!("a room of the type {:?} panicked while it was made", room_type.name);
-            Err(Error::new(ErrorCode::RoomFailed, "the room failed while it was made"))
+            log::error!("a room of the type {:?} panicked while it was created", room_type.name);
+            Err(Error::new(ErrorCode::RoomFailed, "the room failed while it was created"))
         })?;
 
         let phase = self.schedule.phase();
@@ -87,15 +49,17 @@ impl Shard {
         self.delivery.node.directory.publish(id, &published);
         let key = self.rooms.insert(Hosted {
             id,
-            room_type: wanted.room_type,
+            room_type: spec.room_type,
             members: Slab::new(),
             created: self.now,
-            // It tells this room from all others that had its id, which is none; clients treat it
+            // It would tell this room from an earlier one with its id; clients treat it
             // as opaque.
             epoch: (self.entropy.number() >> 32) + 1,
             ticks: Beat::new(room.tick_hz(), phase, self.now),
             syncs: Beat::new(room.sync_hz(), phase, self.now),
             regular_syncs: 0,
+            cost: Cost::default(),
+            ticking: Duration::ZERO,
             due: None,
             published,
             touched: false,
@@ -111,7 +75,7 @@ impl Shard {
 
     /// Calls a room, and notes that it has to be followed up. `None` if it is gone.
     #[inline]
-    pub(super) fn call<R>(
+    pub(in crate::shard) fn call<R>(
         &mut self,
         key: RoomKey,
         call: impl FnOnce(&mut dyn AnyRoom, Duration, &mut HostedRoomOutput<'_>) -> R,
@@ -130,7 +94,7 @@ impl Shard {
         Some(result)
     }
 
-    pub(super) fn touch(&mut self, key: RoomKey) {
+    pub(in crate::shard) fn touch(&mut self, key: RoomKey) {
         if let Some(hosted) = self.rooms.get_mut(key)
             && !hosted.touched
         {
@@ -141,7 +105,7 @@ impl Shard {
 
     /// Runs every room that is due: ticks, then what it has timers for, then its sync, then
     /// snapshots that had to wait.
-    pub(super) fn run_due_rooms(&mut self) {
+    pub(in crate::shard) fn run_due_rooms(&mut self) {
         while let Some((deadline, key)) = self.schedule.pop(self.now) {
             let Some(hosted) = self.rooms.get_mut(key) else { continue };
             hosted.due = None;
@@ -152,8 +116,14 @@ impl Shard {
             let count_max = self.delivery.node.config.catch_up_ticks_max;
             let first = hosted.ticks.as_ref().map_or(0, Beat::number);
             let ticks = hosted.ticks.as_mut().map_or(0..0, |beat| beat.take(self.now, count_max));
-            let is_sync_due =
-                hosted.syncs.as_mut().is_some_and(|beat| !beat.take(self.now, 1).is_empty());
+            let syncs_due = hosted.syncs.as_mut().map_or(0, |beat| {
+                let first = beat.number();
+                beat.take(self.now, 1).end - first
+            });
+            if syncs_due > 1 {
+                self.missed_syncs(key, syncs_due - 1, late);
+            }
+            let began = self.stopwatch.read();
             self.delivery.counters.ticks += ticks.end - ticks.start;
             self.delivery.counters.ticks_skipped += ticks.start - first;
             for number in ticks {
@@ -168,15 +138,36 @@ impl Shard {
                     room.wake(at, out);
                 }
             });
-            if is_sync_due {
+            if let Some(hosted) = self.rooms.get_mut(key) {
+                hosted.ticking += self.stopwatch.read().saturating_sub(began);
+            }
+            if syncs_due > 0 {
                 self.sync_room(key, Cause::Clock);
             }
             self.resync_due(key);
         }
     }
 
+    /// A room was due so late that syncs were missed: counts them and, now and then, says so.
+    #[cold]
+    fn missed_syncs(&mut self, key: RoomKey, syncs: u64, late: Duration) {
+        self.delivery.counters.syncs_missed += syncs;
+        let Some(hosted) = self.rooms.get(key) else { return };
+        if let Some(missed) = self.lateness.missed(hosted.room_type, syncs, self.now) {
+            let name = &self.delivery.node.room_types[usize::from(hosted.room_type)].name;
+            let Hosted { id, cost, members, .. } = hosted;
+            log::warn!(
+                "rooms of the type {name:?} have missed {missed} syncs; room {id} with {} players \
+                 was {late:.1?} late for one: its {cost}, and writing to all sockets of the shard \
+                 {:.1?}",
+                members.len(),
+                self.writing,
+            );
+        }
+    }
+
     /// Gives a room what came for it from elsewhere than its players.
-    pub(super) fn mail_to_room(&mut self, id: RoomId, mail: Mail) {
+    pub(in crate::shard) fn mail_to_room(&mut self, id: RoomId, mail: Mail) {
         let Some(&key) = self.by_id.get(&id) else {
             let text = || Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"));
             return self.delivery.undeliverable(mail, text);
@@ -186,7 +177,7 @@ impl Shard {
 
     /// Delivers what rooms of this shard sent to each other. What they send in turn waits for the
     /// next turn.
-    pub(super) fn deliver_local_mail(&mut self) {
+    pub(in crate::shard) fn deliver_local_mail(&mut self) {
         for _ in 0..self.delivery.local_mail.len() {
             if let Some((to, mail)) = self.delivery.local_mail.pop_front() {
                 self.mail_to_room(to, mail);
@@ -194,10 +185,10 @@ impl Shard {
         }
     }
 
-    /// Follows up every room that was called: the directory learns what changed, a wanted sync is
+    /// Follows up every room that was called: the directory learns what changed, a spec sync is
     /// made, and a room that ended is dropped. Connections that can't be kept are closed on the
     /// way, which calls rooms again.
-    pub(super) fn settle(&mut self) {
+    pub(in crate::shard) fn settle(&mut self) {
         loop {
             while let Some((connection, code, text)) = self.delivery.doomed.pop() {
                 self.fail(connection, code, &text);
@@ -218,7 +209,7 @@ impl Shard {
             hosted.published.clone_from(hosted.room.summary());
             self.delivery.node.directory.publish(hosted.id, &hosted.published);
         }
-        // Once a turn, or a room that always wants one would never let go.
+        // Once a turn, or a room that always asks for one would block the shard.
         let wants_sync = hosted.sync_awaited || hosted.room.wants_sync();
         let sync_now = wants_sync && hosted.synced_on_demand != self.turn;
         let due = if wants_sync && !sync_now { Some(self.now) } else { hosted.next_due() };
@@ -238,13 +229,12 @@ impl Shard {
         let left: Vec<_> =
             self.rooms.get(key).map(|hosted| hosted.members.keys()).unwrap_or_default();
         for member in left {
-            self.call(key, |_, _, out| {
-                playfield_room::RoomOutput::removed(out, crate::shard::member::link(member), &why);
-            });
+            self.call(key, |_, _, out| RoomOutput::removed(out, link(member), &why));
         }
         if let Some(hosted) = self.rooms.remove(key) {
             self.schedule.change(key, hosted.due, None);
             self.by_id.remove(&hosted.id);
+            shrink_map(&mut self.by_id);
             self.delivery.node.directory.remove(hosted.id);
         }
     }

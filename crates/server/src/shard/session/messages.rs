@@ -9,18 +9,20 @@ use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::{ErrorCode, Format, excerpt};
 
 use crate::shard::Shard;
-use crate::shard::admission::{Wanted, Wish};
-use crate::shard::allowance::Rate;
-use crate::shard::connection::ConnectionKey;
+use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
-use crate::shard::member::{MemberKey, link};
-use crate::shard::rooms::RoomKey;
-use crate::shard::session::Seat;
+use crate::shard::rooms::join::{JoinTarget, RoomSpec};
+use crate::shard::session::allowance::Rate;
 
 impl Shard {
     /// Handles one message, which came as text, as binary, or where there is no such difference.
     #[inline]
-    pub(super) fn handle_body(&mut self, key: ConnectionKey, body: &[u8], is_text: Option<bool>) {
+    pub(in crate::shard) fn handle_body(
+        &mut self,
+        key: ConnectionKey,
+        body: &[u8],
+        is_text: Option<bool>,
+    ) {
         self.delivery.counters.messages_in += 1;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if connection.session.is_none() {
@@ -68,32 +70,32 @@ impl Shard {
             ClientMessage::Hello(_) => self.fail(key, ErrorCode::HelloExpected, "a second hello"),
             ClientMessage::Join { request, room } => {
                 if self.is_new_request(key, request) {
-                    self.enter(key, request, Wish::Join(room.into_owned()));
+                    self.join(key, request, JoinTarget::Room(room.into_owned()));
                 }
             }
             ClientMessage::Create { request, room_type, private, options } => {
                 if let Some(room_type) = self.known_type(key, request, &room_type) {
-                    let wanted = Wanted { room_type, private, options: options.to_vec(), format };
-                    self.enter(key, request, Wish::Create(wanted));
+                    let spec = RoomSpec { room_type, private, options: options.to_vec(), format };
+                    self.join(key, request, JoinTarget::New(spec));
                 }
             }
             ClientMessage::JoinOrCreate { request, room_type, options } => {
                 if let Some(room_type) = self.known_type(key, request, &room_type) {
-                    let wanted =
-                        Wanted { room_type, private: false, options: options.to_vec(), format };
-                    self.enter(key, request, Wish::join_or_create(wanted));
+                    let spec =
+                        RoomSpec { room_type, private: false, options: options.to_vec(), format };
+                    self.join(key, request, JoinTarget::any(spec));
                 }
             }
             ClientMessage::List { request, room_type, filter, limit } => {
                 self.list(key, request, room_type.as_deref(), &filter, limit);
             }
             ClientMessage::Schema { request, room_type } => {
-                self.tell_schema(key, request, &room_type)
+                self.tell_schema(key, request, &room_type);
             }
         }
     }
 
-    /// Where the session sits in a room; otherwise it is told that it doesn't.
+    /// The session's seat in a room; if it has none, the client gets an error.
     #[inline]
     fn seat_of(&mut self, key: ConnectionKey, room: u32, request: Option<u32>) -> Option<Seat> {
         let session = self.delivery.connections.session_mut(key)?;
@@ -152,7 +154,7 @@ impl Shard {
 
     /// Gives a member's message to its room.
     #[inline]
-    pub(super) fn deliver(
+    pub(in crate::shard) fn deliver(
         &mut self,
         room: RoomKey,
         member: MemberKey,
@@ -170,9 +172,8 @@ impl Shard {
             let refusal = if sender.unanswered.contains(&request) {
                 Some(duplicate(request))
             } else if sender.unanswered.len() >= unanswered_max {
-                let text = format!(
-                    "requests_unanswered_max: {unanswered_max} requests wait for an answer"
-                );
+                let text =
+                    format!("requests_unanswered_max: {unanswered_max} requests are unanswered");
                 Some(Error::new(ErrorCode::Limit, text))
             } else {
                 None
@@ -194,7 +195,7 @@ impl Shard {
         self.call(room, |any, at, out| any.message(at, player, message, payload, request, out));
     }
 
-    /// Does what a member wants done, here or on its room's shard.
+    /// Does what a member asks for, here or on its room's shard.
     fn act(&mut self, key: ConnectionKey, seat: Seat, act: Act) {
         let Seat { shard, room, member } = seat;
         if shard == self.delivery.shard {
@@ -289,15 +290,20 @@ impl Shard {
         self.send_schema(key, Some(request), room_type);
     }
 
-    pub(super) fn send_schema(&mut self, key: ConnectionKey, request: Option<u32>, room_type: u16) {
+    pub(in crate::shard) fn send_schema(
+        &mut self,
+        key: ConnectionKey,
+        request: Option<u32>,
+        room_type: u16,
+    ) {
         let RoomType { name, schema, .. } = &self.delivery.node.room_types[usize::from(room_type)];
         let schema =
             ServerMessage::Schema { request, room_type: name.into(), schema: schema.as_bytes() };
         self.delivery.connections.send(key, &schema);
     }
 
-    /// Does what a member of a room of this shard wants done.
-    pub(super) fn perform(&mut self, room: RoomKey, member: MemberKey, act: Act) {
+    /// Does what a member of a room of this shard asks for.
+    pub(in crate::shard) fn perform(&mut self, room: RoomKey, member: MemberKey, act: Act) {
         match act {
             Act::Message { message, payload, request } => {
                 self.deliver(room, member, &message, &payload, request);
@@ -308,11 +314,10 @@ impl Shard {
     }
 
     /// Takes a member out of its room, and answers the request for it, if there was one.
-    pub(super) fn vacate(&mut self, room: RoomKey, key: MemberKey, request: Option<u32>) {
+    pub(in crate::shard) fn vacate(&mut self, room: RoomKey, key: MemberKey, request: Option<u32>) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(mut member) = hosted.members.remove(key) else { return };
         let player = member.player;
-        debug_assert!(link(key).0 == key.bits());
         self.call(room, |any, at, out| {
             if !any.is_closed() {
                 any.leave(at, player, out);
@@ -329,7 +334,7 @@ impl Shard {
 }
 
 /// Why a message of the other kind is refused.
-pub(super) fn wrong_format(format: Format) -> &'static str {
+pub(in crate::shard) fn wrong_format(format: Format) -> &'static str {
     match format {
         Format::Packed => "messages in the format packed are binary",
         Format::Msgpack => "messages in the format msgpack are binary",
@@ -337,7 +342,7 @@ pub(super) fn wrong_format(format: Format) -> &'static str {
     }
 }
 
-pub(super) fn not_joined(room: u32) -> Error {
+pub(in crate::shard) fn not_joined(room: u32) -> Error {
     Error::new(ErrorCode::NotJoined, format!("this session is in no room {room}"))
 }
 

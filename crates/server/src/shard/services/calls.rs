@@ -1,19 +1,14 @@
-//! Services beside the rooms: their connections, their input, their time, and their end.
+//! What a shard does with its services: their connections, their input, their time, and their end.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::service::{AnyService, Closed, Reach, Served};
 use crate::shard::Shard;
-use crate::shard::connection::{Connection, ConnectionKey};
-use crate::shard::transport::Input;
-
-/// A service on this shard.
-pub(super) struct HostedService {
-    service: Box<dyn AnyService>,
-    /// When it wants to be woken.
-    wake_at: Option<Duration>,
-}
+use crate::shard::connection::Connection;
+use crate::shard::connection::transport::Input;
+use crate::shard::keys::ConnectionKey;
+use crate::shard::services::HostedService;
 
 impl Shard {
     /// Takes in a service. They are numbered in the order in which they come.
@@ -53,7 +48,7 @@ impl Shard {
     }
 
     /// Hands the whole frames at the front to the service, and says how many bytes are done with.
-    pub(super) fn handle_service(
+    pub(in crate::shard) fn handle_service(
         &mut self,
         key: ConnectionKey,
         service: u16,
@@ -66,7 +61,7 @@ impl Shard {
     }
 
     /// Asks a service to ask its client for a sign of life.
-    pub(super) fn ask_service_for_life(&mut self, key: ConnectionKey, service: u16) {
+    pub(in crate::shard) fn ask_service_for_life(&mut self, key: ConnectionKey, service: u16) {
         self.serve(key, service, |service, reach| service.silent(key, reach));
     }
 
@@ -116,13 +111,13 @@ impl Shard {
     }
 
     /// Ends a connection of a service, as soon as what it is owed is written.
-    pub(super) fn close_service(&mut self, key: ConnectionKey, why: &Closed) {
+    pub(in crate::shard) fn close_service(&mut self, key: ConnectionKey, why: &Closed) {
         self.end_service(key, why);
         self.close(key, None);
     }
 
-    /// Takes a connection from its service, which is told why.
-    pub(super) fn end_service(&mut self, key: ConnectionKey, why: &Closed) {
+    /// Takes a connection from its service, with the reason.
+    pub(in crate::shard) fn end_service(&mut self, key: ConnectionKey, why: &Closed) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Input::Service(service) = connection.input else { return };
         connection.input = Input::InUse;
@@ -133,14 +128,14 @@ impl Shard {
     }
 
     /// Closes the connections that services have given up.
-    pub(super) fn close_leaving(&mut self) {
+    pub(in crate::shard) fn close_leaving(&mut self) {
         while let Some((key, why)) = self.leaving.pop() {
             self.close_service(key, &why);
         }
     }
 
-    /// Wakes the services whose time has come.
-    pub(super) fn wake_services(&mut self) {
+    /// Wakes the services that are due.
+    pub(in crate::shard) fn wake_services(&mut self) {
         for number in 0..self.services.len() {
             let wake_at = &mut self.services[number].wake_at;
             if wake_at.is_some_and(|at| at <= self.now) {
@@ -151,7 +146,7 @@ impl Shard {
     }
 
     /// When the next service is to be woken.
-    pub(super) fn next_service_wake(&self) -> Option<Duration> {
+    pub(in crate::shard) fn next_service_wake(&self) -> Option<Duration> {
         self.services.iter().filter_map(|hosted| hosted.wake_at).min()
     }
 }

@@ -2,16 +2,15 @@
 
 use std::collections::VecDeque;
 
-use playfield_room::{EventHeader, Link, PlayerId};
+use playfield_room::{EventHeader, PlayerId};
 
-use crate::shard::allowance::Allowance;
-use crate::shard::connection::ConnectionKey;
+use crate::shard::connection::transport::Dialect;
+use crate::shard::keys::{ConnectionKey, OfMember};
 use crate::shard::mail::Act;
-use crate::shard::slab::{Key, Slab};
-use crate::shard::transport::Dialect;
+use crate::shard::session::allowance::Allowance;
+use crate::shard::slab::Slab;
 
-pub(crate) type MemberKey = Key<Member>;
-pub(crate) type Members = Slab<Member>;
+pub(crate) type Members = Slab<OfMember, Member>;
 
 /// One seat: where its output goes, and what its client has.
 pub(crate) struct Member {
@@ -38,7 +37,7 @@ pub(crate) struct Member {
     pub(crate) unanswered: Vec<u32>,
 }
 
-/// How far a member has come.
+/// Whether a member's client knows of it.
 pub(crate) enum Standing {
     /// The room is being asked, or has agreed, and the next sync makes it known; one after, if the
     /// snapshot may not be sent by then.
@@ -83,7 +82,7 @@ pub(crate) struct RemoteSession {
     pub(crate) in_flight: usize,
     /// It is given up: too much was in flight.
     pub(crate) doomed: bool,
-    /// How many of its acts were done that its shard was not told of yet.
+    /// How many of its acts were done since its shard was last informed.
     pub(crate) done: u32,
     /// Acts that wait until its client has read more of what it was sent.
     pub(crate) waiting: VecDeque<Act>,
@@ -102,7 +101,7 @@ impl RemoteSession {
         }
     }
 
-    /// Whether more waits for the client than it may be behind.
+    /// Whether more than `outbox_high_bytes` wait for the client.
     pub(crate) fn is_behind(&self, high_bytes: usize) -> bool {
         self.in_flight + self.out.len() > high_bytes
     }
@@ -132,14 +131,4 @@ impl Member {
             unanswered: Vec::new(),
         }
     }
-}
-
-/// A member's key as the room sees it.
-pub(crate) fn link(member: MemberKey) -> Link {
-    Link(member.bits())
-}
-
-/// The key that a link stands for.
-pub(crate) fn member(link: Link) -> MemberKey {
-    Key::from_bits(link.0)
 }

@@ -1,16 +1,15 @@
-//! What is spoken on a connection: how its first bytes are told apart, and how messages to it are
-//! framed.
+//! The protocol of a connection: how it is detected, and how messages are framed.
 
 use playfield_websocket::{CloseFinder, Decoder, Opcode};
 use playfield_wire::Format;
 use playfield_wire::framing::{self, PREAMBLE};
 use playfield_wire::server::ServerMessage;
 
-use crate::shard::deflated::Deflated;
+use crate::shard::connection::deflated::Deflated;
 
 /// How a connection's input is read.
 pub(crate) enum Input {
-    /// Too few bytes came to tell what is spoken.
+    /// Too few bytes came to detect the protocol.
     Unknown,
     /// An HTTP request head is coming in.
     Http,
@@ -18,7 +17,7 @@ pub(crate) enum Input {
     Native,
     /// WebSocket frames.
     WebSocket(Decoder),
-    /// WebSocket frames of which none but a Close is of any use.
+    /// WebSocket frames; only a Close is of use.
     Closing(CloseFinder),
     /// Whatever the service of this number speaks.
     Service(u16),
@@ -52,7 +51,7 @@ pub(crate) fn opening(bytes: &[u8]) -> Opening {
     Opening::Alien
 }
 
-/// What stands around a message on its way to a client.
+/// How messages to a client are framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     Native,
@@ -60,7 +59,7 @@ pub(crate) enum Framing {
     WebSocket(Option<Deflated>),
 }
 
-/// How messages to a client are written: what goes into them, and what goes around them.
+/// The framing and the format of messages to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dialect {
     pub(crate) framing: Framing,
@@ -82,7 +81,7 @@ impl Dialect {
         match self.framing {
             Framing::Native => framing::write_frame_with(out, message),
             Framing::WebSocket(None) => {
-                playfield_websocket::encode_with(out, self.opcode(), None, message)
+                playfield_websocket::encode_with(out, self.opcode(), None, message);
             }
             Framing::WebSocket(Some(deflated)) => deflated.write_with(out, self.opcode(), message),
         }

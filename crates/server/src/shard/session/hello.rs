@@ -8,14 +8,19 @@ use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format, PROTOCOL};
 
 use crate::shard::Shard;
-use crate::shard::allowance::Allowance;
-use crate::shard::connection::ConnectionKey;
-use crate::shard::messages::wrong_format;
+use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
+use crate::shard::session::allowance::Allowance;
+use crate::shard::session::messages::wrong_format;
 
 impl Shard {
     /// Handles the first message of a connection.
-    pub(super) fn handle_first(&mut self, key: ConnectionKey, body: &[u8], is_text: Option<bool>) {
+    pub(in crate::shard) fn handle_first(
+        &mut self,
+        key: ConnectionKey,
+        body: &[u8],
+        is_text: Option<bool>,
+    ) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let format = ClientMessage::format_of_first(body);
         // A refusal is written as the hello was.
@@ -38,7 +43,7 @@ impl Shard {
 
     fn hello(&mut self, key: ConnectionKey, format: Format, hello: &Hello<'_>) {
         if hello.protocol != PROTOCOL {
-            let text = format!("the node speaks protocol {PROTOCOL}, not {}", hello.protocol);
+            let text = format!("this node speaks protocol {PROTOCOL}, not {}", hello.protocol);
             return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
         }
         let node = std::sync::Arc::clone(&self.delivery.node);
@@ -46,7 +51,7 @@ impl Shard {
             Ok(identity) => identity,
             Err(error) => return self.fail(key, error.code(), error.text()),
         };
-        // A set: however often a client names a type, it is told of it once.
+        // A set: each type is sent once, however often the client names it.
         let mismatches: BTreeSet<u16> = hello
             .schemas
             .iter()

@@ -1,10 +1,13 @@
 //! Sessions: who is at the other end, and in which rooms.
 
+pub(crate) mod allowance;
+mod hello;
+pub(crate) mod messages;
+
 use crate::room_id::RoomId;
-use crate::shard::allowance::Allowance;
+use crate::shard::keys::Seat;
 use crate::shard::mail::ACTS_MAX;
-use crate::shard::member::MemberKey;
-use crate::shard::rooms::RoomKey;
+use crate::shard::session::allowance::Allowance;
 
 /// What a client and the node know of each other after the hello.
 pub(crate) struct Session {
@@ -34,7 +37,7 @@ pub(crate) struct SessionRoom {
     pub(crate) request: Option<u32>,
     /// Where it sits; `None` until the room's shard said so.
     pub(crate) seat: Option<Seat>,
-    /// Bytes from the room's shard that it was not told of yet that they went out.
+    /// Bytes from the room's shard whose writing is not confirmed yet.
     pub(crate) undelivered: usize,
     /// How many acts went to the room's shard that are not done.
     pub(crate) acts: u32,
@@ -43,16 +46,8 @@ pub(crate) struct SessionRoom {
     pub(crate) leaving: Option<u32>,
 }
 
-/// A seat in a room, of this shard or another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seat {
-    pub(crate) shard: u16,
-    pub(crate) room: RoomKey,
-    pub(crate) member: MemberKey,
-}
-
 impl Session {
-    /// The room of this number that the client was told of.
+    /// The seat in the room with this number, if the client has joined it and is not leaving.
     #[inline]
     pub(crate) fn joined(&self, number: u32) -> Option<Seat> {
         let room = self.rooms.iter().find(|room| room.number == number)?;
@@ -83,7 +78,7 @@ impl Session {
         self.rooms.iter().any(|room| room.request == Some(request))
     }
 
-    /// It is in a room no more, in which so many snapshots were left to it.
+    /// It has left a room, in which its limit of snapshots stood at `snapshots`.
     pub(crate) fn left(&mut self, number: u32, snapshots: Allowance) -> Option<SessionRoom> {
         self.snapshots = self.snapshots.least(snapshots);
         self.remove(number)

@@ -10,9 +10,9 @@ use playfield_wire::{ErrorCode, excerpt};
 
 use crate::config::Origin;
 use crate::shard::Shard;
-use crate::shard::connection::ConnectionKey;
-use crate::shard::deflated::Deflated;
-use crate::shard::transport::{Framing, Input, Opening, opening};
+use crate::shard::connection::deflated::Deflated;
+use crate::shard::connection::transport::{Framing, Input, Opening, opening};
+use crate::shard::keys::ConnectionKey;
 
 /// A buffer that held this many times what is left in it is replaced by a smaller one.
 const SLACK: usize = 4;
@@ -101,7 +101,7 @@ impl Shard {
         }
     }
 
-    /// Tells from the first bytes what is spoken. Consumes a preamble at most.
+    /// Detects the protocol from the first bytes. Consumes a preamble at most.
     fn open(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return 0 };
         match opening(input) {
@@ -139,7 +139,7 @@ impl Shard {
                     handshake::reject(
                         &mut response,
                         403,
-                        "allowed_origins: pages from there may not connect\n",
+                        "allowed_origins: pages of this origin may not connect\n",
                     );
                     self.delivery.counters.origins_refused += 1;
                     None
@@ -218,8 +218,7 @@ impl Shard {
         };
         let mut handled = 0;
         loop {
-            // At the end of the input too: that is when the decoder lets go of a fragmented
-            // message.
+            // At the end of the input too: the decoder then frees a fragmented message.
             let left = &mut input[handled..];
             let decoded = match decoder.decode(left) {
                 Ok(decoded) => decoded,
@@ -280,5 +279,5 @@ impl Shard {
     }
 }
 
-/// What stands for a Close frame without a code (RFC 6455, 7.1.5); it is answered in kind.
+/// The code of a Close frame that has none (RFC 6455, 7.1.5); the answer has none either.
 const NO_CLOSE_CODE: u16 = 1005;

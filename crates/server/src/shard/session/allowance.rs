@@ -50,8 +50,9 @@ impl Allowance {
         }
         let Rate { setting, count, unit, .. } = rate;
         let wait_s = nanoseconds(wait).div_ceil(nanoseconds(Duration::from_secs(1)));
-        let text =
-            format!("{setting}: one session gets {count} in a {unit}; try again in {wait_s} s");
+        let text = format!(
+            "{setting}: the limit is {count} per {unit} and session; try again in {wait_s} s"
+        );
         Err(Error::new(ErrorCode::Limit, text).with_retry_after(wait))
     }
 
@@ -61,7 +62,7 @@ impl Allowance {
         Duration::from_nanos(self.full_at_ns.saturating_sub(most))
     }
 
-    /// Of two of the same rate, the one of which less is left.
+    /// Of two allowances with the same rate, the one that has less left.
     pub(crate) fn least(self, other: Self) -> Self {
         Self { full_at_ns: self.full_at_ns.max(other.full_at_ns) }
     }
@@ -139,7 +140,7 @@ mod tests {
         drain(&mut allowance, now, rate);
         let error = allowance.check(now, rate).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Limit);
-        assert_eq!(error.text(), "rooms: one session gets 3 in a minute; try again in 20 s");
+        assert_eq!(error.text(), "rooms: the limit is 3 per minute and session; try again in 20 s");
         assert_eq!(error.retry_after_ms(), Some(20_000));
         let error = allowance.check(now + Duration::from_micros(19_000_001), rate).unwrap_err();
         assert!(error.text().ends_with("try again in 1 s"));

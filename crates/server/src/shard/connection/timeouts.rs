@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use crate::shard::connection::ConnectionKey;
+use crate::shard::keys::ConnectionKey;
 
 const SLOTS: u64 = 256;
+/// How many places a slot keeps when it is empty.
+const SLOT_KEPT: usize = 1024;
 
 /// Deadlines by slots of time. A deadline is met late by at most one slot, never early; one beyond
 /// the wheel's turn comes up at its end, for whoever set it to see that it is not due, and to set
@@ -32,12 +34,16 @@ impl Timeouts {
         self.waiting += 1;
     }
 
-    /// Moves all connections whose time has come to `due`.
+    /// Moves all connections that are due to `due`.
     pub(crate) fn expire(&mut self, now: Duration, due: &mut Vec<ConnectionKey>) {
         let reached = (now.as_nanos() / self.slot.as_nanos()) as u64;
         let turn_ends = self.passed.saturating_add(SLOTS);
         for slot in self.passed + 1..=reached.min(turn_ends) {
-            due.append(&mut self.slots[(slot % SLOTS) as usize]);
+            let slot = &mut self.slots[(slot % SLOTS) as usize];
+            due.append(slot);
+            if slot.capacity() > SLOT_KEPT {
+                *slot = Vec::new();
+            }
         }
         self.passed = self.passed.max(reached);
         self.waiting -= due.len();

@@ -1,15 +1,22 @@
 //! Connections as a shard knows them: no sockets, only what came in and what is to go out.
 
+pub(crate) mod buffers;
+mod closing;
+pub(crate) mod deflated;
+mod input;
+pub(crate) mod timeouts;
+pub(crate) mod transport;
+
 use std::time::Duration;
 
 use playfield_wire::server::ServerMessage;
 
-use crate::shard::admission::Departure;
+use crate::shard::connection::buffers::Buffers;
+use crate::shard::connection::transport::{Dialect, Input};
+use crate::shard::keys::{ConnectionKey, OfConnection};
+use crate::shard::rooms::join::{Departure, JoinRequest};
 use crate::shard::session::Session;
-use crate::shard::slab::{Key, Slab};
-use crate::shard::transport::{Dialect, Input};
-
-pub(crate) type ConnectionKey = Key<Connection>;
+use crate::shard::slab::Slab;
 
 /// One connection. While it is idle it owns no buffer.
 pub(crate) struct Connection {
@@ -40,7 +47,13 @@ pub(crate) struct Connection {
     pub(crate) departure: Option<Box<Departure>>,
 }
 
-/// How far a connection has come.
+/// A connection between two shards.
+pub(crate) struct Moving {
+    pub(crate) connection: Box<Connection>,
+    pub(crate) join: JoinRequest,
+}
+
+/// Whether a connection is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// In use, with a session or before one.
@@ -125,21 +138,16 @@ impl Connection {
 
 /// The connections of a shard, and what they are owed.
 pub(crate) struct Connections {
-    slab: Slab<Connection>,
-    /// Buffers for outboxes, so that filling one allocates nothing.
-    buffers: Vec<Vec<u8>>,
+    slab: Slab<OfConnection, Connection>,
+    buffers: Buffers,
     dirty: Vec<ConnectionKey>,
     /// How many messages were appended.
     pub(crate) messages_out: u64,
 }
 
-/// How many buffers are kept, and up to which size.
-const BUFFERS_KEPT: usize = 256;
-const BUFFER_KEPT_BYTES_MAX: usize = 64 << 10;
-
 impl Connections {
     pub(crate) fn new() -> Self {
-        Self { slab: Slab::new(), buffers: Vec::new(), dirty: Vec::new(), messages_out: 0 }
+        Self { slab: Slab::new(), buffers: Buffers::default(), dirty: Vec::new(), messages_out: 0 }
     }
 
     pub(crate) fn insert(&mut self, mut connection: Connection) -> ConnectionKey {
@@ -193,13 +201,13 @@ impl Connections {
     /// An empty buffer, to be [put](Self::put) into an outbox or [recycled](Self::recycle).
     #[inline]
     pub(crate) fn buffer(&mut self) -> Vec<u8> {
-        self.buffers.pop().unwrap_or_default()
+        self.buffers.take()
     }
 
     /// Gives back a buffer.
     #[inline]
     pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
-        recycle(&mut self.buffers, buffer);
+        self.buffers.give(buffer);
     }
 
     /// Appends what is in a buffer to the connection's outbox: as a whole, if nothing waits there.
@@ -207,14 +215,14 @@ impl Connections {
     pub(crate) fn put(&mut self, key: ConnectionKey, buffer: Vec<u8>) {
         let Some(connection) = self.slab.get_mut(key) else { return };
         if buffer.is_empty() {
-            return recycle(&mut self.buffers, buffer);
+            return self.buffers.give(buffer);
         }
         let out = &mut connection.outbox.bytes;
         if out.is_empty() {
-            recycle(&mut self.buffers, std::mem::replace(out, buffer));
+            self.buffers.give(std::mem::replace(out, buffer));
         } else {
             out.extend_from_slice(&buffer);
-            recycle(&mut self.buffers, buffer);
+            self.buffers.give(buffer);
         }
         if !connection.dirty {
             connection.dirty = true;
@@ -289,7 +297,7 @@ impl Connections {
         if outbox.written == outbox.bytes.len() {
             let buffer = std::mem::take(&mut outbox.bytes);
             outbox.written = 0;
-            recycle(&mut self.buffers, buffer);
+            self.buffers.give(buffer);
             connection.blocked = false;
             return true;
         }
@@ -307,15 +315,13 @@ impl Connections {
 fn fill(
     connection: &mut Connection,
     key: ConnectionKey,
-    buffers: &mut Vec<Vec<u8>>,
+    buffers: &mut Buffers,
     dirty: &mut Vec<ConnectionKey>,
     write: impl FnOnce(&mut Vec<u8>) -> bool,
 ) -> bool {
     let out = &mut connection.outbox.bytes;
-    if out.capacity() == 0
-        && let Some(buffer) = buffers.pop()
-    {
-        *out = buffer;
+    if out.capacity() == 0 {
+        *out = buffers.take();
     }
     let start = out.len();
     let kept = write(out);
@@ -323,20 +329,12 @@ fn fill(
         out.truncate(start);
     }
     if out.is_empty() {
-        recycle(buffers, std::mem::take(out));
+        buffers.give(std::mem::take(out));
     } else if !connection.dirty {
         connection.dirty = true;
         dirty.push(key);
     }
     kept
-}
-
-fn recycle(buffers: &mut Vec<Vec<u8>>, mut buffer: Vec<u8>) {
-    let is_of_use = (1..=BUFFER_KEPT_BYTES_MAX).contains(&buffer.capacity());
-    if is_of_use && buffers.len() < BUFFERS_KEPT {
-        buffer.clear();
-        buffers.push(buffer);
-    }
 }
 
 #[cfg(test)]
@@ -366,7 +364,7 @@ mod tests {
         assert!(connections.wrote(key, 4));
         let connection = connections.get(key).unwrap();
         assert_eq!((connection.outbox.bytes.capacity(), connection.blocked), (0, false));
-        assert_eq!(connections.buffers.len(), 1, "its buffer waits for the next one");
+        assert!(connections.buffer().capacity() > 0, "its buffer waits for the next one");
 
         append(&mut connections, key, b"not this", false);
         assert_eq!(connections.get(key).unwrap().outbox.bytes.capacity(), 0);

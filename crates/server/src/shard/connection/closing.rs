@@ -7,10 +7,11 @@ use playfield_wire::server::ServerMessage;
 
 use crate::service::Closed;
 use crate::shard::Shard;
-use crate::shard::connection::{ConnectionKey, Phase};
+use crate::shard::connection::Phase;
+use crate::shard::connection::transport::{Framing, Input};
+use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
-use crate::shard::session::{Seat, Session};
-use crate::shard::transport::{Framing, Input};
+use crate::shard::session::Session;
 
 /// WebSocket close codes (RFC 6455, 7.4.1).
 const NORMAL: u16 = 1000;
@@ -23,12 +24,12 @@ const INTERNAL: u16 = 1011;
 
 impl Shard {
     /// Ends a connection that can't go on: `error`, `goodbye`, and the end.
-    pub(super) fn fail(&mut self, key: ConnectionKey, code: ErrorCode, text: &str) {
+    pub(in crate::shard) fn fail(&mut self, key: ConnectionKey, code: ErrorCode, text: &str) {
         self.fail_with(key, code, text, None);
     }
 
     /// As [`fail`](Self::fail), with the transport's own word for it.
-    pub(super) fn fail_with(
+    pub(in crate::shard) fn fail_with(
         &mut self,
         key: ConnectionKey,
         code: ErrorCode,
@@ -61,7 +62,7 @@ impl Shard {
     }
 
     /// Ends a connection in good order, with a reason.
-    pub(super) fn goodbye(
+    pub(in crate::shard) fn goodbye(
         &mut self,
         key: ConnectionKey,
         code: ErrorCode,
@@ -85,19 +86,19 @@ impl Shard {
     }
 
     /// Lets a client go that the node has no session with, since the node goes.
-    pub(super) fn go_away(&mut self, key: ConnectionKey, text: &str) {
+    pub(in crate::shard) fn go_away(&mut self, key: ConnectionKey, text: &str) {
         self.close(key, Some((GOING_AWAY, text)));
     }
 
     /// Lets a client go that said goodbye.
-    pub(super) fn let_go(&mut self, key: ConnectionKey) {
+    pub(in crate::shard) fn let_go(&mut self, key: ConnectionKey) {
         self.close(key, Some((NORMAL, "")));
     }
 
     /// Ends the session, and the connection as soon as what it is owed is written. On WebSocket a
     /// Close frame comes last, if one is given; then the client's is waited for, unless it has come
     /// or what comes can't be read.
-    pub(super) fn close(&mut self, key: ConnectionKey, close: Option<(u16, &str)>) {
+    pub(in crate::shard) fn close(&mut self, key: ConnectionKey, close: Option<(u16, &str)>) {
         self.end_session(key);
         self.end_service(key, &Closed::HungUp);
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
@@ -112,7 +113,7 @@ impl Shard {
             connection.input = Input::InUse;
         }
         if let Some(departure) = connection.departure.take() {
-            self.cancel(&departure.ticket);
+            self.cancel(&departure.join);
         }
         self.timeouts.set(by, key);
         if let Some((code, reason)) = close {
@@ -130,7 +131,7 @@ impl Shard {
 
     /// Bytes came in on a connection that is being closed. They are passed over up to a Close
     /// frame, if one is waited for.
-    pub(super) fn await_close(&mut self, key: ConnectionKey, bytes: &[u8]) {
+    pub(in crate::shard) fn await_close(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let mut finder = match std::mem::replace(&mut connection.input, Input::InUse) {
             Input::WebSocket(decoder) => decoder.into_close_finder(),
@@ -140,8 +141,7 @@ impl Shard {
                 return;
             }
         };
-        // What came before is looked at once, and let go: a finder keeps nothing of what it has
-        // passed over.
+        // What came before is read once and freed: a finder keeps nothing that it has skipped.
         let before = std::mem::take(&mut connection.partial);
         if let (Ok(false), Ok(false)) = (finder.push(&before), finder.push(bytes)) {
             connection.input = Input::Closing(finder);
@@ -166,7 +166,7 @@ impl Shard {
     }
 
     /// A session is gone from a seat, here or elsewhere.
-    pub(super) fn go(&mut self, seat: Seat) {
+    pub(in crate::shard) fn go(&mut self, seat: Seat) {
         if seat.shard == self.delivery.shard {
             self.vacate(seat.room, seat.member, None);
         } else {
@@ -218,14 +218,14 @@ impl Shard {
         self.end_service(key, &Closed::HungUp);
         if let Some(connection) = self.delivery.connections.remove(key) {
             if let Some(departure) = connection.departure {
-                self.cancel(&departure.ticket);
+                self.cancel(&departure.join);
             }
             self.dropped.push(key);
         }
     }
 
     /// Looks at connections whose time may be up.
-    pub(super) fn expire_connections(&mut self) {
+    pub(in crate::shard) fn expire_connections(&mut self) {
         let mut due = std::mem::take(&mut self.due);
         self.timeouts.expire(self.now, &mut due);
         for key in due.drain(..) {
@@ -251,8 +251,10 @@ impl Shard {
             if now < by {
                 return self.timeouts.set(by, key);
             }
-            let text =
-                format!("hello_timeout_ms: no hello came within {} ms", config.hello_timeout_ms);
+            let text = format!(
+                "hello_timeout_ms: no hello was received within {} ms",
+                config.hello_timeout_ms
+            );
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         let (heard, heartbeat) = (connection.heard, config.heartbeat());
@@ -261,7 +263,7 @@ impl Shard {
                 return self.close_service(key, &Closed::Silent);
             }
             let text =
-                format!("heartbeat_ms: nothing was heard for twice {} ms", config.heartbeat_ms);
+                format!("heartbeat_ms: nothing was received for twice {} ms", config.heartbeat_ms);
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         if now < heard + heartbeat / 2 {
@@ -282,7 +284,7 @@ impl Shard {
         }
         match connection.dialect.framing {
             Framing::Native => {
-                self.delivery.connections.send(key, &ServerMessage::Ping { nonce: 0 })
+                self.delivery.connections.send(key, &ServerMessage::Ping { nonce: 0 });
             }
             Framing::WebSocket(_) => {
                 self.delivery.connections.append(key, |out| {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::shard::rooms::RoomKey;
+use crate::shard::keys::RoomKey;
 
 /// Which room is due next.
 #[derive(Default)]

@@ -8,11 +8,12 @@ use playfield_wire::Format;
 use playfield_wire::server::{self, ServerMessage};
 
 use crate::shard::Shard;
-use crate::shard::allowance::Rate;
-use crate::shard::connection::ConnectionKey;
 use crate::shard::delivery::Delivery;
-use crate::shard::member::{Entering, Member, MemberKey, MemberOutput, Standing};
-use crate::shard::rooms::{Hosted, RoomKey};
+use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
+use crate::shard::rooms::Hosted;
+use crate::shard::rooms::lateness::Cost;
+use crate::shard::rooms::member::{Entering, Member, MemberOutput, Standing};
+use crate::shard::session::allowance::Rate;
 
 /// Why a room is synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +29,9 @@ const STEP_MS: u128 = 50;
 
 impl Hosted {
     /// What versions on the wire count by: nothing but the clock moves it. A sync that only some
-    /// players can notice must not show in the versions of the others, so a room's own version stays
-    /// inside the node. As long as a room syncs by its rate alone, this counts as the room does, and
-    /// players who are sent the same are sent the same bytes.
+    /// players can notice must not show in the versions of the others, so a room's own version
+    /// stays inside the node. As long as a room syncs by its rate alone, this counts as the room
+    /// does, and players who are sent the same are sent the same bytes.
     fn clock(&self, now: Duration) -> u64 {
         if self.room.sync_hz() > 0 {
             return 1 + self.regular_syncs;
@@ -41,12 +42,14 @@ impl Hosted {
 
 impl Shard {
     /// Syncs a room, and gives every member what it lacks.
-    pub(super) fn sync_room(&mut self, key: RoomKey, cause: Cause) {
+    pub(in crate::shard) fn sync_room(&mut self, key: RoomKey, cause: Cause) {
+        let began = self.stopwatch.read();
         self.call(key, |room, at, out| {
             if !room.is_closed() {
                 room.sync(at, out);
             }
         });
+        let synced = self.stopwatch.read();
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         self.delivery.counters.syncs += 1;
         hosted.regular_syncs += u64::from(cause == Cause::Clock);
@@ -102,11 +105,18 @@ impl Shard {
                 Standing::Entering(_) => {}
             }
         }
+        if cause == Cause::Clock {
+            hosted.cost = Cost {
+                ticks: std::mem::take(&mut hosted.ticking),
+                sync: synced.saturating_sub(began),
+                patches: self.stopwatch.read().saturating_sub(synced),
+            };
+        }
     }
 
     /// Gives a member whose earlier output went out what it missed meanwhile: one patch to now, or
     /// the snapshot it asked for.
-    pub(super) fn catch_up(&mut self, room: RoomKey, key: MemberKey) {
+    pub(in crate::shard) fn catch_up(&mut self, room: RoomKey, key: MemberKey) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let clock = hosted.clock(self.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
@@ -122,7 +132,7 @@ impl Shard {
     /// Sends a member a snapshot because it asked for one: once it has read what it was sent
     /// before, no more often than may be, and one for all that it asked for until then. What it
     /// asked for is never forgotten: it could not go on without.
-    pub(super) fn resync(&mut self, room: RoomKey, key: MemberKey) {
+    pub(in crate::shard) fn resync(&mut self, room: RoomKey, key: MemberKey) {
         let rate = snapshot_rate(&self.delivery);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let clock = hosted.clock(self.now);
@@ -143,8 +153,9 @@ impl Shard {
         snapshot(&mut self.delivery, place, member, room, hosted.epoch, clock);
     }
 
-    /// Sends the snapshots that had to wait until now, or has a sync send them to who comes in.
-    pub(super) fn resync_due(&mut self, room: RoomKey) {
+    /// Sends the snapshots that had to wait until now; players who are joining get theirs by a
+    /// sync.
+    pub(in crate::shard) fn resync_due(&mut self, room: RoomKey) {
         while let Some(hosted) = self.rooms.get_mut(room)
             && hosted.resyncs.first().is_some_and(|(at, _)| *at <= self.now)
             && let Some((_, key)) = hosted.resyncs.pop_first()
@@ -294,7 +305,7 @@ fn snapshot(
     member.lagging = false;
     delivery.write(place, member, |dialect, out| {
         dialect.write_with(out, |out| {
-            write_snapshot(room, player, dialect.format, number, (epoch, version), out)
+            write_snapshot(room, player, dialect.format, number, (epoch, version), out);
         });
     });
 }
@@ -308,7 +319,7 @@ fn write_snapshot(
     out: &mut Vec<u8>,
 ) {
     server::write_snapshot(format, out, number, epoch, version, |out| {
-        room.snapshot(player, format, out)
+        room.snapshot(player, format, out);
     });
 }
 

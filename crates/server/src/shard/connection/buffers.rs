@@ -1,0 +1,62 @@
+//! Buffers for outboxes, used again and again, so that filling one allocates nothing.
+
+/// How many buffers are kept, how large each may be, and how large all of them together.
+const BUFFERS_KEPT: usize = 256;
+const BUFFER_KEPT_BYTES_MAX: usize = 64 << 10;
+const KEPT_BYTES_MAX: usize = 8 << 20;
+
+#[derive(Default)]
+pub(crate) struct Buffers {
+    free: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Buffers {
+    /// An empty buffer, usually one with capacity.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let buffer = self.free.pop().unwrap_or_default();
+        self.bytes -= buffer.capacity();
+        buffer
+    }
+
+    /// Takes a buffer back, or frees it if it is of no use or enough are kept.
+    pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
+        let bytes = buffer.capacity();
+        if (1..=BUFFER_KEPT_BYTES_MAX).contains(&bytes)
+            && self.free.len() < BUFFERS_KEPT
+            && self.bytes + bytes <= KEPT_BYTES_MAX
+        {
+            buffer.clear();
+            self.bytes += bytes;
+            self.free.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BUFFER_KEPT_BYTES_MAX, BUFFERS_KEPT, Buffers, KEPT_BYTES_MAX};
+
+    fn kept(buffers: &Buffers) -> (usize, usize) {
+        (buffers.free.len(), buffers.free.iter().map(Vec::capacity).sum())
+    }
+
+    #[test]
+    fn only_so_many_buffers_and_so_many_bytes_are_kept() {
+        let mut buffers = Buffers::default();
+        buffers.give(Vec::new());
+        buffers.give(Vec::with_capacity(BUFFER_KEPT_BYTES_MAX + 1));
+        assert_eq!(kept(&buffers), (0, 0));
+        for _ in 0..2 * BUFFERS_KEPT {
+            buffers.give(Vec::with_capacity(BUFFER_KEPT_BYTES_MAX));
+        }
+        assert_eq!(kept(&buffers).1, KEPT_BYTES_MAX);
+        while buffers.take().capacity() > 0 {}
+        assert_eq!((kept(&buffers), buffers.bytes), ((0, 0), 0));
+        for _ in 0..2 * BUFFERS_KEPT {
+            buffers.give(Vec::with_capacity(10));
+        }
+        assert_eq!(kept(&buffers).0, BUFFERS_KEPT);
+    }
+}

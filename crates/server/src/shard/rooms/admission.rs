@@ -1,0 +1,320 @@
+//! Joining a room: which room, on which shard, and whether it agrees.
+//!
+//! The session's shard picks the room from the directory, which reserves the seat. The room's shard
+//! creates the room, if need be, and asks it. A [`JoinRequest`] goes from one to the other: with
+//! the connection, if the session is in no room yet and may move, or else by mail.
+
+use playfield_room::{Creator, Entrant, Error};
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, excerpt};
+
+use crate::directory::{Choice, Plan};
+use crate::room_id::RoomId;
+use crate::shard::Shard;
+use crate::shard::keys::{ConnectionKey, Seat, link};
+use crate::shard::mail::ShardMail;
+use crate::shard::rooms::join::{Departure, JoinRequest, JoinTarget, Joiner, RoomSpec};
+use crate::shard::rooms::member::{Member, MemberOutput, RemoteSession, Standing};
+use crate::shard::session::SessionRoom;
+use crate::shard::session::allowance::Rate;
+
+impl Shard {
+    /// Picks a room for a session, and sends the request there.
+    pub(in crate::shard) fn join(&mut self, key: ConnectionKey, request: u32, target: JoinTarget) {
+        match self.pick(key, request, target) {
+            Ok((shard, join)) => self.send_off(key, shard, join),
+            Err(error) => self.send_error(key, Some(request), None, &error),
+        }
+    }
+
+    fn pick(
+        &mut self,
+        key: ConnectionKey,
+        request: u32,
+        target: JoinTarget,
+    ) -> Result<(u16, JoinRequest), Error> {
+        let node = &self.delivery.node;
+        let gone = || Error::new(ErrorCode::Internal, "the session ended");
+        let session = self.delivery.connections.session_mut(key).ok_or_else(gone)?;
+        let rooms_max = node.config.rooms_per_session_max;
+        if session.rooms.len() >= rooms_max {
+            let text = format!("rooms_per_session_max: this session is in {rooms_max} rooms");
+            return Err(Error::new(ErrorCode::Limit, text));
+        }
+        if self.is_shutting_down {
+            return Err(Error::new(ErrorCode::ShuttingDown, "the node is shutting down"));
+        }
+        let rate = Rate::per_minute(
+            "rooms_created_per_minute_max",
+            node.config.rooms_created_per_minute_max,
+        );
+        let may_create = session.creations.check(self.now, rate);
+        let (choice, spec, retries) = match target {
+            JoinTarget::Room(id) => {
+                let not_found = || {
+                    Error::new(
+                        ErrorCode::RoomNotFound,
+                        format!("no room has the id {:?}", excerpt(&id, 64)),
+                    )
+                };
+                let id = RoomId::parse(&id).ok_or_else(not_found)?;
+                if session.rooms.iter().any(|room| room.id == id) {
+                    return Err(Error::new(
+                        ErrorCode::AlreadyJoined,
+                        "this session is in that room",
+                    ));
+                }
+                let place = node.directory.find(id).ok_or_else(not_found)?;
+                node.directory.reserve(id)?;
+                (Choice { id, shard: place.shard, new: false }, None, 0)
+            }
+            JoinTarget::New(spec) | JoinTarget::Any(spec, 0) => {
+                may_create?;
+                let id = RoomId::from_random(self.entropy.bytes());
+                (node.directory.plan(&plan(self.delivery.shard, node, id, &spec))?, Some(spec), 0)
+            }
+            JoinTarget::Any(spec, retries) => {
+                let id = RoomId::from_random(self.entropy.bytes());
+                let except: Vec<RoomId> = session.rooms.iter().map(|room| room.id).collect();
+                let plan = plan(self.delivery.shard, node, id, &spec);
+                (node.directory.choose(&plan, &except, may_create)?, Some(spec), retries)
+            }
+        };
+        if choice.new {
+            session.creations.take(self.now, rate);
+        }
+        session.rooms_numbered += 1;
+        let (number, id) = (session.rooms_numbered, choice.id);
+        session.rooms.push(SessionRoom {
+            number,
+            id,
+            request: Some(request),
+            seat: None,
+            undelivered: 0,
+            acts: 0,
+            leaving: None,
+        });
+        Ok((choice.shard, JoinRequest { request, number, id, spec, create: choice.new, retries }))
+    }
+
+    fn send_off(&mut self, key: ConnectionKey, shard: u16, join: JoinRequest) {
+        if shard == self.delivery.shard {
+            return self.admit_here(key, join);
+        }
+        if self.delivery.congested[usize::from(shard)] {
+            return self.refuse_busy(key, join);
+        }
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(session) = connection.session.as_deref() else { return };
+        if !session.moved && session.rooms.len() == 1 {
+            connection.departure = Some(Box::new(Departure { target: shard, join }));
+            self.departing.push(key);
+        } else if let Some(joiner) = self.joiner(key) {
+            let (joiner, join) = (Box::new(joiner), Box::new(join));
+            self.delivery.post(shard, ShardMail::Join { joiner, join });
+        }
+    }
+
+    /// A session of this shard, as one that joins.
+    fn joiner(&self, key: ConnectionKey) -> Option<Joiner> {
+        let connection = self.delivery.connections.get(key)?;
+        let session = connection.session.as_deref()?;
+        Some(Joiner {
+            shard: self.delivery.shard,
+            connection: key,
+            dialect: connection.dialect,
+            name: session.name.clone(),
+            user: session.user.clone(),
+            snapshots: session.snapshots,
+        })
+    }
+
+    /// The room's shard can't take the request now.
+    pub(in crate::shard) fn refuse_busy(&mut self, key: ConnectionKey, mut join: JoinRequest) {
+        self.cancel(&join);
+        join.retries = 0;
+        let text = "mailbox_max: the mailbox of the room's shard is full; try again";
+        self.refused(key, join, Error::new(ErrorCode::Busy, text));
+    }
+
+    /// Drops a request: its seat is free again, and the room that was to be created for it is not.
+    pub(in crate::shard) fn cancel(&mut self, join: &JoinRequest) {
+        let directory = &self.delivery.node.directory;
+        if join.create && directory.is_awaited(join.id) {
+            directory.remove(join.id);
+        } else {
+            directory.release(join.id);
+        }
+    }
+
+    /// Admits a session of this shard to a room of this shard.
+    pub(in crate::shard) fn admit_here(&mut self, key: ConnectionKey, join: JoinRequest) {
+        match self.joiner(key) {
+            Some(joiner) => self.admit(joiner, join),
+            None => self.cancel(&join),
+        }
+    }
+
+    /// On the room's shard: creates the room if it is new, and asks it to admit someone.
+    pub(in crate::shard) fn admit(&mut self, joiner: Joiner, mut join: JoinRequest) {
+        if std::mem::take(&mut join.create)
+            && let Some(spec) = &join.spec
+        {
+            let creator = Creator::new(joiner.name.clone(), joiner.user.clone());
+            if let Err(error) = self.create_room(join.id, spec, Some(creator)) {
+                self.delivery.node.directory.remove(join.id);
+                join.retries = 0;
+                return self.refuse(&joiner, join, error);
+            }
+            let id = join.id;
+            self.seat(joiner, join);
+            // A room that refused its founder has nobody to end it.
+            if let Some(&room) = self.by_id.get(&id)
+                && self.rooms.get(room).is_some_and(|hosted| hosted.members.len() == 0)
+            {
+                let text = "the player it was created for was refused";
+                self.call(room, |any, at, out| any.close(at, ErrorCode::RoomClosed, text, out));
+            }
+            return;
+        }
+        self.seat(joiner, join);
+    }
+
+    /// Seats someone in a room that is there, or is about to be.
+    fn seat(&mut self, joiner: Joiner, join: JoinRequest) {
+        let Some(&room) = self.by_id.get(&join.id) else {
+            if self.delivery.node.directory.is_awaited(join.id) {
+                // The one it is created for is on the way.
+                self.parked.push((joiner, join));
+                return;
+            }
+            let text = format!("no room has the id {:?}", join.id);
+            return self.refuse(&joiner, join, Error::new(ErrorCode::RoomNotFound, text));
+        };
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let Joiner { shard, connection, dialect, .. } = joiner;
+        let output = if shard == self.delivery.shard {
+            MemberOutput::Here(connection)
+        } else {
+            MemberOutput::Elsewhere(Box::new(RemoteSession::new(shard, connection)))
+        };
+        let number = join.number;
+        let member = Member::entering(output, dialect, joiner.snapshots, number, join.request);
+        let member = hosted.members.insert(member);
+        let (name, user) = (joiner.name.clone(), joiner.user.clone());
+        let entrant = Entrant { link: link(member), format: dialect.format, name, user };
+        let outcome = self.call(room, |any, at, out| {
+            if any.is_closed() {
+                return Err(Error::new(ErrorCode::RoomNotFound, "the room has just ended"));
+            }
+            any.join(at, entrant, out)
+        });
+
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        self.delivery.node.directory.seated(join.id, hosted.room.summary());
+        // `None` if it was taken out again before the room had said yes.
+        let seated = hosted.members.get_mut(member);
+        let error = match (outcome, seated) {
+            (Some(Ok(player)), Some(seated)) => {
+                seated.player = player;
+                if let Standing::Entering(entering) = &mut seated.standing {
+                    entering.seated = true;
+                }
+                hosted.sync_awaited |= hosted.room.sync_hz() == 0;
+                let seat = Seat { shard: self.delivery.shard, room, member };
+                return self.tell_seated(&joiner, number, seat);
+            }
+            (Some(Err(error)), _) => error,
+            (Some(Ok(_)) | None, _) => Error::new(ErrorCode::RoomClosed, "the room ended"),
+        };
+        hosted.members.remove(member);
+        self.refuse(&joiner, join, error);
+    }
+
+    /// Tells the session where it sits.
+    fn tell_seated(&mut self, joiner: &Joiner, number: u32, seat: Seat) {
+        let &Joiner { shard, connection, .. } = joiner;
+        if shard == self.delivery.shard {
+            self.seated(connection, number, seat);
+        } else {
+            self.delivery.post(shard, ShardMail::Seated { connection, number, seat });
+        }
+    }
+
+    /// On the session's shard: the room agreed.
+    pub(in crate::shard) fn seated(&mut self, key: ConnectionKey, number: u32, seat: Seat) {
+        let session = self.delivery.connections.session_mut(key);
+        match session.and_then(|session| session.room_mut(number)) {
+            Some(room) => room.seat = Some(seat),
+            // The session ended while its request was on the way.
+            None => self.go(seat),
+        }
+    }
+
+    /// On the room's shard: the room, or its shard, did not agree.
+    fn refuse(&mut self, joiner: &Joiner, join: JoinRequest, error: Error) {
+        let &Joiner { shard, connection, .. } = joiner;
+        if shard == self.delivery.shard {
+            return self.refused(connection, join, error);
+        }
+        let join = Box::new(join);
+        self.delivery.post(shard, ShardMail::Refused { connection, join, error });
+    }
+
+    /// On the session's shard: a session was refused. It gets the error, or another room if any
+    /// would do.
+    pub(in crate::shard) fn refused(
+        &mut self,
+        key: ConnectionKey,
+        join: JoinRequest,
+        error: Error,
+    ) {
+        if let Some(session) = self.delivery.connections.session_mut(key) {
+            session.remove(join.number);
+        }
+        let fell_through = matches!(
+            error.code(),
+            ErrorCode::RoomFull
+                | ErrorCode::RoomLocked
+                | ErrorCode::RoomNotFound
+                | ErrorCode::RoomClosed
+        );
+        match join.spec {
+            Some(spec) if fell_through && join.retries > 0 => {
+                self.join(key, join.request, JoinTarget::Any(spec, join.retries - 1));
+            }
+            _ => self.send_error(key, Some(join.request), None, &error),
+        }
+    }
+
+    /// Looks again at those who wait for a room to be created.
+    pub(in crate::shard) fn retry_parked(&mut self) {
+        for (joiner, join) in std::mem::take(&mut self.parked) {
+            if joiner.shard == self.delivery.shard {
+                // The session may have ended.
+                self.admit_here(joiner.connection, join);
+            } else {
+                self.admit(joiner, join);
+            }
+        }
+    }
+
+    /// Answers a request with an error, or sends one that answers none.
+    pub(in crate::shard) fn send_error(
+        &mut self,
+        key: ConnectionKey,
+        request: Option<u32>,
+        room: Option<u32>,
+        error: &Error,
+    ) {
+        let (code, text) = (error.code(), error.text().into());
+        let retry_after_ms = error.retry_after_ms();
+        let message = ServerMessage::Error { request, room, code, text, retry_after_ms };
+        self.delivery.connections.send(key, &message);
+    }
+}
+
+fn plan(shard: u16, node: &crate::node::Node, id: RoomId, spec: &RoomSpec) -> Plan {
+    let capacity = node.room_types[usize::from(spec.room_type)].settings.capacity;
+    Plan { id, room_type: spec.room_type, capacity, private: spec.private, shard }
+}

@@ -1,0 +1,65 @@
+//! Rooms, as their shard keeps them.
+
+mod admission;
+pub(crate) mod join;
+pub(crate) mod lateness;
+pub(crate) mod member;
+pub(crate) mod schedule;
+mod sync;
+mod turn;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use playfield_room::{AnyRoom, RoomSummary};
+
+use crate::room_id::RoomId;
+use crate::shard::keys::{MemberKey, OfRoom};
+use crate::shard::slab::Slab;
+use lateness::Cost;
+use member::Members;
+use schedule::Beat;
+
+pub(crate) type Rooms = Slab<OfRoom, Hosted>;
+
+/// A room, and what its host keeps beside it.
+pub(crate) struct Hosted {
+    pub(crate) id: RoomId,
+    pub(crate) room_type: u16,
+    pub(crate) room: Box<dyn AnyRoom>,
+    pub(crate) members: Members,
+    /// When it was made. The room's own time counts from here.
+    pub(crate) created: Duration,
+    pub(crate) epoch: u64,
+    pub(super) ticks: Option<Beat>,
+    pub(super) syncs: Option<Beat>,
+    /// How many syncs were made because the clock asked for them.
+    pub(crate) regular_syncs: u64,
+    /// What its last regular sync has cost.
+    pub(crate) cost: Cost,
+    /// What its ticks have cost since then.
+    pub(crate) ticking: Duration,
+    /// When the schedule has it.
+    pub(super) due: Option<Duration>,
+    /// What the directory knows.
+    pub(super) published: RoomSummary,
+    /// It is in the list of rooms to follow up.
+    pub(super) touched: bool,
+    /// Someone joined, and there is no regular sync to make that known.
+    pub(crate) sync_awaited: bool,
+    /// The turn of the last sync that it asked for.
+    pub(super) synced_on_demand: u64,
+    /// Who gets the snapshot that they asked for, or come in with, later, and when: at most once
+    /// for each member.
+    pub(crate) resyncs: BTreeSet<(Duration, MemberKey)>,
+}
+
+impl Hosted {
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        let beats =
+            [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];
+        let wake = self.room.wake_at().map(|at| self.created.saturating_add(at));
+        let resync = self.resyncs.first().map(|&(at, _)| at);
+        beats.into_iter().chain([wake, resync]).flatten().min()
+    }
+}

@@ -1,0 +1,14 @@
+//! Services beside the rooms, as a shard keeps them.
+
+mod calls;
+
+use std::time::Duration;
+
+use crate::service::AnyService;
+
+/// A service on this shard.
+pub(in crate::shard) struct HostedService {
+    pub(super) service: Box<dyn AnyService>,
+    /// When it is to be woken.
+    pub(super) wake_at: Option<Duration>,
+}
