@@ -26,7 +26,7 @@ impl<T: State + Default> Mirror<T> {
 
     /// A number that is the server's own for this copy, if the copy is right.
     pub fn digest(&self) -> u64 {
-        self.state.digest()
+        self.state.digest(Part::All)
     }
 
     /// Replaces the copy by a snapshot.

@@ -18,6 +18,7 @@ use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::map::new_token;
 use crate::ops::Ops;
 use crate::patch_kind::read_kind;
+use crate::state::{Compare, Describe, Read, Write};
 use crate::{Part, PlayerId, State, digest};
 
 /// What a list's patch begins with.
@@ -38,17 +39,19 @@ impl ListPatch {
     }
 }
 
-impl<T: State> State for List<T> {
-    type Shadow = ListShadow<T::Shadow>;
-
+impl<T: State> Describe for List<T> {
     const UNOWNED: Option<&'static str> = T::UNOWNED;
     const HAS_OWNED: bool = T::HAS_OWNED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const PLAIN: bool = T::PLAIN;
 
-    fn schema() -> Type {
-        Type::List(Box::new(T::schema()))
+    fn shape() -> Type {
+        Type::List(Box::new(T::shape()))
     }
+}
+
+impl<T: State> Compare for List<T> {
+    type Shadow = ListShadow<T::Shadow>;
 
     fn bind(&mut self, now: u64) -> Self::Shadow {
         let stamps = Stamps::new(now, T::HAS_OWNED);
@@ -82,14 +85,21 @@ impl<T: State> State for List<T> {
             })
     }
 
-    fn look(&self) -> u64 {
-        digest::of_elements(self.iter().map(T::look)).wrapping_add(digest::of_length(self.len()))
-    }
-
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
     }
 
+    fn digest(&self, part: Part) -> u64 {
+        digest::of_elements(self.iter().map(|item| item.digest(part)))
+            .wrapping_add(digest::of_length(self.len()))
+    }
+
+    fn view(&self, sight: Sight) -> Value {
+        Value::Array(self.iter().map(|value| value.view(sight)).collect())
+    }
+}
+
+impl<T: State> Write for List<T> {
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
         writer::put_varint(out, shadow.elements.len() as u64);
         for element in &shadow.elements {
@@ -153,6 +163,19 @@ impl<T: State> State for List<T> {
         }
     }
 
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        if lens.part == Part::Owned && !T::HAS_OWNED {
+            return 0;
+        }
+        let elements =
+            shadow.elements.iter().map(|element| T::shadow_digest(&element.shadow, lens));
+        let length =
+            if lens.part == Part::Owned { 0 } else { digest::of_length(shadow.elements.len()) };
+        digest::of_elements(elements).wrapping_add(length)
+    }
+}
+
+impl<T: State> Read for List<T> {
     fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
         let count = reader.count()?;
         let mut list = Self::new();
@@ -174,25 +197,6 @@ impl<T: State> State for List<T> {
             ListPatch::Elements => self.read_elements(reader, part),
             ListPatch::ShapeAndElements => self.read_shape(reader, part),
         }
-    }
-
-    fn digest(&self) -> u64 {
-        digest::of_elements(self.iter().map(T::digest)).wrapping_add(digest::of_length(self.len()))
-    }
-
-    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
-        if lens.part == Part::Owned && !T::HAS_OWNED {
-            return 0;
-        }
-        let elements =
-            shadow.elements.iter().map(|element| T::shadow_digest(&element.shadow, lens));
-        let length =
-            if lens.part == Part::Owned { 0 } else { digest::of_length(shadow.elements.len()) };
-        digest::of_elements(elements).wrapping_add(length)
-    }
-
-    fn view(&self, sight: Sight) -> Value {
-        Value::Array(self.iter().map(|value| value.view(sight)).collect())
     }
 }
 
@@ -229,7 +233,7 @@ impl<T: State> Looks for Sides<'_, T> {
     }
 
     fn new_look(&self, index: usize) -> u64 {
-        self.items[index].value.look()
+        self.items[index].value.digest(Part::Shared)
     }
 
     fn size(&self, index: usize) -> usize {

@@ -222,6 +222,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::state::Read as _;
 
     /// What one section says of some slots: the value that each has now, or that it is empty.
     fn section(entries: impl Iterator<Item = (u32, Option<u8>)>) -> Vec<u8> {

@@ -12,12 +12,10 @@ use super::wire::{CHANGED, DEFINED, OwnPatch, REMOVED, Slots};
 use super::{FRESH, Map, new_token};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
-use crate::state::{tree_owner_field, write_owner_field};
+use crate::state::{Compare, Describe, Read, Write, tree_owner_field, write_owner_field};
 use crate::{Key, Part, State, digest};
 
-impl<K: Key, V: State> State for Map<K, V> {
-    type Shadow = MapShadow<K, V::Shadow>;
-
+impl<K: Key, V: State> Describe for Map<K, V> {
     const UNOWNED: Option<&'static str> = {
         assert!(
             !V::NULLABLE,
@@ -30,9 +28,13 @@ impl<K: Key, V: State> State for Map<K, V> {
     const KEYED_BY_PLAYER: bool = K::IS_PLAYER;
     const IS_MAP: bool = true;
 
-    fn schema() -> Type {
-        Type::Map(Box::new(K::schema()), Box::new(V::schema()))
+    fn shape() -> Type {
+        Type::Map(Box::new(K::schema()), Box::new(V::shape()))
     }
+}
+
+impl<K: Key, V: State> Compare for Map<K, V> {
+    type Shadow = MapShadow<K, V::Shadow>;
 
     fn bind(&mut self, now: u64) -> Self::Shadow {
         let mut shadow = MapShadow::new(new_token(), Stamps::new(now, V::HAS_OWNED));
@@ -102,16 +104,41 @@ impl<K: Key, V: State> State for Map<K, V> {
             })
     }
 
-    fn look(&self) -> u64 {
-        self.iter().fold(0, |sum, (key, value)| {
-            u64::wrapping_add(sum, digest::of_entry(key.digest(), value.look(), true))
-        })
-    }
-
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
     }
 
+    fn digest(&self, part: Part) -> u64 {
+        self.iter().fold(0, |sum, (key, value)| {
+            u64::wrapping_add(sum, digest::of_entry(key.digest(), value.digest(part), true))
+        })
+    }
+
+    fn view(&self, sight: Sight) -> Value {
+        Value::Object(
+            self.iter()
+                .map(|(key, value)| {
+                    (key.name().into_owned(), value.view(sight.under(key.player())))
+                })
+                .collect(),
+        )
+    }
+
+    fn owner_view(&self, sight: Sight) -> Option<Value> {
+        if !K::IS_PLAYER {
+            return sight.owns().then(|| self.view(sight));
+        }
+        let own = self.iter().filter(|(key, _)| key.player() == sight.viewer);
+        Some(Value::Object(
+            own.map(|(key, value)| {
+                (key.name().into_owned(), value.view(sight.under(key.player())))
+            })
+            .collect(),
+        ))
+    }
+}
+
+impl<K: Key, V: State> Write for Map<K, V> {
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
         let mut slots = Slots::default();
         let mut put = |slot, key: &K, value| {
@@ -261,28 +288,6 @@ impl<K: Key, V: State> State for Map<K, V> {
         true
     }
 
-    fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
-        Self::read_entries(reader, part)
-    }
-
-    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
-        self.read_changes(reader, part)
-    }
-
-    fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        if K::IS_PLAYER { self.read_own(reader) } else { self.read_patch(reader, Part::All) }
-    }
-
-    fn empty_maps(&mut self) {
-        *self = Self::new();
-    }
-
-    fn digest(&self) -> u64 {
-        self.iter().fold(0, |sum, (key, value)| {
-            u64::wrapping_add(sum, digest::of_entry(key.digest(), value.digest(), true))
-        })
-    }
-
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
         if lens.part == Part::Owned && K::IS_PLAYER && !V::NESTED_OWNERS {
             return own_slot(shadow, lens)
@@ -310,28 +315,23 @@ impl<K: Key, V: State> State for Map<K, V> {
             _ => 0,
         }
     }
+}
 
-    fn view(&self, sight: Sight) -> Value {
-        Value::Object(
-            self.iter()
-                .map(|(key, value)| {
-                    (key.name().into_owned(), value.view(sight.under(key.player())))
-                })
-                .collect(),
-        )
+impl<K: Key, V: State> Read for Map<K, V> {
+    fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
+        Self::read_entries(reader, part)
     }
 
-    fn owner_view(&self, sight: Sight) -> Option<Value> {
-        if !K::IS_PLAYER {
-            return sight.owns().then(|| self.view(sight));
-        }
-        let own = self.iter().filter(|(key, _)| key.player() == sight.viewer);
-        Some(Value::Object(
-            own.map(|(key, value)| {
-                (key.name().into_owned(), value.view(sight.under(key.player())))
-            })
-            .collect(),
-        ))
+    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        self.read_changes(reader, part)
+    }
+
+    fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        if K::IS_PLAYER { self.read_own(reader) } else { self.read_patch(reader, Part::All) }
+    }
+
+    fn empty_maps(&mut self) {
+        *self = Self::new();
     }
 }
 

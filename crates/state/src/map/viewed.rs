@@ -14,7 +14,7 @@ use super::wire::{ALL, DEFINED, REMOVED, REPLACED, Slots};
 use super::{Map, Touches};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step};
 use crate::ops::Ops;
-use crate::state::differs;
+use crate::state::{Compare, differs};
 use crate::viewed::Viewed;
 use crate::{Key, Part, PlayerId, State};
 
@@ -240,7 +240,7 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
     }
 
     fn copy_digest(value: &Map<K, V>) -> u64 {
-        value.digest()
+        value.digest(Part::All)
     }
 
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
