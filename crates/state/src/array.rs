@@ -19,12 +19,12 @@ pub struct ArrayShadow<S> {
     items: Vec<S>,
 }
 
-/// In columns, as many values as these may be sent for one that changed.
+/// The longest array whose unchanged elements a column may send with those that changed.
 const FIXED_MAX: usize = 16;
 
 impl<T: State, const N: usize> Describe for [T; N] {
     const UNOWNED: Option<&'static str> = {
-        assert!(N > 0, "an array without elements has nothing to keep in step");
+        assert!(N > 0, "an array without elements has nothing to keep in step: give it a length");
         T::UNOWNED
     };
     const HAS_OWNED: bool = T::HAS_OWNED;
@@ -184,7 +184,7 @@ impl<A: Copy> InArray<A> {
     }
 }
 
-/// Reads a mask of so many bits, and says which are set.
+/// Reads a mask of `count` bits. Returns which of them are set.
 pub(crate) fn read_marked(
     reader: &mut Reader<'_>,
     count: usize,
@@ -214,7 +214,7 @@ impl<T: Data, const N: usize> Data for [T; N] {
         Type::Array(Box::new(T::schema()), N)
     }
     fn encode(&self, out: &mut Vec<u8>) {
-        const { assert!(N > 0, "an array without elements has nothing that could travel") }
+        const { assert!(N > 0, "an array without elements has nothing to send: give it a length") }
         self.iter().for_each(|item| item.encode(out));
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {

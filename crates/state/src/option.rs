@@ -1,4 +1,4 @@
-//! Something or nothing.
+//! Options.
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
@@ -16,7 +16,7 @@ use crate::{Part, State, digest};
 #[derive(Debug)]
 pub struct OptionShadow<S> {
     some: Option<S>,
-    /// When the present value, or the absence, came to be.
+    /// The version at which it last became `Some` or `None`.
     defined: u64,
     stamps: Stamps,
 }
@@ -39,12 +39,12 @@ impl OptionPatch {
     }
 }
 
-/// In a tree `null` or the value, so what is inside must not be `null` itself.
+/// In a tree, `null` or the value, so the value must not be `null` itself.
 impl<T: State> Describe for Option<T> {
     const UNOWNED: Option<&'static str> = {
         assert!(
             !T::NULLABLE,
-            "an Option in an Option can't be told apart in JSON: use one Option, or an enum"
+            "JSON can't represent an Option in an Option: use one Option, or an enum"
         );
         T::UNOWNED
     };
@@ -111,7 +111,7 @@ impl<T: State> Write for Option<T> {
 
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         let Some(some) = &shadow.some else {
-            // Seen as owned, an absence says nothing: the shared part has said it.
+            // The shared part has already said that it is absent.
             out.push(OptionPatch::Nothing as u8);
             return lens.part != Part::Owned && shadow.defined > lens.since;
         };

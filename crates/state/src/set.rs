@@ -1,4 +1,4 @@
-//! A set that knows which of its elements came and went.
+//! A set that tracks its changes.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -18,7 +18,8 @@ use crate::{Data, Key, Map, Part};
 /// A set of players, texts, integers or newtypes of these, iterated in their order on every
 /// machine.
 ///
-/// A sync sends what came and what went. In trees it is an object of which every member is `true`.
+/// A sync sends the elements that were added and removed. In trees it is an object whose members are
+/// all `true`.
 pub struct Set<K> {
     map: Map<K, Present>,
 }
@@ -65,7 +66,7 @@ impl<K: Key> Set<K> {
         self.map.clear();
     }
 
-    /// Keeps the elements for which `keep` says so.
+    /// Keeps the elements for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&K) -> bool) {
         self.map.retain(|element, _| keep(element));
     }
@@ -213,7 +214,7 @@ impl<K: Key> Read for Set<K> {
     }
 }
 
-/// What an element of a set is mapped to. It takes no bytes: a slot and a key stand before it.
+/// The value of a set's elements. It takes no bytes: a slot and a key precede it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Present;
 

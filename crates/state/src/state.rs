@@ -192,17 +192,17 @@ pub trait Write: Compare {
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>);
 
     /// Appends what changed after `lens.since` (packed). The caller has looked at
-    /// [`stamps`](Compare::stamps). Says whether there was anything; if not, the caller truncates what
-    /// was appended.
+    /// [`stamps`](Compare::stamps). Returns whether there was anything; if not, the caller truncates
+    /// what was appended.
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
 
-    /// What changed after `lens.since`, if all of it can be written in columns: a number, equal for
-    /// two of them if they changed in the same fields. What an owner alone sees never can.
+    /// What changed after `lens.since`, if all of it can be written in columns: a number that is
+    /// equal for values that changed in the same fields. What only an owner sees can't.
     fn column_key(_: &Self::Shadow, _: Lens) -> Option<u64> {
         None
     }
 
-    /// Appends the changes of several, which have the same key, as columns (packed).
+    /// Appends the changes of several values with the same key, as columns (packed).
     fn write_columns<'a>(
         count: usize,
         at: impl Fn(usize) -> &'a Self::Shadow + Copy,
@@ -232,16 +232,16 @@ pub trait Write: Compare {
         tree_owner_field::<Self>(shadow, lens, ops);
     }
 
-    /// Writes an `owner` field as a tree. Says whether the member is there at all: it is not, for
-    /// a player who may not see it.
+    /// Writes an `owner` field as a tree. Returns false, and writes nothing, if the viewer may not
+    /// see it.
     fn tree_owner_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool {
         let Some(lens) = lens.owner_field() else { return false };
         Self::tree_full(shadow, lens, out);
         true
     }
 
-    /// The digest of what the lens sees of what was last synced. Those of [`Part::Shared`] and
-    /// [`Part::Owned`] make up that of [`Part::All`], which is the digest of the viewer's copy.
+    /// The digest of what the lens sees of the shadow. The digests of [`Part::Shared`] and
+    /// [`Part::Owned`] add up to that of [`Part::All`], the digest of the viewer's copy.
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64;
 
     /// The same through an `owner` field.
@@ -255,13 +255,13 @@ pub trait Read: Describe {
     /// Reads what [`write_full`](Write::write_full) wrote.
     ///
     /// # Errors
-    /// Anything but what the schema says.
+    /// Anything that doesn't match the schema.
     fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError>;
 
     /// Applies what [`write_patch`](Write::write_patch) wrote.
     ///
     /// # Errors
-    /// Anything but what the schema says, or what this copy can't have: it is then unusable.
+    /// Anything that doesn't match the schema or this copy. The copy is then unusable.
     fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError>;
 
     /// Applies what [`write_columns`](Write::write_columns) wrote.
@@ -280,13 +280,13 @@ pub trait Read: Describe {
         self.read_patch(reader, Part::All)
     }
 
-    /// Takes out of a default what a patch from nothing may not take out of it: the entries of maps
-    /// and sets, and what a type has in fields that not everyone sees where those have another
-    /// default.
+    /// Removes from a default what a patch from nothing may not replace: the entries of maps and
+    /// sets, and in fields that not everyone sees, values other than the default of the field's
+    /// type.
     fn empty_maps(&mut self) {}
 }
 
-/// An `owner` field, but for maps keyed by player: all of it, to its owner.
+/// Writes the patch of an `owner` field that is not a map keyed by player: all of it, to its owner.
 pub(crate) fn write_owner_field<T: Write>(
     shadow: &T::Shadow,
     lens: Lens,
@@ -298,7 +298,7 @@ pub(crate) fn write_owner_field<T: Write>(
     }
 }
 
-/// Whether anything that the lens sees changed: stamps are of what any owner sees.
+/// Whether anything that the lens sees changed. Stamps alone also cover what other owners see.
 pub(crate) fn differs<T: State>(shadow: &T::Shadow, lens: Lens) -> bool {
     let lens = Lens { fresh: false, ..lens };
     T::stamps(shadow).after(lens) && T::write_patch(shadow, lens, &mut Vec::new())
@@ -307,7 +307,7 @@ pub(crate) fn differs<T: State>(shadow: &T::Shadow, lens: Lens) -> bool {
 /// As [`write_owner_field`], in a tree.
 pub(crate) fn tree_owner_field<T: Write>(shadow: &T::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
     match lens.owner_field() {
-        // The copy's object came without this member: there is nothing yet to change inside it.
+        // The copy's object has no such member yet, so there is nothing to change inside it.
         Some(lens) if lens.since == 0 => ops.set(|out| T::tree_full(shadow, lens, out)),
         Some(lens) if T::stamps(shadow).after(lens) => T::tree_patch(shadow, lens, ops),
         _ => {}
@@ -326,7 +326,7 @@ pub fn default_digest<T: State + Default>() -> u64 {
     copy_default::<T>().digest(Part::All)
 }
 
-/// The first that is there. For generated code.
+/// The first that is `Some`. For generated code.
 pub const fn first(all: &[Option<&'static str>]) -> Option<&'static str> {
     let mut place = 0;
     while place < all.len() {
@@ -338,22 +338,22 @@ pub const fn first(all: &[Option<&'static str>]) -> Option<&'static str> {
     None
 }
 
-/// Refuses, while it is compiled, a root in which an `owner` field is nobody's.
+/// Refuses, at compile time, a root with an `owner` field that has no owner.
 pub const fn check_root<T: State>() {
     if let Some(what) = T::UNOWNED {
         panic!("{}", what);
     }
 }
 
-/// The live state as `viewer` may see it (`None`: what everyone sees), in the form of its JSON.
+/// The live state as `viewer` may see it (`None`: what everyone sees), as JSON.
 ///
-/// It goes another way than patches do, and so is the measure that copies are held to.
+/// It shares no code with patches, so copies can be tested against it.
 pub fn view<T: State>(state: &T, viewer: Option<PlayerId>) -> Value {
     view_in(TreeFormat::Json, state, viewer)
 }
 
-/// The same, in the form that a copy in this format has: what MessagePack carries as a number or as
-/// bytes, JSON may carry as text.
+/// The same, as a copy in this format has it: some numbers and bytes of MessagePack are texts in
+/// JSON.
 pub fn view_in<T: State>(format: TreeFormat, state: &T, viewer: Option<PlayerId>) -> Value {
     state.view(Sight { viewer, owner: None, format })
 }

@@ -1,7 +1,7 @@
 //! Lists in step.
 //!
-//! Packed, a list's patch is a byte that says how: whole (a count, then the elements), or changes
-//! of shape (ended by 0), then the elements that changed or came.
+//! Packed, a list's patch begins with a byte for its kind: the whole list (a count, then the
+//! elements), or changes of shape (ended by 0), then the elements that changed or were inserted.
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
@@ -21,7 +21,7 @@ use crate::patch_kind::read_kind;
 use crate::state::{Compare, Describe, Read, Write};
 use crate::{Part, PlayerId, State, digest};
 
-/// What a list's patch begins with.
+/// The first byte of a list's patch.
 #[derive(Clone, Copy)]
 pub(crate) enum ListPatch {
     Whole = 0,
@@ -64,7 +64,7 @@ impl<T: State> Compare for List<T> {
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
         let another = self.token != shadow.token;
         if another {
-            shadow.token = new_token(); // another list stands where the shadow's stood
+            shadow.token = new_token(); // the list was replaced
         } else if step.tracking == Tracking::On && !self.touched && !self.shape {
             return Changed::NO;
         }
@@ -187,7 +187,7 @@ impl<T: State> Read for List<T> {
 
     fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
         match ListPatch::read(reader)? {
-            // All elements get ids that none here has had.
+            // All elements get new ids.
             ListPatch::Whole => {
                 let whole = Self::read_full(reader, part)?;
                 self.clear();
@@ -213,7 +213,7 @@ fn compare<T: State>(item: &mut Item<T>, element: &mut Element<T::Shadow>, step:
     changed
 }
 
-/// A list as it was last synced, and as it is.
+/// A list's shadow, and the list.
 struct Sides<'a, T: State> {
     elements: &'a [Element<T::Shadow>],
     items: &'a [Item<T>],
@@ -243,14 +243,14 @@ impl<T: State> Looks for Sides<'_, T> {
     }
 }
 
-/// What everyone sees of something, and nothing of how it came to be so.
+/// What everyone sees, without its history.
 fn seen_by_all() -> Lens {
     Lens { fresh: true, ..Lens::new(Part::Shared, PlayerId(0), 0, 0) }
 }
 
 impl<T: State> List<T> {
-    /// Pairs the elements with what was last synced and compares them: all, or those that were
-    /// touched or moved.
+    /// Pairs the elements with the shadow and compares them: all, or those that were touched or
+    /// moved.
     fn diff_elements(
         &mut self,
         shadow: &mut ListShadow<T::Shadow>,
@@ -285,7 +285,7 @@ impl<T: State> List<T> {
         changed
     }
 
-    /// Makes a change of shape. What comes does so last, so its indices are those of this list.
+    /// Makes a change of shape. Insertions come last, so their indices are those of this list.
     fn reshape(&mut self, elements: &mut Vec<Element<T::Shadow>>, op: &Op, now: u64) {
         match *op {
             Op::Remove { index, count } => {
