@@ -17,10 +17,10 @@ use syn::{DeriveInput, parse_macro_input};
 
 /// Keeps a type in step with its copies. See `playfield_state::State`.
 ///
-/// Fields may have `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(mask = function)]`, `#[sync(view =
-/// function, viewer = map)]`, `#[sync(quantize = step)]` (optionally with
-/// `range = least..=most`) or `#[sync(angle = step)]`. An enum is atomic: it is compared and sent whole. It
-/// must also derive `Data` and `Clone`.
+/// Fields may have `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(mask = function)]`,
+/// `#[sync(view = function, viewer = map)]`, `#[sync(quantize = step)]` (optionally with
+/// `range = least..=most`) or `#[sync(angle = step)]`. An enum is atomic: it is compared and sent
+/// whole. It must also derive `Data` and `Clone`.
 #[proc_macro_derive(State, attributes(sync))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
     finish(state::expand_state(&parse_macro_input!(input as DeriveInput)))

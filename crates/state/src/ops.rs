@@ -7,9 +7,9 @@ use crate::data::write_array;
 
 /// Adds operations to an array, and tracks the path to the place where they apply.
 ///
-/// An operation is `[path, value]` (set), `[path]` (remove), `[path, value, "insert"]` (insert into an
-/// array at the index that ends the path), `[path, index, "move"]` or `[path,
-/// indices, "order"]`. See `docs/state.md`.
+/// An operation is `[path, value]` (set), `[path]` (remove), `[path, value, "insert"]` (insert into
+/// an array at the index that ends the path), `[path, index, "move"]` or
+/// `[path, indices, "order"]`. See `docs/state.md`.
 #[derive(Debug)]
 pub struct Ops<'a, 'o>(Way<'a, 'o>);
 

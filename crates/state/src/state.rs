@@ -112,7 +112,13 @@ use crate::{Part, PlayerId};
 /// Tracker::new(&mut Table::default(), Tracking::On);
 /// ```
 ///
-/// It can't be implemented by hand.
+/// Derive it: it can't be implemented by hand.
+///
+/// ```compile_fail
+/// struct Table;
+///
+/// impl playfield_state::State for Table {}
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be kept in step",
     note = "derive it: `#[derive(State)]`; collections are `playfield::Map`, `playfield::Set` and `playfield::List`, an enum is `#[derive(State, Data, Clone)]`"

@@ -59,8 +59,8 @@ pub(super) struct Look {
 pub(super) enum Form {
     /// It is the value.
     Plain,
-    /// It is what the function that the attribute names returns. The generated function `name` calls it; see
-    /// `functions.rs`.
+    /// It is the result of the function that the attribute names. The generated function `name`
+    /// calls it; see `functions.rs`.
     Mask { function: Path, name: Ident },
     /// It is a number of steps.
     Quantized,
