@@ -1,4 +1,4 @@
-//! `#[derive(Data)]`: values that travel whole.
+//! `#[derive(Data)]`: atomic values.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -15,7 +15,7 @@ pub(crate) fn expand_data(input: &DeriveInput) -> syn::Result<TokenStream> {
     match &input.data {
         Data::Struct(data) => for_struct(input, &data.fields),
         Data::Enum(data) => for_enum(input, data),
-        Data::Union(_) => Err(syn::Error::new_spanned(input, "a union can't travel: use an enum")),
+        Data::Union(_) => Err(syn::Error::new_spanned(input, "a union can't be sent: use an enum")),
     }
 }
 
@@ -73,7 +73,7 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
     if data.variants.is_empty() {
         return Err(syn::Error::new_spanned(
             input,
-            "an enum without variants has no value that could travel",
+            "an enum without variants has no values to send: add a variant",
         ));
     }
     let (mut schemas, mut encodes, mut decodes, mut to_trees, mut from_jsons, mut units, mut sames) =
@@ -140,7 +140,7 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
                 match self { #(#to_trees)* }
             }
             fn same(&self, other: &Self) -> bool {
-                #[allow(unreachable_patterns)] // of an enum with one variant, all pairs are named
+                #[allow(unreachable_patterns)] // an enum with one variant has one pair
                 match (self, other) {
                     #(#sames)*
                     _ => false,
@@ -187,8 +187,8 @@ impl Shape {
             let field = of.iter().nth(place);
             return Err(syn::Error::new_spanned(
                 field,
-                "a value that travels whole is the same for whoever gets it, so nothing in it has a policy or is quantized: \
-                 derive State alone, and send a type of its own in messages",
+                "a type that derives Data is sent whole to everyone, so its fields have no policy and are not quantized: \
+                 derive State alone, and use another type in messages",
             ));
         }
         Ok(Self { fields, named: matches!(of, Fields::Named(_)), unit: matches!(of, Fields::Unit) })
@@ -202,7 +202,7 @@ impl Shape {
         (0..self.fields.len()).map(|place| format_ident!("other_{place}")).collect()
     }
 
-    /// `{ a: field_0 }`, `(field_0)` or nothing: a pattern and a literal alike.
+    /// `{ a: field_0 }`, `(field_0)` or nothing, both as a pattern and as a literal.
     fn literal(&self, bindings: &[proc_macro2::Ident]) -> TokenStream {
         let members = self.fields.iter().map(|field| &field.member);
         if self.unit {

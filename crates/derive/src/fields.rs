@@ -1,4 +1,4 @@
-//! What the macros need to know of a struct's fields.
+//! The fields of a struct and their attributes.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -25,7 +25,7 @@ pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) of: Type,
     pub(crate) policy: Policy,
-    /// A function from the value to what of it may be seen.
+    /// The function that returns what everyone may see of the value.
     pub(crate) mask: Option<Path>,
     pub(crate) quantize: Option<Quantize>,
     pub(crate) view: Option<View>,
@@ -55,7 +55,7 @@ pub(crate) fn plain_name(ident: &Ident) -> String {
     name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
 }
 
-/// What `#[sync(...)]` says of a field.
+/// The contents of a field's `#[sync(...)]`.
 struct Sync {
     policy: Policy,
     mask: Option<Path>,
@@ -66,9 +66,9 @@ struct Sync {
 /// The parts of `view = function, viewer = map`.
 pub(crate) struct View {
     pub(crate) function: Path,
-    /// The name of the map, keyed by player, in which viewers have their entries.
+    /// The name of the map, keyed by player, that holds an entry for each viewer.
     pub(crate) viewer: Ident,
-    /// The field is a map, of which each entry is seen or not by itself.
+    /// The field is a map: the function decides entry by entry.
     pub(crate) by_entry: bool,
 }
 
@@ -82,19 +82,19 @@ pub(crate) struct Quantize {
 const WORDS: &str = "#[sync(owner)], #[sync(hidden)], #[sync(mask = function)], #[sync(view = function, viewer = map)], #[sync(quantize = step)], \
     #[sync(quantize = step, range = least..=most)] and #[sync(angle = step)]";
 
-/// What to write for each of them.
-fn mend(word: &str) -> &'static str {
+/// How to write each of them.
+fn fix(word: &str) -> &'static str {
     match word {
         "owner" => "write `owner` alone; it takes no value",
         "hidden" => "write `hidden` alone; it takes no value",
         "mask" => {
-            "write `mask = function`, with the name of the function that makes of the value what may be seen of it"
+            "write `mask = function`, with the name of the function that returns what everyone may see of the value"
         }
         "view" => {
-            "write `view = function, viewer = map`, with the name of the function that says who sees it"
+            "write `view = function, viewer = map`, with the name of the function that decides who sees it"
         }
         "viewer" => {
-            "write `viewer = map`, with the name of the field of this struct that holds what the function is to know of each viewer"
+            "write `viewer = map`, with the name of the map in this struct whose entries the function is given"
         }
         "quantize" => "write `quantize = step`, as in `quantize = 0.01`",
         "angle" => "write `angle = step`, as in `angle = 0.01`",
@@ -102,23 +102,22 @@ fn mend(word: &str) -> &'static str {
     }
 }
 
-/// Reads the value of a word; of one that isn't there, or is something else, it is said what to
-/// write.
+/// Reads the value of a word. The error for a missing or wrong value says what to write.
 fn value<T: Parse>(meta: &ParseNestedMeta<'_>, field: &str, word: &str) -> syn::Result<T> {
     let wrong =
-        |error: Error| Error::new(error.span(), format!("the field `{field}`: {}", mend(word)));
+        |error: Error| Error::new(error.span(), format!("the field `{field}`: {}", fix(word)));
     if !meta.input.peek(Token![=]) {
         return Err(wrong(meta.error("")));
     }
     meta.value()?.parse().map_err(wrong)
 }
 
-/// Refuses what stands behind a word and its value: `owner = 3`, `view = function(3)`.
+/// Refuses anything after a word and its value: `owner = 3`, `view = function(3)`.
 fn refuse_more(meta: &ParseNestedMeta<'_>, field: &str, word: &str) -> syn::Result<()> {
     if meta.input.is_empty() || meta.input.peek(Token![,]) {
         return Ok(());
     }
-    Err(meta.input.error(format!("the field `{field}`: {}", mend(word))))
+    Err(meta.input.error(format!("the field `{field}`: {}", fix(word))))
 }
 
 fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
@@ -131,12 +130,12 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
             match word.as_str() {
                 "owner" | "hidden" | "mask" | "view" if policies => {
                     let message =
-                        "a field has one policy: `owner`, `hidden`, `mask = function` or `view = function`";
+                        "a field can have one policy: `owner`, `hidden`, `mask = function` or `view = function`";
                     return Err(meta.error(message));
                 }
                 "quantize" | "angle" if sync.quantize.is_some() => {
                     return Err(
-                        meta.error("a field is quantized in one way: `quantize = step` or `angle = step`")
+                        meta.error("a field can be quantized in one way: `quantize = step` or `angle = step`")
                     );
                 }
                 "owner" => sync.policy = Policy::Owner,
@@ -152,7 +151,7 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
                     sync.quantize = Some(Quantize { step, range: None, angle: word == "angle" });
                 }
                 "range" => range = Some((meta.path.clone(), value::<ExprRange>(&meta, name, &word)?)),
-                _ => return Err(meta.error(format!("`{word}` is not known here: there are {WORDS}"))),
+                _ => return Err(meta.error(format!("`{word}` is unknown: use one of {WORDS}"))),
             }
             refuse_more(&meta, name, &word)
         })?;
@@ -166,10 +165,7 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
                 ..
             } => (*start, *end),
             other => {
-                return Err(Error::new_spanned(
-                    other,
-                    "a range of values has both ends: write -1.0..=1.0",
-                ));
+                return Err(Error::new_spanned(other, "a range needs both ends: write -1.0..=1.0"));
             }
         };
         match &mut sync.quantize {
@@ -181,7 +177,7 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
                 ));
             }
             None => {
-                let message = "a range is of a quantized number: add `quantize = step`";
+                let message = "a range needs a quantized number: add `quantize = step`";
                 return Err(Error::new_spanned(word, message));
             }
         }
@@ -207,7 +203,7 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
     Ok(sync)
 }
 
-/// What can be told from the text alone; the rest is told where the numbers are known.
+/// Checks what the text alone shows. The compiler checks the rest, where it knows the numbers.
 fn check_quantized(field: &syn::Field, quantize: &Quantize) -> syn::Result<()> {
     let is_float = match &field.ty {
         Type::Path(of) => {
@@ -217,11 +213,11 @@ fn check_quantized(field: &syn::Field, quantize: &Quantize) -> syn::Result<()> {
     };
     if !is_float {
         let message =
-            "only an f32 or an f64 is quantized: make the field one, or leave the step out";
+            "only an f32 or an f64 can be quantized: change the field's type, or remove the step";
         return Err(Error::new_spanned(&field.ty, message));
     }
     if number(&quantize.step).is_some_and(|step| step <= 0.0) {
-        return Err(Error::new_spanned(&quantize.step, "a step is greater than 0"));
+        return Err(Error::new_spanned(&quantize.step, "a step must be greater than 0"));
     }
     if let Some((least, most)) = &quantize.range
         && let (Some(from), Some(to)) = (number(least), number(most))
@@ -229,13 +225,13 @@ fn check_quantized(field: &syn::Field, quantize: &Quantize) -> syn::Result<()> {
     {
         return Err(Error::new_spanned(
             most,
-            "a range goes up: its second end is greater than its first",
+            "the second end of a range must be greater than the first",
         ));
     }
     Ok(())
 }
 
-/// The number that an expression is, if it is a literal.
+/// The value of an expression that is a literal number.
 fn number(expression: &Expr) -> Option<f64> {
     expression.to_token_stream().to_string().replace([' ', '_'], "").parse().ok()
 }
@@ -253,29 +249,29 @@ fn view(
         (None, None) => Ok(None),
         (Some((_, function)), Some((_, viewer))) => Ok(Some(View { function, viewer, by_entry })),
         (Some((word, _)), None) => {
-            let message = "a view needs to know who looks: add `viewer = map`, the field of this struct, a map keyed by player, \
-                of which each player's entry is given to the function";
+            let message = "a view needs viewers: add `viewer = map`, the name of a map in this struct, keyed by player. The function is \
+                given the entry of the player who looks";
             Err(Error::new_spanned(word, message))
         }
         (None, Some((word, _))) => {
-            Err(Error::new_spanned(word, "a viewer is of a view: add `view = function`"))
+            Err(Error::new_spanned(word, "a viewer needs a view: add `view = function`"))
         }
     }
 }
 
-/// Refuses generic types, which have no schema of their own.
+/// Refuses generic types, which have no single schema.
 pub(crate) fn refuse_generics(input: &DeriveInput) -> syn::Result<()> {
     if input.generics.params.is_empty() {
         return Ok(());
     }
     Err(Error::new_spanned(
         &input.generics,
-        "a type with parameters has no one schema: write one type for each use",
+        "a generic type has no single schema: write one type for each use",
     ))
 }
 
-/// Refuses a field that holds the type which it is of: the schema of such a type would have no end.
-/// One that holds it by way of another type, or under another name, can't be seen from here.
+/// Refuses a field that holds its own struct: the schema of such a type would have no end. A field
+/// that holds it through another type, or under another name, can't be detected here.
 fn refuse_recursion(of: &Ident, place: usize, field: &syn::Field) -> syn::Result<()> {
     if !names(of, field.ty.to_token_stream()) {
         return Ok(());
@@ -283,13 +279,13 @@ fn refuse_recursion(of: &Ident, place: usize, field: &syn::Field) -> syn::Result
     let name = field.ident.as_ref().map_or_else(|| place.to_string(), plain_name);
     let message = format!(
         "the field `{name}` of `{of}` holds `{of}` itself, so its schema would have no end: keep every `{of}` in one flat map by \
-         id, and in this field the ids of those that belong here"
+         id, and in this field the ids of those that belong to it"
     );
     Err(Error::new_spanned(&field.ty, message))
 }
 
-/// Whether a type is, or has in it, the type of this name or `Self`. One of that name in another
-/// module is another type.
+/// Whether a type is or contains `Self` or the type with this name. A path through a module names
+/// another type.
 pub(crate) fn names(of: &Ident, tokens: TokenStream) -> bool {
     let mut tokens = tokens.into_iter().peekable();
     let mut after_path = false;
@@ -298,7 +294,7 @@ pub(crate) fn names(of: &Ident, tokens: TokenStream) -> bool {
             |token: &TokenTree| matches!(token, TokenTree::Punct(mark) if mark.as_char() == ':');
         let found = match &token {
             TokenTree::Group(group) => names(of, group.stream()),
-            // Before a `::` stands a module, or a type of which a constant is meant.
+            // Before a `::` is a module, or a type with an associated constant.
             TokenTree::Ident(ident) => {
                 (ident == of || ident == "Self")
                     && !after_path

@@ -1,12 +1,12 @@
-//! `#[derive(Key)]`: newtypes by which maps are keyed.
+//! `#[derive(Key)]`: newtypes as keys of maps.
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Error, Fields, Ident, Type};
+use syn::{Data, DeriveInput, Error, Fields};
 
 use crate::fields::refuse_generics;
 
-/// Implements `Data`, `Key` and `State` as the inner key does.
+/// Implements `Data`, `Key` and `State` by the inner key, so both look alike on the wire.
 pub(crate) fn expand_key(input: &DeriveInput) -> syn::Result<TokenStream> {
     refuse_generics(input)?;
     let inner = match &input.data {
@@ -18,7 +18,6 @@ pub(crate) fn expand_key(input: &DeriveInput) -> syn::Result<TokenStream> {
     };
     let rt = crate::rt();
     let ident = &input.ident;
-    let state = as_inner(&rt, ident, inner);
     Ok(quote! {
         #[automatically_derived]
         impl #rt::Data for #ident {
@@ -63,100 +62,31 @@ pub(crate) fn expand_key(input: &DeriveInput) -> syn::Result<TokenStream> {
             }
         }
 
-        #state
-    })
-}
-
-/// Implements `State` as what it is around does: the two look alike on the wire, in columns too.
-fn as_inner(rt: &TokenStream, ident: &Ident, inner: &Type) -> TokenStream {
-    let of = quote!(<#inner as #rt::State>);
-    quote! {
         #[automatically_derived]
-        impl #rt::State for #ident {
-            type Shadow = #of::Shadow;
+        impl #rt::Atomic for #ident {
+            const FIXED: bool = <#inner as #rt::Atomic>::FIXED;
 
-            const UNOWNED: ::std::option::Option<&'static str> = #of::UNOWNED;
-            const HAS_OWNED: bool = #of::HAS_OWNED;
-            const NESTED_OWNERS: bool = #of::NESTED_OWNERS;
-            const COLUMN: bool = #of::COLUMN;
-            const PLAIN: bool = #of::PLAIN;
-            const FIXED: bool = #of::FIXED;
-
-            fn schema() -> #rt::schema::Type {
-                #of::schema()
-            }
-            fn bind(&mut self, now: u64) -> Self::Shadow {
-                #of::bind(&mut self.0, now)
-            }
-            fn diff(&mut self, shadow: &mut Self::Shadow, step: #rt::Step) -> #rt::Changed {
-                #of::diff(&mut self.0, shadow, step)
-            }
-            fn same_shared(&self, shadow: &Self::Shadow, tracking: #rt::Tracking) -> bool {
-                #of::same_shared(&self.0, shadow, tracking)
-            }
-            fn look(&self) -> u64 {
-                #of::look(&self.0)
-            }
-            fn stamps(shadow: &Self::Shadow) -> #rt::Stamps {
-                #of::stamps(shadow)
-            }
-            fn write_full(shadow: &Self::Shadow, lens: #rt::Lens, out: &mut ::std::vec::Vec<u8>) {
-                #of::write_full(shadow, lens, out);
-            }
-            fn write_patch(shadow: &Self::Shadow, lens: #rt::Lens, out: &mut ::std::vec::Vec<u8>) -> bool {
-                #of::write_patch(shadow, lens, out)
-            }
-            fn column_key(shadow: &Self::Shadow, lens: #rt::Lens) -> ::std::option::Option<u64> {
-                #of::column_key(shadow, lens)
-            }
-            fn write_columns<'a>(
-                count: usize,
-                at: impl ::std::ops::Fn(usize) -> &'a Self::Shadow + ::std::marker::Copy,
-                key: u64,
-                lens: #rt::Lens,
+            fn put_column<'a>(
                 out: &mut ::std::vec::Vec<u8>,
+                count: usize,
+                at: impl ::std::ops::Fn(usize) -> &'a Self,
             ) {
-                #of::write_columns(count, at, key, lens, out);
+                <#inner as #rt::Atomic>::put_column(out, count, |place| &at(place).0);
             }
-            fn tree_full(shadow: &Self::Shadow, lens: #rt::Lens, out: #rt::TreeWriter<'_>) {
-                #of::tree_full(shadow, lens, out);
-            }
-            fn tree_patch(shadow: &Self::Shadow, lens: #rt::Lens, ops: &mut #rt::Ops<'_, '_>) {
-                #of::tree_patch(shadow, lens, ops);
-            }
-            fn read_full(reader: &mut #rt::Reader<'_>, part: #rt::Part) -> ::std::result::Result<Self, #rt::DecodeError> {
-                #of::read_full(reader, part).map(Self)
-            }
-            fn read_patch(
-                &mut self,
+            fn get_column(
                 reader: &mut #rt::Reader<'_>,
-                part: #rt::Part,
+                count: usize,
+                mut set: impl ::std::ops::FnMut(usize, Self),
             ) -> ::std::result::Result<(), #rt::DecodeError> {
-                #of::read_patch(&mut self.0, reader, part)
-            }
-            fn read_columns(
-                targets: &mut [&mut Self],
-                reader: &mut #rt::Reader<'_>,
-            ) -> ::std::result::Result<(), #rt::DecodeError> {
-                let mut inner: ::std::vec::Vec<&mut #inner> = targets.iter_mut().map(|target| &mut target.0).collect();
-                #of::read_columns(&mut inner, reader)
-            }
-            fn digest(&self) -> u64 {
-                #of::digest(&self.0)
-            }
-            fn shadow_digest(shadow: &Self::Shadow, lens: #rt::Lens) -> u64 {
-                #of::shadow_digest(shadow, lens)
-            }
-            fn view(&self, sight: #rt::Sight) -> #rt::Value {
-                #of::view(&self.0, sight)
+                <#inner as #rt::Atomic>::get_column(reader, count, |place, inner| set(place, Self(inner)))
             }
         }
-    }
+    })
 }
 
 fn misuse(input: &DeriveInput) -> Error {
     Error::new_spanned(
         &input.ident,
-        "a key of one's own is a struct around another key: write `struct UnitId(u32);`",
+        "a custom key is a struct around another key: write `struct UnitId(u32);`",
     )
 }

@@ -1,7 +1,6 @@
 //! The derive macros `State`, `Data`, `Key`, `Message` and `Packet`, and the attribute `room`.
 //!
-//! They are documented where they are used: in the crates `playfield_state` and `playfield_room`,
-//! and in the guide.
+//! The crates `playfield_state` and `playfield_room` and the guide document how to use them.
 
 mod data;
 mod fields;
@@ -16,24 +15,24 @@ use proc_macro::TokenStream;
 use quote::quote;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Makes a struct of plain fields something that can be kept in step. See `playfield_state::State`.
+/// Keeps a type in step with its copies. See `playfield_state::State`.
 ///
-/// Fields may bear `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(mask = function)]`, `#[sync(view =
-/// function, viewer = map)]`, `#[sync(quantize = step)]` (with `range = least..=most`, if there is
-/// one) or `#[sync(angle = step)]`. An enum is kept in step as a whole value, and also derives
-/// `Data` and `Clone`.
+/// Fields may have `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(mask = function)]`,
+/// `#[sync(view = function, viewer = map)]`, `#[sync(quantize = step)]` (optionally with
+/// `range = least..=most`) or `#[sync(angle = step)]`. An enum is atomic: it is compared and sent
+/// whole. It must also derive `Data` and `Clone`.
 #[proc_macro_derive(State, attributes(sync))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
     finish(state::expand_state(&parse_macro_input!(input as DeriveInput)))
 }
 
-/// Makes a struct or an enum a value that travels whole. See `playfield_state::Data`.
+/// Makes a struct or an enum an atomic value, which is sent whole. See `playfield_state::Data`.
 #[proc_macro_derive(Data)]
 pub fn derive_data(input: TokenStream) -> TokenStream {
     finish(data::expand_data(&parse_macro_input!(input as DeriveInput)))
 }
 
-/// Makes a struct of one field the key of a map, and a value in its own right. See
+/// Makes a struct of one field a key of maps, and an atomic value. See
 /// `playfield_state::Key`.
 #[proc_macro_derive(Key)]
 pub fn derive_key(input: TokenStream) -> TokenStream {
@@ -46,11 +45,11 @@ pub fn derive_message(input: TokenStream) -> TokenStream {
     finish(message::expand_message(&parse_macro_input!(input as DeriveInput)))
 }
 
-/// Makes a struct a packet, or a part of one: its fields stand in it one after the other. See
+/// Makes a struct a packet or a part of one, with its fields in order. See
 /// `playfield_wire::packet`.
 ///
-/// The struct may bear `#[packet(opcode = 7_u16)]`, and fields `#[packet(len = u8)]` (or `u16`,
-/// which is what they have by themselves, `u32` or `varint`), `#[packet(padded = 16)]`,
+/// The struct may have `#[packet(opcode = 7_u16)]`. Fields may have `#[packet(len = u8)]` (or
+/// `u16`, the default, `u32` or `varint`), `#[packet(padded = 16)]`,
 /// `#[packet(varint)]` or, the last one, `#[packet(rest)]`.
 #[proc_macro_derive(Packet, attributes(packet))]
 pub fn derive_packet(input: TokenStream) -> TokenStream {

@@ -1,4 +1,4 @@
-//! `#[derive(Packet)]`: structs whose fields stand in a packet one after the other.
+//! `#[derive(Packet)]`: structs as packets, field by field.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
@@ -16,7 +16,7 @@ pub(crate) fn expand_packet(input: &DeriveInput) -> syn::Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(
             &input.ident,
-            "Packet is derived for structs: where it is one of several, read the opcode and parse the struct that it names",
+            "Packet can be derived only for structs: to choose between several, read the opcode and parse that struct",
         ));
     };
     let (packet, borrows) = lifetime(input)?;
@@ -96,7 +96,7 @@ fn lifetime(input: &DeriveInput) -> syn::Result<(TokenStream, bool)> {
             other => {
                 return Err(Error::new_spanned(
                     other,
-                    "a packet may have one lifetime, of the bytes that it borrows, and no other parameter",
+                    "a packet can have one lifetime, for the bytes that it borrows, and no other parameter",
                 ));
             }
         }
@@ -105,22 +105,22 @@ fn lifetime(input: &DeriveInput) -> syn::Result<(TokenStream, bool)> {
     Ok((own.unwrap_or_else(|| quote!('__packet)), borrows))
 }
 
-/// What stands first in a packet.
+/// The number at the start of a packet.
 struct Opcode {
     of: Type,
     value: LitInt,
 }
 
-/// Reads `#[packet(opcode = 7_u16)]`; without a type it is a `u16`, so that one below zero needs
-/// its type.
+/// Reads `#[packet(opcode = 7_u16)]`; without a type it is a `u16`, so a negative one needs its
+/// type.
 fn opcode(input: &DeriveInput) -> syn::Result<Option<Opcode>> {
     let mut opcode = None;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("packet")) {
         attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("opcode") {
-                return Err(
-                    meta.error("a struct may have #[packet(opcode = 7_u16)]; all else is said of its fields")
-                );
+                return Err(meta.error(
+                    "a struct can have #[packet(opcode = 7_u16)]; all else goes on its fields",
+                ));
             }
             let value: LitInt = meta.value()?.parse()?;
             let of: Type = match value.suffix() {
@@ -131,7 +131,7 @@ fn opcode(input: &DeriveInput) -> syn::Result<Option<Opcode>> {
                 _ => {
                     return Err(Error::new_spanned(
                         &value,
-                        "an opcode is of a type from u8 to u64 or i8 to i64",
+                        "the type of an opcode must be one of u8 to u64 or i8 to i64",
                     ));
                 }
             };
@@ -149,9 +149,11 @@ fn opcode(input: &DeriveInput) -> syn::Result<Option<Opcode>> {
                 let of = of.to_token_stream().to_string();
                 let message = match value.base10_digits().starts_with('-') && of.starts_with('u') {
                     true => {
-                        format!("the opcode is below what a {of} holds: name a signed type, as in -1_i16")
+                        format!(
+                            "the opcode is too small for a {of}: use a signed type, as in -1_i16"
+                        )
                     }
-                    false => format!("the opcode is past what a {of} holds: name a wider type"),
+                    false => format!("the opcode is too large for a {of}: use a wider type"),
                 };
                 return Err(Error::new_spanned(&value, message));
             }
@@ -173,13 +175,13 @@ struct Field {
     form: Form,
 }
 
-/// How a field stands in a packet.
+/// The form of a field in a packet.
 enum Form {
-    /// As its type does.
+    /// The form of its type.
     Plain,
-    /// With such a length before it.
+    /// After its length, which has this form.
     Prefixed(TokenStream),
-    /// A text in a place of so many bytes.
+    /// A text, padded to this many bytes.
     Padded(usize),
     /// An integer in LEB128; signed ones zig-zag.
     Varint,
@@ -199,7 +201,7 @@ fn fields(fields: &Fields, of: &Ident) -> syn::Result<Vec<Field>> {
             };
             if names(of, field.ty.to_token_stream()) {
                 let message = format!(
-                    "the field `{name}` of `{of}` holds `{of}` itself: a sender could nest it until the reader's stack is full. Keep \
+                    "the field `{name}` of `{of}` holds `{of}` itself: a sender could nest it until the reader's stack overflows. Keep \
                      every `{of}` in one flat list, and in this field the indices of those that belong here"
                 );
                 return Err(Error::new_spanned(&field.ty, message));
@@ -207,7 +209,7 @@ fn fields(fields: &Fields, of: &Ident) -> syn::Result<Vec<Field>> {
             let form = form(field, &name)?;
             if matches!(form, Form::Rest) && place != last {
                 let message = format!(
-                    "the field `{name}` takes the rest, so nothing can follow it: make it the last, or give it a length"
+                    "the field `{name}` takes the rest, so no field can follow it: make it the last, or give it a length"
                 );
                 return Err(Error::new_spanned(field, message));
             }
@@ -234,18 +236,17 @@ fn form(field: &syn::Field, name: &str) -> syn::Result<Form> {
                 "varint" => Form::Varint,
                 "rest" => Form::Rest,
                 "opcode" => {
-                    let message = format!("`{name}` is a field: an opcode is said of the struct, above it");
+                    let message = format!("`{name}` is a field: put the opcode on the struct");
                     return Err(meta.error(message));
                 }
                 _ => {
-                    let message = format!(
-                        "`{word}` is not known of the field `{name}`: of a packet's field may be said {FORMS}"
-                    );
+                    let message =
+                        format!("`{word}` is unknown on the field `{name}`: use one of {FORMS}");
                     return Err(meta.error(message));
                 }
             };
             if !matches!(std::mem::replace(&mut form, said), Form::Plain) {
-                let message = format!("the field `{name}` stands in one form: keep one of {FORMS}");
+                let message = format!("the field `{name}` can have one form: keep one of {FORMS}");
                 return Err(meta.error(message));
             }
             Ok(())
@@ -254,7 +255,7 @@ fn form(field: &syn::Field, name: &str) -> syn::Result<Form> {
     Ok(form)
 }
 
-/// What `len = …` says.
+/// Reads the value of `len = …`.
 fn length(meta: &ParseNestedMeta<'_>, name: &str) -> syn::Result<TokenStream> {
     let of: Ident = meta.value()?.parse()?;
     match of.to_string().as_str() {
@@ -264,13 +265,13 @@ fn length(meta: &ParseNestedMeta<'_>, name: &str) -> syn::Result<TokenStream> {
         "varint" => Ok(quote!(Varint)),
         _ => {
             let message =
-                format!("the length of the field `{name}` is a u8, a u16, a u32 or a varint");
+                format!("the length of the field `{name}` must be a u8, a u16, a u32 or a varint");
             Err(Error::new_spanned(of, message))
         }
     }
 }
 
-/// What `padded = …` says.
+/// Reads the value of `padded = …`.
 fn width(meta: &ParseNestedMeta<'_>, name: &str) -> syn::Result<usize> {
     let value: Expr = meta.value()?.parse()?;
     let width = match &value {
@@ -282,14 +283,14 @@ fn width(meta: &ParseNestedMeta<'_>, name: &str) -> syn::Result<usize> {
     match width {
         Some(0) => {
             let message = format!(
-                "a place of no bytes holds no text: give the field `{name}` a width, or leave it out"
+                "a text padded to 0 bytes is empty: give the field `{name}` a width, or remove it"
             );
             Err(Error::new_spanned(value, message))
         }
         Some(width) => Ok(width),
         None => {
             let message = format!(
-                "the place of the field `{name}` has so many bytes: write a number, as in #[packet(padded = 16)]"
+                "the width of the field `{name}` must be a number of bytes, as in #[packet(padded = 16)]"
             );
             Err(Error::new_spanned(value, message))
         }
@@ -307,16 +308,16 @@ impl Field {
         }
     }
 
-    /// What the compiler is to refuse, since it alone knows which structs take all bytes that are
+    /// Assertions for the compiler, since it alone knows which structs take all bytes that are
     /// left.
     fn ends(&self, is_last: bool, rt: &TokenStream) -> Option<TokenStream> {
         let Self { of, name, form, .. } = self;
         let element = format!(
-            "the elements of the field `{name}` end in #[packet(rest)], so nothing can follow the first: give what takes the rest a length"
+            "the elements of the field `{name}` end in #[packet(rest)], so nothing can follow the first: give their last field a length"
         );
         let field = format!(
-            "the field `{name}` is of a struct that ends in #[packet(rest)], so nothing can follow it: make it the last, or give what \
-             takes the rest a length"
+            "the field `{name}` is a struct that ends in #[packet(rest)], so no field can follow it: make it the last, or give the \
+             struct's last field a length"
         );
         let open_ended = self.open_ended(rt);
         let ends =
@@ -329,8 +330,7 @@ impl Field {
         })
     }
 
-    /// How deep it is nested; of the other forms none holds a struct, but for lists, whose elements
-    /// know.
+    /// How deep it is nested. The other forms hold no struct.
     fn depth(&self, rt: &TokenStream) -> Option<TokenStream> {
         let of = &self.of;
         matches!(self.form, Form::Plain | Form::Prefixed(_))

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::data::{Data, unexpected, write_array};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
+use crate::state::{Compare, Describe, Read, Write};
 use crate::{Part, State, digest};
 
 /// The shadow of an array.
@@ -18,14 +19,12 @@ pub struct ArrayShadow<S> {
     items: Vec<S>,
 }
 
-/// In columns, as many values as these may be sent for one that changed.
+/// The longest array whose unchanged elements a column may send with those that changed.
 const FIXED_MAX: usize = 16;
 
-impl<T: State, const N: usize> State for [T; N] {
-    type Shadow = ArrayShadow<T::Shadow>;
-
+impl<T: State, const N: usize> Describe for [T; N] {
     const UNOWNED: Option<&'static str> = {
-        assert!(N > 0, "an array without elements has nothing to keep in step");
+        assert!(N > 0, "an array without elements has nothing to keep in step: give it a length");
         T::UNOWNED
     };
     const HAS_OWNED: bool = T::HAS_OWNED;
@@ -34,9 +33,13 @@ impl<T: State, const N: usize> State for [T; N] {
     const COLUMN: bool = Self::FIXED;
     const FIXED: bool = T::FIXED && N <= FIXED_MAX;
 
-    fn schema() -> Type {
-        Type::Array(Box::new(T::schema()), N)
+    fn shape() -> Type {
+        Type::Array(Box::new(T::shape()), N)
     }
+}
+
+impl<T: State, const N: usize> Compare for [T; N] {
+    type Shadow = ArrayShadow<T::Shadow>;
 
     fn bind(&mut self, now: u64) -> Self::Shadow {
         let items = self.iter_mut().map(|item| item.bind(now)).collect();
@@ -56,14 +59,20 @@ impl<T: State, const N: usize> State for [T; N] {
         self.iter().zip(&shadow.items).all(|(item, last)| item.same_shared(last, tracking))
     }
 
-    fn look(&self) -> u64 {
-        digest::of_elements(self.iter().map(T::look))
-    }
-
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
     }
 
+    fn digest(&self, part: Part) -> u64 {
+        digest::of_elements(self.iter().map(|item| item.digest(part)))
+    }
+
+    fn view(&self, sight: Sight) -> Value {
+        Value::Array(self.iter().map(|item| item.view(sight)).collect())
+    }
+}
+
+impl<T: State, const N: usize> Write for [T; N] {
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
         shadow.items.iter().for_each(|item| T::write_full(item, lens, out));
     }
@@ -122,6 +131,15 @@ impl<T: State, const N: usize> State for [T; N] {
         }
     }
 
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        if lens.part == Part::Owned && !T::HAS_OWNED {
+            return 0;
+        }
+        digest::of_elements(shadow.items.iter().map(|item| T::shadow_digest(item, lens)))
+    }
+}
+
+impl<T: State, const N: usize> Read for [T; N] {
     fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
         from_each(|| T::read_full(reader, part))
     }
@@ -145,21 +163,6 @@ impl<T: State, const N: usize> State for [T; N] {
     fn empty_maps(&mut self) {
         self.iter_mut().for_each(T::empty_maps);
     }
-
-    fn digest(&self) -> u64 {
-        digest::of_elements(self.iter().map(T::digest))
-    }
-
-    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
-        if lens.part == Part::Owned && !T::HAS_OWNED {
-            return 0;
-        }
-        digest::of_elements(shadow.items.iter().map(|item| T::shadow_digest(item, lens)))
-    }
-
-    fn view(&self, sight: Sight) -> Value {
-        Value::Array(self.iter().map(|item| item.view(sight)).collect())
-    }
 }
 
 /// The elements at one index of many arrays.
@@ -181,7 +184,7 @@ impl<A: Copy> InArray<A> {
     }
 }
 
-/// Reads a mask of so many bits, and says which are set.
+/// Reads a mask of `count` bits. Returns which of them are set.
 pub(crate) fn read_marked(
     reader: &mut Reader<'_>,
     count: usize,
@@ -211,7 +214,7 @@ impl<T: Data, const N: usize> Data for [T; N] {
         Type::Array(Box::new(T::schema()), N)
     }
     fn encode(&self, out: &mut Vec<u8>) {
-        const { assert!(N > 0, "an array without elements has nothing that could travel") }
+        const { assert!(N > 0, "an array without elements has nothing to send: give it a length") }
         self.iter().for_each(|item| item.encode(out));
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {

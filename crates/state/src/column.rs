@@ -1,9 +1,9 @@
 //! One field of many entries, written together.
 //!
 //! Where many entries of a map change in the same fields, a patch names the fields once and then
-//! writes, for each of them, the values of all those entries: a *column*. Integers stand close
-//! together more often than not, so a column of them is its least value and, in as few bits as the
-//! widest needs, how far each lies above it (frame of reference; Goldstein, Ramakrishnan, Shaft,
+//! writes, for each of them, the values of all those entries: a *column*. Integers are
+//! often close together, so a column of them is its least value and each one's distance from it, in
+//! as few bits as the largest needs (frame of reference; Goldstein, Ramakrishnan, Shaft,
 //! "Compressing Relations and Indexes", 1998).
 
 use playfield_wire::DecodeError;
@@ -11,19 +11,19 @@ use playfield_wire::reader::Reader;
 
 use crate::{Data, PlayerId};
 
-/// In place of a width: the values stand one by one, as outside of columns, since a few of them lie
-/// far off.
-const ONE_BY_ONE: u8 = 65;
+/// In place of a width: the values follow one by one, as outside of columns, since a few of them are
+/// far from the rest.
+pub(crate) const ONE_BY_ONE: u8 = 65;
 
-/// An integer, or what is one on the wire.
+/// An integer, or a type that is one on the wire.
 pub(crate) trait Integer: Data + Copy {
-    /// A number that is in the same order as the integers, and as far from others as they are.
+    /// A number with the same order and the same distances as the integers.
     fn rank(self) -> u64;
 
     /// The integer of a rank, if it is in range.
     fn of_rank(rank: u64) -> Option<Self>;
 
-    /// How many bytes it takes by itself.
+    /// Its length in bytes outside of columns.
     fn bytes(self) -> usize;
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn get<T: Integer>(
     get_ranked(reader, count, T::decode, T::rank, T::of_rank, set)
 }
 
-/// The same, of what is known to be an integer only when it is read.
+/// The same, for types that are known only at run time.
 pub(crate) fn get_ranked<T>(
     reader: &mut Reader<'_>,
     count: usize,
@@ -144,8 +144,8 @@ fn packed_bytes(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
-/// Appends the lowest `width` bits of each value, the lowest first, without gaps; what is left of
-/// the last byte is 0.
+/// Appends the lowest `width` bits of each value, the lowest first, without gaps; the last
+/// byte is filled up with 0.
 fn put_bits(out: &mut Vec<u8>, count: usize, width: u32, at: impl Fn(usize) -> u64) {
     let (mut held, mut bits) = (0_u128, 0);
     for place in 0..count {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Key, PlayerId, digest};
 
-/// A value that travels whole: a message, a reply, options, a leaf of a state. Derive it:
+/// An atomic value, which is sent whole: a message, a reply, options, a leaf of a state. Derive it:
 /// `#[derive(Data)]`.
 ///
 /// ```
@@ -30,7 +30,7 @@ use crate::{Key, PlayerId, digest};
 /// assert_eq!(Move::read(Format::Json, &body), Ok(play));
 /// ```
 ///
-/// It travels whole to whoever gets it, so nothing in it can be one player's alone:
+/// It is the same for everyone who gets it, so its fields have no policy:
 ///
 /// ```compile_fail
 /// #[derive(playfield_state::State, playfield_state::Data, Default)]
@@ -40,11 +40,10 @@ use crate::{Key, PlayerId, digest};
 /// }
 /// ```
 ///
-/// In `packed` every value takes at least one byte (a struct without fields is one zero byte), so
-/// that a count of elements can be checked against the bytes that are left before anything is
-/// allocated.
+/// In `packed` every value takes at least one byte (a struct without fields is one zero byte). So a
+/// count of elements can be checked against the bytes left before anything is allocated.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can't travel as a whole value",
+    message = "`{Self}` can't be sent as a value",
     note = "derive it: `#[derive(Data)]` (or `#[derive(Message)]` for a message of its own)"
 )]
 pub trait Data: Sized {
@@ -63,14 +62,14 @@ pub trait Data: Sized {
     /// Writes it as a tree, in JSON or MessagePack.
     fn to_tree(&self, out: TreeWriter<'_>);
 
-    /// Reads it from a tree, as the JSON value that it is (see
-    /// [`msgpack::read_value`](playfield_wire::msgpack::read_value) for what MessagePack becomes).
+    /// Reads it from a tree, given as a JSON value (see
+    /// [`msgpack::read_value`](playfield_wire::msgpack::read_value) for MessagePack).
     ///
     /// # Errors
     /// Anything but what the schema says.
     fn from_json(value: &Value) -> Result<Self, DecodeError>;
 
-    /// Whether both travel as the same bytes. That is not `==`: a NaN is the same as itself, and
+    /// Whether both are sent as the same bytes. That is not `==`: a NaN is the same as itself, and
     /// `-0.0` is not `0.0`.
     fn same(&self, other: &Self) -> bool {
         let (mut one, mut two) = (Vec::new(), Vec::new());
@@ -79,7 +78,7 @@ pub trait Data: Sized {
         one == two
     }
 
-    /// Its digest: equal for values that travel as the same bytes.
+    /// Its digest: equal for values that are sent as the same bytes.
     fn digest(&self) -> u64 {
         let mut bytes = Vec::new();
         self.encode(&mut bytes);
@@ -112,7 +111,7 @@ pub trait Data: Sized {
     }
 }
 
-/// A value that isn't what the schema says.
+/// The error for a value that doesn't match the schema.
 pub(crate) fn unexpected(wanted: &'static str, got: &Value) -> DecodeError {
     let mut shown = got.to_string();
     if shown.len() > 40 {
@@ -128,9 +127,8 @@ pub fn only_member(value: &Value) -> Option<(&str, &Value)> {
     members.iter().next().map(|(name, value)| (name.as_str(), value))
 }
 
-/// Whether both are the same bytes. Of none, nothing is compared: where there are none, a pointer
-/// may lead nowhere, and a vectorised `memcmp` that looks there, even at no byte of it, can take
-/// some 150 ns.
+/// Whether both are the same bytes. Empty slices are not compared: their pointer may dangle, and a
+/// vectorized `memcmp` of 0 bytes there can take 150 ns.
 #[inline]
 pub(crate) fn same_bytes(one: &[u8], two: &[u8]) -> bool {
     one.len() == two.len() && (one.is_empty() || one == two)
@@ -424,8 +422,7 @@ impl Data for () {
     }
 }
 
-/// In JSON, `null` or the value; so an option in an option can't be told apart there, and comes
-/// back as `None`.
+/// In JSON, `null` or the value. So `Some(None)` reads back as `None`.
 impl<T: Data> Data for Option<T> {
     fn schema() -> Type {
         Type::Option(Box::new(T::schema()))
@@ -479,8 +476,8 @@ impl<T: Data> Data for Vec<T> {
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        // Not reserved: the count is at most the bytes that are left, but an element may be far
-        // larger than one byte.
+        // Nothing is reserved: the count is at most the bytes left, but an element may be far larger
+        // than one byte.
         let count = reader.count()?;
         (0..count).map(|_| T::decode(reader)).collect()
     }

@@ -1,23 +1,21 @@
-//! Numbers that tell whether a copy is what it should be.
+//! Numbers that show whether a copy is right.
 //!
-//! The digest of a value is made so that it can be added up from parts: what everyone sees of a
-//! state and what one player alone sees have digests of their own, and that player's copy has their
-//! sum. A digest of many entries is the sum of theirs, each times a number that follows from its
-//! key; so a change of one needs none of the others. It finds faults; it is no defence against
-//! forgery.
+//! The digest of a value is a sum over its parts. What everyone sees of a state and what only one
+//! player sees have digests of their own, and that player's copy has their sum. The digest of a map
+//! is the sum over its entries, each times a number made from its key, so a changed entry doesn't
+//! need the others. Digests find faults; they do not protect against forgery.
 //!
 //! A leaf's digest is its number, as an integer of 64 bits or the bits of a float, or else its
-//! bytes, mixed (the finaliser of SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom
+//! bytes, mixed (the finalizer of SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom
 //! Number Generators", 2014). All sums and products are modulo 2^64.
 
-/// The number by which the digest of a field, or of an element, counts: odd, and another for each
-/// place.
+/// The factor for the digest of a field or an element: odd, and different for each place.
 #[inline]
 pub const fn weight(place: u64) -> u64 {
     mix(place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x7069_6563_6573_2121) | 1
 }
 
-/// That something is there at all.
+/// Counts that a value is present.
 pub(crate) const PRESENT: u64 = mix(0x7072_6573_656e_7421);
 
 /// The digest of bytes.
@@ -37,8 +35,8 @@ pub(crate) fn of_word(word: u64) -> u64 {
     mix(word ^ 0x6e75_6d62_6572_2121)
 }
 
-/// The digest of a place that a player may or may not see: a copy that has nothing there has the
-/// default, so a default counts as nothing.
+/// The digest of a field that not everyone sees. The copy of a player who doesn't see it has the
+/// default there, so the default counts as nothing.
 pub fn of_private(digest: u64, default: u64) -> u64 {
     if digest == default { 0 } else { digest }
 }
@@ -50,18 +48,18 @@ pub(crate) fn of_elements(elements: impl Iterator<Item = u64>) -> u64 {
     })
 }
 
-/// The digest of what is there or not.
+/// The digest of an option.
 pub(crate) fn of_option(value: Option<u64>) -> u64 {
     value.map_or(0, |value| value.wrapping_mul(weight(0)).wrapping_add(PRESENT))
 }
 
-/// The digest of how many elements there are.
+/// The digest of a number of elements.
 pub(crate) fn of_length(length: usize) -> u64 {
     mix(PRESENT ^ length as u64)
 }
 
-/// The digest of an entry, of whose value this is the digest; with `there`, that it is there counts
-/// as well.
+/// The digest of an entry, from those of its key and its value. With `there`, its presence counts
+/// too.
 pub(crate) fn of_entry(key: u64, value: u64, there: bool) -> u64 {
     value.wrapping_mul(weight(key)).wrapping_add(if there { mix(key ^ PRESENT) } else { 0 })
 }

@@ -1,4 +1,4 @@
-//! What maps are keyed by.
+//! Keys of maps.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ use crate::{Data, PlayerId};
     note = "keys are `PlayerId`, `String`, the integers, and newtypes of these that derive `Key`, `Clone` and `Ord`"
 )]
 pub trait Key: Data + Ord + Clone + 'static {
-    /// The map is keyed by player.
+    /// Maps with this key are keyed by player.
     const IS_PLAYER: bool = false;
 
     /// The player, if it is one.

@@ -11,7 +11,74 @@ use crate::lens::{Changed, Lens, Sight, Stamp, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::quantized::{Float, Quantize, Quantized};
 use crate::set::Present;
-use crate::{Bytes, Part, PlayerId, State, column};
+use crate::state::{Compare, Describe, Read, Write};
+use crate::{Bytes, Part, PlayerId, column};
+
+/// A value that is compared and sent whole. For generated code.
+pub trait Atomic: Data + Clone + 'static {
+    /// Its values take few bytes; see [`Describe::FIXED`].
+    const FIXED: bool = false;
+
+    /// Appends the values at the places up to `count`, as a column.
+    #[inline]
+    fn put_column<'a>(out: &mut Vec<u8>, count: usize, at: impl Fn(usize) -> &'a Self) {
+        column::put_each(out, count, at);
+    }
+
+    /// Reads what [`put_column`](Self::put_column) wrote, and hands each value to `set`.
+    ///
+    /// # Errors
+    /// Anything but a column of `count` such values.
+    fn get_column(
+        reader: &mut Reader<'_>,
+        count: usize,
+        set: impl FnMut(usize, Self),
+    ) -> Result<(), DecodeError> {
+        column::get_each(reader, count, set)
+    }
+}
+
+macro_rules! integers {
+    ($($type:ty $(where [$($bounds:tt)*])?;)*) => {$(
+        integers! { @one ($type) ($($($bounds)*)?) }
+    )*};
+    (@one ($type:ty) ($($bounds:tt)*)) => {
+        impl $($bounds)* Atomic for $type {
+            const FIXED: bool = true;
+
+            #[inline]
+            fn put_column<'a>(out: &mut Vec<u8>, count: usize, at: impl Fn(usize) -> &'a Self) {
+                column::put(out, count, at);
+            }
+            fn get_column(
+                reader: &mut Reader<'_>,
+                count: usize,
+                set: impl FnMut(usize, Self),
+            ) -> Result<(), DecodeError> {
+                column::get(reader, count, set)
+            }
+        }
+    };
+}
+
+integers! {
+    bool; u8; u16; u32; u64; i8; i16; i32; i64; PlayerId;
+    Quantized<F, Q> where [<F: Float + Data, Q: Quantize>];
+}
+
+impl Atomic for f32 {
+    const FIXED: bool = true;
+}
+
+impl Atomic for f64 {
+    const FIXED: bool = true;
+}
+
+impl Atomic for String {}
+
+impl Atomic for Bytes {}
+
+impl Atomic for Present {}
 
 /// The shadow of a value that is compared and sent whole.
 #[derive(Clone, Copy, Debug)]
@@ -20,142 +87,107 @@ pub struct Leaf<T> {
     stamp: Stamp,
 }
 
-impl<T: Data + Clone> Leaf<T> {
-    /// As it is, now.
-    #[inline]
-    pub fn new(value: &T, now: u64) -> Self {
-        Self { value: value.clone(), stamp: Stamp::new(now) }
-    }
+#[diagnostic::do_not_recommend]
+impl<T: Atomic> Describe for T {
+    const COLUMN: bool = true;
+    const PLAIN: bool = true;
+    const FIXED: bool = <T as Atomic>::FIXED;
 
-    /// Takes the value over if it differs.
+    fn shape() -> Type {
+        <T as Data>::schema()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Atomic> Compare for T {
+    type Shadow = Leaf<T>;
+
     #[inline]
-    pub fn diff(&mut self, value: &T, step: Step) -> Changed {
-        if self.value.same(value) {
+    fn bind(&mut self, now: u64) -> Leaf<T> {
+        Leaf { value: self.clone(), stamp: Stamp::new(now) }
+    }
+    #[inline]
+    fn diff(&mut self, shadow: &mut Leaf<T>, step: Step) -> Changed {
+        if shadow.value.same(self) {
             return Changed::NO;
         }
-        self.value.clone_from(value);
-        self.stamp = Stamp::new(step.now);
+        shadow.value.clone_from(self);
+        shadow.stamp = Stamp::new(step.now);
         Changed { shared: true, owned: false }
     }
-
-    /// When it last changed.
     #[inline]
-    pub fn stamps(&self) -> Stamps {
-        Stamps::of_shared(self.stamp)
+    fn same_shared(&self, shadow: &Leaf<T>, _: Tracking) -> bool {
+        shadow.value.same(self)
     }
-
-    /// What was last synced.
     #[inline]
-    pub fn value(&self) -> &T {
-        &self.value
+    fn stamps(shadow: &Leaf<T>) -> Stamps {
+        Stamps::of_shared(shadow.stamp)
+    }
+    #[inline]
+    fn digest(&self, _: Part) -> u64 {
+        Data::digest(self)
+    }
+    fn view(&self, sight: Sight) -> Value {
+        tree(self, sight.format)
     }
 }
 
-/// A value as the tree that is read of it in this format.
-pub fn tree(value: &impl Data, format: TreeFormat) -> Value {
+#[diagnostic::do_not_recommend]
+impl<T: Atomic> Write for T {
+    #[inline]
+    fn write_full(shadow: &Leaf<T>, _: Lens, out: &mut Vec<u8>) {
+        shadow.value.encode(out);
+    }
+    #[inline]
+    fn write_patch(shadow: &Leaf<T>, _: Lens, out: &mut Vec<u8>) -> bool {
+        shadow.value.encode(out);
+        true
+    }
+    #[inline]
+    fn column_key(_: &Leaf<T>, _: Lens) -> Option<u64> {
+        Some(1)
+    }
+    #[inline]
+    fn write_columns<'a>(
+        count: usize,
+        at: impl Fn(usize) -> &'a Leaf<T> + Copy,
+        _: u64,
+        _: Lens,
+        out: &mut Vec<u8>,
+    ) {
+        T::put_column(out, count, |place| &at(place).value);
+    }
+    fn tree_full(shadow: &Leaf<T>, _: Lens, out: TreeWriter<'_>) {
+        shadow.value.to_tree(out);
+    }
+    fn tree_patch(shadow: &Leaf<T>, _: Lens, ops: &mut Ops<'_, '_>) {
+        ops.set(|out| shadow.value.to_tree(out));
+    }
+    fn shadow_digest(shadow: &Leaf<T>, lens: Lens) -> u64 {
+        if lens.part == Part::Owned { 0 } else { Data::digest(&shadow.value) }
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Atomic> Read for T {
+    #[inline]
+    fn read_full(reader: &mut Reader<'_>, _: Part) -> Result<T, DecodeError> {
+        T::decode(reader)
+    }
+    #[inline]
+    fn read_patch(&mut self, reader: &mut Reader<'_>, _: Part) -> Result<(), DecodeError> {
+        *self = T::decode(reader)?;
+        Ok(())
+    }
+    fn read_columns(targets: &mut [&mut T], reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        T::get_column(reader, targets.len(), |place, value| *targets[place] = value)
+    }
+}
+
+/// A value as a copy has it that was read from this format.
+fn tree(value: &impl Data, format: TreeFormat) -> Value {
     let mut bytes = Vec::new();
     value.to_tree(TreeWriter::new(format, &mut bytes));
-    // What `to_tree` writes is a tree; the alternative keeps a broken impl visible instead of
-    // panicking.
+    // `to_tree` writes a tree. If a broken implementation does not, the text shows it.
     read_value(format, &bytes).unwrap_or_else(|error| Value::String(error.to_string()))
 }
-
-/// Makes a type a leaf: it is compared and sent whole.
-macro_rules! leaf {
-    ($fixed:literal, $put:expr, $get:expr; $($type:ty $(where [$($bounds:tt)*])?;)*) => {$(
-        leaf! { @one $fixed, $put, $get; ($type) ($($($bounds)*)?) }
-    )*};
-    (@one $fixed:literal, $put:expr, $get:expr; ($type:ty) ($($bounds:tt)*)) => {
-        impl $($bounds)* State for $type {
-            type Shadow = Leaf<Self>;
-
-            const UNOWNED: Option<&'static str> = None;
-            const HAS_OWNED: bool = false;
-            const NESTED_OWNERS: bool = false;
-            const COLUMN: bool = true;
-            const PLAIN: bool = true;
-            const FIXED: bool = $fixed;
-
-            fn schema() -> Type {
-                <Self as Data>::schema()
-            }
-            #[inline]
-            fn bind(&mut self, now: u64) -> Leaf<Self> {
-                Leaf::new(self, now)
-            }
-            #[inline]
-            fn diff(&mut self, shadow: &mut Leaf<Self>, step: Step) -> Changed {
-                shadow.diff(self, step)
-            }
-            #[inline]
-            fn same_shared(&self, shadow: &Leaf<Self>, _: Tracking) -> bool {
-                shadow.value().same(self)
-            }
-            #[inline]
-            fn look(&self) -> u64 {
-                Data::digest(self)
-            }
-            #[inline]
-            fn stamps(shadow: &Leaf<Self>) -> Stamps {
-                shadow.stamps()
-            }
-            #[inline]
-            fn write_full(shadow: &Leaf<Self>, _: Lens, out: &mut Vec<u8>) {
-                shadow.value().encode(out);
-            }
-            #[inline]
-            fn write_patch(shadow: &Leaf<Self>, _: Lens, out: &mut Vec<u8>) -> bool {
-                shadow.value().encode(out);
-                true
-            }
-            #[inline]
-            fn column_key(_: &Leaf<Self>, _: Lens) -> Option<u64> {
-                Some(1)
-            }
-            #[inline]
-            fn write_columns<'a>(
-                count: usize,
-                at: impl Fn(usize) -> &'a Leaf<Self> + Copy,
-                _: u64,
-                _: Lens,
-                out: &mut Vec<u8>,
-            ) {
-                $put(out, count, |place| at(place).value());
-            }
-            fn tree_full(shadow: &Leaf<Self>, _: Lens, out: TreeWriter<'_>) {
-                shadow.value().to_tree(out);
-            }
-            fn tree_patch(shadow: &Leaf<Self>, _: Lens, ops: &mut Ops<'_, '_>) {
-                ops.set(|out| shadow.value().to_tree(out));
-            }
-            #[inline]
-            fn read_full(reader: &mut Reader<'_>, _: Part) -> Result<Self, DecodeError> {
-                Self::decode(reader)
-            }
-            #[inline]
-            fn read_patch(&mut self, reader: &mut Reader<'_>, _: Part) -> Result<(), DecodeError> {
-                *self = Self::decode(reader)?;
-                Ok(())
-            }
-            fn read_columns(targets: &mut [&mut Self], reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-                $get(reader, targets.len(), |place: usize, value| *targets[place] = value)
-            }
-            fn digest(&self) -> u64 {
-                Data::digest(self)
-            }
-            fn shadow_digest(shadow: &Leaf<Self>, lens: Lens) -> u64 {
-                if lens.part == Part::Owned { 0 } else { Data::digest(shadow.value()) }
-            }
-            fn view(&self, sight: Sight) -> Value {
-                tree(self, sight.format)
-            }
-        }
-    };
-}
-
-leaf! { true, column::put, column::get;
-    bool; u8; u16; u32; u64; i8; i16; i32; i64; PlayerId;
-    Quantized<F, Q> where [<F: Float + Data, Q: Quantize>];
-}
-leaf! { true, column::put_each, column::get_each; f32; f64; }
-leaf! { false, column::put_each, column::get_each; String; Bytes; Present; }

@@ -1,17 +1,17 @@
-//! Who is looking, at which part, since when.
+//! Who looks at a shadow, at which part, and since when.
 
 use playfield_wire::TreeFormat;
 
 use crate::PlayerId;
 
-/// The parts of which a body is made. See `docs/state.md`.
+/// The parts of a body. See `docs/state.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// What everyone sees.
     Shared,
-    /// What the viewer alone sees, reached through what everyone sees.
+    /// What only the viewer sees, reached through what everyone sees.
     Owned,
-    /// Both, inside something that the viewer alone sees.
+    /// Both, inside something that only the viewer sees.
     All,
 }
 
@@ -20,43 +20,42 @@ pub enum Part {
 pub struct Lens {
     /// Which part is written.
     pub part: Part,
-    /// For whom; of no meaning in [`Part::Shared`].
+    /// For whom. [`Part::Shared`] ignores it.
     pub viewer: PlayerId,
-    /// Whose this place in the tree is: the nearest enclosing key of a map keyed by player.
+    /// The owner of this place: the key that leads here in the nearest map keyed by player.
     pub owner: Option<PlayerId>,
     /// Only what changed after this version; 0 = everything.
     pub since: u64,
-    /// That version is so long ago that what went by then is not remembered by its key.
+    /// That version is so long ago that keys removed by then are forgotten.
     pub stale: bool,
-    /// It is a value that came into view, or may have: how it came to be so is no business of the
-    /// viewer's, and must not show in slots.
+    /// The value came into view, or may have. Its history must not show to the viewer in slots.
     pub fresh: bool,
 }
 
-/// How many versions back a key that went is remembered, where one player alone is told of it. It
-/// must not be a number of keys: then it would tell that player how many others went.
+/// For how many versions a removed key is remembered where only one player learns of it. It must not
+/// be a number of keys: that would reveal to that player how many others were removed.
 pub(crate) const GONE_VERSIONS: u64 = 1 << 14;
 
 impl Lens {
-    /// What everyone sees (`viewer` is of no meaning then), what `viewer` alone sees, or both; as
-    /// of version `now`.
+    /// What everyone sees (`viewer` is ignored then), what only `viewer` sees, or both, at version
+    /// `now`.
     pub fn new(part: Part, viewer: PlayerId, since: u64, now: u64) -> Self {
         Self { part, viewer, owner: None, since, stale: Self::forgotten(since, now), fresh: false }
     }
 
-    /// The same, inside something that comes into view and goes out of it.
+    /// The same, inside something with a view.
     #[must_use]
     pub fn in_view(self) -> Self {
         Self { part: Part::All, fresh: true, ..self }
     }
 
-    /// Whether a version is so long ago that nobody is told what went by then.
+    /// Whether a version is so long ago that nobody learns what was removed by then.
     pub(crate) fn forgotten(version: u64, now: u64) -> bool {
         version.saturating_add(GONE_VERSIONS) < now
     }
 
-    /// The same, for something that came into being at version `defined`: whoever looks from before
-    /// knows nothing of it.
+    /// The same, for something that was created at version `defined`. To a copy of an earlier
+    /// version all of it is new.
     #[must_use]
     pub fn of(self, defined: u64) -> Self {
         if defined > self.since { Self { since: 0, ..self } } else { self }
@@ -68,8 +67,8 @@ impl Lens {
         if owner.is_some() { Self { owner, ..self } } else { self }
     }
 
-    /// Whether every place is looked at that may have been an entry of the viewer's, since what
-    /// others did there must not decide it.
+    /// Whether to look at every place that may have been the viewer's entry, so that what others did
+    /// there has no influence.
     #[inline]
     pub fn recalls_all(self) -> bool {
         self.stale && self.part != Part::Shared
@@ -82,14 +81,14 @@ impl Lens {
     }
 }
 
-/// A version, kept in four bytes, since shadows hold so many of them. Version 0 = never.
+/// A version in four bytes, since shadows hold many of them. Version 0 = never.
 ///
-/// What is kept counts from a version at which the [`Tracker`](crate::Tracker) bound its state,
-/// which it does again before four bytes run out.
+/// It counts from the version at which the [`Tracker`](crate::Tracker) bound its state. The tracker
+/// binds again before four bytes overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(u32);
 
-/// The last version that can be kept.
+/// The last version that fits.
 pub(crate) const STAMP_MAX: u64 = u32::MAX as u64;
 
 impl Stamp {
@@ -139,7 +138,7 @@ impl Stamps {
         self.shared.max(self.owned).version()
     }
 
-    /// Whether there may be something to say to this lens.
+    /// Whether there may be something to send to this lens.
     #[inline]
     pub fn after(self, lens: Lens) -> bool {
         let newest = match lens.part {
@@ -167,7 +166,7 @@ impl Stamps {
 pub struct Changed {
     /// Something that everyone sees.
     pub shared: bool,
-    /// Something that an owner alone sees.
+    /// Something that only an owner sees.
     pub owned: bool,
 }
 
@@ -175,7 +174,7 @@ impl Changed {
     /// Nothing.
     pub const NO: Self = Self { shared: false, owned: false };
 
-    /// Everything, as when something appears or goes.
+    /// Everything, as when a value appears or is removed.
     pub fn whole(has_owned: bool) -> Self {
         Self { shared: true, owned: has_owned }
     }
@@ -186,7 +185,7 @@ impl Changed {
         self.shared || self.owned
     }
 
-    /// Seen through an `owner` field, every change is the owner's alone.
+    /// The same, seen through an `owner` field: only the owner sees any change.
     #[inline]
     #[must_use]
     pub fn to_owner(self) -> Self {
@@ -205,11 +204,11 @@ impl std::ops::BitOrAssign for Changed {
 /// Whether collections are compared only where they were touched, or everywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tracking {
-    /// Only what was borrowed mutably since the last sync. The result is the same; the cost follows
-    /// the change.
+    /// Only what was borrowed mutably since the last sync. The result is the same, at a cost that
+    /// depends on the change.
     #[default]
     On,
-    /// Everything, every time: the check on the above.
+    /// Everything, every time. Tests compare this with the above.
     Off,
 }
 
@@ -222,14 +221,14 @@ pub struct Step {
     pub tracking: Tracking,
 }
 
-/// How the live state is looked at when a view is made of it.
+/// How to look at the live state when a view of it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight {
     /// Who looks; `None` sees what everyone sees.
     pub viewer: Option<PlayerId>,
-    /// Whose this place in the tree is.
+    /// The owner of this place in the tree.
     pub owner: Option<PlayerId>,
-    /// The format that a copy would be read from: numbers and bytes are not the same in both.
+    /// The format from which a copy would be read. Numbers and bytes differ between the two.
     pub format: TreeFormat,
 }
 

@@ -65,14 +65,16 @@ pub mod __rt {
     pub use crate::data::{Data, only_member};
     pub use crate::digest::{of_private, weight};
     pub use crate::key::Key;
-    pub use crate::leaf::{Leaf, tree};
+    pub use crate::leaf::Atomic;
     pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step, Tracking};
     pub use crate::map::{ByEntry, Touches, Viewers, Watch};
     pub use crate::nested::nested;
     pub use crate::ops::Ops;
     pub use crate::player_id::PlayerId;
     pub use crate::quantized::{Quantize, Quantized};
-    pub use crate::state::{State, check_root, copy_default, first};
+    pub use crate::state::{
+        Compare, Describe, Read, State, Write, check_root, copy_default, default_digest, first,
+    };
     pub use crate::viewed::{AsWhole, Viewed};
     pub use crate::walk::explicit_default_digest;
     pub use playfield_wire::DecodeError;

@@ -24,9 +24,9 @@ impl<T: State + Default> Mirror<T> {
         &self.state
     }
 
-    /// A number that is the server's own for this copy, if the copy is right.
+    /// The digest. If the copy is right, it equals the server's.
     pub fn digest(&self) -> u64 {
-        self.state.digest()
+        self.state.digest(Part::All)
     }
 
     /// Replaces the copy by a snapshot.
@@ -41,13 +41,12 @@ impl<T: State + Default> Mirror<T> {
         Ok(())
     }
 
-    /// Takes the copy to the patch's version. That the patch begins at the copy's version is the
-    /// caller's to see to.
+    /// Takes the copy to the patch's version. The caller must ensure that the patch begins at the
+    /// copy's version.
     ///
     /// # Errors
-    /// A body that isn't one of this state's, or doesn't fit this copy. What it had changed by then
-    /// can't be taken back, so there is no copy any more: it is that of nothing, until a snapshot
-    /// comes.
+    /// A body that isn't one of this state's, or doesn't fit this copy. Its changes so far can't be
+    /// undone, so the copy is reset to the default until the next snapshot.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         let mut reader = Reader::new(body);
         let read = self

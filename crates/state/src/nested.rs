@@ -1,12 +1,12 @@
-//! Schemas of values that hold values.
+//! Schemas of nested types.
 
 use std::cell::RefCell;
 
 use playfield_wire::schema::{TYPE_DEPTH_MAX, Type};
 
-/// How deep types with names may lie within each other while their schema is made. A room type is
-/// refused long before, by name and place (see [`TYPE_DEPTH_MAX`]); this is for those of which
-/// there is no schema that could be looked at.
+/// How deep named types may be nested while their schema is made. A finished schema is refused at a
+/// lower depth, with the name and place (see [`TYPE_DEPTH_MAX`]). This limit is for types whose
+/// schema has no end.
 const NESTED_MAX: usize = 2 * TYPE_DEPTH_MAX;
 
 thread_local! {
@@ -14,12 +14,11 @@ thread_local! {
     static AROUND: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes the schema of a type that derives `Data`. Types that hold each other have none: to look
-/// for its end would overflow the stack, which can't be caught and says nothing of the types. For
-/// generated code.
+/// Makes the schema of a type that derives `Data`. For generated code.
 ///
 /// # Panics
-/// If types lie more than `NESTED_MAX` deep within each other.
+/// If types are nested deeper than `NESTED_MAX`, as when they hold each other. Without the panic
+/// they would overflow the stack, which can't be caught and doesn't name the types.
 pub fn nested(name: &'static str, schema: impl FnOnce() -> Type) -> Type {
     let depth = AROUND.with_borrow_mut(|around| {
         around.push(name);
@@ -36,7 +35,7 @@ pub fn nested(name: &'static str, schema: impl FnOnce() -> Type) -> Type {
     schema()
 }
 
-/// Takes the innermost type off, after a panic too: whoever caught it may go on.
+/// Removes the innermost type, after a panic too: code that catches it may go on.
 struct Leave;
 
 impl Drop for Leave {
@@ -58,7 +57,7 @@ mod tests {
         }
         assert_eq!(tower(NESTED_MAX), Type::Unit);
         assert!(catch_unwind(|| tower(NESTED_MAX + 1)).is_err());
-        // Nothing of it is left for the next one.
+        // The failed attempt leaves nothing behind.
         assert_eq!(tower(NESTED_MAX), Type::Unit);
     }
 }

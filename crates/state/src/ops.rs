@@ -1,23 +1,23 @@
-//! The operations of a tree's patch, as they are written.
+//! Writing the operations of a tree's patch.
 
 use playfield_wire::TreeFormat;
 use playfield_wire::tree::{Array, Place, TreeDigest, TreeWriter};
 
 use crate::data::write_array;
 
-/// Adds operations to an array, and keeps the path to the place where they apply.
+/// Adds operations to an array, and tracks the path to the place where they apply.
 ///
-/// An operation is `[path, value]` (set), `[path]` (remove), `[path, value, "insert"]` (put into an
-/// array at the index that ends the path, moving the rest up), `[path, index, "move"]` or `[path,
-/// indices, "order"]`. `docs/state.md` says it in full.
+/// An operation is `[path, value]` (set), `[path]` (remove), `[path, value, "insert"]` (insert into
+/// an array at the index that ends the path), `[path, index, "move"]` or
+/// `[path, indices, "order"]`. See `docs/state.md`.
 #[derive(Debug)]
 pub struct Ops<'a, 'o>(Way<'a, 'o>);
 
 #[derive(Debug)]
 enum Way<'a, 'o> {
-    /// They become elements of an array. The path is elements, too, without an array around them.
+    /// They become elements of an array. The path is kept as elements without an array around them.
     Written { array: &'a mut Array<'o>, path: Vec<u8>, steps: usize },
-    /// What they set counts in the digest of the tree in which they set it.
+    /// The values that they set count in the digest of the tree.
     Counted { digest: &'a mut TreeDigest, place: Place },
 }
 
@@ -27,13 +27,13 @@ impl<'a, 'o> Ops<'a, 'o> {
         Self(Way::Written { array, path: Vec::new(), steps: 0 })
     }
 
-    /// What operations set where nothing was is added to a digest. No others lead from nothing to a
-    /// copy, and they count for nothing.
+    /// The values that operations set are added to a digest. A patch from nothing to a copy only
+    /// sets values; other operations count as nothing.
     pub fn counted(digest: &'a mut TreeDigest) -> Self {
         Self(Way::Counted { digest, place: Place::ROOT })
     }
 
-    /// Where they stand that count in a digest, and of what format the tree is.
+    /// If they count in a digest: the format of the tree, and the place.
     pub(crate) fn counts(&self) -> Option<(TreeFormat, Place)> {
         match &self.0 {
             Way::Written { .. } => None,
@@ -41,7 +41,7 @@ impl<'a, 'o> Ops<'a, 'o> {
         }
     }
 
-    /// Adds what was counted here before.
+    /// Adds a sum that was counted before.
     pub(crate) fn count(&mut self, sum: u32) {
         if let Way::Counted { digest, .. } = &mut self.0 {
             digest.add(sum);
@@ -82,7 +82,7 @@ impl<'a, 'o> Ops<'a, 'o> {
         });
     }
 
-    /// Takes the element at this place out of its array, and puts it back in at an index.
+    /// Moves the element at this place to another index of its array.
     pub fn move_to(&mut self, index: usize) {
         self.write(3, |op| {
             op.element().u64(index as u64);
@@ -90,8 +90,7 @@ impl<'a, 'o> Ops<'a, 'o> {
         });
     }
 
-    /// Puts the array at this place into another order: for each place the index at which its
-    /// element stood.
+    /// Reorders the array at this place. `order` has the old index of each element.
     pub fn order(&mut self, order: &[u32]) {
         self.write(3, |op| {
             write_array(op.element(), order.iter(), |from, out| out.u64(u64::from(*from)));
@@ -99,7 +98,7 @@ impl<'a, 'o> Ops<'a, 'o> {
         });
     }
 
-    /// An operation of so many parts, of which the path is written.
+    /// Writes an operation with this many parts; the first one is the path.
     #[inline]
     fn write(&mut self, parts: usize, rest: impl FnOnce(&mut Array<'_>)) {
         let Way::Written { array, path, steps } = &mut self.0 else { return };

@@ -1,4 +1,4 @@
-//! Something or nothing.
+//! Options.
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
@@ -9,13 +9,14 @@ use serde_json::Value;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::patch_kind::read_kind;
+use crate::state::{Compare, Describe, Read, Write};
 use crate::{Part, State, digest};
 
 /// The shadow of an option.
 #[derive(Debug)]
 pub struct OptionShadow<S> {
     some: Option<S>,
-    /// When the present value, or the absence, came to be.
+    /// The version at which it last became `Some` or `None`.
     defined: u64,
     stamps: Stamps,
 }
@@ -38,14 +39,12 @@ impl OptionPatch {
     }
 }
 
-/// In a tree `null` or the value, so what is inside must not be `null` itself.
-impl<T: State> State for Option<T> {
-    type Shadow = OptionShadow<T::Shadow>;
-
+/// In a tree, `null` or the value, so the value must not be `null` itself.
+impl<T: State> Describe for Option<T> {
     const UNOWNED: Option<&'static str> = {
         assert!(
             !T::NULLABLE,
-            "an Option in an Option can't be told apart in JSON: use one Option, or an enum"
+            "JSON can't represent an Option in an Option: use one Option, or an enum"
         );
         T::UNOWNED
     };
@@ -54,9 +53,13 @@ impl<T: State> State for Option<T> {
     const NULLABLE: bool = true;
     const PLAIN: bool = T::PLAIN;
 
-    fn schema() -> Type {
-        Type::Option(Box::new(T::schema()))
+    fn shape() -> Type {
+        Type::Option(Box::new(T::shape()))
     }
+}
+
+impl<T: State> Compare for Option<T> {
+    type Shadow = OptionShadow<T::Shadow>;
 
     fn bind(&mut self, now: u64) -> Self::Shadow {
         let some = self.as_mut().map(|value| value.bind(now));
@@ -85,14 +88,20 @@ impl<T: State> State for Option<T> {
         }
     }
 
-    fn look(&self) -> u64 {
-        digest::of_option(self.as_ref().map(T::look))
-    }
-
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
     }
 
+    fn digest(&self, part: Part) -> u64 {
+        digest::of_option(self.as_ref().map(|value| value.digest(part)))
+    }
+
+    fn view(&self, sight: Sight) -> Value {
+        self.as_ref().map_or(Value::Null, |value| value.view(sight))
+    }
+}
+
+impl<T: State> Write for Option<T> {
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
         writer::put_bool(out, shadow.some.is_some());
         if let Some(some) = &shadow.some {
@@ -102,7 +111,7 @@ impl<T: State> State for Option<T> {
 
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         let Some(some) = &shadow.some else {
-            // Seen as owned, an absence says nothing: the shared part has said it.
+            // The shared part has already said that it is absent.
             out.push(OptionPatch::Nothing as u8);
             return lens.part != Part::Owned && shadow.defined > lens.since;
         };
@@ -136,6 +145,14 @@ impl<T: State> State for Option<T> {
         }
     }
 
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        let Some(some) = &shadow.some else { return 0 };
+        let there = if lens.part == Part::Owned { 0 } else { digest::PRESENT };
+        T::shadow_digest(some, lens).wrapping_mul(digest::weight(0)).wrapping_add(there)
+    }
+}
+
+impl<T: State> Read for Option<T> {
     fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
         reader.bool()?.then(|| T::read_full(reader, part)).transpose()
     }
@@ -156,19 +173,5 @@ impl<T: State> State for Option<T> {
             },
         }
         Ok(())
-    }
-
-    fn digest(&self) -> u64 {
-        digest::of_option(self.as_ref().map(T::digest))
-    }
-
-    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
-        let Some(some) = &shadow.some else { return 0 };
-        let there = if lens.part == Part::Owned { 0 } else { digest::PRESENT };
-        T::shadow_digest(some, lens).wrapping_mul(digest::weight(0)).wrapping_add(there)
-    }
-
-    fn view(&self, sight: Sight) -> Value {
-        self.as_ref().map_or(Value::Null, |value| value.view(sight))
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers that travel in steps.
+//! Quantized numbers.
 
 use std::f64::consts::{PI, TAU};
 use std::fmt;
@@ -13,17 +13,17 @@ use serde_json::Value;
 use crate::column::Integer;
 use crate::data::{Data, unexpected};
 
-/// How a number is quantized: what `#[sync(quantize = …)]` and `#[sync(angle = …)]` say.
+/// How a number is quantized, as set by `#[sync(quantize = …)]` and `#[sync(angle = …)]`.
 pub trait Quantize: 'static {
-    /// The distance between two values that can be told apart. Half of it is the greatest error.
+    /// The distance between two adjacent values. The error is at most half of it.
     const STEP: f64;
-    /// The least and the greatest value; what lies beyond is taken for the nearest of them.
+    /// The least and the greatest value. Values outside are clamped.
     const RANGE: Option<(f64, f64)> = None;
-    /// It is an angle in radians: it wraps, and is sent as from −π to π.
+    /// It is an angle in radians: it wraps to the range −π to π.
     const ANGLE: bool = false;
 }
 
-/// A float, or what stands for one on the wire.
+/// A float.
 pub trait Float: Copy + 'static {
     /// Its type.
     const OF: Type;
@@ -57,13 +57,13 @@ impl Float for f64 {
     }
 }
 
-/// Steps beyond these wouldn't come back from a double as the same number of steps.
+/// The most steps that survive a conversion to an `f64` and back.
 const STEPS_MAX: i64 = 1 << 50;
 
-/// How numbers and their steps go with each other.
+/// The conversion between numbers and steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
-    /// The distance between values. Of an angle, a whole number of them makes a turn.
+    /// The distance between values. For an angle, a whole number of steps makes a turn.
     step: f64,
     range: Option<(f64, f64)>,
     angle: bool,
@@ -72,20 +72,20 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// As a type says it.
+    /// The scale that a type sets.
     const fn of_type(
         step: f64,
         range: Option<(f64, f64)>,
         angle: bool,
     ) -> Result<Self, &'static str> {
         if !(step > 0.0 && step < f64::INFINITY) {
-            return Err("a step of quantization is greater than 0");
+            return Err("a quantization step must be greater than 0");
         }
         let most = match range {
             Some(_) if angle => return Err("an angle has no range: it wraps"),
             None if angle => {
                 if step > PI {
-                    return Err("a step of an angle is at most half a turn, in radians");
+                    return Err("the step of an angle must be at most half a turn, in radians");
                 }
                 let steps = TAU / step;
                 // Rounded up: a whole number of steps makes a turn.
@@ -95,7 +95,7 @@ impl Scale {
             Some((least, most)) => {
                 let rises = least < most; // which no NaN does
                 if !rises {
-                    return Err("a range has a least value and then a greatest one");
+                    return Err("the second end of a range must be greater than the first");
                 }
                 let steps = (most - least) / step;
                 let whole = steps as i64;
@@ -104,20 +104,20 @@ impl Scale {
             None => STEPS_MAX,
         };
         if most > STEPS_MAX {
-            return Err("so small a step gives more values than a number can have: make it larger");
+            return Err("the step is too small for a number: make it larger");
         }
         let step = if angle { TAU / (most + 1) as f64 } else { step };
         Ok(Self { step, range, angle, most })
     }
 
-    /// As a schema says it, in which the step of an angle has been made to fit the turn.
+    /// The scale in a schema, where the step of an angle already divides a turn.
     pub(crate) fn of_schema(of: &schema::Quantized) -> Result<Self, &'static str> {
         let scale = Self::of_type(of.step, of.range, of.angle)?;
         let most = if of.angle { (TAU / of.step).round() as i64 - 1 } else { scale.most };
         Ok(Self { step: of.step, most, ..scale })
     }
 
-    /// Steps go from 0 up, since there is a least.
+    /// Steps count from a least value, so they are never negative.
     const fn is_unsigned(self) -> bool {
         self.angle || self.range.is_some()
     }
@@ -140,8 +140,7 @@ impl Scale {
     pub(crate) fn value(self, steps: i64) -> f64 {
         let steps = steps as f64;
         let turns = 1.0 / self.step;
-        // Hundredths are divided by 100, which comes out as people write them; a product with 0.01
-        // does not.
+        // Dividing by 100 gives hundredths as people write them; multiplying by 0.01 does not.
         let distance = if turns == turns.trunc() { steps / turns } else { steps * self.step };
         match self.range {
             _ if self.angle && distance > PI => distance - TAU,
@@ -150,7 +149,7 @@ impl Scale {
         }
     }
 
-    /// Whether there are as many steps.
+    /// Whether this number of steps is in range.
     pub(crate) fn holds(self, steps: i64) -> bool {
         let least = if self.is_unsigned() { 0 } else { -STEPS_MAX };
         (least..=self.most).contains(&steps)
@@ -173,12 +172,12 @@ impl Scale {
         }
         Err(DecodeError::new(
             at,
-            format!("{steps} steps are past the range of a number that has {} at most", self.most),
+            format!("{steps} steps are out of range: this number has at most {}", self.most),
         ))
     }
 }
 
-/// A number of steps. What isn't a number is 0, or the least of the range if 0 is not in it.
+/// A number of steps. NaN becomes 0, or the least of the range if 0 is not in it.
 pub struct Quantized<F, Q> {
     steps: i64,
     of: PhantomData<fn() -> (F, Q)>,
@@ -238,8 +237,7 @@ impl<F: Float + Data, Q: Quantize> Data for Quantized<F, Q> {
         self.steps == other.steps
     }
     fn digest(&self) -> u64 {
-        // Of the value, which is all that a copy keeps: large ones may be the same for several
-        // numbers of steps.
+        // A copy keeps only the value. Several numbers of steps may give the same large value.
         self.value().digest()
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
@@ -336,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_is_the_nearest_and_what_is_no_number_is_nought() {
+    fn values_out_of_range_are_clamped_and_nan_is_zero() {
         assert_eq!(sent::<f64, Wide>(f64::INFINITY), 1000.0);
         assert_eq!(sent::<f64, Wide>(-51.0), -50.0);
         assert!(sent::<f64, Wide>(f64::NAN).abs() <= 0.15);
@@ -347,17 +345,17 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_tells_the_same_scale() {
+    fn a_schema_gives_the_same_scale() {
         fn check<Q: Quantize>() {
             let Type::Quantized(of) = Quantized::<f64, Q>::schema() else {
-                panic!("a number in steps")
+                panic!("it is quantized")
             };
             assert_eq!(Scale::of_schema(&of), Ok(Quantized::<f64, Q>::SCALE));
         }
         check::<Hundredth>();
         check::<Wide>();
         check::<Turn>();
-        // Of every step a whole number makes a turn, whichever way it is divided.
+        // A whole number of any step makes a turn.
         for step in (1..3_000).map(|n| f64::from(n) * 0.001) {
             let scale = Scale::of_type(step, None, true).unwrap();
             let of =
@@ -367,13 +365,16 @@ mod tests {
         let say = |step, range, angle| {
             Scale::of_schema(&schema::Quantized { of: Type::F64, step, range, angle }).unwrap_err()
         };
-        assert_eq!(say(f64::NAN, None, false), "a step of quantization is greater than 0");
-        assert_eq!(say(4.0, None, true), "a step of an angle is at most half a turn, in radians");
+        assert_eq!(say(f64::NAN, None, false), "a quantization step must be greater than 0");
+        assert_eq!(
+            say(4.0, None, true),
+            "the step of an angle must be at most half a turn, in radians"
+        );
         assert_eq!(
             say(1.0, Some((1.0, 1.0)), false),
-            "a range has a least value and then a greatest one"
+            "the second end of a range must be greater than the first"
         );
-        assert!(say(1e-300, Some((0.0, 1.0)), false).starts_with("so small a step"));
+        assert!(say(1e-300, Some((0.0, 1.0)), false).starts_with("the step is too small"));
     }
 
     #[test]
@@ -383,7 +384,7 @@ mod tests {
         let error = Quantized::<f64, Wide>::decode(&mut Reader::new(&bytes)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "at byte 0: 3501 steps are past the range of a number that has 3500 at most"
+            "at byte 0: 3501 steps are out of range: this number has at most 3500"
         );
     }
 }

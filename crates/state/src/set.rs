@@ -1,4 +1,4 @@
-//! A set that knows which of its elements came and went.
+//! A set that tracks its changes.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -12,12 +12,14 @@ use serde_json::Value;
 use crate::data::unexpected;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
-use crate::{Data, Key, Map, Part, State};
+use crate::state::{Compare, Describe, Read, Write};
+use crate::{Data, Key, Map, Part};
 
 /// A set of players, texts, integers or newtypes of these, iterated in their order on every
 /// machine.
 ///
-/// A sync sends what came and what went. In trees it is an object of which every member is `true`.
+/// A sync sends the elements that were added and removed. In trees it is an object whose members are
+/// all `true`.
 pub struct Set<K> {
     map: Map<K, Present>,
 }
@@ -64,7 +66,7 @@ impl<K: Key> Set<K> {
         self.map.clear();
     }
 
-    /// Keeps the elements for which `keep` says so.
+    /// Keeps the elements for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&K) -> bool) {
         self.map.retain(|element, _| keep(element));
     }
@@ -116,83 +118,103 @@ impl<K: Key + fmt::Debug> fmt::Debug for Set<K> {
 }
 
 /// In step as a map to nothing.
-impl<K: Key> State for Set<K> {
-    type Shadow = <Map<K, Present> as State>::Shadow;
-
-    const UNOWNED: Option<&'static str> = None;
-    const HAS_OWNED: bool = false;
-    const NESTED_OWNERS: bool = false;
+impl<K: Key> Describe for Set<K> {
     const KEYED_BY_PLAYER: bool = K::IS_PLAYER;
 
-    fn schema() -> Type {
+    fn shape() -> Type {
         Type::Set(Box::new(K::schema()))
     }
+}
+
+impl<K: Key> Compare for Set<K> {
+    type Shadow = <Map<K, Present> as Compare>::Shadow;
+
     fn bind(&mut self, now: u64) -> Self::Shadow {
         self.map.bind(now)
     }
+
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
         self.map.diff(shadow, step)
     }
+
     fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
         self.map.same_shared(shadow, tracking)
     }
-    fn look(&self) -> u64 {
-        self.map.look()
-    }
+
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         Map::<K, Present>::stamps(shadow)
     }
-    fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
-        Map::<K, Present>::write_full(shadow, lens, out);
+
+    fn digest(&self, part: Part) -> u64 {
+        self.map.digest(part)
     }
-    fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
-        Map::<K, Present>::write_patch(shadow, lens, out)
-    }
-    fn write_owner_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
-        Map::<K, Present>::write_owner_patch(shadow, lens, out)
-    }
-    fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) {
-        Map::<K, Present>::tree_full(shadow, lens, out);
-    }
-    fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
-        Map::<K, Present>::tree_patch(shadow, lens, ops);
-    }
-    fn tree_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
-        Map::<K, Present>::tree_owner_patch(shadow, lens, ops);
-    }
-    fn tree_owner_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool {
-        Map::<K, Present>::tree_owner_full(shadow, lens, out)
-    }
-    fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
-        Ok(Self { map: Map::read_full(reader, part)? })
-    }
-    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
-        self.map.read_patch(reader, part)
-    }
-    fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        self.map.read_owner_patch(reader)
-    }
-    fn empty_maps(&mut self) {
-        *self = Self::new();
-    }
-    fn digest(&self) -> u64 {
-        self.map.digest()
-    }
-    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
-        Map::<K, Present>::shadow_digest(shadow, lens)
-    }
-    fn owner_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
-        Map::<K, Present>::owner_digest(shadow, lens)
-    }
+
     fn view(&self, sight: Sight) -> Value {
         self.map.view(sight)
     }
+
     fn owner_view(&self, sight: Sight) -> Option<Value> {
         self.map.owner_view(sight)
     }
 }
 
-/// What an element of a set is mapped to. It takes no bytes: a slot and a key stand before it.
+impl<K: Key> Write for Set<K> {
+    fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+        Map::<K, Present>::write_full(shadow, lens, out);
+    }
+
+    fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        Map::<K, Present>::write_patch(shadow, lens, out)
+    }
+
+    fn write_owner_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
+        Map::<K, Present>::write_owner_patch(shadow, lens, out)
+    }
+
+    fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) {
+        Map::<K, Present>::tree_full(shadow, lens, out);
+    }
+
+    fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
+        Map::<K, Present>::tree_patch(shadow, lens, ops);
+    }
+
+    fn tree_owner_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
+        Map::<K, Present>::tree_owner_patch(shadow, lens, ops);
+    }
+
+    fn tree_owner_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool {
+        Map::<K, Present>::tree_owner_full(shadow, lens, out)
+    }
+
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        Map::<K, Present>::shadow_digest(shadow, lens)
+    }
+
+    fn owner_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        Map::<K, Present>::owner_digest(shadow, lens)
+    }
+}
+
+impl<K: Key> Read for Set<K> {
+    fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
+        Ok(Self { map: Map::read_full(reader, part)? })
+    }
+
+    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        self.map.read_patch(reader, part)
+    }
+
+    fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        self.map.read_owner_patch(reader)
+    }
+
+    fn empty_maps(&mut self) {
+        *self = Self::new();
+    }
+}
+
+/// The value of a set's elements. It takes no bytes: a slot and a key precede it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Present;
 

@@ -1,4 +1,8 @@
-//! The trait of everything that can be kept in step.
+//! The traits of everything that can be kept in step.
+//!
+//! [`State`] is what applications name. Generated code and the collections implement the traits
+//! under it, one for each user: [`Describe`] for schemas, [`Compare`] for the server's comparison,
+//! [`Write`] for bodies made from the shadow, [`Read`] for a client's copy.
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
@@ -12,14 +16,18 @@ use crate::{Part, PlayerId};
 
 /// A tree of plain data that can be kept in step. Derive it: `#[derive(State)]`.
 ///
-/// Fields may say who sees them: `#[sync(owner)]` (the player whose entry this is: the key of the
-/// nearest enclosing map keyed by player, or, on such a map itself, each player their own entry),
-/// `#[sync(hidden)]` (never leaves the server), `#[sync(mask = f)]` (everyone sees what `f: fn(&T)
-/// -> T` returns, which must hang on the value alone) and `#[sync(view = f, viewer = map)]` (those
-/// see it of whom `f: fn(&T, &Viewer) -> bool` says so, where `map` is a field of the same struct,
-/// keyed by player, with a `Viewer` for each). A float may be sent in steps, with an error of half
-/// a step: `#[sync(quantize = 0.01)]`, `#[sync(quantize = 0.01, range = -50.0..=50.0)]`, or, in
-/// radians, `#[sync(angle = 0.01)]`.
+/// A field's attribute says who sees it:
+///
+/// - `#[sync(owner)]`: the owner alone. That is the player whose key leads here in the nearest
+///   enclosing map keyed by player. On such a map itself, each player sees their own entry.
+/// - `#[sync(hidden)]`: no player.
+/// - `#[sync(mask = f)]`: everyone sees what `f: fn(&T) -> T` returns. The result must depend only
+///   on the value.
+/// - `#[sync(view = f, viewer = map)]`: the players for whom `f: fn(&T, &Viewer) -> bool` returns
+///   true. `map` is a field of the same struct, keyed by player, that holds a `Viewer` for each.
+///
+/// A float may be quantized, with an error of half a step: `#[sync(quantize = 0.01)]`,
+/// `#[sync(quantize = 0.01, range = -50.0..=50.0)]`, or, in radians, `#[sync(angle = 0.01)]`.
 ///
 /// ```
 /// use playfield_state::{List, Map, PlayerId, State, Tracker, Tracking};
@@ -42,7 +50,7 @@ use crate::{Part, PlayerId};
 /// Tracker::new(&mut Table::default(), Tracking::On);
 /// ```
 ///
-/// What can't be kept in step doesn't compile. There are no other policies than these:
+/// There are no other policies:
 ///
 /// ```compile_fail
 /// #[derive(playfield_state::State, Default)]
@@ -52,7 +60,7 @@ use crate::{Part, PlayerId};
 /// }
 /// ```
 ///
-/// A type has one schema, so it has no parameters:
+/// A type has one schema, so it has no type parameters:
 ///
 /// ```compile_fail
 /// #[derive(playfield_state::State, Default)]
@@ -80,7 +88,7 @@ use crate::{Part, PlayerId};
 /// Tracker::new(&mut Table::default(), Tracking::On);
 /// ```
 ///
-/// In JSON an option is `null` or its value, so it holds no other option, and a map holds none:
+/// In JSON an option is `null` or its value, so neither an option nor a map can hold options:
 ///
 /// ```compile_fail
 /// use playfield_state::{State, Tracker, Tracking};
@@ -104,43 +112,59 @@ use crate::{Part, PlayerId};
 /// Tracker::new(&mut Table::default(), Tracking::On);
 /// ```
 ///
-/// The methods are for generated code and for the collections; an application calls none of them.
-/// They come in three groups: the server compares (`bind`, `diff`, `same_shared`, `look`), the
-/// server writes from the shadow alone (`write_*`, `tree_*`), the client reads (`read_*`).
+/// Derive it: it can't be implemented by hand.
+///
+/// ```compile_fail
+/// struct Table;
+///
+/// impl playfield_state::State for Table {}
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be kept in step",
     note = "derive it: `#[derive(State)]`; collections are `playfield::Map`, `playfield::Set` and `playfield::List`, an enum is `#[derive(State, Data, Clone)]`"
 )]
-pub trait State: Sized + 'static {
-    /// What was last synced, stamped with versions.
-    type Shadow: 'static;
+pub trait State: Write + Read {
+    /// The schema of its type.
+    fn schema() -> Type {
+        Self::shape()
+    }
+}
 
-    /// There is an `owner` field in it whose owner an enclosing map keyed by player has to tell:
-    /// what to say if there is none.
-    const UNOWNED: Option<&'static str>;
-    /// There is something in it that only an owner sees.
-    const HAS_OWNED: bool;
-    /// There is a map keyed by player in it that holds something owned, so that owners differ
-    /// further down.
-    const NESTED_OWNERS: bool;
+#[diagnostic::do_not_recommend]
+impl<T: Write + Read> State for T {}
+
+/// What is known of a state's type. For generated code.
+pub trait Describe: Sized + 'static {
+    /// It has an `owner` field whose owner must be the key of an enclosing map: the error if there
+    /// is no such map.
+    const UNOWNED: Option<&'static str> = None;
+    /// It has something that not everyone sees.
+    const HAS_OWNED: bool = false;
+    /// It has a map keyed by player that holds something owned, so owners differ further down.
+    const NESTED_OWNERS: bool = false;
     /// In a tree, `null` is one of its values.
     const NULLABLE: bool = false;
     /// It is a map keyed by player: as an `owner` field, each player sees their own entry.
     const KEYED_BY_PLAYER: bool = false;
-    /// It is a map, of which a view is seen entry by entry.
+    /// It is a map: a view on it decides entry by entry.
     const IS_MAP: bool = false;
     /// A change of it can be written in a column, together with the same change of other entries of
     /// a map.
     const COLUMN: bool = false;
-    /// Its values take few bytes, so that in a column those that did not change may be sent with
-    /// those that did.
+    /// Its values take few bytes, so a column may also send those that did not change.
     const FIXED: bool = false;
-    /// A patch of it says nothing of what was before the version at which it begins. A map's does:
-    /// its slots are older.
+    /// A patch of it reveals nothing older than the version at which it begins. A map's does: its
+    /// slots are older.
     const PLAIN: bool = false;
 
-    /// Its shape.
-    fn schema() -> Type;
+    /// The schema.
+    fn shape() -> Type;
+}
+
+/// The server compares the live state with its shadow. For generated code.
+pub trait Compare: Describe {
+    /// What was last synced, stamped with versions.
+    type Shadow: 'static;
 
     /// Makes a shadow of it as it is, everything stamped `now`.
     fn bind(&mut self, now: u64) -> Self::Shadow;
@@ -151,28 +175,40 @@ pub trait State: Sized + 'static {
     /// Whether what everyone sees of it is as last synced.
     fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool;
 
-    /// What everyone sees of it, as a number: that of [`shadow_digest`](Self::shadow_digest) of
-    /// [`Part::Shared`] if it is as last synced.
-    fn look(&self) -> u64;
-
     /// When it last changed.
     fn stamps(shadow: &Self::Shadow) -> Stamps;
 
+    /// The digest of a copy ([`Part::All`]), or of what everyone sees of the live state
+    /// ([`Part::Shared`]). Either equals [`Write::shadow_digest`] if the copy is right or the state
+    /// is as last synced.
+    fn digest(&self, part: Part) -> u64;
+
+    /// The live state as `sight` sees it, as a tree.
+    fn view(&self, sight: Sight) -> Value;
+
+    /// The same through an `owner` field; `None` where there is nothing to see.
+    fn owner_view(&self, sight: Sight) -> Option<Value> {
+        sight.owns().then(|| self.view(sight))
+    }
+}
+
+/// The server writes bodies from the shadow alone. For generated code.
+pub trait Write: Compare {
     /// Appends the whole of it (packed), of [`Part::Shared`] or [`Part::All`].
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>);
 
     /// Appends what changed after `lens.since` (packed). The caller has looked at
-    /// [`stamps`](Self::stamps). Says whether there was anything; if not, the caller truncates what
-    /// was appended.
+    /// [`stamps`](Compare::stamps). Returns whether there was anything; if not, the caller truncates
+    /// what was appended.
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
 
-    /// What changed after `lens.since`, if all of it can be written in columns: a number, equal for
-    /// two of them if they changed in the same fields. What an owner alone sees never can.
+    /// What changed after `lens.since`, if all of it can be written in columns: a number that is
+    /// equal for values that changed in the same fields. What only an owner sees can't.
     fn column_key(_: &Self::Shadow, _: Lens) -> Option<u64> {
         None
     }
 
-    /// Appends the changes of several, which have the same key, as columns (packed).
+    /// Appends the changes of several values with the same key, as columns (packed).
     fn write_columns<'a>(
         count: usize,
         at: impl Fn(usize) -> &'a Self::Shadow + Copy,
@@ -202,27 +238,39 @@ pub trait State: Sized + 'static {
         tree_owner_field::<Self>(shadow, lens, ops);
     }
 
-    /// Writes an `owner` field as a tree. Says whether the member is there at all: it is not, for
-    /// who may not see it.
+    /// Writes an `owner` field as a tree. Returns false, and writes nothing, if the viewer may not
+    /// see it.
     fn tree_owner_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool {
         let Some(lens) = lens.owner_field() else { return false };
         Self::tree_full(shadow, lens, out);
         true
     }
 
-    /// Reads what [`write_full`](Self::write_full) wrote.
+    /// The digest of what the lens sees of the shadow. The digests of [`Part::Shared`] and
+    /// [`Part::Owned`] add up to that of [`Part::All`], the digest of the viewer's copy.
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64;
+
+    /// The same through an `owner` field.
+    fn owner_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        lens.owner_field().map_or(0, |lens| Self::shadow_digest(shadow, lens))
+    }
+}
+
+/// A client reads its copy. For generated code.
+pub trait Read: Describe {
+    /// Reads what [`write_full`](Write::write_full) wrote.
     ///
     /// # Errors
-    /// Anything but what the schema says.
+    /// Anything that doesn't match the schema.
     fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError>;
 
-    /// Applies what [`write_patch`](Self::write_patch) wrote.
+    /// Applies what [`write_patch`](Write::write_patch) wrote.
     ///
     /// # Errors
-    /// Anything but what the schema says, or what this copy can't have: it is then unusable.
+    /// Anything that doesn't match the schema or this copy. The copy is then unusable.
     fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError>;
 
-    /// Applies what [`write_columns`](Self::write_columns) wrote.
+    /// Applies what [`write_columns`](Write::write_columns) wrote.
     ///
     /// # Errors
     /// As [`read_patch`](Self::read_patch).
@@ -230,7 +278,7 @@ pub trait State: Sized + 'static {
         targets.iter_mut().try_for_each(|target| target.read_patch(reader, Part::Shared))
     }
 
-    /// Applies what [`write_owner_patch`](Self::write_owner_patch) wrote.
+    /// Applies what [`write_owner_patch`](Write::write_owner_patch) wrote.
     ///
     /// # Errors
     /// As [`read_patch`](Self::read_patch).
@@ -238,34 +286,14 @@ pub trait State: Sized + 'static {
         self.read_patch(reader, Part::All)
     }
 
-    /// Takes out of a default what a patch from nothing may not take out of it: the entries of maps
-    /// and sets, and what a type has in fields that not everyone sees where those have another
-    /// default.
+    /// Removes from a default what a patch from nothing may not replace: the entries of maps and
+    /// sets, and in fields that not everyone sees, values other than the default of the field's
+    /// type.
     fn empty_maps(&mut self) {}
-
-    /// The digest of a copy: of all that is in it.
-    fn digest(&self) -> u64;
-
-    /// The digest of what the lens sees of what was last synced. Those of [`Part::Shared`] and
-    /// [`Part::Owned`] make up that of [`Part::All`], which is the digest of the viewer's copy.
-    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64;
-
-    /// The same through an `owner` field.
-    fn owner_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
-        lens.owner_field().map_or(0, |lens| Self::shadow_digest(shadow, lens))
-    }
-
-    /// The live state as `sight` sees it, as a tree.
-    fn view(&self, sight: Sight) -> Value;
-
-    /// The same through an `owner` field; `None` where there is nothing to see.
-    fn owner_view(&self, sight: Sight) -> Option<Value> {
-        sight.owns().then(|| self.view(sight))
-    }
 }
 
-/// An `owner` field, but for maps keyed by player: all of it, to its owner.
-pub(crate) fn write_owner_field<T: State>(
+/// Writes the patch of an `owner` field that is not a map keyed by player: all of it, to its owner.
+pub(crate) fn write_owner_field<T: Write>(
     shadow: &T::Shadow,
     lens: Lens,
     out: &mut Vec<u8>,
@@ -276,31 +304,35 @@ pub(crate) fn write_owner_field<T: State>(
     }
 }
 
-/// Whether anything that the lens sees changed: stamps are of what any owner sees.
+/// Whether anything that the lens sees changed. Stamps alone also cover what other owners see.
 pub(crate) fn differs<T: State>(shadow: &T::Shadow, lens: Lens) -> bool {
     let lens = Lens { fresh: false, ..lens };
     T::stamps(shadow).after(lens) && T::write_patch(shadow, lens, &mut Vec::new())
 }
 
 /// As [`write_owner_field`], in a tree.
-pub(crate) fn tree_owner_field<T: State>(shadow: &T::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
+pub(crate) fn tree_owner_field<T: Write>(shadow: &T::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
     match lens.owner_field() {
-        // The copy's object came without this member: there is nothing yet to change inside it.
+        // The copy's object has no such member yet, so there is nothing to change inside it.
         Some(lens) if lens.since == 0 => ops.set(|out| T::tree_full(shadow, lens, out)),
         Some(lens) if T::stamps(shadow).after(lens) => T::tree_patch(shadow, lens, ops),
         _ => {}
     }
 }
 
-/// What a copy has where nothing was said of a value: its default, in which all maps and sets are
-/// empty.
+/// The value in the copy of a player who was sent none: its default, with all maps and sets empty.
 pub fn copy_default<T: State + Default>() -> T {
-    let mut copy_default = T::default();
-    copy_default.empty_maps();
-    copy_default
+    let mut value = T::default();
+    value.empty_maps();
+    value
 }
 
-/// The first that is there. For generated code.
+/// The digest of that value.
+pub fn default_digest<T: State + Default>() -> u64 {
+    copy_default::<T>().digest(Part::All)
+}
+
+/// The first that is `Some`. For generated code.
 pub const fn first(all: &[Option<&'static str>]) -> Option<&'static str> {
     let mut place = 0;
     while place < all.len() {
@@ -312,22 +344,22 @@ pub const fn first(all: &[Option<&'static str>]) -> Option<&'static str> {
     None
 }
 
-/// Refuses, while it is compiled, a root in which an `owner` field is nobody's.
+/// Refuses, at compile time, a root with an `owner` field that has no owner.
 pub const fn check_root<T: State>() {
     if let Some(what) = T::UNOWNED {
         panic!("{}", what);
     }
 }
 
-/// The live state as `viewer` may see it (`None`: what everyone sees), in the form of its JSON.
+/// The live state as `viewer` may see it (`None`: what everyone sees), as JSON.
 ///
-/// It goes another way than patches do, and so is the measure that copies are held to.
+/// It shares no code with patches, so copies can be tested against it.
 pub fn view<T: State>(state: &T, viewer: Option<PlayerId>) -> Value {
     view_in(TreeFormat::Json, state, viewer)
 }
 
-/// The same, in the form that a copy in this format has: what MessagePack carries as a number or as
-/// bytes, JSON may carry as text.
+/// The same, as a copy in this format has it: some numbers and bytes of MessagePack are texts in
+/// JSON.
 pub fn view_in<T: State>(format: TreeFormat, state: &T, viewer: Option<PlayerId>) -> Value {
     state.view(Sight { viewer, owner: None, format })
 }

@@ -1,4 +1,4 @@
-//! The server's end: what was last synced, and the bodies made from it.
+//! The server's end: the shadow, and the bodies made from it.
 
 use playfield_wire::tree::{Array, Place, TreeDigest, TreeWriter};
 use playfield_wire::{Format, TreeFormat};
@@ -8,10 +8,10 @@ use crate::ops::Ops;
 use crate::state::check_root;
 use crate::{Part, PlayerId, State};
 
-/// Keeps what was last synced of one state, and writes patches and snapshots from it.
+/// Keeps the shadow of one state, and writes patches and snapshots from it.
 ///
 /// A body has a part that all players share, encoded once for each version that players are at, and
-/// a part for one player alone.
+/// a part for one player.
 pub struct Tracker<T: State> {
     shadow: T::Shadow,
     version: u64,
@@ -21,9 +21,9 @@ pub struct Tracker<T: State> {
     versions_max: u64,
     tracking: Tracking,
     shared: Vec<Shared>,
-    /// How many of `shared` are of the current version; the others' memory serves again.
+    /// How many of `shared` belong to the current version. The memory of the others is reused.
     used: usize,
-    /// The digests of what everyone sees, made since the last sync.
+    /// The digests of what everyone sees, computed since the last sync.
     digests: Vec<(Format, u64)>,
 }
 
@@ -60,13 +60,13 @@ impl<T: State> Tracker<T> {
         self.version
     }
 
-    /// Compares the state with what was last synced; what differs bears the next version.
+    /// Compares the state with the shadow. What differs gets the next version.
     pub fn sync(&mut self, state: &mut T) {
         self.version += 1;
         self.used = 0;
         self.digests.clear();
         if self.version - self.bound_at > self.versions_max {
-            // After two years at 60 syncs a second. Whoever has an older copy needs a snapshot.
+            // After two years at 60 syncs a second. Older copies need a snapshot.
             self.bound_at = self.version - 1;
             self.shadow = state.bind(1);
             return;
@@ -75,18 +75,17 @@ impl<T: State> Tracker<T> {
         state.diff(&mut self.shadow, Step { now, tracking: self.tracking });
     }
 
-    /// Whether a patch can begin at this version. From one that is out of reach only a snapshot
-    /// leads to now.
+    /// Whether a patch can begin at this version. A copy at any other version needs a snapshot.
     pub fn reaches(&self, since: u64) -> bool {
         (self.bound_at + 1..=self.version).contains(&since)
     }
 
     /// Appends the body that takes `viewer`'s copy from version `since`, which must be [in
-    /// reach](Self::reaches), to now. Says whether there is anything to send; if not, nothing is
+    /// reach](Self::reaches), to now. Returns whether there is anything to send; if not, nothing is
     /// appended.
     ///
     /// # Panics
-    /// If `since` is out of reach: what was sent would not fit the copy.
+    /// If `since` is out of reach: the patch would not fit the copy.
     pub fn patch(
         &mut self,
         viewer: PlayerId,
@@ -108,12 +107,12 @@ impl<T: State> Tracker<T> {
         self.write(viewer, Some(since), own, format, body)
     }
 
-    /// Appends all that `viewer` sees.
+    /// Appends a snapshot of all that `viewer` sees.
     pub fn snapshot(&mut self, viewer: PlayerId, format: Format, body: &mut Vec<u8>) {
         self.write(viewer, None, T::HAS_OWNED, format, body);
     }
 
-    /// Appends what everyone sees and, where there may be any, what is the viewer's own.
+    /// Appends what everyone sees and, if there may be any, what only the viewer sees.
     fn write(
         &mut self,
         viewer: PlayerId,
@@ -149,7 +148,7 @@ impl<T: State> Tracker<T> {
         any
     }
 
-    /// The digest of `viewer`'s copy, as it is if it is right: in `packed` see
+    /// The digest that `viewer`'s copy has if it is right: in `packed` see
     /// [`Mirror::digest`](crate::Mirror::digest), in a format of trees
     /// [`JsonMirror::digest`](crate::JsonMirror::digest).
     pub fn digest(&mut self, viewer: PlayerId, format: Format) -> u64 {
@@ -225,8 +224,7 @@ impl<T: State> Tracker<T> {
                 T::write_full(&self.shadow, lens, &mut part.bytes);
                 (true, 0)
             }
-            // A root's patch is written even where it says that nothing changed: the owner's part
-            // follows it.
+            // A root's patch is written even if nothing changed: the owner's part follows it.
             (None, Some(_)) => (T::write_patch(&self.shadow, lens, &mut part.bytes), 0),
             (Some(format), since) => {
                 let mut array = Array::bare(format, &mut part.bytes, 0);
@@ -249,7 +247,7 @@ mod tests {
     use crate::{Map, Mirror};
 
     #[test]
-    fn when_the_shadow_can_count_no_further_it_begins_anew() {
+    fn a_shadow_that_runs_out_of_versions_starts_again() {
         let mut state: Map<u32, u8> = (0..3).map(|key| (key, 0)).collect();
         let mut tracker = Tracker::new(&mut state, Tracking::On);
         tracker.versions_max = 3;
@@ -279,7 +277,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no patch leads from version 3 to 2")]
-    fn a_patch_from_a_version_to_come_is_refused() {
+    fn a_patch_from_a_future_version_is_refused() {
         let mut state = Map::<u32, u8>::new();
         let mut tracker = Tracker::new(&mut state, Tracking::On);
         tracker.sync(&mut state);

@@ -1,9 +1,9 @@
-//! What a function says who sees: `#[sync(view = function, viewer = map)]`.
+//! Fields with a view: `#[sync(view = function, viewer = map)]`.
 //!
-//! The function is given a value and the viewer's entry in a map keyed by player. It is asked again
-//! only where the value or that entry was touched; what came of it is kept for each viewer, with
-//! the versions at which things came into view and left it. So a patch from any version can tell
-//! *entered*, *left* and *changed* apart, and slots and tombstones belong to the one viewer.
+//! The function is given a value and the viewer's entry in a map keyed by player. It is called again
+//! only if the value or that entry was touched. For each viewer, the results are kept with the
+//! versions at which values entered and left the view. So a patch from any version can distinguish
+//! *entered*, *left* and *changed*, and each viewer has slots and tombstones of their own.
 
 use std::collections::BTreeMap;
 
@@ -17,20 +17,20 @@ use crate::lens::{Changed, Lens, Sight, Stamps, Step};
 use crate::map::Touches;
 use crate::ops::Ops;
 use crate::patch_kind::read_kind;
-use crate::state::{copy_default, differs};
+use crate::state::{copy_default, default_digest, differs};
 use crate::{Key, Map, Part, PlayerId, State};
 
-/// A field that a function says who sees. The macro names the form: each entry by itself
+/// A field with a view. The macro names the form: each entry by itself
 /// ([`ByEntry`](crate::map::ByEntry)) or the value as a whole ([`AsWhole`]).
 pub trait Viewed {
     /// The field's type.
     type Of: State;
-    /// What the function is given of it.
+    /// The type that the function is given.
     type Item;
     /// What was last synced of it, and who sees what.
     type Shadow: 'static;
 
-    /// Makes a shadow of it as it is. Nobody sees anything yet: [`look`](Self::look) says who does.
+    /// Makes a shadow of it as it is. Nobody sees anything until [`look`](Self::look).
     fn bind(value: &mut Self::Of, now: u64) -> Self::Shadow;
 
     /// What was touched since the last sync.
@@ -54,32 +54,32 @@ pub trait Viewed {
     /// When it last changed.
     fn stamps(shadow: &Self::Shadow) -> Stamps;
 
-    /// As [`State::write_owner_patch`], for who sees something of it.
+    /// As [`Write::write_owner_patch`](crate::state::Write::write_owner_patch), for a viewer.
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
 
     /// Reads what [`write_patch`](Self::write_patch) wrote.
     ///
     /// # Errors
-    /// As [`State::read_patch`].
+    /// As [`Read::read_patch`](crate::state::Read::read_patch).
     fn read_patch(value: &mut Self::Of, reader: &mut Reader<'_>) -> Result<(), DecodeError>;
 
-    /// As [`State::tree_owner_full`].
+    /// As [`Write::tree_owner_full`](crate::state::Write::tree_owner_full).
     fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool;
 
-    /// As [`State::tree_owner_patch`].
+    /// As [`Write::tree_owner_patch`](crate::state::Write::tree_owner_patch).
     fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>);
 
-    /// As [`State::digest`], of a copy.
+    /// The digest of a copy.
     fn copy_digest(value: &Self::Of) -> u64;
 
-    /// As [`State::owner_digest`].
+    /// As [`Write::owner_digest`](crate::state::Write::owner_digest).
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64;
 
-    /// As [`State::owner_view`]; `sees` is of the viewer who looks.
+    /// As [`Compare::owner_view`](crate::state::Compare::owner_view). `sees` is for the viewer.
     fn view(value: &Self::Of, sight: Sight, sees: impl Fn(&Self::Item) -> bool) -> Option<Value>;
 }
 
-/// Any value but a map: it is seen as a whole, or not at all.
+/// Any value but a map: a viewer sees all of it or nothing.
 pub struct AsWhole<T>(std::marker::PhantomData<T>);
 
 /// The shadow of [`AsWhole`].
@@ -95,7 +95,7 @@ struct Eye {
     since: u64,
 }
 
-/// What the patch of a value with a view begins with.
+/// The first byte of the patch of a value with a view.
 #[derive(Clone, Copy)]
 pub(crate) enum ViewPatch {
     Left = 0,
@@ -115,7 +115,7 @@ impl ViewPatch {
     }
 }
 
-/// What it came to, for one viewer.
+/// What happened to it, for one viewer.
 enum Came {
     Nothing,
     Left,
@@ -127,7 +127,7 @@ impl<S> WholeShadow<S> {
     fn came<T: State<Shadow = S>>(&self, lens: Lens) -> Came {
         let (sees, since) =
             self.eyes.get(&lens.viewer).map_or((false, 0), |eye| (eye.sees, eye.since));
-        // Of what is long ago it is said how it is now, whether or not it was so before.
+        // For a version that is long ago, the present state is sent, whatever it was then.
         let turned = since > lens.since || lens.stale;
         match (lens.part, sees) {
             (Part::Shared, _) => Came::Nothing,
@@ -248,14 +248,14 @@ impl<T: State + Default> Viewed for AsWhole<T> {
     }
 
     fn copy_digest(value: &T) -> u64 {
-        of_private(value.digest(), copy_default::<T>().digest())
+        of_private(value.digest(Part::All), default_digest::<T>())
     }
 
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
         if lens.part == Part::Shared || !shadow.eyes.get(&lens.viewer).is_some_and(|eye| eye.sees) {
             return 0;
         }
-        of_private(T::shadow_digest(&shadow.value, lens.in_view()), copy_default::<T>().digest())
+        of_private(T::shadow_digest(&shadow.value, lens.in_view()), default_digest::<T>())
     }
 
     fn view(value: &T, sight: Sight, sees: impl Fn(&T) -> bool) -> Option<Value> {

@@ -42,6 +42,10 @@ struct Mixed {
     more: List<u8>,
 }
 
+fn nullable<T: State>() -> bool {
+    T::NULLABLE
+}
+
 fn constants<T: State>() -> [bool; 4] {
     [T::UNOWNED.is_some(), T::HAS_OWNED, T::NESTED_OWNERS, T::KEYED_BY_PLAYER]
 }
@@ -68,8 +72,12 @@ fn the_owner_of_a_field_is_looked_for_in_the_maps_around_it() {
 
 #[test]
 fn null_is_a_value_of_options_alone() {
-    let nullable =
-        [<Option<u8>>::NULLABLE, u8::NULLABLE, <List<Option<u8>>>::NULLABLE, Plain::NULLABLE];
+    let nullable = [
+        nullable::<Option<u8>>(),
+        nullable::<u8>(),
+        nullable::<List<Option<u8>>>(),
+        nullable::<Plain>(),
+    ];
     assert_eq!(nullable, [true, false, false, false]);
 }
 

@@ -1,4 +1,4 @@
-//! What writes and reads columns.
+//! Writing and reading columns.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -6,15 +6,14 @@ use quote::quote;
 use super::tree::{Form, Synced, SyncedField, Tree};
 
 impl Tree<'_> {
-    pub(super) fn columns(&self) -> TokenStream {
+    pub(super) fn write_columns(&self) -> TokenStream {
         let rt = &self.rt;
         let mask_bytes = self.mask_bytes();
-        let known: u64 = self.open().fold(0, |mask, synced| mask | synced.bit);
         let keys = self.open().map(|Synced { field, shadow, bit }| {
             let of = &field.of;
             quote! {
-                if <#of as #rt::State>::stamps(&shadow.#shadow).after(lens) {
-                    if !<#of as #rt::State>::COLUMN {
+                if <#of as #rt::Compare>::stamps(&shadow.#shadow).after(lens) {
+                    if !<#of as #rt::Describe>::COLUMN {
                         return ::std::option::Option::None;
                     }
                     key |= #bit;
@@ -24,39 +23,21 @@ impl Tree<'_> {
         let writes = self.open().map(|Synced { field, shadow, bit }| {
             let of = &field.of;
             quote! {
-                if key & #bit != 0 && <#of as #rt::State>::COLUMN {
+                if key & #bit != 0 && <#of as #rt::Describe>::COLUMN {
                     let inner = move |place: usize| &at(place).#shadow;
-                    // What changed in any of them is sent of all: it is so few bytes that it costs
-                    // less than saying which.
+                    // A part that changed in any of them is sent for all: its few bytes cost less
+                    // than naming the entries.
                     let inner_key = (0..count).fold(0, |key, place| {
-                        key | <#of as #rt::State>::column_key(inner(place), lens).unwrap_or(0)
+                        key | <#of as #rt::Write>::column_key(inner(place), lens).unwrap_or(0)
                     });
-                    <#of as #rt::State>::write_columns(count, inner, inner_key, lens, out);
+                    <#of as #rt::Write>::write_columns(count, inner, inner_key, lens, out);
                 }
             }
         });
-        let reads = self.open().map(|Synced { field, bit, .. }| {
-            let SyncedField { member, of, form, .. } = field;
-            let read = match form {
-                Form::Plain | Form::Mask { .. } => quote! {
-                    let mut inner: ::std::vec::Vec<&mut #of> = targets.iter_mut().map(|target| &mut target.#member).collect();
-                    <#of as #rt::State>::read_columns(&mut inner, reader)?;
-                },
-                Form::Quantized => quote! {
-                    let mut steps: ::std::vec::Vec<#of> = targets.iter().map(|target| <#of>::of(target.#member)).collect();
-                    <#of as #rt::State>::read_columns(&mut steps.iter_mut().collect::<::std::vec::Vec<_>>(), reader)?;
-                    for (target, steps) in targets.iter_mut().zip(steps) {
-                        target.#member = steps.value();
-                    }
-                },
-            };
-            quote!(if mask & #bit != 0 { #read })
-        });
-        let read_mask = self.read_mask(known);
         quote! {
             #[inline]
             fn column_key(shadow: &Self::Shadow, lens: #rt::Lens) -> ::std::option::Option<u64> {
-                if <Self as #rt::State>::HAS_OWNED && lens.part != #rt::Part::Shared {
+                if <Self as #rt::Describe>::HAS_OWNED && lens.part != #rt::Part::Shared {
                     return ::std::option::Option::None;
                 }
                 #[allow(unused_mut)]
@@ -76,6 +57,31 @@ impl Tree<'_> {
                 out.extend_from_slice(&key.to_le_bytes()[..#mask_bytes]);
                 #(#writes)*
             }
+        }
+    }
+
+    pub(super) fn read_columns(&self) -> TokenStream {
+        let rt = &self.rt;
+        let known: u64 = self.open().fold(0, |mask, synced| mask | synced.bit);
+        let reads = self.open().map(|Synced { field, bit, .. }| {
+            let SyncedField { member, of, form, .. } = field;
+            let read = match form {
+                Form::Plain | Form::Mask { .. } => quote! {
+                    let mut inner: ::std::vec::Vec<&mut #of> = targets.iter_mut().map(|target| &mut target.#member).collect();
+                    <#of as #rt::Read>::read_columns(&mut inner, reader)?;
+                },
+                Form::Quantized => quote! {
+                    let mut steps: ::std::vec::Vec<#of> = targets.iter().map(|target| <#of>::of(target.#member)).collect();
+                    <#of as #rt::Read>::read_columns(&mut steps.iter_mut().collect::<::std::vec::Vec<_>>(), reader)?;
+                    for (target, steps) in targets.iter_mut().zip(steps) {
+                        target.#member = steps.value();
+                    }
+                },
+            };
+            quote!(if mask & #bit != 0 { #read })
+        });
+        let read_mask = self.read_mask(known);
+        quote! {
             fn read_columns(
                 targets: &mut [&mut Self],
                 reader: &mut #rt::Reader<'_>,

@@ -1,4 +1,4 @@
-//! What compares the state with its shadow.
+//! Comparing the state with its shadow.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -11,14 +11,13 @@ impl Tree<'_> {
         let (rt, shadow) = (&self.rt, &self.shadow);
         let same = self.open().map(|Synced { field, shadow, .. }| {
             let (of, value) = (&field.of, field.borrowed(false));
-            quote!(&& <#of as #rt::State>::same_shared(#value, &shadow.#shadow, tracking))
+            quote!(&& <#of as #rt::Compare>::same_shared(#value, &shadow.#shadow, tracking))
         });
-        let looks_of_open = self.looks_of_open();
         let binds = self.synced.iter().map(|Synced { field, shadow, .. }| {
             let (of, value) = (&field.of, field.borrowed(true));
             match &field.view {
                 Some(Look { by, .. }) => quote!(#shadow: <#by as #rt::Viewed>::bind(#value, now)),
-                None => quote!(#shadow: <#of as #rt::State>::bind(#value, now)),
+                None => quote!(#shadow: <#of as #rt::Compare>::bind(#value, now)),
             }
         });
         let diffs = self.synced.iter().map(|Synced { field, shadow, .. }| {
@@ -29,7 +28,7 @@ impl Tree<'_> {
                     quote!(changed |= <#by as #rt::Viewed>::diff(#value, &mut shadow.#shadow, step);)
                 }
                 None => {
-                    quote!(changed |= <#of as #rt::State>::diff(#value, &mut shadow.#shadow, step)#to_owner;)
+                    quote!(changed |= <#of as #rt::Compare>::diff(#value, &mut shadow.#shadow, step)#to_owner;)
                 }
             }
         });
@@ -77,7 +76,7 @@ impl Tree<'_> {
             fn bind(&mut self, now: u64) -> Self::Shadow {
                 #[allow(unused_mut)]
                 let mut shadow = #shadow {
-                    stamps: #rt::Stamps::new(now, <Self as #rt::State>::HAS_OWNED),
+                    stamps: #rt::Stamps::new(now, <Self as #rt::Describe>::HAS_OWNED),
                     #(#binds,)*
                     #(#watch_names: ::std::default::Default::default(),)*
                 };
@@ -100,35 +99,10 @@ impl Tree<'_> {
                 let _ = (shadow, tracking);
                 true #(#same)*
             }
-            fn look(&self) -> u64 {
-                #[allow(unused_mut)]
-                let mut sum = 0_u64;
-                #(#looks_of_open)*
-                sum
-            }
             #[inline]
             fn stamps(shadow: &Self::Shadow) -> #rt::Stamps {
                 shadow.stamps
             }
         }
-    }
-
-    /// Statements that add up what everyone sees, as in the digest of what was last synced.
-    fn looks_of_open(&self) -> Vec<TokenStream> {
-        let rt = &self.rt;
-        let weighed = |(place, Synced { field, .. }): (usize, &Synced)| {
-            let (of, value, place) = (&field.of, field.borrowed(false), place as u64);
-            quote! {
-                sum = sum.wrapping_add(
-                    ::core::primitive::u64::wrapping_mul(<#of as #rt::State>::look(#value), const { #rt::weight(#place) }),
-                );
-            }
-        };
-        self.synced
-            .iter()
-            .enumerate()
-            .filter(|(_, synced)| !synced.field.is_private())
-            .map(weighed)
-            .collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What writes whole values and patches in the formats that describe themselves.
+//! Writing whole values and patches as trees.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -13,9 +13,9 @@ impl Tree<'_> {
             if let Some(Look { by, .. }) = view {
                 quote!(object.field_if(#name, |out| <#by as #rt::Viewed>::tree_full(&shadow.#shadow, lens, out));)
             } else if *owner {
-                quote!(object.field_if(#name, |out| <#of as #rt::State>::tree_owner_full(&shadow.#shadow, lens, out));)
+                quote!(object.field_if(#name, |out| <#of as #rt::Write>::tree_owner_full(&shadow.#shadow, lens, out));)
             } else {
-                quote!(<#of as #rt::State>::tree_full(&shadow.#shadow, lens, object.field(#name));)
+                quote!(<#of as #rt::Write>::tree_full(&shadow.#shadow, lens, object.field(#name));)
             }
         });
         let count = self.synced.len();
@@ -23,7 +23,7 @@ impl Tree<'_> {
             let SyncedField { name, of, owner, view, .. } = field;
             let write = match view {
                 Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::tree_patch),
-                None => quote!(<#of as #rt::State>::tree_owner_patch),
+                None => quote!(<#of as #rt::Write>::tree_owner_patch),
             };
             if *owner || view.is_some() {
                 quote! {
@@ -33,8 +33,8 @@ impl Tree<'_> {
                 }
             } else {
                 quote! {
-                    if <#of as #rt::State>::stamps(&shadow.#shadow).after(lens) {
-                        ops.member(#name, |ops| <#of as #rt::State>::tree_patch(&shadow.#shadow, lens, ops));
+                    if <#of as #rt::Compare>::stamps(&shadow.#shadow).after(lens) {
+                        ops.member(#name, |ops| <#of as #rt::Write>::tree_patch(&shadow.#shadow, lens, ops));
                     }
                 }
             }

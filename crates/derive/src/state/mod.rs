@@ -9,7 +9,6 @@ mod packed;
 mod read;
 mod tree;
 mod view;
-mod whole;
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -17,23 +16,28 @@ use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput};
 
 use self::tree::Tree;
-pub(crate) use self::whole::whole_value;
 use crate::fields::{Field, fields, refuse_generics};
 
-/// Implements `State`: for a struct field by field, for an enum as a whole value.
+/// Implements `State`: for a struct field by field, for an enum as an atomic value.
 pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
     refuse_generics(input)?;
     match &input.data {
         Data::Struct(data) => for_struct(input, fields(&input.ident, &data.fields)?),
-        Data::Enum(_) => Ok(whole_value(&input.ident)),
+        Data::Enum(_) => {
+            let (rt, ident) = (crate::rt(), &input.ident);
+            Ok(quote! {
+                #[automatically_derived]
+                impl #rt::Atomic for #ident {}
+            })
+        }
         Data::Union(_) => {
             Err(syn::Error::new_spanned(input, "a union can't be kept in step: use an enum"))
         }
     }
 }
 
-/// Asks of each field's type, at its place in the source, that it can be kept in step: of one that
-/// can't the compiler then says so there, and not at the name of the macro alone.
+/// Requires at each field's place in the source that its type can be kept in step, so that the
+/// compiler reports one that can't there, and not at the name of the macro.
 fn checked(all: &[Field]) -> TokenStream {
     let rt = crate::rt();
     let checks = all.iter().filter(|field| field.quantize.is_none()).map(|field| {
@@ -60,15 +64,10 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
     let watch_fields = watches.iter().map(|watch| &watch.name);
     let steps = tree.steps();
     let functions = tree.functions();
-    let constants = tree.constants();
-    let schema = tree.schema();
-    let compare = tree.compare();
-    let write = tree.write();
-    let columns = tree.columns();
-    let described = tree.described();
-    let read = tree.read();
-    let view = tree.view();
-    let digest = tree.digest();
+    let describe = [tree.constants(), tree.schema()];
+    let compare = [tree.compare(), tree.digest(), tree.view()];
+    let write = [tree.write(), tree.write_columns(), tree.described(), tree.shadow_digest()];
+    let read = [tree.read(), tree.read_columns()];
     Ok(quote! {
         #fields
 
@@ -84,17 +83,24 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
             }
 
             #[automatically_derived]
-            impl #rt::State for #ident {
+            impl #rt::Describe for #ident {
+                #(#describe)*
+            }
+
+            #[automatically_derived]
+            impl #rt::Compare for #ident {
                 type Shadow = #shadow;
-                #constants
-                #schema
-                #compare
-                #write
-                #columns
-                #described
-                #read
-                #digest
-                #view
+                #(#compare)*
+            }
+
+            #[automatically_derived]
+            impl #rt::Write for #ident {
+                #(#write)*
+            }
+
+            #[automatically_derived]
+            impl #rt::Read for #ident {
+                #(#read)*
             }
         };
     })

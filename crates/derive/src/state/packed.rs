@@ -1,4 +1,4 @@
-//! What writes whole values and patches in `packed`.
+//! Writing whole values and patches in `packed`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -11,9 +11,9 @@ impl Tree<'_> {
         let mask_bytes = self.mask_bytes();
         let fulls = self.open().map(|Synced { field, shadow, .. }| {
             let of = &field.of;
-            quote!(<#of as #rt::State>::write_full(&shadow.#shadow, lens, out);)
+            quote!(<#of as #rt::Write>::write_full(&shadow.#shadow, lens, out);)
         });
-        // Every value takes a byte at least, so that counts can be checked against what is left.
+        // Every value takes at least one byte, so counts can be checked against the bytes left.
         let pad = self.open().next().is_none().then(|| quote!(out.push(0);));
         let owner_writes: Vec<TokenStream> = self
             .owned()
@@ -21,7 +21,7 @@ impl Tree<'_> {
                 let of = &field.of;
                 let write = match &field.view {
                     Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::write_patch),
-                    None => quote!(<#of as #rt::State>::write_owner_patch),
+                    None => quote!(<#of as #rt::Write>::write_owner_patch),
                 };
                 quote! {
                     let start = out.len();
@@ -49,9 +49,9 @@ impl Tree<'_> {
         let open_writes = self.open().map(|Synced { field, shadow, bit }| {
             let of = &field.of;
             quote! {
-                if <#of as #rt::State>::stamps(&shadow.#shadow).after(lens) {
+                if <#of as #rt::Compare>::stamps(&shadow.#shadow).after(lens) {
                     let start = out.len();
-                    if <#of as #rt::State>::write_patch(&shadow.#shadow, lens, out) {
+                    if <#of as #rt::Write>::write_patch(&shadow.#shadow, lens, out) {
                         mask |= #bit;
                     } else {
                         out.truncate(start);

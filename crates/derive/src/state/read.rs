@@ -1,4 +1,4 @@
-//! What reads whole values and patches in `packed`.
+//! Reading whole values and patches in `packed`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -16,7 +16,7 @@ impl Tree<'_> {
             let value = quantize.as_ref().map(|_| quote!(.value()));
             match policy {
                 Policy::Everyone => {
-                    quote!(#member: <#of as #rt::State>::read_full(reader, part)?#value)
+                    quote!(#member: <#of as #rt::Read>::read_full(reader, part)?#value)
                 }
                 Policy::Owner | Policy::View if quantize.is_none() => {
                     quote!(#member: #rt::copy_default::<#of>())
@@ -33,10 +33,9 @@ impl Tree<'_> {
                     quote!(self.#member = ::std::default::Default::default();)
                 }
                 Form::Quantized => quote!(),
-                // What comes of it may be seen or not: if not, it is as where the struct came
-                // whole.
+                // A player may or may not see it. If not, it is as in a struct that was read whole.
                 _ if field.is_private() => quote!(self.#member = #rt::copy_default::<#of>();),
-                _ => quote!(<#of as #rt::State>::empty_maps(&mut self.#member);),
+                _ => quote!(<#of as #rt::Read>::empty_maps(&mut self.#member);),
             }
         });
         let pad = self.open().next().is_none().then(|| quote!(<() as #rt::Data>::decode(reader)?;));
@@ -47,7 +46,7 @@ impl Tree<'_> {
                 let of = &field.of;
                 let read = match &field.view {
                     Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::read_patch),
-                    None => quote!(<#of as #rt::State>::read_owner_patch),
+                    None => quote!(<#of as #rt::Read>::read_owner_patch),
                 };
                 let read = field.read_into(|place| quote!(#read(#place, reader)?));
                 quote!(if mask & #bit != 0 { #read })
@@ -66,7 +65,7 @@ impl Tree<'_> {
         let open_reads = self.open().map(|Synced { field, bit, .. }| {
             let of = &field.of;
             let read = field
-                .read_into(|place| quote!(<#of as #rt::State>::read_patch(#place, reader, part)?));
+                .read_into(|place| quote!(<#of as #rt::Read>::read_patch(#place, reader, part)?));
             quote!(if mask & #bit != 0 { #read })
         });
         let owner_refusal = (!owner_reads.is_empty()).then(|| {
@@ -106,7 +105,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Reads `mask`, in which only bits of `known` may be set; `at` is where it stood.
+    /// Reads `mask`, in which only bits of `known` may be set; `at` is its offset.
     pub(super) fn read_mask(&self, known: u64) -> TokenStream {
         let rt = &self.rt;
         let mask_bytes = self.mask_bytes();

@@ -32,18 +32,18 @@ pub(super) struct Synced {
 pub(super) struct SyncedField {
     pub(super) member: TokenStream,
     pub(super) name: String,
-    /// The type that is kept in step: the field's own, or what stands for it on the wire.
+    /// The type that is kept in step: the field's own, or its form on the wire.
     pub(super) of: TokenStream,
     pub(super) owner: bool,
     pub(super) form: Form,
     pub(super) view: Option<Look>,
 }
 
-/// A view, as the generated code does it.
+/// A view in generated code.
 pub(super) struct Look {
-    /// The type that does it.
+    /// The implementation of `Viewed`.
     pub(super) by: TokenStream,
-    /// The field is a map, as far as its type's name tells.
+    /// The field is a map, judging by the name of its type.
     pub(super) by_entry: bool,
     /// The function that the attribute names.
     pub(super) path: Path,
@@ -57,12 +57,12 @@ pub(super) struct Look {
 
 /// How a field's value becomes what is kept in step.
 pub(super) enum Form {
-    /// It is that.
+    /// It is the value.
     Plain,
-    /// By the function that the attribute names. The generated function `name` calls it; see
-    /// `functions.rs`.
+    /// It is the result of the function that the attribute names. The generated function `name`
+    /// calls it; see `functions.rs`.
     Mask { function: Path, name: Ident },
-    /// As a number of steps.
+    /// It is a number of steps.
     Quantized,
 }
 
@@ -79,7 +79,7 @@ impl SyncedField {
         let of = &self.of;
         match &self.view {
             Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::Shadow),
-            None => quote!(<#of as #rt::State>::Shadow),
+            None => quote!(<#of as #rt::Compare>::Shadow),
         }
     }
 
@@ -94,7 +94,7 @@ impl SyncedField {
         }
     }
 
-    /// The same of a copy, in which a mask has had its say already.
+    /// The same for a copy, whose value is already masked.
     pub(super) fn borrowed_plainly(&self) -> TokenStream {
         let Self { member, of, .. } = self;
         match &self.form {
@@ -103,29 +103,30 @@ impl SyncedField {
         }
     }
 
-    /// What stands for it in the copy of one who does not see it.
-    pub(super) fn default(&self, rt: &TokenStream) -> TokenStream {
+    /// The digest of the value in the copy of a player who does not see the field.
+    pub(super) fn default_digest(&self, rt: &TokenStream) -> TokenStream {
         let of = &self.of;
         match self.form {
-            Form::Plain | Form::Mask { .. } => quote!(&#rt::copy_default::<#of>()),
-            Form::Quantized => quote!(&<#of>::of(::std::default::Default::default())),
+            Form::Plain | Form::Mask { .. } => quote!(#rt::default_digest::<#of>()),
+            Form::Quantized => {
+                let default = quote!(&<#of>::of(::std::default::Default::default()));
+                quote!(<#of as #rt::Compare>::digest(#default, #rt::Part::All))
+            }
         }
     }
 
-    /// The digest of that, where it counts as nothing. Of a map that is seen entry by entry all
-    /// that is in it counts.
-    pub(super) fn default_digest(&self, rt: &TokenStream) -> Option<TokenStream> {
-        let (of, default) = (&self.of, self.default(rt));
+    /// The same, if it counts as nothing. In a map with a view each entry counts.
+    pub(super) fn uncounted_digest(&self, rt: &TokenStream) -> Option<TokenStream> {
         let by_entry = self.view.as_ref().is_some_and(|look| look.by_entry);
-        (self.is_private() && !by_entry).then(|| quote!(<#of as #rt::State>::digest(#default)))
+        (self.is_private() && !by_entry).then(|| self.default_digest(rt))
     }
 
-    /// Not everyone sees it who sees the struct.
+    /// Not everyone who sees the struct sees it.
     pub(super) fn is_private(&self) -> bool {
         self.owner || self.view.is_some()
     }
 
-    /// Statements that apply `read`, of what is kept in step, to the member of `this`.
+    /// Statements that `read` what is kept in step into the member of `this`.
     pub(super) fn read_into(&self, read: impl Fn(TokenStream) -> TokenStream) -> TokenStream {
         let Self { member, of, .. } = self;
         match self.form {
@@ -175,7 +176,7 @@ impl<'a> Tree<'a> {
             .collect::<syn::Result<_>>()?;
         if synced.len() > FIELDS_MAX {
             let message = format!(
-                "{} has {} fields that players see, and at most {FIELDS_MAX} are possible: group some into a struct of their own",
+                "{} has {} fields that players see; the maximum is {FIELDS_MAX}: group some of them in another struct",
                 input.ident,
                 synced.len()
             );
@@ -208,7 +209,7 @@ impl<'a> Tree<'a> {
         self.synced.iter().filter(|synced| !synced.field.is_private())
     }
 
-    /// Those that not everyone sees.
+    /// The fields that not everyone sees.
     pub(super) fn owned(&self) -> impl Iterator<Item = &Synced> {
         self.synced.iter().filter(|synced| synced.field.is_private())
     }
@@ -249,29 +250,29 @@ impl<'a> Tree<'a> {
             let ident = self.ident;
             if let Some(Look { by_entry, viewer, viewer_of, .. }) = view {
                 let no_players = format!(
-                    "the field `{name}` of `{ident}` is looked at by those in `{viewer}`, which is not keyed by players: name a map keyed by PlayerId"
+                    "the viewers of the field `{name}` of `{ident}` are in `{viewer}`, which is not keyed by player: name a map keyed by PlayerId"
                 );
                 let alias = format!(
-                    "the field `{name}` of `{ident}` has a view, and is a Map by another name: write its type as `Map<…>`, so that each \
-                     of its entries is seen or not by itself"
+                    "the field `{name}` of `{ident}` has a view, and its type is an alias of Map: write `Map<…>`, so that the view \
+                     decides entry by entry"
                 );
                 return quote!({
                     ::std::assert!(<#viewer_of as #rt::Viewers>::ARE_PLAYERS, #no_players);
-                    ::std::assert!(#by_entry || !<#of as #rt::State>::IS_MAP, #alias);
-                    <#of as #rt::State>::UNOWNED
+                    ::std::assert!(#by_entry || !<#of as #rt::Describe>::IS_MAP, #alias);
+                    <#of as #rt::Describe>::UNOWNED
                 });
             }
             if !owner {
                 // Where its type can't be kept in step, the compiler shows the field.
-                return quote_spanned!(of.span()=> <#of as #rt::State>::UNOWNED);
+                return quote_spanned!(of.span()=> <#of as #rt::Describe>::UNOWNED);
             }
             let message = format!(
-                "the field `{name}` of `{ident}` is its owner's, and here it has none: put `{ident}` into a map keyed by \
+                "the field `{name}` of `{ident}` has `#[sync(owner)]`, but no owner: put `{ident}` into a map keyed by \
                  PlayerId, or make the field itself such a map"
             );
             quote! {
-                if <#of as #rt::State>::KEYED_BY_PLAYER {
-                    <#of as #rt::State>::UNOWNED
+                if <#of as #rt::Describe>::KEYED_BY_PLAYER {
+                    <#of as #rt::Describe>::UNOWNED
                 } else {
                     ::std::option::Option::Some(#message)
                 }
@@ -282,7 +283,7 @@ impl<'a> Tree<'a> {
             if synced.field.is_private() {
                 quote!(true)
             } else {
-                quote!(<#of as #rt::State>::HAS_OWNED)
+                quote!(<#of as #rt::Describe>::HAS_OWNED)
             }
         }));
         let nested_owners = any(self.synced.iter().map(|synced| {
@@ -290,19 +291,20 @@ impl<'a> Tree<'a> {
             if synced.field.view.is_some() {
                 return quote!(true); // anyone may see it
             }
-            let keyed = synced.field.owner.then(|| quote!(<#of as #rt::State>::KEYED_BY_PLAYER ||));
-            quote!(#keyed <#of as #rt::State>::NESTED_OWNERS)
+            let keyed =
+                synced.field.owner.then(|| quote!(<#of as #rt::Describe>::KEYED_BY_PLAYER ||));
+            quote!(#keyed <#of as #rt::Describe>::NESTED_OWNERS)
         }));
         let plain = self.synced.iter().map(|synced| match &synced.field {
             SyncedField { view: Some(_), .. } => quote!(false),
-            SyncedField { of, .. } => quote!(<#of as #rt::State>::PLAIN),
+            SyncedField { of, .. } => quote!(<#of as #rt::Describe>::PLAIN),
         });
         let plain = quote!(true #(&& #plain)*);
         let open_only =
             self.synced.iter().all(|synced| !synced.field.is_private()) && !self.synced.is_empty();
         let fields = self.synced.iter().map(|synced| &synced.field.of);
         let fixed = if open_only {
-            quote!(true #(&& <#fields as #rt::State>::FIXED)*)
+            quote!(true #(&& <#fields as #rt::Describe>::FIXED)*)
         } else {
             quote!(false)
         };
@@ -311,7 +313,7 @@ impl<'a> Tree<'a> {
             const HAS_OWNED: bool = #has_owned;
             const NESTED_OWNERS: bool = #nested_owners;
             const PLAIN: bool = #plain;
-            const COLUMN: bool = <Self as #rt::State>::FIXED;
+            const COLUMN: bool = <Self as #rt::Describe>::FIXED;
             const FIXED: bool = #fixed;
         }
     }
@@ -324,7 +326,7 @@ impl<'a> Tree<'a> {
             let name = &field.name;
             let (of, _) = wire_form(rt, &self.names, field);
             let synced = if field.policy == Policy::Hidden { None } else { synced.next() };
-            let default_digest = match synced.and_then(|synced| synced.field.default_digest(rt)) {
+            let default_digest = match synced.and_then(|synced| synced.field.uncounted_digest(rt)) {
                 Some(digest) => quote!(#rt::explicit_default_digest(&of, #digest)),
                 None => quote!(::std::option::Option::None),
             };
@@ -335,13 +337,13 @@ impl<'a> Tree<'a> {
                 Policy::Hidden => quote!(Hidden),
             };
             quote!({
-                let of = <#of as #rt::State>::schema();
+                let of = <#of as #rt::Describe>::shape();
                 let default_digest = #default_digest;
                 #rt::schema::Field { name: ::std::borrow::Cow::Borrowed(#name), policy: #rt::schema::Policy::#policy, default_digest, of }
             })
         });
         quote! {
-            fn schema() -> #rt::schema::Type {
+            fn shape() -> #rt::schema::Type {
                 #rt::schema::Type::Struct(#rt::schema::Struct { name: ::std::borrow::Cow::Borrowed(#name), fields: ::std::vec![#(#fields),*] })
             }
         }

@@ -1,4 +1,4 @@
-//! What shows the live state as a player may see it.
+//! The live state as a player may see it.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -22,12 +22,12 @@ impl Tree<'_> {
             }
             if *owner {
                 quote! {
-                    if let ::std::option::Option::Some(value) = <#of as #rt::State>::owner_view(#value, sight) {
+                    if let ::std::option::Option::Some(value) = <#of as #rt::Compare>::owner_view(#value, sight) {
                         members.insert(::std::string::String::from(#name), value);
                     }
                 }
             } else {
-                quote!(members.insert(::std::string::String::from(#name), <#of as #rt::State>::view(#value, sight));)
+                quote!(members.insert(::std::string::String::from(#name), <#of as #rt::Compare>::view(#value, sight));)
             }
         });
         quote! {

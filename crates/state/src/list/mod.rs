@@ -1,4 +1,4 @@
-//! A list that knows which of its elements were touched, and which came.
+//! A list that tracks its changes.
 
 mod align;
 pub(crate) mod op;
@@ -11,9 +11,8 @@ use std::ops::RangeBounds;
 
 /// An ordered list of state.
 ///
-/// It notes which elements were borrowed mutably and which are new, so that a sync sends what
-/// changed and not the list. It can't be borrowed as a slice, since writes through one would go
-/// unseen.
+/// It tracks which elements were borrowed mutably and which are new, so a sync sends only the
+/// changes. It can't be borrowed as a slice, since it would not see writes through one.
 ///
 /// Each element has an [`ElementId`], which it keeps wherever it moves.
 ///
@@ -30,22 +29,21 @@ use std::ops::RangeBounds;
 /// ```
 pub struct List<T> {
     items: Vec<Item<T>>,
-    /// How many ids were given.
+    /// The number of ids given so far.
     ids: u64,
-    /// Which shadow this list is in step with; 0 = none.
+    /// The shadow that this list is in step with; 0 = none.
     token: u64,
     /// Some element was borrowed mutably.
     touched: bool,
-    /// Elements came, went or moved.
+    /// Elements were inserted, removed or moved.
     shape: bool,
 }
 
-/// Which of a list's elements one is: a number that it has from when it is put in until it is taken
-/// out, and no other element of that list ever has.
+/// The identity of a list's element: a number that it keeps until it is removed, and that no other
+/// element of the list ever has.
 ///
-/// Ids don't travel. A client's copy gives its own, which are as stable: an element keeps its id
-/// through patches, as long as the list is not sent whole. A snapshot is another copy, with other
-/// lists.
+/// Ids are not sent. A client's copy assigns its own: an element keeps its id through patches, as
+/// long as the list is not sent whole. A snapshot makes new lists with new ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ElementId(u64);
 
@@ -73,12 +71,12 @@ impl<T> List<T> {
         Self::default()
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -88,7 +86,7 @@ impl<T> List<T> {
         self.items.get(index).map(|item| &item.value)
     }
 
-    /// The element at an index, to change it.
+    /// The element at an index, borrowed mutably.
     #[inline]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let item = self.items.get_mut(index)?;
@@ -114,14 +112,14 @@ impl<T> List<T> {
         self.items.push(item);
     }
 
-    /// Takes the last element off.
+    /// Removes the last element.
     pub fn pop(&mut self) -> Option<T> {
         let item = self.items.pop()?;
         self.shape = true;
         Some(item.value)
     }
 
-    /// Puts an element at an index; those from there on move up by one.
+    /// Inserts an element at an index; those from there on move up by one.
     ///
     /// # Panics
     /// If the index is past the end.
@@ -132,8 +130,7 @@ impl<T> List<T> {
         self.items.insert(index, item);
     }
 
-    /// Takes the element at one index out, and puts it back in at another; those between them move
-    /// by one.
+    /// Moves the element at one index to another; those between them move by one.
     ///
     /// # Panics
     /// If an index is past the end.
@@ -148,7 +145,7 @@ impl<T> List<T> {
         }
     }
 
-    /// Takes the element at an index out; those behind it move down by one.
+    /// Removes the element at an index; those after it move down by one.
     pub fn remove(&mut self, index: usize) -> Option<T> {
         if index >= self.len() {
             return None;
@@ -157,7 +154,7 @@ impl<T> List<T> {
         Some(self.items.remove(index).value)
     }
 
-    /// Puts the last element in the place of the one at an index, which it returns.
+    /// Removes the element at an index, and moves the last element to its place.
     pub fn swap_remove(&mut self, index: usize) -> Option<T> {
         if index >= self.len() {
             return None;
@@ -175,21 +172,21 @@ impl<T> List<T> {
         self.items.swap(a, b);
     }
 
-    /// Takes all elements out.
+    /// Removes all elements.
     pub fn clear(&mut self) {
         self.truncate(0);
     }
 
-    /// Takes out all elements from an index on.
+    /// Removes all elements from an index on.
     pub fn truncate(&mut self, length: usize) {
         self.shape |= length < self.len();
         self.items.truncate(length);
     }
 
-    /// Takes the elements of a range of indices out, those that are not read as well.
+    /// Removes the elements in a range of indices, even if the iterator is not read to its end.
     ///
     /// # Panics
-    /// If the range ends past the end, or before it begins.
+    /// If the range ends past the end of the list, or before it begins.
     pub fn drain(
         &mut self,
         range: impl RangeBounds<usize>,
@@ -198,20 +195,20 @@ impl<T> List<T> {
         self.items.drain(range).map(|item| item.value)
     }
 
-    /// Keeps the elements for which `keep` says so.
+    /// Keeps the elements for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         let before = self.len();
         self.items.retain(|item| keep(&item.value));
         self.shape |= self.len() < before;
     }
 
-    /// Puts the elements into the other order.
+    /// Reverses the order of the elements.
     pub fn reverse(&mut self) {
         self.shape = true;
         self.items.reverse();
     }
 
-    /// Orders the elements; equal ones keep their order.
+    /// Sorts the elements; equal ones keep their order.
     pub fn sort(&mut self)
     where
         T: Ord,
@@ -219,12 +216,12 @@ impl<T> List<T> {
         self.sort_by(T::cmp);
     }
 
-    /// Orders the elements by what `key` makes of them; equal ones keep their order.
+    /// Sorts the elements by what `key` returns; equal ones keep their order.
     pub fn sort_by_key<K: Ord>(&mut self, mut key: impl FnMut(&T) -> K) {
         self.sort_by(|a, b| key(a).cmp(&key(b)));
     }
 
-    /// Orders the elements; equal ones keep their order.
+    /// Sorts the elements; equal ones keep their order.
     pub fn sort_by(&mut self, mut compare: impl FnMut(&T, &T) -> std::cmp::Ordering) {
         self.shape = true;
         self.items.sort_by(|a, b| compare(&a.value, &b.value));
@@ -235,7 +232,7 @@ impl<T> List<T> {
         self.items.iter().map(|item| &item.value)
     }
 
-    /// All elements in order, to change them. Each that is handed out counts as touched.
+    /// All elements in order, borrowed mutably. Each one that the iterator returns counts as touched.
     pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut T> + ExactSizeIterator {
         self.touched = true;
         self.items.iter_mut().map(|item| {
@@ -254,17 +251,17 @@ impl<T> List<T> {
         self.items.get(index).map(|item| item.id)
     }
 
-    /// Where the element of an id is. It looks through the list.
+    /// The index of an element by its id. The search is linear.
     pub fn index_of(&self, id: ElementId) -> Option<usize> {
         self.ids().position(|one| one == id)
     }
 
-    /// The element of an id. It looks through the list.
+    /// An element by its id. The search is linear.
     pub fn get_by_id(&self, id: ElementId) -> Option<&T> {
         self.get(self.index_of(id)?)
     }
 
-    /// The element of an id, to change it. It looks through the list.
+    /// An element by its id, borrowed mutably. The search is linear.
     pub fn get_by_id_mut(&mut self, id: ElementId) -> Option<&mut T> {
         self.get_mut(self.index_of(id)?)
     }
@@ -282,7 +279,7 @@ impl<T> Default for List<T> {
     }
 }
 
-/// A clone is a list of its own: it is in step with no shadow.
+/// A clone is a separate list: it is in step with no shadow.
 impl<T: Clone> Clone for List<T> {
     fn clone(&self) -> Self {
         self.iter().cloned().collect()

@@ -14,17 +14,17 @@ pub(crate) enum Op {
         index: u32,
         count: u32,
     },
-    /// `to` is an index of the list out of which they are taken.
+    /// `to` is an index in the list without them.
     Move {
         from: u32,
         to: u32,
         count: u32,
     },
-    /// For each place of the new list, where its element stood.
+    /// For each index of the new list, the old index of its element.
     Order(Box<[u32]>),
 }
 
-/// The most changes of shape in one patch; past it the list is sent whole.
+/// The most changes of shape in one patch. Beyond it the list is sent whole.
 pub(crate) const LIST_OPS_MAX: usize = 1_024;
 
 /// The most changes of shape in the patch of a list of this length: more of them cost more than the
@@ -33,7 +33,7 @@ pub(super) fn ops_max(length: usize) -> usize {
     (1 + length / 2).min(LIST_OPS_MAX)
 }
 
-/// An element that came, where elements are known by the index at which they stood.
+/// An inserted element, where elements are named by their old index.
 pub(crate) const CAME: u32 = u32::MAX;
 
 pub(crate) const REMOVE: u64 = 0;
@@ -42,7 +42,7 @@ pub(crate) const MOVE: u64 = 2;
 pub(crate) const ORDER: u64 = 3;
 
 impl Op {
-    /// How many elements come.
+    /// The number of inserted elements.
     pub(super) fn inserted(&self) -> usize {
         match self {
             Self::Insert { count, .. } => *count as usize,
@@ -92,7 +92,7 @@ impl Op {
     }
 }
 
-/// Takes so many elements out at an index, and puts them back in at another.
+/// Moves elements from one index to another.
 pub(super) fn shift<T>(list: &mut [T], from: u32, to: u32, count: u32) {
     if to >= from {
         list[from as usize..(to + count) as usize].rotate_left(count as usize);
@@ -187,7 +187,7 @@ pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>
     Ok(ops)
 }
 
-/// Reads where each of so many elements stood.
+/// Reads the old index of each element.
 fn read_order(reader: &mut Reader<'_>, length: u64) -> Result<Box<[u32]>, DecodeError> {
     let begin = reader.offset();
     let Some(count) = usize::try_from(length).ok().filter(|&count| count <= reader.remaining())

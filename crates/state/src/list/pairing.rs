@@ -1,26 +1,26 @@
-//! How the elements of a list are paired with what was last synced.
+//! Pairing the elements of a list with its shadow.
 //!
-//! Elements are paired by what everyone sees of them, never by who they are: a shuffle of cards
-//! that lie face down must not show in a patch. So the pairing is a function of what was seen
-//! before and what is seen now, however it came about.
+//! Elements are paired by what everyone sees of them, never by their identity: a patch must not show
+//! a shuffle of cards that lie face down. So the pairing depends only on what was seen before and
+//! what is seen now.
 
 use super::align::{common, longest_rising};
 use super::op::{CAME, Op, ops_max};
 
-/// The list as it was last synced, and as it is.
+/// A list's shadow, and the list.
 pub(super) trait Looks {
     /// Whether the old element of an index looks like the new one of another.
     fn same(&self, old: usize, new: usize) -> bool;
-    /// How an old element looks: a number that is equal for those that look the same, and hardly
-    /// ever for others.
+    /// The digest of an old element: equal for those that look the same, and almost never for
+    /// others.
     fn old_look(&self, index: usize) -> u64;
-    /// How a new element looks.
+    /// The digest of a new element.
     fn new_look(&self, index: usize) -> u64;
-    /// How many bytes an old element takes as a whole value.
+    /// The length of an old element in bytes, as a whole value.
     fn size(&self, index: usize) -> usize;
 }
 
-/// Which old element each of the new ones is, and how a copy gets there.
+/// The old element of each new one, and the operations for a copy.
 #[derive(Debug)]
 pub(super) struct Pairing {
     old: usize,
@@ -33,7 +33,7 @@ pub(super) struct Pairing {
 }
 
 impl Pairing {
-    /// Where a new element stood; `None` if it came.
+    /// The old index of a new element; `None` if it was inserted.
     pub(super) fn from(&self, index: usize) -> Option<usize> {
         if index < self.front {
             return Some(index);
@@ -46,7 +46,7 @@ impl Pairing {
     }
 }
 
-/// The most moves in one sync; past it the order of all elements is sent. The time they take to
+/// The most moves in one sync. Beyond it the order of all elements is sent. The time they take to
 /// find grows with their number times that of elements.
 const MOVES_MAX: usize = 64;
 
@@ -212,7 +212,7 @@ impl<L: Looks> Middle<'_, L> {
     }
 }
 
-/// One way to say what became of a list.
+/// One way to describe the change of a list.
 struct Candidate {
     bytes: usize,
     from: Vec<u32>,
@@ -236,7 +236,7 @@ impl Sizes {
     }
 }
 
-/// How many bytes they take in the patch of a list of this length, with the 0 that ends them.
+/// Their length in bytes in the patch of a list of this length, with the 0 that ends them.
 fn bytes(ops: &[Op], length: usize) -> usize {
     if ops.len() > ops_max(length) {
         return usize::MAX / 2; // the list would be sent whole

@@ -1,4 +1,4 @@
-//! What was last synced of a list: its elements, and the latest changes of its shape.
+//! The shadow of a list: its elements, and the latest changes of its shape.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ pub struct ListShadow<S> {
     pub(super) elements: Vec<Element<S>>,
     /// Changes of shape, oldest first.
     log: VecDeque<(u64, Op)>,
-    /// How much the log holds, in indices.
+    /// The size of the log, in indices.
     log_size: usize,
     /// The log holds all changes of shape after this version.
     log_since: u64,
@@ -22,7 +22,7 @@ pub struct ListShadow<S> {
 #[derive(Debug)]
 pub(super) struct Element<S> {
     pub(super) shadow: S,
-    /// When it came.
+    /// The version at which it was inserted.
     pub(super) defined: u64,
     pub(super) stamps: Stamps,
 }
@@ -40,14 +40,14 @@ impl<S> ListShadow<S> {
         Self { token, stamps, elements, log: VecDeque::new(), log_size: 0, log_since: now }
     }
 
-    /// Notes what a sync did to the shape.
+    /// Logs the changes of shape of a sync.
     pub(super) fn log(&mut self, ops: Vec<Op>, now: u64) {
         for op in ops {
             self.log_size += size(&op);
             self.log.push_back((now, op));
         }
-        // A log longer than the list costs more than the list; but an order is as long as that
-        // itself.
+        // A log longer than the list costs more than the list, except that one order is as long as
+        // the list.
         let most = 16 + 2 * self.elements.len();
         while self.log_size > most
             && let Some((version, op)) = self.log.pop_front()
@@ -82,7 +82,7 @@ impl<S> ListShadow<S> {
         }
     }
 
-    /// What a copy that goes this way knows of the elements.
+    /// The lens on the elements for a copy that goes this way.
     pub(super) fn lens(way: &Way<'_>, lens: Lens) -> Lens {
         match way {
             Way::Ops(..) => lens,
@@ -91,7 +91,7 @@ impl<S> ListShadow<S> {
     }
 }
 
-/// How much memory a change of shape takes, in indices.
+/// The memory that a change of shape takes, in indices.
 fn size(op: &Op) -> usize {
     match op {
         Op::Order(order) => order.len(),
@@ -99,7 +99,7 @@ fn size(op: &Op) -> usize {
     }
 }
 
-/// How many operations a change of shape is in JSON.
+/// The number of operations that a change of shape takes in JSON.
 fn count_in_json(op: &Op) -> usize {
     match op {
         Op::Remove { count, .. } | Op::Insert { count, .. } | Op::Move { count, .. } => {

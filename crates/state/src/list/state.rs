@@ -1,7 +1,7 @@
 //! Lists in step.
 //!
-//! Packed, a list's patch is a byte that says how: whole (a count, then the elements), or changes
-//! of shape (ended by 0), then the elements that changed or came.
+//! Packed, a list's patch begins with a byte for its kind: the whole list (a count, then the
+//! elements), or changes of shape (ended by 0), then the elements that changed or were inserted.
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
@@ -18,9 +18,10 @@ use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::map::new_token;
 use crate::ops::Ops;
 use crate::patch_kind::read_kind;
+use crate::state::{Compare, Describe, Read, Write};
 use crate::{Part, PlayerId, State, digest};
 
-/// What a list's patch begins with.
+/// The first byte of a list's patch.
 #[derive(Clone, Copy)]
 pub(crate) enum ListPatch {
     Whole = 0,
@@ -38,17 +39,19 @@ impl ListPatch {
     }
 }
 
-impl<T: State> State for List<T> {
-    type Shadow = ListShadow<T::Shadow>;
-
+impl<T: State> Describe for List<T> {
     const UNOWNED: Option<&'static str> = T::UNOWNED;
     const HAS_OWNED: bool = T::HAS_OWNED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const PLAIN: bool = T::PLAIN;
 
-    fn schema() -> Type {
-        Type::List(Box::new(T::schema()))
+    fn shape() -> Type {
+        Type::List(Box::new(T::shape()))
     }
+}
+
+impl<T: State> Compare for List<T> {
+    type Shadow = ListShadow<T::Shadow>;
 
     fn bind(&mut self, now: u64) -> Self::Shadow {
         let stamps = Stamps::new(now, T::HAS_OWNED);
@@ -61,7 +64,7 @@ impl<T: State> State for List<T> {
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
         let another = self.token != shadow.token;
         if another {
-            shadow.token = new_token(); // another list stands where the shadow's stood
+            shadow.token = new_token(); // the list was replaced
         } else if step.tracking == Tracking::On && !self.touched && !self.shape {
             return Changed::NO;
         }
@@ -82,14 +85,21 @@ impl<T: State> State for List<T> {
             })
     }
 
-    fn look(&self) -> u64 {
-        digest::of_elements(self.iter().map(T::look)).wrapping_add(digest::of_length(self.len()))
-    }
-
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
     }
 
+    fn digest(&self, part: Part) -> u64 {
+        digest::of_elements(self.iter().map(|item| item.digest(part)))
+            .wrapping_add(digest::of_length(self.len()))
+    }
+
+    fn view(&self, sight: Sight) -> Value {
+        Value::Array(self.iter().map(|value| value.view(sight)).collect())
+    }
+}
+
+impl<T: State> Write for List<T> {
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
         writer::put_varint(out, shadow.elements.len() as u64);
         for element in &shadow.elements {
@@ -153,6 +163,19 @@ impl<T: State> State for List<T> {
         }
     }
 
+    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
+        if lens.part == Part::Owned && !T::HAS_OWNED {
+            return 0;
+        }
+        let elements =
+            shadow.elements.iter().map(|element| T::shadow_digest(&element.shadow, lens));
+        let length =
+            if lens.part == Part::Owned { 0 } else { digest::of_length(shadow.elements.len()) };
+        digest::of_elements(elements).wrapping_add(length)
+    }
+}
+
+impl<T: State> Read for List<T> {
     fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
         let count = reader.count()?;
         let mut list = Self::new();
@@ -164,7 +187,7 @@ impl<T: State> State for List<T> {
 
     fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
         match ListPatch::read(reader)? {
-            // All elements get ids that none here has had.
+            // All elements get new ids.
             ListPatch::Whole => {
                 let whole = Self::read_full(reader, part)?;
                 self.clear();
@@ -174,25 +197,6 @@ impl<T: State> State for List<T> {
             ListPatch::Elements => self.read_elements(reader, part),
             ListPatch::ShapeAndElements => self.read_shape(reader, part),
         }
-    }
-
-    fn digest(&self) -> u64 {
-        digest::of_elements(self.iter().map(T::digest)).wrapping_add(digest::of_length(self.len()))
-    }
-
-    fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
-        if lens.part == Part::Owned && !T::HAS_OWNED {
-            return 0;
-        }
-        let elements =
-            shadow.elements.iter().map(|element| T::shadow_digest(&element.shadow, lens));
-        let length =
-            if lens.part == Part::Owned { 0 } else { digest::of_length(shadow.elements.len()) };
-        digest::of_elements(elements).wrapping_add(length)
-    }
-
-    fn view(&self, sight: Sight) -> Value {
-        Value::Array(self.iter().map(|value| value.view(sight)).collect())
     }
 }
 
@@ -209,7 +213,7 @@ fn compare<T: State>(item: &mut Item<T>, element: &mut Element<T::Shadow>, step:
     changed
 }
 
-/// A list as it was last synced, and as it is.
+/// A list's shadow, and the list.
 struct Sides<'a, T: State> {
     elements: &'a [Element<T::Shadow>],
     items: &'a [Item<T>],
@@ -229,7 +233,7 @@ impl<T: State> Looks for Sides<'_, T> {
     }
 
     fn new_look(&self, index: usize) -> u64 {
-        self.items[index].value.look()
+        self.items[index].value.digest(Part::Shared)
     }
 
     fn size(&self, index: usize) -> usize {
@@ -239,14 +243,14 @@ impl<T: State> Looks for Sides<'_, T> {
     }
 }
 
-/// What everyone sees of something, and nothing of how it came to be so.
+/// What everyone sees, without its history.
 fn seen_by_all() -> Lens {
     Lens { fresh: true, ..Lens::new(Part::Shared, PlayerId(0), 0, 0) }
 }
 
 impl<T: State> List<T> {
-    /// Pairs the elements with what was last synced and compares them: all, or those that were
-    /// touched or moved.
+    /// Pairs the elements with the shadow and compares them: all, or those that were touched or
+    /// moved.
     fn diff_elements(
         &mut self,
         shadow: &mut ListShadow<T::Shadow>,
@@ -281,7 +285,7 @@ impl<T: State> List<T> {
         changed
     }
 
-    /// Makes a change of shape. What comes does so last, so its indices are those of this list.
+    /// Makes a change of shape. Insertions come last, so their indices are those of this list.
     fn reshape(&mut self, elements: &mut Vec<Element<T::Shadow>>, op: &Op, now: u64) {
         match *op {
             Op::Remove { index, count } => {

@@ -6,11 +6,10 @@ use super::wire::{COLUMN_MIN, COLUMNS, GROUPS_MAX, put_slots};
 use crate::State;
 use crate::lens::Lens;
 
-/// The slots that a patch has to speak of, parted into those whose changes are written in columns
-/// and the others.
+/// The changed slots of a patch: groups whose changes are written in columns, and the others.
 pub(super) struct Groups<'a, V: State> {
     groups: Vec<Group<'a, V>>,
-    /// What is not in a group.
+    /// Slots outside of the groups.
     pub(super) rest: Cow<'a, [u32]>,
 }
 
@@ -35,7 +34,7 @@ impl<'a, V: State> Group<'a, V> {
 }
 
 impl<'a, V: State> Groups<'a, V> {
-    /// Parts the slots `found`; `at` says what changed in a slot, if anything did.
+    /// Groups the slots `found`. `at` returns the change in a slot, if any.
     pub(super) fn of(found: &'a [u32], at: impl Fn(u32) -> Option<(Lens, &'a V::Shadow)>) -> Self {
         if found.len() < COLUMN_MIN {
             return Self { groups: Vec::new(), rest: Cow::Borrowed(found) };
@@ -65,8 +64,8 @@ impl<'a, V: State> Groups<'a, V> {
         Self { groups, rest: Cow::Owned(rest) }
     }
 
-    /// Appends the groups: their number, then for each the slots and their columns. Nothing at all
-    /// if there is none.
+    /// Appends the groups: their number, then the slots and columns of each. Without groups it
+    /// appends nothing.
     pub(super) fn write(&self, lens: Lens, out: &mut Vec<u8>) -> u8 {
         if self.groups.is_empty() {
             return 0;

@@ -1,4 +1,4 @@
-//! A map that knows which of its entries were touched.
+//! A map that tracks its changes.
 
 mod groups;
 mod read;
@@ -19,22 +19,30 @@ pub use viewed::ByEntry;
 
 use crate::Key;
 
-/// The most entries that a synced map may hold at once; past it the sync fails, which closes the
-/// room.
+/// The maximum number of entries of a synced map. Beyond it the sync fails, which closes the room.
 pub const MAP_SLOTS_MAX: usize = 1 << 20;
 
 /// A map from players, texts or integers to state, iterated in the order of its keys on every
 /// machine.
 ///
-/// It notes which entries were borrowed mutably, so that a sync compares only those. A borrow that
+/// It tracks which entries were borrowed mutably, and a sync compares only those. A borrow that
 /// changes nothing sends nothing.
+///
+/// ```
+/// use playfield_state::Map;
+///
+/// let mut scores = Map::<String, u32>::new();
+/// *scores.get_or_default("Ann".to_owned()) += 3;
+/// scores.get_or_insert_with("Bob".to_owned(), || 10);
+/// assert_eq!(scores.values().copied().collect::<Vec<_>>(), [3, 10]);
+/// ```
 pub struct Map<K, V> {
     index: BTreeMap<K, u32>,
     entries: Vec<Option<Entry<K, V>>>,
     free: Vec<u32>,
-    /// The entries stand in the order of their keys.
+    /// The entries are in the order of their keys.
     in_order: bool,
-    /// In a client's copy, the places of slots that don't stand in the place of their number.
+    /// In a client's copy, the places of slots that are not at the place of their number.
     far: BTreeMap<u32, u32>,
     track: Track<K>,
 }
@@ -51,20 +59,20 @@ struct Entry<K, V> {
 /// Not in the shadow yet.
 const FRESH: u32 = u32::MAX;
 
-/// What happened since the last sync with the shadow of the same token. A map that was never synced
-/// (a hidden one, say) records nothing.
+/// What happened since the last sync with the shadow of the same token. A map that was never
+/// synced, such as a hidden one, records nothing.
 struct Track<K> {
-    /// Which shadow this map is in step with; 0 = none.
+    /// The shadow that this map is in step with; 0 = none.
     token: u64,
     touched: Vec<u32>,
-    /// Too many touches to be worth noting one by one.
+    /// There are too many touches to record them one by one.
     all: bool,
-    /// The slots of entries that went.
+    /// The slots of removed entries.
     removed: BTreeMap<K, u32>,
 }
 
-/// A number that no other pair of map or list and shadow has in this process. It is never part of
-/// any output.
+/// A number that is unique in this process to a map or list and its shadow. It is never part of any
+/// output.
 pub(crate) fn new_token() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -76,12 +84,12 @@ impl<K: Key, V> Map<K, V> {
         Self::default()
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether there are none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
@@ -103,7 +111,7 @@ impl<K: Key, V> Map<K, V> {
         self.entries[place as usize].as_ref().map(|entry| &entry.value)
     }
 
-    /// The value of a key, to change it.
+    /// The value of a key, borrowed mutably.
     #[inline]
     pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
@@ -113,7 +121,7 @@ impl<K: Key, V> Map<K, V> {
         self.touch(place)
     }
 
-    /// Puts a value under a key, and returns the one that was there.
+    /// Inserts a value, and returns the previous value of the key.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         if let Some(old) = self.get_mut(&key) {
             return Some(std::mem::replace(old, value));
@@ -122,7 +130,7 @@ impl<K: Key, V> Map<K, V> {
         None
     }
 
-    /// The value of a key, put there if there is none.
+    /// The value of a key. If there is none, inserts the one that `make` returns.
     pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let place = match self.index.get(&key) {
             Some(&place) => place,
@@ -131,7 +139,7 @@ impl<K: Key, V> Map<K, V> {
         self.touch(place).expect("the index names an entry that is there")
     }
 
-    /// The value of a key, the default one put there if there is none.
+    /// The value of a key. If there is none, inserts the default.
     pub fn get_or_default(&mut self, key: K) -> &mut V
     where
         V: Default,
@@ -139,7 +147,7 @@ impl<K: Key, V> Map<K, V> {
         self.get_or_insert_with(key, V::default)
     }
 
-    /// Takes a value out.
+    /// Removes a key, and returns its value.
     pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -153,12 +161,12 @@ impl<K: Key, V> Map<K, V> {
         Some(entry.value)
     }
 
-    /// Takes all values out.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.retain(|_, _| false);
     }
 
-    /// Keeps the entries for which `keep` says so. Every entry counts as touched.
+    /// Keeps the entries for which `keep` returns true. Every entry counts as touched.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
         let going: Vec<K> = self
             .iter_mut()
@@ -189,14 +197,15 @@ impl<K: Key, V> Map<K, V> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// All entries, in the order of their keys, to change them. Every entry counts as touched.
+    /// All entries, in the order of their keys, with the values borrowed mutably. Every entry counts
+    /// as touched.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
         self.track.all |= self.track.token != 0;
         self.put_in_order();
         self.entries.iter_mut().flatten().map(|entry| (&entry.key, &mut entry.value))
     }
 
-    /// All values, in the order of their keys, to change them. Every entry counts as touched.
+    /// All values, in the order of their keys, borrowed mutably. Every entry counts as touched.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.iter_mut().map(|(_, value)| value)
     }
@@ -211,7 +220,7 @@ impl<K: Key, V> Map<K, V> {
         Some(&mut entry.value)
     }
 
-    /// Moves the entries to the places in which they stand in the order of their keys.
+    /// Sorts the entries by their keys.
     fn put_in_order(&mut self) {
         if std::mem::replace(&mut self.in_order, true) {
             return;
@@ -223,8 +232,8 @@ impl<K: Key, V> Map<K, V> {
         }
         self.free.clear();
         self.far.clear();
-        // What names places holds no longer: all count as touched. A client's copy is never
-        // compared, and goes by its slots.
+        // The recorded places are no longer valid, so all entries count as touched. A client's copy
+        // is never compared, and uses its slots.
         self.track.touched.clear();
         if self.track.token == 0 {
             let places = self.entries.iter().flatten().zip(0..);
@@ -234,8 +243,8 @@ impl<K: Key, V> Map<K, V> {
     }
 
     fn add(&mut self, key: K, value: V) -> u32 {
-        // A key that went and comes back since the last sync is the same entry: what did not change
-        // is not sent.
+        // A key that was removed and inserted again since the last sync is the same entry: only its
+        // changes are sent.
         let slot = self.track.removed.remove(&key).unwrap_or(FRESH);
         let synced = self.track.token != 0;
         let entry = Entry { key: key.clone(), value, slot, touched: synced };
@@ -283,7 +292,7 @@ impl<K, V> Default for Map<K, V> {
     }
 }
 
-/// A clone is a map of its own: it is in step with no shadow.
+/// A clone is a separate map: it is in step with no shadow.
 impl<K: Key, V: Clone> Clone for Map<K, V> {
     fn clone(&self) -> Self {
         self.iter().map(|(key, value)| (key.clone(), value.clone())).collect()

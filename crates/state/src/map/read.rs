@@ -35,14 +35,13 @@ impl<K: Key, V: State> Map<K, V> {
         if flags & REMOVED != 0 {
             let mut slots = Slots::default();
             while let Some(slot) = slots.next(reader)? {
-                // One who looks from before knows nothing of an entry that came and went since.
+                // The entry may have been added and removed since the copy's version.
                 self.displace(slot);
             }
         }
         if flags & DEFINED != 0 {
             let mut slots = Slots::default();
-            // A key that moved to a lower slot still stands in the old one until that is displaced
-            // in its turn.
+            // A key that moved to a lower slot is still in the old one until that is replaced too.
             let mut left = Vec::new();
             while let Some(slot) = slots.next(reader)? {
                 left.extend(self.read_entry(reader, slot, part)?);
@@ -73,7 +72,7 @@ impl<K: Key, V: State> Map<K, V> {
         Ok(())
     }
 
-    /// The entry of which a change stands at this offset.
+    /// The entry whose change is at this offset.
     fn entry_in(&mut self, slot: u32, at: usize) -> Result<&mut Entry<K, V>, DecodeError> {
         let entry = self.place_of(slot).and_then(|place| self.entries[place as usize].as_mut());
         entry.ok_or_else(|| {
@@ -84,8 +83,8 @@ impl<K: Key, V: State> Map<K, V> {
     /// Groups of entries that changed in the same fields.
     fn read_groups(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         (0..read_group_count(reader)?).try_for_each(|_| {
-            // The entries are out of the table for the time it takes to change them; so none can be
-            // named twice.
+            // The entries are taken out of the table while they are changed, so none can be named
+            // twice.
             let mut taken = Vec::new();
             let read = self.read_group(reader, &mut taken);
             for (place, entry) in taken {
@@ -114,7 +113,7 @@ impl<K: Key, V: State> Map<K, V> {
         V::read_columns(&mut targets, reader)
     }
 
-    /// A patch of one's own entry, which names the key and no slot.
+    /// A patch of the player's own entry, which names the key and not the slot.
     pub(super) fn read_own(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         let at = reader.offset();
         let what = OwnPatch::read(reader)?;
@@ -137,8 +136,8 @@ impl<K: Key, V: State> Map<K, V> {
         Ok(())
     }
 
-    /// Reads a whole entry into a slot; what was there goes. Returns the other slot in which its
-    /// key stood.
+    /// Reads a whole entry into a slot, and drops the previous one. Returns the other slot that held
+    /// its key.
     fn read_entry(
         &mut self,
         reader: &mut Reader<'_>,
@@ -156,7 +155,7 @@ impl<K: Key, V: State> Map<K, V> {
         Ok(other.and_then(|place| self.entries[place as usize].as_ref()).map(|entry| entry.slot))
     }
 
-    /// Where the entry of a slot stands: in the place of that number, or else `far` knows.
+    /// The place of a slot's entry: the place of that number, or the one in `far`.
     fn place_of(&self, slot: u32) -> Option<u32> {
         match self.entries.get(slot as usize) {
             Some(Some(entry)) if entry.slot == slot => Some(slot),
@@ -164,8 +163,8 @@ impl<K: Key, V: State> Map<K, V> {
         }
     }
 
-    /// A free place for a slot that is empty. A slot that lies far beyond the number of entries has
-    /// its place elsewhere, so that the table stays in proportion to what arrived.
+    /// A free place for an empty slot. A slot far beyond the number of entries gets another place, so
+    /// that the size of the table is in proportion to what arrived.
     fn room_for(&mut self, slot: u32) -> u32 {
         let wanted = slot as usize;
         let places = self.entries.len();
@@ -202,7 +201,7 @@ impl<K: Key, V: State> Map<K, V> {
         }
     }
 
-    /// Whether the slot is empty, or is the one that its key is found by.
+    /// Whether the slot is empty, or the index leads from its key to it.
     fn stands(&self, slot: u32) -> bool {
         let Some(place) = self.place_of(slot) else { return true };
         match &self.entries[place as usize] {
@@ -222,6 +221,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::state::Read as _;
 
     /// What one section says of some slots: the value that each has now, or that it is empty.
     fn section(entries: impl Iterator<Item = (u32, Option<u8>)>) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! What was last synced of a map: a table of slots, and the order in which they last changed.
+//! The shadow of a map: a table of slots, and the order in which they last changed.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -13,10 +13,10 @@ use crate::lens::{Changed, GONE_VERSIONS, Lens, Stamp, Stamps};
 
 /// The shadow of a map.
 ///
-/// An entry has a slot, a small number that stands for its key in patches. Slots are given at a
-/// sync, in the order of keys and lowest first, so they depend on nothing that happened between
-/// syncs. A slot that is vacated keeps the version of its end until it is used again: so no list of
-/// tombstones is needed, and a patch can begin at any version.
+/// An entry has a slot, a small number that replaces its key in patches. A sync assigns slots in the
+/// order of keys, lowest first, so they depend on nothing that happened between syncs. A vacant slot
+/// keeps the version at which its entry was removed until it is used again. So no list of tombstones
+/// is needed, and a patch can begin at any version.
 #[derive(Debug)]
 pub struct MapShadow<K, S> {
     pub(super) token: u64,
@@ -24,32 +24,32 @@ pub struct MapShadow<K, S> {
     pub(super) index: BTreeMap<K, u32>,
     slots: Vec<Slot<K, S>>,
     vacant: BinaryHeap<Reverse<u32>>,
-    /// What changed, oldest first: a version, and a slot. A slot that changed again since stands
-    /// there more than once; what it says itself counts.
+    /// Changes, oldest first: a version and a slot. A slot that changed several times is in it
+    /// several times; the version in the slot counts.
     log: Vec<(Stamp, u32)>,
-    /// Digests of what all who look at it see, one for each kind that was asked for.
+    /// Digests of what everyone who looks at it sees, one for each kind.
     digests: RefCell<Vec<Digests>>,
-    /// Keys that went, and when, for what names keys and not slots: JSON, and an owner's own entry.
+    /// Removed keys, with versions, for patches that name keys and not slots: those in JSON, and
+    /// those of an owner's entry.
     pub(super) gone: BTreeMap<K, u64>,
-    /// How many they may become before some are forgotten.
+    /// The number of removed keys above which some are forgotten.
     gone_max: usize,
-    /// The latest version of an end that was forgotten from `gone`, but for those forgotten for
-    /// their age.
+    /// The latest version that was forgotten from `gone`, except for those forgotten by age.
     forgotten: u64,
 }
 
 /// A kind of digests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DigestOf {
-    /// That of a copy with types.
+    /// The digest of a typed copy.
     Packed,
-    /// That of a copy that is a tree, in which the map stands at this place.
+    /// The digest of a copy that is a tree, with the map at this place.
     Tree(TreeFormat, Place),
 }
 
 impl DigestOf {
-    /// Whether one takes the place of the other: a map that stands elsewhere by now stands there
-    /// alone.
+    /// Whether one replaces the other. A map is in one place of the tree, so after a move the digests
+    /// of the old place are of no use.
     fn replaces(self, other: Self) -> bool {
         match (self, other) {
             (Self::Packed, Self::Packed) => true,
@@ -59,8 +59,8 @@ impl DigestOf {
     }
 }
 
-/// Digests of what is seen in each slot, as of a version, and their sum: a later one needs only
-/// what changed since.
+/// Digests of each slot at a version, and their sum. The sum of a later version needs only the slots
+/// that changed since.
 #[derive(Debug)]
 struct Digests {
     of: DigestOf,
@@ -69,12 +69,11 @@ struct Digests {
     sum: u64,
 }
 
-/// The most ends that a map remembers by key, unless it is keyed by player: then it is the ends of
-/// the last [`GONE_VERSIONS`].
+/// The maximum number of removed keys that a map remembers. A map keyed by player remembers those of
+/// the last [`GONE_VERSIONS`] instead.
 const GONE_MAX: usize = 4_096;
 
-/// How much longer than twice the number of slots the log of changes gets before what is overtaken
-/// is taken out.
+/// Outdated changes are dropped when the log is longer than twice the number of slots plus this.
 const LOG_SPARE: usize = 64;
 
 /// A place for one entry.
@@ -86,7 +85,7 @@ pub(super) struct Slot<K, S> {
 }
 
 impl<K, S> Slot<K, S> {
-    /// When the entry came, or went.
+    /// When the entry was defined or removed.
     #[inline]
     pub(super) fn defined(&self) -> u64 {
         self.defined.version()
@@ -119,7 +118,7 @@ impl<K: Key, S> MapShadow<K, S> {
         &self.slots[slot as usize]
     }
 
-    /// How many slots there are, vacant ones among them.
+    /// The number of slots, including vacant ones.
     pub(super) fn slots_len(&self) -> u32 {
         self.slots.len() as u32
     }
@@ -185,7 +184,7 @@ impl<K: Key, S> MapShadow<K, S> {
         self.slots_since(lens.since, lens.recalls_all())
     }
 
-    /// The same, for whoever looks.
+    /// The same for any viewer.
     pub(super) fn changed_since(&self, since: u64) -> Vec<u32> {
         self.slots_since(since, false)
     }
@@ -195,14 +194,14 @@ impl<K: Key, S> MapShadow<K, S> {
             return (0..self.slots.len() as u32).collect();
         }
         let mut found: Vec<u32> = self.logged_since(since).collect();
-        // Within one sync slots are mostly visited in rising order, and this sort makes use of it.
+        // Within one sync, slots are mostly visited in rising order, which makes this sort fast.
         found.sort();
         found.dedup();
         found
     }
 
-    /// The slots where something changed after a version, in the order in which it did. A slot may
-    /// come more than once.
+    /// The slots that changed after a version, in the order of their changes. A slot may be in it
+    /// more than once.
     fn logged_since(&self, since: u64) -> impl Iterator<Item = u32> {
         let last = self.log.iter().rposition(|(version, _)| version.version() <= since);
         let latest = |&&(version, slot): &&(Stamp, u32)| {
@@ -216,13 +215,12 @@ impl<K: Key, S> MapShadow<K, S> {
         self.index.values().copied()
     }
 
-    /// The sum of the digests of what everyone sees in the slots, of which `digest` makes one.
+    /// The sum of the digests of what everyone sees in the slots. `digest` computes one.
     pub(super) fn digest(&self, of: DigestOf, digest: impl Fn(u32) -> u64) -> u64 {
         self.digest_until(of, self.newest_version(), |_| Vec::new(), digest)
     }
 
-    /// The same as of a version, where slots may also have changed of which others know: since
-    /// when, they are asked.
+    /// The same at a version. `changed` returns the slots that changed elsewhere since a version.
     pub(super) fn digest_until(
         &self,
         of: DigestOf,
@@ -263,7 +261,7 @@ impl<K: Key, S> MapShadow<K, S> {
             .filter_map(|&slot| self.slot(slot).entry.as_ref().map(|(key, shadow)| (key, shadow)))
     }
 
-    /// Whether keys may have gone since, of which no more is known.
+    /// Whether keys that were removed since may be forgotten.
     pub(super) fn forgets(&self, lens: Lens) -> bool {
         if K::IS_PLAYER { lens.stale } else { lens.since < self.forgotten }
     }
@@ -279,14 +277,14 @@ impl<K: Key, S> MapShadow<K, S> {
             self.forgotten
         };
         self.gone.retain(|_, end| *end > until);
-        // Not looked through again before as many more went.
+        // The next search is due after as many more removals.
         self.gone_max = GONE_MAX.max(2 * self.gone.len());
     }
 
     /// Notes that something changed in a slot.
     fn note(&mut self, slot: u32, now: u64) {
         if self.log.len() >= 2 * self.slots.len() + LOG_SPARE {
-            // As many were noted since the last time as are gone through now.
+            // The cost is amortized: the log has doubled since the last time.
             let slots = &self.slots;
             self.log.retain(|&(version, slot)| slots[slot as usize].version() == version.version());
             self.log.dedup();

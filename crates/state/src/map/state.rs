@@ -12,16 +12,14 @@ use super::wire::{CHANGED, DEFINED, OwnPatch, REMOVED, Slots};
 use super::{FRESH, Map, new_token};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
-use crate::state::{tree_owner_field, write_owner_field};
+use crate::state::{Compare, Describe, Read, Write, tree_owner_field, write_owner_field};
 use crate::{Key, Part, State, digest};
 
-impl<K: Key, V: State> State for Map<K, V> {
-    type Shadow = MapShadow<K, V::Shadow>;
-
+impl<K: Key, V: State> Describe for Map<K, V> {
     const UNOWNED: Option<&'static str> = {
         assert!(
             !V::NULLABLE,
-            "a Map can't hold Options: in JSON they could not be told from nothing. Leave the key out instead"
+            "a Map can't hold Options: in JSON, None would look like a missing key. Remove the key instead"
         );
         if K::IS_PLAYER { None } else { V::UNOWNED }
     };
@@ -30,9 +28,13 @@ impl<K: Key, V: State> State for Map<K, V> {
     const KEYED_BY_PLAYER: bool = K::IS_PLAYER;
     const IS_MAP: bool = true;
 
-    fn schema() -> Type {
-        Type::Map(Box::new(K::schema()), Box::new(V::schema()))
+    fn shape() -> Type {
+        Type::Map(Box::new(K::schema()), Box::new(V::shape()))
     }
+}
+
+impl<K: Key, V: State> Compare for Map<K, V> {
+    type Shadow = MapShadow<K, V::Shadow>;
 
     fn bind(&mut self, now: u64) -> Self::Shadow {
         let mut shadow = MapShadow::new(new_token(), Stamps::new(now, V::HAS_OWNED));
@@ -70,7 +72,7 @@ impl<K: Key, V: State> State for Map<K, V> {
                     changed |= self.diff_entry(place, shadow, step, &mut fresh);
                 }
             }
-            self.track.touched = touched; // its memory serves again
+            self.track.touched = touched; // reuse its memory
         }
         if !fresh.is_empty() {
             let entries = &self.entries;
@@ -102,16 +104,41 @@ impl<K: Key, V: State> State for Map<K, V> {
             })
     }
 
-    fn look(&self) -> u64 {
-        self.iter().fold(0, |sum, (key, value)| {
-            u64::wrapping_add(sum, digest::of_entry(key.digest(), value.look(), true))
-        })
-    }
-
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
     }
 
+    fn digest(&self, part: Part) -> u64 {
+        self.iter().fold(0, |sum, (key, value)| {
+            u64::wrapping_add(sum, digest::of_entry(key.digest(), value.digest(part), true))
+        })
+    }
+
+    fn view(&self, sight: Sight) -> Value {
+        Value::Object(
+            self.iter()
+                .map(|(key, value)| {
+                    (key.name().into_owned(), value.view(sight.under(key.player())))
+                })
+                .collect(),
+        )
+    }
+
+    fn owner_view(&self, sight: Sight) -> Option<Value> {
+        if !K::IS_PLAYER {
+            return sight.owns().then(|| self.view(sight));
+        }
+        let own = self.iter().filter(|(key, _)| key.player() == sight.viewer);
+        Some(Value::Object(
+            own.map(|(key, value)| {
+                (key.name().into_owned(), value.view(sight.under(key.player())))
+            })
+            .collect(),
+        ))
+    }
+}
+
+impl<K: Key, V: State> Write for Map<K, V> {
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
         let mut slots = Slots::default();
         let mut put = |slot, key: &K, value| {
@@ -134,7 +161,7 @@ impl<K: Key, V: State> State for Map<K, V> {
             return write_own_change::<K, V>(shadow, lens, out);
         }
         if lens.fresh {
-            // What is fresh is never patched: this is all of it, through an `owner` field.
+            // A fresh value is never patched: this is all of it, through an `owner` field.
             out.push(DEFINED);
             Self::write_full(shadow, lens, out);
             return !shadow.index.is_empty();
@@ -205,7 +232,7 @@ impl<K: Key, V: State> State for Map<K, V> {
 
     fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
         if lens.since > 0 && shadow.stamps.shared() > lens.since && shadow.forgets(lens) {
-            // Which keys went is no longer known: the map is sent whole.
+            // The removed keys are forgotten, so the map is sent whole.
             let lens = Lens { since: 0, ..lens };
             if lens.part != Part::Owned {
                 ops.set(|out| Self::tree_full(shadow, lens, out));
@@ -261,28 +288,6 @@ impl<K: Key, V: State> State for Map<K, V> {
         true
     }
 
-    fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
-        Self::read_entries(reader, part)
-    }
-
-    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
-        self.read_changes(reader, part)
-    }
-
-    fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        if K::IS_PLAYER { self.read_own(reader) } else { self.read_patch(reader, Part::All) }
-    }
-
-    fn empty_maps(&mut self) {
-        *self = Self::new();
-    }
-
-    fn digest(&self) -> u64 {
-        self.iter().fold(0, |sum, (key, value)| {
-            u64::wrapping_add(sum, digest::of_entry(key.digest(), value.digest(), true))
-        })
-    }
-
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
         if lens.part == Part::Owned && K::IS_PLAYER && !V::NESTED_OWNERS {
             return own_slot(shadow, lens)
@@ -310,28 +315,23 @@ impl<K: Key, V: State> State for Map<K, V> {
             _ => 0,
         }
     }
+}
 
-    fn view(&self, sight: Sight) -> Value {
-        Value::Object(
-            self.iter()
-                .map(|(key, value)| {
-                    (key.name().into_owned(), value.view(sight.under(key.player())))
-                })
-                .collect(),
-        )
+impl<K: Key, V: State> Read for Map<K, V> {
+    fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError> {
+        Self::read_entries(reader, part)
     }
 
-    fn owner_view(&self, sight: Sight) -> Option<Value> {
-        if !K::IS_PLAYER {
-            return sight.owns().then(|| self.view(sight));
-        }
-        let own = self.iter().filter(|(key, _)| key.player() == sight.viewer);
-        Some(Value::Object(
-            own.map(|(key, value)| {
-                (key.name().into_owned(), value.view(sight.under(key.player())))
-            })
-            .collect(),
-        ))
+    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+        self.read_changes(reader, part)
+    }
+
+    fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        if K::IS_PLAYER { self.read_own(reader) } else { self.read_patch(reader, Part::All) }
+    }
+
+    fn empty_maps(&mut self) {
+        *self = Self::new();
     }
 }
 
@@ -346,7 +346,7 @@ pub(super) fn entry_digest<K: Key, V: State>(
     digest::of_entry(key.digest(), value, lens.part != Part::Owned)
 }
 
-/// What an entry counts in the digest of a tree in which its map stands at `place`.
+/// The digest of an entry in a tree with its map at `place`.
 pub(super) fn tree_entry_digest<K: Key, V: State>(
     key: &K,
     value: &V::Shadow,
@@ -394,8 +394,7 @@ impl<K: Key, V: State> Map<K, V> {
         }
     }
 
-    /// Another map stands where the shadow's stood: entries are paired by their keys, and all are
-    /// compared.
+    /// The map was replaced: entries are paired by their keys, and all are compared.
     fn rebind(&mut self, shadow: &mut MapShadow<K, V::Shadow>) {
         let token = new_token();
         shadow.token = token;
@@ -411,7 +410,7 @@ impl<K: Key, V: State> Map<K, V> {
 
 // The server writes.
 
-/// Writes a section of the slots that `write` says something of; nothing at all if it says nothing.
+/// Writes a section of the slots for which `write` writes anything. An empty section is left out.
 pub(super) fn section(
     found: &[u32],
     flag: u8,
@@ -437,7 +436,7 @@ fn write_removed<K: Key, S>(
     out: &mut Vec<u8>,
 ) -> u8 {
     if lens.since == 0 {
-        return 0; // one who begins with nothing has nothing to lose
+        return 0; // a copy of nothing has nothing to remove
     }
     section(found, REMOVED, out, |slot, slots, out| {
         let place = shadow.slot(slot);
@@ -465,7 +464,7 @@ fn write_defined<K: Key, V: State>(
     })
 }
 
-/// What changed inside the entry of a slot; nothing, if it came whole.
+/// The change inside the entry of a slot; `None` if the entry is sent whole.
 fn changed_entry<K: Key, S>(shadow: &MapShadow<K, S>, slot: u32, lens: Lens) -> Option<(Lens, &S)> {
     let place = shadow.slot(slot);
     let (key, value) = place.entry.as_ref()?;
@@ -476,8 +475,8 @@ fn changed_entry<K: Key, S>(shadow: &MapShadow<K, S>, slot: u32, lens: Lens) -> 
     place.stamps.after(under).then_some((under, value))
 }
 
-/// Writes the changes inside entries, in columns where many changed alike. `at` says what changed
-/// in a slot, if anything did.
+/// Writes the changes inside entries, in columns where many changed in the same fields. `at` returns
+/// the change in a slot, if any.
 pub(super) fn write_changes<'a, V: State>(
     found: &'a [u32],
     lens: Lens,
@@ -501,7 +500,7 @@ pub(super) fn write_changes<'a, V: State>(
     flags
 }
 
-/// The change of the viewer's own entry, where no other entry can hold anything of the viewer's.
+/// Writes the change of the viewer's own entry, if no other entry can hold anything for the viewer.
 fn write_own_change<K: Key, V: State>(
     shadow: &MapShadow<K, V::Shadow>,
     lens: Lens,
@@ -516,7 +515,7 @@ fn write_own_change<K: Key, V: State>(
     }
 }
 
-/// What the viewer's own entry came to, in a map of which each player sees their own.
+/// What happened to the viewer's own entry, in a map where each player sees their own.
 enum Own<'a, K, S> {
     Nothing,
     Gone(K),
@@ -541,8 +540,8 @@ fn own_entry<'a, K: Key, S>(shadow: &'a MapShadow<K, S>, lens: Lens) -> Own<'a, 
         };
     }
     let Some(key) = K::of_player(lens.viewer) else { return Own::Nothing };
-    // One who looks from too long ago is told so whether or not there was an entry: what is kept
-    // here may depend on others.
+    // For a version too long ago, an absent entry is always sent: what is remembered here may
+    // depend on others.
     let gone = lens.stale || shadow.gone.get(&key).is_some_and(|end| *end > lens.since);
     if lens.since > 0 && gone { Own::Gone(key) } else { Own::Nothing }
 }
@@ -553,7 +552,7 @@ fn own_slot<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens) -> Option<(K, u32)>
     Some((key, slot))
 }
 
-/// Removes what went after `lens.since`, unless it came back.
+/// Removes the keys that were removed after `lens.since`, unless they are back.
 fn tree_removed<K: Key, S>(shadow: &MapShadow<K, S>, lens: Lens, ops: &mut Ops<'_, '_>) {
     if lens.since == 0 {
         return;

@@ -1,4 +1,4 @@
-//! Which entries were touched, for those who have to know before a comparison forgets it.
+//! The entries that were touched, for views, which need them after the comparison has reset them.
 
 use std::collections::BTreeMap;
 
@@ -23,9 +23,9 @@ impl Touches {
     }
 }
 
-/// A map in which a view may look for the entry of each player. For generated code.
+/// A map in which a view looks up each player's entry. For generated code.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no map of viewers",
+    message = "`{Self}` is not a map of viewers",
     note = "the field that `viewer` names is a Map keyed by PlayerId, and the function of the view is given each viewer's entry in it"
 )]
 pub trait Viewers {
@@ -37,10 +37,10 @@ impl<K: Key, V> Viewers for Map<K, V> {
     const ARE_PLAYERS: bool = K::IS_PLAYER;
 }
 
-/// Watches a map that is looked at by others than its own shadow.
+/// Watches the map of viewers of a view.
 #[derive(Default)]
 pub struct Watch {
-    /// What the map is in step with, as this last saw it.
+    /// The token that the map had at the last [`note`](Self::note).
     token: u64,
 }
 
@@ -50,20 +50,19 @@ impl Watch {
         map.touches(self.token, step)
     }
 
-    /// The map is as it should be, after its own comparison.
+    /// Notes the map's token after its own comparison.
     pub fn note<K, V>(&mut self, map: &Map<K, V>) {
         self.token = map.track.token;
     }
 
-    /// The same for a map that is compared with nothing.
+    /// The same for a map without a comparison of its own.
     pub fn note_uncompared<K: Key, V>(&mut self, map: &mut Map<K, V>) {
         if self.token == 0 {
             self.token = new_token();
         }
         let touches = map.touches(self.token, Step { now: 0, tracking: Tracking::On });
         if map.track.token != self.token {
-            // Another map stands here. The one that stood here before may come back, and is then
-            // another one as well.
+            // The map was replaced. If the previous one comes back, it counts as another one too.
             self.token = new_token();
         }
         match touches {
@@ -96,7 +95,7 @@ impl<K: Key, V> Map<K, V> {
         Touches::Places(places)
     }
 
-    /// From now on, what is touched is touched since it was in step with `token`.
+    /// From now on, touches count from the moment at which the map was in step with `token`.
     pub(super) fn in_step(&mut self, token: u64) {
         self.track.token = token;
         self.track.touched.clear();
@@ -127,7 +126,7 @@ impl<K: Key, V> Map<K, V> {
         (entry.slot != FRESH).then_some((entry.slot, &entry.value))
     }
 
-    /// The entry of the player who looks. For generated code.
+    /// The viewer's entry. For generated code.
     #[doc(hidden)]
     pub fn of_viewer(&self, viewer: Option<PlayerId>) -> Option<&V> {
         self.get(&K::of_player(viewer?)?)

@@ -1,4 +1,4 @@
-//! A map of which a function says who sees which entry.
+//! A map with a view, which decides entry by entry.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -14,34 +14,32 @@ use super::wire::{ALL, DEFINED, REMOVED, REPLACED, Slots};
 use super::{Map, Touches};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step};
 use crate::ops::Ops;
-use crate::state::differs;
+use crate::state::{Compare, differs};
 use crate::viewed::Viewed;
 use crate::{Key, Part, PlayerId, State};
 
-/// A map: each entry is seen or not by itself.
+/// A map: its view decides entry by entry.
 pub struct ByEntry<M>(PhantomData<M>);
 
 /// The shadow of [`ByEntry`].
 pub struct ViewedShadow<K, S> {
     map: MapShadow<K, S>,
-    /// When an entry changed, or came into someone's view or left it.
+    /// When an entry changed, or entered or left someone's view.
     stamps: Stamps,
     eyes: BTreeMap<PlayerId, Eye<K>>,
-    /// The slots in which something changed at the version `recent_at`, the last in which anything
-    /// did.
+    /// The slots that changed at the version `recent_at`, the last one with changes.
     recent: Vec<u32>,
     recent_at: u64,
-    /// The version before it in which anything changed.
+    /// The last version with changes before it.
     before: u64,
 }
 
-/// What one player sees of the map: a map of its own, with slots of its own, from keys to slots of
-/// the map.
+/// What one player sees of the map: keys with slots of their own, and for each its slot in the map.
 struct Eye<K> {
     seen: MapShadow<K, u32>,
-    /// The version at which nothing was in view any more, when `seen` began anew. To a copy from
-    /// before it, all that is in view is sent: so what a player has seen is not kept for ever, nor
-    /// do players who are gone take memory.
+    /// The version at which the view became empty and `seen` was reset. An older copy is sent all
+    /// that is in view. So the map doesn't remember forever what a player has seen, and players who
+    /// left take no memory.
     emptied: u64,
     /// By slots of the map: 1 more than the viewer's slot, 0 where nothing is seen.
     slots: Vec<u32>,
@@ -240,7 +238,7 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
     }
 
     fn copy_digest(value: &Map<K, V>) -> u64 {
-        value.digest()
+        value.digest(Part::All)
     }
 
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
@@ -265,7 +263,7 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
     }
 }
 
-/// A slot of the map, the value that is in it now, and whether that is another entry than before.
+/// A slot of the map, its present value, and whether that is a new entry.
 struct Place<'a, V> {
     slot: u32,
     value: Option<&'a V>,
@@ -331,8 +329,7 @@ impl<K: Key, S> ViewedShadow<K, S> {
         let Touches::Places(touched) = touched else { return all_places(&self.map, map, now) };
         let mut places = Vec::with_capacity(touched.len());
         for &place in touched {
-            // A slot is looked at once: an entry that went in the place of which another came is
-            // met there.
+            // A slot is looked at once: a removed entry whose slot has a new entry is handled there.
             if let Some((slot, value)) = map.slotted_at(place) {
                 places.push(Place {
                     slot,
@@ -354,7 +351,7 @@ impl<K: Key> Eye<K> {
         Self { seen: MapShadow::new(0, Stamps::default()), emptied: 0, slots: Vec::new() }
     }
 
-    /// Looks at some places again; says whether anything came into view or left it.
+    /// Looks at some places again. Returns whether anything entered or left the view.
     fn look<V, S>(
         &mut self,
         map: &MapShadow<K, S>,
@@ -380,7 +377,7 @@ impl<K: Key> Eye<K> {
                 entered.push((key, slot));
             }
         }
-        // In the order of keys, so that slots follow from what is seen alone.
+        // In the order of keys, so that slots depend only on what is seen.
         entered.sort_unstable();
         entered.dedup();
         for &(key, slot) in &entered {
@@ -393,7 +390,7 @@ impl<K: Key> Eye<K> {
         left || !entered.is_empty()
     }
 
-    /// Sees nothing any more.
+    /// Closes the view. Returns whether anything left it.
     fn close(&mut self, now: u64) -> bool {
         let any = !self.seen.index.is_empty();
         if any {
@@ -403,14 +400,14 @@ impl<K: Key> Eye<K> {
         any
     }
 
-    /// Begins anew, since nothing is in view. This must follow from what is seen alone, as all that
-    /// the viewer is sent.
+    /// Resets, since nothing is in view. Like all that the viewer is sent, this must depend only on
+    /// what the viewer sees.
     fn empty(&mut self, now: u64) {
         self.seen = MapShadow::new(0, Stamps::default());
         self.emptied = now;
     }
 
-    /// Whether nothing is known any more of what was in view at a version.
+    /// Whether what was in view at a version is forgotten.
     fn is_past(&self, since: u64) -> bool {
         since > 0 && since < self.emptied
     }
@@ -429,8 +426,8 @@ impl<K: Key> Eye<K> {
         place.stamps.after(lens).then_some((key, *at, value, lens))
     }
 
-    /// The sum of the digests of what is in view, of which `digest` makes one by the key and the
-    /// slot of the map.
+    /// The sum of the digests of what is in view. `digest` computes one from the key and the slot of
+    /// the map.
     fn digest<S>(
         &self,
         shadow: &ViewedShadow<K, S>,
@@ -447,7 +444,7 @@ impl<K: Key> Eye<K> {
     /// The viewer's slots of entries that were in view and may have changed since, in order.
     fn changed<S>(&self, shadow: &ViewedShadow<K, S>, since: u64) -> Vec<u32> {
         if since == 0 {
-            return Vec::new(); // all of it came
+            return Vec::new(); // all of it is new
         }
         let slot = |&at: &u32| {
             let slot = self.slots.get(at as usize)?.checked_sub(1)?;

@@ -15,20 +15,19 @@ pub(crate) const REMOVED: u8 = 1;
 pub(crate) const DEFINED: u8 = 2;
 pub(crate) const CHANGED: u8 = 4;
 pub(crate) const COLUMNS: u8 = 8;
-/// In what comes into view: entries that changed, and are sent whole.
+/// In a map with a view: entries that changed and are sent whole.
 pub(crate) const REPLACED: u8 = 16;
 
-/// In place of the other sections: what follows is all there is.
+/// Instead of the other sections: all entries follow.
 pub(crate) const ALL: u8 = 1 << 7;
 
-/// Fewer entries than these that changed in the same fields are written one by one.
+/// Below this number, entries that changed in the same fields are written one by one.
 pub(crate) const COLUMN_MIN: usize = 4;
 
 /// The most groups of entries, by the fields that changed, that are written in columns.
 pub(crate) const GROUPS_MAX: usize = 8;
 
-/// What an owner's own entry came to, in a map of which each player sees their own: its patch
-/// begins with it.
+/// The first byte of the patch of an owner's entry, in a map where each player sees their own.
 #[derive(Clone, Copy)]
 pub(crate) enum OwnPatch {
     Gone = 0,
@@ -72,7 +71,7 @@ pub(crate) fn read_group_count(reader: &mut Reader<'_>) -> Result<u8, DecodeErro
     Ok(groups)
 }
 
-/// Where a section of slots stands.
+/// The position in a section of slots.
 #[derive(Default)]
 pub(crate) struct Slots {
     /// One more than the last slot.
@@ -104,8 +103,8 @@ impl Slots {
     }
 }
 
-/// Appends a set of slots, which rise and are at least one: in runs, or as a bit for each from the
-/// first to the last, whichever is shorter.
+/// Appends a set of at least one slot, in rising order: as runs, or as one bit for each slot from
+/// the first to the last, if that is shorter.
 ///
 /// Runs: twice their number as a varint, then for each the distance from the end of the one before
 /// it and its length. Bits: twice the number of bytes, plus 1; the first slot; the bytes, whose
@@ -135,8 +134,8 @@ pub(super) fn put_slots(slots: &[u32], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`put_slots`] wrote, and hands each slot to `take` in turn, which refuses those that
-/// can't be: so a few bytes that name many slots cost no more than the slots there are.
+/// Reads what [`put_slots`] wrote, and passes each slot to `take`, which refuses impossible ones. So
+/// a few bytes that name many slots cost no more than the existing slots.
 pub(crate) fn read_slots(
     reader: &mut Reader<'_>,
     mut take: impl FnMut(u32) -> Result<(), DecodeError>,
@@ -166,8 +165,7 @@ pub(crate) fn read_slots(
     Ok(())
 }
 
-/// How many slots there are in a set that [`put_slots`] wrote, for who can't tell which of them can
-/// be.
+/// The number of slots in a set that [`put_slots`] wrote, for readers that can't check the slots.
 pub(crate) fn count_slots(reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
     let at = reader.offset();
     let word = reader.varint()?;

@@ -66,14 +66,28 @@ pub fn write_f32(out: &mut Vec<u8>, value: f32) {
     }
     let start = out.len();
     write_finite(out, &value);
-    // A reader may well parse to 64 bits and then round to 32. Now and then (7.038531e-26 is known
-    // for it) that takes the shortest form to the neighbor; then write all the digits of the
-    // 64-bit value.
-    let read_back: Option<f64> = serde_json::from_slice(&out[start..]).ok();
-    if read_back.is_none_or(|wide| (wide as f32).to_bits() != value.to_bits()) {
+    if read_back(&out[start..], value).is_none() {
         out.truncate(start);
         write_finite(out, &f64::from(value));
     }
+}
+
+/// The number that a reader gets who parses `text` to 64 bits, unless rounding that to 32 bits
+/// gives the neighbor of `value`. That happens with the shortest form of a few numbers, such as
+/// 7.038531e-26; these need all digits of the 64-bit value.
+fn read_back(text: &[u8], value: f32) -> Option<f64> {
+    let wide: f64 = serde_json::from_slice(text).ok()?;
+    ((wide as f32).to_bits() == value.to_bits()).then_some(wide)
+}
+
+/// The number that a reader of 64-bit floats makes of what [`write_f32`] writes. `room` is memory to
+/// work in.
+pub(crate) fn f32_as_read(value: f32, room: &mut Vec<u8>) -> f64 {
+    room.clear();
+    if value.is_finite() {
+        write_finite(room, &value);
+    }
+    read_back(room, value).unwrap_or_else(|| value.into())
 }
 
 fn not_finite(value: f64) -> Option<&'static [u8]> {
@@ -107,11 +121,16 @@ fn write_finite<T: serde::Serialize>(out: &mut Vec<u8>, value: &T) {
 /// Bytes, as a string in base64 (RFC 4648 section 4, with padding).
 pub fn write_base64(out: &mut Vec<u8>, value: &[u8]) {
     out.push(b'"');
+    put_base64(out, value);
+    out.push(b'"');
+}
+
+/// The same without the quotes.
+pub(crate) fn put_base64(out: &mut Vec<u8>, value: &[u8]) {
     let start = out.len();
     // Four characters for every three bytes begun.
     out.resize(start + value.len().div_ceil(3) * 4, 0);
     STANDARD.encode_slice(value, &mut out[start..]).expect("the room was made to measure");
-    out.push(b'"');
 }
 
 /// An unsigned integer, from a number or a decimal string.

@@ -1,16 +1,18 @@
-//! A number that tells whether a copy of a tree is what it should be.
+//! A number that shows whether a copy of a tree is right.
 //!
-//! Every value in a tree counts by itself, by what it is and where it stands: the digest is the sum
-//! of what they count. So that of a tree which is put together from parts, such as what everyone
-//! sees and what is one player's own, is the sum of theirs. It finds faults; it is no defence
-//! against forgery.
+//! Every value in a tree counts by what it is and by its place. The digest is the sum. So the
+//! digest of a tree made of parts, such as what everyone sees and what is one player's own, is the
+//! sum of the parts' digests. It finds faults; it does not protect against forgery.
 //!
-//! It is of 32 bits, and made of what every language has at hand, a browser too: products of 32
-//! bits and a float's bits. A number counts as a 64-bit float, since a reader of JSON has no other.
+//! It has 32 bits and needs only what every language has, in a browser too: products of 32 bits and
+//! a float's bits. A number counts as a 64-bit float, since readers of JSON have no other.
 //! Sums and products are modulo 2^32. *mix* is the finaliser of MurmurHash3 (Appleby, public
 //! domain, 2011).
 
 use serde_json::Value;
+
+use super::{TreeWriter, read_value};
+use crate::{TreeFormat, json};
 
 const MEMBER: u32 = 0x6d65_6d62;
 const ELEMENT: u32 = 0x656c_656d;
@@ -33,27 +35,27 @@ const OBJECT: u32 = 0x6f62_6a65;
 /// ```
 #[must_use]
 pub fn digest_of(tree: &Value) -> u32 {
-    let mut sum = 0;
-    add(&mut sum, Place::ROOT, tree);
-    sum
+    let mut digest = TreeDigest::new(TreeFormat::Json);
+    digest.value(Place::ROOT, tree);
+    digest.sum()
 }
 
-/// Where in a tree a value stands, as it counts in a digest.
+/// The place of a value in a tree, as it counts in a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u32);
 
 impl Place {
-    /// Where the root stands.
+    /// The root's place.
     pub const ROOT: Self = Self(0x726f_6f74);
 
-    /// The place of a member of the object that stands here.
+    /// The place of a member of the object here.
     #[inline]
     #[must_use]
     pub fn member(self, name: &str) -> Self {
-        self.inside(of_text(MEMBER, name))
+        self.inside(of_text(MEMBER, name.encode_utf16()))
     }
 
-    /// The place of an element of the array that stands here.
+    /// The place of an element of the array here.
     #[inline]
     #[must_use]
     pub fn element(self, index: usize) -> Self {
@@ -66,68 +68,174 @@ impl Place {
     }
 }
 
-/// Adds what a value at this place counts, with all that is in it.
-pub(super) fn add(sum: &mut u32, place: Place, value: &Value) {
-    let what = match value {
-        Value::Null => null(),
-        Value::Bool(value) => bool(*value),
-        Value::Number(value) => number(value.as_f64().unwrap_or_default()),
-        Value::String(value) => text(value),
-        Value::Array(elements) => {
-            elements
-                .iter()
-                .enumerate()
-                .for_each(|(index, value)| add(sum, place.element(index), value));
-            array(elements.len())
+/// The digest of a tree that is not written, but counted as a copy has it that was read from the
+/// format.
+///
+/// ```
+/// use playfield_wire::TreeFormat;
+/// use playfield_wire::tree::{Place, TreeDigest, digest_of};
+///
+/// let mut digest = TreeDigest::new(TreeFormat::Json);
+/// let mut seat = digest.at(Place::ROOT).object(1);
+/// seat.field("hp").u64(100);
+/// seat.end();
+/// assert_eq!(digest.sum(), digest_of(&serde_json::json!({"hp": 100})));
+/// ```
+#[derive(Debug)]
+pub struct TreeDigest {
+    of: TreeFormat,
+    sum: u32,
+    /// Memory for texts.
+    room: Vec<u8>,
+}
+
+impl TreeDigest {
+    /// The digest of nothing yet.
+    #[must_use]
+    pub fn new(of: TreeFormat) -> Self {
+        Self { of, sum: 0, room: Vec::new() }
+    }
+
+    /// The value at this place, which is added to what was counted elsewhere.
+    #[inline]
+    pub fn at(&mut self, place: Place) -> TreeWriter<'_> {
+        TreeWriter::counted(self, place)
+    }
+
+    /// The format from which the copy is read.
+    #[inline]
+    #[must_use]
+    pub fn format(&self) -> TreeFormat {
+        self.of
+    }
+
+    /// Adds a sum of what was counted before.
+    #[inline]
+    pub fn add(&mut self, more: u32) {
+        self.sum = self.sum.wrapping_add(more);
+    }
+
+    /// The sum of all that was counted.
+    #[must_use]
+    pub fn sum(&self) -> u32 {
+        self.sum
+    }
+
+    #[inline]
+    fn count(&mut self, place: Place, what: u32) {
+        self.add(mix(place.0 ^ what));
+    }
+
+    pub(super) fn null(&mut self, place: Place) {
+        self.count(place, NULL);
+    }
+
+    pub(super) fn bool(&mut self, place: Place, value: bool) {
+        self.count(place, if value { TRUE } else { FALSE });
+    }
+
+    #[inline]
+    pub(super) fn u64(&mut self, place: Place, value: u64) {
+        if self.of == TreeFormat::Json && value > json::INTEGER_MAX {
+            return self.text(place, &value.to_string());
         }
-        Value::Object(members) => {
-            members.iter().for_each(|(name, value)| add(sum, place.member(name), value));
-            object()
+        self.count(place, number(value as f64));
+    }
+
+    #[inline]
+    pub(super) fn i64(&mut self, place: Place, value: i64) {
+        if self.of == TreeFormat::Json && value.unsigned_abs() > json::INTEGER_MAX {
+            return self.text(place, &value.to_string());
         }
-    };
-    count(sum, place, what);
-}
+        self.count(place, number(value as f64));
+    }
 
-/// Adds what this counts at this place.
-#[inline]
-pub(super) fn count(sum: &mut u32, place: Place, what: u32) {
-    *sum = sum.wrapping_add(mix(place.0 ^ what));
-}
+    #[inline]
+    pub(super) fn f32(&mut self, place: Place, value: f32) {
+        let read = match self.of {
+            TreeFormat::Json => json::f32_as_read(value, &mut self.room),
+            TreeFormat::Msgpack => value.into(),
+        };
+        self.f64(place, read);
+    }
 
-pub(super) fn null() -> u32 {
-    NULL
-}
+    #[inline]
+    pub(super) fn f64(&mut self, place: Place, value: f64) {
+        if value.is_finite() {
+            self.count(place, number(value));
+        } else {
+            self.text(place, json::name_of_float(value));
+        }
+    }
 
-pub(super) fn bool(value: bool) -> u32 {
-    if value { TRUE } else { FALSE }
+    #[inline]
+    pub(super) fn text(&mut self, place: Place, value: &str) {
+        self.count(place, of_text(TEXT, value.encode_utf16()));
+    }
+
+    /// In every copy they are a text in base64.
+    pub(super) fn bytes(&mut self, place: Place, value: &[u8]) {
+        self.room.clear();
+        json::put_base64(&mut self.room, value);
+        let what = of_text(TEXT, self.room.iter().map(|&character| character.into()));
+        self.count(place, what);
+    }
+
+    /// A value that `write` appends in this digest's format.
+    pub(super) fn raw(&mut self, place: Place, write: impl FnOnce(&mut Vec<u8>)) {
+        self.room.clear();
+        write(&mut self.room);
+        // What can't be read is in no copy either.
+        let value = read_value(self.of, &self.room).unwrap_or_default();
+        self.value(place, &value);
+    }
+
+    pub(super) fn array(&mut self, place: Place, length: usize) {
+        self.count(place, mix(ARRAY ^ length as u32));
+    }
+
+    pub(super) fn object(&mut self, place: Place) {
+        self.count(place, OBJECT);
+    }
+
+    /// A value with all that is in it.
+    pub(super) fn value(&mut self, place: Place, value: &Value) {
+        match value {
+            Value::Null => self.null(place),
+            Value::Bool(value) => self.bool(place, *value),
+            Value::Number(value) => {
+                self.count(place, number(value.as_f64().unwrap_or_default()));
+            }
+            Value::String(value) => self.text(place, value),
+            Value::Array(elements) => {
+                for (index, value) in elements.iter().enumerate() {
+                    self.value(place.element(index), value);
+                }
+                self.array(place, elements.len());
+            }
+            Value::Object(members) => {
+                for (name, value) in members {
+                    self.value(place.member(name), value);
+                }
+                self.object(place);
+            }
+        }
+    }
 }
 
 /// Zero counts as one number, whichever its sign.
 #[inline]
-pub(super) fn number(value: f64) -> u32 {
+fn number(value: f64) -> u32 {
     let bits = (value + 0.0).to_bits();
     mix(mix(NUMBER ^ bits as u32) ^ (bits >> 32) as u32)
-}
-
-#[inline]
-pub(super) fn text(value: &str) -> u32 {
-    of_text(TEXT, value)
-}
-
-pub(super) fn array(length: usize) -> u32 {
-    mix(ARRAY ^ length as u32)
-}
-
-pub(super) fn object() -> u32 {
-    OBJECT
 }
 
 /// By its UTF-16 code units, which are what a browser has of a text (FNV-1a's step: Fowler, Noll,
 /// Vo; RFC 9923).
 #[inline]
-fn of_text(seed: u32, text: &str) -> u32 {
+fn of_text(seed: u32, units: impl Iterator<Item = u16>) -> u32 {
     let step = |sum: u32, unit: u16| (sum ^ u32::from(unit)).wrapping_mul(0x0100_0193);
-    mix(text.encode_utf16().fold(seed, step))
+    mix(units.fold(seed, step))
 }
 
 #[inline]

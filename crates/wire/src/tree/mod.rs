@@ -9,6 +9,6 @@ mod message;
 mod value;
 mod writer;
 
-pub use digest::{Place, digest_of};
+pub use digest::{Place, TreeDigest, digest_of};
 pub use value::read_value;
-pub use writer::{Array, Object, TreeDigest, TreeWriter};
+pub use writer::{Array, Object, TreeWriter};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::digest::{self, Place};
+use super::digest::{Place, TreeDigest};
 use super::value::{read_value, write_parts};
 use crate::{TreeFormat, json, msgpack};
 
@@ -20,42 +20,43 @@ use crate::{TreeFormat, json, msgpack};
 /// assert_eq!(out, br#"{"name":"Ada","hp":100}"#);
 /// ```
 #[derive(Debug)]
-#[must_use = "a value is to be written here"]
-pub struct TreeWriter<'o> {
-    out: &'o mut Vec<u8>,
-    form: Form,
+#[must_use = "a value must be written here"]
+pub struct TreeWriter<'o>(Sink<'o>);
+
+/// Where values go. An enum and not a trait: with a trait, the code that writes trees would be
+/// compiled once for each sink in every game.
+#[derive(Debug)]
+enum Sink<'o> {
+    Json(&'o mut Vec<u8>),
+    Msgpack(&'o mut Vec<u8>),
+    /// Into a digest, as the value at this place.
+    Digest(&'o mut TreeDigest, Place),
 }
 
-/// What becomes of a value.
-#[derive(Clone, Copy, Debug)]
-enum Form {
-    Json,
-    Msgpack,
-    /// The value, which stands at this place, is counted as a copy has it that was read from this
-    /// format. The sum stands in the output's first four bytes; behind them is room to work.
-    Digest {
-        place: Place,
-        of: TreeFormat,
-    },
-}
-
-impl From<TreeFormat> for Form {
+impl<'o> Sink<'o> {
     #[inline]
-    fn from(format: TreeFormat) -> Self {
+    fn new(format: TreeFormat, out: &'o mut Vec<u8>) -> Self {
         match format {
-            TreeFormat::Json => Self::Json,
-            TreeFormat::Msgpack => Self::Msgpack,
+            TreeFormat::Json => Self::Json(out),
+            TreeFormat::Msgpack => Self::Msgpack(out),
         }
     }
-}
 
-impl Form {
     #[inline]
-    fn format(self) -> TreeFormat {
+    fn format(&self) -> TreeFormat {
         match self {
-            Self::Json => TreeFormat::Json,
-            Self::Msgpack => TreeFormat::Msgpack,
-            Self::Digest { of, .. } => of,
+            Self::Json(_) => TreeFormat::Json,
+            Self::Msgpack(_) => TreeFormat::Msgpack,
+            Self::Digest(digest, _) => digest.format(),
+        }
+    }
+
+    /// The output, if values are written.
+    #[inline]
+    fn out(&mut self) -> Option<&mut Vec<u8>> {
+        match self {
+            Self::Json(out) | Self::Msgpack(out) => Some(out),
+            Self::Digest(..) => None,
         }
     }
 }
@@ -64,285 +65,177 @@ impl<'o> TreeWriter<'o> {
     /// A value at the end of `out`.
     #[inline]
     pub fn new(format: TreeFormat, out: &'o mut Vec<u8>) -> Self {
-        Self { out, form: format.into() }
+        Self(Sink::new(format, out))
+    }
+
+    /// A value that counts in a digest.
+    #[inline]
+    pub(super) fn counted(digest: &'o mut TreeDigest, place: Place) -> Self {
+        Self(Sink::Digest(digest, place))
     }
 
     /// The format in which it is written.
     #[inline]
     #[must_use]
     pub fn format(&self) -> TreeFormat {
-        self.form.format()
+        self.0.format()
     }
 
     /// Nothing.
     pub fn null(self) {
-        match self.form {
-            Form::Json => self.out.extend_from_slice(b"null"),
-            Form::Msgpack => msgpack::write_null(self.out),
-            Form::Digest { place, .. } => self.count(place, digest::null()),
+        match self.0 {
+            Sink::Json(out) => out.extend_from_slice(b"null"),
+            Sink::Msgpack(out) => msgpack::write_null(out),
+            Sink::Digest(digest, place) => digest.null(place),
         }
     }
 
     /// `true` or `false`.
     pub fn bool(self, value: bool) {
-        match self.form {
-            Form::Json => self.out.extend_from_slice(if value { b"true" } else { b"false" }),
-            Form::Msgpack => msgpack::write_bool(self.out, value),
-            Form::Digest { place, .. } => self.count(place, digest::bool(value)),
+        match self.0 {
+            Sink::Json(out) => out.extend_from_slice(if value { b"true" } else { b"false" }),
+            Sink::Msgpack(out) => msgpack::write_bool(out, value),
+            Sink::Digest(digest, place) => digest.bool(place, value),
         }
     }
 
     /// An unsigned integer.
     #[inline]
     pub fn u64(self, value: u64) {
-        match self.form {
-            Form::Json => json::write_u64(self.out, value),
-            Form::Msgpack => msgpack::write_u64(self.out, value),
-            Form::Digest { place, of: TreeFormat::Json } if value > json::INTEGER_MAX => {
-                self.count_written(place, |out| json::write_u64(out, value));
-            }
-            Form::Digest { place, .. } => self.count(place, digest::number(value as f64)),
+        match self.0 {
+            Sink::Json(out) => json::write_u64(out, value),
+            Sink::Msgpack(out) => msgpack::write_u64(out, value),
+            Sink::Digest(digest, place) => digest.u64(place, value),
         }
     }
 
     /// A signed integer.
     #[inline]
     pub fn i64(self, value: i64) {
-        match self.form {
-            Form::Json => json::write_i64(self.out, value),
-            Form::Msgpack => msgpack::write_i64(self.out, value),
-            Form::Digest { place, of: TreeFormat::Json }
-                if value.unsigned_abs() > json::INTEGER_MAX =>
-            {
-                self.count_written(place, |out| json::write_i64(out, value));
-            }
-            Form::Digest { place, .. } => self.count(place, digest::number(value as f64)),
+        match self.0 {
+            Sink::Json(out) => json::write_i64(out, value),
+            Sink::Msgpack(out) => msgpack::write_i64(out, value),
+            Sink::Digest(digest, place) => digest.i64(place, value),
         }
     }
 
     /// A 32-bit float.
     #[inline]
     pub fn f32(self, value: f32) {
-        match self.form {
-            Form::Json => json::write_f32(self.out, value),
-            Form::Msgpack => msgpack::write_f32(self.out, value),
-            // In text it is another number: the shortest that is taken for it.
-            Form::Digest { place, of: TreeFormat::Json } => {
-                self.count_written(place, |out| json::write_f32(out, value));
-            }
-            Form::Digest { place, .. } => self.count_float(place, value.into()),
+        match self.0 {
+            Sink::Json(out) => json::write_f32(out, value),
+            Sink::Msgpack(out) => msgpack::write_f32(out, value),
+            Sink::Digest(digest, place) => digest.f32(place, value),
         }
     }
 
     /// A 64-bit float.
     #[inline]
     pub fn f64(self, value: f64) {
-        match self.form {
-            Form::Json => json::write_f64(self.out, value),
-            Form::Msgpack => msgpack::write_f64(self.out, value),
-            Form::Digest { place, .. } => self.count_float(place, value),
+        match self.0 {
+            Sink::Json(out) => json::write_f64(out, value),
+            Sink::Msgpack(out) => msgpack::write_f64(out, value),
+            Sink::Digest(digest, place) => digest.f64(place, value),
         }
     }
 
     /// A text.
     #[inline]
     pub fn text(self, value: &str) {
-        match self.form {
-            Form::Json => json::write_text(self.out, value),
-            Form::Msgpack => msgpack::write_text(self.out, value),
-            Form::Digest { place, .. } => self.count(place, digest::text(value)),
+        match self.0 {
+            Sink::Json(out) => json::write_text(out, value),
+            Sink::Msgpack(out) => msgpack::write_text(out, value),
+            Sink::Digest(digest, place) => digest.text(place, value),
         }
     }
 
     /// Bytes.
     pub fn bytes(self, value: &[u8]) {
-        match self.form {
-            Form::Json => json::write_base64(self.out, value),
-            Form::Msgpack => msgpack::write_bytes(self.out, value),
-            // In every copy they are a text.
-            Form::Digest { place, .. } => {
-                self.count_written(place, |out| json::write_base64(out, value))
+        match self.0 {
+            Sink::Json(out) => json::write_base64(out, value),
+            Sink::Msgpack(out) => msgpack::write_bytes(out, value),
+            Sink::Digest(digest, place) => digest.bytes(place, value),
+        }
+    }
+
+    /// A value that `write` appends in this format. No bytes are null.
+    #[inline]
+    pub fn raw(mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        match &mut self.0 {
+            Sink::Json(out) | Sink::Msgpack(out) => {
+                let start = out.len();
+                write(out);
+                if out.len() == start {
+                    self.null();
+                }
             }
+            Sink::Digest(digest, place) => digest.raw(*place, write),
         }
     }
 
-    /// What `write` appends: a value in this format already. No bytes stand for null.
+    /// Begins an object. `expected` is its probable number of members. Any other number is written
+    /// correctly too, but moves the object's bytes if MessagePack counts it in another width.
     #[inline]
-    pub fn raw(self, write: impl FnOnce(&mut Vec<u8>)) {
-        if let Form::Digest { place, of } = self.form {
-            return self.count_read(place, of, write);
-        }
-        let start = self.out.len();
-        write(self.out);
-        if self.out.len() == start {
-            self.null();
-        }
-    }
-
-    /// Begins an object. `expected` is how many members it will probably have: another number is
-    /// written as correctly, but costs a move of the object's bytes where MessagePack counts it in
-    /// another width.
-    #[inline]
-    pub fn object(self, expected: usize) -> Object<'o> {
-        let Self { out, form } = self;
-        let head = Head::begin(out, form, b'{', expected);
-        Object { out, form, head, count: 0 }
+    pub fn object(mut self, expected: usize) -> Object<'o> {
+        let head = Head::begin(&mut self.0, b'{', expected);
+        Object { sink: self.0, head, count: 0 }
     }
 
     /// Begins an array; `expected` is as in [`object`](Self::object).
     #[inline]
-    pub fn array(self, expected: usize) -> Array<'o> {
-        let Self { out, form } = self;
-        let head = Head::begin(out, form, b'[', expected);
-        Array { out, form, head: Some(head), count: 0 }
+    pub fn array(mut self, expected: usize) -> Array<'o> {
+        let head = Head::begin(&mut self.0, b'[', expected);
+        Array { sink: self.0, head: Some(head), count: 0 }
     }
 
-    /// An array of these `count` elements, which an array that is [bare](Array::bare) wrote.
+    /// An array of `count` elements that a [bare](Array::bare) array wrote.
     #[inline]
     pub fn array_of(self, elements: &[u8], count: usize) {
-        match self.form {
-            Form::Json => {
-                self.out.push(b'[');
-                self.out.extend_from_slice(elements);
-                self.out.push(b']');
+        match self.0 {
+            Sink::Json(out) => {
+                out.push(b'[');
+                out.extend_from_slice(elements);
+                out.push(b']');
             }
-            Form::Msgpack => {
-                msgpack::write_array_head(self.out, count);
-                self.out.extend_from_slice(elements);
+            Sink::Msgpack(out) => {
+                msgpack::write_array_head(out, count);
+                out.extend_from_slice(elements);
             }
-            Form::Digest { place, of } => {
-                self.count_read(place, of, |out| {
-                    TreeWriter::new(of, out).array_of(elements, count)
-                });
+            Sink::Digest(digest, place) => {
+                let format = digest.format();
+                digest.raw(place, |out| TreeWriter::new(format, out).array_of(elements, count));
             }
         }
     }
 
     /// Any value, as it is.
     pub fn value(self, value: &Value) {
-        match self.form {
-            Form::Json => {
-                serde_json::to_writer(self.out, value)
-                    .expect("a Vec takes all that is written to it");
+        match self.0 {
+            Sink::Json(out) => {
+                serde_json::to_writer(out, value).expect("a Vec takes all that is written to it");
             }
-            Form::Msgpack => write_parts(self, value),
-            Form::Digest { place, .. } => add_to(self.out, |sum| digest::add(sum, place, value)),
+            Sink::Msgpack(_) => write_parts(self, value),
+            Sink::Digest(digest, place) => digest.value(place, value),
         }
     }
 
-    /// Where the value stands, and in a copy read from what format, if it is not written but counts
-    /// in a [`TreeDigest`].
+    /// If the value counts in a [`TreeDigest`] instead of being written: the format of the copy,
+    /// and the value's place.
     #[inline]
     #[must_use]
     pub fn counts(&self) -> Option<(TreeFormat, Place)> {
-        match self.form {
-            Form::Digest { place, of } => Some((of, place)),
-            Form::Json | Form::Msgpack => None,
+        match &self.0 {
+            Sink::Digest(digest, place) => Some((digest.format(), *place)),
+            Sink::Json(_) | Sink::Msgpack(_) => None,
         }
     }
 
-    /// An object whose members were counted before, where it [counts](Self::counts).
+    /// An object whose members count `members` together, if it [counts](Self::counts).
     pub fn count_object(self, members: u32) {
-        if let Form::Digest { place, .. } = self.form {
-            add_to(self.out, |sum| {
-                *sum = sum.wrapping_add(members);
-                digest::count(sum, place, digest::object());
-            });
+        if let Sink::Digest(digest, place) = self.0 {
+            digest.add(members);
+            digest.object(place);
         }
-    }
-
-    /// Adds what this counts.
-    #[inline]
-    fn count(self, place: Place, what: u32) {
-        add_to(self.out, |sum| digest::count(sum, place, what));
-    }
-
-    fn count_float(self, place: Place, value: f64) {
-        if value.is_finite() {
-            self.count(place, digest::number(value));
-        } else {
-            self.count(place, digest::text(json::name_of_float(value)));
-        }
-    }
-
-    /// Adds what a value counts that is a text or a number in JSON.
-    fn count_written(self, place: Place, write: impl FnOnce(&mut Vec<u8>)) {
-        self.count_read(place, TreeFormat::Json, write);
-    }
-
-    /// Adds what a value counts that is written in this format.
-    fn count_read(self, place: Place, format: TreeFormat, write: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.out.len();
-        write(self.out);
-        // What can't be read is in no copy either.
-        let value = read_value(format, &self.out[start..]).unwrap_or_default();
-        self.out.truncate(start);
-        add_to(self.out, |sum| digest::add(sum, place, &value));
-    }
-}
-
-/// The digest of a tree that is written here instead of into bytes, as that of a copy which was
-/// read from the format.
-///
-/// ```
-/// use playfield_wire::TreeFormat;
-/// use playfield_wire::tree::{Place, TreeDigest, digest_of};
-///
-/// let mut digest = TreeDigest::new(TreeFormat::Json);
-/// let mut seat = digest.at(Place::ROOT).object(1);
-/// seat.field("hp").u64(100);
-/// seat.end();
-/// assert_eq!(digest.sum(), digest_of(&serde_json::json!({"hp": 100})));
-/// ```
-#[derive(Debug)]
-pub struct TreeDigest {
-    of: TreeFormat,
-    out: Vec<u8>,
-}
-
-impl TreeDigest {
-    /// That of nothing yet.
-    #[must_use]
-    pub fn new(of: TreeFormat) -> Self {
-        Self { of, out: vec![0; SUM_BYTES] }
-    }
-
-    /// A value at this place, which is added to what was written elsewhere.
-    #[inline]
-    pub fn at(&mut self, place: Place) -> TreeWriter<'_> {
-        TreeWriter { out: &mut self.out, form: Form::Digest { place, of: self.of } }
-    }
-
-    /// What format the copy is read from.
-    #[must_use]
-    pub fn format(&self) -> TreeFormat {
-        self.of
-    }
-
-    /// Adds what was counted before.
-    pub fn add(&mut self, more: u32) {
-        add_to(&mut self.out, |sum| *sum = sum.wrapping_add(more));
-    }
-
-    /// What all that was written comes to.
-    #[must_use]
-    pub fn sum(&self) -> u32 {
-        sum_of(&self.out)
-    }
-}
-
-const SUM_BYTES: usize = size_of::<u32>();
-
-fn sum_of(out: &[u8]) -> u32 {
-    out.first_chunk().map_or(0, |sum| u32::from_le_bytes(*sum))
-}
-
-#[inline]
-fn add_to(out: &mut [u8], add: impl FnOnce(&mut u32)) {
-    let mut sum = sum_of(out);
-    add(&mut sum);
-    if let Some(place) = out.first_chunk_mut() {
-        *place = sum.to_le_bytes();
     }
 }
 
@@ -350,81 +243,69 @@ fn add_to(out: &mut [u8], add: impl FnOnce(&mut u32)) {
 #[derive(Debug)]
 #[must_use = "an object has to be ended"]
 pub struct Object<'o> {
-    out: &'o mut Vec<u8>,
-    form: Form,
+    sink: Sink<'o>,
     head: Head,
     count: usize,
 }
 
 impl Object<'_> {
-    /// The next member's value, which bears any name.
+    /// The value of the next member, which may have any name.
     #[inline]
     pub fn member(&mut self, name: &str) -> TreeWriter<'_> {
-        match self.form {
-            Form::Json => {
-                self.separate();
-                json::write_text(self.out, name);
-                self.out.push(b':');
-            }
-            Form::Msgpack => msgpack::write_text(self.out, name),
-            Form::Digest { .. } => {}
-        }
-        self.value(name)
+        self.next(name, |out| json::write_text(out, name))
     }
 
-    /// The next member's value. The name is that of a field or a variant, so it needs no escapes.
+    /// The value of the next member. The name is that of a field or a variant, so it needs no
+    /// escapes.
     #[inline]
     pub fn field(&mut self, name: &str) -> TreeWriter<'_> {
-        match self.form {
-            Form::Json => {
-                self.separate();
-                self.out.push(b'"');
-                self.out.extend_from_slice(name.as_bytes());
-                self.out.extend_from_slice(b"\":");
-            }
-            Form::Msgpack => msgpack::write_text(self.out, name),
-            Form::Digest { .. } => {}
-        }
-        self.value(name)
+        self.next(name, |out| {
+            out.push(b'"');
+            out.extend_from_slice(name.as_bytes());
+            out.push(b'"');
+        })
     }
 
-    /// The place of the member whose name has been written.
     #[inline]
-    fn value(&mut self, name: &str) -> TreeWriter<'_> {
+    fn next(&mut self, name: &str, in_json: impl FnOnce(&mut Vec<u8>)) -> TreeWriter<'_> {
+        let is_first = self.count == 0;
         self.count += 1;
-        let form = match self.form {
-            Form::Digest { place, of } => Form::Digest { place: place.member(name), of },
-            form => form,
-        };
-        TreeWriter { out: self.out, form }
+        TreeWriter(match &mut self.sink {
+            Sink::Json(out) => {
+                if !is_first {
+                    out.push(b',');
+                }
+                in_json(out);
+                out.push(b':');
+                Sink::Json(out)
+            }
+            Sink::Msgpack(out) => {
+                msgpack::write_text(out, name);
+                Sink::Msgpack(out)
+            }
+            Sink::Digest(digest, place) => Sink::Digest(digest, place.member(name)),
+        })
     }
 
-    /// A [`field`](Self::field), unless `value` says that it wrote none; then it must not have.
+    /// A [`field`](Self::field), unless `value` returns that it wrote none; then it must not have.
     #[inline]
     pub fn field_if(&mut self, name: &str, value: impl FnOnce(TreeWriter<'_>) -> bool) {
-        let start = self.out.len();
+        let start = self.sink.out().map_or(0, |out| out.len());
         if !value(self.field(name)) {
-            self.out.truncate(start);
             self.count -= 1;
+            if let Some(out) = self.sink.out() {
+                out.truncate(start);
+            }
         }
     }
 
     /// Ends the object.
     #[inline]
     pub fn end(self) {
-        match self.form {
-            Form::Json => self.out.push(b'}'),
-            Form::Msgpack => self.head.end(self.out, self.count, msgpack::write_object_head),
-            Form::Digest { place, .. } => {
-                add_to(self.out, |sum| digest::count(sum, place, digest::object()))
-            }
-        }
-    }
-
-    #[inline]
-    fn separate(&mut self) {
-        if self.count > 0 {
-            self.out.push(b',');
+        match self.sink {
+            Sink::Json(out) => out.push(b'}'),
+            Sink::Msgpack(out) => self.head.end(out, self.count, msgpack::write_object_head),
+            Sink::Digest(digest, place) => digest.object(place),
         }
     }
 }
@@ -433,28 +314,27 @@ impl Object<'_> {
 #[derive(Debug)]
 #[must_use = "an array has to be ended"]
 pub struct Array<'o> {
-    out: &'o mut Vec<u8>,
-    form: Form,
+    sink: Sink<'o>,
     head: Option<Head>,
     count: usize,
 }
 
 impl<'o> Array<'o> {
-    /// Elements without an array around them, of which `count` are in `out` already: to be
-    /// [appended](Self::append) to one.
+    /// Elements without an array around them, to be [appended](Self::append) to one. `out` already
+    /// holds `count` of them.
     #[inline]
     pub fn bare(format: TreeFormat, out: &'o mut Vec<u8>, count: usize) -> Self {
-        Self { out, form: format.into(), head: None, count }
+        Self { sink: Sink::new(format, out), head: None, count }
     }
 
     /// The format in which it is written.
     #[inline]
     #[must_use]
     pub fn format(&self) -> TreeFormat {
-        self.form.format()
+        self.sink.format()
     }
 
-    /// How many elements there are by now.
+    /// The number of elements so far.
     #[inline]
     #[must_use]
     pub fn count(&self) -> usize {
@@ -464,50 +344,45 @@ impl<'o> Array<'o> {
     /// The next element.
     #[inline]
     pub fn element(&mut self) -> TreeWriter<'_> {
-        self.separate();
-        let form = match self.form {
-            Form::Digest { place, of } => Form::Digest { place: place.element(self.count), of },
-            form => form,
-        };
+        let index = self.count;
         self.count += 1;
-        TreeWriter { out: self.out, form }
+        TreeWriter(match &mut self.sink {
+            Sink::Json(out) => {
+                if index > 0 {
+                    out.push(b',');
+                }
+                Sink::Json(out)
+            }
+            Sink::Msgpack(out) => Sink::Msgpack(out),
+            Sink::Digest(digest, place) => Sink::Digest(digest, place.element(index)),
+        })
     }
 
-    /// The next `count` elements, which an array that is [bare](Self::bare) wrote.
+    /// The next `count` elements, which a [bare](Self::bare) array wrote.
     #[inline]
     pub fn append(&mut self, elements: &[u8], count: usize) {
-        if let Form::Digest { .. } = self.form {
-            // They are read one after the other, since each counts by its index.
-            let (format, mut bytes) = (self.format(), Vec::new());
+        if let Sink::Digest(digest, _) = &self.sink {
+            // Each counts by its index, so they are read one after the other.
+            let (format, mut bytes) = (digest.format(), Vec::new());
             TreeWriter::new(format, &mut bytes).array_of(elements, count);
             let read = read_value(format, &bytes).unwrap_or_default();
             read.as_array().into_iter().flatten().for_each(|value| self.element().value(value));
-        } else if count > 0 {
-            self.separate();
-            self.count += count;
-            self.out.extend_from_slice(elements);
+        } else if count > 0
+            && let TreeWriter(Sink::Json(out) | Sink::Msgpack(out)) = self.element()
+        {
+            out.extend_from_slice(elements);
+            self.count += count - 1;
         }
     }
 
     /// Ends the array.
     #[inline]
     pub fn end(self) {
-        match (self.form, self.head) {
-            (_, None) => {}
-            (Form::Json, Some(_)) => self.out.push(b']'),
-            (Form::Msgpack, Some(head)) => {
-                head.end(self.out, self.count, msgpack::write_array_head)
-            }
-            (Form::Digest { place, .. }, Some(_)) => {
-                add_to(self.out, |sum| digest::count(sum, place, digest::array(self.count)));
-            }
-        }
-    }
-
-    #[inline]
-    fn separate(&mut self) {
-        if self.count > 0 && matches!(self.form, Form::Json) {
-            self.out.push(b',');
+        let Some(head) = self.head else { return };
+        match self.sink {
+            Sink::Json(out) => out.push(b']'),
+            Sink::Msgpack(out) => head.end(out, self.count, msgpack::write_array_head),
+            Sink::Digest(digest, place) => digest.array(place, self.count),
         }
     }
 }
@@ -522,19 +397,18 @@ struct Head {
 
 impl Head {
     #[inline]
-    fn begin(out: &mut Vec<u8>, form: Form, bracket: u8, expected: usize) -> Self {
-        let at = out.len();
-        match form {
-            Form::Json => {
+    fn begin(sink: &mut Sink<'_>, bracket: u8, expected: usize) -> Self {
+        match sink {
+            Sink::Json(out) => {
                 out.push(bracket);
-                Self { at, bytes: 1 }
+                Self { at: out.len() - 1, bytes: 1 }
             }
-            Form::Msgpack => {
-                let bytes = msgpack::head_bytes(expected);
+            Sink::Msgpack(out) => {
+                let (at, bytes) = (out.len(), msgpack::head_bytes(expected));
                 out.resize(at + bytes, 0);
                 Self { at, bytes }
             }
-            Form::Digest { .. } => Self { at, bytes: 0 },
+            Sink::Digest(..) => Self { at: 0, bytes: 0 },
         }
     }
 

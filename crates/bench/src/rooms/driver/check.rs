@@ -9,7 +9,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use playfield_state::{Format, Part, PlayerId, State, Tracker, Tracking};
+use playfield_state::__rt::Read as _;
+use playfield_state::{Format, Part, PlayerId, Tracker, Tracking};
 use playfield_wire::reader::Reader;
 
 use crate::workloads::Workload;
