@@ -1,7 +1,7 @@
 //! What a copy tells of changes is all that changed: repeated on an older copy, it makes the newer
 //! one.
 
-mod common;
+use crate::common;
 
 use common::Dice;
 use common::field::Field;

@@ -6,7 +6,7 @@
 //!
 //! `PLAYFIELD_LAW_CASES` sets the number of cases of each law, for a longer run.
 
-mod common;
+use crate::common;
 
 use common::field::{Camera, Field, Zone};
 use common::kinds::Kinds;

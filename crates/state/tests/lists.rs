@@ -1,7 +1,7 @@
 //! Lists whose elements move: what is sent of it, what the copies come to, and which element is
 //! which.
 
-mod common;
+use crate::common;
 
 use common::Dice;
 use playfield_state::{

@@ -1,6 +1,6 @@
 //! Whatever bytes come, a copy reads them or says what is wrong; it never panics.
 
-mod common;
+use crate::common;
 
 use common::Dice;
 use common::field::Field;
