@@ -102,7 +102,7 @@ fn config() -> Config {
     let cases = std::env::var("PLAYFIELD_LAW_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())
-        .unwrap_or(60);
+        .unwrap_or(15);
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 

@@ -186,7 +186,7 @@ fn config() -> Config {
     let cases = std::env::var("PLAYFIELD_LAW_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())
-        .unwrap_or(100);
+        .unwrap_or(30);
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 
