@@ -152,7 +152,7 @@ fn config() -> Config {
     let cases = std::env::var("PLAYFIELD_LAW_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())
-        .unwrap_or(60);
+        .unwrap_or(16);
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 
