@@ -3,8 +3,11 @@
 # First line of every recipe: one sentence and an end, where something to build with is missing.
 CHECK = @$(SHELL) scripts/check-toolchain
 
+CARGO_DENY_VERSION = 0.20.2
+TYPOS_VERSION = 1.52.0
+
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench bench-peers fuzz conformance fmt clean
+.PHONY: help run test laws lint tools bench bench-peers fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
@@ -21,11 +24,27 @@ test: ## run all tests, those in the documentation too
 	@if command -v node >/dev/null 2>&1; then node --test crates/playfield/web/playfield.test.mjs; \
 	else echo "playfield: node is missing, so the test of the browser's client (crates/playfield/web) is left out."; fi
 
-lint: ## check format, clippy and documentation; a warning is an error
+# How many cases each law is tested with.
+LAW_CASES ?= 1200
+
+laws: ## test the laws of state for millions of steps, optimized (LAW_CASES=1200)
+	$(CHECK)
+	PLAYFIELD_LAW_CASES=$(LAW_CASES) cargo test --release -p playfield-state -p playfield-server laws
+
+lint: ## check format, clippy, documentation, dependencies and spelling; a warning is an error
 	$(CHECK) fmt clippy
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check; \
+	else echo "playfield: cargo-deny is missing, so dependencies are not checked; 'make tools' installs it."; fi
+	@if command -v typos >/dev/null 2>&1; then typos; \
+	else echo "playfield: typos is missing, so spelling is not checked; 'make tools' installs it."; fi
+
+tools: ## install the optional tools of `make lint`, some minutes
+	$(CHECK)
+	cargo install --locked cargo-deny@$(CARGO_DENY_VERSION)
+	pip install typos==$(TYPOS_VERSION) 2>/dev/null || cargo install --locked typos-cli@$(TYPOS_VERSION)
 
 bench: ## run the benchmarks
 	$(CHECK)

@@ -81,6 +81,31 @@ fn every_package_inherits_the_lints() {
 }
 
 #[test]
+fn every_test_file_is_part_of_its_crates_test_binary() {
+    for (name, manifest) in crates() {
+        let is_one_binary =
+            manifest["package"].get("autotests").and_then(|autotests| autotests.as_bool())
+                == Some(false);
+        if !is_one_binary {
+            continue;
+        }
+        let folder = root().join("crates").join(&name).join("tests");
+        let main = read(&folder.join("main.rs"));
+        for entry in fs::read_dir(&folder).expect("a folder of tests") {
+            let path = entry.expect("a readable folder").path();
+            let module = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            assert!(
+                module == "main"
+                    || path.extension().is_none_or(|extension| extension != "rs")
+                    || main.lines().any(|line| line == format!("mod {module};")),
+                "{} would not run: add `mod {module};` to main.rs beside it",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
 fn a_breach_names_both_crates_their_layers_and_the_mend() {
     let layers = layers(&[("state", 2), ("derive", 2), ("room", 3), ("server", 4), ("client", 4)]);
 

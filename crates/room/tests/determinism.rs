@@ -1,7 +1,7 @@
 //! The same inputs and the same seed give the same outputs and the same state; and whatever comes,
 //! every copy stays in step.
 
-mod support;
+use crate::support;
 
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Whatever a room's code does wrong stays in that room: its players are told, its host goes on.
 
-mod support;
+use crate::support;
 
 use playfield_room::{
     Answer, AskId, Context, Handle, InternalMessage, Mail, Message, On, Player, PlayerId, Result,

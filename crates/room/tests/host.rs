@@ -1,6 +1,6 @@
 //! What a room promises its host: what it gives out, to whom, and in which order.
 
-mod support;
+use crate::support;
 
 use std::cell::Cell;
 use std::time::Duration;

@@ -1,8 +1,7 @@
 //! What must not be said, and what happens then: a typed error to the one who said it, the
 //! connection closed where its stream can't be trusted, and nobody else disturbed.
 
-#[path = "plain/mod.rs"]
-mod common;
+use crate::plain as common;
 
 use std::io::{Read, Write};
 

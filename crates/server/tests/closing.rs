@@ -1,7 +1,7 @@
 //! How WebSockets end, over real sockets: with a code that says why, and with both ends' Close
 //! frames.
 
-mod common;
+use crate::common;
 
 use std::io::Write;
 

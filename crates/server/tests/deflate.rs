@@ -1,6 +1,6 @@
 //! Compressed messages over real sockets.
 
-mod common;
+use crate::common;
 
 use std::io::Write;
 use std::net::SocketAddr;

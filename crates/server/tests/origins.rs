@@ -1,6 +1,6 @@
 //! Which pages may connect, over real sockets.
 
-mod common;
+use crate::common;
 
 use std::io::{Read, Write};
 

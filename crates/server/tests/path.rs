@@ -1,7 +1,6 @@
 //! The whole path over real sockets: connect, join, act, see, leave.
 
-#[path = "plain/mod.rs"]
-mod common;
+use crate::plain as common;
 
 use std::io::{Read, Write};
 

@@ -1,6 +1,6 @@
 //! Services over real sockets.
 
-mod common;
+use crate::common;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

@@ -1,6 +1,6 @@
 //! A node over real sockets.
 
-mod common;
+use crate::common;
 
 use std::collections::HashMap;
 use std::io::{Read, Write};

@@ -1,7 +1,7 @@
 //! What a copy tells of changes is all that changed: repeated on an older copy, it makes the newer
 //! one.
 
-mod common;
+use crate::common;
 
 use common::Dice;
 use common::field::Field;
@@ -102,7 +102,7 @@ fn config() -> Config {
     let cases = std::env::var("PLAYFIELD_LAW_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())
-        .unwrap_or(60);
+        .unwrap_or(15);
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 

@@ -1,7 +1,7 @@
 //! A copy of an older build, kept by transcoded bodies, is the state as its player sees it, cut
 //! down to what that build knows.
 
-mod common;
+use crate::common;
 
 use common::Dice;
 use playfield_state::{

@@ -6,7 +6,7 @@
 //!
 //! `PLAYFIELD_LAW_CASES` sets the number of cases of each law, for a longer run.
 
-mod common;
+use crate::common;
 
 use common::field::{Camera, Field, Zone};
 use common::kinds::Kinds;
@@ -48,9 +48,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
-/// How many cases of each law for each state. With 60 steps in one on average, three laws and five
-/// states, it comes to a million steps.
-const CASES: u32 = 1_200;
+/// How many cases of each law for each state, unless `PLAYFIELD_LAW_CASES` says otherwise. A case
+/// has 60 steps on average. `make laws` runs a million steps.
+const CASES: u32 = 60;
 
 /// In one of so many cases, copies are read by the schema as well.
 const DYNAMIC_EVERY: u64 = 4;

@@ -1,7 +1,7 @@
 //! Lists whose elements move: what is sent of it, what the copies come to, and which element is
 //! which.
 
-mod common;
+use crate::common;
 
 use common::Dice;
 use playfield_state::{
@@ -186,7 +186,7 @@ fn config() -> Config {
     let cases = std::env::var("PLAYFIELD_LAW_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())
-        .unwrap_or(100);
+        .unwrap_or(30);
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 

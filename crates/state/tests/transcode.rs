@@ -1,7 +1,7 @@
 //! Bodies of one schema become those of another: put in another order and back they are the same to
 //! the byte, and it is all one whether fields are left out at once or one after the other.
 
-mod common;
+use crate::common;
 
 use common::Dice;
 use common::field::Field;

@@ -1,12 +1,10 @@
 //! The bodies in `conformance/vectors/state/`, for clients in other languages: they are what this
 //! crate writes, and every reader here follows them.
 //!
-//! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-state --test vectors` writes them anew.
+//! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-state vectors` writes them anew.
 
-mod vectors {
-    pub(crate) mod cases;
-    pub(crate) mod story;
-}
+mod cases;
+mod story;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +23,7 @@ fn folder() -> PathBuf {
 fn the_vectors_are_what_is_written() {
     let is_to_write = std::env::var_os("PLAYFIELD_WRITE_VECTORS").is_some();
     let mut names = BTreeSet::new();
-    for (name, story) in vectors::cases::all() {
+    for (name, story) in cases::all() {
         let (file, text) = (format!("{name}.json"), format!("{story:#}\n"));
         let path = folder().join(&file);
         if is_to_write {
@@ -108,5 +106,5 @@ fn follow(schema: &RoomSchema, told: &Value, name: &str) {
 }
 
 fn story_bytes(hex: &str) -> Vec<u8> {
-    vectors::story::bytes(hex)
+    story::bytes(hex)
 }

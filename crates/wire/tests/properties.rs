@@ -1,6 +1,6 @@
 //! What holds for every message, in every format, and for bytes that are no message at all.
 
-mod messages;
+use crate::messages;
 
 use std::cell::Cell;
 

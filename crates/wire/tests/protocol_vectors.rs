@@ -1,12 +1,10 @@
 //! The messages in `conformance/vectors/protocol/`, for clients in other languages: they are what
 //! this crate writes and reads.
 //!
-//! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-wire --test protocol_vectors` writes them
+//! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-wire protocol_vectors` writes them
 //! anew.
 
-mod protocol_vectors {
-    pub(crate) mod cases;
-}
+mod cases;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +12,6 @@ use std::path::{Path, PathBuf};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{DecodeError, Format};
-use protocol_vectors::cases;
 use serde_json::{Value, json};
 
 /// One for both directions.

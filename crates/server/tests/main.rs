@@ -1,0 +1,11 @@
+//! The tests of the node, over real sockets. One binary for all, which links once; each file is a module.
+
+mod bad_input;
+mod closing;
+mod common;
+mod deflate;
+mod origins;
+mod path;
+mod plain;
+mod services;
+mod sockets;
