@@ -1,4 +1,4 @@
-//! What rooms give out, on its way to connections, other shards and the background.
+//! The output of rooms, on its way to connections, other shards and the background.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Delivery {
                 Error::new(ErrorCode::RoomNotFound, format!("no room has the id {to:?}"))
             });
         };
-        // An answer is owed to someone who was let ask: it goes out in any case.
+        // The question was accepted, so its answer is delivered in any case.
         let is_answer = matches!(mail, Mail::Answered { .. });
         let is_full = if shard == self.shard {
             self.local_mail.len() >= self.node.config.mailbox_max
@@ -90,7 +90,7 @@ impl Delivery {
         }
     }
 
-    /// Appends messages to what a member is owed.
+    /// Appends messages to a member's output.
     pub(crate) fn write(
         &mut self,
         place: (RoomKey, MemberKey),
@@ -109,7 +109,7 @@ impl Delivery {
         }
     }
 
-    /// Appends a message to what a member is owed.
+    /// Appends a message to a member's output.
     pub(crate) fn send(
         &mut self,
         place: (RoomKey, MemberKey),
@@ -178,7 +178,7 @@ impl Delivery {
         }
     }
 
-    /// Sends off what is owed to members elsewhere.
+    /// Sends a member's output to its session's shard.
     pub(crate) fn ship(&mut self, member: &mut Member) {
         if let MemberOutput::Elsewhere(session) = &mut member.output
             && (!session.out.is_empty() || session.done > 0)

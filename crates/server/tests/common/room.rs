@@ -321,7 +321,7 @@ impl AnyRoom for TestRoom {
     fn mail(&mut self, _: Duration, mail: Mail, out: &mut dyn RoomOutput) {
         match mail {
             Mail::Done { message, .. } | Mail::Told { message, .. } => {
-                self.shout(&message.payload, out)
+                self.shout(&message.payload, out);
             }
             Mail::Lost { task } => self.shout(format!("lost {task}").as_bytes(), out),
             Mail::Asked { from, ask, .. } => {

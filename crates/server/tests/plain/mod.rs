@@ -100,10 +100,10 @@ impl Handle<Do> for Table {
             ("close", _) => cx.close("enough"),
             ("kick", who) => cx.kick(PlayerId(who.parse().unwrap_or(0)), "out"),
             ("noise", size) => {
-                cx.emit_to(player.id(), &Noise { bytes: vec![0; size.parse().unwrap_or(0)] })
+                cx.emit_to(player.id(), &Noise { bytes: vec![0; size.parse().unwrap_or(0)] });
             }
             ("grow", size) => {
-                self.blob = self.count.to_string() + &"x".repeat(size.parse().unwrap_or(0))
+                self.blob = self.count.to_string() + &"x".repeat(size.parse().unwrap_or(0));
             }
             ("meta", value) => cx.set_metadata("map", value)?,
             ("private", _) => cx.set_private(true),

@@ -9,8 +9,7 @@ const SLOTS: u64 = 256;
 const SLOT_KEPT: usize = 1024;
 
 /// Deadlines by slots of time. A deadline is met late by at most one slot, never early; one beyond
-/// the wheel's turn comes up at its end, for whoever set it to see that it is not due, and to set
-/// it again.
+/// the wheel's turn comes up at its end, and its owner then sets it again.
 pub(crate) struct Timeouts {
     slots: Vec<Vec<ConnectionKey>>,
     slot: Duration,

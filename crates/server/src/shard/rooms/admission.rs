@@ -181,10 +181,10 @@ impl Shard {
     }
 
     /// Seats someone in a room that is there, or is about to be.
-    fn seat(&mut self, joiner: Joiner, join: JoinRequest) {
+    fn seat(&mut self, mut joiner: Joiner, join: JoinRequest) {
         let Some(&room) = self.by_id.get(&join.id) else {
             if self.delivery.node.directory.is_awaited(join.id) {
-                // The one it is created for is on the way.
+                // The player it is created for is on the way.
                 self.parked.push((joiner, join));
                 return;
             }
@@ -201,7 +201,7 @@ impl Shard {
         let number = join.number;
         let member = Member::entering(output, dialect, joiner.snapshots, number, join.request);
         let member = hosted.members.insert(member);
-        let (name, user) = (joiner.name.clone(), joiner.user.clone());
+        let (name, user) = (std::mem::take(&mut joiner.name), joiner.user.take());
         let entrant = Entrant { link: link(member), format: dialect.format, name, user };
         let outcome = self.call(room, |any, at, out| {
             if any.is_closed() {
@@ -287,7 +287,7 @@ impl Shard {
         }
     }
 
-    /// Looks again at those who wait for a room to be created.
+    /// Tries the joins again that wait for a room to be created.
     pub(in crate::shard) fn retry_parked(&mut self) {
         for (joiner, join) in std::mem::take(&mut self.parked) {
             if joiner.shard == self.delivery.shard {

@@ -49,7 +49,7 @@ pub(crate) struct Hosted {
     pub(crate) sync_awaited: bool,
     /// The turn of the last sync that it asked for.
     pub(super) synced_on_demand: u64,
-    /// Who gets the snapshot that they asked for, or come in with, later, and when: at most once
+    /// Members whose snapshot, for a join or a `resync`, had to be delayed, and until when: once
     /// for each member.
     pub(crate) resyncs: BTreeSet<(Duration, MemberKey)>,
 }

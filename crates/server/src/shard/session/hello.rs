@@ -1,4 +1,4 @@
-//! The first message of a connection: who is there, and what is spoken.
+//! The first message of a connection: it chooses the format, and opens the session.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Sessions: who is at the other end, and in which rooms.
+//! Sessions: the user behind a connection, and the rooms that they are in.
 
 pub(crate) mod allowance;
 mod hello;
@@ -23,7 +23,7 @@ pub(crate) struct Session {
     /// How often it may ask for schemas.
     pub(crate) schemas: Allowance,
     /// How many snapshots it may be sent in the room that it enters next: no more than were left in
-    /// any that it left. So whoever leaves and comes back gets no more of them than who stays.
+    /// any that it left. Leaving and joining again does not reset the limit.
     pub(crate) snapshots: Allowance,
     /// It came from another shard. It does so once at most.
     pub(crate) moved: bool,
