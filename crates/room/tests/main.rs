@@ -1,9 +1,12 @@
 //! The tests of rooms, without sockets. One binary for all, which links once; each file is a module.
 
 mod determinism;
+mod ending;
 mod failures;
 mod host;
+mod macros;
 mod schemas;
 mod sim;
+mod sim_copies;
 mod support;
 mod table;

@@ -1,16 +1,17 @@
 //! The tests of state and its copies. One binary for all, which links once; each file is a module.
 
-mod blanks;
 mod changes;
 mod collections;
 mod common;
 mod compatibility;
 mod compatibility_of_values;
+mod default_digests;
 mod documentation;
 mod dynamic;
 mod histories;
 mod laws;
 mod lists;
+mod names;
 mod policies;
 mod readers;
 mod snapshots;

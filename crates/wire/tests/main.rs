@@ -1,10 +1,9 @@
 //! The tests of packets, messages and schemas. One binary for all, which links once; each file is a module.
 
-mod golden;
-mod golden_msgpack;
 mod messages;
 mod packets;
 mod properties;
 mod protocol_vectors;
 mod refusals;
 mod schema_json;
+mod trees;
