@@ -283,21 +283,21 @@ async fn what_comes_before_the_schema_waits_for_it() {
         tracker.sync(&mut state);
         let mut body = Vec::new();
         assert!(tracker.patch(PlayerId(4), u64::from(round) - 1, Format::Packed, &mut body));
-        body
+        (body, tracker.digest(PlayerId(4), Format::Packed))
     };
-    let bodies = [patch(2), patch(3)];
+    let [(second, _), (third, digest)] = [patch(2), patch(3)];
     let node = async {
         server.hear().await;
         server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
         server
             .say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &snapshot })
             .await;
-        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &bodies[0] }).await;
+        server.say(&ServerMessage::Patch { room: 1, base: 1, version: 2, body: &second }).await;
         let message = MessageRef::Index(0);
         server
             .say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] })
             .await;
-        // A digest of the node's copy says nothing of this client's.
+        // Nothing can be said of a copy that waits.
         server.say(&ServerMessage::Check { room: 1, version: 2, digest: 7 }).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
         let room_type = "table".into();
@@ -309,14 +309,17 @@ async fn what_comes_before_the_schema_waits_for_it() {
     let table = table.unwrap();
     assert_eq!((table.version(), table.state().round), (2, 2));
     assert_eq!(table.next_event().await.unwrap().decode().unwrap(), Some(Dealt { cards: 9 }));
-    server.say(&ServerMessage::Check { room: 1, version: 2, digest: 7 }).await;
-    server.say(&ServerMessage::Patch { room: 1, base: 2, version: 3, body: &bodies[1] }).await;
+    server.say(&ServerMessage::Patch { room: 1, base: 2, version: 3, body: &third }).await;
     while table.version() < 3 {
         table.changed().await.unwrap();
     }
     assert_eq!(table.state().round, 3);
+    server.say(&ServerMessage::Check { room: 1, version: 3, digest }).await;
     table.send(Nudge).await.unwrap();
     assert_eq!(server.hear().await, other("Send { room: 1, message: Index(0), payload: [0] }"));
+    // A copy of an older build has the digests of the node.
+    server.say(&ServerMessage::Check { room: 1, version: 3, digest: digest ^ 1 }).await;
+    assert_eq!(server.hear().await, other("Resync { room: 1 }"));
 }
 
 /// What the hello names, the node tells unasked if it differs; then nothing has to be asked for,

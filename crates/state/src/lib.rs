@@ -37,11 +37,12 @@ mod state;
 mod tracker;
 mod transcode;
 mod viewed;
+mod walk;
 
 pub use bytes::Bytes;
 pub use change::{Change, ChangeKind, Path, PathStep, Pattern, PatternError};
 pub use data::Data;
-pub use dynamic::{DynamicMirror, JsonExchange, ShapeError};
+pub use dynamic::{DynamicMirror, JsonExchange};
 pub use json_mirror::JsonMirror;
 pub use key::Key;
 pub use lens::{Part, Tracking};
@@ -55,14 +56,14 @@ pub use playfield_wire::{DecodeError, Format, TreeFormat};
 pub use set::Set;
 pub use state::{State, view, view_in};
 pub use tracker::Tracker;
-pub use transcode::Transcoder;
+pub use transcode::{StateTranscoder, Transcoder, TranscoderError};
+pub use walk::ShapeError;
 
 /// What generated code names. Not for people.
 #[doc(hidden)]
 pub mod __rt {
     pub use crate::data::Data;
     pub use crate::digest::{of_private, weight};
-    pub use crate::dynamic::told_blank;
     pub use crate::key::Key;
     pub use crate::leaf::{Leaf, tree};
     pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step, Tracking};
@@ -73,6 +74,7 @@ pub mod __rt {
     pub use crate::quantized::{Quantize, Quantized};
     pub use crate::state::{State, blank, check_root, first};
     pub use crate::viewed::{AsWhole, Viewed};
+    pub use crate::walk::told_blank;
     pub use playfield_wire::DecodeError;
     pub use playfield_wire::packet;
     pub use playfield_wire::reader::Reader;

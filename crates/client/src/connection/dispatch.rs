@@ -193,7 +193,7 @@ impl Handler for Dispatch {
         if let Some(build) = build {
             match self.schemas.fit(&joined.room_type, &build, Some(joined.fingerprint)) {
                 Fit::Same => {}
-                Fit::Grown(transcoder) => inside.transcoder = Some(transcoder),
+                Fit::Grown(transcoder) => inside.turn(transcoder),
                 Fit::Learned(schema) => {
                     if let Err(error) = inside.learn(&schema) {
                         self.rooms.insert(joined.room, inside);

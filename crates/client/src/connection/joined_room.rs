@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use playfield_state::{PlayerId, Transcoder};
+use playfield_state::{PlayerId, StateTranscoder, Transcoder};
 use playfield_wire::DecodeError;
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::RoomSchema;
@@ -23,6 +23,8 @@ pub(super) struct JoinedRoom {
     pub(super) entering: Option<(Joined<'static>, Answer<Entered>)>,
     /// What turns the node's schema into this client's, if they differ.
     pub(super) transcoder: Option<Arc<Transcoder>>,
+    /// The same for the state, beside the node's copy.
+    state: Option<StateTranscoder>,
     /// What waits until the node has told its schema.
     pub(super) held: Option<Held>,
     has_snapshot: bool,
@@ -52,6 +54,7 @@ impl JoinedRoom {
             sink,
             entering: Some((joined, answer)),
             transcoder: None,
+            state: None,
             held: None,
             has_snapshot: false,
             is_unreadable: false,
@@ -63,7 +66,7 @@ impl JoinedRoom {
             held.snapshot(version, body);
             return Ok(());
         }
-        match &self.transcoder {
+        match &mut self.state {
             None => self.sink.snapshot(version, body)?,
             Some(transcoder) => {
                 let mut own = Vec::with_capacity(body.len());
@@ -82,7 +85,7 @@ impl JoinedRoom {
         if self.is_unreadable {
             return Err(DecodeError::new(0, "the snapshot before it could not be read"));
         }
-        match &self.transcoder {
+        match &mut self.state {
             None => self.sink.patch(version, body),
             Some(transcoder) => {
                 let mut own = Vec::with_capacity(body.len());
@@ -92,9 +95,24 @@ impl JoinedRoom {
         }
     }
 
-    /// A digest is of the node's copy, and says nothing of one in another form.
+    /// Whether the copy has this digest, as far as can be told. It is that of the node's copy, which
+    /// is kept beside one of another schema.
     pub(super) fn check(&self, digest: u64) -> bool {
-        self.held.is_some() || self.transcoder.is_some() || self.sink.check(digest)
+        match &self.state {
+            _ if self.held.is_some() => true,
+            Some(state) => state.digest().is_none_or(|own| own == digest),
+            None => self.sink.check(digest),
+        }
+    }
+
+    /// The node's schema differs from this client's.
+    pub(super) fn turn(&mut self, transcoder: Arc<Transcoder>) {
+        self.state = Some(transcoder.state(self.player()));
+        self.transcoder = Some(transcoder);
+    }
+
+    fn player(&self) -> PlayerId {
+        PlayerId(self.entering.as_ref().map_or(0, |(joined, _)| joined.player))
     }
 
     pub(super) fn event(&mut self, event: &RoomEvent<'_>) {
@@ -122,8 +140,7 @@ impl JoinedRoom {
 
     /// The copy is of this schema, of which it knew nothing.
     pub(super) fn learn(&self, schema: &RoomSchema) -> Result<(), Error> {
-        let player = self.entering.as_ref().map_or(0, |(joined, _)| joined.player);
-        self.sink.learn(schema, PlayerId(player))
+        self.sink.learn(schema, self.player())
     }
 
     /// From now on what comes waits.
@@ -133,7 +150,9 @@ impl JoinedRoom {
 
     /// What waited goes on its way. Says whether the copy needs a snapshot then.
     pub(super) fn release(&mut self, transcoder: Option<Arc<Transcoder>>) -> bool {
-        self.transcoder = transcoder;
+        if let Some(transcoder) = transcoder {
+            self.turn(transcoder);
+        }
         let mut is_out_of_step = false;
         for item in self.held.take().map(|held| held.items).unwrap_or_default() {
             match item {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use playfield_state::Transcoder;
+use playfield_state::{Transcoder, TranscoderError};
 use playfield_wire::schema::{RoomSchema, SchemaError, Type, fingerprint};
 
 use crate::Error;
@@ -139,7 +139,8 @@ impl Schemas {
                 told.transcoders.push((*own, Arc::clone(&transcoder)));
                 Fit::Grown(transcoder)
             }
-            Err(error) => Fit::Not(Error::incompatible(error)),
+            Err(TranscoderError::Incompatible(error)) => Fit::Not(Error::incompatible(error)),
+            Err(TranscoderError::Shape(error)) => Fit::Not(Error::shape(error)),
         }
     }
 }

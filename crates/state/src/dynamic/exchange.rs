@@ -1,15 +1,14 @@
-//! What is said in a room, by a schema that is known only at run time.
+//! Messages, replies, events and options, by a schema that is known only at run time.
 
 use playfield_wire::DecodeError;
-use playfield_wire::reader::Reader;
 use playfield_wire::schema::{RoomSchema, Type};
 use serde_json::Value;
 
-use super::ShapeError;
-use super::shape::Measure;
-use super::whole::Whole;
+use crate::PlayerId;
+use crate::walk::{Shape, ShapeError, Walk};
 
-/// Turns what is said in a room from JSON into `packed` and back, by the room's schema.
+/// Converts the messages, replies, events and options of a room between JSON and `packed`, by the
+/// room's schema.
 ///
 /// ```
 /// use playfield_state::JsonExchange;
@@ -29,18 +28,18 @@ use super::whole::Whole;
 /// ```
 #[derive(Clone, Debug)]
 pub struct JsonExchange {
-    options: Whole,
-    messages: Vec<(String, Whole, Whole)>,
-    events: Vec<(String, Whole)>,
+    options: Shape,
+    messages: Vec<(String, Shape, Shape)>,
+    events: Vec<(String, Shape)>,
 }
 
 impl JsonExchange {
-    /// By this schema.
+    /// For a room of this schema.
     ///
     /// # Errors
-    /// A type that does not travel whole.
+    /// A type that no message can have.
     pub fn new(schema: &RoomSchema) -> Result<Self, ShapeError> {
-        let whole = |of: &Type| Whole::of(of, &mut Measure::default());
+        let whole = |of: &Type| Shape::atomic(of);
         let messages = schema
             .messages
             .iter()
@@ -105,9 +104,7 @@ impl JsonExchange {
 }
 
 /// Reads a whole payload; no byte may be left over.
-fn read(of: &Whole, payload: &[u8]) -> Result<Value, DecodeError> {
-    let mut reader = Reader::new(payload);
-    let value = of.read(&mut reader)?;
-    reader.finish()?;
-    Ok(value)
+fn read(of: &Shape, payload: &[u8]) -> Result<Value, DecodeError> {
+    // An atomic value is nobody's.
+    Walk::new(payload, PlayerId(0), None).atomic(of)
 }

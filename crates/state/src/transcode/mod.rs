@@ -1,36 +1,30 @@
-//! From the schema that a node has to the one that a client was built with, and back.
+//! From the schema of a node to the one that a client was built with, and back.
 //!
-//! A node speaks to everyone as its own schema says, so that what all see is encoded once. A client
-//! that was built with an older one turns what comes into what it knows: bodies of snapshots and
-//! patches, replies and events; and what it says into what the node knows: messages and options.
-//! This is done from the bytes alone, in one pass and without the copy: fields that the client does
-//! not know are read and left out, masks and numbers of variants are those of the other side, and
-//! slots, indices and keys stay.
+//! A node writes by its own schema for all clients, so that what everyone sees is encoded once. A
+//! client that was built with an older schema turns what it receives (bodies of snapshots and
+//! patches, replies, events) into what it knows, and what it sends (messages, options) into what
+//! the node knows. The node's copy is kept beside the client's, for the node's digests are of it.
 
-mod column;
-mod list;
-mod map;
-mod plan;
-mod walk;
+use std::fmt;
+use std::sync::Arc;
 
 use playfield_wire::DecodeError;
 use playfield_wire::schema::{Incompatible, RoomSchema, Type, check_compatible};
 
-use crate::Part;
-use plan::Plan;
-use walk::Walk;
+use crate::walk::{Shape, ShapeError, Walk};
+use crate::{DynamicMirror, PlayerId};
 
-/// Turns what a node and a client that was built with an older schema say to each other from one
+/// Turns what a node and a client that was built with an older schema send each other from one
 /// schema into the other, in the format `packed`.
 ///
-/// Every method appends to `out`; after an error, what it appended is of no use. What is read costs
-/// no more than its own length, times what the schemas make of it; an order of a list, and after it
-/// moves, up to some microseconds for each byte.
+/// Every method appends to `out`; after an error, what it appended is of no use. The time is
+/// proportional to the length of the body, except for orders of a list and moves after them, which
+/// take up to some microseconds for each byte.
 #[derive(Debug)]
 pub struct Transcoder {
-    state: Plan,
+    state: Arc<Shape>,
     /// `None` if the client has nothing to say.
-    options: Option<Plan>,
+    options: Option<Shape>,
     messages: Vec<Message>,
     /// By the node's numbers.
     events: Vec<Option<Event>>,
@@ -39,80 +33,57 @@ pub struct Transcoder {
 #[derive(Debug)]
 struct Message {
     number: u32,
-    of: Plan,
-    reply: Plan,
+    of: Shape,
+    reply: Shape,
 }
 
 #[derive(Debug)]
 struct Event {
     number: u32,
-    of: Plan,
+    of: Shape,
 }
 
 impl Transcoder {
     /// Between a node and a client.
     ///
     /// # Errors
-    /// If the node's schema has not [grown](check_compatible) from the client's.
-    pub fn new(node: &RoomSchema, client: &RoomSchema) -> Result<Self, Incompatible> {
+    /// If the node's schema is not [compatible](check_compatible) with the client's, or has a type
+    /// that no room can have.
+    pub fn new(node: &RoomSchema, client: &RoomSchema) -> Result<Self, TranscoderError> {
         check_compatible(node, client)?;
-        let messages = client.messages.iter().filter_map(|message| {
-            let number = node.messages.iter().position(|other| other.name == message.name)?;
+        let mut messages = Vec::new();
+        for message in &client.messages {
+            let number = node.messages.iter().position(|other| other.name == message.name);
+            let Some(number) = number else { continue };
             let of_node = &node.messages[number];
-            let of = Plan::of_value(&message.of, &of_node.of);
-            Some(Message {
+            messages.push(Message {
                 number: number as u32,
-                of,
-                reply: Plan::of_value(&of_node.reply, &message.reply),
-            })
-        });
-        let events = node.events.iter().map(|event| {
-            let number = client.events.iter().position(|other| other.name == event.name)?;
-            Some(Event {
-                number: number as u32,
-                of: Plan::of_value(&event.of, &client.events[number].of),
-            })
-        });
-        let has_options = client.options != Type::Unit;
-        Ok(Self {
-            state: Plan::of_state(&node.state, &client.state),
-            options: has_options.then(|| Plan::of_value(&client.options, &node.options)),
-            messages: messages.collect(),
-            events: events.collect(),
-        })
-    }
-
-    /// The body of a snapshot, to the client.
-    ///
-    /// # Errors
-    /// Anything but what the node's schema says.
-    pub fn snapshot(&self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
-        self.body(body, out, |walk, plan| walk.whole(plan, Part::Shared))
-    }
-
-    /// The body of a patch, to the client.
-    ///
-    /// # Errors
-    /// Anything but what the node's schema says. Whether the patch fits the copy, the copy says.
-    pub fn patch(&self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
-        self.body(body, out, |walk, plan| walk.patch(plan, Part::Shared))
-    }
-
-    fn body<'a>(
-        &self,
-        body: &'a [u8],
-        out: &'a mut Vec<u8>,
-        shared: impl FnOnce(&mut Walk<'a>, &Plan) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
-        let mut walk = Walk::new(body, out);
-        shared(&mut walk, &self.state)?;
-        if !walk.reader.is_empty() {
-            walk.patch(&self.state, Part::Owned)?;
+                of: Shape::turning_atomic(&message.of, &of_node.of)?,
+                reply: Shape::turning_atomic(&of_node.reply, &message.reply)?,
+            });
         }
-        walk.reader.finish()
+        let mut events = Vec::new();
+        for event in &node.events {
+            let number = client.events.iter().position(|other| other.name == event.name);
+            let event = number.map(|number| {
+                let of = Shape::turning_atomic(&event.of, &client.events[number].of)?;
+                Ok::<_, ShapeError>(Event { number: number as u32, of })
+            });
+            events.push(event.transpose()?);
+        }
+        let options = (client.options != Type::Unit)
+            .then(|| Shape::turning_atomic(&client.options, &node.options))
+            .transpose()?;
+        let state = Arc::new(Shape::turning_root(&node.state, &client.state)?);
+        Ok(Self { state, options, messages, events })
     }
 
-    /// A message, to the node: of the client's number, which becomes the node's.
+    /// What turns the bodies that one player is sent of a room's state.
+    pub fn state(&self, viewer: PlayerId) -> StateTranscoder {
+        StateTranscoder { copy: DynamicMirror::turning(Arc::clone(&self.state), viewer) }
+    }
+
+    /// A message, to the node: the client's number becomes the node's, which is returned.
     ///
     /// # Errors
     /// Anything but what the client's schema says.
@@ -135,8 +106,8 @@ impl Transcoder {
         value(&self.declared(number)?.reply, payload, out)
     }
 
-    /// An event, to the client: of the node's number, which becomes the client's. `None` if the
-    /// client was not built with it.
+    /// An event, to the client: the node's number becomes the client's. `None` if the client was not
+    /// built with it.
     ///
     /// # Errors
     /// Anything but what the node's schema says.
@@ -171,8 +142,72 @@ impl Transcoder {
     }
 }
 
-fn value(plan: &Plan, payload: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
-    let mut walk = Walk::new(payload, out);
-    walk.whole(plan, Part::Shared)?;
-    walk.reader.finish()
+/// Appends what an atomic value becomes. No byte may be left over.
+fn value(shape: &Shape, payload: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
+    Walk::new(payload, PlayerId(0), None).turning(payload, out).atomic(shape).map(drop)
 }
+
+/// Turns the bodies of snapshots and patches that one player is sent into those of an older schema.
+///
+/// It holds the node's copy meanwhile, and so has the digest that the node has.
+#[derive(Clone, Debug)]
+pub struct StateTranscoder {
+    copy: DynamicMirror,
+}
+
+impl StateTranscoder {
+    /// Appends the body of a snapshot by the client's schema.
+    ///
+    /// # Errors
+    /// A body that isn't one of the node's state; the copy is as before.
+    pub fn snapshot(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        self.copy.turn_snapshot(body, out)
+    }
+
+    /// Appends the body of a patch by the client's schema.
+    ///
+    /// # Errors
+    /// A body that isn't one of the node's state, or doesn't fit the copy. Patches are then refused
+    /// until a snapshot comes.
+    pub fn patch(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        self.copy.turn_patch(body, out)
+    }
+
+    /// The digest of the node's copy. `None` if there is none: before the first snapshot, and after
+    /// a patch that was refused.
+    pub fn digest(&self) -> Option<u64> {
+        (!self.copy.state().is_null()).then(|| self.copy.digest())
+    }
+}
+
+/// Why a client can't be served by a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TranscoderError {
+    /// The node's schema is not compatible with the client's.
+    Incompatible(Incompatible),
+    /// A schema has a type that no room can have.
+    Shape(ShapeError),
+}
+
+impl From<Incompatible> for TranscoderError {
+    fn from(error: Incompatible) -> Self {
+        Self::Incompatible(error)
+    }
+}
+
+impl From<ShapeError> for TranscoderError {
+    fn from(error: ShapeError) -> Self {
+        Self::Shape(error)
+    }
+}
+
+impl fmt::Display for TranscoderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Incompatible(error) => error.fmt(f),
+            Self::Shape(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TranscoderError {}

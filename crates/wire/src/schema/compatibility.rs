@@ -74,9 +74,9 @@ enum Way {
 /// | messages and events, by name | the node may have more | the node may have more |
 /// | all else: numbers, keys, lengths, steps, policies | the same | the same |
 ///
-/// A client whose options are nothing fits any: it creates rooms with their defaults. What fields
-/// come to by default ([`Field::blank`](super::Field::blank)) is no matter: what is turned from one
-/// schema into the other is held to no digest.
+/// A client whose options are nothing fits any: it creates rooms with their defaults. The
+/// defaults of fields ([`Field::blank`](super::Field::blank)) may differ: digests are those of the
+/// node's copy.
 ///
 /// # Errors
 /// The first place that does not fit.

@@ -1,20 +1,19 @@
-//! Reading by a shape: one field of many entries at a time.
+//! One field of many entries at a time.
 
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
 use super::node::{Made, Node, Target, field_of};
 use super::plain::float;
-use super::read::{Reading, bits};
-use super::shape::{Shape, steps_digest};
+use super::{Shape, Walk, bits, steps_digest};
 use crate::Part;
 use crate::array::read_marked;
 use crate::change::PathStep;
 use crate::column::{Integer, get_ranked};
 
-impl Reading<'_, '_> {
-    /// The changes of several entries, or of one part of each of them. `names` are those of the
-    /// entries, if anyone listens, and `inside` is the way from there to the part.
+impl Walk<'_> {
+    /// Reads the changes of several entries, or of one part of each of them. `names` are those of
+    /// the entries, for a listener, and `inside` is the path from there to the part.
     pub(super) fn columns(
         &mut self,
         shape: &Shape,
@@ -51,7 +50,7 @@ impl Reading<'_, '_> {
             }
             Shape::Struct(of) => {
                 let mask = self.mask(of, of.open)?;
-                for place in bits(mask) {
+                self.each_field(of, bits(mask), |walk, place| {
                     let parts = targets.iter_mut().filter_map(|target| {
                         let (members, nodes) = target.again().fields();
                         field_of(of, place, members, nodes)
@@ -59,10 +58,10 @@ impl Reading<'_, '_> {
                     let parts = parts.collect();
                     let field = &of.fields[place];
                     inside.push(PathStep::Name(field.name.as_str().into()));
-                    self.columns(&field.of, parts, names, inside)?;
+                    walk.columns(&field.of, parts, names, inside)?;
                     inside.pop();
-                }
-                Ok(())
+                    Ok(())
+                })
             }
             Shape::Array(of, length) => {
                 for place in read_marked(&mut self.reader, *length)? {

@@ -1,34 +1,32 @@
-//! Reading by a shape: maps and sets.
+//! Maps and sets.
 
 use std::collections::BTreeMap;
 
 use playfield_wire::DecodeError;
 use serde_json::{Map, Value};
 
-use super::node::{Entry, Made, MapNode, Target};
-use super::plain::ReadKey;
-use super::read::Reading;
-use super::shape::{MapShape, Shape};
-use crate::Part;
+use super::node::{Entry, Made, MapNode, Node, Target};
+use super::{Done, MapShape, ReadKey, Shape, Walk, refused};
 use crate::change::PathStep;
 use crate::map::TWO_SLOTS;
 use crate::map::wire::{
     CHANGED, COLUMNS, DEFINED, OwnPatch, REMOVED, REPLACED, Slots, read_flags, read_group_count,
     read_slots,
 };
+use crate::{Part, PlayerId};
 
-type Done = Result<(), DecodeError>;
-
-/// What went and what came while a patch of a map is read, if anyone listens.
+/// What left a map and what entered it while its patch is read, for a listener.
 #[derive(Default)]
 struct News {
     gone: BTreeMap<String, Value>,
     came: Vec<String>,
 }
 
-impl Reading<'_, '_> {
-    /// A whole map.
+impl Walk<'_> {
     pub(super) fn whole_map(&mut self, of: &MapShape, part: Part) -> Result<Made, DecodeError> {
+        if !of.has_slots {
+            return self.atomic_map(of);
+        }
         let mut made = Made::empty_map();
         let (members, node) = made.target().map();
         let mut slots = Slots::default();
@@ -36,23 +34,35 @@ impl Reading<'_, '_> {
             let at = self.reader.offset();
             let (key, value) = self.entry(of, part)?;
             if put(members, node, slot.into(), key, value).is_some() {
-                return Err(DecodeError::new(at, TWO_SLOTS));
+                return refused(at, TWO_SLOTS);
             }
         }
         Ok(made)
     }
 
-    /// A key and its whole value.
+    fn atomic_map(&mut self, of: &MapShape) -> Result<Made, DecodeError> {
+        let mut members = Map::new();
+        for _ in 0..self.reader.count()? {
+            let at = self.reader.offset();
+            let (key, made) = self.entry(of, Part::Shared)?;
+            if members.insert(key.name, made.value).is_some() {
+                return refused(at, "a key came twice in one map");
+            }
+        }
+        Ok(Made { value: Value::Object(members), node: Node::Atomic })
+    }
+
+    /// Reads a key and its whole value.
     fn entry(&mut self, of: &MapShape, part: Part) -> Result<(ReadKey, Made), DecodeError> {
         let key = of.key.read(&mut self.reader)?;
-        let value = self.under(key.player, |reading| reading.whole(&of.value, part))?;
+        let value = self.under(key.player, |walk| walk.whole(&of.value, part))?;
         Ok((key, value))
     }
 
-    /// One level down, where the key is the owner if it is a player.
+    /// Reads something in an entry, whose owner is its key if that is a player.
     fn under<T>(
         &mut self,
-        player: Option<crate::PlayerId>,
+        player: Option<PlayerId>,
         work: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
     ) -> Result<T, DecodeError> {
         let outer = self.owner;
@@ -62,7 +72,6 @@ impl Reading<'_, '_> {
         done
     }
 
-    /// A patch of a map.
     pub(super) fn patch_map(&mut self, of: &MapShape, target: Target<'_>, part: Part) -> Done {
         let (members, node) = target.map();
         let at = self.reader.offset();
@@ -71,20 +80,18 @@ impl Reading<'_, '_> {
             self.came_and_went(of, flags, members, node, part)?;
         }
         if flags & CHANGED != 0 {
-            self.each_entry(members, node, |reading, target| {
-                reading.patch(&of.value, target, part)
-            })?;
+            self.each_entry(members, node, |walk, target| walk.patch(&of.value, target, part))?;
         }
         if flags & REPLACED != 0 {
-            self.each_entry(members, node, |reading, target| {
-                let made = reading.whole(&of.value, part)?;
-                reading.replace(&of.value, target, made);
+            self.each_entry(members, node, |walk, target| {
+                let made = walk.whole(&of.value, part)?;
+                walk.replace(&of.value, target, made);
                 Ok(())
             })?;
         }
         if flags & COLUMNS != 0 {
             if part == Part::Owned {
-                return Err(DecodeError::new(at, "what an owner alone sees came in columns"));
+                return refused(at, "what an owner alone sees came in columns");
             }
             self.groups(&of.value, members, node)?;
         }
@@ -104,20 +111,19 @@ impl Reading<'_, '_> {
         if flags & REMOVED != 0 {
             let mut slots = Slots::default();
             while let Some(slot) = slots.next(&mut self.reader)? {
-                // One who looks from before knows nothing of an entry that came and went since.
+                // An older copy knows nothing of an entry that has come and gone since.
                 displace(members, node, slot.into(), &mut news);
             }
         }
         if flags & DEFINED != 0 {
             let mut slots = Slots::default();
-            // A key that moved to a lower slot still stands in the old one until that is displaced
-            // in its turn.
+            // A key that moved to a lower slot is in the old one too, until that is displaced in turn.
             let mut left = Vec::new();
             while let Some(slot) = slots.next(&mut self.reader)? {
                 let (key, made) = self.entry(of, part)?;
                 displace(members, node, slot.into(), &mut news);
                 if self.watch.listens() {
-                    // Where the key stands in another slot still, its value goes now.
+                    // If the key is in another slot still, its value leaves now.
                     if let Some(old) = members.remove(&key.name) {
                         news.gone.entry(key.name.clone()).or_insert(old);
                     }
@@ -126,17 +132,17 @@ impl Reading<'_, '_> {
                 left.extend(put(members, node, slot.into(), key, made));
             }
             if left.iter().any(|&slot| !node.stands(slot)) {
-                return Err(DecodeError::new(at, TWO_SLOTS));
+                return refused(at, TWO_SLOTS);
             }
         }
         if self.watch.listens() {
-            self.tell_of_entries(of, members, news);
+            self.report_entries(of, members, news);
         }
         Ok(())
     }
 
-    /// Tells what went, then what came; one that went and came back is told of as it changed.
-    fn tell_of_entries(&mut self, of: &MapShape, members: &Map<String, Value>, news: News) {
+    /// Reports what left, then what entered. An entry that left and came back changed.
+    fn report_entries(&mut self, of: &MapShape, members: &Map<String, Value>, news: News) {
         let (back, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
             news.gone.into_iter().partition(|(name, _)| members.contains_key(name));
         for (name, old) in gone {
@@ -169,17 +175,16 @@ impl Reading<'_, '_> {
             let value = members.get_mut(&entry.name).ok_or_else(|| empty(at, slot))?;
             self.watch.enter(&entry.name);
             let target = Target { value, node: &mut entry.node };
-            self.under(entry.player, |reading| read(reading, target))?;
+            self.under(entry.player, |walk| read(walk, target))?;
             self.watch.leave();
         }
         Ok(())
     }
 
-    /// Groups of entries that changed in the same fields.
+    /// Reads groups of entries that changed in the same fields.
     fn groups(&mut self, of: &Shape, members: &mut Map<String, Value>, node: &mut MapNode) -> Done {
         (0..read_group_count(&mut self.reader)?).try_for_each(|_| {
-            // The entries are out of the map for the time it takes to change them; so none can be
-            // named twice.
+            // The entries are out of the map while they are changed, so that none is named twice.
             let mut taken = Vec::new();
             let read = self.group(of, members, node, &mut taken);
             for (slot, value, entry) in taken {
@@ -215,7 +220,7 @@ impl Reading<'_, '_> {
         self.columns(of, targets.collect(), &names, &mut Vec::new())
     }
 
-    /// A patch of one's own entry, which names the key and no slot.
+    /// Reads a patch of one's own entry, which names the key and no slot.
     pub(super) fn patch_own(&mut self, of: &MapShape, target: Target<'_>) -> Done {
         let (members, node) = target.map();
         let at = self.reader.offset();
@@ -231,7 +236,7 @@ impl Reading<'_, '_> {
                 }
             }
             OwnPatch::Whole => {
-                let made = self.under(key.player, |reading| reading.whole(&of.value, Part::All))?;
+                let made = self.under(key.player, |walk| walk.whole(&of.value, Part::All))?;
                 match members.get(&key.name) {
                     Some(old) => self.watch.replaced(Some(&of.value), old, &made.value),
                     None => self.watch.entered(&made.value),
@@ -245,7 +250,7 @@ impl Reading<'_, '_> {
                 let entry = slot.and_then(|slot| node.slots.get_mut(&slot)).ok_or_else(missing)?;
                 let value = members.get_mut(&key.name).ok_or_else(missing)?;
                 let target = Target { value, node: &mut entry.node };
-                self.under(key.player, |reading| reading.patch(&of.value, target, Part::All))?;
+                self.under(key.player, |walk| walk.patch(&of.value, target, Part::All))?;
             }
         }
         self.watch.leave();
@@ -253,7 +258,7 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Puts an entry into an empty slot. Says in which other slot its key stood.
+/// Puts an entry into an empty slot. Returns the other slot that its key is in.
 fn put(
     members: &mut Map<String, Value>,
     node: &mut MapNode,
