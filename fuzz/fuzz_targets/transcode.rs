@@ -18,6 +18,7 @@ fn check<T: Root>(mut input: Input<'_>) {
     let node = schema_of::<T>();
     let client = older(&node);
     let transcoder = Transcoder::new(&node, &client).expect("the older schema lacks some fields");
+    let mut transcoder = transcoder.state(VIEWER);
     let mut newer = DynamicMirror::new(&node.state, VIEWER).expect("the schema of a state");
     let mut older = DynamicMirror::new(&client.state, VIEWER).expect("the schema of a state");
     let mut is_first = true;
@@ -30,6 +31,7 @@ fn check<T: Root>(mut input: Input<'_>) {
             return;
         }
         read.expect("a body that fits a copy is turned");
+        assert_eq!(transcoder.digest(), Some(newer.digest()));
         let taken = if is_first { older.snapshot(&turned) } else { older.patch(&turned) };
         taken.expect("it fits the older copy as well");
     }

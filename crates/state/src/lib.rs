@@ -56,7 +56,7 @@ pub use playfield_wire::{DecodeError, Format, TreeFormat};
 pub use set::Set;
 pub use state::{State, view, view_in};
 pub use tracker::Tracker;
-pub use transcode::{Transcoder, TranscoderError};
+pub use transcode::{StateTranscoder, Transcoder, TranscoderError};
 pub use walk::ShapeError;
 
 /// What generated code names. Not for people.

@@ -5,7 +5,8 @@ use crate::common;
 
 use common::Dice;
 use playfield_state::{
-    Data, Format, Key, List, Map, Mirror, PlayerId, Set, State, Tracker, Tracking, Transcoder, view,
+    Data, Format, Key, List, Map, Mirror, PlayerId, Set, State, StateTranscoder, Tracker, Tracking,
+    Transcoder, view,
 };
 use playfield_wire::schema::{Policy, RoomSchema, Type};
 use proptest::prelude::*;
@@ -364,6 +365,7 @@ fn cut(value: &Value, of: &Type) -> Value {
 struct Client {
     player: PlayerId,
     mirror: Mirror<old::World>,
+    transcoder: StateTranscoder,
     version: u64,
     patience: usize,
 }
@@ -380,13 +382,19 @@ proptest! {
         (0..dice.pick(60)).for_each(|_| world.change(dice));
         let mut tracker = Tracker::new(&mut world, Tracking::On);
         let mut clients: Vec<Client> = (1..=4)
-            .map(|player| Client { player: PlayerId(player), mirror: Mirror::new(), version: 0, patience: 1 + player as usize })
+            .map(|player| Client {
+                player: PlayerId(player),
+                mirror: Mirror::new(),
+                transcoder: transcoder.state(PlayerId(player)),
+                version: 0,
+                patience: 1 + player as usize,
+            })
             .collect();
         for round in 0..24 {
             (0..1 + dice.pick(12)).for_each(|_| world.change(dice));
             tracker.sync(&mut world);
             for client_at in clients.iter_mut().filter(|client| round % client.patience == 0) {
-                let Client { player, mirror, version, .. } = client_at;
+                let Client { player, mirror, transcoder, version, .. } = client_at;
                 let (mut body, mut own) = (Vec::new(), Vec::new());
                 if *version == 0 {
                     tracker.snapshot(*player, Format::Packed, &mut body);
@@ -397,6 +405,8 @@ proptest! {
                     mirror.patch(&own).unwrap();
                 }
                 *version = tracker.version();
+                let digest = tracker.digest(*player, Format::Packed);
+                prop_assert_eq!(transcoder.digest(), Some(digest));
                 // A copy goes by what was sent: numbers in steps, and the view as of then.
                 let expected = cut(&view(&world, Some(*player)), &client.state);
                 prop_assert_eq!(view(mirror.state(), Some(*player)), expected);

@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use playfield_state::Transcoder;
+use playfield_state::StateTranscoder;
 use playfield_wire::DecodeError;
 
 use super::changes::Listeners;
@@ -19,7 +19,7 @@ const WAITING_BYTES_MAX: usize = 1 << 20;
 pub(super) struct Copy<M> {
     mirror: Arc<M>,
     /// Converts bodies of the node's build, if it is another.
-    transcoder: Option<Arc<Transcoder>>,
+    transcoder: Option<StateTranscoder>,
     /// The node's schema is needed to read updates, and unknown.
     is_held: bool,
     /// The listeners for changes, if any.
@@ -81,7 +81,7 @@ impl<M: Mirror> Copy<M> {
     /// Sets how to read updates. They are applied by the next [`settle`](Self::settle).
     pub(super) fn translate<E>(
         &mut self,
-        transcoder: Option<Arc<Transcoder>>,
+        transcoder: Option<StateTranscoder>,
         set: impl FnOnce(&mut M) -> Result<(), E>,
     ) -> Result<(), E> {
         (self.transcoder, self.is_held) = (transcoder, false);
@@ -134,11 +134,13 @@ impl<M: Mirror> Copy<M> {
         if self.settle().is_err() {
             return false;
         }
-        // The node's digest is unknown while updates wait, and differs for another schema.
-        if self.is_held || self.transcoder.is_some() || !self.waiting.is_empty() || self.is_broken {
+        if self.is_held || !self.waiting.is_empty() || self.is_broken {
             return true;
         }
-        self.mirror.digest() == digest
+        match &self.transcoder {
+            Some(transcoder) => transcoder.digest().is_none_or(|own| own == digest),
+            None => self.mirror.digest() == digest,
+        }
     }
 
     fn can_apply(&mut self) -> bool {
@@ -153,7 +155,7 @@ impl<M: Mirror> Copy<M> {
         // Also if the mirror panics: it may then be half changed.
         self.is_broken |= is_patch;
         let mut own = Vec::new();
-        let body = match &self.transcoder {
+        let body = match &mut self.transcoder {
             None => body,
             Some(transcoder) => {
                 own.reserve(body.len());
@@ -198,10 +200,8 @@ impl<M: Mirror> Copy<M> {
                 self.waiting_bytes += mem::size_of::<Waiting>() + body.len();
                 if self.waiting_bytes > WAITING_BYTES_MAX {
                     self.drop_waiting();
-                    return Err(DecodeError::new(
-                        0,
-                        "too many patches came while the copy was frozen",
-                    ));
+                    let text = "too many patches came while the copy was frozen";
+                    return Err(DecodeError::other(text));
                 }
             }
         }

@@ -191,7 +191,7 @@ impl<M: Mirror + Send + Sync> Sink for Shared<M> {
     fn translate(&self, translation: &Translation, player: PlayerId) -> Result<bool, Error> {
         let (transcoder, learned) = match translation {
             Translation::None => (None, None),
-            Translation::Transcoded(transcoder) => (Some(Arc::clone(transcoder)), None),
+            Translation::Transcoded(transcoder) => (Some(transcoder.state(player)), None),
             Translation::Learned(learned) => (None, Some(learned)),
         };
         self.with_copy(|copy| {

@@ -1,11 +1,11 @@
-//! What is different in one tree from another.
+//! The differences between two trees.
 
 use serde_json::{Map, Value};
 
 use super::{Change, ChangeKind, Path, PathStep};
 use crate::walk::Shape;
 
-/// Tells what is different in `new`. Where the shape is not known, it goes by the JSON alone.
+/// Reports what is different in `new`. Without a shape it compares the JSON alone.
 pub(crate) fn compare(
     of: Option<&Shape>,
     old: &Value,
@@ -44,7 +44,7 @@ impl Comparison<'_> {
                 self.elements(Some(of), old, new);
             }
             (None | Some(Shape::Enum(_)), Value::Object(one), Value::Object(two)) => {
-                // Which may be an enum that is another variant now.
+                // This may be an enum whose variant changed.
                 if one.len() == 1 && two.len() == 1 && !one.keys().eq(two.keys()) {
                     self.say(ChangeKind::Changed, Some(old), Some(new));
                 } else {
@@ -59,7 +59,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// First what went, then what came, then what changed.
+    /// First what left, then what entered, then what changed.
     fn members(&mut self, of: Option<&Shape>, old: &Map<String, Value>, new: &Map<String, Value>) {
         for (name, old) in old.iter().filter(|(name, _)| !new.contains_key(*name)) {
             self.member(of, name, Some(old), None);
@@ -83,8 +83,8 @@ impl Comparison<'_> {
         self.path.pop();
     }
 
-    /// What is the same at both ends keeps its place; of the rest, elements are paired by position,
-    /// and what is over came or went.
+    /// Equal elements at both ends keep their places. Those between are paired by position, and the
+    /// rest entered or left.
     fn elements(&mut self, of: Option<&Shape>, old: &[Value], new: &[Value]) {
         let same = |(one, two): &(&Value, &Value)| one == two;
         let head =

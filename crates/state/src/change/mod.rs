@@ -14,36 +14,35 @@ pub use path::{Path, PathStep};
 pub use pattern::{Pattern, PatternError};
 pub(crate) use watch::Watch;
 
-/// One place of a copy that came, went, or is another than before.
+/// One place of a copy that entered, left, moved or changed.
 ///
-/// Values are as in the state's JSON. Changes come in an order in which they can be repeated on an
-/// older copy: the index of an element is that in the list as the changes before left it.
+/// Values are those of the state's JSON. Applied in order to the older copy, changes make the newer
+/// one: the index of an element is that in the list after the changes before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Where it happened.
+    /// The place.
     pub path: Path,
     /// What happened.
     pub kind: ChangeKind,
-    /// What was there; nothing if it [entered](ChangeKind::Entered) or [moved](ChangeKind::Moved).
+    /// The old value; none if it [entered](ChangeKind::Entered) or [moved](ChangeKind::Moved).
     pub old: Option<Value>,
-    /// What is there now; nothing if it [left](ChangeKind::Left) or [moved](ChangeKind::Moved).
+    /// The new value; none if it [left](ChangeKind::Left) or [moved](ChangeKind::Moved).
     pub new: Option<Value>,
 }
 
 /// What happened at the place of a [`Change`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// A value is there where none was: an entry or an element that came, or something that came
-    /// into view.
+    /// A new value: an entry or an element that was added, or something that came into view.
     Entered,
-    /// A value is no longer there: an entry or an element that went, or something that went out of
-    /// view.
+    /// A value is gone: an entry or an element that was removed, or something that left the view.
     Left,
-    /// The value is another one. Of what has places inside, those are told of that changed.
+    /// The value changed. Of a struct, a map or a list, the innermost places that changed are
+    /// reported.
     Changed,
-    /// An element of a list was taken out at another index, and put back in at this one.
+    /// An element of a list moved to this index.
     Moved {
-        /// The index at which it was taken out.
+        /// Its index before.
         from: usize,
     },
 }

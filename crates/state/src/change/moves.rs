@@ -1,14 +1,14 @@
 //! Which elements of a list moved.
 
-/// Moves, each made in the list as those before it left it, that put elements into an order in
-/// which each is known by where it stood: to which index, from which. They are as few as can be.
+/// The fewest moves that put elements into an order, which names each by its old index. A move is
+/// the index it goes to and the index it comes from, in the list as the moves before it left it.
 pub(crate) fn moved(stood: &[usize]) -> Vec<(usize, usize)> {
     if stood.is_sorted() {
         return Vec::new();
     }
     let stays = staying(stood);
-    // Every element has a spot where it stood, and one that moves has another: behind that of the
-    // element which it comes to follow.
+    // Every element has a spot at its old index, and one that moves has a second: behind the element
+    // that it follows.
     let mut heads = Vec::new();
     let mut followers = vec![Vec::new(); stood.len()];
     let mut behind = &mut heads;
@@ -47,11 +47,11 @@ pub(crate) fn moved(stood: &[usize]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Which elements are in a longest rising sequence (Fredman, "On computing the length of longest
+/// Which elements are in a longest increasing subsequence (Fredman, "On computing the length of longest
 /// increasing subsequences", 1975).
 fn staying(stood: &[usize]) -> Vec<bool> {
-    // Of each length the sequence that ends lowest, by the place of its end, and for each place the
-    // one before it.
+    // For each length the place at which the lowest sequence ends, and for each place the one before
+    // it in its sequence.
     let mut ends: Vec<usize> = Vec::new();
     let mut before = vec![None; stood.len()];
     for (place, from) in stood.iter().enumerate() {
@@ -71,7 +71,7 @@ fn staying(stood: &[usize]) -> Vec<bool> {
     stays
 }
 
-/// Which spots are taken, and how many of them before any one (Fenwick, "A new data structure for
+/// Counts the taken spots before any spot (Fenwick, "A new data structure for
 /// cumulative frequency tables", 1994).
 struct Spots {
     sums: Vec<isize>,

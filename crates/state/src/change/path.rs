@@ -1,4 +1,4 @@
-//! Where something is in a state.
+//! Places in a state.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ pub enum PathStep {
     Index(usize),
 }
 
-/// The way from the root of a state to a place in it.
+/// The steps from the root of a state to a place in it.
 ///
-/// It is shown as its steps with dots between them; a name that isn't made of letters, digits, `_`
-/// and `-` is quoted:
+/// It displays as its steps with dots between them. A name with characters other than letters,
+/// digits, `_` and `-` is quoted:
 ///
 /// ```
 /// use playfield_state::{Path, PathStep};

@@ -1,15 +1,15 @@
-//! Which paths are meant.
+//! Sets of paths.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{Path, PathStep};
 
-/// A set of [paths](Path), written as one of them with `*` for any one step and `**` for any number
-/// of them, or none.
+/// A set of [paths](Path), written as a path in which `*` matches any one step and `**` any number
+/// of steps, including none.
 ///
-/// A name that isn't made of letters, digits, `_` and `-` is quoted, as it is in a path. A number
-/// means the element at that index and the member of that name alike.
+/// Names are quoted as in a path. A number matches the element at that index and the member of that
+/// name alike.
 ///
 /// ```
 /// use playfield_state::{Path, PathStep, Pattern};
@@ -39,7 +39,7 @@ enum Part {
     Any,
 }
 
-/// A text that is no [`Pattern`].
+/// A text that is not a [`Pattern`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
     pattern: String,
@@ -47,12 +47,11 @@ pub struct PatternError {
 }
 
 impl Pattern {
-    /// Whether the path is one of those that are meant.
+    /// Whether the path matches.
     pub fn matches(&self, path: &Path) -> bool {
         let (parts, steps) = (&self.parts, path.steps());
         let (mut part, mut step) = (0, 0);
-        // Where to go on if what stands behind the last `**` fits no further: with one more step
-        // taken by it.
+        // Where to go on if what follows the last `**` does not match: it takes one more step.
         let mut retry = None;
         while step < steps.len() {
             match parts.get(part) {

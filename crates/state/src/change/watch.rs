@@ -1,16 +1,16 @@
-//! Telling of changes while they are made.
+//! Reporting changes while they are made.
 
 use serde_json::Value;
 
 use super::{Change, ChangeKind, Path, PathStep, compare};
 use crate::walk::Shape;
 
-/// Who is told of changes, if anyone, and where the reader is. Nothing is noted where nobody
-/// listens.
+/// The listener for changes, if there is one, and where the reader is. Without a listener nothing
+/// is recorded.
 pub(crate) struct Watch<'a> {
     path: Vec<PathStep>,
     tell: Option<&'a mut dyn FnMut(Change)>,
-    /// How many times it was hushed.
+    /// How many levels deep reports are suppressed.
     hushed: u32,
 }
 
@@ -19,13 +19,13 @@ impl<'a> Watch<'a> {
         Self { path: Vec::new(), tell, hushed: 0 }
     }
 
-    /// Whether anyone listens.
+    /// Whether there is a listener, and reports are not suppressed.
     #[inline]
     pub(crate) fn listens(&self) -> bool {
         self.tell.is_some() && self.hushed == 0
     }
 
-    /// What comes is told of as a whole, and not while it is read.
+    /// Suppresses reports while a value is read that is reported as a whole, or ends that.
     pub(crate) fn hush(&mut self, hush: bool) {
         if hush {
             self.hushed += 1;

@@ -4,8 +4,7 @@ use playfield_wire::DecodeError;
 use playfield_wire::schema::{RoomSchema, Type};
 use serde_json::Value;
 
-use super::json::Json;
-use crate::Part;
+use crate::PlayerId;
 use crate::walk::{Shape, ShapeError, Walk};
 
 /// Converts the messages, replies, events and options of a room between JSON and `packed`, by the
@@ -35,7 +34,7 @@ pub struct JsonExchange {
 }
 
 impl JsonExchange {
-    /// By this schema.
+    /// For a room of this schema.
     ///
     /// # Errors
     /// A type that no message can have.
@@ -106,8 +105,6 @@ impl JsonExchange {
 
 /// Reads a whole payload; no byte may be left over.
 fn read(of: &Shape, payload: &[u8]) -> Result<Value, DecodeError> {
-    let mut walk = Walk::new(payload, Json);
-    let value = walk.whole(of, Part::Shared)?;
-    walk.reader.finish()?;
-    Ok(value)
+    // An atomic value is nobody's.
+    Walk::new(payload, PlayerId(0), None).atomic(of)
 }

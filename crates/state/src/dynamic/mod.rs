@@ -1,9 +1,6 @@
 //! The client's end of `packed`, by a schema that is known only at run time.
 
-mod copy;
 mod exchange;
-mod json;
-mod node;
 
 use std::sync::Arc;
 
@@ -11,11 +8,9 @@ use playfield_wire::DecodeError;
 use playfield_wire::schema::Type;
 use serde_json::Value;
 
-use crate::change::{Watch, compare};
-use crate::walk::{Shape, ShapeError, Walk};
-use crate::{Change, Part, PlayerId};
-use copy::CopySink;
-use node::Made;
+use crate::change::compare;
+use crate::walk::{Made, Shape, ShapeError, Walk};
+use crate::{Change, PlayerId};
 
 pub use exchange::JsonExchange;
 
@@ -124,48 +119,65 @@ impl DynamicMirror {
         body: &[u8],
         tell: Option<&mut dyn FnMut(Change)>,
     ) -> Result<(), DecodeError> {
-        let shape = Arc::clone(&self.shape);
-        let mut walk = self.walk(body, None);
-        let mut made = walk.whole(&shape, Part::Shared)?;
-        walk.owned(&shape, made.target())?;
+        self.put(Walk::new(body, self.viewer, None), tell)
+    }
+
+    fn put(
+        &mut self,
+        walk: Walk<'_>,
+        tell: Option<&mut dyn FnMut(Change)>,
+    ) -> Result<(), DecodeError> {
+        let made = walk.snapshot(&self.shape)?;
         let before = self.copy.replace(made);
         let known = before.filter(|_| !self.broken);
         self.broken = false;
         if let (Some(before), Some(tell)) = (known, tell) {
-            compare(Some(&shape), &before.value, self.state(), &mut Vec::new(), tell);
+            compare(Some(&self.shape), &before.value, self.state(), &mut Vec::new(), tell);
         }
         Ok(())
     }
 
-    fn apply(
+    fn apply<'a>(
         &mut self,
-        body: &[u8],
-        tell: Option<&mut dyn FnMut(Change)>,
+        body: &'a [u8],
+        tell: Option<&'a mut dyn FnMut(Change)>,
     ) -> Result<(), DecodeError> {
+        self.change(Walk::new(body, self.viewer, tell))
+    }
+
+    fn change(&mut self, walk: Walk<'_>) -> Result<(), DecodeError> {
         if self.broken {
-            return Err(DecodeError::other(
+            return Err(DecodeError::new(
+                0,
                 "a patch before it could not be applied: a snapshot is needed",
             ));
         }
         let Some(mut made) = self.copy.take() else {
             return Err(DecodeError::other("a patch came before the first snapshot"));
         };
-        let shape = Arc::clone(&self.shape);
-        let mut walk = self.walk(body, tell);
-        let read = walk
-            .patch(&shape, made.target(), Part::Shared)
-            .and_then(|()| walk.owned(&shape, made.target()));
+        let read = walk.apply(&self.shape, &mut made);
         // What a refused body has changed can't be undone: there is no copy any more.
         self.broken = read.is_err();
         self.copy = (!self.broken).then_some(made);
         read
     }
 
-    fn walk<'a, 'b>(
-        &self,
-        body: &'b [u8],
-        tell: Option<&'a mut dyn FnMut(Change)>,
-    ) -> Walk<'b, CopySink<'a>> {
-        Walk::new(body, CopySink::new(self.viewer, Watch::new(tell), body))
+    /// An empty copy, whose bodies are turned into those of the schema that the shape has as target.
+    pub(crate) fn turning(shape: Arc<Shape>, viewer: PlayerId) -> Self {
+        Self { shape, viewer, copy: None, broken: false }
+    }
+
+    /// As [`snapshot`](Self::snapshot), and appends what the body becomes.
+    pub(crate) fn turn_snapshot(
+        &mut self,
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), DecodeError> {
+        self.put(Walk::new(body, self.viewer, None).turning(body, out), None)
+    }
+
+    /// As [`patch`](Self::patch), and appends what the body becomes.
+    pub(crate) fn turn_patch(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        self.change(Walk::new(body, self.viewer, None).turning(body, out))
     }
 }

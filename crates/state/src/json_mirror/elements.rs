@@ -1,21 +1,20 @@
-//! An array while elements of it come, go and move.
+//! An array while elements are inserted, removed and moved.
 
 use serde_json::Value;
 
-/// How many operations are made in the array as it is. Most patches have fewer, and for those
-/// cutting it up would cost more than it saves.
+/// How many operations are made in the undivided array. Most patches have fewer, for which dividing
+/// it would cost more than it saves.
 const WHOLE_MAX: u32 = 8;
 
-/// How long a piece is at most.
+/// The greatest length of a piece.
 const PIECE_MAX: usize = 1_024;
 
-/// The elements of an array. An operation on an array moves all that lies behind its index; so
-/// after some operations the array is cut into pieces, of which each operation moves what is in
-/// one.
+/// The elements of an array. An operation moves all elements behind its index; so after some
+/// operations the array is divided into pieces, and an operation moves the elements of one piece.
 pub(super) struct Elements {
     pieces: Vec<Vec<Value>>,
     length: usize,
-    /// How many operations were made.
+    /// How many operations have been made.
     done: u32,
 }
 
@@ -28,16 +27,16 @@ impl Elements {
         self.length
     }
 
-    /// Takes the element at an index out. The index is one of an element.
+    /// Removes the element at an index, which must be in bounds.
     pub(super) fn remove(&mut self, index: usize) -> Value {
         let (piece, at) = self.find(index);
         self.length -= 1;
-        // Whatever is left of a piece stays one: there are never more than the array was cut into,
-        // and than came.
+        // A piece may become empty but is kept: there are never more than the division made, plus
+        // one for each insertion.
         self.pieces[piece].remove(at)
     }
 
-    /// Puts an element in at an index, which may be the end.
+    /// Inserts an element at an index, which may be the end.
     pub(super) fn insert(&mut self, index: usize, element: Value) {
         let (piece, at) = self.find(index);
         self.length += 1;
@@ -49,7 +48,7 @@ impl Elements {
         }
     }
 
-    /// The array that came of it.
+    /// The resulting array.
     pub(super) fn into_array(mut self) -> Vec<Value> {
         match self.pieces.len() {
             1 => self.pieces.swap_remove(0),
@@ -57,7 +56,7 @@ impl Elements {
         }
     }
 
-    /// The piece in which an index lies, and where in it. The end lies in the last piece.
+    /// The piece that holds an index, and the position in it. The end is in the last piece.
     fn find(&mut self, index: usize) -> (usize, usize) {
         self.done = self.done.saturating_add(1);
         if self.done == WHOLE_MAX + 1 {
@@ -108,7 +107,7 @@ mod tests {
                     let at = at.index(plain.len());
                     prop_assert_eq!(elements.remove(at), plain.remove(at));
                 }
-                // Many at one place, so that a piece grows past its limit.
+                // Many at one index, so that a piece grows past its limit.
                 if place == burst.index(steps.len()) {
                     let at = at.index(plain.len() + 1);
                     plain.splice(at..at, (0..PIECE_MAX).rev().map(Value::from));

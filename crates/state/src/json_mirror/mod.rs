@@ -1,4 +1,4 @@
-//! The client's end, untyped.
+//! The client's end of `json` and `msgpack`, without types.
 
 mod elements;
 
@@ -18,35 +18,33 @@ use elements::Elements;
 const PATH_STEPS_MAX: usize = 128;
 
 /// The most elements in the arrays whose shape one patch changes, beside [`RESHAPED_FACTOR`] for
-/// each value in the copy and each byte of the patch. An array is counted each time that the patch
-/// comes to it from another place.
+/// each value in the copy and each byte of the patch. An array counts each time that the patch
+/// turns to it from another place.
 const RESHAPED_MAX: usize = 65_536;
 
-/// See [`RESHAPED_MAX`]. A node comes to an array twice at most, before and after an order, and
-/// takes no more out of it than half of what is left.
+/// See [`RESHAPED_MAX`]. A node turns to an array at most twice, before and after an order, and
+/// removes at most half of the elements that remain.
 const RESHAPED_FACTOR: usize = 5;
 
-/// A client's copy of a room's state as a JSON value, kept in step by bodies in `json` or in
-/// `msgpack`.
+/// A client's copy of a room's state as a JSON value. Bodies in `json` or `msgpack` keep it in step.
 ///
-/// In a copy from `msgpack` integers of any size are numbers; bytes are texts in base64, and floats
-/// that are no numbers their names, as they are in JSON.
+/// In a copy from `msgpack`, integers of any size are numbers. Bytes are strings in base64, and NaN
+/// and infinities are their names, as in JSON.
 #[derive(Clone, Debug)]
 pub struct JsonMirror {
     format: TreeFormat,
     state: Value,
-    /// There is a copy of which changes can be told: a snapshot has come, and every patch since
-    /// could be applied.
+    /// Changes of the copy can be reported: a snapshot has come, and every patch since was applied.
     in_step: bool,
 }
 
 impl JsonMirror {
-    /// A copy of nothing yet, `null`, kept in step by bodies in `json`.
+    /// An empty copy, `null`, for bodies in `json`.
     pub fn new() -> Self {
         Self::of(TreeFormat::Json)
     }
 
-    /// A copy of nothing yet, `null`, kept in step by bodies in this format.
+    /// An empty copy, `null`, for bodies in this format.
     pub fn of(format: TreeFormat) -> Self {
         Self { format, state: Value::Null, in_step: false }
     }
@@ -61,7 +59,7 @@ impl JsonMirror {
         &self.state
     }
 
-    /// A number that is the server's own for this copy, if the copy is right: see [`digest_of`].
+    /// The copy's digest, which equals the server's if the copy is right: see [`digest_of`].
     pub fn digest(&self) -> u64 {
         digest_of(&self.state).into()
     }
@@ -76,8 +74,8 @@ impl JsonMirror {
         Ok(())
     }
 
-    /// As [`snapshot`](Self::snapshot), and tells what is different from the copy that it replaces.
-    /// The first one tells nothing, nor does one that comes after a patch was refused.
+    /// As [`snapshot`](Self::snapshot), and reports how it differs from the copy that it replaces.
+    /// The first one reports nothing, nor does one that comes after a patch was refused.
     ///
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
@@ -94,24 +92,23 @@ impl JsonMirror {
         Ok(())
     }
 
-    /// Applies a list of operations. That they begin at the copy's version is the caller's to see
-    /// to.
+    /// Applies a list of operations. The caller ensures that they begin at the copy's version.
     ///
     /// # Errors
-    /// A body that isn't a list of operations, or doesn't fit this copy. What it had changed by
-    /// then can't be taken back, so there is no copy any more, but `null`, until a snapshot comes.
+    /// A body that isn't a list of operations, or doesn't fit this copy. What it has
+    /// changed by then can't be undone: the copy is `null` until a snapshot comes.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         self.apply_all(body, &mut Watch::new(None))
     }
 
-    /// As [`patch`](Self::patch), and tells what changed, place by place. A value that is sent
+    /// As [`patch`](Self::patch), and reports what changed, place by place. A value that is sent
     /// whole is compared with the one it replaces.
     ///
-    /// The copy does not know its type: an object with one member of which the new value has
-    /// another is told of as changed, since it may be an enum, though it may be a map.
+    /// The copy does not know its type: where an object with one member replaces one with another
+    /// member, the object changed, since it may be an enum, though it may be a map.
     ///
     /// # Errors
-    /// As [`patch`](Self::patch). What was told before the error is not all that may be different.
+    /// As [`patch`](Self::patch). More may have changed than was reported before the error.
     pub fn patch_with(
         &mut self,
         body: &[u8],
@@ -171,8 +168,8 @@ fn apply_all(
     Ok(())
 }
 
-/// Applies an operation; if it changes the shape of an array, also those after it that go on with
-/// that array.
+/// Applies an operation, and, if it changes the shape of an array, those after it that change the
+/// shape of the same array.
 fn apply(
     state: &mut Value,
     op: Op,
@@ -200,9 +197,9 @@ fn apply(
     done
 }
 
-/// An operation, taken apart.
+/// A parsed operation.
 struct Op {
-    /// Where it is done: an object or an array, and what of it is meant.
+    /// The object or array that it changes, and the member or index in it.
     above: Vec<Value>,
     last: Value,
     value: Option<Value>,
@@ -230,14 +227,14 @@ impl Op {
         Ok(Self { above, last, value, word })
     }
 
-    /// Whether it is one by which an element of an array comes, goes or moves.
+    /// Whether it inserts, removes or moves an element of an array.
     fn reshapes(&self) -> bool {
         let word = self.word.as_ref().map(Value::as_str);
         self.last.is_number()
             && (self.value.is_none() || matches!(word, Some(Some("insert" | "move"))))
     }
 
-    /// The object or the array in which it is done.
+    /// The object or array that it changes.
     fn walk<'a>(&self, state: &'a mut Value) -> Result<&'a mut Value, DecodeError> {
         let walked = self.above.iter().try_fold(state, inside);
         walked.ok_or_else(|| unexpected("a path into this copy", &self.path()))
@@ -252,8 +249,8 @@ impl Op {
     }
 }
 
-/// How many elements there may still be in the arrays whose shape a patch changes. To come to an
-/// array costs as much as it is long.
+/// How many more elements the arrays may have whose shape a patch changes. Turning to an array costs
+/// time in proportion to its length.
 struct Allowance {
     left: usize,
     body_bytes: usize,
@@ -265,8 +262,8 @@ impl Allowance {
         Self { left: RESHAPED_MAX, body_bytes, is_measured: false }
     }
 
-    /// Adds what is in proportion to the copy and the patch. To measure the copy costs as much as
-    /// it is large: few patches need it.
+    /// Adds the part in proportion to the copy and the patch. Measuring the copy visits all of it;
+    /// few patches need that.
     fn measure(&mut self, state: &Value) {
         if !std::mem::replace(&mut self.is_measured, true) {
             self.left += RESHAPED_FACTOR * (values_in(state) + self.body_bytes);
@@ -275,7 +272,9 @@ impl Allowance {
 
     fn take(&mut self, length: usize) -> Result<(), DecodeError> {
         self.left = self.left.checked_sub(length).ok_or_else(|| {
-            DecodeError::other(format!(
+            DecodeError::new(
+                0,
+                format!(
                     "the patch comes to ever more arrays to change their shape, or to the same ones again: this one, of {length} elements, is \
                      past the {RESHAPED_MAX} that may be in them, and {RESHAPED_FACTOR} for each value in the copy and each byte of the patch"
                 ),
@@ -285,7 +284,7 @@ impl Allowance {
     }
 }
 
-/// How many values a tree has in it.
+/// How many values a tree contains.
 fn values_in(tree: &Value) -> usize {
     1 + match tree {
         Value::Array(elements) => elements.iter().map(values_in).sum(),
@@ -294,7 +293,7 @@ fn values_in(tree: &Value) -> usize {
     }
 }
 
-/// Changes the shape of an array by this operation and those that go on with it.
+/// Changes the shape of an array by this operation and those after it that do so too.
 fn reshape(
     array: &mut Vec<Value>,
     first: Op,
@@ -345,7 +344,7 @@ fn reshape_once(
     Ok(())
 }
 
-/// Does any other operation.
+/// Applies any other operation.
 fn change(at: &mut Value, mut op: Op, watch: &mut Watch<'_>) -> Result<(), DecodeError> {
     watch.go_to(&op.last);
     match (at, &op.last, op.value.take(), op.word.as_ref().map(Value::as_str)) {
@@ -356,7 +355,7 @@ fn change(at: &mut Value, mut op: Op, watch: &mut Watch<'_>) -> Result<(), Decod
             }
             members.insert(name.clone(), value);
         }
-        // Something that came and went since this copy's version may be named, and is not here.
+        // An entry that came and went since this copy's version may be named, and is not here.
         (Value::Object(members), Value::String(name), None, _) => {
             if let Some(old) = members.remove(name) {
                 watch.left(old);
@@ -395,8 +394,7 @@ fn inside<'a>(at: &'a mut Value, step: &Value) -> Option<&'a mut Value> {
     }
 }
 
-/// For each place the index at which its element stood. Says whether it is an order of these
-/// elements.
+/// Reorders elements by their old indices. Returns whether each is named once.
 fn put_in_order(elements: &mut Vec<Value>, order: &[Value]) -> bool {
     if order.len() != elements.len() {
         return false;
@@ -488,7 +486,7 @@ mod tests {
         assert_eq!(allowed(bytes), 16);
         let error = refused.unwrap_err().to_string();
         assert!(error.contains("this one, of 10000 elements, is past the 65536"), "{error}");
-        // In one go, array after array, as many as one likes.
+        // Without returning to an array, any number is allowed.
         let rows = vec!["[1, 2, 3]"; 50_000].join(",");
         let mut mirror = JsonMirror::new();
         mirror.snapshot(format!(r#"[[[], {{"rows": [{rows}]}}]]"#).as_bytes()).unwrap();

@@ -165,38 +165,6 @@ pub(crate) fn read_slots(
     Ok(())
 }
 
-/// The number of slots in a set that [`put_slots`] wrote, for readers that can't check the slots.
-pub(crate) fn count_slots(reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
-    let at = reader.offset();
-    let word = reader.varint()?;
-    let limited = |end: u64| {
-        let past = || {
-            DecodeError::new(at, format!("slot {} is past the limit of {MAP_SLOTS_MAX}", end - 1))
-        };
-        if end <= MAP_SLOTS_MAX as u64 { Ok(()) } else { Err(past()) }
-    };
-    if word % 2 == 1 {
-        let bytes = usize::try_from(word / 2).unwrap_or(usize::MAX);
-        let first = reader.varint()?;
-        let bytes = reader.take(bytes)?;
-        if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
-            let highest = 8 * last as u64 + u64::from(bytes[last].ilog2());
-            limited(first.saturating_add(highest).saturating_add(1))?;
-        }
-        return Ok(bytes.iter().map(|byte| byte.count_ones() as usize).sum());
-    }
-    let (mut end, mut count) = (0_u64, 0);
-    for _ in 0..word / 2 {
-        let first = end.saturating_add(reader.varint()?);
-        end = first.saturating_add(reader.varint()?);
-        if end > first {
-            limited(end)?;
-        }
-        count += end - first;
-    }
-    Ok(count as usize)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -229,7 +197,6 @@ mod tests {
             let slots: Vec<u32> = slots.into_iter().collect();
             let mut out = Vec::new();
             put_slots(&slots, &mut out);
-            prop_assert_eq!(count_slots(&mut Reader::new(&out)), Ok(slots.len()));
             prop_assert_eq!(read(&out), Ok(slots));
         }
     }
@@ -252,10 +219,6 @@ mod tests {
             read(&[2, 0x80, 0x80, 0x40, 1]).unwrap_err().to_string(),
             "at byte 0: slot 1048576 is past the limit of 1048576"
         );
-        for body in [&[2, 0x80, 0x80, 0x40, 1][..], &[3, 0xf9, 0xff, 0x3f, 0x80]] {
-            let error = count_slots(&mut Reader::new(body)).unwrap_err().to_string();
-            assert_eq!(error, read(body).unwrap_err().to_string());
-        }
         let mut body = vec![2];
         writer::put_varint(&mut body, u64::MAX);
         body.push(5);

@@ -3,19 +3,16 @@
 //! A node writes by its own schema for all clients, so that what everyone sees is encoded once. A
 //! client that was built with an older schema turns what it receives (bodies of snapshots and
 //! patches, replies, events) into what it knows, and what it sends (messages, options) into what
-//! the node knows. It does so from the bytes alone, in one pass and without the copy.
-
-mod bytes;
-mod list;
+//! the node knows. The node's copy is kept beside the client's, for the node's digests are of it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use playfield_wire::DecodeError;
 use playfield_wire::schema::{Incompatible, RoomSchema, Type, check_compatible};
 
-use crate::Part;
 use crate::walk::{Shape, ShapeError, Walk};
-use bytes::ByteSink;
+use crate::{DynamicMirror, PlayerId};
 
 /// Turns what a node and a client that was built with an older schema send each other from one
 /// schema into the other, in the format `packed`.
@@ -25,7 +22,7 @@ use bytes::ByteSink;
 /// take up to some microseconds for each byte.
 #[derive(Debug)]
 pub struct Transcoder {
-    state: Shape,
+    state: Arc<Shape>,
     /// `None` if the client has nothing to say.
     options: Option<Shape>,
     messages: Vec<Message>,
@@ -77,30 +74,13 @@ impl Transcoder {
         let options = (client.options != Type::Unit)
             .then(|| Shape::turning_atomic(&client.options, &node.options))
             .transpose()?;
-        let state = Shape::turning_state(&node.state, &client.state)?;
+        let state = Arc::new(Shape::turning_root(&node.state, &client.state)?);
         Ok(Self { state, options, messages, events })
     }
 
-    /// The body of a snapshot, to the client.
-    ///
-    /// # Errors
-    /// Anything but what the node's schema says.
-    pub fn snapshot(&self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
-        turn(body, out, |walk| {
-            walk.whole(&self.state, Part::Shared)?;
-            walk.owned(&self.state, ())
-        })
-    }
-
-    /// The body of a patch, to the client.
-    ///
-    /// # Errors
-    /// Anything but what the node's schema says. Whether the patch fits the copy is not checked.
-    pub fn patch(&self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
-        turn(body, out, |walk| {
-            walk.patch(&self.state, (), Part::Shared)?;
-            walk.owned(&self.state, ())
-        })
+    /// What turns the bodies that one player is sent of a room's state.
+    pub fn state(&self, viewer: PlayerId) -> StateTranscoder {
+        StateTranscoder { copy: DynamicMirror::turning(Arc::clone(&self.state), viewer) }
     }
 
     /// A message, to the node: the client's number becomes the node's, which is returned.
@@ -162,21 +142,42 @@ impl Transcoder {
     }
 }
 
+/// Appends what an atomic value becomes. No byte may be left over.
 fn value(shape: &Shape, payload: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
-    turn(payload, out, |walk| walk.whole(shape, Part::Shared))
+    Walk::new(payload, PlayerId(0), None).turning(payload, out).atomic(shape).map(drop)
 }
 
-/// Reads a body, of which no byte may be left over, and appends what it becomes.
-fn turn<'a>(
-    body: &'a [u8],
-    out: &'a mut Vec<u8>,
-    read: impl FnOnce(&mut Walk<'a, ByteSink<'a>>) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
-    let mut walk = Walk::new(body, ByteSink::new(body, out));
-    read(&mut walk)?;
-    walk.reader.finish()?;
-    walk.sink.finish();
-    Ok(())
+/// Turns the bodies of snapshots and patches that one player is sent into those of an older schema.
+///
+/// It holds the node's copy meanwhile, and so has the digest that the node has.
+#[derive(Clone, Debug)]
+pub struct StateTranscoder {
+    copy: DynamicMirror,
+}
+
+impl StateTranscoder {
+    /// Appends the body of a snapshot by the client's schema.
+    ///
+    /// # Errors
+    /// A body that isn't one of the node's state; the copy is as before.
+    pub fn snapshot(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        self.copy.turn_snapshot(body, out)
+    }
+
+    /// Appends the body of a patch by the client's schema.
+    ///
+    /// # Errors
+    /// A body that isn't one of the node's state, or doesn't fit the copy. Patches are then refused
+    /// until a snapshot comes.
+    pub fn patch(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        self.copy.turn_patch(body, out)
+    }
+
+    /// The digest of the node's copy. `None` if there is none: before the first snapshot, and after
+    /// a patch that was refused.
+    pub fn digest(&self) -> Option<u64> {
+        (!self.copy.state().is_null()).then(|| self.copy.digest())
+    }
 }
 
 /// Why a client can't be served by a node.

@@ -121,23 +121,13 @@ impl fmt::Display for ShapeError {
 impl std::error::Error for ShapeError {}
 
 /// How deep a type is nested, and how many values it contains by the type alone.
+#[derive(Default)]
 pub(super) struct Measure {
     depth: usize,
     places: usize,
-    places_max: usize,
 }
 
 impl Measure {
-    /// For readers that make all of a value.
-    pub(super) fn limited() -> Self {
-        Self { depth: 0, places: 0, places_max: PLACES_MAX }
-    }
-
-    /// For readers that make nothing: the bytes limit their work.
-    pub(super) fn unlimited() -> Self {
-        Self { places_max: usize::MAX, ..Self::limited() }
-    }
-
     /// One level down.
     pub(super) fn within<T>(
         &mut self,
@@ -159,7 +149,7 @@ impl Measure {
 
     fn add(&mut self, places: usize) -> Result<(), ShapeError> {
         self.places = self.places.saturating_add(places);
-        if self.places > self.places_max { Err(ShapeError::TooLarge) } else { Ok(()) }
+        if self.places > PLACES_MAX { Err(ShapeError::TooLarge) } else { Ok(()) }
     }
 
     /// A value that exists only if it is sent.

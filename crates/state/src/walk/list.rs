@@ -1,91 +1,108 @@
 //! Lists: changes of shape, then those elements that came or changed.
 
-use std::slice;
-
-use super::{Done, PatchSink, Shape, Walk, refused};
+use super::{Done, Made, Shape, Target, Walk, refused};
 use crate::Part;
+use crate::change::moved;
 use crate::list::op::read_ops;
 use crate::list::state::{ListPatch, next_index};
 
-/// So many elements in a row that came, or that were there before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) came: bool,
-    pub(crate) count: u64,
-}
-
-impl<S: PatchSink> Walk<'_, S> {
+impl Walk<'_> {
     pub(super) fn patch_list(
         &mut self,
         shape: &Shape,
         of: &Shape,
-        mut at: S::At<'_>,
+        mut target: Target<'_>,
         part: Part,
     ) -> Done {
         let how = ListPatch::read(&mut self.reader)?;
-        if let ListPatch::Whole = how {
-            let made = self.whole(shape, part)?;
-            self.sink.replace(shape, &mut at, made);
-            return Ok(());
+        if target.is_missing() {
+            target.set(Made::of_items(Vec::new()));
         }
-        self.sink.begin_collection(shape, &mut at);
-        let mut length = self.sink.length(&mut at);
-        let runs = if let ListPatch::ShapeAndElements = how {
-            let ops = read_ops(&mut self.reader, length)?;
-            let runs = self.sink.reshape(&mut at, &ops);
-            length = self.sink.length(&mut at);
-            runs
-        } else {
-            vec![Run { came: false, count: length as u64 }]
-        };
-        let mut arrivals = Arrivals::new(&runs);
+        match how {
+            ListPatch::Whole => {
+                let made = self.whole(shape, part)?;
+                self.replace(shape, target, made);
+            }
+            ListPatch::Elements => {
+                let (values, nodes) = target.items();
+                let mut next = 0;
+                while let Some(index) = next_index(&mut self.reader, &mut next, values.len())? {
+                    let target = Target { value: &mut values[index], node: &mut nodes[index] };
+                    self.patch_at(of, index, target, part)?;
+                }
+            }
+            ListPatch::ShapeAndElements => self.reshape_list(of, target, part)?,
+        }
+        Ok(())
+    }
+
+    /// Reads which elements came, went or moved, then those that came or changed.
+    fn reshape_list(&mut self, of: &Shape, target: Target<'_>, part: Part) -> Done {
+        let (values, nodes) = target.items();
+        let ops = read_ops(&mut self.reader, values.len())?;
+        let mut stood: Vec<u32> = (0..values.len() as u32).collect();
+        ops.iter().for_each(|op| op.apply(&mut stood));
+        let old = values.drain(..).zip(nodes.drain(..));
+        let mut old: Vec<Option<Made>> =
+            old.map(|(value, node)| Some(Made { value, node })).collect();
+        let mut items = Vec::with_capacity(stood.len().min(old.len() + self.reader.remaining()));
+        for from in &stood {
+            items.push(old.get_mut(*from as usize).and_then(Option::take));
+        }
+        if self.watch.listens() {
+            self.report_shape(&mut old, &stood);
+        }
         let mut next = 0;
-        loop {
-            let named = next_index(&mut self.reader, &mut next, length)?;
-            if !arrivals.are_named_before(named) {
-                let what = "an element that came to a list was not sent";
-                return refused(self.reader.offset(), what);
-            }
-            let Some(index) = named else { return Ok(()) };
-            if arrivals.came {
-                let made = self.whole(of, part)?;
-                self.sink.put_element(&mut at, index, made);
-            } else {
-                self.patch_at(of, &mut at, index, part)?;
+        let mut following = next_index(&mut self.reader, &mut next, items.len())?;
+        for (index, item) in items.into_iter().enumerate() {
+            let is_named = following == Some(index);
+            let made = match item {
+                Some(mut made) => {
+                    if is_named {
+                        self.patch_at(of, index, made.target(), part)?;
+                    }
+                    made
+                }
+                None if is_named => {
+                    let made = self.whole(of, part)?;
+                    self.watch.enter_at(index);
+                    self.watch.entered(&made.value);
+                    self.watch.leave();
+                    made
+                }
+                None => {
+                    let what = "an element that came to a list was not sent";
+                    return refused(self.reader.offset(), what);
+                }
+            };
+            values.push(made.value);
+            nodes.push(made.node);
+            if is_named {
+                following = next_index(&mut self.reader, &mut next, stood.len())?;
             }
         }
-    }
-}
-
-/// Which elements came, while those that are named are read in rising order.
-struct Arrivals<'a> {
-    runs: slice::Iter<'a, Run>,
-    /// Of the present run.
-    came: bool,
-    end: u64,
-    /// The first element of the present run that has not been named.
-    next: u64,
-}
-
-impl<'a> Arrivals<'a> {
-    fn new(runs: &'a [Run]) -> Self {
-        Self { runs: runs.iter(), came: false, end: 0, next: 0 }
+        Ok(())
     }
 
-    /// Goes to an element, or to the end. Returns whether all that came before it were named.
-    fn are_named_before(&mut self, index: Option<usize>) -> bool {
-        let index = index.map_or(u64::MAX, |index| index as u64);
-        while index >= self.end {
-            if self.came && self.next < self.end {
-                return false;
-            }
-            let Some(run) = self.runs.next() else { return true };
-            self.next = self.end;
-            self.end = self.end.saturating_add(run.count);
-            self.came = run.came;
+    /// Reports which elements left, and which moved. `old` holds those that left.
+    fn report_shape(&mut self, old: &mut [Option<Made>], stood: &[u32]) {
+        // How many went before each place: by so many those behind it moved down.
+        let mut gone = Vec::with_capacity(old.len());
+        let mut count = 0;
+        for item in old.iter() {
+            gone.push(count);
+            count += usize::from(item.is_some());
         }
-        let is_next = !self.came || self.next == index;
-        self.next = index + 1;
-        is_next
+        for (index, item) in old.iter_mut().enumerate().rev() {
+            if let Some(made) = item.take() {
+                self.watch.enter_at(index);
+                self.watch.left(made.value);
+                self.watch.leave();
+            }
+        }
+        let kept = stood.iter().filter_map(|from| Some(*from as usize - gone.get(*from as usize)?));
+        moved(&kept.collect::<Vec<_>>())
+            .into_iter()
+            .for_each(|(to, from)| self.watch.moved(to, from));
     }
 }

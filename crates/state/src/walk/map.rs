@@ -1,156 +1,283 @@
 //! Maps and sets.
 
-use playfield_wire::DecodeError;
+use std::collections::BTreeMap;
 
-use super::{Done, MapShape, PatchSink, Shape, Sink, Walk, refused};
-use crate::Part;
+use playfield_wire::DecodeError;
+use serde_json::{Map, Value};
+
+use super::node::{Entry, Made, MapNode, Node, Target};
+use super::{Done, MapShape, ReadKey, Shape, Walk, refused};
+use crate::change::PathStep;
 use crate::map::TWO_SLOTS;
 use crate::map::wire::{
-    ALL, CHANGED, COLUMNS, DEFINED, OwnPatch, REMOVED, REPLACED, Slots, read_flags,
-    read_group_count,
+    CHANGED, COLUMNS, DEFINED, OwnPatch, REMOVED, REPLACED, Slots, read_flags, read_group_count,
+    read_slots,
 };
+use crate::{Part, PlayerId};
 
-impl<S: Sink> Walk<'_, S> {
-    pub(super) fn whole_map(&mut self, of: &MapShape, part: Part) -> Result<S::Made, DecodeError> {
-        let mut entries = self.sink.entries();
-        if of.has_slots {
-            let mut slots = Slots::default();
-            while let Some(slot) = slots.next(&mut self.reader)? {
-                let at = self.reader.offset();
-                let (key, made) = self.entry(of, part)?;
-                if !self.sink.put_entry(&mut entries, Some(slot), key, made) {
-                    return refused(at, TWO_SLOTS);
-                }
-            }
-        } else {
-            for _ in 0..self.reader.count()? {
-                let at = self.reader.offset();
-                let (key, made) = self.entry(of, part)?;
-                if !self.sink.put_entry(&mut entries, None, key, made) {
-                    return refused(at, "a key came twice in one map");
-                }
+/// What left a map and what entered it while its patch is read, for a listener.
+#[derive(Default)]
+struct News {
+    gone: BTreeMap<String, Value>,
+    came: Vec<String>,
+}
+
+impl Walk<'_> {
+    pub(super) fn whole_map(&mut self, of: &MapShape, part: Part) -> Result<Made, DecodeError> {
+        if !of.has_slots {
+            return self.atomic_map(of);
+        }
+        let mut made = Made::empty_map();
+        let (members, node) = made.target().map();
+        let mut slots = Slots::default();
+        while let Some(slot) = slots.next(&mut self.reader)? {
+            let at = self.reader.offset();
+            let (key, value) = self.entry(of, part)?;
+            if put(members, node, slot.into(), key, value).is_some() {
+                return refused(at, TWO_SLOTS);
             }
         }
-        Ok(self.sink.map(entries))
+        Ok(made)
+    }
+
+    fn atomic_map(&mut self, of: &MapShape) -> Result<Made, DecodeError> {
+        let mut members = Map::new();
+        for _ in 0..self.reader.count()? {
+            let at = self.reader.offset();
+            let (key, made) = self.entry(of, Part::Shared)?;
+            if members.insert(key.name, made.value).is_some() {
+                return refused(at, "a key came twice in one map");
+            }
+        }
+        Ok(Made { value: Value::Object(members), node: Node::Atomic })
     }
 
     /// Reads a key and its whole value.
-    fn entry(&mut self, of: &MapShape, part: Part) -> Result<(S::Key, S::Made), DecodeError> {
-        let key = self.sink.key(&mut self.reader, of.key)?;
-        let made = self.under(S::player(&key), |walk| walk.whole(&of.value, part))?;
-        Ok((key, made))
+    fn entry(&mut self, of: &MapShape, part: Part) -> Result<(ReadKey, Made), DecodeError> {
+        let key = of.key.read(&mut self.reader)?;
+        let value = self.under(key.player, |walk| walk.whole(&of.value, part))?;
+        Ok((key, value))
     }
-}
 
-impl<S: PatchSink> Walk<'_, S> {
-    pub(super) fn patch_map(&mut self, of: &MapShape, mut at: S::At<'_>, part: Part) -> Done {
-        let start = self.reader.offset();
+    /// Reads something in an entry, whose owner is its key if that is a player.
+    fn under<T>(
+        &mut self,
+        player: Option<PlayerId>,
+        work: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        let outer = self.owner;
+        self.owner = player.or(outer);
+        let done = work(self);
+        self.owner = outer;
+        done
+    }
+
+    pub(super) fn patch_map(&mut self, of: &MapShape, target: Target<'_>, part: Part) -> Done {
+        let (members, node) = target.map();
+        let at = self.reader.offset();
         let flags = read_flags(&mut self.reader)?;
         if flags & (REMOVED | DEFINED) != 0 {
-            self.came_and_went(of, flags, &mut at, part)?;
+            self.came_and_went(of, flags, members, node, part)?;
         }
         if flags & CHANGED != 0 {
-            self.each_entry(of, &mut at, part, false)?;
+            self.each_entry(members, node, |walk, target| walk.patch(&of.value, target, part))?;
         }
         if flags & REPLACED != 0 {
-            self.each_entry(of, &mut at, part, true)?;
+            self.each_entry(members, node, |walk, target| {
+                let made = walk.whole(&of.value, part)?;
+                walk.replace(&of.value, target, made);
+                Ok(())
+            })?;
         }
         if flags & COLUMNS != 0 {
             if part == Part::Owned {
-                return refused(start, "what an owner alone sees came in columns");
+                return refused(at, "what an owner alone sees came in columns");
             }
-            for _ in 0..read_group_count(&mut self.reader)? {
-                let mut taken = self.sink.take(&mut self.reader, &mut at)?;
-                let group = self.sink.group(&mut taken);
-                self.columns(&of.value, group)?;
-                self.sink.put_back(&mut at, taken);
-            }
+            self.groups(&of.value, members, node)?;
         }
         Ok(())
     }
 
-    fn came_and_went(&mut self, of: &MapShape, flags: u8, at: &mut S::At<'_>, part: Part) -> Done {
-        let start = self.reader.offset().saturating_sub(1);
-        let mut news = S::News::default();
+    fn came_and_went(
+        &mut self,
+        of: &MapShape,
+        flags: u8,
+        members: &mut Map<String, Value>,
+        node: &mut MapNode,
+        part: Part,
+    ) -> Done {
+        let at = self.reader.offset().saturating_sub(1);
+        let mut news = News::default();
         if flags & REMOVED != 0 {
             let mut slots = Slots::default();
             while let Some(slot) = slots.next(&mut self.reader)? {
-                self.sink.remove_entry(at, slot, &mut news);
+                // An older copy knows nothing of an entry that has come and gone since.
+                displace(members, node, slot.into(), &mut news);
             }
         }
         if flags & DEFINED != 0 {
             let mut slots = Slots::default();
+            // A key that moved to a lower slot is in the old one too, until that is displaced in turn.
+            let mut left = Vec::new();
             while let Some(slot) = slots.next(&mut self.reader)? {
                 let (key, made) = self.entry(of, part)?;
-                self.sink.define_entry(at, slot, key, made, &mut news);
+                displace(members, node, slot.into(), &mut news);
+                if self.watch.listens() {
+                    // If the key is in another slot still, its value leaves now.
+                    if let Some(old) = members.remove(&key.name) {
+                        news.gone.entry(key.name.clone()).or_insert(old);
+                    }
+                    news.came.push(key.name.clone());
+                }
+                left.extend(put(members, node, slot.into(), key, made));
+            }
+            if left.iter().any(|&slot| !node.stands(slot)) {
+                return refused(at, TWO_SLOTS);
             }
         }
-        if self.sink.came_and_went(of, at, news) { Ok(()) } else { refused(start, TWO_SLOTS) }
+        if self.watch.listens() {
+            self.report_entries(of, members, news);
+        }
+        Ok(())
     }
 
-    /// Reads a section of entries that are here: each one whole, or its patch.
+    /// Reports what left, then what entered. An entry that left and came back changed.
+    fn report_entries(&mut self, of: &MapShape, members: &Map<String, Value>, news: News) {
+        let (back, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            news.gone.into_iter().partition(|(name, _)| members.contains_key(name));
+        for (name, old) in gone {
+            self.watch.enter(&name);
+            self.watch.left(old);
+            self.watch.leave();
+        }
+        for name in news.came {
+            let Some(new) = members.get(&name) else { continue };
+            self.watch.enter(&name);
+            match back.get(&name) {
+                Some(old) => self.watch.replaced(Some(&of.value), old, new),
+                None => self.watch.entered(new),
+            }
+            self.watch.leave();
+        }
+    }
+
+    /// Reads a section of entries that are here.
     fn each_entry(
         &mut self,
-        of: &MapShape,
-        at: &mut S::At<'_>,
-        part: Part,
-        is_whole: bool,
+        members: &mut Map<String, Value>,
+        node: &mut MapNode,
+        mut read: impl FnMut(&mut Self, Target<'_>) -> Done,
     ) -> Done {
         let mut slots = Slots::default();
         while let Some(slot) = slots.next(&mut self.reader)? {
-            let start = self.reader.offset();
-            let Some((mut entry, player)) = self.sink.entry(at, slot) else {
-                return Err(empty(start, slot));
-            };
-            self.under(player, |walk| {
-                if !is_whole {
-                    return walk.patch(&of.value, entry, part);
-                }
-                let made = walk.whole(&of.value, part)?;
-                walk.sink.replace(&of.value, &mut entry, made);
-                Ok(())
-            })?;
-            self.sink.leave();
+            let at = self.reader.offset();
+            let entry = node.slots.get_mut(&slot.into()).ok_or_else(|| empty(at, slot))?;
+            let value = members.get_mut(&entry.name).ok_or_else(|| empty(at, slot))?;
+            self.watch.enter(&entry.name);
+            let target = Target { value, node: &mut entry.node };
+            self.under(entry.player, |walk| read(walk, target))?;
+            self.watch.leave();
         }
         Ok(())
     }
 
-    /// Reads what is in view of a map.
-    pub(super) fn patch_view(&mut self, shape: &Shape, of: &MapShape, mut at: S::At<'_>) -> Done {
-        if self.reader.peek() != Some(ALL) {
-            return self.patch_map(of, at, Part::All);
-        }
-        self.reader.u8()?;
-        let made = self.whole_map(of, Part::All)?;
-        self.sink.replace(shape, &mut at, made);
-        Ok(())
+    /// Reads groups of entries that changed in the same fields.
+    fn groups(&mut self, of: &Shape, members: &mut Map<String, Value>, node: &mut MapNode) -> Done {
+        (0..read_group_count(&mut self.reader)?).try_for_each(|_| {
+            // The entries are out of the map while they are changed, so that none is named twice.
+            let mut taken = Vec::new();
+            let read = self.group(of, members, node, &mut taken);
+            for (slot, value, entry) in taken {
+                members.insert(entry.name.clone(), value);
+                node.slots.insert(slot, entry);
+            }
+            read
+        })
+    }
+
+    fn group(
+        &mut self,
+        of: &Shape,
+        members: &mut Map<String, Value>,
+        node: &mut MapNode,
+        taken: &mut Vec<(u64, Value, Entry)>,
+    ) -> Done {
+        let at = self.reader.offset();
+        read_slots(&mut self.reader, |slot| {
+            let entry = node.slots.remove(&slot.into()).ok_or_else(|| empty(at, slot))?;
+            let value = members.get_mut(&entry.name).map(Value::take).unwrap_or_default();
+            taken.push((slot.into(), value, entry));
+            Ok(())
+        })?;
+        let listens = self.watch.listens();
+        let names: Vec<PathStep> = taken
+            .iter()
+            .filter(|_| listens)
+            .map(|(_, _, entry)| PathStep::Name(entry.name.as_str().into()))
+            .collect();
+        let targets =
+            taken.iter_mut().map(|(_, value, entry)| Target { value, node: &mut entry.node });
+        self.columns(of, targets.collect(), &names, &mut Vec::new())
     }
 
     /// Reads a patch of one's own entry, which names the key and no slot.
-    pub(super) fn patch_own(&mut self, of: &MapShape, mut at: S::At<'_>) -> Done {
-        let start = self.reader.offset();
+    pub(super) fn patch_own(&mut self, of: &MapShape, target: Target<'_>) -> Done {
+        let (members, node) = target.map();
+        let at = self.reader.offset();
         let what = OwnPatch::read(&mut self.reader)?;
-        let key = self.sink.key(&mut self.reader, of.key)?;
-        self.sink.enter_own(&key);
+        let key = of.key.read(&mut self.reader)?;
+        self.watch.enter(&key.name);
+        let slot = node.index.get(&key.name).copied();
         match what {
-            OwnPatch::Gone => self.sink.remove_own(&mut at, &key),
+            OwnPatch::Gone => {
+                if let Some(slot) = slot {
+                    node.displace(slot);
+                    self.watch.left(members.remove(&key.name).unwrap_or_default());
+                }
+            }
             OwnPatch::Whole => {
-                let made = self.under(S::player(&key), |walk| walk.whole(&of.value, Part::All))?;
-                self.sink.put_own(of, &mut at, key, made);
+                let made = self.under(key.player, |walk| walk.whole(&of.value, Part::All))?;
+                match members.get(&key.name) {
+                    Some(old) => self.watch.replaced(Some(&of.value), old, &made.value),
+                    None => self.watch.entered(&made.value),
+                }
+                put(members, node, slot.unwrap_or_else(|| node.own_slot()), key, made);
             }
             OwnPatch::Patch => {
-                let Some(entry) = self.sink.own_entry(&mut at, &key) else {
-                    let what = "a change came for an entry of one's own that is not here";
-                    return refused(start, what);
+                let missing = || {
+                    DecodeError::new(at, "a change came for an entry of one's own that is not here")
                 };
-                self.under(S::player(&key), |walk| walk.patch(&of.value, entry, Part::All))?;
+                let entry = slot.and_then(|slot| node.slots.get_mut(&slot)).ok_or_else(missing)?;
+                let value = members.get_mut(&key.name).ok_or_else(missing)?;
+                let target = Target { value, node: &mut entry.node };
+                self.under(key.player, |walk| walk.patch(&of.value, target, Part::All))?;
             }
         }
-        self.sink.leave();
+        self.watch.leave();
         Ok(())
     }
 }
 
-pub(crate) fn empty(at: usize, slot: u32) -> DecodeError {
+/// Puts an entry into an empty slot. Returns the other slot that its key is in.
+fn put(
+    members: &mut Map<String, Value>,
+    node: &mut MapNode,
+    slot: u64,
+    key: ReadKey,
+    made: Made,
+) -> Option<u64> {
+    members.insert(key.name.clone(), made.value);
+    let entry = Entry { name: key.name, key: key.digest, player: key.player, node: made.node };
+    node.put(slot, entry).filter(|other| *other != slot)
+}
+
+fn displace(members: &mut Map<String, Value>, node: &mut MapNode, slot: u64, news: &mut News) {
+    if let Some(name) = node.displace(slot) {
+        let old = members.remove(&name).unwrap_or_default();
+        news.gone.entry(name).or_insert(old);
+    }
+}
+
+fn empty(at: usize, slot: u32) -> DecodeError {
     DecodeError::new(at, format!("a change came for slot {slot}, which is empty here"))
 }

@@ -1,16 +1,16 @@
-//! Numbers, texts and byte strings, of which the type is known when they are read.
+//! Numbers, texts and byte strings, whose type is known only at run time.
 
 use playfield_wire::DecodeError;
 use playfield_wire::json;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{Bytes, Data, Key, PlayerId, column};
 use playfield_wire::TreeFormat;
 use playfield_wire::tree::read_value;
 
-/// A type with nothing inside.
+/// A type that contains no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plain {
     Bool,
@@ -30,7 +30,7 @@ pub(crate) enum Plain {
     Unit,
 }
 
-/// A type by which maps are keyed.
+/// The type of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyShape(Plain);
 
@@ -41,7 +41,7 @@ pub(crate) struct ReadKey {
     pub(crate) player: Option<PlayerId>,
 }
 
-/// Does something with the type in Rust.
+/// Evaluates an expression with the type in Rust.
 macro_rules! with_type {
     ($plain:expr, $of:ident => $then:expr) => {
         match $plain {
@@ -68,8 +68,26 @@ macro_rules! with_type {
     }};
 }
 
+/// The same of a key. What is no other key is a text.
+macro_rules! with_key {
+    ($plain:expr, $of:ident => $then:expr) => {
+        match $plain {
+            Plain::U8 => with_type!(@ $of, u8, $then),
+            Plain::U16 => with_type!(@ $of, u16, $then),
+            Plain::U32 => with_type!(@ $of, u32, $then),
+            Plain::U64 => with_type!(@ $of, u64, $then),
+            Plain::I8 => with_type!(@ $of, i8, $then),
+            Plain::I16 => with_type!(@ $of, i16, $then),
+            Plain::I32 => with_type!(@ $of, i32, $then),
+            Plain::I64 => with_type!(@ $of, i64, $then),
+            Plain::Player => with_type!(@ $of, PlayerId, $then),
+            _ => with_type!(@ $of, String, $then),
+        }
+    };
+}
+
 impl Plain {
-    /// The plain type that it is, if it is one.
+    /// The plain type for a schema's type, if it is one.
     pub(crate) fn of(of: &Type) -> Option<Self> {
         Some(match of {
             Type::Bool => Self::Bool,
@@ -118,28 +136,6 @@ impl Plain {
         }))
     }
 
-    /// Reads past a value.
-    #[inline]
-    #[expect(
-        clippy::let_unit_value,
-        reason = "nothing is a value of the type unit, read and written as others are"
-    )]
-    pub(crate) fn skip(self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        match self {
-            Self::Text => drop(reader.text()?),
-            Self::Bytes => drop(reader.bytes()?),
-            plain => with_type!(plain, T => {
-                let _ = T::decode(reader)?;
-            }),
-        }
-        Ok(())
-    }
-
-    /// Whether columns of it are packed.
-    pub(crate) fn is_integer(self) -> bool {
-        !matches!(self, Self::F32 | Self::F64 | Self::Text | Self::Bytes | Self::Unit)
-    }
-
     /// Appends a value that is given as JSON.
     pub(crate) fn write(self, value: &Value, out: &mut Vec<u8>) -> Result<(), DecodeError> {
         with_type!(self, T => T::from_json(value)?.encode(out));
@@ -162,7 +158,7 @@ impl Plain {
 }
 
 impl KeyShape {
-    /// The key that it is, if it is one.
+    /// The key for a schema's type, if it is one.
     pub(crate) fn of(of: &Type) -> Option<Self> {
         Plain::of(of).map(Self).filter(|Self(plain)| match plain {
             Plain::Bool | Plain::F32 | Plain::F64 | Plain::Bytes | Plain::Unit => false,
@@ -173,70 +169,37 @@ impl KeyShape {
 
     /// Reads a key.
     pub(crate) fn read(self, reader: &mut Reader<'_>) -> Result<ReadKey, DecodeError> {
-        fn read<K: Key>(reader: &mut Reader<'_>) -> Result<ReadKey, DecodeError> {
+        with_key!(self.0, K => {
             let key = K::decode(reader)?;
-            Ok(ReadKey {
-                name: key.name().into_owned(),
-                digest: key.digest(),
-                player: key.player(),
-            })
-        }
-        match self.0 {
-            Plain::U8 => read::<u8>(reader),
-            Plain::U16 => read::<u16>(reader),
-            Plain::U32 => read::<u32>(reader),
-            Plain::U64 => read::<u64>(reader),
-            Plain::I8 => read::<i8>(reader),
-            Plain::I16 => read::<i16>(reader),
-            Plain::I32 => read::<i32>(reader),
-            Plain::I64 => read::<i64>(reader),
-            Plain::Player => read::<PlayerId>(reader),
-            _ => read::<String>(reader),
-        }
+            let name = Key::name(&key).into_owned();
+            Ok(ReadKey { name, digest: Data::digest(&key), player: Key::player(&key) })
+        })
     }
 
-    /// Reads past a key.
-    pub(crate) fn skip(self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        self.0.skip(reader)
+    /// The entries of a map that is given as JSON, each with the bytes of its key, in the order of
+    /// the keys. Of two spellings of one key the first counts.
+    pub(crate) fn in_order(
+        self,
+        members: &Map<String, Value>,
+    ) -> Result<Vec<(Vec<u8>, &Value)>, DecodeError> {
+        with_key!(self.0, K => {
+            let entries = members.iter().map(|(name, value)| Ok((K::parse(name)?, value)));
+            let mut entries = entries.collect::<Result<Vec<(K, &Value)>, DecodeError>>()?;
+            entries.sort_by(|(one, _), (two, _)| one.cmp(two));
+            entries.dedup_by(|(one, _), (two, _)| one == two);
+            let bytes = |(key, value): (K, _)| {
+                let mut bytes = Vec::new();
+                key.encode(&mut bytes);
+                (bytes, value)
+            };
+            Ok(entries.into_iter().map(bytes).collect())
+        })
     }
-
-    /// Reads the name of a member as a key of this type: how it is ordered among others of its
-    /// length, and its bytes in `packed`.
-    pub(crate) fn write(self, name: &str, out: &mut Vec<u8>) -> Result<SortKey, DecodeError> {
-        fn write<K: Key>(
-            name: &str,
-            out: &mut Vec<u8>,
-            order: impl Fn(&K) -> SortKey,
-        ) -> Result<SortKey, DecodeError> {
-            let key = K::parse(name)?;
-            key.encode(out);
-            Ok(order(&key))
-        }
-        match self.0 {
-            Plain::U8 => write::<u8>(name, out, |key| SortKey::Number(i128::from(*key))),
-            Plain::U16 => write::<u16>(name, out, |key| SortKey::Number(i128::from(*key))),
-            Plain::U32 => write::<u32>(name, out, |key| SortKey::Number(i128::from(*key))),
-            Plain::U64 => write::<u64>(name, out, |key| SortKey::Number(i128::from(*key))),
-            Plain::I8 => write::<i8>(name, out, |key| SortKey::Number(i128::from(*key))),
-            Plain::I16 => write::<i16>(name, out, |key| SortKey::Number(i128::from(*key))),
-            Plain::I32 => write::<i32>(name, out, |key| SortKey::Number(i128::from(*key))),
-            Plain::I64 => write::<i64>(name, out, |key| SortKey::Number(i128::from(*key))),
-            Plain::Player => write::<PlayerId>(name, out, |key| SortKey::Number(i128::from(key.0))),
-            _ => write::<String>(name, out, |key| SortKey::Text(key.clone())),
-        }
-    }
-}
-
-/// What puts the keys of one map in their order.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum SortKey {
-    Number(i128),
-    Text(String),
 }
 
 /// A float that was read in 32 or 64 bits, as JSON.
 pub(crate) fn float(value: f64, is_short: bool) -> Value {
-    // What JSON writes without a point reads as an integer.
+    // What JSON writes without a point is read as an integer.
     if value.fract() == 0.0 && value.abs() < 1e9 && (value != 0.0 || value.is_sign_positive()) {
         return Value::from(value as i64);
     }
@@ -249,7 +212,7 @@ pub(crate) fn float(value: f64, is_short: bool) -> Value {
     read_value(TreeFormat::Json, &text).expect("a float is written as JSON")
 }
 
-/// What a value in Rust comes to in JSON, and how a column of such values is read.
+/// A value's JSON, and how a column of such values is read.
 trait Read: Data + Default {
     fn into_json(self) -> Value;
 
@@ -262,7 +225,7 @@ trait Read: Data + Default {
     }
 }
 
-/// Of integers, those that not every reader of JSON takes as they are become texts.
+/// Integers that not every reader of JSON represents exactly become texts.
 fn unsigned(value: u64) -> Value {
     if value > json::INTEGER_MAX { Value::String(value.to_string()) } else { value.into() }
 }

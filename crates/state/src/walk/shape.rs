@@ -52,7 +52,8 @@ pub(crate) struct StructShape {
     pub(crate) open: u64,
     /// The bits of the others.
     pub(crate) private: u64,
-    pub(crate) form: Form,
+    /// Of an atomic struct.
+    pub(crate) form: Option<Form>,
     /// Without open fields it is one byte 0.
     pub(crate) is_padded: bool,
     /// What changes on the way to another schema, if anything does.
@@ -110,31 +111,26 @@ impl Form {
 impl Shape {
     /// The shape of a state.
     pub(crate) fn root(of: &Type) -> Result<Self, ShapeError> {
-        match of {
-            Type::Struct(_) => Self::new(of, of, true, &mut Measure::limited()),
-            _ => Err(ShapeError::Root),
-        }
-    }
-
-    /// The shape of a patched value inside a state.
-    pub(crate) fn of_field(of: &Type) -> Result<Self, ShapeError> {
-        Self::new(of, of, true, &mut Measure::limited())
+        Self::turning_root(of, of)
     }
 
     /// The shape of an atomic value.
     pub(crate) fn atomic(of: &Type) -> Result<Self, ShapeError> {
-        Self::new(of, of, false, &mut Measure::limited())
+        Self::turning_atomic(of, of)
     }
 
     /// The shape of a state whose bodies are turned into those of another schema. That the two are
     /// compatible has been checked.
-    pub(crate) fn turning_state(source: &Type, target: &Type) -> Result<Self, ShapeError> {
-        Self::new(source, target, true, &mut Measure::unlimited())
+    pub(crate) fn turning_root(of: &Type, to: &Type) -> Result<Self, ShapeError> {
+        match of {
+            Type::Struct(_) => Self::new(of, to, true, &mut Measure::default()),
+            _ => Err(ShapeError::Root),
+        }
     }
 
     /// The same of an atomic value.
-    pub(crate) fn turning_atomic(source: &Type, target: &Type) -> Result<Self, ShapeError> {
-        Self::new(source, target, false, &mut Measure::unlimited())
+    pub(crate) fn turning_atomic(of: &Type, to: &Type) -> Result<Self, ShapeError> {
+        Self::new(of, to, false, &mut Measure::default())
     }
 
     fn new(of: &Type, to: &Type, patched: bool, measure: &mut Measure) -> Result<Self, ShapeError> {
@@ -232,7 +228,7 @@ impl Shape {
 /// The digest that a schema states of the default of a field that not everyone sees, if another one
 /// follows from the type. `None` for a type that has no copy. For generated code.
 pub fn explicit_default_digest(of: &Type, digest: u64) -> Option<u64> {
-    let shape = Shape::of_field(of).ok()?;
+    let shape = Shape::new(of, of, true, &mut Measure::default()).ok()?;
     (shape.default_digest() != digest).then_some(digest)
 }
 
@@ -283,7 +279,15 @@ impl StructShape {
         };
         let (open, private) = (bits(true), bits(false));
         let turn = Turn::new(of, to);
-        Ok(Self { name, open, private, form: Form::of(&of.fields), is_padded, turn, fields })
+        Ok(Self {
+            name,
+            open,
+            private,
+            form: (!patched).then(|| Form::of(&of.fields)),
+            is_padded,
+            turn,
+            fields,
+        })
     }
 
     /// The positions of the fields that everyone sees.

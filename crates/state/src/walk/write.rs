@@ -1,108 +1,15 @@
-//! Atomic values as JSON: messages, replies, events, options, and what enums hold.
+//! Atomic values, written from their JSON.
 
-use playfield_wire::reader::Reader;
 use playfield_wire::{DecodeError, writer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::{Done, Form, Shape, StructShape};
 use crate::Data;
 use crate::data::unexpected;
-use crate::quantized::Scale;
-use crate::walk::{Done, EnumShape, Form, KeyShape, Plain, Shape, Sink, StructShape, Walk, float};
-
-/// Makes values in JSON.
-pub(super) struct Json;
-
-impl Sink for Json {
-    type Made = Value;
-    type Key = String;
-    type Entries = Map<String, Value>;
-    type Fields = Vec<Value>;
-
-    #[inline]
-    fn plain(&mut self, reader: &mut Reader<'_>, of: Plain) -> Result<Value, DecodeError> {
-        Ok(of.read(reader)?.0)
-    }
-
-    fn steps(&mut self, scale: Scale, is_short: bool, steps: i64) -> Value {
-        float(scale.value(steps), is_short)
-    }
-
-    fn present(&mut self) -> Value {
-        Value::Bool(true)
-    }
-
-    fn option(&mut self, inner: Option<Value>) -> Value {
-        inner.unwrap_or_default()
-    }
-
-    fn items(&mut self, items: Vec<Value>) -> Value {
-        Value::Array(items)
-    }
-
-    fn key(&mut self, reader: &mut Reader<'_>, of: KeyShape) -> Result<String, DecodeError> {
-        Ok(of.read(reader)?.name)
-    }
-
-    fn entries(&mut self) -> Map<String, Value> {
-        Map::new()
-    }
-
-    fn put_entry(
-        &mut self,
-        entries: &mut Map<String, Value>,
-        _: Option<u32>,
-        key: String,
-        made: Value,
-    ) -> bool {
-        entries.insert(key, made).is_none()
-    }
-
-    fn map(&mut self, entries: Map<String, Value>) -> Value {
-        Value::Object(entries)
-    }
-
-    fn fields(&mut self, of: &StructShape) -> Vec<Value> {
-        Vec::with_capacity(of.fields.len())
-    }
-
-    fn put_field(&mut self, fields: &mut Vec<Value>, _: &StructShape, _: usize, made: Value) {
-        fields.push(made);
-    }
-
-    fn structure(
-        &mut self,
-        of: &StructShape,
-        mut fields: Vec<Value>,
-        _: usize,
-    ) -> Result<Value, DecodeError> {
-        Ok(match of.form {
-            Form::Nothing => Value::Null,
-            Form::One => fields.pop().unwrap_or_default(),
-            Form::Tuple => Value::Array(fields),
-            Form::Named => {
-                let names = of.fields.iter().map(|field| field.name.clone());
-                Value::Object(names.zip(fields).collect())
-            }
-        })
-    }
-
-    fn private(_: &mut Walk<'_, Self>, _: &StructShape, _: &mut Value) -> Done {
-        Ok(())
-    }
-
-    fn enumeration(walk: &mut Walk<'_, Self>, of: &EnumShape) -> Result<Value, DecodeError> {
-        let (place, fields) = walk.variant(of)?;
-        let variant = &of.variants[place];
-        Ok(match variant.form {
-            Form::Nothing => Value::String(variant.name.clone()),
-            _ => Value::Object(Map::from_iter([(variant.name.clone(), fields)])),
-        })
-    }
-}
 
 impl Shape {
     /// Appends an atomic value that is given as JSON.
-    pub(super) fn write(&self, value: &Value, out: &mut Vec<u8>) -> Done {
+    pub(crate) fn write(&self, value: &Value, out: &mut Vec<u8>) -> Done {
         match self {
             Self::Plain(plain) => plain.write(value, out),
             Self::Option(inner) => {
@@ -122,20 +29,14 @@ impl Shape {
             }
             Self::Map(map) => {
                 let members = value.as_object().ok_or_else(|| unexpected("an object", value))?;
-                let mut entries = Vec::with_capacity(members.len());
-                for (name, value) in members {
-                    let mut bytes = Vec::new();
-                    entries.push((map.key.write(name, &mut bytes)?, bytes, value));
-                }
-                entries.sort_by(|(one, ..), (two, ..)| one.cmp(two));
-                entries.dedup_by(|(one, ..), (two, ..)| one == two);
+                let entries = map.key.in_order(members)?;
                 writer::put_varint(out, entries.len() as u64);
-                entries.iter().try_for_each(|(_, key, value)| {
+                entries.iter().try_for_each(|(key, value)| {
                     out.extend_from_slice(key);
                     map.value.write(value, out)
                 })
             }
-            Self::Struct(of) if of.form == Form::Nothing => {
+            Self::Struct(of) if of.form == Some(Form::Nothing) => {
                 <()>::from_json(value)?.encode(out);
                 Ok(())
             }
@@ -151,7 +52,8 @@ impl Shape {
                     _ => return Err(refused()),
                 };
                 let place = of.variants.iter().position(|variant| {
-                    variant.name == *name && (variant.form == Form::Nothing) == value.is_none()
+                    variant.name == *name
+                        && (variant.form == Some(Form::Nothing)) == value.is_none()
                 });
                 let place = place.ok_or_else(|| {
                     DecodeError::other(format!("{name:?} is no variant of {}", of.name))
@@ -167,7 +69,7 @@ impl Shape {
 impl StructShape {
     fn write(&self, value: &Value, out: &mut Vec<u8>) -> Done {
         let mut fields = self.fields.iter();
-        match self.form {
+        match self.form.unwrap_or(Form::Named) {
             Form::Nothing => Ok(()),
             Form::One => self.fields[0].of.write(value, out),
             Form::Tuple => {

@@ -1,11 +1,11 @@
-//! What a copy knows of each place beside its JSON: the digests of leaves, and the slots of maps.
+//! What a copy holds of each place beside its JSON: the digests of leaves, and the slots of maps.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::{Access, MapShape, Shape, StructShape};
 use crate::map::MAP_SLOTS_MAX;
-use crate::walk::{Access, MapShape, Shape, StructShape};
 use crate::{PlayerId, digest};
 
 /// The most values that are made where nothing was sent, since they are empty.
@@ -14,14 +14,16 @@ const BLANKS_MAX: usize = 1 << 12;
 /// Beside each value of a copy, of the same shape.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
-    /// The digest of what is sent whole.
+    /// The digest of a value that is sent whole.
     Leaf(u64),
     Option(Option<Box<Node>>),
     /// Of a list or an array.
     Items(Vec<Node>),
     Map(Box<MapNode>),
-    /// Of each field; nothing of those that are not seen.
+    /// Of each field; `None` for those that are not seen.
     Struct(Vec<Option<Node>>),
+    /// Of an atomic value, which is never patched.
+    Atomic,
     /// The value is being read, and was not there before.
     Missing,
 }
@@ -29,7 +31,7 @@ pub(crate) enum Node {
 /// The entries of a map, by slot and by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MapNode {
-    /// By slot. One's own entries, which have none, stand past all slots.
+    /// By slot. One's own entries, which have none, have numbers past all slots.
     pub(crate) slots: BTreeMap<u64, Entry>,
     pub(crate) index: BTreeMap<String, u64>,
 }
@@ -44,7 +46,7 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
-/// A value and what is known of it.
+/// A value, and what is held beside it.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub(crate) value: Value,
@@ -107,6 +109,12 @@ impl Made {
         }
     }
 
+    /// A struct without any of its fields.
+    pub(crate) fn structure(of: &StructShape) -> Self {
+        let nodes = of.fields.iter().map(|_| None).collect();
+        Self { value: Value::Object(Map::new()), node: Node::Struct(nodes) }
+    }
+
     /// A place for a value that is about to be read.
     pub(crate) fn missing() -> Self {
         Self { value: Value::Null, node: Node::Missing }
@@ -124,13 +132,17 @@ pub(crate) struct Target<'a> {
     pub(crate) node: &'a mut Node,
 }
 
-// A value and its node are made together and changed together, by one shape: so each is of the kind
-// that the shape says.
+// A value and its node are made and changed together, by one shape: each is of the kind that the
+// shape says.
 
 impl<'a> Target<'a> {
-    /// The same place once more.
+    /// The same place again.
     pub(crate) fn again(&mut self) -> Target<'_> {
         Target { value: self.value, node: self.node }
+    }
+
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self.node, Node::Missing)
     }
 
     pub(crate) fn set(&mut self, made: Made) {
@@ -141,21 +153,21 @@ impl<'a> Target<'a> {
     pub(crate) fn items(self) -> (&'a mut Vec<Value>, &'a mut Vec<Node>) {
         match (self.value, self.node) {
             (Value::Array(values), Node::Items(nodes)) => (values, nodes),
-            _ => unreachable!("an array stands for a list or an array"),
+            _ => unreachable!("a list or an array is an array in JSON"),
         }
     }
 
     pub(crate) fn map(self) -> (&'a mut Map<String, Value>, &'a mut MapNode) {
         match (self.value, self.node) {
             (Value::Object(members), Node::Map(node)) => (members, node),
-            _ => unreachable!("an object stands for a map"),
+            _ => unreachable!("a map is an object in JSON"),
         }
     }
 
     pub(crate) fn fields(self) -> (&'a mut Map<String, Value>, &'a mut Vec<Option<Node>>) {
         match (self.value, self.node) {
             (Value::Object(members), Node::Struct(nodes)) => (members, nodes),
-            _ => unreachable!("an object stands for a struct"),
+            _ => unreachable!("a struct is an object in JSON"),
         }
     }
 }
@@ -173,14 +185,14 @@ pub(crate) fn field_of<'a>(
 }
 
 impl MapNode {
-    /// Puts an entry into an empty slot. Says in which other slot its key stood.
+    /// Puts an entry into an empty slot. Returns the slot that its key was in, if there was one.
     pub(crate) fn put(&mut self, slot: u64, entry: Entry) -> Option<u64> {
         let other = self.index.insert(entry.name.clone(), slot);
         self.slots.insert(slot, entry);
         other
     }
 
-    /// Empties a slot, and says whose it was if the key is found by it.
+    /// Empties a slot. Returns its key, unless that has moved to another slot.
     pub(crate) fn displace(&mut self, slot: u64) -> Option<String> {
         let entry = self.slots.remove(&slot)?;
         if self.index.get(&entry.name) != Some(&slot) {
@@ -190,12 +202,12 @@ impl MapNode {
         Some(entry.name)
     }
 
-    /// Whether the slot is empty, or is the one that its key is found by.
+    /// Whether the slot is empty, or is the one that its key is in.
     pub(crate) fn stands(&self, slot: u64) -> bool {
         self.slots.get(&slot).is_none_or(|entry| self.index.get(&entry.name) == Some(&slot))
     }
 
-    /// A place for an entry of one's own.
+    /// A slot number for one's own entry.
     pub(crate) fn own_slot(&self) -> u64 {
         let last = self.slots.last_key_value().map_or(0, |(slot, _)| slot + 1);
         last.max(MAP_SLOTS_MAX as u64)
