@@ -108,7 +108,8 @@ impl fmt::Display for Error {
             Self::ReservedBits { bits } => {
                 write!(
                     f,
-                    "reserved bits {bits:03b} are set in a frame, but no negotiated extension defines them; send zeros"
+                    "reserved bits {bits:03b} are set in a frame, but no negotiated extension \
+                     defines them; send zeros"
                 )
             }
             Self::ReservedOpcode { opcode } => {
@@ -148,13 +149,15 @@ impl fmt::Display for Error {
             Self::MessageTooLarge { bytes, bytes_max } => {
                 write!(
                     f,
-                    "a message of at least {bytes} bytes exceeds the limit of {bytes_max}; send smaller messages"
+                    "a message of at least {bytes} bytes exceeds the limit of {bytes_max}; \
+                     send smaller messages"
                 )
             }
             Self::FrameTooLarge { bytes, bytes_max } => {
                 write!(
                     f,
-                    "a frame of {bytes} bytes exceeds the limit of {bytes_max}; send it in fragments"
+                    "a frame of {bytes} bytes exceeds the limit of {bytes_max}; send it in \
+                     fragments"
                 )
             }
         }

@@ -200,7 +200,7 @@ fn a_client_accepts_a_response_that_matches_its_offer() {
 fn a_client_rejects_a_response_that_does_not_match_its_offer() {
     let small = Deflate { server: direction(false, 10), client: FRESH };
     for extensions in [
-        "permessage-deflate; server_max_window_bits=10", // the server keeps a context it must not keep
+        "permessage-deflate; server_max_window_bits=10", // context takeover was not offered
         "permessage-deflate; server_no_context_takeover", // the window is too large
         "permessage-deflate; server_no_context_takeover; server_max_window_bits=11",
         "permessage-deflate; server_no_context_takeover; server_max_window_bits=10; client_max_window_bits",

@@ -111,13 +111,15 @@ impl fmt::Display for HandshakeError {
             Self::HeadTooLarge { bytes_max } => {
                 write!(
                     f,
-                    "the HTTP head exceeds the limit of {bytes_max} bytes; send fewer or shorter headers"
+                    "the HTTP head exceeds the limit of {bytes_max} bytes; send fewer or \
+                     shorter headers"
                 )
             }
             Self::TargetTooLong => {
                 write!(
                     f,
-                    "the request target exceeds the limit of {TARGET_BYTES_MAX} bytes; use a shorter URL"
+                    "the request target exceeds the limit of {TARGET_BYTES_MAX} bytes; use a \
+                     shorter URL"
                 )
             }
             Self::TooManyHeaders { headers_max } => {
@@ -135,10 +137,15 @@ impl fmt::Display for HandshakeError {
                 write!(f, "the server refused the WebSocket with HTTP status {status}")
             }
             Self::AcceptMismatch => f.write_str(
-                "the server's Sec-WebSocket-Accept does not match the key; is it a WebSocket server?",
+                "the server's Sec-WebSocket-Accept does not match the key; is it a \
+                 WebSocket server?",
             ),
             Self::ExtensionNotOffered { value } => {
-                write!(f, "the server selected the extension \"{value}\", which was not offered with these parameters")
+                write!(
+                    f,
+                    "the server selected the extension \"{value}\", which was not offered with \
+                     these parameters"
+                )
             }
             Self::SubprotocolNotOffered { value } => {
                 write!(f, "the selected subprotocol \"{value}\" was not offered by the client")
