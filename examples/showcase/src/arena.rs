@@ -1,4 +1,4 @@
-//! An arena: ships that steer for sparks, thirty times a second.
+//! An arena: ships that fly to sparks, 30 ticks per second.
 
 use playfield::prelude::*;
 
@@ -15,7 +15,7 @@ const REACH: f32 = 22.0;
 pub struct Arena {
     /// Everyone's ship.
     pub ships: Map<PlayerId, Ship>,
-    /// What there is to collect.
+    /// The sparks to collect.
     pub sparks: Map<u32, Spark>,
     /// Where each player is heading.
     #[sync(hidden)]
@@ -27,9 +27,9 @@ pub struct Arena {
 pub struct Ship {
     /// The display name.
     pub name: String,
-    /// From the left edge.
+    /// Distance from the left edge.
     pub x: f32,
-    /// From the upper edge.
+    /// Distance from the upper edge.
     pub y: f32,
     /// Radians, clockwise from right.
     pub angle: f32,
@@ -37,16 +37,16 @@ pub struct Ship {
     pub score: u32,
 }
 
-/// Something to collect.
+/// A spark to collect.
 #[derive(State, Default)]
 pub struct Spark {
-    /// From the left edge.
+    /// Distance from the left edge.
     pub x: f32,
-    /// From the upper edge.
+    /// Distance from the upper edge.
     pub y: f32,
 }
 
-/// Where one wants to head.
+/// Sets the player's heading.
 #[derive(Message)]
 pub struct Steer {
     /// Radians, clockwise from right.
@@ -106,7 +106,7 @@ impl Handle<Steer> for Arena {
         _: &mut Context<Self>,
     ) -> Result<()> {
         if !angle.is_finite() {
-            return Err("an angle is a finite number".into());
+            return Err("the angle must be a finite number".into());
         }
         self.wishes.insert(player.id(), angle);
         Ok(())
