@@ -24,10 +24,10 @@ fuzz_target!(|data: &[u8]| {
         client.take_output(&mut Vec::new());
     }
     client.ended(&mut events);
-    let told: Vec<Event> = std::iter::from_fn(|| events.pop()).collect();
-    assert_eq!(told.iter().filter(|event| matches!(event, Event::Closed { .. })).count(), 1);
+    let emitted: Vec<Event> = std::iter::from_fn(|| events.pop()).collect();
+    assert_eq!(emitted.iter().filter(|event| matches!(event, Event::Closed { .. })).count(), 1);
     for request in asked.into_iter().flatten() {
-        let ends = told.iter().filter(|event| match event {
+        let ends = emitted.iter().filter(|event| match event {
             Event::Joined { request: ended, .. }
             | Event::Listed { request: ended, .. }
             | Event::Failed { request: ended, .. } => *ended == request,

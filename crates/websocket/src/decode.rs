@@ -226,8 +226,8 @@ impl Decoder {
         if payload_bytes > frame_bytes_max as u64 {
             return Some(Error::FrameTooLarge { bytes: payload_bytes, bytes_max: frame_bytes_max });
         }
-        // The size of a compressed message is checked during decompression. Here its frames only get
-        // a coarse limit, since incompressible data grows by 1/5000.
+        // A compressed message's size is checked during decompression. Here its frames only get a
+        // coarse limit, since incompressible data grows by 1/5000.
         let is_compressed = start.rsv1 || in_progress.is_some_and(Message::is_compressed);
         let (before, bytes_max) = if is_compressed {
             (0, message_bytes_max.saturating_add(message_bytes_max / 1_000).saturating_add(64))

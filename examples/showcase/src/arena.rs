@@ -19,7 +19,7 @@ pub struct Arena {
     pub sparks: Map<u32, Spark>,
     /// Where each player is heading.
     #[sync(hidden)]
-    pub wishes: Map<PlayerId, f32>,
+    pub headings: Map<PlayerId, f32>,
 }
 
 /// A ship.
@@ -72,13 +72,13 @@ impl Room for Arena {
 
     fn leave(&mut self, player: &Player, _: &mut Context<Self>) {
         self.ships.remove(&player.id());
-        self.wishes.remove(&player.id());
+        self.headings.remove(&player.id());
     }
 
     fn tick(&mut self, cx: &mut Context<Self>) {
         for (id, ship) in self.ships.iter_mut() {
-            if let Some(wish) = self.wishes.get(id) {
-                let off = (wish - ship.angle).sin().atan2((wish - ship.angle).cos());
+            if let Some(heading) = self.headings.get(id) {
+                let off = (heading - ship.angle).sin().atan2((heading - ship.angle).cos());
                 ship.angle += off.clamp(-TURN, TURN);
             }
             ship.x = (ship.x + SPEED * ship.angle.cos()).rem_euclid(SIZE);
@@ -108,7 +108,7 @@ impl Handle<Steer> for Arena {
         if !angle.is_finite() {
             return Err("the angle must be a finite number".into());
         }
-        self.wishes.insert(player.id(), angle);
+        self.headings.insert(player.id(), angle);
         Ok(())
     }
 }

@@ -171,15 +171,15 @@ fn of_handshake() -> io::Result<()> {
     // The same request as the target's client sends.
     let client = || ClientHandshake::new("here", "/", [7; 16], &[], &["chat"]);
     let limits = HeadLimits::default();
-    let wishes = [
+    let preferred = [
         None,
         Some(Deflate::default()),
         Some(Deflate { server: direction(true), client: direction(true) }),
     ];
-    for (number, wishes) in wishes.into_iter().enumerate() {
+    for (number, preferred) in preferred.into_iter().enumerate() {
         let Ok(mut handshake) = client() else { continue };
-        if let Some(wishes) = wishes {
-            handshake = handshake.with_deflate(wishes);
+        if let Some(preferred) = preferred {
+            handshake = handshake.with_deflate(preferred);
         }
         put("handshake", &format!("request-{number}"), handshake.request())?;
         let Ok(Head::Complete(request)) = parse_request(handshake.request(), &limits) else {
