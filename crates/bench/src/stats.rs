@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_all_is_zero() {
+    fn statistics_of_no_samples_are_zero() {
         let samples = Samples::new(Vec::new());
         assert_eq!((samples.percentile(50.0), samples.mean()), (0.0, 0.0));
     }

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_run_says_nothing_however_it_ended() {
+    fn a_disturbed_run_is_ignored_whatever_its_result() {
         let mut side = Side::new(Search::new(100, 1000));
         for (holds, delayed, slow) in
             [(true, 0.2, false), (false, 0.2, false), (true, 0.0, true), (false, 0.0, true)]
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_machine_that_is_never_quiet_the_search_ends() {
+    fn the_search_ends_even_on_a_busy_machine() {
         let mut side = Side::new(Search::new(100, 1000));
         while side.search.next().is_some() {
             side.ran(run(false, 1.0), true, true);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_can_not_be_run_does_not_hold() {
+    fn a_size_that_can_not_be_run_fails() {
         let mut side = Side::new(Search::new(100, 1000));
         side.broke(100, &io::Error::other("a client was lost"));
         assert_eq!((side.search.next(), side.broken), (Some(80), 1));

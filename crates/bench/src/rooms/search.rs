@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_within_a_fine_step_from_above_and_below() {
+    fn it_is_within_a_fine_step_from_above_and_below() {
         for limit in [20, 95, 100, 137, 240] {
             for first in [10, 100, 200] {
                 let (found, runs) = search(first, 1000, limit);
@@ -107,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_at_the_most_and_at_nothing() {
+    fn it_ends_at_the_maximum_and_at_zero() {
         assert_eq!(search(100, 130, 1000).0, 130);
         assert_eq!(search(100, 1000, 0).0, 0);
     }
 
     #[test]
-    fn a_size_that_holds_only_sometimes_does_not_hold() {
+    fn a_size_must_pass_every_run() {
         let mut search = Search::new(100, 1000);
         let mut runs = 0;
         while let Some(size) = search.next() {

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_one_by_one_and_several_at_once_are_compared() {
+    fn single_and_combined_patches_are_compared() {
         let mut scene = Scene::new();
         for turn in 0..40 {
             scene.sync();
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_from_another_version_is_refused() {
+    fn a_patch_from_another_version_is_rejected() {
         let mut scene = Scene::new();
         scene.sync();
         let (base, body) = scene.body(0);

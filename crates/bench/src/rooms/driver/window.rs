@@ -115,7 +115,7 @@ mod tests {
     const PERIOD: Duration = Duration::from_millis(50);
 
     #[test]
-    fn one_who_gets_nothing_shows_in_the_intervals_and_in_the_least() {
+    fn a_client_without_messages_affects_the_intervals_and_the_minimum() {
         let began = Instant::now();
         let mut clients = [Arrivals::default(), Arrivals::default()];
         let mut window = Window::default();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_is_not_over_and_not_late_is_not_counted() {
+    fn an_unfinished_interval_that_is_not_late_is_not_counted() {
         let began = Instant::now();
         let mut clients = [Arrivals::default()];
         let mut window = Window::default();
