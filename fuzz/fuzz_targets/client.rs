@@ -1,4 +1,4 @@
-//! The client's core, to which a node says anything.
+//! The client's core, with arbitrary input from a node.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,8 @@ fuzz_target!(|data: &[u8]| {
         let (host, target) = ("node".to_owned(), "/".to_owned());
         Transport::WebSocket { host, target, key: [9; 16], masks: Masks::seeded([3; 16]) }
     };
-    let mut client = Client::new(ClientConfig::new(format, transport)).expect("a host and a target that can be asked for");
+    let mut client =
+        Client::new(ClientConfig::new(format, transport)).expect("a valid host and target");
     let mut events = EventQueue::new();
     let asked = [client.join("r"), client.list(None, &[], 0)];
     while let Some(piece) = input.piece() {
@@ -23,10 +24,10 @@ fuzz_target!(|data: &[u8]| {
         client.take_output(&mut Vec::new());
     }
     client.ended(&mut events);
-    let told: Vec<Event> = std::iter::from_fn(|| events.pop()).collect();
-    assert_eq!(told.iter().filter(|event| matches!(event, Event::Closed { .. })).count(), 1);
+    let emitted: Vec<Event> = std::iter::from_fn(|| events.pop()).collect();
+    assert_eq!(emitted.iter().filter(|event| matches!(event, Event::Closed { .. })).count(), 1);
     for request in asked.into_iter().flatten() {
-        let ends = told.iter().filter(|event| match event {
+        let ends = emitted.iter().filter(|event| match event {
             Event::Joined { request: ended, .. }
             | Event::Listed { request: ended, .. }
             | Event::Failed { request: ended, .. } => *ended == request,

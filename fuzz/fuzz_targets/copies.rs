@@ -1,16 +1,17 @@
-//! A client's copies of bodies in `packed`: the typed one and the one made from the schema take the
-//! same, and come to the same; or both refuse it, and for the same reason. (The typed one is plain
-//! values, with no room to note that one is not there: of that it takes some more.)
+//! A client's copies from `packed` bodies. The typed copy and the one created from the schema
+//! accept the same bodies with the same result, or both reject them for the same reason. (The typed
+//! copy consists of plain values and can't record that one is absent, so it accepts some more
+//! bodies.)
 #![no_main]
 
-// The states that the laws of `playfield-state` are held to.
+// The states that the laws of `playfield-state` are tested with.
 #[path = "../../crates/state/tests/common/mod.rs"]
 mod common;
 
-use libfuzzer_sys::fuzz_target;
 use common::world::Root;
-use playfield_fuzz::input::Input;
+use libfuzzer_sys::fuzz_target;
 use playfield_fuzz::VIEWER;
+use playfield_fuzz::input::Input;
 use playfield_state::{DynamicMirror, Mirror, view};
 
 /// As in `crates/state/tests/readers.rs`.
@@ -24,7 +25,7 @@ fuzz_target!(|data: &[u8]| playfield_fuzz::of_one_state!(check, data));
 
 fn check<T: Root>(mut input: Input<'_>) {
     let mut typed = Mirror::<T>::new();
-    let mut dynamic = DynamicMirror::new(&T::schema(), VIEWER).expect("the schema of a state");
+    let mut dynamic = DynamicMirror::new(&T::schema(), VIEWER).expect("a valid state schema");
     let mut is_first = true;
     while let Some(body) = input.piece() {
         let (one, two) = if std::mem::take(&mut is_first) {
@@ -33,7 +34,8 @@ fn check<T: Root>(mut input: Input<'_>) {
             (typed.patch(body), dynamic.patch(body))
         };
         view(typed.state(), Some(VIEWER));
-        let is_unknowable = |what: &&str| two.as_ref().is_err_and(|error| error.to_string().ends_with(what));
+        let is_unknowable =
+            |what: &&str| two.as_ref().is_err_and(|error| error.to_string().ends_with(what));
         if UNKNOWABLE.iter().any(is_unknowable) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Native frames: cut anywhere, they are the same frames.
+//! Native framing: however the stream is split, the frames are the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(frames(framing, stream, cut), whole);
 });
 
-/// All frames of a stream that arrives in such pieces, and what ended it.
+/// All frames of a stream that arrives in pieces of `piece` bytes, and the error that ended it.
 fn frames(framing: Framing, stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<FrameError>) {
     let (mut frames, mut held) = (Vec::new(), Vec::new());
     for piece in stream.chunks(piece) {
@@ -22,7 +22,9 @@ fn frames(framing: Framing, stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, Optio
         loop {
             match framing.decode(&held) {
                 Ok(Some(frame)) => {
-                    assert!(!frame.body.is_empty() && frame.body.len() <= framing.message_bytes_max);
+                    assert!(
+                        !frame.body.is_empty() && frame.body.len() <= framing.message_bytes_max
+                    );
                     frames.push(frame.body.to_vec());
                     let consumed = frame.consumed;
                     held.drain(..consumed);

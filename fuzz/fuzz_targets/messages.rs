@@ -1,5 +1,5 @@
-//! Messages of both directions in each format: what is read is written so that it is read as the
-//! same again.
+//! Messages of both directions in each format: a decoded message encodes to bytes that decode to
+//! the same message.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Packets of one's own: what is read is written as the bytes that it was read from.
+//! Custom packets: a decoded packet encodes to the bytes it was read from.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
 fn reads<O: Order>(data: &[u8]) {
     if let Ok(all) = All::parse::<O>(data) {
         let mut out = Vec::new();
-        all.append::<O>(&mut out).expect("what was read can be written");
+        all.append::<O>(&mut out).expect("a decoded packet can be encoded");
         assert_eq!(out, data);
     }
 }

@@ -1,5 +1,5 @@
-//! A room, to which players say anything, who come and go: no message makes it panic, and every
-//! copy is what its player may see.
+//! A room whose players join, leave and send arbitrary messages. No message makes it panic, and
+//! every copy equals what its player may see.
 #![no_main]
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use playfield::prelude::*;
 use playfield::sim::Sim;
 use playfield_fuzz::input::Input;
 
-/// A table of each kind of thing that players change.
+/// A table with every kind of value that players can change.
 #[derive(State, Default)]
 pub struct Table {
     seats: Map<PlayerId, Seat>,
@@ -42,7 +42,7 @@ fn in_sight(thing: &Thing, viewer: &Seat) -> bool {
     thing.at.abs_diff(viewer.at) < 100
 }
 
-/// What a player may do.
+/// The player's actions.
 #[derive(Message)]
 #[reply(u64)]
 pub enum Act {
@@ -72,7 +72,8 @@ impl Room for Table {
 
 impl Handle<Act> for Table {
     fn handle(&mut self, act: Act, player: &Player, _: &mut Context<Self>) -> Result<u64> {
-        let (seat, hand) = (self.seats.get_or_default(player.id()), self.hands.get_or_default(player.id()));
+        let (seat, hand) =
+            (self.seats.get_or_default(player.id()), self.hands.get_or_default(player.id()));
         match act {
             Act::Go { to } => seat.at = to,
             Act::Whisper(secret) => seat.secret = secret,
@@ -103,11 +104,13 @@ fuzz_target!(|data: &[u8]| {
             (2, _) => sim.advance(Duration::from_millis(100)),
             (3, Some(player)) => sim.stall(player),
             (4, Some(player)) => sim.resume(player),
-            (number, Some(player)) => drop(sim.raw_request(player, u32::from(number == 15), payload)),
+            (number, Some(player)) => {
+                drop(sim.raw_request(player, u32::from(number == 15), payload))
+            }
             _ => {}
         }
     }
-    // Copies are compared with what their players may see at each sync.
+    // At each sync, copies are compared with what their players may see.
     sim.advance(Duration::from_millis(100));
     assert!(!sim.is_closed());
 });

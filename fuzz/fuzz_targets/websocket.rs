@@ -1,5 +1,5 @@
-//! WebSocket in both roles, with and without compression: cut anywhere, bytes come to the same
-//! messages or the same error.
+//! WebSocket in both roles, with and without compression: however the input is split, it gives the
+//! same messages or the same error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -20,14 +20,16 @@ fuzz_target!(|data: &[u8]| {
 fn decoder(settings: u8) -> Decoder {
     let role = if settings & 1 == 0 { Role::Server } else { Role::Client };
     let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX, frame_bytes_max: 2_000 };
-    let direction = Direction { context_takeover: settings & 4 != 0, window_bits: 8 + (settings >> 5) };
+    let direction =
+        Direction { context_takeover: settings & 4 != 0, window_bits: 8 + (settings >> 5) };
     match settings & 2 {
         0 => Decoder::new(role, limits),
         _ => Decoder::with_deflate(role, limits, &Deflate { server: direction, client: direction }),
     }
 }
 
-/// Everything that a stream in such pieces came to, and what ended it.
+/// Everything that was decoded from a stream in pieces of `piece` bytes, and the error that ended
+/// it.
 fn read(mut decoder: Decoder, stream: &[u8], piece: usize) -> (Vec<String>, Option<Error>) {
     let (mut items, mut held) = (Vec::new(), Vec::new());
     for piece in stream.chunks(piece) {

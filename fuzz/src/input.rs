@@ -1,6 +1,6 @@
-//! The fuzzer's bytes, taken apart.
+//! Parses the fuzzer's input.
 
-/// Bytes from which numbers and pieces are taken, as long as there are any.
+/// Bytes that numbers and pieces are read from until they run out.
 pub struct Input<'a> {
     bytes: &'a [u8],
 }
@@ -10,27 +10,28 @@ impl<'a> Input<'a> {
         Self { bytes }
     }
 
-    /// The next byte; 0 past the end.
+    /// The next byte; 0 at the end.
     pub fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.bytes.split_first() else { return 0 };
         self.bytes = rest;
         *first
     }
 
-    /// The next piece: its length in two bytes, little endian, then as many bytes, or those that
-    /// are left.
+    /// The next piece: its length in two bytes, little endian, then that many bytes, or as many as
+    /// remain.
     pub fn piece(&mut self) -> Option<&'a [u8]> {
         if self.bytes.is_empty() {
             return None;
         }
-        let length = usize::from(u16::from_le_bytes([self.byte(), self.byte()])).min(self.bytes.len());
+        let length =
+            usize::from(u16::from_le_bytes([self.byte(), self.byte()])).min(self.bytes.len());
         let (piece, rest) = self.bytes.split_at(length);
         self.bytes = rest;
         Some(piece)
     }
 }
 
-/// Appends a piece as [`Input::piece`] takes it, if it is not too long.
+/// Appends a piece in the format of [`Input::piece`], unless it is too long.
 pub fn put_piece(out: &mut Vec<u8>, piece: &[u8]) {
     let Ok(length) = u16::try_from(piece.len()) else { return };
     out.extend_from_slice(&length.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What the targets have in common.
+//! Code shared by the targets.
 
 pub mod input;
 pub mod packets;
@@ -9,12 +9,12 @@ use playfield_wire::schema::{Field, RoomSchema, Struct, Type};
 /// The player whose copies are read.
 pub const VIEWER: PlayerId = PlayerId(1);
 
-/// The schema of a room of which nothing but the state is known.
+/// A room schema with only this state.
 pub fn schema_of<T: State>() -> RoomSchema {
     RoomSchema { state: T::schema(), options: Type::Unit, messages: Vec::new(), events: Vec::new() }
 }
 
-/// A schema from which this one has grown: of three fields in each struct, it lacks one.
+/// An older, compatible schema: it lacks one of every three fields of each struct.
 pub fn older(schema: &RoomSchema) -> RoomSchema {
     RoomSchema { state: shrunk(&schema.state), ..schema.clone() }
 }
@@ -24,7 +24,8 @@ fn shrunk(of: &Type) -> Type {
     match of {
         Type::Struct(Struct { name, fields }) => {
             let kept = fields.iter().enumerate().filter(|(place, _)| place % 3 != 1);
-            let fields = kept.map(|(_, field)| Field { of: shrunk(&field.of), ..field.clone() }).collect();
+            let fields =
+                kept.map(|(_, field)| Field { of: shrunk(&field.of), ..field.clone() }).collect();
             Type::Struct(Struct { name: name.clone(), fields })
         }
         Type::Option(inner) => Type::Option(within(inner)),
@@ -35,9 +36,8 @@ fn shrunk(of: &Type) -> Type {
     }
 }
 
-/// Calls a generic function, of the state that the first byte names, with the rest of the input.
-/// Where it is called, `common` is the module of the states that the laws are held to; `seeds`
-/// numbers them alike.
+/// Calls a generic function for the state selected by the first byte, with the rest of the input.
+/// The caller must have the law tests' states in a module `common`. `seeds` uses the same numbers.
 #[macro_export]
 macro_rules! of_one_state {
     ($check:ident, $data:expr) => {{

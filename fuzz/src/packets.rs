@@ -1,8 +1,8 @@
-//! A packet with a field in each form.
+//! A packet with a field of every kind.
 
 use playfield::packet::{Order, Packet};
 
-/// What the target `packets` reads.
+/// The packet that the target `packets` reads.
 #[derive(Packet, Debug)]
 #[packet(opcode = 7_u8)]
 pub struct All<'a> {
@@ -29,7 +29,7 @@ pub struct All<'a> {
     pub n: &'a [u8],
 }
 
-/// One of a list.
+/// A list element.
 #[derive(Packet, Debug)]
 pub struct Item<'a> {
     pub of: f64,
@@ -37,7 +37,7 @@ pub struct Item<'a> {
     pub name: &'a str,
 }
 
-/// Packets that are right: with little in them, and with much.
+/// Valid packets: a nearly empty one and a full one.
 pub fn right<O: Order>() -> Vec<Vec<u8>> {
     let little = All {
         a: -1,
@@ -73,7 +73,7 @@ pub fn right<O: Order>() -> Vec<Vec<u8>> {
     };
     let written = [little, much].map(|packet| {
         let mut out = Vec::new();
-        packet.append::<O>(&mut out).expect("nothing in it is too long");
+        packet.append::<O>(&mut out).expect("no field is too long");
         out
     });
     written.into()

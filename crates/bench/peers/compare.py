@@ -1,4 +1,7 @@
-"""Prints the rows of `playfield bench packet --json` beside those of a peer, with the ratios. Usage: compare.py OURS PEER"""
+"""Compares the rows of `playfield bench packet --json` with those of a peer.
+
+Usage: compare.py OURS PEER
+"""
 
 import json
 import sys

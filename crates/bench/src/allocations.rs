@@ -1,26 +1,26 @@
-//! What this process asks of its allocator, which only the program knows.
+//! This process's allocation statistics. Only the program knows its allocator.
 
 use std::sync::OnceLock;
 
-/// What a process has asked of its allocator so far.
+/// A process's allocations so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocations {
-    /// How often it asked for memory, or for more of it.
+    /// The number of allocations and reallocations.
     pub count: u64,
-    /// How many bytes it holds.
+    /// The number of bytes currently allocated.
     pub live_bytes: u64,
 }
 
 static COUNTER: OnceLock<fn() -> Allocations> = OnceLock::new();
 
-/// Tells how to learn what this process has allocated so far. Unless this was told, what is counted
-/// so is left out of the reports.
+/// Registers a function that returns this process's allocations. Without it, allocation figures are
+/// omitted from the reports.
 pub fn count_allocations_by(counter: fn() -> Allocations) {
-    // Told twice, the first holds: there is one allocator.
+    // The first counter wins: there is only one allocator.
     let _ = COUNTER.set(counter);
 }
 
-/// So far, where it is known.
+/// The allocations so far, if a counter is registered.
 pub(crate) fn so_far() -> Option<Allocations> {
     COUNTER.get().map(|counter| counter())
 }

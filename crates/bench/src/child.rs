@@ -1,4 +1,4 @@
-//! The command, once more, in a process of its own.
+//! Runs the command again in a child process.
 
 use std::io::{self, Read};
 use std::process::{Command, Stdio, exit};
@@ -6,20 +6,20 @@ use std::thread;
 
 use serde_json::Value;
 
-/// What a case's process left.
+/// The output of a case's process.
 pub(crate) struct Report {
-    /// Its record, as it printed it.
+    /// The record's line, as printed.
     pub(crate) line: String,
-    /// The same, read.
+    /// The same record, parsed.
     pub(crate) record: Value,
-    /// It ended well: what it counted, it had verified.
+    /// Whether it exited successfully, so that everything it counted is verified.
     pub(crate) verified: bool,
 }
 
-/// Runs this program with the given arguments, and waits for its record.
+/// Runs this program with the given arguments and waits for its record.
 ///
 /// # Errors
-/// It can't be started, or ends without a record.
+/// The process can't be started, or exits without a record.
 pub(crate) fn run(arguments: &[String]) -> io::Result<Report> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(arguments)
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &[String]) -> io::Result<Report> {
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()?;
-    // Held open until the child has ended: see `end_with_parent`.
+    // Kept open until the child has exited: see `end_with_parent`.
     let input = child.stdin.take();
     let output = child.wait_with_output()?;
     drop(input);
@@ -43,16 +43,16 @@ pub(crate) fn run(arguments: &[String]) -> io::Result<Report> {
     Ok(Report { line, record, verified: output.status.success() })
 }
 
-/// Ends this process when the one that runs it is gone, however that ended: nobody would take the
-/// record, and nothing is left behind.
+/// Exits this process when its parent is gone, for whatever reason. Nobody would read the record,
+/// and no process is left behind.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the process that runs this one is gone, and no client is connected here"
+    reason = "the parent process is gone, and no client is connected here"
 )]
 pub(crate) fn end_with_parent() {
     thread::spawn(|| {
         let mut byte = [0];
-        // Nothing is ever written there, so it returns at the end.
+        // Nothing is ever written to this pipe, so the read returns when it is closed.
         let _ = io::stdin().read(&mut byte);
         exit(1);
     });

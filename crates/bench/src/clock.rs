@@ -1,23 +1,23 @@
-//! Processor time, and where a thread runs.
+//! CPU time and core affinity.
 
 use std::io;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The processor time of this thread so far. A call takes a third of a microsecond on a virtual
-/// machine: read it around batches.
+/// The CPU time of this thread so far. A call takes a third of a microsecond on a virtual machine,
+/// so read it around batches.
 pub(crate) fn thread_cpu() -> Duration {
     read(ClockId::ThreadCPUTime)
 }
 
-/// The processor time of this process so far, all its threads together.
+/// The CPU time of this process so far, over all threads.
 pub(crate) fn process_cpu() -> Duration {
     read(ClockId::ProcessCPUTime)
 }
 
-/// How long threads of this process, bound to `core`, so far could have run while something else
-/// did: another process on the core, or another machine on the host. Known on Linux alone.
+/// How long the threads of this process, pinned to `core`, were runnable but waited: for another
+/// process on the core, or for another machine on the host. Only known on Linux.
 pub(crate) fn delayed(core: usize) -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let nanoseconds = threads.filter_map(|thread| {
@@ -27,8 +27,8 @@ pub(crate) fn delayed(core: usize) -> Duration {
     Duration::from_nanos(nanoseconds.sum()) + stolen(core)
 }
 
-/// How long the host let a core of this virtual machine wait so far (proc_stat(5): the eighth time,
-/// in hundredths of a second).
+/// How long the host has made a core of this virtual machine wait so far (proc_stat(5): the eighth
+/// value, in hundredths of a second).
 fn stolen(core: usize) -> Duration {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let name = format!("cpu{core} ");
@@ -37,8 +37,7 @@ fn stolen(core: usize) -> Duration {
     Duration::from_millis(10 * hundredths.unwrap_or(0))
 }
 
-/// Binds this thread, and those that it starts from now on, to one core, where there is more than
-/// one.
+/// Pins this thread, and all threads that it starts from now on, to one core if there are several.
 pub(crate) fn pin(core: usize) -> io::Result<()> {
     if std::thread::available_parallelism().is_ok_and(|cores| cores.get() <= core) {
         return Ok(());
@@ -53,7 +52,6 @@ pub(crate) fn pin(core: usize) -> io::Result<()> {
 }
 
 fn read(clock: ClockId) -> Duration {
-    // A clock that stands before its own epoch does not exist; were it so, the time would be taken
-    // as zero.
+    // A clock before its own epoch does not exist; it would be read as zero.
     clock_gettime(clock).try_into().unwrap_or_default()
 }

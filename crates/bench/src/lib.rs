@@ -1,13 +1,13 @@
-//! What Playfield costs, and whether what came out of it was right.
+//! Benchmarks of Playfield, with verified results.
 //!
-//! Each suite runs its cases in processes of their own: the command executes itself once more per
-//! case, so that no case runs in the memory that another left. A case reports one [`Record`], on
-//! one line of JSON or as a row of a table.
+//! Each suite runs its cases in separate processes: the command executes itself once per case, so
+//! no case inherits the memory of another. A case reports one [`Record`], as one line of JSON or as
+//! a row of a table.
 //!
-//! A figure comes with its check. Everything that is counted is decoded by the client's means and
-//! compared with a model that went through the same steps without the engine; `verified` says that
-//! as much was compared as was counted. To prove the check, a hidden flag damages one message on
-//! its way.
+//! Every figure is checked. Everything that is counted is decoded as a client would, and compared
+//! with a model that goes through the same steps without the engine. `verified` says that
+//! everything counted was also compared. To test the check itself, a hidden flag corrupts one
+//! message in transit.
 
 mod allocations;
 mod child;

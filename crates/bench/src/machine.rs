@@ -1,4 +1,4 @@
-//! The machine and the build that a figure belongs to.
+//! The machine and build that a figure was measured on.
 
 use std::fs;
 
@@ -14,7 +14,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one. Ask before the process binds itself to a core, or that is all it sees.
+    /// Describes this machine. Call it before pinning the process to a core, which would hide the
+    /// others.
     pub fn describe() -> Self {
         let uname = rustix::system::uname();
         Self {
@@ -32,7 +33,7 @@ impl Machine {
         }
     }
 
-    /// Adds the machine, the build's profile and the version to a record.
+    /// Adds the machine, the build profile and the version to a record.
     pub fn add_to(&self, record: Record) -> Record {
         record
             .with("cores", self.cores)
@@ -44,7 +45,7 @@ impl Machine {
     }
 }
 
-/// A value in one of Linux's lists of `name: value`.
+/// A value from one of Linux's `name: value` files.
 pub(crate) fn proc_value(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     text.lines()

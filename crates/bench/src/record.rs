@@ -1,13 +1,13 @@
-//! What a case reports.
+//! The report of a case.
 
 use serde_json::Value;
 
-/// Named values in the order in which they were added.
+/// Named values, in insertion order.
 #[derive(Clone, Debug, Default)]
 pub struct Record(Vec<(String, Value)>);
 
 impl Record {
-    /// An empty one.
+    /// Creates an empty record.
     pub fn new() -> Self {
         Self::default()
     }
@@ -19,13 +19,13 @@ impl Record {
         self
     }
 
-    /// Adds a measured number, rounded to three decimals: more is noise.
+    /// Adds a measurement, rounded to three decimals. More digits would be noise.
     #[must_use]
     pub fn measured(self, name: &str, value: f64) -> Self {
         self.with(name, (value * 1e3).round() / 1e3)
     }
 
-    /// One line of JSON, without the end of the line.
+    /// Formats the record as JSON on one line, without a line ending.
     pub fn line(&self) -> String {
         let members: Vec<String> = self
             .0

@@ -1,4 +1,4 @@
-//! Rows of a suite, measured in turn in one process.
+//! A suite's rows, measured in turn in one process.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use crate::{Record, allocations};
 /// How much of the work a row does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Writes or reads, and no more.
+    /// Only writes or reads.
     Same,
-    /// Compares every field and touches every byte.
+    /// Compares every field and reads every byte.
     Verified,
 }
 
@@ -35,22 +35,22 @@ impl FromStr for Form {
         Self::ALL
             .into_iter()
             .find(|form| form.name() == name)
-            .ok_or_else(|| format!("there is no form {name:?}: same or verified"))
+            .ok_or_else(|| format!("unknown form {name:?}; use same or verified"))
     }
 }
 
-/// Which rows to measure, and how to report them.
+/// Which rows to measure and how to report them.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// One row alone.
+    /// Only this row.
     pub row: Option<String>,
-    /// One form alone.
+    /// Only this form.
     pub form: Option<Form>,
-    /// Lines of JSON instead of a table.
+    /// Print lines of JSON instead of a table.
     pub json: bool,
-    /// How often each row is measured, in turn with all others; the fastest counts.
+    /// How often each row is measured, in turn with all others. The fastest round counts.
     pub rounds: u32,
-    /// How long one measurement takes, in milliseconds.
+    /// The duration of one measurement, in milliseconds.
     pub round_ms: u64,
 }
 
@@ -67,36 +67,36 @@ impl Default for Options {
     }
 }
 
-/// What is done in a row.
+/// The operation of a row.
 pub(crate) trait Body {
-    /// Does the operation so many times.
+    /// Runs the operation the given number of times.
     fn run(&self, form: Form, times: u64) -> Run;
 
-    /// How many operations are done in the time of one.
+    /// How many operations run at the same time.
     fn at_once(&self) -> f64 {
         1.0
     }
 
-    /// How many operations of the form that compares prove what the other one did.
+    /// How many verified operations prove that the unverified form is correct.
     fn proof(&self) -> u64 {
         1
     }
 }
 
-/// What one run of a body came to.
+/// The result of running a body once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) took: Duration,
-    /// Written and read together once: the bytes that one operation is about.
+    /// The bytes of one operation; bytes that are written and read count once.
     pub(crate) bytes_per_op: u64,
-    /// What was read was what was written, wherever that was looked at.
+    /// Whether everything that was compared was correct.
     pub(crate) right: bool,
-    /// How often the process allocated meanwhile, where that is known.
+    /// The number of allocations during the run, if known.
     pub(crate) allocations: Option<u64>,
 }
 
-/// Does an operation so many times. `op` says whether what it read was right; one that doesn't look
-/// says yes.
+/// Runs an operation the given number of times. `op` returns whether what it read was correct;
+/// without a comparison it returns `true`.
 #[inline(always)]
 pub(crate) fn run(times: u64, bytes_per_op: usize, mut op: impl FnMut(u64) -> bool) -> Run {
     let counted = || allocations::so_far().map(|allocations| allocations.count);
@@ -111,9 +111,9 @@ pub(crate) fn run(times: u64, bytes_per_op: usize, mut op: impl FnMut(u64) -> bo
     Run { took, bytes_per_op: bytes_per_op as u64, right, allocations }
 }
 
-/// What a row came to in all rounds.
+/// A row's result over all rounds.
 pub(crate) struct Measured {
-    /// In the fastest round: what else the machine does only ever adds.
+    /// In the fastest round, as other activity on the machine only adds time.
     pub(crate) ns_per_op: f64,
     pub(crate) ns_per_op_median: f64,
     pub(crate) bytes_per_op: u64,
@@ -126,7 +126,7 @@ impl Measured {
         self.bytes_per_op as f64 / self.ns_per_op * 1e9
     }
 
-    /// Begins the row's record.
+    /// Starts the row's record.
     pub(crate) fn record(&self, suite: &str, row: &str, form: Form) -> Record {
         Record::new()
             .with("suite", suite)
@@ -138,7 +138,7 @@ impl Measured {
             .measured("bytes_per_s", self.bytes_per_s())
     }
 
-    /// Ends it.
+    /// Completes it.
     pub(crate) fn end(&self, mut record: Record) -> Record {
         if let Some(allocations) = self.allocations_per_op {
             record = record.measured("allocations_per_op", allocations);
@@ -147,7 +147,7 @@ impl Measured {
     }
 }
 
-/// Measures all rows, round by round, so that a slow minute is slow for all.
+/// Measures all rows, round by round, so that a slow period affects all of them.
 pub(crate) fn all<B: Body>(rows: &[(B, Form)], options: &Options) -> Vec<Measured> {
     let round = Duration::from_millis(options.round_ms);
     let times: Vec<u64> = rows.iter().map(|(row, form)| times(row, *form, round)).collect();
@@ -173,7 +173,7 @@ pub(crate) fn all<B: Body>(rows: &[(B, Form)], options: &Options) -> Vec<Measure
             ns_per_op_median: samples.percentile(50.0),
             bytes_per_op: bytes[place],
             allocations_per_op: allocations[place],
-            // The other form proves that what this one writes or reads is right.
+            // The verified form proves that what this form writes or reads is correct.
             verified: right[place]
                 && (*form == Form::Verified || row.run(Form::Verified, row.proof()).right),
         }

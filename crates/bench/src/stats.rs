@@ -12,7 +12,7 @@ impl Samples {
         Self { sorted: samples }
     }
 
-    /// The mean; 0 of none.
+    /// The mean; 0 without samples.
     pub(crate) fn mean(&self) -> f64 {
         if self.sorted.is_empty() {
             0.0
@@ -21,7 +21,7 @@ impl Samples {
         }
     }
 
-    /// The smallest sample that at least `percent` of all samples don't exceed; 0 of none.
+    /// The smallest sample that at least `percent` of all samples do not exceed; 0 without samples.
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
         let rank = (self.sorted.len() as f64 * percent / 100.0).ceil() as usize;
         self.sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_all_is_zero() {
+    fn statistics_of_no_samples_are_zero() {
         let samples = Samples::new(Vec::new());
         assert_eq!((samples.percentile(50.0), samples.mean()), (0.0, 0.0));
     }

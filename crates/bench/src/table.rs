@@ -1,4 +1,4 @@
-//! Records as rows, for people, or as lines of JSON.
+//! Prints records as rows of a table, or as lines of JSON.
 
 use std::io::{self, Write};
 
@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use crate::{Machine, Record};
 
-/// A column: its head, and the name of the value that stands in it.
+/// A column: its heading, and the name of the value in it.
 pub(crate) type Column = (&'static str, &'static str);
 
-/// What a suite says: rows of a table, or lines of JSON that also describe the machine.
+/// A suite's output: rows of a table, or lines of JSON that also describe the machine.
 pub(crate) struct Report {
     table: Option<Table>,
     machine: Machine,
 }
 
 impl Report {
-    /// Prints the head, if there is one.
+    /// Prints the heading, if there is one.
     pub(crate) fn begin(
         columns: &'static [Column],
         json: bool,
@@ -35,16 +35,16 @@ impl Report {
     }
 }
 
-/// Prints rows as they come.
+/// Prints rows as they arrive.
 pub(crate) struct Table {
     columns: &'static [Column],
 }
 
-/// No narrower, so that figures don't touch.
+/// The minimum column width, so that figures don't touch.
 const WIDTH_MIN: usize = 8;
 
 impl Table {
-    /// Prints the head.
+    /// Prints the heading.
     pub(crate) fn begin(columns: &'static [Column], out: &mut dyn Write) -> io::Result<Self> {
         let table = Self { columns };
         table.print(columns.iter().map(|(head, _)| (*head).to_owned()), out)?;

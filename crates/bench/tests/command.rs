@@ -1,4 +1,4 @@
-//! The benchmarks as people run them: what they count is verified.
+//! The benchmarks as a user runs them: everything they count is verified.
 
 use std::process::{Command, Output, Stdio};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 const PLAYFIELD: &str = env!("CARGO_BIN_EXE_playfield");
 
 fn playfield(arguments: &[&str]) -> Output {
-    Command::new(PLAYFIELD).args(arguments).output().expect("the program can be run")
+    Command::new(PLAYFIELD).args(arguments).output().expect("the program starts")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -32,10 +32,10 @@ fn an_unknown_option_is_named() {
     let output = playfield(&["bench", "sync", "--order=scattered"]);
     assert_eq!(output.status.code(), Some(2));
     let errors = text(&output.stderr);
-    assert!(errors.contains("the workload swift has nothing that --order is about"), "{errors}");
+    assert!(errors.contains("--order has no effect on the workload swift"), "{errors}");
 }
 
-/// Both workloads and formats, few players, few sequences.
+/// Both workloads and formats, with few players and few sequences.
 const SMALL: &[&[&str]] = &[
     &["--workload=swift", "--scenario=A", "--format=packed"],
     &["--workload=swift", "--scenario=B", "--format=json"],
@@ -55,8 +55,8 @@ fn bench_sync_verifies_what_it_counts() {
         let output = small(case, &[]);
         let line = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{case:?}: {line}{}", text(&output.stderr));
-        // Two rooms by the wall clock and eight by the processor's, each with snapshots, 105 syncs,
-        // at the hundredth version a digest, and for the first two snapshots again.
+        // Two rooms by wall-clock time and eight by CPU time. Each sends snapshots, 105 syncs, and
+        // a digest at version 100; the first two send snapshots again.
         let messages = 4 * (10 + 10 * 105 + 10 + 2);
         assert!(
             line.contains(&format!(
@@ -128,8 +128,8 @@ fn bench_websocket_verifies_what_it_counts() {
     let output = quick_websocket(&[]);
     let lines = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
-    // Four sizes, read and copied in both forms; messages compressed and decompressed, without and
-    // with context, at two levels.
+    // Four sizes, each read and copied, in both forms. Messages compressed and decompressed, with
+    // and without context, at two levels.
     assert_eq!(lines.lines().count(), 4 * 2 * 2 + 2 * 2 * 2, "{lines}");
     for line in lines.lines() {
         assert!(line.contains(r#""verified":true"#), "{line}");
@@ -145,7 +145,7 @@ fn bench_websocket_verifies_what_it_counts() {
             name.contains("press") || name.contains("inflate"),
             "{line}"
         );
-        // Who keeps no context keeps nothing more than before the first message.
+        // Without a context, an idle connection keeps no more than before its first message.
         let has_grown = row["idle_bytes"].as_f64() > row["new_bytes"].as_f64();
         assert_eq!(row["idle_bytes"].is_number(), row["compressed_to"].is_number(), "{line}");
         assert_eq!(has_grown, name.contains("takeover"), "{line}");
@@ -169,7 +169,7 @@ fn a_case_ends_with_the_command_that_runs_it() {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
-        .expect("the program can be run");
+        .expect("the program starts");
     drop(case.stdin.take());
     assert_eq!(case.wait().expect("it can be waited for").code(), Some(1));
 }

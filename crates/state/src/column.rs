@@ -96,21 +96,6 @@ pub(crate) fn get_ranked<T>(
     )
 }
 
-/// Reads past `count` integers, of which `skip` reads past one. The work is in proportion to their
-/// bytes.
-pub(crate) fn skip(
-    reader: &mut Reader<'_>,
-    count: usize,
-    skip: impl Fn(&mut Reader<'_>) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
-    let width = read_width(reader)?;
-    if width == ONE_BY_ONE {
-        return (0..count).try_for_each(|_| skip(reader));
-    }
-    skip(reader)?;
-    reader.take(packed_bytes(count, width.into())).map(drop)
-}
-
 fn read_width(reader: &mut Reader<'_>) -> Result<u8, DecodeError> {
     let at = reader.offset();
     match reader.u8()? {

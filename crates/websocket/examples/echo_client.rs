@@ -1,5 +1,5 @@
-//! Plays all cases of the Autobahn suite's fuzzing server, over blocking sockets: sends back
-//! whatever comes.
+//! Runs all cases of the Autobahn suite's fuzzing server, over blocking sockets: echoes every
+//! message.
 //!
 //! Run with its URL: `cargo run -p playfield-websocket --example echo_client --
 //! ws://127.0.0.1:9001`.
@@ -25,12 +25,12 @@ const AGENT: &str = "playfield";
 fn main() -> Result<(), Box<dyn Error>> {
     let url = env::args()
         .nth(1)
-        .ok_or("name the URL of the fuzzing server, such as ws://127.0.0.1:9001")?;
+        .ok_or("pass the URL of the fuzzing server, such as ws://127.0.0.1:9001")?;
     let address =
-        url.strip_prefix("ws://").ok_or("the URL begins with ws://")?.trim_end_matches('/');
+        url.strip_prefix("ws://").ok_or("the URL must begin with ws://")?.trim_end_matches('/');
     let count: u32 = only_text(address, "/getCaseCount")?.parse()?;
     for case in 1..=count {
-        // What one case does to its connection says nothing of the next.
+        // A failed case does not affect the next one.
         if let Err(error) = run(address, &format!("/runCase?case={case}&agent={AGENT}")) {
             eprintln!("case {case}: {error}");
         }
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(address, &format!("/updateReports?agent={AGENT}"))
 }
 
-/// Connects and sends back what comes until the server closes.
+/// Connects and echoes messages until the server closes.
 fn run(address: &str, target: &str) -> Result<(), Box<dyn Error>> {
     let (mut socket, mut input, deflate) = connect(address, target)?;
     let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX, ..Limits::default() };
@@ -59,7 +59,7 @@ fn run(address: &str, target: &str) -> Result<(), Box<dyn Error>> {
     Ok(echo(&mut socket, &mut input, decoder, deflater.as_mut(), mask)?)
 }
 
-/// The one text that the server sends on a connection.
+/// The only text message that the server sends on a connection.
 fn only_text(address: &str, target: &str) -> Result<String, Box<dyn Error>> {
     let (mut socket, mut input, _) = connect(address, target)?;
     let mut decoder = Decoder::new(Role::Client, Limits::default());
@@ -68,7 +68,7 @@ fn only_text(address: &str, target: &str) -> Result<String, Box<dyn Error>> {
             return Ok(text.to_owned());
         }
         if !read_more(&mut socket, &mut input)? {
-            return Err("the server closed without a text".into());
+            return Err("the server closed without sending a text".into());
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Sends every message back, over blocking sockets with a thread for each connection.
+//! Echoes every message, over blocking sockets with one thread per connection.
 //!
-//! Run with a port: `cargo run -p playfield-websocket --example echo_server -- 9001`. Without one,
-//! or with 0, the system picks. The address is printed.
+//! Run with a port: `cargo run -p playfield-websocket --example echo_server -- 9001`. Without a
+//! port, or with 0, the system picks one. The address is printed.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -44,8 +44,8 @@ fn serve(mut socket: TcpStream) -> Result<(), Box<dyn Error>> {
     Ok(echo(&mut socket, &mut input, decoder, deflater.as_mut(), || None)?)
 }
 
-/// Answers the request. If the connection is a WebSocket now, gives what was agreed on about
-/// compression, with `input` what followed the request.
+/// Answers the request. If it upgrades the connection, returns the negotiated compression, and
+/// `input` holds what followed the request.
 fn shake_hands(
     socket: &mut TcpStream,
     input: &mut Buffer,

@@ -1,28 +1,28 @@
-//! The wait for the other end's Close frame.
+//! Waiting for the peer's Close frame.
 
 use crate::{
     Error, Opcode, Role,
     frame::{Length, Start},
 };
 
-/// The longest header up to the masking key.
+/// The longest header without the masking key.
 const HEAD_BYTES_MAX: usize = 10;
 
-/// Finds the Close frame in what still arrives, for an end that has sent its own and only waits for
-/// the other's; made from a [`Decoder`](crate::Decoder).
+/// Finds the peer's Close frame in the remaining input, for an endpoint that has already sent its
+/// own. Created from a [`Decoder`](crate::Decoder).
 ///
-/// Of all other frames only the header is looked at: payloads are neither kept nor unmasked nor
-/// decompressed nor put together.
+/// Only the headers of other frames are parsed. Payloads are skipped: not buffered, unmasked,
+/// decompressed or reassembled.
 #[derive(Debug)]
 pub struct CloseFinder {
-    /// How many bytes of the frame at hand are passed over yet.
+    /// How many bytes of the current frame remain to be skipped.
     skip: u64,
-    /// The start of a header whose length is incomplete.
+    /// The start of a header that is still incomplete.
     head: [u8; HEAD_BYTES_MAX],
     head_bytes: u8,
     role: Role,
     deflates: bool,
-    /// The frame at hand is the Close.
+    /// Whether the current frame is the Close frame.
     is_close: bool,
 }
 
@@ -31,13 +31,13 @@ impl CloseFinder {
         Self { skip: 0, head: [0; HEAD_BYTES_MAX], head_bytes: 0, role, deflates, is_close: false }
     }
 
-    /// Takes what arrived, all of it, and says whether a whole Close frame has come. What stands in
-    /// it is not checked.
+    /// Consumes all of `bytes` and returns whether a complete Close frame has arrived. Its payload
+    /// is not validated.
     ///
     /// # Errors
     ///
-    /// The first rule that a frame's header breaks by itself: where the next one starts is not
-    /// certain then, so nothing can be found.
+    /// The first rule that a frame's header violates on its own. The start of the next frame is
+    /// then unknown, so no Close frame can be found.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<bool, Error> {
         loop {
             let skipped =
@@ -54,7 +54,7 @@ impl CloseFinder {
             let head = &self.head[..usize::from(self.head_bytes)];
             let start = Start::parse(head[0], self.deflates)?;
             if let Some(length) = Length::parse(self.role, start.opcode, head)? {
-                // The masking key goes the way of the payload.
+                // The masking key is skipped together with the payload.
                 self.skip = length.payload_bytes + (length.header_bytes - head.len()) as u64;
                 self.is_close = start.opcode == Opcode::Close;
                 self.head_bytes = 0;

@@ -1,4 +1,4 @@
-//! From bytes that arrived to messages.
+//! Decodes received bytes into messages.
 
 use crate::{
     Close, CloseFinder, Deflate, Error, Opcode, Role,
@@ -10,15 +10,14 @@ use crate::{
     utf8::Utf8,
 };
 
-/// What a peer may ask of a [`Decoder`].
+/// Limits on what a peer may send to a [`Decoder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest message in bytes, all its fragments together; 1 MiB unless told otherwise. A
-    /// longer one is refused from its header, before any of it is kept, and a compressed one as
-    /// soon as it turns out longer.
+    /// The longest message, in bytes, all fragments included (default 1 MiB). A longer message is
+    /// rejected when its frame header arrives, before any of the frame is buffered. A compressed
+    /// message is rejected as soon as its decompressed size exceeds the limit.
     pub message_bytes_max: usize,
-    /// The longest payload of one frame in bytes; only bounded by that of a message unless told
-    /// otherwise.
+    /// The longest payload of one frame, in bytes (default: bounded only by `message_bytes_max`).
     pub frame_bytes_max: usize,
 }
 
@@ -28,74 +27,75 @@ impl Default for Limits {
     }
 }
 
-/// Something whole that arrived.
+/// A complete message or control frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A text message.
     Text(&'a str),
     /// A binary message.
     Binary(&'a [u8]),
-    /// A ping, to be answered with a pong of the same payload (5.5.2).
+    /// A ping. Answer it with a pong that has the same payload (5.5.2).
     Ping(&'a [u8]),
-    /// A pong; one that no ping asked for is allowed (5.5.3).
+    /// A pong. Unsolicited pongs are allowed (5.5.3).
     Pong(&'a [u8]),
-    /// The peer closes. Unless a Close was already sent, answer with one, usually of the same code.
+    /// The peer closes the connection. If you have not sent a Close frame yet, answer with one,
+    /// usually with the same code.
     Close(Option<Close<'a>>),
 }
 
-/// What one call of [`Decoder::decode`] did.
+/// The result of one call to [`Decoder::decode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded<'a> {
-    /// How many bytes at the input's front are done with.
+    /// How many bytes at the front of the input were consumed.
     pub consumed: usize,
-    /// What they completed. `None` with bytes consumed is a fragment that is not the last; `None`
-    /// with none consumed means that more bytes are needed.
+    /// The completed item. `None` with bytes consumed means a fragment that is not the last one.
+    /// `None` with no bytes consumed means that more input is needed.
     pub item: Option<Item<'a>>,
 }
 
-/// The reading half of a connection: checks every rule of RFC 6455 on frames that arrive, and puts
-/// fragments together.
+/// The reading half of a connection. It enforces every rule of RFC 6455 on received frames and
+/// reassembles fragments.
 ///
-/// A decoder owns a buffer only while a fragmented or compressed message is in progress; the buffer
-/// of one that was completed is released by the next call of [`decode`](Self::decode), even with
-/// empty input. After a Close frame or an error, whatever else arrives is consumed and ignored.
+/// A decoder owns a buffer only while a fragmented or compressed message is in progress. The next
+/// call to [`decode`](Self::decode), even with empty input, releases the buffer of a completed
+/// message. After a Close frame or an error, all further input is consumed and ignored.
 #[derive(Debug)]
 pub struct Decoder {
-    /// Fragments so far; after the last one, the message that was handed out.
+    /// The fragments so far. After the last fragment, the message that was returned.
     message: Option<Box<Message>>,
-    /// How the other end compresses, where that was agreed on.
+    /// How the peer compresses messages, if that was negotiated.
     inflate: Option<Box<Inflate>>,
-    /// The text frame at the front of the input, while it is not whole.
+    /// The text frame at the front of the input, while it is incomplete.
     early: Option<Box<Early>>,
     limits: Limits,
     role: Role,
     phase: Phase,
 }
 
-/// How messages come compressed.
+/// How received messages are compressed.
 #[derive(Debug)]
 struct Inflate {
     direction: Direction,
-    /// The context between messages, where one is kept and something came compressed.
+    /// The context between messages, if it is kept and a compressed message has arrived.
     kept: Option<Box<Inflater>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// `message` was completed and handed out by the last call.
+    /// `message` was completed and returned by the last call.
     HandedOut,
-    /// A Close frame or an error was met.
+    /// A Close frame or an error was found.
     Stopped,
 }
 
 impl Decoder {
-    /// A decoder for our `role` on a connection whose handshake is done.
+    /// Creates a decoder for our `role` on a connection that has completed its handshake.
     pub fn new(role: Role, limits: Limits) -> Self {
         Self { message: None, inflate: None, early: None, limits, role, phase: Phase::Open }
     }
 
-    /// A decoder for a connection on whose handshake permessage-deflate was agreed on.
+    /// Creates a decoder for a connection that negotiated permessage-deflate in its handshake.
     pub fn with_deflate(role: Role, limits: Limits, agreed: &Deflate) -> Self {
         let from = match role {
             Role::Server => Role::Client,
@@ -105,21 +105,21 @@ impl Decoder {
         Self { inflate: Some(Box::new(inflate)), ..Self::new(role, limits) }
     }
 
-    /// From now on only a Close frame is waited for. Give it what [`decode`](Self::decode) has not
-    /// consumed, and then what arrives.
+    /// Converts this decoder into one that only looks for a Close frame. Pass it the bytes that
+    /// [`decode`](Self::decode) has not consumed, and then all further input.
     pub fn into_close_finder(self) -> CloseFinder {
         CloseFinder::new(self.role, self.inflate.is_some())
     }
 
-    /// Reads the frame at the front of `input`, unmasking it in place.
+    /// Decodes the frame at the front of `input`, unmasking it in place.
     ///
-    /// Nothing is changed until the frame is whole: when more bytes are needed, keep the input and
-    /// call again with more behind it. Otherwise drop [`Decoded::consumed`] bytes and call again
+    /// Nothing changes until the frame is complete. If more bytes are needed, keep the input and
+    /// call again when more has arrived. Otherwise, drop [`Decoded::consumed`] bytes and call again
     /// with the rest.
     ///
     /// # Errors
     ///
-    /// The first rule that the frame breaks, as soon as enough of it is there to tell.
+    /// The first rule that the frame violates, as soon as enough bytes have arrived to detect it.
     pub fn decode<'a>(&'a mut self, input: &'a mut [u8]) -> Result<Decoded<'a>, Error> {
         match self.phase {
             Phase::Open => {}
@@ -166,13 +166,12 @@ impl Decoder {
         Ok(Decoded { consumed, item })
     }
 
-    /// How many bytes the frame at the front of `input` takes, header included, once that is known.
-    /// With it a caller can size a buffer for the rest; it is bounded by the [`Limits`] and 14
-    /// bytes of header.
+    /// The size in bytes of the frame at the front of `input`, header included, once it is known. A
+    /// caller can use it to size a buffer. It is bounded by the [`Limits`] plus 14 bytes of header.
     ///
     /// # Errors
     ///
-    /// What [`decode`](Self::decode) would refuse in the header.
+    /// The errors that [`decode`](Self::decode) returns for the header.
     pub fn frame_bytes(&self, input: &[u8]) -> Result<Option<usize>, Error> {
         match self.phase {
             Phase::Open | Phase::HandedOut => {
@@ -182,7 +181,7 @@ impl Decoder {
         }
     }
 
-    /// Reads and checks the header at the front; `None` while its length is incomplete.
+    /// Parses and checks the header at the front. Returns `None` while its length is incomplete.
     fn header(&self, input: &[u8]) -> Result<Option<Header>, Error> {
         let Some(&first) = input.first() else { return Ok(None) };
         let start = Start::parse(first, self.inflate.is_some())?;
@@ -212,8 +211,8 @@ impl Decoder {
         Ok(Some(Header { start, length, frame_bytes }))
     }
 
-    /// Why a data frame is too large, if it is. A control frame is no part of a message; its own
-    /// rule bounds it.
+    /// Checks a data frame against the limits. Control frames are not part of a message; their own
+    /// rule bounds them.
     fn too_large(
         &self,
         start: Start,
@@ -227,8 +226,8 @@ impl Decoder {
         if payload_bytes > frame_bytes_max as u64 {
             return Some(Error::FrameTooLarge { bytes: payload_bytes, bytes_max: frame_bytes_max });
         }
-        // What a compressed frame comes to is counted as it is decompressed. Data that can't be
-        // compressed grows by a five thousandth.
+        // A compressed message's size is checked during decompression. Here its frames only get a
+        // coarse limit, since incompressible data grows by 1/5000.
         let is_compressed = start.rsv1 || in_progress.is_some_and(Message::is_compressed);
         let (before, bytes_max) = if is_compressed {
             (0, message_bytes_max.saturating_add(message_bytes_max / 1_000).saturating_add(64))
@@ -240,7 +239,7 @@ impl Decoder {
             .then_some(Error::MessageTooLarge { bytes, bytes_max: message_bytes_max })
     }
 
-    /// Looks at the text in a frame that is not whole.
+    /// Validates the text in an incomplete frame.
     fn check_early(&mut self, header: &Header, input: &[u8]) -> Result<(), Error> {
         let Start { opcode, rsv1, .. } = header.start;
         let before = match opcode {
@@ -298,7 +297,7 @@ struct Header {
     frame_bytes: usize,
 }
 
-/// The item that one final frame makes alone.
+/// The item of a single final frame.
 fn whole(opcode: Opcode, payload: &[u8]) -> Result<Item<'_>, Error> {
     Ok(match opcode {
         Opcode::Text => Item::Text(std::str::from_utf8(payload).map_err(|_| Error::InvalidText)?),
@@ -317,12 +316,12 @@ mod tests {
     fn a_buffer_is_owned_only_while_a_message_is_in_progress() {
         let mut decoder = Decoder::new(Role::Client, Limits::default());
         assert!(decoder.decode(&mut b"\x81\x01a".to_vec()).unwrap().item.is_some());
-        assert!(decoder.message.is_none(), "a message in one frame needs none");
+        assert!(decoder.message.is_none(), "a message in one frame needs no buffer");
         decoder.decode(&mut b"\x01\x01a".to_vec()).unwrap();
-        assert!(decoder.message.is_some(), "a fragment is kept");
+        assert!(decoder.message.is_some(), "a fragment is buffered");
         decoder.decode(&mut b"\x80\x01b".to_vec()).unwrap();
         decoder.decode(&mut []).unwrap();
-        assert!(decoder.message.is_none(), "the next call releases it, even with nothing to read");
+        assert!(decoder.message.is_none(), "the next call releases it, even with empty input");
     }
 
     #[test]

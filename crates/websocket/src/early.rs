@@ -1,12 +1,13 @@
-//! A text frame of which only a part has arrived.
+//! A text frame that has arrived only in part.
 
 use crate::{Error, Mask, mask, utf8::Utf8};
 
-/// How many bytes are unmasked at a time, aside from the input. Full turns of the masking key.
+/// How many bytes are unmasked at a time, outside the input. A multiple of the masking key's
+/// length.
 const PIECE_BYTES: usize = 512;
 
-/// What has been looked at of a text frame that is not whole, so that text which can't become valid
-/// is refused at once (RFC 6455, 8.1) and no byte is looked at twice.
+/// The validated part of an incomplete text frame. Text that can't become valid is rejected
+/// immediately (RFC 6455, 8.1), and no byte is validated twice.
 #[derive(Debug)]
 pub(crate) struct Early {
     checked_bytes: usize,
@@ -14,12 +15,12 @@ pub(crate) struct Early {
 }
 
 impl Early {
-    /// Nothing yet of a frame whose text follows on `text`.
+    /// Starts with a frame whose text continues from the state `text`.
     pub(crate) fn new(text: Utf8) -> Self {
         Self { checked_bytes: 0, text }
     }
 
-    /// Looks at what is new of the payload that has arrived, and leaves it as it is.
+    /// Validates the newly arrived part of the payload, without changing it.
     pub(crate) fn check(&mut self, payload: &[u8], key: Mask) -> Result<(), Error> {
         let Some(fresh) = payload.get(self.checked_bytes..) else { return Ok(()) };
         let Some(mut key) = key else {

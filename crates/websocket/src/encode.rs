@@ -1,22 +1,22 @@
-//! From messages to bytes to send.
+//! Encodes messages as frames.
 
 use crate::{Mask, Opcode, close, frame::SHORT_BYTES_MAX, mask};
 
 /// The first bit for extensions, in a frame's first byte.
 pub(crate) const RSV1: u8 = 0x40;
 
-/// The longest length that is written in two bytes.
+/// The longest payload whose length takes two extra bytes.
 const MEDIUM_BYTES_MAX: usize = u16::MAX as usize;
 
-/// Appends one final frame to `out`: a whole message, or a control frame, whose payload is cut to
-/// the 125 bytes that RFC 6455 (5.5) allows it.
+/// Appends one final frame to `out`: a whole message or a control frame. A control frame's payload
+/// is truncated to the 125 bytes that RFC 6455 (5.5) allows.
 pub fn encode(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], mask: Mask) {
     encode_fragment(out, opcode, true, payload, mask);
 }
 
-/// Appends one fragment of a message to `out` (RFC 6455, 5.4): the first is `Text` or `Binary`, all
-/// others are `Continuation`, and only the last has `fin`. Control frames are always final,
-/// whatever `fin` says.
+/// Appends one fragment of a message to `out` (RFC 6455, 5.4). The first fragment is `Text` or
+/// `Binary`, all others are `Continuation`, and only the last one sets `fin`. Control frames are
+/// always final and ignore `fin`.
 pub fn encode_fragment(out: &mut Vec<u8>, opcode: Opcode, fin: bool, payload: &[u8], mask: Mask) {
     let payload = &payload[..payload.len().min(payload_bytes_max(opcode))];
     let header = Header::new(opcode, fin, payload.len(), mask);
@@ -29,9 +29,9 @@ pub fn encode_fragment(out: &mut Vec<u8>, opcode: Opcode, fin: bool, payload: &[
     }
 }
 
-/// Appends one final frame whose payload `write` appends straight to `out`, so that it is never
-/// copied from a buffer of its own. The payload of a control frame is cut to 125 bytes. If `write`
-/// panics, `out` is left as it was.
+/// Appends one final frame whose payload `write` appends directly to `out`, which avoids a copy
+/// through another buffer. A control frame's payload is truncated to 125 bytes. If `write` panics,
+/// `out` is left unchanged.
 ///
 /// # Panics
 ///
@@ -43,7 +43,7 @@ pub fn encode_with<R>(
     write: impl FnOnce(&mut Vec<u8>) -> R,
 ) -> R {
     let frame_start = out.len();
-    // Most payloads are shorter than 64 KiB, so the gap is that of a two-byte length; others are
+    // Most payloads are shorter than 64 KiB, so the gap fits a two-byte length. Other payloads are
     // moved.
     let gap = Header::new(opcode, true, MEDIUM_BYTES_MAX, mask).as_slice().len();
     let mut frame = Unfinished { out, start: frame_start, finished: false };
@@ -52,10 +52,7 @@ pub fn encode_with<R>(
     let result = write(out);
 
     let payload_start = frame_start + gap;
-    assert!(
-        out.len() >= payload_start,
-        "the writer of a frame's payload may only append to the buffer"
-    );
+    assert!(out.len() >= payload_start, "the payload writer may only append to the buffer");
     out.truncate(payload_start.saturating_add(payload_bytes_max(opcode)));
     if let Some(key) = mask {
         mask::apply(&mut out[payload_start..], key);
@@ -75,9 +72,9 @@ pub fn encode_with<R>(
     result
 }
 
-/// Appends a Close frame to `out` (RFC 6455, 5.5.1). The reason is cut to 123 bytes at a
-/// character's boundary. A code that may not be sent, such as 1005, "no code was given", writes a
-/// Close without code and reason.
+/// Appends a Close frame to `out` (RFC 6455, 5.5.1). The reason is truncated to 123 bytes at a
+/// character boundary. A code that must not be sent, such as 1005 ("no status received"), writes a
+/// Close frame without code and reason.
 pub fn encode_close(out: &mut Vec<u8>, code: u16, reason: &str, mask: Mask) {
     let mut payload = [0; SHORT_BYTES_MAX];
     let mut bytes = 0;
@@ -98,8 +95,8 @@ fn payload_bytes_max(opcode: Opcode) -> usize {
     if opcode.is_control() { SHORT_BYTES_MAX } else { usize::MAX }
 }
 
-/// Takes an unfinished frame off the buffer when its writer panics: half a frame would garble all
-/// that follows.
+/// Removes an unfinished frame from the buffer if its writer panics. Half a frame would corrupt
+/// everything after it.
 struct Unfinished<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
@@ -114,7 +111,7 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// An encoded header: at most two bytes, eight of length, four of masking key.
+/// An encoded header: at most two bytes, eight bytes of length and four bytes of masking key.
 struct Header {
     bytes: [u8; 14],
     used: usize,

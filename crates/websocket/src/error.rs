@@ -1,18 +1,17 @@
-//! What can be wrong with frames that arrive.
+//! Errors in received frames.
 
 use std::fmt;
 
 use crate::Opcode;
 
-/// A frame that RFC 6455 or the decoder's limits forbid. The connection has to be closed with
-/// [`close_code`](Error::close_code) and no more of its bytes read.
+/// A frame that violates RFC 6455 or the decoder's limits. Close the connection with
+/// [`close_code`](Error::close_code) and stop reading from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A reserved bit is set and no extension in use gives it a meaning there (5.2). The three bits
-    /// stand in the low bits.
+    /// A reserved bit is set, and no negotiated extension defines it for this frame (5.2).
     ReservedBits {
-        /// RSV1, RSV2 and RSV3 as a number from 1 to 7.
+        /// RSV1, RSV2 and RSV3 as a number from 1 to 7; RSV3 is the lowest bit.
         bits: u8,
     },
     /// The opcode is not assigned (5.2).
@@ -20,7 +19,7 @@ pub enum Error {
         /// 3 to 7 or 11 to 15.
         opcode: u8,
     },
-    /// A control frame is not final (5.5).
+    /// A control frame is fragmented (5.5).
     FragmentedControl {
         /// Which control frame.
         opcode: Opcode,
@@ -30,7 +29,7 @@ pub enum Error {
         /// Which control frame.
         opcode: Opcode,
     },
-    /// A length is written in more bytes than it needs (5.2).
+    /// A length is not encoded in the fewest possible bytes (5.2).
     LengthNotMinimal {
         /// The length.
         bytes: u64,
@@ -41,20 +40,20 @@ pub enum Error {
     MaskMissing,
     /// A server's frame is masked (5.1).
     MaskUnexpected,
-    /// A continuation frame came while no message was in progress (5.4).
+    /// A continuation frame arrived while no message was in progress (5.4).
     ContinuationUnexpected,
-    /// A text or binary frame came in the midst of a fragmented message (5.4).
+    /// A text or binary frame arrived before the fragmented message was complete (5.4).
     ContinuationExpected {
-        /// What came.
+        /// The opcode that arrived.
         opcode: Opcode,
     },
-    /// A compressed message is no DEFLATE data, or ends in the midst of it (RFC 7692, 7.2.2).
+    /// A compressed message is not valid DEFLATE data, or is truncated (RFC 7692, 7.2.2).
     InvalidDeflate,
     /// A text message is not UTF-8 (8.1).
     InvalidText,
-    /// A Close payload is one byte long, half a code (5.5.1).
+    /// A Close payload is one byte long, but a close code has two (5.5.1).
     TruncatedCloseCode,
-    /// A close code that may not stand in a frame (7.4).
+    /// A close code that must not be sent in a frame (7.4).
     InvalidCloseCode {
         /// The code.
         code: u16,
@@ -63,8 +62,8 @@ pub enum Error {
     InvalidCloseReason,
     /// A message is longer than [`Limits::message_bytes_max`](crate::Limits::message_bytes_max).
     MessageTooLarge {
-        /// The message's bytes as far as they are announced: fragments so far and the frame at
-        /// hand.
+        /// The message's length so far, in bytes: received fragments plus the announced length of
+        /// the current frame.
         bytes: u64,
         /// The limit.
         bytes_max: usize,
@@ -72,7 +71,7 @@ pub enum Error {
     /// A frame's payload is longer than
     /// [`Limits::frame_bytes_max`](crate::Limits::frame_bytes_max).
     FrameTooLarge {
-        /// Its length in bytes.
+        /// Its length, in bytes.
         bytes: u64,
         /// The limit.
         bytes_max: usize,
@@ -80,9 +79,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// The code to close the connection with (RFC 6455, 7.4.1): 1002 for a broken protocol, 1007
-    /// for text that is not UTF-8 and data that is not compressed as it says, 1009 for what is too
-    /// large.
+    /// The code to close the connection with (RFC 6455, 7.4.1): 1002 for a protocol violation, 1007
+    /// for invalid UTF-8 or invalid compressed data, 1009 for a frame or message over its limit.
     pub fn close_code(&self) -> u16 {
         match self {
             Self::InvalidText | Self::InvalidCloseReason => 1007,
@@ -110,7 +108,8 @@ impl fmt::Display for Error {
             Self::ReservedBits { bits } => {
                 write!(
                     f,
-                    "reserved bits {bits:03b} are set in a frame; no extension in use gives them a meaning there, send zeros"
+                    "reserved bits {bits:03b} are set in a frame, but no negotiated extension \
+                     defines them; send zeros"
                 )
             }
             Self::ReservedOpcode { opcode } => {
@@ -123,38 +122,42 @@ impl fmt::Display for Error {
                 write!(f, "a {opcode} frame is longer than 125 bytes; send a shorter payload")
             }
             Self::LengthNotMinimal { bytes } => {
-                write!(f, "a length of {bytes} bytes is not written in the shortest form")
+                write!(f, "a length of {bytes} bytes is not encoded in the shortest form")
             }
             Self::LengthTopBit => f.write_str("a 64-bit length has its top bit set"),
             Self::MaskMissing => f.write_str("a frame from a client is not masked"),
             Self::MaskUnexpected => f.write_str("a frame from a server is masked"),
             Self::ContinuationUnexpected => {
-                f.write_str("a continuation frame came while no message was in progress")
+                f.write_str("a continuation frame arrived while no message was in progress")
             }
             Self::ContinuationExpected { opcode } => {
-                write!(f, "a {opcode} frame came before the last message was complete")
+                write!(f, "a {opcode} frame arrived before the previous message was complete")
             }
             Self::InvalidDeflate => {
-                f.write_str("a compressed message is no DEFLATE data, or is cut short")
+                f.write_str("a compressed message is not valid DEFLATE data, or is truncated")
             }
-            Self::InvalidText => f.write_str("a text message is not UTF-8"),
+            Self::InvalidText => f.write_str("a text message is not valid UTF-8"),
             Self::TruncatedCloseCode => {
-                f.write_str("a close frame holds one byte, half a close code")
+                f.write_str("a close frame's payload is one byte long; a close code has two")
             }
             Self::InvalidCloseCode { code } => {
-                write!(f, "close code {code} may not be sent in a frame")
+                write!(f, "close code {code} must not be sent in a frame")
             }
-            Self::InvalidCloseReason => f.write_str("the reason in a close frame is not UTF-8"),
+            Self::InvalidCloseReason => {
+                f.write_str("the reason in a close frame is not valid UTF-8")
+            }
             Self::MessageTooLarge { bytes, bytes_max } => {
                 write!(
                     f,
-                    "a message of at least {bytes} bytes is over the limit of {bytes_max}; send less at once"
+                    "a message of at least {bytes} bytes exceeds the limit of {bytes_max}; \
+                     send smaller messages"
                 )
             }
             Self::FrameTooLarge { bytes, bytes_max } => {
                 write!(
                     f,
-                    "a frame of {bytes} bytes is over the limit of {bytes_max}; send it in fragments"
+                    "a frame of {bytes} bytes exceeds the limit of {bytes_max}; send it in \
+                     fragments"
                 )
             }
         }

@@ -4,12 +4,11 @@ use std::fmt;
 
 use crate::Error;
 
-/// The longest payload of a control frame, and the longest length that fits the header's second
+/// The longest payload of a control frame, and the longest length that fits in the header's second
 /// byte.
 pub(crate) const SHORT_BYTES_MAX: usize = 125;
 
-/// Which side of the connection is ours. It decides whether frames that arrive must be masked
-/// (5.1).
+/// Our side of the connection. It decides whether received frames must be masked (5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Frames come from a client and must be masked.
@@ -18,14 +17,14 @@ pub enum Role {
     Client,
 }
 
-/// The key to mask a frame with: `Some` for a client, drawn anew for each frame from a strong
-/// source of randomness (RFC 6455, 5.3), `None` for a server.
+/// The key to mask a frame with. Clients use `Some` with a new key for each frame, from a strong
+/// source of randomness (RFC 6455, 5.3). Servers use `None`.
 pub type Mask = Option<[u8; 4]>;
 
-/// What kind of frame it is (RFC 6455, 5.2).
+/// The kind of a frame (RFC 6455, 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Opcode {
-    /// A further fragment of the message in progress.
+    /// Another fragment of the message in progress.
     Continuation,
     /// A text message, or its first fragment.
     Text,
@@ -33,15 +32,15 @@ pub enum Opcode {
     Binary,
     /// The sender will send nothing more.
     Close,
-    /// Asks for a pong with the same payload.
+    /// Requests a pong with the same payload.
     Ping,
-    /// Answers a ping, or a sign of life.
+    /// Answers a ping, or serves as an unsolicited heartbeat.
     Pong,
 }
 
 impl Opcode {
-    /// Whether it is Close, Ping or Pong: final, at most 125 bytes, allowed between fragments
-    /// (5.5).
+    /// Whether it is Close, Ping or Pong. Control frames are final, at most 125 bytes long, and
+    /// allowed between fragments (5.5).
     pub(crate) fn is_control(self) -> bool {
         match self {
             Self::Close | Self::Ping | Self::Pong => true,
@@ -86,19 +85,20 @@ impl fmt::Display for Opcode {
     }
 }
 
-/// The first byte of a frame: what it is.
+/// The first byte of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
     pub(crate) fin: bool,
     pub(crate) opcode: Opcode,
-    /// The first bit for extensions: with permessage-deflate, the message is compressed (RFC 7692,
+    /// The first reserved bit. With permessage-deflate, it marks a compressed message (RFC 7692,
     /// 6).
     pub(crate) rsv1: bool,
 }
 
 impl Start {
-    /// Reads the first byte and refuses what is wrong whatever follows. `deflates` where compressed
-    /// messages may come: the bit that says so stands in a message's first frame (RFC 7692, 6.1).
+    /// Parses the first byte and rejects what is invalid regardless of what follows. `deflates`
+    /// says whether compressed messages are allowed. Only a message's first frame carries the
+    /// compression bit (RFC 7692, 6.1).
     pub(crate) fn parse(byte: u8, deflates: bool) -> Result<Self, Error> {
         let bits = byte >> 4 & 0b111;
         let opcode = Opcode::from_bits(byte & 0x0F);
@@ -115,18 +115,18 @@ impl Start {
     }
 }
 
-/// The rest of a frame's header: how long the payload is and where it starts.
+/// The rest of a frame's header: the payload's length and where it starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Length {
     pub(crate) payload_bytes: u64,
-    /// The whole header's length, first byte and masking key included.
+    /// The whole header's length, including the first byte and the masking key.
     pub(crate) header_bytes: usize,
     masked: bool,
 }
 
 impl Length {
-    /// Reads from a frame's second byte on; `None` while the length is incomplete. The masking key
-    /// need not have arrived yet, so that a bad or too large length is refused as soon as it is
+    /// Parses a frame from its second byte. Returns `None` while the length is incomplete. It does
+    /// not need the masking key, so an invalid or excessive length is rejected as soon as it is
     /// known.
     pub(crate) fn parse(role: Role, opcode: Opcode, frame: &[u8]) -> Result<Option<Self>, Error> {
         let Some(&byte) = frame.get(1) else { return Ok(None) };
@@ -162,7 +162,7 @@ impl Length {
         Ok(Some(Self { payload_bytes, header_bytes, masked }))
     }
 
-    /// The masking key of a frame whose header has arrived.
+    /// The masking key of a frame whose header is complete.
     pub(crate) fn mask(&self, frame: &[u8]) -> Mask {
         if self.masked { frame[..self.header_bytes].last_chunk().copied() } else { None }
     }

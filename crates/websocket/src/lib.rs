@@ -1,9 +1,9 @@
 //! RFC 6455 and 7692 as a state machine over byte slices, for servers and clients.
 //!
-//! Nothing here reads a socket, a clock or a random generator. Bytes that arrived go into a
-//! [`Decoder`], which unmasks them in place and hands out [`Item`]s; the `encode` functions append
-//! frames to a caller's buffer, and a [`Deflater`] compressed ones; [`handshake`] turns HTTP heads
-//! into upgrades on both sides. Keys and masks are the caller's to draw.
+//! Nothing here reads a socket, a clock or a random generator. A [`Decoder`] takes received bytes,
+//! unmasks them in place and returns [`Item`]s. The `encode` functions append frames to the
+//! caller's buffer, and a [`Deflater`] appends compressed ones. [`handshake`] handles the HTTP
+//! upgrade on both sides. The caller generates keys and masks.
 //!
 //! ```
 //! use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};

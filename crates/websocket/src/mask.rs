@@ -1,14 +1,14 @@
-//! Masking (RFC 6455, 5.3): each byte is XORed with the key's byte at its place modulo four.
+//! Masking (RFC 6455, 5.3): each byte is XORed with the key byte at its position modulo four.
 
-/// Payloads of so many bytes and more gain by being masked line of the cache by line, though the
-/// first has to be reached.
+/// From this many bytes on, masking by aligned cache lines is faster, although the bytes before the
+/// first line are masked separately.
 const LONG_BYTES: usize = 4 << 10;
 
-/// How many bytes a cache fetches at once, on most processors.
+/// The cache line size of most processors.
 const LINE_BYTES: usize = 64;
 
-/// How many bytes of a long payload are masked at a time: as wide as the compiler still makes
-/// straight vector code of.
+/// How many bytes of a long payload are masked at a time: the largest size for which the compiler
+/// emits straight-line vector code.
 const WIDE_BYTES: usize = 32;
 
 /// Masks or unmasks a whole payload in place.
@@ -16,7 +16,8 @@ pub(crate) fn apply(payload: &mut [u8], key: [u8; 4]) {
     if payload.len() < LONG_BYTES {
         return by_words(payload, key);
     }
-    // Behind a header no payload begins at a line, and vectors that lie across two cost twice.
+    // After a header, the payload is never aligned to a cache line, and an unaligned vector access
+    // that crosses two lines costs twice.
     let before = payload.as_ptr().align_offset(LINE_BYTES).min(payload.len());
     let (first, lines) = payload.split_at_mut(before);
     by_words(first, key);

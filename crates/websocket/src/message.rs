@@ -1,8 +1,8 @@
-//! A message that arrives in fragments, or compressed.
+//! A message that arrives in fragments or compressed.
 
 use crate::{Error, Item, deflate::Inflater, utf8::Utf8};
 
-/// What has arrived of a message that is fragmented or compressed.
+/// The received part of a fragmented or compressed message.
 #[derive(Debug)]
 pub(crate) struct Message {
     plain: Plain,
@@ -16,8 +16,7 @@ enum Plain {
 }
 
 impl Message {
-    /// A text or binary message of which nothing has arrived; with an inflater if it comes
-    /// compressed.
+    /// An empty text or binary message, with an inflater if it is compressed.
     pub(crate) fn new(is_text: bool, inflater: Option<Box<Inflater>>) -> Self {
         let plain = if is_text { Plain::Text(Text::default()) } else { Plain::Binary(Vec::new()) };
         Self { plain, inflater }
@@ -27,12 +26,12 @@ impl Message {
         self.inflater.is_some()
     }
 
-    /// How long it is so far, in bytes, as the other end wrote it.
+    /// Its length so far, in bytes after decompression.
     pub(crate) fn bytes(&self) -> usize {
         self.plain.bytes()
     }
 
-    /// Adds a fragment. The message may come to `bytes_max` bytes.
+    /// Adds a fragment. The whole message may be at most `bytes_max` bytes long.
     pub(crate) fn push(&mut self, fragment: &[u8], bytes_max: usize) -> Result<(), Error> {
         match &mut self.inflater {
             Some(inflater) => inflater.push(fragment, |piece| self.plain.push(piece, bytes_max)),
@@ -40,7 +39,7 @@ impl Message {
         }
     }
 
-    /// Ends the message after its last fragment, and gives back an inflater that keeps the
+    /// Finishes the message after its last fragment. Returns the inflater if it keeps the
     /// connection's context.
     pub(crate) fn finish(&mut self, bytes_max: usize) -> Result<Option<Box<Inflater>>, Error> {
         let kept = match self.inflater.take() {
@@ -53,7 +52,7 @@ impl Message {
         }
     }
 
-    /// Where a text that comes uncompressed stands between characters.
+    /// The UTF-8 state of an uncompressed text message.
     pub(crate) fn text(&self) -> Option<Utf8> {
         match &self.plain {
             Plain::Text(text) if self.inflater.is_none() => Some(text.cut),
@@ -61,7 +60,7 @@ impl Message {
         }
     }
 
-    /// The message, complete after its last fragment.
+    /// The complete message. Call it after the last fragment.
     pub(crate) fn item(&self) -> Item<'_> {
         match &self.plain {
             Plain::Text(text) => Item::Text(&text.whole),
@@ -93,7 +92,7 @@ impl Plain {
     }
 }
 
-/// Text, checked as it arrives.
+/// Text, validated as it arrives.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     whole: String,

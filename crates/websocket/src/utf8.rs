@@ -1,22 +1,22 @@
-//! UTF-8 that arrives in pieces.
+//! Incremental UTF-8 validation.
 
 use crate::Error;
 
-/// The start of a character that a piece's end cut through, if there is one.
+/// The start of a character that was split at the end of a piece, if there is one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Utf8 {
-    /// The first `tail_bytes` of it begin a character that may still become valid.
+    /// The first `tail_bytes` bytes are the start of a character that may still become valid.
     tail: [u8; 4],
     tail_bytes: u8,
 }
 
 impl Utf8 {
-    /// How many bytes wait for the rest of their character.
+    /// How many bytes belong to an incomplete character.
     pub(crate) fn bytes(self) -> usize {
         self.tail_bytes.into()
     }
 
-    /// Takes the next piece, and hands on the whole characters that it comes to.
+    /// Validates the next piece and passes the complete characters to `whole`.
     pub(crate) fn push(
         &mut self,
         mut piece: &[u8],
@@ -25,7 +25,7 @@ impl Utf8 {
         while self.tail_bytes != 0 {
             let Some((&byte, rest)) = piece.split_first() else { return Ok(()) };
             piece = rest;
-            // The tail holds at most three bytes here: four are a whole character or an error.
+            // The tail holds at most three bytes here: four are a complete character or an error.
             self.tail[self.bytes()] = byte;
             match std::str::from_utf8(&self.tail[..=self.bytes()]) {
                 Ok(character) => {
@@ -43,8 +43,7 @@ impl Utf8 {
             }
             Err(error) => error,
         };
-        // Invalid for now is not invalid for good: the rest of the character may be in the next
-        // piece.
+        // Incomplete is not invalid: the rest of the character may be in the next piece.
         if error.error_len().is_some() {
             return Err(Error::InvalidText);
         }
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_cut_anywhere_are_whole_again() {
+    fn characters_split_anywhere_are_reassembled() {
         let plain = "a\u{7f}\u{80}é\u{7ff}\u{800}€\u{ffff}\u{10000}😀\u{10ffff}z";
         let bytes = plain.as_bytes();
         for size in 1..bytes.len() {
@@ -80,13 +79,13 @@ mod tests {
     }
 
     #[test]
-    fn empty_fragments_keep_a_cut_character() {
+    fn empty_fragments_keep_a_split_character() {
         let (text, _) = push_all(&[b"\xE2", b"", b"\x82", b"", b"\xAC"]).unwrap();
         assert_eq!(text, "€");
     }
 
     #[test]
-    fn a_byte_that_can_never_be_right_fails_in_its_fragment() {
+    fn an_invalid_byte_fails_in_its_fragment() {
         let bad: &[&[&[u8]]] = &[
             &[b"\xFF"],
             &[b"\xC0"],                      // would be overlong
@@ -96,8 +95,8 @@ mod tests {
             &[b"\xF5"],                      // past U+10FFFF
             &[b"\xE2", b"a"],                // not a continuation
             &[b"ok\xF0\x9F", b"\x98", b"("], // not a continuation, after a tail of three
-            &[b"ok", b"\x80"],               // a continuation of nothing
-            &[b"\xE2\x82\x20\xAC"],          // in the midst of a fragment
+            &[b"ok", b"\x80"],               // a continuation byte without a start
+            &[b"\xE2\x82\x20\xAC"],          // in the middle of a fragment
         ];
         for fragments in bad {
             let (last, before) = fragments.split_last().unwrap();

@@ -1,4 +1,4 @@
-//! One test for each rule of RFC 6455 on frames that arrive.
+//! One test per rule of RFC 6455 on received frames.
 
 use playfield_websocket::{
     Close, Decoder, Error, Item, Limits, Opcode, Role, encode, encode_fragment,
@@ -18,7 +18,7 @@ fn limited(message_bytes_max: usize) -> Decoder {
     Decoder::new(Role::Client, Limits { message_bytes_max, ..Limits::default() })
 }
 
-/// Decodes all frames in `bytes` and shows what each one gave, errors included.
+/// Decodes all frames in `bytes` and returns each result as text, errors included.
 fn decode_all(decoder: &mut Decoder, bytes: &[u8]) -> Vec<String> {
     let mut input = bytes.to_vec();
     let mut used = 0;
@@ -40,7 +40,7 @@ fn decode_all(decoder: &mut Decoder, bytes: &[u8]) -> Vec<String> {
     }
 }
 
-/// The error that a server's frames cause at a client.
+/// The error that a server's frames cause in a client.
 fn refusal(bytes: &[u8]) -> Error {
     refusal_of(&mut client(), bytes)
 }
@@ -51,7 +51,7 @@ fn refusal_of(decoder: &mut Decoder, bytes: &[u8]) -> Error {
     loop {
         match decoder.decode(&mut input[used..]) {
             Ok(decoded) => {
-                assert_ne!(decoded.consumed, 0, "{bytes:x?} is not refused");
+                assert_ne!(decoded.consumed, 0, "{bytes:x?} is not rejected");
                 used += decoded.consumed;
             }
             Err(error) => return error,
@@ -87,14 +87,14 @@ fn examples_of_the_rfc_5_7() {
 }
 
 #[test]
-fn each_reserved_bit_is_refused() {
+fn each_reserved_bit_is_rejected() {
     for bits in 1..8u8 {
         assert_eq!(refusal(&[0x81 | bits << 4]), Error::ReservedBits { bits });
     }
 }
 
 #[test]
-fn each_reserved_opcode_is_refused() {
+fn each_reserved_opcode_is_rejected() {
     for opcode in [3, 4, 5, 6, 7, 11, 12, 13, 14, 15] {
         assert_eq!(refusal(&[0x80 | opcode]), Error::ReservedOpcode { opcode });
     }
@@ -138,10 +138,10 @@ fn a_64_bit_length_must_have_its_top_bit_clear() {
 }
 
 #[test]
-fn a_length_that_overflows_is_refused_even_without_a_limit() {
+fn a_length_that_overflows_is_rejected_even_without_a_limit() {
     let mut decoder = limited(usize::MAX);
     let header = [0x82, 127, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
-    // It fits 64 bits with its header, so on such a machine it is merely never there.
+    // With its header it fits in 64 bits, so on such a machine the frame is merely incomplete.
     if usize::BITS == 64 {
         assert_eq!(decoder.frame_bytes(&header), Ok(Some((1 << 63) - 1 + 10)));
         assert_eq!(decoder.decode(&mut header.clone()).unwrap().consumed, 0);
@@ -166,7 +166,7 @@ fn a_server_must_not_mask() {
 fn a_continuation_needs_a_message_in_progress() {
     assert_eq!(refusal(&[0x80, 0]), Error::ContinuationUnexpected);
     assert_eq!(refusal(&[0x00, 0]), Error::ContinuationUnexpected);
-    // A message that is complete is not in progress, whether it came in one frame or in fragments.
+    // A complete message is not in progress, whether it came in one frame or in fragments.
     assert_eq!(refusal(b"\x81\x01a\x80\x00"), Error::ContinuationUnexpected);
     assert_eq!(refusal(b"\x01\x01a\x80\x01b\x80\x01c"), Error::ContinuationUnexpected);
 }
@@ -180,7 +180,7 @@ fn a_message_in_progress_must_be_continued() {
 }
 
 #[test]
-fn control_frames_may_stand_between_fragments() {
+fn control_frames_are_allowed_between_fragments() {
     assert_eq!(
         decode_all(&mut client(), b"\x01\x01a\x89\x01p\x00\x01b\x8a\x00\x80\x01c\x82\x01d"),
         ["Ping([112])", "Pong([])", r#"Text("abc")"#, "Binary([100])"]
@@ -188,7 +188,7 @@ fn control_frames_may_stand_between_fragments() {
 }
 
 #[test]
-fn a_close_between_fragments_is_heard() {
+fn a_close_between_fragments_is_received() {
     assert_eq!(decode_all(&mut client(), b"\x01\x01a\x88\x00"), ["Close(None)"]);
 }
 
@@ -203,7 +203,7 @@ fn empty_messages_and_empty_fragments_are_messages() {
 #[test]
 fn text_must_be_utf_8() {
     assert_eq!(refusal(b"\x81\x01\xff"), Error::InvalidText);
-    assert_eq!(refusal(b"\x81\x02\xe2\x82"), Error::InvalidText, "a character is cut off");
+    assert_eq!(refusal(b"\x81\x02\xe2\x82"), Error::InvalidText, "a character is truncated");
     assert_eq!(refusal(b"\x81\x03\xed\xa0\x80"), Error::InvalidText, "a surrogate");
     assert_eq!(refusal(b"\x81\x02\xc0\xaf"), Error::InvalidText, "overlong");
     assert_eq!(refusal(b"\x81\x04\xf4\x90\x80\x80"), Error::InvalidText, "past the last character");
@@ -218,7 +218,7 @@ fn fragmented_text_is_checked_as_a_whole() {
     assert_eq!(
         refusal(b"\x01\x01\xe2\x80\x01\x82"),
         Error::InvalidText,
-        "a character is cut off at the end"
+        "a character is truncated at the end"
     );
 }
 
@@ -248,12 +248,12 @@ fn a_close_may_be_empty_or_hold_a_code_and_a_reason() {
 }
 
 #[test]
-fn a_close_of_one_byte_is_refused() {
+fn a_close_of_one_byte_is_rejected() {
     assert_eq!(refusal(b"\x88\x01\x03"), Error::TruncatedCloseCode);
 }
 
 #[test]
-fn only_assigned_close_codes_are_taken() {
+fn only_assigned_close_codes_are_accepted() {
     for code in 0..=u16::MAX {
         let [high, low] = code.to_be_bytes();
         let valid = matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999);
@@ -278,7 +278,7 @@ fn a_close_reason_must_be_utf_8() {
 }
 
 #[test]
-fn nothing_is_heard_after_a_close() {
+fn everything_after_a_close_is_ignored() {
     assert_eq!(decode_all(&mut client(), b"\x88\x00\x89\x00\xff\xff\x00"), ["Close(None)"]);
     let mut decoder = client();
     decoder.decode(&mut [0x88, 0]).unwrap();
@@ -288,7 +288,7 @@ fn nothing_is_heard_after_a_close() {
 }
 
 #[test]
-fn nothing_is_heard_after_an_error() {
+fn everything_after_an_error_is_ignored() {
     let mut decoder = client();
     decoder.decode(&mut [0xFF; 2]).unwrap_err();
     let mut behind = [0x81, 0];
@@ -298,12 +298,12 @@ fn nothing_is_heard_after_an_error() {
 }
 
 #[test]
-fn a_message_over_the_limit_is_refused_from_its_header() {
+fn a_message_over_the_limit_is_rejected_from_its_header() {
     assert_eq!(decode_all(&mut limited(3), b"\x82\x03abc"), ["Binary([97, 98, 99])"]);
     let too_large = Error::MessageTooLarge { bytes: 4, bytes_max: 3 };
     assert_eq!(refusal_of(&mut limited(3), b"\x82\x04"), too_large);
     assert_eq!(limited(3).frame_bytes(b"\x82\x04"), Err(too_large));
-    // At a server, even before the masking key arrived.
+    // On a server, even before the masking key arrives.
     let mut server =
         Decoder::new(Role::Server, Limits { message_bytes_max: 3, ..Limits::default() });
     assert_eq!(refusal_of(&mut server, b"\x82\x84"), too_large);
@@ -324,7 +324,7 @@ fn the_limit_counts_all_fragments() {
     assert_eq!(decode_all(&mut limited(3), b"\x02\x02ab\x80\x01c"), ["Binary([97, 98, 99])"]);
     let too_large = Error::MessageTooLarge { bytes: 4, bytes_max: 3 };
     assert_eq!(refusal_of(&mut limited(3), b"\x02\x02ab\x80\x02"), too_large);
-    // The bytes of a character that is cut count too.
+    // The bytes of a split character count too.
     assert_eq!(refusal_of(&mut limited(3), b"\x01\x03\xf0\x9f\x98\x80\x01"), too_large);
     let mut huge = b"\x02\x01a\x80\x7f".to_vec();
     huge.extend((u64::MAX >> 1).to_be_bytes());
@@ -333,7 +333,7 @@ fn the_limit_counts_all_fragments() {
 }
 
 #[test]
-fn the_limit_spares_control_frames_and_starts_anew_with_each_message() {
+fn the_limit_ignores_control_frames_and_applies_to_each_message() {
     assert_eq!(
         decode_all(&mut limited(1), b"\x02\x01a\x89\x02pp\x80\x00\x81\x01b\x88\x04\x03\xe8ok")
             .len(),
@@ -352,7 +352,7 @@ fn the_close_code_says_what_was_wrong() {
 }
 
 #[test]
-fn errors_tell_what_was_wrong() {
+fn errors_say_what_was_wrong() {
     assert_eq!(refusal(b"\x83").to_string(), "opcode 0x3 is not assigned by RFC 6455");
     assert_eq!(
         refusal(b"\x09").to_string(),
@@ -361,7 +361,7 @@ fn errors_tell_what_was_wrong() {
     let error = refusal_of(&mut limited(3), b"\x82\x04");
     assert_eq!(
         error.to_string(),
-        "a message of at least 4 bytes is over the limit of 3; send less at once"
+        "a message of at least 4 bytes exceeds the limit of 3; send smaller messages"
     );
 }
 
@@ -383,7 +383,7 @@ fn an_incomplete_frame_is_left_untouched() {
 }
 
 #[test]
-fn bytes_behind_the_frame_are_left_untouched() {
+fn bytes_after_the_frame_are_left_untouched() {
     let mut input = Vec::new();
     encode_fragment(&mut input, Opcode::Binary, false, b"one", Some(KEY));
     let first = input.len();
@@ -399,7 +399,7 @@ fn a_decoder_is_small() {
 }
 
 #[test]
-fn a_close_is_found_behind_whatever_else_comes() {
+fn a_close_is_found_after_any_other_frames() {
     let mut wire = Vec::new();
     encode_fragment(&mut wire, Opcode::Text, false, b"\xff no text", Some(KEY));
     encode(&mut wire, Opcode::Ping, b"", Some(KEY));
@@ -416,15 +416,11 @@ fn a_close_is_found_behind_whatever_else_comes() {
     }
     let mut finder = server().into_close_finder();
     assert_eq!(finder.push(&wire[..front]), Ok(false));
-    assert_eq!(
-        client().into_close_finder().push(b"\x88\0"),
-        Ok(true),
-        "a Close that holds nothing"
-    );
+    assert_eq!(client().into_close_finder().push(b"\x88\0"), Ok(true), "an empty Close");
 }
 
 #[test]
-fn no_close_is_found_behind_a_header_that_is_none() {
+fn no_close_is_found_after_an_invalid_header() {
     assert_eq!(server().into_close_finder().push(b"\x82\x01"), Err(Error::MaskMissing));
     assert_eq!(
         client().into_close_finder().push(b"\xc2"),

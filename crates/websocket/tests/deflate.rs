@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const KEPT: Direction = Direction { context_takeover: true, window_bits: 15 };
 const KEEPING: Deflate = Deflate { server: KEPT, client: KEPT };
 
-/// A message that arrived.
+/// A received message.
 #[derive(Debug, PartialEq)]
 enum Got {
     Text(String),
@@ -17,7 +17,7 @@ enum Got {
     Pong(Vec<u8>),
 }
 
-/// What a client gets from a server's bytes, however they are cut.
+/// What a client decodes from a server's bytes, received in pieces of `cut` bytes.
 fn read(decoder: &mut Decoder, bytes: &[u8], cut: usize) -> Result<Vec<Got>, Error> {
     let mut got = Vec::new();
     let mut input = Vec::new();
@@ -50,7 +50,7 @@ fn hello() -> Got {
     Got::Text("Hello".to_owned())
 }
 
-/// A compressor that takes whatever is not empty.
+/// An encoder that compresses every non-empty message.
 fn deflater(agreed: &Deflate) -> Deflater {
     Deflater::new(
         Role::Server,
@@ -64,8 +64,8 @@ fn the_examples_of_the_rfc() {
     let all: [&[u8]; 5] = [
         b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00",         // 7.2.3.1
         b"\x41\x03\xf2\x48\xcd\x80\x04\xc9\xc9\x07\x00", // in fragments
-        b"\xc1\x0b\x00\x05\x00\xfa\xff\x48\x65\x6c\x6c\x6f\x00", // 7.2.3.3, a block that is not compressed
-        b"\xc1\x08\xf3\x48\xcd\xc9\xc9\x07\x00\x00",             // 7.2.3.4, a final block
+        b"\xc1\x0b\x00\x05\x00\xfa\xff\x48\x65\x6c\x6c\x6f\x00", // 7.2.3.3, an uncompressed block
+        b"\xc1\x08\xf3\x48\xcd\xc9\xc9\x07\x00\x00",     // 7.2.3.4, a final block
         b"\xc1\x0d\xf2\x48\x05\x00\x00\x00\xff\xff\xca\xc9\xc9\x07\x00", // 7.2.3.5, two blocks
     ];
     for agreed in [Deflate::default(), KEEPING] {
@@ -80,7 +80,7 @@ fn the_examples_of_the_rfc() {
             }
         }
     }
-    // 7.2.3.2, with what came before.
+    // 7.2.3.2, which refers to the previous message.
     let second = b"\xc1\x05\xf2\x00\x11\x00\x00";
     let both = [all[0], second].concat();
     assert_eq!(read(&mut client(&KEEPING), &both, 99), Ok(vec![hello(), hello()]));
@@ -88,21 +88,21 @@ fn the_examples_of_the_rfc() {
 }
 
 #[test]
-fn what_was_said_before_is_said_shorter_where_the_context_is_kept() {
+fn repeated_messages_shrink_if_the_context_is_kept() {
     for (agreed, first, second) in [(KEEPING, 0xC1, 0xC1), (Deflate::default(), 0x81, 0x81)] {
         let mut out = Vec::new();
         let mut deflater = deflater(&agreed);
         deflater.encode(&mut out, Opcode::Text, b"Hello", None);
         let middle = out.len();
         deflater.encode(&mut out, Opcode::Text, b"Hello", None);
-        assert_eq!((out[0], out[middle]), (first, second), "seven bytes are no gain over five");
+        assert_eq!((out[0], out[middle]), (first, second), "seven bytes are no shorter than five");
         assert_eq!(out.len() - middle < middle, agreed == KEEPING);
         assert_eq!(read(&mut client(&agreed), &out, 99), Ok(vec![hello(), hello()]));
     }
 }
 
 #[test]
-fn short_messages_and_control_frames_are_sent_as_they_are() {
+fn short_messages_and_control_frames_are_sent_uncompressed() {
     let mut out = Vec::new();
     let mut deflater = Deflater::new(Role::Server, &KEEPING, DeflaterOptions::default());
     deflater.encode(&mut out, Opcode::Binary, &[7; 63], None);
@@ -114,13 +114,13 @@ fn short_messages_and_control_frames_are_sent_as_they_are() {
 }
 
 #[test]
-fn with_the_smallest_window_messages_are_sent_as_they_are() {
+fn messages_are_sent_uncompressed_with_the_smallest_window() {
     let smallest = Direction { context_takeover: true, window_bits: 8 };
     let agreed = Deflate { server: smallest, client: smallest };
     let mut out = Vec::new();
     deflater(&agreed).encode(&mut out, Opcode::Binary, &[7; 1_000], None);
     assert_eq!(out[0], 0x82);
-    // And what is compressed all the same can be read.
+    // A message compressed anyway can be read.
     assert_eq!(
         read(&mut client(&agreed), b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00", 99),
         Ok(vec![hello()])
@@ -128,7 +128,7 @@ fn with_the_smallest_window_messages_are_sent_as_they_are() {
 }
 
 #[test]
-fn every_window_in_turn_is_as_good_as_one() {
+fn changing_windows_compress_as_well_as_one() {
     let deflate = |window_bits| {
         let direction = Direction { context_takeover: false, window_bits };
         Deflate { server: direction, client: direction }
@@ -146,14 +146,14 @@ fn every_window_in_turn_is_as_good_as_one() {
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
+fn invalid_compressed_messages_are_rejected() {
     let cases: [&[u8]; 6] = [
-        b"\xc1\x01\xff",                             // a block of the type that there is not
-        b"\xc1\x03\xf2\x48\xcd",                     // ends in the midst of a block
-        b"\xc2\x06\x00\x09\x00\xf6\xff\x48", // ends in the midst of one that is not compressed
-        b"\x41\x03\xf2\x48\xcd\x80\x00",     // and in fragments
-        b"\xc1\x08\xf3\x48\xcd\xc9\xc9\x07\xff\xff", // something else after a final block
-        b"\xc1\x05\xf2\x00\x11\x00\x00",     // refers back to what was not there
+        b"\xc1\x01\xff",                             // an invalid block type
+        b"\xc1\x03\xf2\x48\xcd",                     // ends in the middle of a block
+        b"\xc2\x06\x00\x09\x00\xf6\xff\x48",         // ends in the middle of an uncompressed block
+        b"\x41\x03\xf2\x48\xcd\x80\x00",             // in fragments too
+        b"\xc1\x08\xf3\x48\xcd\xc9\xc9\x07\xff\xff", // other data after a final block
+        b"\xc1\x05\xf2\x00\x11\x00\x00",             // refers back to data that does not exist
     ];
     for frames in cases {
         assert_eq!(
@@ -161,14 +161,14 @@ fn what_is_no_message_is_refused() {
             Err(Error::InvalidDeflate),
             "{frames:x?}"
         );
-        // What was refused leaves nothing behind for others on this thread.
+        // A rejected message leaves no state behind for others on this thread.
         let hello_frame = b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00";
         assert_eq!(read(&mut client(&Deflate::default()), hello_frame, 99), Ok(vec![hello()]));
     }
 }
 
 #[test]
-fn compressed_text_is_checked_as_it_comes() {
+fn compressed_text_is_validated_as_it_arrives() {
     let mut out = Vec::new();
     deflater(&KEEPING).encode(&mut out, Opcode::Text, b"cut \xE2\x82", None);
     assert_eq!(read(&mut client(&KEEPING), &out, 99), Err(Error::InvalidText));
@@ -176,7 +176,7 @@ fn compressed_text_is_checked_as_it_comes() {
 }
 
 #[test]
-fn the_bit_that_says_compressed_stands_in_a_first_frame_alone() {
+fn only_a_first_frame_may_have_the_compression_bit() {
     let reserved = |bits| Err(Error::ReservedBits { bits });
     let agreed = Deflate::default();
     assert_eq!(read(&mut client(&agreed), b"\xc9\x00", 9), reserved(4), "a ping");
@@ -187,18 +187,18 @@ fn the_bit_that_says_compressed_stands_in_a_first_frame_alone() {
     assert_eq!(
         read(&mut plain, b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00", 9),
         reserved(4),
-        "nothing was agreed"
+        "nothing was negotiated"
     );
 }
 
 #[test]
-fn bombs_are_refused_before_they_go_off() {
+fn decompression_bombs_are_rejected_early() {
     let limits = Limits { message_bytes_max: 10_000, ..Limits::default() };
     for agreed in [Deflate::default(), KEEPING] {
         let mut bomb = Vec::new();
         deflater(&agreed).encode(&mut bomb, Opcode::Binary, &vec![0; 50 << 20], None);
         assert!(bomb.len() < 1 << 20, "{} bytes compressed", bomb.len());
-        // Cut into frames so small that none is refused for its own length.
+        // Split into frames so small that none is rejected for its own length.
         let payload = &bomb[10..];
         let mut frames = Vec::new();
         for (place, piece) in payload.chunks(1_000).enumerate() {
@@ -218,7 +218,7 @@ fn bombs_are_refused_before_they_go_off() {
 }
 
 #[test]
-fn the_limit_is_of_the_message_as_it_was_written() {
+fn the_limit_applies_to_the_decompressed_message() {
     let random: Vec<u8> =
         (0..4_096_u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect();
     for payload in [vec![0; 4_096], random] {
@@ -244,7 +244,7 @@ fn direction() -> impl Strategy<Value = Direction> {
         .prop_map(|(context_takeover, window_bits)| Direction { context_takeover, window_bits })
 }
 
-/// Messages that compress and ones that don't.
+/// Messages that compress well and messages that don't.
 fn payload() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..300),
@@ -258,10 +258,10 @@ fn payload() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever was agreed on, what one end writes the other reads, cut at any place, in fragments
-    /// with pongs in between.
+    /// For every negotiated configuration, one end reads what the other writes, split anywhere and
+    /// fragmented with pongs in between.
     #[test]
-    fn what_is_compressed_comes_back(
+    fn compressed_messages_round_trip(
         server in direction(),
         messages in proptest::collection::vec((payload(), any::<bool>(), 1..400_usize), 1..8),
         level in 0..12_u8,
@@ -300,7 +300,8 @@ proptest! {
                     expected.push(Got::Pong(b"between".to_vec()));
                 }
             }
-            // The pongs between come before the message that they stand in, save one after its end.
+            // A pong arrives before the message whose fragments it is between, except after the
+            // last one.
             if pieces.len() % 7 == 4 {
                 let last = expected.len() - 1;
                 expected.insert(last, got);
@@ -311,9 +312,9 @@ proptest! {
         prop_assert_eq!(read(&mut client(&agreed), &bytes, cut), Ok(expected));
     }
 
-    /// Arbitrary bytes give an error or a message, and never a message past the limit.
+    /// Arbitrary bytes give an error or a message, and never a message over the limit.
     #[test]
-    fn arbitrary_data_is_answered(bytes in proptest::collection::vec(any::<u8>(), 0..125), kept in any::<bool>()) {
+    fn arbitrary_data_never_exceeds_the_limit(bytes in proptest::collection::vec(any::<u8>(), 0..125), kept in any::<bool>()) {
         let agreed = if kept { KEEPING } else { Deflate::default() };
         let limits = Limits { message_bytes_max: 1_000, ..Limits::default() };
         let mut frame = vec![0xC2, bytes.len() as u8];

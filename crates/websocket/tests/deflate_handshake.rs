@@ -1,4 +1,4 @@
-//! What both ends agree on about compressed messages (RFC 7692, 7.1).
+//! Negotiating compression (RFC 7692, 7.1).
 
 use playfield_websocket::handshake::{
     ClientHandshake, HandshakeError, Head, HeadLimits, Response, accept, parse_request,
@@ -12,17 +12,17 @@ const fn direction(context_takeover: bool, window_bits: u8) -> Direction {
 const FRESH: Direction = direction(false, 15);
 const KEPT: Direction = direction(true, 15);
 
-/// What a server answers to an offer, and what it agreed to.
-fn answer(wishes: Deflate, offer: &str) -> Result<Option<(String, Deflate)>, HandshakeError> {
+/// A server's response to an offer, and what it agreed to.
+fn answer(preferred: Deflate, offer: &str) -> Result<Option<(String, Deflate)>, HandshakeError> {
     let request = format!(
         "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: {offer}\r\n\r\n"
     );
     let Head::Complete(request) = parse_request(request.as_bytes(), &HeadLimits::default())? else {
-        panic!("the request is whole")
+        panic!("the request is complete")
     };
     let upgrade = request.upgrade.unwrap();
-    let agreed = upgrade.deflate(&wishes);
+    let agreed = upgrade.deflate(&preferred);
     let mut response = Vec::new();
     accept(&mut response, &upgrade, None, agreed.as_ref()).unwrap();
     let response = String::from_utf8(response).unwrap();
@@ -31,23 +31,23 @@ fn answer(wishes: Deflate, offer: &str) -> Result<Option<(String, Deflate)>, Han
     Ok(agreed.map(|agreed| (line.unwrap().to_owned(), *agreed.deflate())))
 }
 
-/// What a client makes of a server's answer to its own offer.
-fn response(wishes: Deflate, extensions: &str) -> Result<Option<Deflate>, HandshakeError> {
+/// The result of a server's response to the client's own offer.
+fn response(preferred: Deflate, extensions: &str) -> Result<Option<Deflate>, HandshakeError> {
     let handshake = ClientHandshake::new("a", "/", *b"the sample nonce", &[], &[])
         .unwrap()
-        .with_deflate(wishes);
+        .with_deflate(preferred);
     let head = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n{extensions}\r\n"
     );
     match handshake.parse_response(head.as_bytes(), &HeadLimits::default())? {
         Response::Complete { deflate, .. } => Ok(deflate),
-        Response::Partial => panic!("the response is whole"),
+        Response::Partial => panic!("the response is complete"),
     }
 }
 
 #[test]
-fn a_server_answers_the_first_offer_that_it_can_take() {
+fn a_server_accepts_the_first_acceptable_offer() {
     let both_kept = Deflate { server: KEPT, client: KEPT };
     let small = Deflate { server: direction(true, 10), client: direction(true, 11) };
     let fresh = Deflate::default();
@@ -91,7 +91,7 @@ fn a_server_answers_the_first_offer_that_it_can_take() {
             direction(true, 10),
             direction(true, 11),
         ),
-        // A client that knows of no smaller window keeps none.
+        // A client that supports no smaller window keeps no context.
         (
             small,
             "permessage-deflate",
@@ -108,14 +108,14 @@ fn a_server_answers_the_first_offer_that_it_can_take() {
             FRESH,
         ),
     ];
-    for (wishes, offer, line, server, client) in cases {
+    for (preferred, offer, line, server, client) in cases {
         let expected = (format!("permessage-deflate{line}"), Deflate { server, client });
-        assert_eq!(answer(wishes, offer), Ok(Some(expected)), "{offer}");
+        assert_eq!(answer(preferred, offer), Ok(Some(expected)), "{offer}");
     }
 }
 
 #[test]
-fn offers_that_can_not_be_taken_are_passed_over() {
+fn unacceptable_offers_are_skipped() {
     for parameters in [
         "; server_no_context_takeover=1",
         "; client_no_context_takeover=true",
@@ -142,7 +142,7 @@ fn offers_that_can_not_be_taken_are_passed_over() {
 }
 
 #[test]
-fn a_header_that_is_no_list_of_extensions_is_refused() {
+fn a_malformed_extension_header_is_rejected() {
     for offer in [
         "permessage-deflate;",
         "permessage-deflate; =1",
@@ -159,10 +159,11 @@ fn a_header_that_is_no_list_of_extensions_is_refused() {
 }
 
 #[test]
-fn a_client_offers_what_it_wishes() {
-    let offer = |wishes| {
+fn a_client_offers_its_preferences() {
+    let offer = |preferred| {
         let handshake = ClientHandshake::new("a", "/", [0; 16], &[("X-A", "1")], &["b"]).unwrap();
-        let request = String::from_utf8(handshake.with_deflate(wishes).request().to_vec()).unwrap();
+        let request =
+            String::from_utf8(handshake.with_deflate(preferred).request().to_vec()).unwrap();
         assert!(request.ends_with("\r\n\r\n") && request.contains("X-A: 1\r\n"));
         let line = request.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Extensions: "));
         line.unwrap().to_owned()
@@ -177,11 +178,11 @@ fn a_client_offers_what_it_wishes() {
 }
 
 #[test]
-fn a_client_takes_what_answers_its_offer() {
+fn a_client_accepts_a_response_that_matches_its_offer() {
     let header =
         |parameters: &str| format!("Sec-WebSocket-Extensions: permessage-deflate{parameters}\r\n");
     let kept = Deflate { server: KEPT, client: KEPT };
-    assert_eq!(response(kept, ""), Ok(None), "a server may leave it");
+    assert_eq!(response(kept, ""), Ok(None), "a server may decline");
     assert_eq!(response(kept, &header("")), Ok(Some(kept)));
     assert_eq!(
         response(kept, &header("; server_no_context_takeover; client_no_context_takeover")),
@@ -196,11 +197,11 @@ fn a_client_takes_what_answers_its_offer() {
 }
 
 #[test]
-fn a_client_refuses_what_does_not_answer_its_offer() {
+fn a_client_rejects_a_response_that_does_not_match_its_offer() {
     let small = Deflate { server: direction(false, 10), client: FRESH };
     for extensions in [
-        "permessage-deflate; server_max_window_bits=10", // takes over what may not be
-        "permessage-deflate; server_no_context_takeover", // a window too large
+        "permessage-deflate; server_max_window_bits=10", // context takeover was not offered
+        "permessage-deflate; server_no_context_takeover", // the window is too large
         "permessage-deflate; server_no_context_takeover; server_max_window_bits=11",
         "permessage-deflate; server_no_context_takeover; server_max_window_bits=10; client_max_window_bits",
         "permessage-deflate; server_no_context_takeover; server_max_window_bits=10; unknown",
@@ -219,7 +220,7 @@ fn a_client_refuses_what_does_not_answer_its_offer() {
     assert!(matches!(error, HandshakeError::Invalid { .. }), "{error}");
 }
 
-/// Whatever either end wishes, both come to the same, and nobody to more than was wished.
+/// Both ends agree on the same parameters, which never exceed either end's preferences.
 #[test]
 fn both_ends_agree() {
     let directions = || {
@@ -227,34 +228,34 @@ fn both_ends_agree() {
     };
     for (server, client) in directions().flat_map(|one| directions().map(move |other| (one, other)))
     {
-        let clients_wishes = Deflate { server, client };
+        let client_preferences = Deflate { server, client };
         for (server, client) in
             directions().flat_map(|one| directions().map(move |other| (one, other)))
         {
-            let servers_wishes = Deflate { server, client };
+            let server_preferences = Deflate { server, client };
             let handshake = ClientHandshake::new("a", "/", [7; 16], &[], &[])
                 .unwrap()
-                .with_deflate(clients_wishes);
+                .with_deflate(client_preferences);
             let Ok(Head::Complete(request)) =
                 parse_request(handshake.request(), &HeadLimits::default())
             else {
-                panic!("the request is whole")
+                panic!("the request is complete")
             };
             let upgrade = request.upgrade.unwrap();
-            let agreed = upgrade.deflate(&servers_wishes).expect("an offer that can be taken");
+            let agreed = upgrade.deflate(&server_preferences).expect("an acceptable offer");
             let mut out = Vec::new();
             accept(&mut out, &upgrade, None, Some(&agreed)).unwrap();
             let response = handshake.parse_response(&out, &HeadLimits::default());
             let Ok(Response::Complete { deflate: Some(deflate), .. }) = response else {
                 panic!("{response:?}")
             };
-            assert_eq!(&deflate, agreed.deflate(), "{clients_wishes:?} {servers_wishes:?}");
-            for wishes in [clients_wishes, servers_wishes] {
-                for (agreed, wished) in
-                    [(deflate.server, wishes.server), (deflate.client, wishes.client)]
+            assert_eq!(&deflate, agreed.deflate(), "{client_preferences:?} {server_preferences:?}");
+            for preferred in [client_preferences, server_preferences] {
+                for (agreed, preferred) in
+                    [(deflate.server, preferred.server), (deflate.client, preferred.client)]
                 {
-                    assert!(agreed.window_bits <= wished.window_bits);
-                    assert!(wished.context_takeover || !agreed.context_takeover);
+                    assert!(agreed.window_bits <= preferred.window_bits);
+                    assert!(preferred.context_takeover || !agreed.context_takeover);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What is written is what RFC 6455 says, byte by byte.
+//! Encoded frames match RFC 6455 byte by byte.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,7 +9,7 @@ use playfield_websocket::{
 
 const KEY: [u8; 4] = [0x37, 0xFA, 0x21, 0x3D];
 
-/// Payload lengths around every change of the header's form.
+/// Payload lengths around every change of the header's size.
 const LENGTHS: [usize; 9] = [0, 1, 124, 125, 126, 127, 65535, 65536, 70000];
 
 fn frame(opcode: Opcode, payload: &[u8], mask: Mask) -> Vec<u8> {
@@ -75,7 +75,7 @@ fn frames_are_appended() {
 }
 
 #[test]
-fn a_control_frame_stays_one_whatever_is_asked() {
+fn a_control_frame_is_always_final_and_short() {
     let long = [b'x'; 200];
     for opcode in [Opcode::Ping, Opcode::Pong] {
         let cut = frame(opcode, &long[..125], None);
@@ -127,13 +127,13 @@ fn a_writer_must_not_shorten_the_buffer() {
 }
 
 #[test]
-fn a_close_holds_code_and_reason() {
+fn a_close_has_a_code_and_a_reason() {
     assert_eq!(close(1001, "restart"), b"\x88\x09\x03\xe9restart");
     assert_eq!(close(4999, ""), b"\x88\x02\x13\x87");
 }
 
 #[test]
-fn a_close_reason_is_cut_at_a_character() {
+fn a_close_reason_is_truncated_at_a_character_boundary() {
     for (reason, kept) in [
         ("x".repeat(123), 123),
         ("x".repeat(124), 123),
@@ -148,14 +148,14 @@ fn a_close_reason_is_cut_at_a_character() {
 }
 
 #[test]
-fn a_close_code_that_may_not_be_sent_is_left_out() {
+fn a_close_code_that_must_not_be_sent_is_omitted() {
     for code in [0, 999, 1004, 1005, 1006, 1015, 2999, 5000, u16::MAX] {
         assert_eq!(close(code, "reason"), b"\x88\x00", "{code}");
     }
 }
 
 #[test]
-fn every_close_that_is_written_can_be_read() {
+fn every_encoded_close_can_be_decoded() {
     for code in 0..=u16::MAX {
         let mut out = close(code, "r");
         let mut decoder = Decoder::new(Role::Client, Limits::default());

@@ -5,7 +5,7 @@ use playfield_websocket::handshake::{
 };
 use proptest::{collection::vec, prelude::*};
 
-/// The response of RFC 6455, 1.3, as lines that tests change.
+/// The response of RFC 6455, 1.3, as lines that tests replace.
 const LINES: [&str; 5] = [
     "HTTP/1.1 101 Switching Protocols",
     "Upgrade: websocket",
@@ -46,7 +46,7 @@ fn refusal(text: &str) -> HandshakeError {
 }
 
 #[test]
-fn the_request_holds_what_the_rfc_demands() {
+fn the_request_has_what_the_rfc_requires() {
     let handshake = ClientHandshake::new(
         "a.example:81",
         "/chat?x",
@@ -68,7 +68,7 @@ fn client_and_server_agree() {
     let handshake = handshake();
     let Ok(Head::Complete(request)) = parse_request(handshake.request(), &HeadLimits::default())
     else {
-        panic!("the server does not take the client's request");
+        panic!("the server rejects the client's request");
     };
     assert_eq!(request.head_bytes, handshake.request().len());
     let upgrade = request.upgrade.unwrap();
@@ -137,7 +137,7 @@ fn the_connection_must_name_upgrade() {
 }
 
 #[test]
-fn the_accept_must_answer_the_key_once() {
+fn the_accept_must_match_the_key_once() {
     let header = "Sec-WebSocket-Accept";
     assert!(
         parse(&with(header, &["sec-websocket-accept: \t s3pPLMBiTxaQ9kYGzzhZRbK+xOo= "])).is_ok()
@@ -176,7 +176,7 @@ fn the_subprotocol_must_be_one_that_was_offered_once() {
 }
 
 #[test]
-fn a_malformed_response_is_refused() {
+fn a_malformed_response_is_rejected() {
     for text in [
         with("", &[LINES[0]]).replace("\r\n", "\n"),
         with("Upgrade", &["Upgrade: websocket\nX: y"]),
@@ -191,7 +191,7 @@ fn a_malformed_response_is_refused() {
 }
 
 #[test]
-fn a_response_over_the_limits_is_refused() {
+fn a_response_over_the_limits_is_rejected() {
     let text = with("", &[LINES[0]]);
     let at_limit = HeadLimits { head_bytes_max: text.len(), headers_max: 4 };
     assert!(handshake().parse_response(text.as_bytes(), &at_limit).is_ok());
@@ -204,7 +204,7 @@ fn a_response_over_the_limits_is_refused() {
 }
 
 #[test]
-fn nothing_can_be_smuggled_into_the_request() {
+fn nothing_can_be_injected_into_the_request() {
     let key = [0; 16];
     let host = |host| ClientHandshake::new(host, "/", key, &[], &[]);
     let target = |target| ClientHandshake::new("a", target, key, &[], &[]);
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_a_client_may_ask_for_is_one_request_to_a_server(
+    fn every_client_request_is_one_request_to_a_server(
         host in "\\PC{0,8}",
         target in "/\\PC{0,8}",
         name in "[ -~]{1,6}",

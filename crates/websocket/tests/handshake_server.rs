@@ -5,7 +5,7 @@ use playfield_websocket::handshake::{
 };
 use proptest::{collection::vec, prelude::*};
 
-/// The request of RFC 6455, 1.3, as lines that tests change.
+/// The request of RFC 6455, 1.3, as lines that tests replace.
 const LINES: [&str; 8] = [
     "GET /chat?room=1 HTTP/1.1",
     "Host: server.example.com",
@@ -21,7 +21,7 @@ fn head(lines: &[&str]) -> String {
     lines.join("\r\n") + "\r\n\r\n"
 }
 
-/// The request with the line of that header replaced, by none or several.
+/// The request with that header's line replaced by any number of lines.
 fn with(header: &str, lines: &[&str]) -> String {
     let mut all = LINES.to_vec();
     match all.iter().position(|line| line.starts_with(header)) {
@@ -47,7 +47,7 @@ fn accepts(text: &str) {
 
 fn refusal(text: &str) -> HandshakeError {
     match parse(text) {
-        Ok(request) => panic!("{request:?} is not refused"),
+        Ok(request) => panic!("{request:?} is not rejected"),
         Err(error) => error,
     }
 }
@@ -102,7 +102,7 @@ fn a_head_may_arrive_one_byte_at_a_time() {
 }
 
 #[test]
-fn a_request_of_plain_http_is_no_upgrade() {
+fn a_plain_http_request_is_not_an_upgrade() {
     let text = head(&["GET / HTTP/1.1", "Host: a", "Accept: text/html"]);
     let request = parse(&text).unwrap();
     assert_eq!((request.target, &request.upgrade), ("/", &None));
@@ -165,7 +165,7 @@ fn the_connection_must_name_upgrade() {
 fn the_key_must_be_sixteen_bytes_in_base64_once() {
     let key = "Sec-WebSocket-Key";
     accepts(&with(key, &["Sec-WebSocket-Key:   AAAAAAAAAAAAAAAAAAAAAA==  "]));
-    // Bits past the sixteenth byte do no harm.
+    // Trailing bits after the sixteenth byte are ignored.
     accepts(&with(key, &["Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAB=="]));
     assert_eq!(refusal(&with(key, &[])), HandshakeError::Missing { header: key });
     assert_eq!(
@@ -254,7 +254,7 @@ fn a_websocket_request_has_no_body() {
 }
 
 #[test]
-fn heads_that_two_readers_may_read_differently_are_refused() {
+fn ambiguous_heads_are_rejected() {
     for text in [
         head(&LINES).replace("\r\n", "\n"),
         with("Origin", &["Origin: a\nX-Admin: yes"]),
@@ -280,16 +280,16 @@ fn heads_that_two_readers_may_read_differently_are_refused() {
 }
 
 #[test]
-fn what_is_no_http_is_refused_at_once() {
+fn invalid_http_is_rejected_immediately() {
     for bytes in [&b"\x16\x03\x01"[..], b"\x00\x01\x02", b"GET\x00", b"GET / FTP"] {
         assert!(parse_request(bytes, &HeadLimits::default()).is_err(), "{bytes:?}");
     }
 }
 
 #[test]
-fn a_head_over_the_limit_is_refused() {
+fn a_head_over_the_limit_is_rejected() {
     let limits = HeadLimits { head_bytes_max: head(&LINES).len(), ..HeadLimits::default() };
-    let at_limit = head(&LINES) + "and frames behind it";
+    let at_limit = head(&LINES) + "and frames after it";
     assert!(matches!(parse_request(at_limit.as_bytes(), &limits), Ok(Head::Complete(_))));
     let over = head(&LINES).replace("chat?", "chat??");
     let error = parse_request(over.as_bytes(), &limits).unwrap_err();
@@ -298,7 +298,7 @@ fn a_head_over_the_limit_is_refused() {
 }
 
 #[test]
-fn a_head_without_end_is_refused() {
+fn a_head_without_end_is_rejected() {
     let too_large = HandshakeError::HeadTooLarge { bytes_max: 8192 };
     for (start, expected) in [
         ("GET / HTTP/1.1\r\nX: ", &too_large),
@@ -322,7 +322,7 @@ fn a_head_without_end_is_refused() {
 }
 
 #[test]
-fn a_target_over_the_limit_is_refused_however_long_a_head_may_be() {
+fn a_target_over_the_limit_is_rejected_whatever_the_head_limit() {
     let limits = HeadLimits { head_bytes_max: 1 << 16, ..HeadLimits::default() };
     for (extra, is_taken) in [(0, true), (1, false)] {
         let target = "/".to_owned() + &"x".repeat(TARGET_BYTES_MAX - 1 + extra);
@@ -344,7 +344,7 @@ fn a_target_over_the_limit_is_refused_however_long_a_head_may_be() {
 }
 
 #[test]
-fn more_headers_than_the_limit_are_refused() {
+fn more_headers_than_the_limit_are_rejected() {
     let mut lines = LINES.to_vec();
     lines.resize(65, "X: y");
     accepts(&head(&lines));
@@ -363,7 +363,7 @@ fn errors_show_little_of_what_was_sent() {
 }
 
 #[test]
-fn a_rejection_is_a_whole_response() {
+fn a_rejection_is_a_complete_response() {
     let mut out = Vec::new();
     reject(&mut out, 403, "not from here");
     assert_eq!(
@@ -374,7 +374,7 @@ fn a_rejection_is_a_whole_response() {
 }
 
 #[test]
-fn a_rejected_version_is_told_the_right_one() {
+fn rejecting_a_version_names_the_supported_one() {
     let mut out = Vec::new();
     reject(&mut out, 426, "");
     let text = String::from_utf8(out).unwrap();
@@ -398,7 +398,7 @@ fn a_rejection_is_always_an_error() {
         let text = String::from_utf8(out).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert_eq!(head.lines().next(), Some(line));
-        assert_eq!(body, "\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "the reason is in the body alone");
+        assert_eq!(body, "\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "the reason is only in the body");
     }
 }
 

@@ -1,5 +1,4 @@
-//! Whatever is sent is what is received, however it is fragmented, masked and cut; and no bytes do
-//! harm.
+//! Messages arrive as sent, however they are fragmented, masked and split. No input causes a panic.
 
 use playfield_websocket::{
     Decoder, Error, Item, Limits, Mask, Opcode, Role, encode, encode_close, encode_fragment,
@@ -11,7 +10,7 @@ use proptest::{
     sample::{Index, select},
 };
 
-/// An item with its own bytes.
+/// An item that owns its bytes.
 #[derive(Clone, Debug, PartialEq)]
 enum Owned {
     Text(String),
@@ -35,7 +34,7 @@ impl From<Item<'_>> for Owned {
     }
 }
 
-/// A message, where it is cut into fragments, and the control frames sent before each of them.
+/// A message, its fragment boundaries, and the control frames sent before each fragment.
 #[derive(Clone, Debug)]
 struct Sent {
     message: Owned,
@@ -66,8 +65,8 @@ fn close() -> impl Strategy<Value = Option<Owned>> {
     option::of(option::of((code, "\\PC{0,20}")).prop_map(Owned::Close))
 }
 
-/// Writes everything with masks from `keys` in turn, and returns the bytes with the items in the
-/// order in which they become whole.
+/// Writes everything, using the masks of `keys` in turn. Returns the bytes, and the items in the
+/// order in which they are completed.
 fn write(
     all: &[Sent],
     close: Option<&Owned>,
@@ -79,7 +78,7 @@ fn write(
         let (first, bytes) = match &sent.message {
             Owned::Text(text) => (Opcode::Text, text.as_bytes()),
             Owned::Binary(bytes) => (Opcode::Binary, &bytes[..]),
-            other => unreachable!("{other:?} is no message"),
+            other => unreachable!("{other:?} is not a message"),
         };
         let mut cuts: Vec<usize> = sent.cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
         cuts.sort_unstable();
@@ -114,8 +113,7 @@ fn write(
     (wire, items)
 }
 
-/// Receives the bytes in pieces that end at `cuts`, as a connection would: what is not consumed is
-/// kept.
+/// Receives the bytes in pieces that end at `cuts`. As on a connection, unconsumed bytes are kept.
 fn receive(
     decoder: &mut Decoder,
     wire: &[u8],
@@ -153,7 +151,7 @@ fn receive(
     Ok((items, buffer.len()))
 }
 
-/// Characters of every length, and bytes that make or break one with what stands beside them.
+/// Characters of every length, and bytes that complete or break one depending on their neighbors.
 const TEXT_PIECES: &[&[u8]] = &[
     b"\xf0\x9f\x98\x80",
     b"\xe2\x82\xac",
@@ -221,7 +219,7 @@ proptest! {
         }
     }
 
-    /// Bytes that look like frames get further than arbitrary ones.
+    /// Bytes that resemble frames get further than arbitrary ones.
     #[test]
     fn arbitrary_frames_do_no_harm(
         frames in vec((any::<u8>(), any::<u8>(), vec(any::<u8>(), 0..12)), 0..12),
@@ -234,14 +232,13 @@ proptest! {
         }
         let whole = receive(&mut Decoder::new(Role::Client, Limits::default()), &wire, &[]);
         let cut = receive(&mut Decoder::new(Role::Client, Limits::default()), &wire, &cuts);
-        // How bytes are cut changes nothing, but that what an error hides may or may not have been
-        // left over.
+        // The split changes nothing, except whether bytes are left over after an error.
         prop_assert_eq!(whole, cut);
     }
 
-    /// A fragmented text is accepted just when the whole of it is UTF-8.
+    /// A fragmented text is accepted exactly if the whole text is valid UTF-8.
     #[test]
-    fn fragmented_text_is_held_to_what_whole_text_is(
+    fn fragmented_text_follows_the_rules_of_whole_text(
         pieces in vec(select(TEXT_PIECES), 0..8),
         cuts in vec(any::<Index>(), 0..8),
     ) {
@@ -265,7 +262,7 @@ proptest! {
 }
 
 #[test]
-fn text_that_can_not_become_valid_is_refused_before_its_frame_is_whole() {
+fn invalid_text_is_rejected_before_its_frame_is_complete() {
     for (role, mask) in [(Role::Client, None), (Role::Server, Some([1, 2, 3, 4]))] {
         let long = "é€😀".repeat(200);
         for (fragments, wrong_at) in
@@ -296,7 +293,7 @@ fn text_that_can_not_become_valid_is_refused_before_its_frame_is_whole() {
             assert_eq!(
                 arrived,
                 input[frames..frames + header + wrong_at],
-                "what arrived is left as it was"
+                "the input is left unchanged"
             );
             arrived.push(input[frames + header + wrong_at]);
             assert_eq!(decoder.decode(&mut arrived), Err(Error::InvalidText));

@@ -1,5 +1,5 @@
-//! A well-kept library as judge: what either of the two writes the other reads as the same, in both
-//! roles, and each opens a connection with the other.
+//! An established library as the oracle: each library reads what the other writes, in both roles,
+//! and each opens a connection with the other.
 
 use std::io::{self, Cursor, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, Role as TheirRole};
 use tungstenite::{Message, WebSocket};
 
-/// What is said, before it is written in the one way or the other.
+/// A message, before either library writes it.
 #[derive(Clone, Debug, PartialEq)]
 enum Said {
     Text(String),
@@ -44,8 +44,7 @@ fn said() -> impl Strategy<Value = Vec<Said>> {
     })
 }
 
-/// A socket of which one end is read from bytes that are there, and the other written to bytes that
-/// are kept.
+/// A socket in memory: it reads from given bytes and collects written ones.
 struct Memory {
     input: Cursor<Vec<u8>>,
     output: Vec<u8>,
@@ -70,7 +69,7 @@ fn theirs(role: TheirRole, input: Vec<u8>) -> WebSocket<Memory> {
     WebSocket::from_raw_socket(Memory { input: Cursor::new(input), output: Vec::new() }, role, None)
 }
 
-/// All that they read.
+/// Everything that they read.
 fn read_by_them(role: TheirRole, bytes: Vec<u8>) -> Vec<Said> {
     let mut socket = theirs(role, bytes);
     let mut all = Vec::new();
@@ -84,14 +83,14 @@ fn read_by_them(role: TheirRole, bytes: Vec<u8>) -> Vec<Said> {
                 Said::Close(close.map(|close| (close.code.into(), close.reason.to_string())))
             }
             Ok(Message::Frame(frame)) => panic!("{frame:?}"),
-            // After the close there is nothing more to come.
+            // After the Close, nothing follows.
             Err(_) => return all,
         };
         all.push(said);
     }
 }
 
-/// All that we read, from pieces of so many bytes.
+/// Everything that we read, in pieces of `piece` bytes.
 fn read_by_us(role: Role, bytes: &[u8], piece: usize) -> Vec<Said> {
     let mut decoder = Decoder::new(role, Limits::default());
     let (mut all, mut held) = (Vec::new(), Vec::new());
@@ -169,7 +168,7 @@ fn written_by_them(role: TheirRole, all: &[Said]) -> Vec<u8> {
                 reason: reason.into(),
             })),
         };
-        socket.send(message).expect("memory takes all");
+        socket.send(message).expect("memory accepts everything");
     }
     let _ = socket.flush();
     socket.get_ref().output.clone()
@@ -194,10 +193,10 @@ proptest! {
 }
 
 #[test]
-fn their_server_takes_our_handshake_and_we_their_answer() {
+fn their_server_accepts_our_handshake_and_we_their_response() {
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     let server = thread::spawn(move || {
-        let mut socket = tungstenite::accept(theirs).expect("our request is right");
+        let mut socket = tungstenite::accept(theirs).expect("our request is valid");
         let message = socket.read().expect("a message");
         socket.send(message).expect("it is sent back");
     });
@@ -231,20 +230,20 @@ fn their_server_takes_our_handshake_and_we_their_answer() {
     server.join().unwrap();
 }
 
-/// Adds what comes next; the other end is not expected to be gone.
+/// Reads more input. The peer is not expected to close the connection.
 fn read_more(socket: &mut UnixStream, input: &mut Vec<u8>) {
     let mut chunk = [0; 64];
     let count = socket.read(&mut chunk).unwrap();
-    assert!(count > 0, "the other end has closed");
+    assert!(count > 0, "the peer has closed");
     input.extend_from_slice(&chunk[..count]);
 }
 
 #[test]
-fn our_server_takes_their_handshake_and_they_our_answer() {
+fn our_server_accepts_their_handshake_and_they_our_response() {
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     let client = thread::spawn(move || {
         let (mut socket, response) =
-            tungstenite::client("ws://here:7/room?a=1", theirs).expect("our answer is right");
+            tungstenite::client("ws://here:7/room?a=1", theirs).expect("our response is valid");
         assert_eq!(response.status().as_u16(), 101);
         socket.send(Message::text("hello")).unwrap();
         assert_eq!(socket.read().unwrap(), Message::text("hello"));

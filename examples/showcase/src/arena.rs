@@ -1,4 +1,4 @@
-//! An arena: ships that steer for sparks, thirty times a second.
+//! An arena: ships that fly to sparks, 30 ticks per second.
 
 use playfield::prelude::*;
 
@@ -15,11 +15,11 @@ const REACH: f32 = 22.0;
 pub struct Arena {
     /// Everyone's ship.
     pub ships: Map<PlayerId, Ship>,
-    /// What there is to collect.
+    /// The sparks to collect.
     pub sparks: Map<u32, Spark>,
     /// Where each player is heading.
     #[sync(hidden)]
-    pub wishes: Map<PlayerId, f32>,
+    pub headings: Map<PlayerId, f32>,
 }
 
 /// A ship.
@@ -27,9 +27,9 @@ pub struct Arena {
 pub struct Ship {
     /// The display name.
     pub name: String,
-    /// From the left edge.
+    /// Distance from the left edge.
     pub x: f32,
-    /// From the upper edge.
+    /// Distance from the upper edge.
     pub y: f32,
     /// Radians, clockwise from right.
     pub angle: f32,
@@ -37,16 +37,16 @@ pub struct Ship {
     pub score: u32,
 }
 
-/// Something to collect.
+/// A spark to collect.
 #[derive(State, Default)]
 pub struct Spark {
-    /// From the left edge.
+    /// Distance from the left edge.
     pub x: f32,
-    /// From the upper edge.
+    /// Distance from the upper edge.
     pub y: f32,
 }
 
-/// Where one wants to head.
+/// Sets the player's heading.
 #[derive(Message)]
 pub struct Steer {
     /// Radians, clockwise from right.
@@ -72,13 +72,13 @@ impl Room for Arena {
 
     fn leave(&mut self, player: &Player, _: &mut Context<Self>) {
         self.ships.remove(&player.id());
-        self.wishes.remove(&player.id());
+        self.headings.remove(&player.id());
     }
 
     fn tick(&mut self, cx: &mut Context<Self>) {
         for (id, ship) in self.ships.iter_mut() {
-            if let Some(wish) = self.wishes.get(id) {
-                let off = (wish - ship.angle).sin().atan2((wish - ship.angle).cos());
+            if let Some(heading) = self.headings.get(id) {
+                let off = (heading - ship.angle).sin().atan2((heading - ship.angle).cos());
                 ship.angle += off.clamp(-TURN, TURN);
             }
             ship.x = (ship.x + SPEED * ship.angle.cos()).rem_euclid(SIZE);
@@ -106,9 +106,9 @@ impl Handle<Steer> for Arena {
         _: &mut Context<Self>,
     ) -> Result<()> {
         if !angle.is_finite() {
-            return Err("an angle is a finite number".into());
+            return Err("the angle must be a finite number".into());
         }
-        self.wishes.insert(player.id(), angle);
+        self.headings.insert(player.id(), angle);
         Ok(())
     }
 }

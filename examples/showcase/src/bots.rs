@@ -1,4 +1,4 @@
-//! Bots: clients like any other, over real sockets.
+//! Bots: ordinary clients over real sockets.
 
 use std::f32::consts::TAU;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::counter::{Add, Counter};
 const PILOTS: usize = 18;
 const CARD_PLAYERS: [&str; 2] = ["Eve", "Max"];
 
-/// Lets all bots play until they are refused, the server ends, or this is dropped.
+/// Runs all bots until they are refused, the server shuts down, or the future is dropped.
 pub async fn play(url: String) {
     let mut bots = tokio::task::JoinSet::new();
     for number in 0..PILOTS {
@@ -55,7 +55,7 @@ async fn pilot(url: &str, number: usize) -> Result<(), Error> {
     }
 }
 
-/// Plays the highest card at hand, after some thought.
+/// Plays the highest card in hand, after a pause.
 async fn card_player(url: &str, name: &str) -> Result<(), Error> {
     let client = client::connect(url).name(name).await?;
     let room = client.join_or_create::<Table>("table", &()).await?;
@@ -80,7 +80,7 @@ async fn card_player(url: &str, name: &str) -> Result<(), Error> {
     }
 }
 
-/// Counts.
+/// Increments the counter.
 async fn clerk(url: &str) -> Result<(), Error> {
     let client = client::connect(url).name("the clerk").await?;
     let room = client.join_or_create::<Counter>("counter", &()).await?;

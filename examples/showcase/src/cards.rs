@@ -1,14 +1,14 @@
-//! A card table: everyone sees who sits there and what lies open; each player sees their own hand;
+//! A card table. Everyone sees the players and the open cards; each player sees their own hand;
 //! nobody sees the deck.
 
 use std::time::Duration;
 
 use playfield::prelude::*;
 
-/// How many cards a hand holds.
+/// The number of cards in a hand.
 pub const HAND: usize = 5;
 
-/// How long a player may think before a card is played for them.
+/// How long a player may take before a card is played for them.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// The table.
@@ -16,16 +16,16 @@ const PATIENCE: Duration = Duration::from_secs(8);
 pub struct Table {
     /// The number of the trick.
     pub round: u32,
-    /// Who sits here.
+    /// The players at the table.
     pub players: Map<PlayerId, Seat>,
-    /// What lies open: each player's card of this trick.
+    /// The open cards: each player's card in this trick.
     pub open: Map<PlayerId, Card>,
-    /// Who took the last trick.
+    /// The winner of the last trick.
     pub winner: Option<PlayerId>,
-    /// Each player sees their own.
+    /// Each player's hand, visible only to its owner.
     #[sync(owner)]
     pub hands: Map<PlayerId, Hand>,
-    /// Never leaves the server.
+    /// The deck, which never leaves the server.
     #[sync(hidden)]
     pub deck: List<Card>,
 }
@@ -35,13 +35,13 @@ pub struct Table {
 pub struct Seat {
     /// The display name.
     pub name: String,
-    /// Tricks taken.
+    /// Tricks won.
     pub tricks: u32,
     /// Cards in hand.
     pub cards: u32,
 }
 
-/// What a player holds.
+/// A player's hand.
 #[derive(State, Default)]
 pub struct Hand {
     /// In the order drawn.
@@ -57,25 +57,25 @@ pub struct Card {
     pub rank: u8,
 }
 
-/// Plays the card at a place in one's own hand; the reply is the card.
+/// Plays the card at an index of the player's own hand. The reply is the card.
 #[derive(Message)]
 #[reply(Card)]
 pub struct Play {
-    /// Counted from 0.
+    /// The index, from 0.
     pub place: u32,
 }
 
-/// The trick is full: someone took it.
+/// The trick is complete and has a winner.
 #[derive(Message)]
 pub struct Taken {
-    /// Who.
+    /// The winner.
     pub by: PlayerId,
 }
 
-/// A trick has waited long enough.
+/// The time limit of a trick has expired.
 #[derive(Message)]
 pub struct Hurry {
-    /// The trick that was waited for.
+    /// The trick that the limit applies to.
     pub round: u32,
 }
 
@@ -130,10 +130,10 @@ impl On<Hurry> for Table {
 impl Table {
     fn play(&mut self, id: PlayerId, place: usize, cx: &mut Context<Self>) -> Result<Card> {
         if self.open.contains_key(&id) {
-            return Err("you have played to this trick".into());
+            return Err("you have already played a card in this trick".into());
         }
-        let hand = self.hands.get_mut(&id).ok_or("you do not sit here")?;
-        let card = hand.cards.remove(place).ok_or("you do not hold that many cards")?;
+        let hand = self.hands.get_mut(&id).ok_or("you are not at this table")?;
+        let card = hand.cards.remove(place).ok_or("there is no card at that place in your hand")?;
         self.open.insert(id, card.clone());
         self.deal(id, cx);
         self.take_trick(cx);
@@ -156,7 +156,7 @@ impl Table {
         }
     }
 
-    /// When all have played, the highest card takes the trick.
+    /// Once all have played, the highest card wins the trick.
     fn take_trick(&mut self, cx: &mut Context<Self>) {
         if self.players.is_empty() || self.open.len() < self.players.len() {
             return;

@@ -11,7 +11,7 @@ pub struct Counter {
     pub last: String,
 }
 
-/// Adds to the number; the reply is the new one.
+/// Adds to the number. The reply is the new value.
 #[derive(Message)]
 #[reply(i64)]
 pub struct Add(pub i64);
@@ -21,7 +21,7 @@ impl Room for Counter {}
 
 impl Handle<Add> for Counter {
     fn handle(&mut self, Add(step): Add, player: &Player, _: &mut Context<Self>) -> Result<i64> {
-        self.value = self.value.checked_add(step).ok_or("the counter is full")?;
+        self.value = self.value.checked_add(step).ok_or("the counter would overflow")?;
         self.last = player.name().to_owned();
         Ok(self.value)
     }

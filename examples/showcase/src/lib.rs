@@ -1,4 +1,4 @@
-//! Three example rooms on one server, the bots that play in them, and the page that shows them.
+//! Three example rooms on one server, bots that play in them, and a page that displays them.
 
 pub mod arena;
 pub mod bots;

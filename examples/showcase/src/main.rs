@@ -19,7 +19,8 @@ async fn main() -> ExitCode {
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(argument) = std::env::args_os().nth(1) {
         return Err(format!(
-            "{argument:?} means nothing here; settings come from the environment, such as PLAYFIELD_LISTEN=127.0.0.1:8080"
+            "unexpected argument {argument:?}; settings come from environment variables, such as \
+             PLAYFIELD_LISTEN=127.0.0.1:8080"
         )
         .into());
     }
@@ -27,34 +28,34 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let running = playfield_showcase::server().start(config)?;
     let address = running.local_addr();
     let bots = tokio::spawn(playfield_showcase::bots::play(format!("tcp://{address}")));
-    println!("Playfield is running. Open http://{address}/ in a browser; Ctrl-C ends it.");
+    println!("Playfield is running. Open http://{address}/ in a browser. Press Ctrl-C to stop.");
     interrupted().await?;
-    println!("Saying goodbye.");
+    println!("Shutting down.");
     tokio::spawn(async {
         if interrupted().await.is_ok() {
             exit_at_once();
         }
     });
-    // The bots hear it like everyone else, which takes this thread: so the wait for the end takes
-    // another.
+    // The bots run on this thread and must receive the goodbye like every other client, so another
+    // thread waits for the shutdown.
     tokio::task::spawn_blocking(|| running.shutdown()).await?;
-    // They have heard it, and the server is gone: one that thinks over its next move need not
-    // finish.
+    // The bots have received it and the server is gone. A bot that is thinking about its next move
+    // need not finish.
     bots.abort();
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "who asks twice does not want to wait for goodbyes")]
+#[expect(clippy::disallowed_methods, reason = "a second Ctrl-C skips the graceful shutdown")]
 fn exit_at_once() {
     std::process::exit(130);
 }
 
-/// Variables that are no text are none of ours.
+/// Variables that are not valid Unicode are not settings of ours.
 fn text((name, value): (OsString, OsString)) -> Option<(String, String)> {
     Some((name.into_string().ok()?, value.into_string().ok()?))
 }
 
-/// Waits for Ctrl-C, or for what `kill` sends.
+/// Waits for Ctrl-C or SIGTERM.
 async fn interrupted() -> std::io::Result<()> {
     #[cfg(unix)]
     {

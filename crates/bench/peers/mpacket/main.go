@@ -1,6 +1,7 @@
-// Does the rows of `playfield bench packet` with the Go package mpacket: bodies of our own, in the same two forms.
+// Runs the rows of `playfield bench packet` with the Go package mpacket. The operations are our
+// own, in the same two forms.
 //
-// Prints a line of JSON for each row and form. Run by scripts/bench-peers, which fetches the package.
+// Prints one line of JSON per row and form. Run by scripts/bench-peers, which fetches the package.
 package main
 
 import (
@@ -21,7 +22,7 @@ const (
 	text    = "The quick brown fox jumps over a dog.."
 )
 
-// What is read ends here, so that the reading can't be left out.
+// Values that were read are stored here, so that the compiler can't remove the reads.
 var (
 	sinkBytes  []byte
 	sinkString string
@@ -29,7 +30,8 @@ var (
 	sinkPacket mpacket.Packet
 )
 
-// body does an operation so many times and says whether what it read was right; where it doesn't look, it says yes.
+// body runs an operation the given number of times and returns whether what it read was correct.
+// Without a comparison it returns true.
 type body func(verified bool, times int) bool
 
 type row struct {
@@ -400,7 +402,7 @@ func rows() []row {
 	}
 }
 
-// run does an operation so many times, on all cores at once where the row says so, and says how long one took of each core's turn.
+// run runs an operation the given number of times, on all cores at once if the row requires it.
 func run(r row, verified bool, times int) (time.Duration, float64, bool) {
 	if !r.all {
 		began := time.Now()

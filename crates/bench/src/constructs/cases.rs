@@ -1,4 +1,4 @@
-//! The constructs, each with a change that is typical of it.
+//! The constructs, each with a typical change.
 
 use playfield_state::{Data, Format, List, Map, PlayerId, Set, State};
 
@@ -7,11 +7,11 @@ use super::measure::{Measured, VIEWER, measure, measure_digest};
 /// One construct.
 pub(super) struct Case {
     pub(super) name: &'static str,
-    /// Measures so many syncs.
+    /// Measures the given number of syncs.
     pub(super) measure: fn(u32) -> Measured,
 }
 
-/// How many things change in a sync, where there are many.
+/// How many values change per sync, in cases with many changes.
 const MANY: u32 = 100;
 
 #[derive(State, Default)]
@@ -76,23 +76,23 @@ fn seen(thing: &Unit, viewer: &Seat) -> bool {
     thing.y == viewer.x
 }
 
-/// A digest looks at the entries that changed since the last one.
+/// A digest covers the entries that changed since the previous one.
 fn digests(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
     fn step(state: &mut Root, step: u32) {
         hundred(step).for_each(|number| state.units.get_or_default(number).x += 1);
     }
-    case("digest in packed, an entry that changed", |syncs| {
+    case("digest in packed, a changed entry", |syncs| {
         measure_digest(syncs, Format::Packed, MANY, units, step)
     });
-    case("digest in msgpack, an entry that changed", |syncs| {
+    case("digest in msgpack, a changed entry", |syncs| {
         measure_digest(syncs, Format::Msgpack, MANY, units, step)
     });
-    case("digest in json, an entry that changed", |syncs| {
+    case("digest in json, a changed entry", |syncs| {
         measure_digest(syncs, Format::Json, MANY, units, step)
     });
 }
 
-/// A thousand units, of which a sync changes a hundred, others each time.
+/// A thousand units. Each sync changes a hundred of them, in turn.
 fn units(state: &mut Root) {
     state.units = (0..1_000).map(|number| (number, Unit::default())).collect();
 }
@@ -119,9 +119,9 @@ pub(super) fn all() -> Vec<Case> {
 fn fields(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
     case("i32 of the root", |syncs| one(syncs, |state, step| state.number = step as i32 + 1));
     case("f64 of the root", |syncs| one(syncs, |state, _| state.float += 0.37));
-    case("f64 in steps of 0.01", |syncs| one(syncs, |state, _| state.steps += 0.37));
+    case("f64 quantized to 0.01", |syncs| one(syncs, |state, _| state.steps += 0.37));
     case("text of 16 bytes", |syncs| one(syncs, |state, step| state.text = format!("{step:016}")));
-    case("option that comes and goes", |syncs| {
+    case("option set and cleared", |syncs| {
         one(syncs, |state, step| state.option = (step % 2 == 0).then_some(step))
     });
     case("enum", |syncs| {
@@ -149,22 +149,22 @@ fn maps(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
             }
         })
     });
-    case("entry's option, one by one", |syncs| {
+    case("entry's option, one at a time", |syncs| {
         measure(syncs, MANY, units, |state, step| {
             for number in hundred(step) {
                 state.units.get_or_default(number).held.get_or_insert_default().x += 1;
             }
         })
     });
-    case("entry touched, nothing changed", |syncs| {
+    case("entry touched, not changed", |syncs| {
         measure(syncs, MANY, units, |state, step| {
             for number in hundred(step) {
                 let _touched = state.units.get_mut(&number);
             }
-            state.number = step as i32 + 1; // so that there is a patch
+            state.number = step as i32 + 1; // guarantees a patch
         })
     });
-    case("entry that comes or goes", |syncs| {
+    case("entry added or removed", |syncs| {
         measure(syncs, MANY, units, |state, step| {
             for number in (step / 2 * MANY..).take(MANY as usize) {
                 if step % 2 == 0 {
@@ -175,7 +175,7 @@ fn maps(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
             }
         })
     });
-    case("entry by a text, its u8", |syncs| {
+    case("entry with a text key, its u8", |syncs| {
         measure(
             syncs,
             MANY,
@@ -190,7 +190,7 @@ fn maps(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
             },
         )
     });
-    case("element of a set that comes or goes", |syncs| {
+    case("set element added or removed", |syncs| {
         measure(
             syncs,
             MANY,
@@ -216,18 +216,16 @@ fn lists(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
     case("list of 50: an element's field", |syncs| {
         measure(syncs, 1, path, |state, step| state.path[(step % 50) as usize].y += 1)
     });
-    case("list of 50: one goes, one comes", |syncs| {
+    case("list of 50: one removed, one added", |syncs| {
         measure(syncs, 1, path, |state, step| {
             state.log.remove(0);
             state.log.push(step as u8);
         })
     });
-    case("list of 50: one moves", |syncs| {
+    case("list of 50: one moved", |syncs| {
         measure(syncs, 1, path, |state, step| state.path.move_to((step % 40) as usize, 45))
     });
-    case("list of 50: all turned round", |syncs| {
-        measure(syncs, 50, path, |state, _| state.path.reverse())
-    });
+    case("list of 50: reversed", |syncs| measure(syncs, 50, path, |state, _| state.path.reverse()));
 }
 
 fn own(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
@@ -241,7 +239,7 @@ fn own(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
             (0..1_000).map(|number| (number, Unit { y: 1, ..Unit::default() })).collect();
         (0..MANY).for_each(|number| state.things.get_or_default(number).y = 0);
     }
-    case("one's own entry: a card", |syncs| {
+    case("owner's entry: a card", |syncs| {
         measure(syncs, 1, mine, |state, step| {
             let card = &mut state.hands.get_or_default(VIEWER).cards[(step % 10) as usize];
             *card = card.wrapping_add(1);
@@ -255,7 +253,7 @@ fn own(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
             (0..MANY).for_each(|number| state.things.get_or_default(number).x += 1);
         })
     });
-    case("in view: an entry enters or leaves", |syncs| {
+    case("in view: entries enter or leave", |syncs| {
         measure(syncs, MANY, sights, |state, step| {
             for number in 0..MANY {
                 state.things.get_or_default(number).y = i32::from(step % 2 == 0);

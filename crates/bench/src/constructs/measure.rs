@@ -4,28 +4,28 @@ use std::time::{Duration, Instant};
 
 use playfield_state::{Format, JsonMirror, Mirror, PlayerId, State, Tracker, Tracking, view};
 
-/// Who looks: the player to whom everything belongs that is anybody's.
+/// The player who receives the patches and owns all owner-only values.
 pub(super) const VIEWER: PlayerId = PlayerId(1);
 
-/// What came out.
+/// The result.
 pub(super) struct Measured {
-    /// How many changes each sync had.
+    /// The number of changes per sync.
     pub(super) changes: u32,
-    /// From the comparison to the body of the one patch.
+    /// From the comparison to the body of the only patch.
     pub(super) ns_per_change: f64,
-    /// Of the patch's body.
+    /// Measured on the patch body.
     pub(super) bytes_per_change: f64,
-    /// Every patch was read, and the copy was what its viewer may see.
+    /// Whether every patch was decoded, and the copy equals what its viewer may see.
     pub(super) verified: bool,
 }
 
-/// How many syncs come before those that are measured.
+/// How many unmeasured syncs come first.
 const WARM_UP: u32 = 50;
 
-/// How often the copy is compared with the whole state, which every patch since has led to.
+/// How often, in syncs, the copy is compared with the whole state.
 const COMPARE_EVERY: u32 = 100;
 
-/// Measures a state in which `step` makes so many changes before each sync.
+/// Measures a state in which `step` makes `changes` changes before each sync.
 pub(super) fn measure<T: State + Default>(
     syncs: u32,
     changes: u32,
@@ -53,8 +53,7 @@ pub(super) fn measure<T: State + Default>(
             bytes += body.len();
         }
         verified &= any && copy.patch(&body).is_ok();
-        // Not at each sync: what goes through the whole state leaves none of it in the processor's
-        // caches.
+        // Not at every sync: comparing the whole state evicts it from the CPU caches.
         if number % COMPARE_EVERY == 0 {
             verified &= copy.digest() == tracker.digest(VIEWER, Format::Packed);
             verified &= view(copy.state(), Some(VIEWER)) == view(&state, Some(VIEWER));
@@ -68,7 +67,7 @@ pub(super) fn measure<T: State + Default>(
     }
 }
 
-/// Measures the digest that is taken after each sync in which `step` makes so many changes.
+/// Measures the digest after each sync, in which `step` makes `changes` changes.
 pub(super) fn measure_digest<T: State + Default>(
     syncs: u32,
     format: Format,

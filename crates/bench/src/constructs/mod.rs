@@ -1,5 +1,5 @@
-//! `bench constructs`: what one change costs, in time and in bytes, for each thing that a state can
-//! be made of.
+//! `bench constructs`: the cost of one change, in time and bytes, for every construct that a state
+//! can consist of.
 
 mod cases;
 mod measure;
@@ -12,14 +12,14 @@ use crate::table::{Column, Report};
 /// How to report.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Lines of JSON instead of a table.
+    /// Print lines of JSON instead of a table.
     pub json: bool,
-    /// How many syncs are measured of each construct.
+    /// How many syncs are measured per construct.
     pub syncs: u32,
 }
 
 impl Options {
-    /// A table, of as many syncs as give steady figures.
+    /// A table, with enough syncs for stable figures.
     pub fn new() -> Self {
         Self { json: false, syncs: 2_000 }
     }
@@ -34,13 +34,13 @@ impl Default for Options {
 const COLUMNS: &[Column] = &[
     ("                        construct", "construct"),
     ("changes", "changes"),
-    ("ns a change", "ns_per_change"),
-    ("bytes a change", "bytes_per_change"),
+    ("ns/change", "ns_per_change"),
+    ("bytes/change", "bytes_per_change"),
     ("verified", "verified"),
 ];
 
-/// Measures every construct and reports it. Says whether all that was sent was read as what it
-/// should be.
+/// Measures every construct and reports it. Returns whether everything sent was decoded to the
+/// expected values.
 ///
 /// # Errors
 /// If the report can't be written.

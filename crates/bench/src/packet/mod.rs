@@ -1,9 +1,9 @@
-//! `bench packet`: what it costs to write and to read packets of one's own.
+//! `bench packet`: the cost of writing and reading custom packets.
 //!
-//! The rows are those by which the Go package mpacket is known. Each comes in two forms. *same*
-//! does what a common benchmark does: it writes or reads, and looks at nothing. *verified* reads
-//! every field, compares it with what was written, and touches every byte of what it counts. Where
-//! both differ much, the first says little.
+//! The rows are the benchmarks of the Go package mpacket. Each has two forms. *same* does what
+//! common benchmarks do: it only writes or reads. *verified* reads every field, compares it with
+//! what was written, and reads every byte that it counts. If the two differ a lot, the first one is
+//! not meaningful.
 
 mod bodies;
 mod rows;
@@ -18,16 +18,16 @@ pub use rows::names;
 const COLUMNS: &[Column] = &[
     ("                row", "row"),
     ("form", "form"),
-    ("ns an op", "ns_per_op"),
+    ("ns/op", "ns_per_op"),
     ("median", "ns_per_op_median"),
-    ("bytes an op", "bytes_per_op"),
+    ("bytes/op", "bytes_per_op"),
     ("GB/s", "gb_per_s"),
     ("allocations", "allocations_per_op"),
     ("verified", "verified"),
 ];
 
-/// Measures every row and reports it. Says whether all that was written was read as what it should
-/// be.
+/// Measures every row and reports it. Returns whether everything that was written was read back
+/// correctly.
 ///
 /// # Errors
 /// If the report can't be written.

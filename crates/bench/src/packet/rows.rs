@@ -1,4 +1,4 @@
-//! The rows: their names, and what is done in each.
+//! The rows: their names and operations.
 
 use super::bodies::{bulk, many, numbers, packets, threads};
 use crate::rounds::{Body, Form, Run};
@@ -7,9 +7,9 @@ use crate::rounds::{Body, Form, Run};
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub(super) name: &'static str,
-    /// Does the operation so many times.
+    /// Runs the operation the given number of times.
     pub(super) body: fn(Form, u64) -> Run,
-    /// Does it on all cores at once.
+    /// Whether it runs on all cores at once.
     pub(super) on_all_cores: bool,
 }
 

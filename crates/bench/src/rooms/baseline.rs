@@ -1,8 +1,8 @@
-//! The baseline: what the system calls of a case cost when nothing else is done.
+//! The baseline: the cost of a case's system calls alone.
 //!
-//! One thread holds all connections and writes a patch's number of bytes to each, `hz` times a
-//! second, in slices spread over the period; where clients send inputs it reads them. No server
-//! that makes one write a client can be cheaper.
+//! One thread holds all connections and writes as many bytes as a patch has to each of them, `hz`
+//! times per second, in slices spread over the period. If clients send inputs, it reads them. No
+//! server that makes one write per client can be cheaper.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,19 +18,19 @@ use super::hosted::report;
 use crate::clock::pin;
 use crate::limits::raise_descriptors;
 
-/// The most slices that a period is cut into: fewer where there are fewer rooms, since a server
-/// wakes up once a room at most.
+/// The maximum number of slices per period. With fewer rooms there are fewer slices, since a server
+/// wakes up at most once per room.
 const SLICES_MAX: u32 = 50;
 
 const BACKLOG: i32 = 4_096;
 
-/// The connections, and how they are served.
+/// The connections and the state needed to serve them.
 struct Baseline {
     streams: Vec<TcpStream>,
     payload: Vec<u8>,
     slices: u32,
     hz: u32,
-    /// Where there are inputs to read.
+    /// Set if there are inputs to read.
     inputs: Option<Inputs>,
 }
 
@@ -40,7 +40,7 @@ struct Inputs {
     buffer: Vec<u8>,
 }
 
-/// Serves the clients of a case, once they are all there, until the input ends.
+/// Serves the clients of a case, once all are connected, until standard input is closed.
 pub(super) fn host(case: &Case, bytes: usize) -> io::Result<()> {
     pin(super::SERVER_CORE)?;
     raise_descriptors();
@@ -52,7 +52,7 @@ pub(super) fn host(case: &Case, bytes: usize) -> io::Result<()> {
     let case = case.clone();
     thread::spawn(move || {
         if let Err(error) = Baseline::accept(&listener, &case, bytes).and_then(Baseline::serve) {
-            eprintln!("the baseline could not serve: {error}");
+            eprintln!("the baseline server failed: {error}");
         }
     });
     report(port)
@@ -88,13 +88,13 @@ impl Baseline {
         let mut due = Instant::now();
         loop {
             for number in 0..self.slices as usize {
-                // Deadlines are absolute: a late slice does not make all that follow late.
+                // Deadlines are absolute: a late slice does not delay the following ones.
                 self.wait(due)?;
                 due += slice;
                 let share = |number: usize| self.streams.len() * number / self.slices as usize;
                 let streams = share(number)..share(number + 1);
                 for stream in &mut self.streams[streams] {
-                    // A connection that takes no more misses this turn, as it would a patch.
+                    // A connection that is not writable misses this turn, as it would miss a patch.
                     let _ = stream.write(&self.payload);
                 }
             }
@@ -103,7 +103,7 @@ impl Baseline {
 
     #[expect(
         clippy::disallowed_methods,
-        reason = "waiting for the next slice is this thread's work"
+        reason = "waiting for the next slice is this thread's job"
     )]
     fn wait(&mut self, due: Instant) -> io::Result<()> {
         let Some(Inputs { poll, events, buffer }) = &mut self.inputs else {
@@ -117,7 +117,7 @@ impl Baseline {
                 _ => {}
             }
             for event in &*events {
-                // What is read is nobody's business here, and a client that is gone neither.
+                // The bytes are not needed, and a disconnected client is ignored.
                 let _ = self.streams[event.token().0].read(buffer);
             }
             if pause.is_zero() {

@@ -1,4 +1,4 @@
-//! The size of a run, and the commands of its processes.
+//! The size of a run, and the command lines of its processes.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::workloads::colyseus::Colyseus;
 /// One size.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// How many rooms.
+    /// The number of rooms.
     pub rooms: u32,
-    /// How many players in each, from 1 to [`PLAYERS_MAX`](super::PLAYERS_MAX).
+    /// The number of players per room, from 1 to [`PLAYERS_MAX`](super::PLAYERS_MAX).
     pub players: u64,
-    /// How long is measured, in seconds.
+    /// The duration of the measurement, in seconds.
     pub seconds: u32,
-    /// How long it runs before that.
+    /// The duration of the warm-up before it.
     pub warm_up: Duration,
-    /// How often each client sends an input, per second; 0 = never.
+    /// How many inputs each client sends per second; 0 for none.
     pub inputs_hz: u32,
-    /// What carries the messages.
+    /// The transport of the messages.
     pub transport: Transport,
     /// Patches and ticks per second.
     pub hz: u32,
@@ -42,7 +42,7 @@ impl Default for Case {
 }
 
 impl Case {
-    /// How many clients there are in all rooms.
+    /// The number of clients in all rooms.
     pub fn clients(&self) -> usize {
         self.rooms as usize * self.players as usize
     }
@@ -51,7 +51,7 @@ impl Case {
         workload(self.players)
     }
 
-    /// The command of a process with a role in this case.
+    /// The command line of a process with a role in this case.
     pub(super) fn arguments(&self, role: Role) -> Vec<String> {
         ["bench", "rooms"]
             .into_iter()
@@ -69,7 +69,7 @@ impl Case {
             .collect()
     }
 
-    /// The command of the server's process.
+    /// The command line of the server process.
     pub(super) fn server_arguments(&self, peer: Peer) -> Vec<String> {
         match peer {
             Peer::Playfield => self.arguments(Role::Server),
@@ -77,14 +77,14 @@ impl Case {
         }
     }
 
-    /// The command of a process with a role at the baseline.
+    /// The command line of a process with a role in the baseline.
     pub(super) fn baseline_arguments(&self, role: Role, bytes: usize) -> Vec<String> {
         let mut arguments = self.arguments(role);
         arguments.push(format!("--bytes={bytes}"));
         arguments
     }
 
-    /// Begins the record.
+    /// Starts the record.
     pub(super) fn record(&self) -> Record {
         Record::new()
             .with("suite", "rooms")

@@ -1,9 +1,9 @@
-//! The largest number of rooms that holds, ours and the baseline's, run by run in turn so that both
-//! meet the same machine.
+//! Finds the maximum number of rooms, for ours and for the baseline. Their runs alternate, so that
+//! both meet the same conditions.
 //!
-//! A virtual machine is not always equally fast. So a small case of the baseline, the *gauge*, runs
-//! between the runs: a run during which the machine was not as fast as it can be, or its processes
-//! had to wait for their cores, says nothing, however it ended, and is repeated.
+//! The speed of a virtual machine varies. So a small baseline case, the *gauge*, runs between the
+//! runs. A run is repeated, whatever its result, if the machine was slower than its best or if the
+//! processes had to wait for their cores.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -17,20 +17,20 @@ use crate::Machine;
 use crate::limits::descriptors_max;
 use crate::table::Table;
 
-/// The share of the time that a process may have waited for its core.
+/// The maximum share of time that a process may wait for its core.
 const DELAYED_MAX: f64 = 0.05;
 
-/// How much slower than at its best the machine may be.
+/// How much slower than its best the machine may be.
 const SLOWED_MAX: f64 = 1.15;
 
-/// How many runs are repeated, of ours and of the baseline's each. After that they count, or a busy
-/// machine would never let it end.
+/// How many runs are repeated, each of ours and of the baseline. Later ones count, so that the
+/// search ends even on a busy machine.
 const DISTURBED_MAX: u32 = 10;
 
-/// Descriptors that a process needs besides those of its clients.
+/// File descriptors that a process needs besides those of its clients.
 const DESCRIPTORS_SPARE: u64 = 64;
 
-/// Runs the search, and reports it.
+/// Runs the search and reports the result.
 pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     let machine = Machine::describe();
     let table = if options.json { None } else { Some(Table::begin(COLUMNS, out)?) };
@@ -73,7 +73,7 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
             }
         } else if bytes.is_none() && ours.search.next().is_none() {
             return Err(io::Error::other(
-                "no size could be run, so there is nothing to compare with",
+                "every size failed, so there is no result to compare the baseline with",
             ));
         }
     }
@@ -94,15 +94,15 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
         .measured("gauge_us_per_send_most", gauge.most)
         .measured("ratio", f64::from(max) / f64::from(baseline_max.max(1)));
     if table.is_some() {
-        writeln!(out, "at most {max} rooms; the baseline {baseline_max}")?;
+        writeln!(out, "maximum: {max} rooms; baseline: {baseline_max}")?;
     } else {
         writeln!(out, "{}", machine.add_to(record).line())?;
     }
     Ok(all_verified)
 }
 
-/// What is reported of the last run that counted: the third at the largest size that holds, if any
-/// does.
+/// The reported values of the last run that counted: the third run at the maximum size, if there is
+/// one.
 const LAST: &[&str] = &[
     "hz",
     "hz_slowest",
@@ -117,7 +117,7 @@ const LAST: &[&str] = &[
     "rss_mb",
 ];
 
-/// One of the two that are searched for in turn.
+/// One of the two alternating searches.
 struct Side {
     search: Search,
     /// The record of the last run that counted.
@@ -132,7 +132,7 @@ impl Side {
         Self { search, last: Value::Null, runs: 0, disturbed: 0, broken: 0 }
     }
 
-    /// Takes the record of a run, unless the machine was disturbed.
+    /// Records the result of a run, unless the machine was disturbed.
     fn ran(&mut self, record: Value, whole: bool, slow: bool) {
         self.runs += 1;
         let delayed = number(&record["server_delayed"]).max(number(&record["driver_delayed"]));
@@ -144,10 +144,10 @@ impl Side {
         self.last = record;
     }
 
-    /// A run ended without a record: clients could not get in, or were lost. That size does not
-    /// hold.
+    /// Records a run that ended without a record, since clients could not join or were lost. That
+    /// size fails.
     fn broke(&mut self, rooms: u32, error: &io::Error) {
-        eprintln!("{rooms} rooms do not hold: {error}");
+        eprintln!("{rooms} rooms failed: {error}");
         self.runs += 1;
         self.broken += 1;
         self.search.ran(false);
@@ -155,11 +155,11 @@ impl Side {
     }
 }
 
-/// How fast the machine is at the moment.
+/// Measures the current speed of the machine.
 struct Gauge {
     least: f64,
     most: f64,
-    /// The machine was slow when it was last asked.
+    /// Whether the machine was slow at the last reading.
     was_slow: bool,
 }
 
@@ -171,7 +171,7 @@ impl Gauge {
         Ok(Self { least, most, was_slow: first[2] > least * SLOWED_MAX })
     }
 
-    /// Whether the machine is slow now, or was before the run that has just ended.
+    /// Whether the machine is slow now, or was slow before the run that just ended.
     fn is_slow(&mut self) -> io::Result<bool> {
         let now = Self::read()?;
         self.least = self.least.min(now);
@@ -180,7 +180,7 @@ impl Gauge {
         Ok(std::mem::replace(&mut self.was_slow, is_slow) || is_slow)
     }
 
-    /// Microseconds of processor time that a send takes at the baseline.
+    /// The CPU time per send of the baseline, in microseconds.
     fn read() -> io::Result<f64> {
         let case = Case {
             rooms: 10,
@@ -194,7 +194,7 @@ impl Gauge {
     }
 }
 
-/// As many rooms as a process has descriptors for the clients of.
+/// The maximum number of rooms for whose clients a process has enough file descriptors.
 fn rooms_max(players: u64) -> u32 {
     u32::try_from(descriptors_max().saturating_sub(DESCRIPTORS_SPARE) / players.max(1))
         .unwrap_or(u32::MAX)
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_run_says_nothing_however_it_ended() {
+    fn a_disturbed_run_is_ignored_whatever_its_result() {
         let mut side = Side::new(Search::new(100, 1000));
         for (holds, delayed, slow) in
             [(true, 0.2, false), (false, 0.2, false), (true, 0.0, true), (false, 0.0, true)]
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_machine_that_is_never_quiet_the_search_ends() {
+    fn the_search_ends_even_on_a_busy_machine() {
         let mut side = Side::new(Search::new(100, 1000));
         while side.search.next().is_some() {
             side.ran(run(false, 1.0), true, true);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_can_not_be_run_does_not_hold() {
+    fn a_size_that_can_not_be_run_fails() {
         let mut side = Side::new(Search::new(100, 1000));
         side.broke(100, &io::Error::other("a client was lost"));
         assert_eq!((side.search.next(), side.broken), (Some(80), 1));

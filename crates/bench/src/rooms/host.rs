@@ -1,5 +1,5 @@
-//! The server's process: the real server with its default settings, but on one core, one shard and
-//! a free port.
+//! The server process: the real server with default settings, except for one core, one shard and a
+//! free port.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,7 +13,7 @@ use crate::clock::pin;
 use crate::limits::raise_descriptors;
 use crate::workloads::colyseus::Table;
 
-/// Serves until the input ends.
+/// Serves until standard input is closed.
 pub(super) fn host(hz: u32) -> io::Result<()> {
     pin(super::SERVER_CORE)?;
     raise_descriptors();

@@ -1,6 +1,5 @@
-//! The server's process, and what passes between it and the driver's: a line with the port, then a
-//! line of figures whenever one is asked for. It ends when its input does, so that none is left
-//! behind.
+//! The server process, and its protocol with the driver: a line with the port, then a line of
+//! statistics per request. The server exits when its input is closed, so none is left behind.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,7 +10,7 @@ use super::SERVER_CORE;
 use crate::clock::{delayed, process_cpu};
 use crate::machine::proc_value;
 
-/// A server in a process of its own.
+/// A server in a separate process.
 pub(super) struct Hosted {
     child: Child,
     input: ChildStdin,
@@ -19,20 +18,20 @@ pub(super) struct Hosted {
     pub(super) address: SocketAddr,
 }
 
-/// Figures of a server at one time.
+/// A server's statistics at one point in time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stats {
     pub(super) at: Instant,
-    /// Processor time since it began.
+    /// CPU time since the start.
     pub(super) cpu: Duration,
-    /// Time that it could have run while something else did.
+    /// Time in which it was runnable but something else ran.
     pub(super) delayed: Duration,
     /// Resident memory.
     pub(super) rss_kb: u64,
 }
 
 impl Hosted {
-    /// Starts this program as a server, and waits until it listens.
+    /// Starts this program as a server and waits until it listens.
     pub(super) fn start(arguments: &[String]) -> io::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(arguments)
@@ -40,7 +39,7 @@ impl Hosted {
             .stdout(Stdio::piped())
             .spawn()?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(io::Error::other("the server's process has no pipes"));
+            return Err(io::Error::other("the server process has no pipes"));
         };
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let mut hosted = Self { child, input, output: BufReader::new(output), address };
@@ -49,7 +48,7 @@ impl Hosted {
         Ok(hosted)
     }
 
-    /// Asks for the figures.
+    /// Requests the statistics.
     pub(super) fn stats(&mut self) -> io::Result<Stats> {
         self.input.write_all(b"\n")?;
         let [cpu_ns, delayed_ns, rss_kb] = self.line()?;
@@ -67,20 +66,20 @@ impl Hosted {
         let numbers: Vec<u64> =
             line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
         numbers.try_into().map_err(|_| {
-            io::Error::other(format!("the server's process said {line:?} instead of {N} numbers"))
+            io::Error::other(format!("the server process printed {line:?} instead of {N} numbers"))
         })
     }
 }
 
 impl Drop for Hosted {
     fn drop(&mut self) {
-        // It may have ended by itself already.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The server's end: says where it listens, and gives figures until the input ends.
+/// The server's side: reports its port, then statistics until standard input is closed.
 pub(super) fn report(port: u16) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{port}")?;

@@ -1,9 +1,9 @@
-//! `bench rooms`: how many rooms one core carries, with every client connected and every message
+//! `bench rooms`: how many rooms one core can serve, with every client connected and every message
 //! compared.
 //!
-//! Three processes: the command that was given; the driver with all clients, on one core; and the
-//! server, which the driver starts, on the other. In the same run the *baseline* is measured: the same
-//! number of writes of the same length, and nothing else.
+//! There are three processes: the command itself; the driver with all clients, on one core; and the
+//! server, which the driver starts on the other core. The same run measures the *baseline*: the
+//! same number of writes of the same length, and nothing else.
 
 mod baseline;
 mod case;
@@ -20,30 +20,30 @@ use std::io::{self, Write};
 pub use case::Case;
 pub use table::{CountInputs, Opening, PLAYERS_MAX, Steer};
 
-/// Where the server runs.
+/// The server's core.
 const SERVER_CORE: usize = 0;
 
-/// Where the clients run.
+/// The driver's core.
 const DRIVER_CORE: usize = 1;
 
-/// What to measure, and how to report it.
+/// What to measure and how to report it.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The size; with `find_max`, where the search begins.
+    /// The size; with `find_max`, where the search starts.
     pub case: Case,
-    /// Look for the largest number of rooms that holds.
+    /// Search for the maximum number of rooms.
     pub find_max: bool,
-    /// Lines of JSON instead of a table.
+    /// Print lines of JSON instead of a table.
     pub json: bool,
-    /// Damages one message on its way, so that the check must fail.
+    /// Corrupt one message in transit, so that the check must fail.
     pub corrupt_one: bool,
-    /// Which of the processes this is.
+    /// The role of this process.
     pub role: Role,
     /// How many bytes the baseline sends at a time.
     pub bytes: usize,
 }
 
-/// What carries the messages.
+/// The transport of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// WebSocket.
@@ -52,10 +52,10 @@ pub enum Transport {
     Tcp,
 }
 
-/// The part that a process plays.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It starts the others, and reports.
+    /// Starts the other processes and reports.
     Command,
     /// All clients of one run.
     Driver,
@@ -88,7 +88,7 @@ impl Default for Options {
 }
 
 impl Transport {
-    /// All of them, by the names they are chosen by.
+    /// All transports by name.
     pub const NAMES: &[(&str, Self)] = &[("ws", Self::WebSocket), ("tcp", Self::Tcp)];
 
     fn name(self) -> &'static str {
@@ -100,7 +100,7 @@ impl Transport {
 }
 
 impl Role {
-    /// All that the command gives itself, by name.
+    /// All roles that the command passes to its processes, by name.
     pub const NAMES: &[(&str, Self)] = &[
         ("driver", Self::Driver),
         ("server", Self::Server),
@@ -113,10 +113,10 @@ impl Role {
     }
 }
 
-/// Runs the suite, or one process of it. Says whether all that was counted was verified.
+/// Runs the suite, or one process of it. Returns whether everything counted was verified.
 ///
 /// # Errors
-/// A process can't be run, clients can't get in, or `out` can't be written.
+/// A process can't be run, clients can't join, or `out` can't be written.
 pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     match options.role {
         Role::Command if options.find_max => find_max::find_max(options, out),

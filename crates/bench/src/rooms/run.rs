@@ -1,4 +1,4 @@
-//! Runs, and what is reported of them.
+//! Single runs and their reports.
 
 use std::io::{self, Write};
 
@@ -10,17 +10,17 @@ use super::{Options, Role};
 use crate::table::{Column, Table};
 use crate::{Machine, Record, child};
 
-/// The longest that one interval in a hundred may take, in periods: 60 ms at 20 Hz.
+/// The maximum 99th percentile of intervals, in periods: 60 ms at 20 Hz.
 const INTERVAL_P99_MAX: f64 = 1.2;
 
-/// The part of the nominal rate that must arrive.
+/// The minimum share of the nominal rate that must arrive.
 const HZ_SHARE_MIN: f64 = 0.995;
 
-/// The part of it that must arrive at the client that gets the least.
+/// The minimum share for the slowest client.
 const SLOWEST_SHARE_MIN: f64 = 0.95;
 
-/// What a WebSocket frame has before a payload of 126 bytes and more, and native framing before
-/// any.
+/// The frame header's length: of a WebSocket frame with a payload of 126 bytes or more, and of
+/// every native frame.
 const HEADER_BYTES: usize = 4;
 
 pub(super) const COLUMNS: &[Column] = &[
@@ -43,7 +43,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ("holds", "holds"),
 ];
 
-/// The driver's process: one run, one record.
+/// The driver process: one run, one record.
 pub(super) fn drive(options: &Options, peer: Peer, out: &mut dyn Write) -> io::Result<bool> {
     child::end_with_parent();
     let case = &options.case;
@@ -69,8 +69,8 @@ pub(super) fn drive(options: &Options, peer: Peer, out: &mut dyn Write) -> io::R
 }
 
 impl Outcome {
-    /// All that was counted was compared, and equal; of the baseline's bytes nothing is asked but
-    /// their number, to everyone.
+    /// Whether everything counted was compared and equal. The baseline's bytes are only counted,
+    /// and every client must receive them.
     fn verified(&self, peer: Peer) -> bool {
         self.failure.is_none()
             && self.messages > 0
@@ -79,7 +79,7 @@ impl Outcome {
                 || (self.compared == self.messages && self.inputs_handled == self.inputs_sent))
     }
 
-    /// Whether everyone was sent patches at the nominal rate, evenly.
+    /// Whether every client received patches at the nominal rate, evenly.
     fn holds(&self, case: &Case) -> bool {
         self.lost == 0
             && self.hz() >= HZ_SHARE_MIN * f64::from(case.hz)
@@ -116,12 +116,12 @@ impl Outcome {
             .with("holds", self.holds(case));
         match peer {
             Peer::Playfield => record.with("compared", self.compared).with("verified", verified),
-            Peer::Baseline { .. } => record, // nothing is compared there
+            Peer::Baseline { .. } => record, // not compared
         }
     }
 }
 
-/// One size, and the baseline at the same.
+/// Runs one size, and the baseline at the same size.
 pub(super) fn one(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     let machine = Machine::describe();
     let table = if options.json { None } else { Some(Table::begin(COLUMNS, out)?) };
@@ -147,7 +147,7 @@ pub(super) fn one(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     Ok(verified)
 }
 
-/// What of a run's record goes into the report.
+/// The values of a run's record that are reported.
 const OURS: &[&str] = &[
     "rooms",
     "clients",
@@ -170,7 +170,7 @@ const OURS: &[&str] = &[
     "holds",
 ];
 
-/// Runs ours at one size: the record, and whether all that was counted was verified.
+/// Runs ours at one size. Returns the record and whether everything counted was verified.
 pub(super) fn run_ours(options: &Options, case: &Case) -> io::Result<(Value, bool)> {
     let mut arguments = case.arguments(Role::Driver);
     if options.corrupt_one {
@@ -180,13 +180,13 @@ pub(super) fn run_ours(options: &Options, case: &Case) -> io::Result<(Value, boo
     Ok((report.record, report.verified))
 }
 
-/// Runs the baseline at one size: the record, and whether all its clients were there all the time.
+/// Runs the baseline at one size. Returns the record and whether all clients stayed connected.
 pub(super) fn run_baseline(case: &Case, bytes: usize) -> io::Result<(Value, bool)> {
     let report = child::run(&case.baseline_arguments(Role::BaselineDriver, bytes))?;
     Ok((report.record, report.verified))
 }
 
-/// As many bytes as a patch of ours has with its frame.
+/// The size of our average patch, including its frame header.
 pub(super) fn sent_bytes(ours: &Value) -> usize {
     number(&ours["bytes_per_patch"]).round() as usize + HEADER_BYTES
 }

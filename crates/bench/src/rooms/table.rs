@@ -1,5 +1,5 @@
-//! The room that is served: the Colyseus workload, with everyone's position and one hand in five
-//! changing at each tick.
+//! The benchmark's room: the Colyseus workload, in which every position and one hand in five change
+//! at each tick.
 
 use playfield_room::{Context, Handle, Message, Player, Result, Room, room};
 use playfield_state::Data;
@@ -7,10 +7,10 @@ use playfield_state::Data;
 use crate::workloads::Workload;
 use crate::workloads::colyseus::{Colyseus, Table};
 
-/// What clients ask for.
+/// The room type that clients request.
 pub(super) const ROOM_TYPE: &str = "bench";
 
-/// The most players of a room.
+/// The maximum number of players per room.
 pub const PLAYERS_MAX: u64 = 1_000;
 
 /// Cards in a hand.
@@ -19,15 +19,15 @@ const CARDS: u32 = 10;
 /// The fraction of hands in which a card changes.
 const HANDS: f64 = 0.2;
 
-/// What a room is created with.
+/// The parameters of a new room.
 #[derive(Data, Default)]
 pub struct Opening {
-    /// How many players it waits for before its clock begins to run.
+    /// How many players it waits for before its clock starts.
     pub players: u64,
 }
 
-/// An input: it is decoded, handled and counted, and changes nothing that players see, since when
-/// it comes is nobody's to foretell.
+/// An input. It is decoded, handled and counted, but does not change what players see, since its
+/// arrival time can't be predicted.
 #[derive(Message)]
 pub struct Steer {
     /// To the right.
@@ -36,12 +36,12 @@ pub struct Steer {
     pub y: f32,
 }
 
-/// Asks how many inputs the room has handled.
+/// Requests the number of inputs that the room has handled.
 #[derive(Message)]
 #[reply(u64)]
 pub struct CountInputs;
 
-/// The workload of a room with `players`, who are numbered from 1.
+/// The workload of a room with `players` players, numbered from 1.
 pub(super) fn workload(players: u64) -> Colyseus {
     Colyseus::new(players, 1, CARDS, true, HANDS)
 }
@@ -53,7 +53,7 @@ impl Room for Table {
     fn create(opening: Opening, _: &mut Context<Self>) -> Result<Self> {
         if !(1..=PLAYERS_MAX).contains(&opening.players) {
             return Err(format!(
-                "{} players: from 1 to {PLAYERS_MAX} are possible",
+                "{} players requested; the number must be from 1 to {PLAYERS_MAX}",
                 opening.players
             )
             .into());
@@ -65,15 +65,15 @@ impl Room for Table {
 
     fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
         if self.players() as u64 == self.size {
-            return Err("everyone is here already".into());
+            return Err("the room is full".into());
         }
         self.seat(player.id(), self.players(), CARDS.cast_signed());
         Ok(())
     }
 
     fn tick(&mut self, _: &mut Context<Self>) {
-        // Until all are there nothing moves, so that what is seen at each round does not depend on
-        // who came when.
+        // Nothing moves until all players have joined, so the state at each round does not depend
+        // on when players joined.
         if self.players() as u64 == self.size {
             workload(self.size).step(self, u64::from(self.round().unsigned_abs()));
         }

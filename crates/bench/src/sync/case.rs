@@ -6,44 +6,44 @@ use playfield_state::{Format, Tracking};
 
 use crate::Record;
 
-/// The most players of a case.
+/// The maximum number of players.
 pub const PLAYERS_MAX: u64 = 10_000;
 
-/// The most cards in a hand.
+/// The maximum number of cards in a hand.
 pub const CARDS_MAX: u32 = 1_000;
 
-/// The most entities on a plane.
+/// The maximum number of entities.
 pub const ENTITIES_MAX: u32 = 1_000_000;
 
-/// One workload of one size.
+/// A workload of a given size.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The workload.
     pub which: Which,
-    /// How many players, from 1 to [`PLAYERS_MAX`].
+    /// The number of players, from 1 to [`PLAYERS_MAX`].
     pub players: u64,
-    /// How many cards each holds, from 1 to [`CARDS_MAX`].
+    /// The number of cards per player, from 1 to [`CARDS_MAX`].
     pub cards: u32,
     /// Whether every player's public state changes.
     pub scenario: Scenario,
-    /// The fraction of hands in which a card changes, from 0 to 1; at least one hand always does.
+    /// The fraction of hands in which a card changes, from 0 to 1. At least one hand always
+    /// changes.
     pub hands: f64,
-    /// How many entities there are, from 1 to [`ENTITIES_MAX`], in a workload of entities.
+    /// The number of entities, from 1 to [`ENTITIES_MAX`], in an entity workload.
     pub entities: u32,
-    /// How many of them move in a step.
+    /// How many of them move per step.
     pub changed: u32,
-    /// Whether those that move in one step lie scattered over all, or next to each other in the
-    /// order of their keys.
+    /// Whether the entities that move in one step are scattered, or adjacent in key order.
     pub scattered: bool,
-    /// How many players move in a step, in a workload of entities.
+    /// How many players move per step, in an entity workload.
     pub moving: u64,
     /// The format of all messages.
     pub format: Format,
-    /// Whether only what was touched is compared.
+    /// Whether only modified values are compared.
     pub tracking: Tracking,
 }
 
-/// Whose workload it is.
+/// The workload's origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     /// [`Swift`](crate::workloads::swift::Swift).
@@ -52,11 +52,12 @@ pub enum Which {
     Colyseus,
     /// [`Entities`](crate::workloads::entities::Entities) that everyone sees.
     Entities,
-    /// Entities that are seen by those whose window they are in.
+    /// [`Entities`](crate::workloads::entities::Entities), seen by players whose window contains
+    /// them.
     Windows,
 }
 
-/// What changes in a step.
+/// What changes per step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scenario {
     /// The round and some hands.
@@ -84,7 +85,7 @@ impl Default for Case {
 }
 
 impl Case {
-    /// The command that runs this case in the process it is given to.
+    /// The command line that runs this case in its own process.
     pub(super) fn arguments(&self) -> Vec<String> {
         ["bench", "sync", "--in-process"]
             .into_iter()
@@ -105,7 +106,7 @@ impl Case {
             .collect()
     }
 
-    /// Whether an option of this name makes a difference to the workload.
+    /// Whether an option with this name affects the workload.
     pub fn heeds(&self, option: &str) -> bool {
         match self.which {
             Which::Swift | Which::Colyseus => {
@@ -119,7 +120,7 @@ impl Case {
         if self.scattered { "scattered" } else { "neighbors" }
     }
 
-    /// Begins the case's record.
+    /// Starts the case's record.
     pub(super) fn record(&self) -> Record {
         let record = Record::new()
             .with("suite", "sync")
@@ -140,8 +141,7 @@ impl Case {
     }
 }
 
-/// The table of figures that others have published for these workloads, and each choice turned
-/// once.
+/// The cases for which others have published figures, and variants that change one option each.
 pub(super) fn standard() -> Vec<Case> {
     let mut cases = Vec::new();
     for (which, sizes) in [(Which::Swift, &[4, 10, 20, 30, 50][..]), (Which::Colyseus, &[30, 50])] {
@@ -179,8 +179,8 @@ impl std::fmt::Display for Which {
 }
 
 impl Which {
-    /// How often the sequence is restarted, where a small workload restarts it `sequences` times:
-    /// thousands of entities in the copies of a hundred players take long to compare.
+    /// How often the sequence is restarted, if a small workload restarts it `sequences` times.
+    /// Comparing thousands of entities in the copies of a hundred players takes long.
     pub(super) fn sequences(self, sequences: u32) -> u32 {
         match self {
             Self::Swift | Self::Colyseus => sequences,
@@ -206,7 +206,7 @@ impl FromStr for Which {
             .into_iter()
             .find(|which| which.name() == name)
             .ok_or_else(|| {
-                format!("there is no workload {name:?}: swift, colyseus, entities or windows")
+                format!("unknown workload {name:?}; use swift, colyseus, entities or windows")
             })
     }
 }
@@ -227,7 +227,7 @@ impl FromStr for Scenario {
         [Self::A, Self::B]
             .into_iter()
             .find(|scenario| scenario.name() == name)
-            .ok_or_else(|| format!("there is no scenario {name:?}: A or B"))
+            .ok_or_else(|| format!("unknown scenario {name:?}; use A or B"))
     }
 }
 

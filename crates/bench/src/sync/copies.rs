@@ -1,4 +1,4 @@
-//! The receiving end: every player's copy, kept in step by what came, and compared with the model.
+//! The receiving side: every player's copy, updated from the messages and compared with the model.
 
 use playfield_state::{Format, JsonMirror, Mirror, PlayerId, TreeFormat, view, view_in};
 use playfield_wire::server::ServerMessage;
@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::room::{EPOCH, ROOM, Room};
 use crate::workloads::Workload;
 
-/// How much of what was sent is right.
+/// How much of what was sent is correct.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// Messages that were decoded, and led to a copy that equals what its player may see.
+    /// Messages that were decoded and led to a copy that equals what its player may see.
     pub(super) compared: u64,
-    /// The first thing that was wrong.
+    /// The first error.
     pub(super) failure: Option<String>,
 }
 
@@ -32,11 +32,11 @@ enum CopyState<T> {
 struct Expected<'a, W: Workload> {
     workload: &'a W,
     model: &'a W::Model,
-    /// Made once a turn, where copies are trees.
+    /// Created once per turn, if copies are trees.
     shared: Option<serde_json::Map<String, Value>>,
 }
 
-/// Goes through all that a room sent: snapshots, `steps` syncs, and snapshots once more for
+/// Processes everything that a room sent: snapshots, `steps` syncs, and final snapshots for
 /// everyone as a newcomer.
 pub(super) fn check<W: Workload>(
     workload: &W,
@@ -64,10 +64,13 @@ pub(super) fn check<W: Workload>(
                 Err(what) => checked.fail(&format!("turn {turn}, player {}: {what}", copy.viewer)),
             }
         }
-        // Who was sent nothing must have missed nothing.
+        // A player who received nothing must have missed nothing.
         for (copy, _) in copies.iter().zip(&reached).filter(|(_, reached)| !**reached) {
             if let Err(what) = expected.compare(copy) {
-                checked.fail(&format!("turn {turn}, player {}, sent nothing: {what}", copy.viewer));
+                checked.fail(&format!(
+                    "turn {turn}, player {}, who received nothing: {what}",
+                    copy.viewer
+                ));
             }
         }
     }
@@ -101,7 +104,7 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
         Self { viewer, version: 0, state }
     }
 
-    /// Takes a message as a client does.
+    /// Handles a message as a client does.
     fn take(&mut self, format: Format, message: &[u8]) -> Result<(), String> {
         let message = ServerMessage::decode(format, message).map_err(|error| error.to_string())?;
         if let ServerMessage::Check { room: ROOM, version, digest } = message {
@@ -134,18 +137,18 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
                 (version, done)
             }
             (other, _) => {
-                return Err(format!("{other:?} came to a copy at version {}", self.version));
+                return Err(format!("{other:?} arrived for a copy at version {}", self.version));
             }
         };
         done.map_err(|error| error.to_string())?;
         if version <= self.version {
-            return Err(format!("version {version} came after {}", self.version));
+            return Err(format!("version {version} arrived after {}", self.version));
         }
         self.version = version;
         Ok(())
     }
 
-    /// Whether it is the live state through the viewer's eyes.
+    /// Whether the copy equals the live state as seen by the viewer.
     fn sees(&self, state: &T) -> bool {
         let viewer = Some(self.viewer);
         match &self.state {

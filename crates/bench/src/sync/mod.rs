@@ -1,4 +1,4 @@
-//! `bench sync`: the time of one sync, from the comparison of the state to every player's message.
+//! `bench sync`: the time of one sync, from comparing the state to writing every player's message.
 
 mod case;
 mod copies;
@@ -12,22 +12,22 @@ pub use case::{CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX, Scenario, Which};
 use crate::table::{Column, Table};
 use crate::{Machine, child};
 
-/// What to measure, and how to report it.
+/// What to measure and how to report it.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// One case; without it, all standard cases.
+    /// One case; `None` for all standard cases.
     pub case: Option<Case>,
-    /// Lines of JSON instead of a table.
+    /// Print lines of JSON instead of a table.
     pub json: bool,
     /// How often the sequence of iterations is restarted.
     pub sequences: u32,
-    /// Damages one message on its way, so that the check must fail.
+    /// Corrupt one message in transit, so that the check must fail.
     pub corrupt_one: bool,
-    /// Measure the one case in this process: how the command calls itself.
+    /// Measure the one case in this process. The command passes this to its child processes.
     pub in_process: bool,
 }
 
-/// How often the sequence is restarted unless told otherwise.
+/// How often the sequence is restarted by default.
 const SEQUENCES: u32 = 200;
 
 impl Options {
@@ -71,7 +71,7 @@ const COLUMNS: &[Column] = &[
     ("verified", "verified"),
 ];
 
-/// Runs the suite. Says whether all that was counted was verified.
+/// Runs the suite. Returns whether everything counted was verified.
 ///
 /// # Errors
 /// A case's process can't be run, or `out` can't be written.

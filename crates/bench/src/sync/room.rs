@@ -1,4 +1,4 @@
-//! The server's end: a room that is synced, and what it sent.
+//! The server's side: a synced room, and the messages it sent.
 
 use playfield_state::{Format, PlayerId, Tracker, Tracking};
 use playfield_wire::server::{ServerMessage, write_patch, write_snapshot};
@@ -14,7 +14,7 @@ const CHECK_EVERY_SYNCS: u64 = 100;
 /// The epoch of the room.
 pub(super) const EPOCH: u64 = 1;
 
-/// A workload's state in step with all its players.
+/// A workload's state, synced to all its players.
 pub(super) struct Room<'a, W: Workload> {
     workload: &'a W,
     pub(super) state: W::State,
@@ -25,34 +25,35 @@ pub(super) struct Room<'a, W: Workload> {
     pub(super) sent: Sent,
 }
 
-/// A player, and what is known of their copy.
+/// A player, and what is known about their copy.
 struct Seat {
     id: PlayerId,
-    /// The version last sent.
+    /// The last version sent.
     sent: u64,
-    /// The version that it equals: past `sent` where nothing has changed for this player since.
+    /// The version that the copy equals. It is newer than `sent` if nothing has changed for this
+    /// player since.
     clean: u64,
 }
 
-/// Takes messages as a socket would: each whole and in one piece. It counts them, and keeps them
+/// Accepts messages as a socket would, each whole and contiguous. It counts them and keeps them
 /// until the next sync.
 #[derive(Default)]
 struct Transport {
     bytes: Vec<u8>,
-    /// For each message, the player and where it ends.
+    /// For each message, the player's index and the message's end.
     ends: Vec<(usize, usize)>,
 }
 
-/// All that a room sent, in order.
+/// Everything that a room sent, in order.
 #[derive(Default)]
 pub(super) struct Sent {
     bytes: Vec<u8>,
-    /// For each turn and each message in it, the player's place and where it ends.
+    /// For each turn and each message in it, the player's index and the message's end.
     turns: Vec<Vec<(usize, usize)>>,
 }
 
 impl<'a, W: Workload> Room<'a, W> {
-    /// A room before its first step, whose players have been sent their snapshots.
+    /// Creates a room before its first step, whose players have received their snapshots.
     pub(super) fn new(workload: &'a W, format: Format, tracking: Tracking) -> Self {
         let mut state = workload.state();
         let tracker = Tracker::new(&mut state, tracking);
@@ -73,13 +74,13 @@ impl<'a, W: Workload> Room<'a, W> {
         room
     }
 
-    /// One step of the workload.
+    /// Runs one step of the workload.
     pub(super) fn step(&mut self, iteration: u64) {
         self.workload.step(&mut self.state, iteration);
     }
 
-    /// One sync: finds what changed, and hands every player's message to the transport. This is
-    /// what is timed.
+    /// Runs one sync: finds the changes and passes every player's message to the transport. This is
+    /// the timed part.
     #[inline(never)]
     pub(super) fn sync(&mut self) {
         self.tracker.sync(&mut self.state);
@@ -97,7 +98,7 @@ impl<'a, W: Workload> Room<'a, W> {
             } else {
                 self.transport.bytes.truncate(start);
             }
-            // As a server does, unless told otherwise.
+            // As a server does by default.
             if version.is_multiple_of(CHECK_EVERY_SYNCS) {
                 let (version, digest) = (seat.sent, self.tracker.digest(seat.id, self.format));
                 ServerMessage::Check { room: ROOM, version, digest }
@@ -107,7 +108,7 @@ impl<'a, W: Workload> Room<'a, W> {
         }
     }
 
-    /// Hands every player's snapshot to the transport, as if all had joined at once.
+    /// Passes every player's snapshot to the transport, as if all had joined at once.
     #[inline(never)]
     pub(super) fn snapshots(&mut self) {
         let version = self.tracker.version();
@@ -120,7 +121,7 @@ impl<'a, W: Workload> Room<'a, W> {
         }
     }
 
-    /// Puts what was sent aside, for the check, and gives its length in bytes.
+    /// Moves the messages aside for the check and returns their length in bytes.
     pub(super) fn keep(&mut self) -> usize {
         let offset = self.sent.bytes.len();
         self.sent.bytes.extend_from_slice(&self.transport.bytes);
@@ -135,14 +136,14 @@ impl<'a, W: Workload> Room<'a, W> {
 }
 
 impl Transport {
-    /// Takes the message that ends here.
+    /// Records the message that ends here.
     fn send(&mut self, place: usize) {
         self.ends.push((place, self.bytes.len()));
     }
 }
 
 impl Sent {
-    /// All messages, turn by turn, each with the place of the player it went to.
+    /// All messages, turn by turn, each with the index of its player.
     pub(super) fn turns(&self) -> impl Iterator<Item = impl Iterator<Item = (usize, &[u8])>> {
         let mut start = 0;
         self.turns.iter().map(move |turn| {
@@ -156,12 +157,12 @@ impl Sent {
         })
     }
 
-    /// How many messages there are.
+    /// The number of messages.
     pub(super) fn messages(&self) -> u64 {
         self.turns.iter().map(|turn| turn.len() as u64).sum()
     }
 
-    /// Flips one bit in the middle of a message in the middle.
+    /// Flips one bit in the middle of the middle message.
     pub(super) fn corrupt_one(&mut self) {
         let all: Vec<usize> = self.turns.iter().flatten().map(|(_, end)| *end).collect();
         if let [.., start, end] = all[..=all.len() / 2] {

@@ -14,17 +14,17 @@ use crate::workloads::colyseus::Colyseus;
 use crate::workloads::entities::{Entities, Open, Windowed};
 use crate::workloads::swift::Swift;
 
-/// Iterations that count for nothing, at the beginning of each sequence.
+/// Iterations at the start of each sequence that are not measured.
 const WARM_UP: u64 = 5;
 
-/// Iterations that are measured, after them.
+/// Measured iterations after them.
 const MEASURED: u64 = 100;
 
-/// How many rooms are synced one after the other between two readings of the processor's clock,
-/// whose reading takes longer than many a sync.
+/// How many rooms are synced in a row between two readings of the CPU clock, since a reading takes
+/// longer than many a sync.
 const ROOMS_A_READING: usize = 8;
 
-/// What a case came to.
+/// The result of a case.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     sync_us: Vec<f64>,
@@ -39,8 +39,7 @@ pub(super) struct Outcome {
     pub(super) failure: Option<String>,
 }
 
-/// Measures a case over `sequences` restarts, by the wall clock sync by sync, and again by the
-/// processor's clock.
+/// Measures a case over `sequences` restarts: first each sync by wall-clock time, then by CPU time.
 pub(super) fn measure(case: &Case, sequences: u32, corrupt_one: bool) -> Outcome {
     let all_players = case.scenario == Scenario::B;
     let sequences = case.which.sequences(sequences);
@@ -95,10 +94,10 @@ fn measure_workload<W: Workload>(
 }
 
 impl Outcome {
-    /// One sequence, each sync by the wall clock.
+    /// One sequence, each sync by wall-clock time.
     ///
-    /// What is sent is put aside between syncs and checked after the sequence, so that syncs follow
-    /// each other as in a server and not upon a check that has emptied the caches.
+    /// Messages are moved aside between syncs and checked after the sequence. So syncs follow each
+    /// other as in a server, rather than after a check that has emptied the caches.
     fn time<W: Workload>(&mut self, workload: &W, room: &mut Room<'_, W>) {
         let mut model = workload.model();
         for iteration in 0..WARM_UP + MEASURED {
@@ -123,7 +122,7 @@ impl Outcome {
         room.keep();
     }
 
-    /// One sequence of several rooms in turn, their syncs by the processor's clock.
+    /// One sequence of several rooms in turn, measured by CPU time.
     fn time_cpu<W: Workload>(&mut self, rooms: &mut [Room<'_, W>]) {
         for iteration in 0..WARM_UP + MEASURED {
             for room in &mut *rooms {
@@ -153,7 +152,7 @@ impl Outcome {
         }
     }
 
-    /// All that was counted was compared, and equal.
+    /// Whether everything counted was compared and equal.
     pub(super) fn verified(&self) -> bool {
         self.failure.is_none() && self.messages > 0 && self.compared == self.messages
     }

@@ -1,30 +1,41 @@
-//! Chat messages as JSON: made up by number, the same on every machine, and no two alike.
+//! Generated chat messages in JSON: the same on every machine, and no two alike.
 //!
-//! The peers of `make bench-peers` include this file, so it names nothing of this crate.
+//! The peers of `make bench-peers` include this file, so it uses nothing from this crate.
 
-/// How long each is.
+/// The length of each message.
 pub(crate) const MESSAGE_BYTES: usize = 512;
 
-/// The words that people say, the most frequent first.
-const WORDS: &str = "the i you to a it that and is of in on me we for my this have what not be do your was are but just so like with \
-    no can they at get all if go up know now out one there how about here some when time good will more did think who right want then see \
-    back look make over yeah really got well need down way would from could as them where why thing come off us tell again too any let \
-    still take maybe gonna never before only her him his she he people day night said after because something or oh sure help wait last \
-    always game play team match round score win lost point map level boss quest sword shield arrow gold trade offer price market guild raid \
-    healer tank ranged melee potion spell cooldown respawn tower bridge castle river forest desert island harbour ship crew captain storm \
-    weather cold warm coffee dinner lunch kitchen music guitar drums concert ticket train station airport holiday weekend monday friday \
-    meeting project deadline release branch review server client update patch crash bug report screenshot keyboard mouse screen headset \
-    microphone volume stream channel mute ping lag packet router signal battery charger backup folder password account profile picture \
-    friend brother sister cousin neighbor doctor teacher student exam homework library science physics chemistry history painting camera \
-    garden flower winter summer autumn spring mountain valley village city street corner window door table chair blanket lamp candle \
-    laughing honestly apparently basically absolutely probably definitely literally seriously whatever anyway somehow somewhere tomorrow \
-    yesterday tonight morning afternoon midnight minute second hour hundred thousand double quarter half almost nearly barely hardly \
-    strange weird funny gorgeous terrible brilliant broken empty crowded quiet loud bright narrow heavy hidden ancient modern secret";
+/// The vocabulary, most frequent words first.
+const WORDS: &str = "\
+    the i you to a it that and is of in on me we for my this have what not be do your was are \
+    but just so like with no can they at get all if go up know now out one there how about here \
+    some when time good will more did think who right want then see back look make over yeah \
+    really got well need down way would from could as them where why thing come off us tell \
+    again too any let still take maybe gonna never before only her him his she he people day \
+    night said after because something or oh sure help wait last always game play team match \
+    round score win lost point map level boss quest sword shield arrow gold trade offer price \
+    market guild raid healer tank ranged melee potion spell cooldown respawn tower bridge castle \
+    river forest desert island harbour ship crew captain storm weather cold warm coffee dinner \
+    lunch kitchen music guitar drums concert ticket train station airport holiday weekend monday \
+    friday meeting project deadline release branch review server client update patch crash bug \
+    report screenshot keyboard mouse screen headset microphone volume stream channel mute ping \
+    lag packet router signal battery charger backup folder password account profile picture \
+    friend brother sister cousin neighbor doctor teacher student exam homework library science \
+    physics chemistry history painting camera garden flower winter summer autumn spring mountain \
+    valley village city street corner window door table chair blanket lamp candle laughing \
+    honestly apparently basically absolutely probably definitely literally seriously whatever \
+    anyway somehow somewhere tomorrow yesterday tonight morning afternoon midnight minute second \
+    hour hundred thousand double quarter half almost nearly barely hardly strange weird funny \
+    gorgeous terrible brilliant broken empty crowded quiet loud bright narrow heavy hidden \
+    ancient modern secret";
 
-const NAMES: &str = "mira tobias ada yusuf lena_k oskar99 priya noor wren kestrel juno.b marek zed hollow_fox ines quill dario sunny \
-    patch_note old_tom vesna bram kiki ludo";
+const NAMES: &str = "\
+    mira tobias ada yusuf lena_k oskar99 priya noor wren kestrel juno.b marek zed hollow_fox \
+    ines quill dario sunny patch_note old_tom vesna bram kiki ludo";
 
-const ROOMS: &str = "general trading raid-planning off-topic help-context music deutsch level-design announcements newcomers";
+const ROOMS: &str = "\
+    general trading raid-planning off-topic help-context music deutsch level-design \
+    announcements newcomers";
 
 /// Message `number`.
 pub(crate) fn message(number: u64) -> String {
@@ -51,7 +62,8 @@ pub(crate) fn message(number: u64) -> String {
             _ => " ",
         });
     }
-    // All of it is ASCII, so it can be cut anywhere; a sender would not leave a space at the end.
+    // All of it is ASCII, so it can be truncated anywhere. A sender would not leave a trailing
+    // space.
     message.truncate(MESSAGE_BYTES - tail.len());
     if message.ends_with(' ') {
         message.pop();
@@ -81,7 +93,7 @@ impl Dice {
         words.split_whitespace().nth(self.below(count) as usize).unwrap_or_default()
     }
 
-    /// A word, the more often the more frequent it is: about as one over its rank.
+    /// A random word. Its frequency is about inversely proportional to its rank.
     fn word(&mut self) -> &'static str {
         let count = WORDS.split_whitespace().count() as f64;
         let share = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
@@ -97,7 +109,7 @@ mod tests {
     use super::{MESSAGE_BYTES, message};
 
     #[test]
-    fn messages_are_json_of_one_length_and_no_two_are_alike() {
+    fn messages_are_distinct_json_of_one_length() {
         let all: BTreeSet<String> = (0..1_000).map(message).collect();
         assert_eq!(all.len(), 1_000);
         for message in &all {

@@ -1,4 +1,4 @@
-//! Chat messages from a node, compressed and decompressed.
+//! Compressing and decompressing chat messages sent by a node.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use super::chat::{self, MESSAGE_BYTES};
 use crate::allocations;
 use crate::rounds::{Body, Form, Run, run};
 
-/// What messages are compressed by.
+/// The context that messages are compressed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context {
-    /// Each by itself.
+    /// None: each message is independent.
     Fresh,
-    /// By those before it, too.
+    /// All earlier messages.
     Kept,
 }
 
-/// How many messages there are before they come again: far more than a window holds.
+/// How many messages there are before they repeat: far more than fit in a window.
 const MESSAGES: usize = 1_024;
 
 /// How many are compressed before they are checked.
@@ -37,7 +37,7 @@ pub(super) fn agreed(context: Context) -> Deflate {
     Deflate { server: direction, client: direction }
 }
 
-/// Compresses at this level: from 1, which is what a [`Deflater`] does unless told otherwise, to 9.
+/// Creates an encoder with a compression level from 1, a [`Deflater`]'s default, to 9.
 pub(super) fn deflater(context: Context, level: u8) -> Deflater {
     Deflater::new(
         Role::Server,
@@ -46,12 +46,12 @@ pub(super) fn deflater(context: Context, level: u8) -> Deflater {
     )
 }
 
-/// What reads what a [`deflater`] wrote.
+/// Creates a decoder for the output of a [`deflater`].
 pub(super) fn decoder(context: Context) -> Decoder {
     Decoder::with_deflate(Role::Client, Limits::default(), &agreed(context))
 }
 
-/// Frames of all messages, one after the other.
+/// The frames of all messages, one after another.
 fn compressed(context: Context, level: u8) -> Vec<u8> {
     let (mut out, mut deflater) = (Vec::new(), deflater(context, level));
     messages()
@@ -60,24 +60,24 @@ fn compressed(context: Context, level: u8) -> Vec<u8> {
     out
 }
 
-/// The share of their bytes that messages come to, frames' headers included.
+/// The compressed size relative to the original size, frame headers included.
 pub(super) fn compressed_to(context: Context, level: u8) -> f64 {
     compressed(context, level).len() as f64 / (MESSAGES * MESSAGE_BYTES) as f64
 }
 
-/// Reads the next frame, and says how long it was, if it held this message.
+/// Reads the next frame. Returns its length if it contained this message.
 fn read(decoder: &mut Decoder, wire: &mut [u8], expected: &str) -> Option<usize> {
     let decoded = decoder.decode(wire).ok()?;
     (decoded.item == Some(Item::Text(expected))).then_some(decoded.consumed)
 }
 
-/// Damages the first frame of a stream, in its midst.
+/// Corrupts the first frame of a stream, in its middle.
 fn corrupt(stream: &mut [u8]) {
     stream[MESSAGE_BYTES / 4] ^= 0x10;
 }
 
-/// Compresses the messages in turn. What they come to is read and compared after each batch, while
-/// the clock stands.
+/// Compresses the messages in turn. After each batch, with the clock stopped, the output is decoded
+/// and compared.
 pub(super) struct Compress {
     pub(super) context: Context,
     pub(super) level: u8,
@@ -125,7 +125,7 @@ impl Body for Compress {
     }
 }
 
-/// Reads compressed messages, and compares each.
+/// Decompresses messages and compares each one.
 pub(super) struct Inflate {
     context: Context,
     wire: Vec<u8>,
@@ -143,9 +143,9 @@ impl Inflate {
 
 impl Body for Inflate {
     fn run(&self, _: Form, times: u64) -> Run {
-        // Nothing is masked, so nothing is changed in place: the same frames can be read again. No
-        // message refers to what stands before the first, so they mean the same when they come
-        // again.
+        // Nothing is masked, so nothing is changed in place, and the same frames can be read again.
+        // The first message refers to nothing before it, so the frames mean the same when they
+        // repeat.
         let mut wire = self.wire.clone();
         let mut decoder = decoder(self.context);
         let (mut at, mut number) = (0, 0);

@@ -1,4 +1,4 @@
-//! Masked frames from a client, read where they lie.
+//! Masked frames from a client, read in place.
 
 use std::hint::black_box;
 
@@ -6,22 +6,22 @@ use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};
 
 use crate::rounds::{Body, Form, Run, run};
 
-/// As many bytes as a shard reads at once.
+/// The number of bytes that a shard reads at once.
 const STREAM_BYTES: usize = 256 << 10;
 
-/// How many payloads there are before they come again: no power of two, so that their places
+/// How many payloads there are before they repeat: not a power of two, so that their positions
 /// differ.
 const PAYLOADS: usize = 251;
 
-/// What one read of a socket brings: frames of one size, one after the other, each with a payload
-/// and a key of its own.
+/// The result of one socket read: frames of one size, one after another, each with its own payload
+/// and key.
 pub(super) struct Stream {
     payload_bytes: usize,
     frame_bytes: usize,
-    /// All payloads: that of frame `n` begins `n` modulo [`PAYLOADS`] bytes into them.
+    /// All payloads. That of frame `n` starts at byte `n` modulo [`PAYLOADS`].
     payloads: Vec<u8>,
     wire: Vec<u8>,
-    /// The same, undamaged.
+    /// The same, uncorrupted.
     sent: Vec<u8>,
 }
 
@@ -58,15 +58,15 @@ impl Stream {
         &self.payloads[frame % PAYLOADS..][..self.payload_bytes]
     }
 
-    /// A frame's payload as it was sent, with its mask.
+    /// A frame's payload as it was sent, masked.
     fn masked(&self, frame: usize) -> &[u8] {
         &self.sent[frame * self.frame_bytes + self.header_bytes()..][..self.payload_bytes]
     }
 }
 
-/// Parses and unmasks. Whoever unmasks in place has only one payload of each frame; so, instead of
-/// frames that would have to be copied there anew, the same are read again. That masks them as they
-/// were, and the next time unmasks them: what comes out is compared with either in turn.
+/// Parses and unmasks frames. Unmasking in place consumes each payload. Instead of copying new
+/// frames, which would be measured too, the same frames are read again: that masks them as before,
+/// and the next read unmasks them. The output is compared with either form in turn.
 pub(super) struct Read(pub(super) Stream);
 
 impl Body for Read {
@@ -93,14 +93,14 @@ impl Body for Read {
         })
     }
 
-    /// All frames unmasked, and masked again.
+    /// All frames are unmasked, and masked again.
     fn proof(&self) -> u64 {
         2 * self.0.frames() as u64
     }
 }
 
-/// What can't be gone below by whoever copies: each payload of such a stream copied out of it, to
-/// one place.
+/// The lower bound for any reader that copies: each payload of the stream is copied to the same
+/// place.
 pub(super) struct Memcpy(pub(super) Stream);
 
 impl Body for Memcpy {

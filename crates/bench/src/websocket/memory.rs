@@ -1,4 +1,4 @@
-//! What a connection keeps so that its messages can be compressed.
+//! The memory that a connection keeps for compression.
 
 use playfield_websocket::{Decoder, Deflater, Opcode, encode_fragment};
 
@@ -6,34 +6,35 @@ use super::deflate::{Context, decoder, deflater, messages};
 use super::rows::Kind;
 use crate::allocations;
 
-/// Of how many connections the mean is taken.
+/// The number of connections that the mean is taken over.
 const CONNECTIONS: usize = 64;
 
-/// How many messages each has carried when it is idle again.
+/// How many messages each connection has transferred when it is idle again.
 const CARRIED: usize = 8;
 
-/// Of an unmasked frame of 126 bytes and more (RFC 6455, 5.2), which each message comes to.
+/// The header's length of an unmasked frame of 126 bytes or more (RFC 6455, 5.2), as every message
+/// has.
 const HEADER_BYTES: usize = 4;
 
-/// The bit of a frame's first byte that says that its message is compressed (RFC 7692, 6).
+/// The bit in a frame's first byte that marks a compressed message (RFC 7692, 6).
 const COMPRESSED: u8 = 0x40;
 
-/// Bytes that one end of one connection keeps, by the mean, its value itself included.
+/// The mean number of bytes that one end of a connection keeps, including the value itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     /// Before the first message.
     pub(super) new_bytes: f64,
     /// Between messages.
     pub(super) idle_bytes: f64,
-    /// While a message is on its way: of a compressed one the first half has come, in a frame of
-    /// its own.
+    /// While a message is arriving: the first half of a compressed one has arrived in its own
+    /// frame.
     pub(super) in_use_bytes: f64,
-    /// What is kept for all connections of a thread together.
+    /// What a thread keeps for all its connections together.
     pub(super) shared_bytes: f64,
 }
 
-/// Measures what the end that a row is about keeps, if what is allocated is known. In a thread of
-/// its own: what threads keep for all their connections is then new.
+/// Measures the memory that a row's end keeps, if allocations are counted. It uses a separate
+/// thread, which starts without memory shared by its connections.
 pub(super) fn of(kind: Kind) -> Option<Kept> {
     allocations::so_far()?;
     let measure = || match kind {
@@ -49,7 +50,7 @@ fn live_bytes() -> f64 {
     allocations::so_far().map_or(0.0, |allocations| allocations.live_bytes as f64)
 }
 
-/// By how much `work` changes what is held, for each of `of`.
+/// How much `work` changes the allocated bytes, divided by `of`.
 fn grown<T>(of: usize, work: impl FnOnce() -> T) -> (f64, T) {
     let before = live_bytes();
     let result = work();
@@ -69,7 +70,7 @@ fn deflaters(context: Context, level: u8) -> Kept {
         (0..CONNECTIONS).map(|_| deflater(context, level)).collect::<Vec<_>>()
     });
     let (more, ()) = grown(CONNECTIONS, || all.iter_mut().for_each(&mut talk));
-    // A message is compressed within one call, after which nothing of it is left.
+    // A message is compressed within one call, which leaves nothing of it behind.
     let idle_bytes = new_bytes + more;
     Kept { new_bytes, idle_bytes, in_use_bytes: idle_bytes, shared_bytes }
 }
@@ -85,8 +86,7 @@ fn decoders(context: Context, level: u8) -> Kept {
     let mut last = first_half(&last);
     let mut talk = |decoder: &mut Decoder| {
         let mut at = 0;
-        // Until there is nothing more to read: that call releases the last message that was handed
-        // out.
+        // Reads until no input is left: that call releases the last message that was returned.
         while let Ok(decoded) = decoder.decode(&mut wire[at..])
             && decoded.consumed > 0
         {
@@ -106,7 +106,7 @@ fn decoders(context: Context, level: u8) -> Kept {
     Kept { new_bytes, idle_bytes, in_use_bytes: idle_bytes + more, shared_bytes }
 }
 
-/// The first half of a compressed frame as a frame of its own, of a message that goes on.
+/// The first half of a compressed frame as a separate frame of an unfinished message.
 fn first_half(frame: &[u8]) -> Vec<u8> {
     let payload = &frame[HEADER_BYTES..];
     let mut out = Vec::new();

@@ -1,12 +1,13 @@
-//! `bench websocket`: what it costs to read frames, and to compress messages.
+//! `bench websocket`: the cost of reading frames and of compressing messages.
 //!
-//! A suite of its own, since its rows stand beside one another: frames beside a copy of the same
-//! bytes, compressed messages with what they come to and with what a connection keeps for them.
+//! It is a separate suite, since its rows are compared with one another: frames with a copy of the
+//! same bytes, and compressed messages with their compressed size and the memory a connection keeps
+//! for them.
 //!
-//! Frames are read in the two forms of `bench packet`: *same* hands each payload out and looks at
-//! nothing, *verified* compares all of it within the time that is measured. Compressed messages
-//! have the second alone. One that is read is compared within the time; one that was written is
-//! read and compared after it, every one.
+//! Frames are read in the two forms of `bench packet`: *same* only returns each payload, *verified*
+//! also compares all of it within the measured time. Compressed messages only have the second form.
+//! Decompressed messages are compared within the measured time. Compressed ones are read back and
+//! compared after it, every one.
 
 mod chat;
 mod deflate;
@@ -22,31 +23,31 @@ use crate::table::{Column, Report};
 pub use rows::names;
 use rows::{Kind, Prepared};
 
-/// What to measure, and how to report it.
+/// What to measure and how to report it.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Which rows, and how often.
+    /// Which rows to measure, and how often.
     pub rows: rounds::Options,
-    /// Damages one byte before it is read. Nothing may then be verified.
+    /// Corrupt one byte before it is read. Nothing may then be verified.
     pub corrupt_one: bool,
 }
 
 const COLUMNS: &[Column] = &[
     ("                        row", "row"),
     ("form", "form"),
-    ("ns an op", "ns_per_op"),
+    ("ns/op", "ns_per_op"),
     ("median", "ns_per_op_median"),
-    ("bytes an op", "bytes_per_op"),
+    ("bytes/op", "bytes_per_op"),
     ("MB/s", "mb_per_s"),
-    ("of memcpy", "of_memcpy"),
-    ("comes to", "compressed_to"),
+    ("x memcpy", "of_memcpy"),
+    ("ratio", "compressed_to"),
     ("idle bytes", "idle_bytes"),
-    ("bytes in use", "in_use_bytes"),
+    ("in use bytes", "in_use_bytes"),
     ("allocations", "allocations_per_op"),
     ("verified", "verified"),
 ];
 
-/// Measures every row and reports it. Says whether all that was read was what it should be.
+/// Measures every row and reports it. Returns whether everything read was correct.
 ///
 /// # Errors
 /// If the report can't be written.

@@ -1,13 +1,13 @@
-//! The rows: their names, and what is done in each.
+//! The rows: their names and operations.
 
 use super::deflate::{Compress, Context, Inflate};
 use super::frames::{Memcpy, Read, Stream};
 use crate::rounds::{Body, Form, Run};
 
-/// What a row is about.
+/// What a row measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Masked frames of so many bytes, parsed and unmasked.
+    /// Masked frames with payloads of this many bytes, parsed and unmasked.
     Frames(usize),
     /// The payloads of as many such frames, copied.
     Memcpy(usize),
@@ -26,7 +26,7 @@ impl Kind {
     }
 }
 
-/// A row with all that it needs.
+/// A row with everything it needs.
 pub(super) struct Prepared {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
@@ -34,7 +34,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// `corrupt_one` damages a byte of what is to be read.
+    /// `corrupt_one` corrupts one byte of the input.
     pub(super) fn new(name: &'static str, kind: Kind, corrupt_one: bool) -> Self {
         let body: Box<dyn Body> = match kind {
             Kind::Frames(bytes) => Box::new(Read(Stream::new(bytes, corrupt_one))),
@@ -80,7 +80,7 @@ const ALL: &[(&str, Kind)] = &[
     ("inflate, takeover, level 6", Kind::Inflate(Context::Kept, 6)),
 ];
 
-/// All, or the one of this name; frames with the copy that they stand beside.
+/// All rows, or the one with this name; frames together with the copy they are compared with.
 pub(super) fn chosen(name: Option<&str>) -> Vec<(&'static str, Kind)> {
     let is_beside = |kind| match kind {
         Kind::Memcpy(bytes) => {

@@ -1,4 +1,5 @@
-//! One room with positions in floating point and hidden hands, which also runs on Colyseus.
+//! One room with floating-point positions and hidden hands. The same workload also runs on
+//! Colyseus.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +13,22 @@ use super::{Workload, hands_changed, same_map, same_own};
 #[derive(Clone, Debug)]
 pub struct Colyseus {
     players: u64,
-    /// The number of the first player; the others' follow.
+    /// The first player's number; the others follow.
     first: u64,
     cards: i32,
-    /// Scenario "players": everyone moves in each step.
+    /// Scenario "players": everyone moves at each step.
     all_players: bool,
     hands_changed: u64,
 }
 
-/// What is kept in step.
+/// The synced state.
 #[derive(State, Default)]
 pub struct Table {
     round: i32,
     players: Map<PlayerId, Seat>,
     #[sync(owner)]
     hands: Map<PlayerId, Hand>,
-    /// How many players a room waits for before its clock begins to run.
+    /// How many players a room waits for before its clock starts.
     #[sync(hidden)]
     pub(crate) size: u64,
     /// How many inputs a room has handled.
@@ -55,7 +56,7 @@ struct Card {
     rank: i32,
 }
 
-/// The same, plain.
+/// The same, in plain collections.
 #[derive(Debug)]
 pub struct Model {
     round: i32,
@@ -79,8 +80,9 @@ struct ModelCard {
 }
 
 impl Colyseus {
-    /// A room of `players`, numbered from `first`, with `cards` in each hand, of which `fraction`
-    /// change a card in each step; with `all_players` everyone moves too.
+    /// Creates a room of `players` players, numbered from `first`, with `cards` cards in each hand.
+    /// In each step a card changes in `fraction` of the hands. With `all_players`, everyone moves
+    /// too.
     pub fn new(players: u64, first: u64, cards: u32, all_players: bool, fraction: f64) -> Self {
         let hands_changed = hands_changed(players, fraction);
         Self { players, first, cards: cards.cast_signed(), all_players, hands_changed }
@@ -90,24 +92,24 @@ impl Colyseus {
         (self.first..self.first + self.players).map(PlayerId)
     }
 
-    /// The players whose hands a step changes.
+    /// The players whose hands change in a step.
     fn hands_of_step(&self) -> impl Iterator<Item = PlayerId> + use<> {
         (self.first..self.first + self.hands_changed).map(PlayerId)
     }
 }
 
 impl Table {
-    /// The steps so far.
+    /// The number of steps so far.
     pub fn round(&self) -> i32 {
         self.round
     }
 
-    /// How many players there are.
+    /// The number of players.
     pub fn players(&self) -> usize {
         self.players.len()
     }
 
-    /// Gives a player, the one at `place`, a position and a hand.
+    /// Gives the player at index `place` a position and a hand.
     pub fn seat(&mut self, id: PlayerId, place: usize, cards: i32) {
         let (pos_x, pos_y) = start(place);
         self.players.insert(id, Seat { pos_x, pos_y, health: 100, name: name(place) });
@@ -116,7 +118,7 @@ impl Table {
         self.hands.insert(id, Hand { cards });
     }
 
-    /// Lets go of what everyone sees.
+    /// Removes what everyone sees.
     pub fn keep_own(&mut self) {
         self.players = Map::new();
     }
@@ -243,7 +245,7 @@ fn name(place: usize) -> String {
     format!("Player {place}")
 }
 
-/// A new hand: number, suit and rank of each card.
+/// A new hand: each card's number, suit and rank.
 fn new_hand(place: usize, count: i32) -> impl Iterator<Item = (i32, i32, i32)> {
     (0..count).map(move |card| (place as i32 * count + card, card % 4, card % 13))
 }
@@ -252,7 +254,7 @@ fn health(tick: i32, place: usize) -> i32 {
     1 + (tick * 7 + place as i32) % 100
 }
 
-/// A float as it reads back from this format: from JSON, one without a fraction reads as an
+/// A float as it is read back from this format: in JSON, one without a fraction is read as an
 /// integer.
 fn number(value: f64, format: TreeFormat) -> Value {
     let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! Many entities on a plane, of which a few move in each step: seen by everyone, or by those whose
-//! window they are in.
+//! Many entities on a plane, a few of which move per step. Everyone sees them all, or players see
+//! those in their windows.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::{Workload, same_map};
 
-/// The plane is as wide and as high as this, and comes round at its edges.
+/// The width and height of the plane, which wraps around at its edges.
 const PLANE: i32 = 1_000;
 
-/// How far a player sees to either side, and up and down.
+/// How far a player sees in each direction.
 const WINDOW: i32 = 25;
 
 /// The workload's size.
@@ -20,24 +20,24 @@ const WINDOW: i32 = 25;
 pub struct Entities<S> {
     players: u64,
     entities: u32,
-    /// How many entities move in each step.
+    /// How many entities move per step.
     changed: u32,
-    /// How far apart in order those are that move in one step: 1 is next to each other.
+    /// The distance, in order, between entities that move in one step; 1 means adjacent.
     apart: u64,
-    /// How many players move in each step.
+    /// How many players move per step.
     moving: u64,
     of: PhantomData<fn() -> S>,
 }
 
-/// What is kept in step: the same data, seen in one way or the other.
+/// The synced state: the same data with two kinds of visibility.
 pub trait Plane: State + Default {
     /// Whether a player sees an entity.
     fn sees(avatar: Spot, entity: Spot) -> bool;
 
-    /// The players, and the entities.
+    /// The players and the entities.
     fn parts(&self) -> (&Map<PlayerId, Avatar>, &Map<u32, Entity>);
 
-    /// The same, to change them.
+    /// Mutable access to both.
     fn parts_mut(&mut self) -> (&mut Map<PlayerId, Avatar>, &mut Map<u32, Entity>);
 }
 
@@ -63,7 +63,7 @@ pub struct Avatar {
     y: i32,
 }
 
-/// One of many.
+/// One of the entities.
 #[derive(State, Default)]
 pub struct Entity {
     x: i32,
@@ -72,7 +72,7 @@ pub struct Entity {
     hp: u16,
 }
 
-/// Where something is.
+/// A position.
 pub type Spot = (i32, i32);
 
 fn in_window(entity: &Entity, avatar: &Avatar) -> bool {
@@ -107,7 +107,7 @@ impl Plane for Windowed {
     }
 }
 
-/// The same, plain.
+/// The same, in plain collections.
 #[derive(Debug)]
 pub struct Model {
     avatars: BTreeMap<PlayerId, Spot>,
@@ -115,8 +115,8 @@ pub struct Model {
 }
 
 impl<S> Entities<S> {
-    /// `players` on a plane with `entities`, of which `changed` move in each step, neighbors or
-    /// `scattered` over all; and of the players `moving`.
+    /// Creates `players` players on a plane with `entities` entities. In each step, `changed`
+    /// entities move, either adjacent or `scattered`, and so do `moving` players.
     pub fn new(players: u64, entities: u32, changed: u32, scattered: bool, moving: u64) -> Self {
         Self {
             players,
@@ -132,7 +132,7 @@ impl<S> Entities<S> {
         (1..=self.players).map(PlayerId)
     }
 
-    /// The entities that move in a step: others each time, until all have.
+    /// The entities that move in a step. Each step moves different ones, until all have moved.
     fn entities_of(&self, iteration: u64) -> impl Iterator<Item = u32> + use<S> {
         let (all, apart, first) =
             (u64::from(self.entities), self.apart, iteration * u64::from(self.changed));
@@ -145,7 +145,7 @@ impl<S> Entities<S> {
     }
 }
 
-/// Steps as long as this through `all` places come to each before they come round.
+/// A stride that visits each of `all` indices once before it repeats.
 fn scatter(all: u64) -> u64 {
     let shares_a_divisor = |mut a: u64, mut b: u64| {
         while b != 0 {
@@ -156,7 +156,7 @@ fn scatter(all: u64) -> u64 {
     (7_919..).find(|apart| !shares_a_divisor(*apart, all)).unwrap_or(1)
 }
 
-/// Where something is at first: spread over the plane.
+/// An initial position: spread over the plane.
 fn start(number: u64) -> Spot {
     let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((spread >> 20) as i32 & 0x7fff_ffff, (spread >> 44) as i32)
@@ -170,7 +170,7 @@ fn moved(spot: Spot, by: Spot) -> Spot {
     on_plane((spot.0 + by.0, spot.1 + by.1))
 }
 
-/// A step goes this way, the next one another.
+/// The direction of a move, which changes from step to step.
 fn way(iteration: u64, number: u64) -> Spot {
     (
         [3, -2, 5, -4][((iteration + number) % 4) as usize],

@@ -1,9 +1,9 @@
-//! What is measured: states, and what a step does to them.
+//! The workloads: states, and what each step does to them.
 //!
-//! Each workload is there twice: as a [`State`] that the engine keeps in step, and as a *model* of
-//! plain maps and vectors that goes through the same steps on its own. Copies at the receiving end
-//! are held to the model, so a fault of the engine's collections shows like a fault on the way. The
-//! model also says what the steps cost without an engine.
+//! Each workload exists twice: as a [`State`] that the engine syncs, and as a *model* of plain maps
+//! and vectors that goes through the same steps. Received copies are compared with the model, so an
+//! error in the engine's collections is detected just like a transmission error. The model also
+//! shows the cost of the steps without an engine.
 
 pub mod colyseus;
 pub mod entities;
@@ -16,9 +16,9 @@ use serde_json::Value;
 
 /// A workload of a given size.
 pub trait Workload {
-    /// What the engine keeps in step.
+    /// The state that the engine syncs.
     type State: State + Default;
-    /// The same in plain maps and vectors.
+    /// The same state in plain maps and vectors.
     type Model;
 
     /// Everyone in the room.
@@ -30,35 +30,35 @@ pub trait Workload {
     /// The model before the first step.
     fn model(&self) -> Self::Model;
 
-    /// One step of the state. `iteration` counts from 0.
+    /// Applies one step to the state. `iteration` counts from 0.
     fn step(&self, state: &mut Self::State, iteration: u64);
 
-    /// One step of the model.
+    /// Applies one step to the model.
     fn step_model(&self, model: &mut Self::Model, iteration: u64);
 
-    /// Whether a copy holds what everyone sees of the model.
+    /// Whether a copy contains exactly what everyone sees of the model.
     fn matches_shared(&self, copy: &Self::State, model: &Self::Model) -> bool;
 
-    /// Whether a copy holds what the viewer alone sees of the model, and nothing of anyone else's.
+    /// Whether a copy contains what only the viewer sees of the model, and nothing that others own.
     fn matches_own(&self, copy: &Self::State, model: &Self::Model, viewer: PlayerId) -> bool;
 
-    /// What everyone sees of the model, as the members of a copy that is a tree, in this format.
+    /// What everyone sees of the model, as the members of a tree copy in this format.
     fn shared_tree(
         &self,
         model: &Self::Model,
         format: TreeFormat,
     ) -> serde_json::Map<String, Value>;
 
-    /// What one player alone sees of the model: one more member, by its name.
+    /// What only one player sees of the model: one more member, with its name.
     fn own_tree(&self, model: &Self::Model, viewer: PlayerId) -> (&'static str, Value);
 }
 
-/// How many hands change in a step: the fraction of the players, rounded down, but at least one.
+/// How many hands change per step: the fraction of the players, rounded down, but at least one.
 pub fn hands_changed(players: u64, fraction: f64) -> u64 {
     ((players as f64 * fraction) as u64).max(1)
 }
 
-/// Whether a map holds what its model does.
+/// Whether a map equals its model.
 fn same_map<V, M>(
     map: &Map<PlayerId, V>,
     model: &BTreeMap<PlayerId, M>,
@@ -71,7 +71,7 @@ fn same_map<V, M>(
             .all(|((key, value), (model_key, model))| key == model_key && same(value, model))
 }
 
-/// Whether a map holds the viewer's own entry of its model, and no other.
+/// Whether a map contains the viewer's own entry of its model, and no other.
 fn same_own<V, M>(
     map: &Map<PlayerId, V>,
     model: &BTreeMap<PlayerId, M>,

@@ -1,4 +1,4 @@
-//! One room with hidden hands, as SwiftStateTree publishes figures for it.
+//! One room with hidden hands, the workload for which SwiftStateTree publishes figures.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use super::{Workload, hands_changed, same_map, same_own};
 pub struct Swift {
     players: u64,
     cards: u64,
-    /// Scenario B: every player's public state changes in each step.
+    /// Scenario B: every player's public state changes at each step.
     all_players: bool,
     hands_changed: u64,
-    /// The players in the order of their names sorted as text, which is the order that steps go by.
+    /// The players sorted by name as text, which is the order that steps use.
     order: Vec<PlayerId>,
 }
 
-/// What is kept in step.
+/// The synced state.
 #[derive(State, Default)]
 pub struct Table {
     round: i64,
@@ -48,7 +48,7 @@ struct Card {
     rank: i64,
 }
 
-/// The same, plain.
+/// The same, in plain collections.
 #[derive(Debug)]
 pub struct Model {
     round: i64,
@@ -77,8 +77,9 @@ struct ModelCard {
 }
 
 impl Swift {
-    /// A room of `players` with `cards` in each hand, of which `fraction` change a card in each
-    /// step; with `all_players` (scenario B) every player's public state changes too.
+    /// Creates a room of `players` players with `cards` cards in each hand. In each step a card
+    /// changes in `fraction` of the hands. With `all_players` (scenario B), every player's public
+    /// state changes too.
     pub fn new(players: u64, cards: u32, all_players: bool, fraction: f64) -> Self {
         let mut order: Vec<PlayerId> = (0..players).map(PlayerId).collect();
         order.sort_by_key(|id| format!("player_{id}"));
@@ -91,12 +92,12 @@ impl Swift {
         }
     }
 
-    /// The player whose turn it is at `offset` from `start`.
+    /// The player at `offset` from `start`.
     fn player(&self, start: u64, offset: u64) -> PlayerId {
         self.order[((start + offset) % self.players) as usize]
     }
 
-    /// The hands and cards that a step changes.
+    /// The hands and cards that change in a step.
     fn cards_of_step(&self, iteration: u64) -> impl Iterator<Item = (PlayerId, usize)> {
         let start = iteration * 7 % self.players;
         (0..self.hands_changed).map(move |offset| {
@@ -104,7 +105,7 @@ impl Swift {
         })
     }
 
-    /// The players whose health a step changes, and which way.
+    /// The players whose health changes in a step, and its direction.
     fn hits_of_step(&self, iteration: u64) -> impl Iterator<Item = (PlayerId, i64)> {
         let start = iteration * 3 % self.players;
         let count = if self.all_players { self.players } else { 0 };

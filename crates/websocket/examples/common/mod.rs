@@ -1,4 +1,4 @@
-//! What both ends do once they are connected.
+//! What the client and the server have in common once they are connected.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -8,10 +8,10 @@ use playfield_websocket::{Decoder, Deflater, Item, Mask, Opcode, encode, encode_
 /// Conformance suites send messages of 16 MiB.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes that arrived and are not yet used.
+/// Bytes that have arrived but are not yet consumed.
 pub(crate) type Buffer = Vec<u8>;
 
-/// Sends back whatever comes, until either end closes. `mask` gives the key for each frame.
+/// Echoes every message until either end closes. `mask` returns the key for each frame.
 pub(crate) fn echo(
     socket: &mut TcpStream,
     input: &mut Buffer,
@@ -60,7 +60,7 @@ pub(crate) fn echo(
     }
 }
 
-/// Waits for bytes; false when the peer will send none.
+/// Waits for bytes. Returns `false` once the peer has closed its end.
 pub(crate) fn read_more(socket: &mut TcpStream, input: &mut Buffer) -> io::Result<bool> {
     let mut chunk = [0; 16 << 10];
     let count = socket.read(&mut chunk)?;

@@ -1,4 +1,4 @@
-//! From a message to a compressed one.
+//! Compresses messages.
 
 use std::cell::RefCell;
 
@@ -8,14 +8,15 @@ use super::{Deflate, Direction, FLUSH_END};
 use crate::encode::{RSV1, encode, encode_with};
 use crate::{Mask, Opcode, Role};
 
-/// What a [`Deflater`] does with which messages.
+/// Which messages a [`Deflater`] compresses, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeflaterOptions {
-    /// From 1 (fast) to 9 (small); 1 unless told otherwise. Chat messages of 512 bytes come to 88 %
-    /// of their bytes at 1 and to 67 % at 6, in three times the time; where the context is kept, to
-    /// 50 % and to 39 %, in seven times the time (`playfield bench websocket`).
+    /// From 1 (fast) to 9 (small); the default is 1. Measured on 512-byte chat messages (`playfield
+    /// bench websocket`): without context takeover, level 1 compresses to 88 % of the size and
+    /// level 6 to 67 % in three times the time. With context takeover, level 1 compresses to 50 %
+    /// and level 6 to 39 % in seven times the time.
     pub level: u8,
-    /// Shorter messages, in bytes, are sent as they are; 64 unless told otherwise.
+    /// Messages shorter than this, in bytes, are sent uncompressed (default 64).
     pub message_bytes_min: usize,
 }
 
@@ -25,36 +26,36 @@ impl Default for DeflaterOptions {
     }
 }
 
-/// The writing half of a connection whose messages are compressed.
+/// Encodes the messages of a connection that negotiated compression.
 ///
-/// A frame that came of one without context means the same on every connection that agreed on as
-/// large a window: what many get is written once.
+/// A frame compressed without context takeover is valid on every connection that negotiated at
+/// least the same window, so a broadcast is compressed only once.
 #[derive(Debug)]
 pub struct Deflater {
     options: DeflaterOptions,
     direction: Direction,
-    /// The context, where one is kept and something was compressed.
+    /// The context, if it is kept and a message has been compressed.
     kept: Option<Box<Compress>>,
 }
 
-/// How many compressors without context are kept for a thread.
+/// How many compressors without context are cached per thread.
 const SPARES_MAX: usize = 8;
 
 thread_local! {
-    /// The compressors that messages without context share, each with the level and window that it
-    /// was made for. Several, since the other end chooses the window, and one that changed with
-    /// every message would be made anew for each.
+    /// The compressors shared by messages without context, each with its level and window bits. The
+    /// peer chooses the window, so several are cached: a single one would be recreated whenever the
+    /// window changes.
     static SPARES: RefCell<Vec<(u8, u8, Compress)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Deflater {
-    /// Compresses what the end with this `role` sends.
+    /// Creates an encoder for the messages that the endpoint with this `role` sends.
     pub fn new(role: Role, agreed: &Deflate, options: DeflaterOptions) -> Self {
         Self { options, direction: agreed.sent_by(role), kept: None }
     }
 
-    /// Appends a message in one frame to `out`: compressed, unless it is too short to gain by it; a
-    /// control frame as it is.
+    /// Appends a message to `out` as one frame. It is compressed unless it is too short to benefit.
+    /// Control frames are never compressed.
     pub fn encode(&mut self, out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], mask: Mask) {
         let is_worth_it = payload.len() >= self.options.message_bytes_min.max(1);
         if opcode.is_control() || !is_worth_it || self.direction.window_bits < 9 {
@@ -71,7 +72,7 @@ impl Deflater {
                 compressed_frame(out, opcode, payload, mask, spare(spares, level, bits))
             })
         };
-        // Once a context has the message in it, the other end must get it compressed.
+        // Once the context includes the message, the peer must receive it compressed.
         if compressed_bytes >= payload.len() && !self.direction.context_takeover {
             out.truncate(start);
             encode(out, opcode, payload, mask);
@@ -79,7 +80,7 @@ impl Deflater {
     }
 }
 
-/// One that knows of no message, from those that are kept.
+/// Returns a cached compressor with an empty context, or creates one.
 fn spare(spares: &mut Vec<(u8, u8, Compress)>, level: u8, bits: u8) -> &mut Compress {
     let made_for = |spare: &(u8, u8, Compress)| (spare.0, spare.1) == (level, bits);
     let place = spares.iter().position(made_for).unwrap_or_else(|| {
@@ -98,7 +99,7 @@ fn compressor(level: u8, window_bits: u8) -> Compress {
     Compress::new_with_window_bits(Compression::new(level.into()), false, window_bits)
 }
 
-/// Appends a compressed frame, and says how many bytes its payload has.
+/// Appends a compressed frame and returns its payload's length in bytes.
 fn compressed_frame(
     out: &mut Vec<u8>,
     opcode: Opcode,
@@ -116,15 +117,14 @@ fn compressed_frame(
     bytes
 }
 
-/// Appends what a message compresses to, without what ends every flush (RFC 7692, 7.2.1).
+/// Appends the compressed message without the four bytes that end every flush (RFC 7692, 7.2.1).
 fn deflate(out: &mut Vec<u8>, payload: &[u8], stream: &mut Compress) {
     let before = stream.total_in();
     let start = out.len();
     loop {
         let consumed = (stream.total_in() - before) as usize;
         out.reserve((payload.len() - consumed) / 2 + 64);
-        // Its only errors are of streams misused; and whatever it says, it did what it could with
-        // the room it had.
+        // Errors only report misuse of the stream. In every case it has used the available space.
         let _ = stream.compress_vec(&payload[consumed..], out, FlushCompress::Sync);
         let is_all_in = (stream.total_in() - before) as usize == payload.len();
         if is_all_in && out.len() < out.capacity() {

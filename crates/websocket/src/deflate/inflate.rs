@@ -1,4 +1,4 @@
-//! From a compressed message to a plain one.
+//! Decompresses messages.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use crate::Error;
 /// How many bytes are decompressed at a time.
 const CHUNK_BYTES: usize = 8 << 10;
 
-/// A final block that holds nothing.
+/// An empty final block.
 const FINAL_BLOCK: [u8; 2] = [3, 0];
 
 /// Decompresses messages.
@@ -18,34 +18,34 @@ const FINAL_BLOCK: [u8; 2] = [3, 0];
 pub(crate) struct Inflater {
     stream: Decompress,
     keeps_context: bool,
-    /// The compressor ended its stream with the last byte that came. What follows begins a new one.
+    /// The compressed stream ended with the last byte received. Further bytes begin a new stream.
     ended: bool,
     chunk: Box<[u8; CHUNK_BYTES]>,
 }
 
 thread_local! {
-    /// The one that messages without context share: some 48 KiB that would otherwise be set up for
-    /// each message.
+    /// Shared by messages without context. It saves setting up about 48 KiB per message.
     static SPARE: Cell<Option<Box<Inflater>>> = const { Cell::new(None) };
 }
 
 impl Inflater {
-    /// For one message, from those that are kept; or for a connection that keeps its context.
+    /// Returns an inflater: the cached one for a single message, or one that keeps a connection's
+    /// context.
     pub(crate) fn take(direction: Direction) -> Box<Self> {
         if direction.context_takeover {
             return Self::new(direction.window_bits, true);
         }
-        // The largest window serves for all.
+        // The largest window works for all of them.
         SPARE.take().unwrap_or_else(|| Self::new(super::WINDOW_BITS_MAX, false))
     }
 
     fn new(window_bits: u8, keeps_context: bool) -> Box<Self> {
-        // zlib knows no smaller window; one that is larger than the compressor's does as well.
+        // zlib supports no smaller window. A larger window than the compressor's works as well.
         let stream = Decompress::new_with_window_bits(false, window_bits.max(9));
         Box::new(Self { stream, keeps_context, ended: false, chunk: Box::new([0; CHUNK_BYTES]) })
     }
 
-    /// Decompresses the next part of a message, and hands on what it comes to, piece by piece.
+    /// Decompresses the next part of a message and passes on the output in pieces.
     pub(crate) fn push(
         &mut self,
         mut input: &[u8],
@@ -73,7 +73,7 @@ impl Inflater {
         Ok(())
     }
 
-    /// Ends a message: what the sender left out is put back (RFC 7692, 7.2.2).
+    /// Finishes a message: appends the bytes that the sender omitted (RFC 7692, 7.2.2).
     pub(crate) fn finish(
         mut self: Box<Self>,
         plain: impl FnMut(&[u8]) -> Result<(), Error>,
@@ -84,7 +84,8 @@ impl Inflater {
         if self.keeps_context {
             return Ok(Some(self));
         }
-        // Where a message stops in the midst of a block, a final block is no end.
+        // If a message stops in the middle of a block, an appended final block does not end the
+        // stream.
         if !self.ended && !matches!(self.step(&FINAL_BLOCK)?, (Status::StreamEnd, 2, 0)) {
             return Err(Error::InvalidDeflate);
         }

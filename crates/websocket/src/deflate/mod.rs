@@ -1,11 +1,12 @@
-//! permessage-deflate (RFC 7692): messages that travel compressed.
+//! permessage-deflate (RFC 7692): compressed messages.
 //!
-//! Both ends agree on a [`Deflate`] in the handshake. Then a [`Decoder`](crate::Decoder) made with
+//! Both ends negotiate a [`Deflate`] in the handshake. A [`Decoder`](crate::Decoder) created with
 //! it reads compressed messages, and a [`Deflater`] writes them.
 //!
-//! A direction that keeps its context between messages compresses better, and costs each connection
-//! a window in both ends for as long as it lives. One that doesn't costs nothing between messages:
-//! decompressors are then kept one to a thread, and compressors one to a thread and window.
+//! A direction that keeps its context between messages compresses better, but each end of the
+//! connection holds a window for as long as the connection is open. A direction that resets its
+//! context costs nothing between messages: each thread then caches one decompressor, and one
+//! compressor per window size.
 
 mod compress;
 mod inflate;
@@ -18,26 +19,24 @@ pub(crate) use negotiate::WINDOW_BITS_MAX;
 
 use crate::Role;
 
-/// What travels compressed and how, in both directions: as one end wishes it, or as both have
-/// agreed on it.
+/// The compression of both directions: what one end prefers, or what both have agreed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deflate {
-    /// What the server sends.
+    /// Messages from the server.
     pub server: Direction,
-    /// What the client sends.
+    /// Messages from the client.
     pub client: Direction,
 }
 
-/// What one end sends.
+/// The compression of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Direction {
-    /// Whether a message may refer back to those before it; not unless told otherwise. If so, each
-    /// end holds a window for as long as the connection lives: 55 KiB with all else where messages
-    /// are decompressed, 371 KiB where they are compressed.
+    /// Whether a message may refer back to earlier ones (default `false`). If so, each end holds a
+    /// window for as long as the connection is open. Including all other state, this takes 55 KiB
+    /// at the end that decompresses and 371 KiB at the end that compresses.
     pub context_takeover: bool,
-    /// The window's size as a power of two, from 8 (256 bytes) to 15 (32 KiB, unless told
-    /// otherwise). With 8 messages are sent as they are: zlib has no compressor for so small a
-    /// window.
+    /// The window size as a power of two, from 8 (256 bytes) to 15 (32 KiB, the default). With 8,
+    /// messages are sent uncompressed, as zlib has no compressor for such a small window.
     pub window_bits: u8,
 }
 
@@ -48,7 +47,7 @@ impl Default for Direction {
 }
 
 impl Deflate {
-    /// What the end with this role sends.
+    /// The direction that the endpoint with this role sends.
     pub(crate) fn sent_by(&self, role: Role) -> Direction {
         match role {
             Role::Server => self.server,
@@ -57,6 +56,5 @@ impl Deflate {
     }
 }
 
-/// What ends the output of a compressor that was flushed, and what a sender leaves out (RFC 7692,
-/// 7.2.1).
+/// The bytes that end a flushed compressor's output. The sender omits them (RFC 7692, 7.2.1).
 const FLUSH_END: [u8; 4] = [0, 0, 0xFF, 0xFF];

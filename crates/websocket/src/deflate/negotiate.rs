@@ -1,4 +1,4 @@
-//! What both ends agree on (RFC 7692, 7.1).
+//! Negotiating permessage-deflate (RFC 7692, 7.1).
 
 use super::{Deflate, Direction};
 use crate::handshake::extension::Extension;
@@ -6,11 +6,11 @@ use crate::handshake::extension::Extension;
 /// The extension's name.
 const NAME: &str = "permessage-deflate";
 
-/// The largest window's size as a power of two.
+/// The largest window size, as a power of two.
 pub(crate) const WINDOW_BITS_MAX: u8 = 15;
 const WINDOW_BITS_MIN: u8 = 8;
 
-/// What a server agreed to, and how it says so.
+/// What a server agreed to, and the response header that says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
     deflate: Deflate,
@@ -18,25 +18,26 @@ pub struct Agreed {
 }
 
 impl Agreed {
-    /// What both ends hold to from now on.
+    /// The negotiated parameters.
     pub fn deflate(&self) -> &Deflate {
         &self.deflate
     }
 }
 
-/// The parameters of an offer or of a response.
+/// The parameters of an offer or a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Terms {
     server_no_context_takeover: bool,
     client_no_context_takeover: bool,
     server_max_window_bits: Option<u8>,
-    /// Named without a value is the largest.
+    /// Without a value, it allows the largest window.
     client_max_window_bits: Option<Option<u8>>,
 }
 
 impl Terms {
-    /// Reads the parameters; `None` if it is another extension, or if one is unknown, named twice
-    /// or out of its range: such an offer is to be passed over (7.1), such a response is an error.
+    /// Parses the parameters. Returns `None` for another extension, and for a parameter that is
+    /// unknown, repeated or out of range. Such an offer is declined, and such a response is an
+    /// error (7.1).
     pub(crate) fn read(extension: &Extension<'_>) -> Option<Self> {
         if extension.name != NAME {
             return None;
@@ -70,7 +71,7 @@ impl Terms {
     }
 }
 
-/// From 8 to 15, without leading zeros (7.1.2.1).
+/// Parses a number from 8 to 15 without leading zeros (7.1.2.1).
 fn window_bits(value: &str) -> Option<u8> {
     let bits =
         value.parse().ok().filter(|bits| (WINDOW_BITS_MIN..=WINDOW_BITS_MAX).contains(bits))?;
@@ -78,7 +79,7 @@ fn window_bits(value: &str) -> Option<u8> {
 }
 
 impl Deflate {
-    /// As a server that wishes this, answers the first offer that can be taken.
+    /// As a server with these preferences, accepts the first acceptable offer.
     pub(crate) fn answer(&self, offers: &[Extension<'_>]) -> Option<Agreed> {
         let offer = offers.iter().find_map(Terms::read)?;
         let server = Direction {
@@ -92,7 +93,7 @@ impl Deflate {
         let client_bits =
             offered_bits.map_or(WINDOW_BITS_MAX, |bits| bits.min(self.client.window_bits));
         let client = Direction {
-            // A client that can't do with the window it is wished to have is asked to keep none.
+            // A client that can't use the preferred window is asked not to keep a context.
             context_takeover: self.client.context_takeover
                 && !offer.client_no_context_takeover
                 && client_bits <= self.client.window_bits,
@@ -105,18 +106,18 @@ impl Deflate {
         if !client.context_takeover {
             response += "; client_no_context_takeover";
         }
-        // What was offered with a window is accepted by naming one (7.1.2.1).
+        // If the offer names a window, the response must name one too (7.1.2.1).
         if offer.server_max_window_bits.is_some() || server.window_bits < WINDOW_BITS_MAX {
             response += &format!("; server_max_window_bits={}", server.window_bits);
         }
-        // One that the client has not said it understands may not be named (7.1.2.2).
+        // The response must not name this parameter unless the client offered it (7.1.2.2).
         if offered_bits.is_some() && client.window_bits < WINDOW_BITS_MAX {
             response += &format!("; client_max_window_bits={}", client.window_bits);
         }
         Some(Agreed { deflate: Self { server, client }, response })
     }
 
-    /// As a client that wishes this, what to offer.
+    /// As a client with these preferences, the offer to send.
     pub(crate) fn offer(&self) -> String {
         let mut offer = NAME.to_owned();
         if !self.server.context_takeover {
@@ -135,8 +136,8 @@ impl Deflate {
         offer
     }
 
-    /// As a client that offered this, what the server's response comes to; `None` if it is none to
-    /// that offer (7.1).
+    /// As a client that sent this offer, the parameters that the server's response selects. `None`
+    /// if the response does not match the offer (7.1).
     pub(crate) fn accepted(&self, response: &Extension<'_>) -> Option<Self> {
         let terms = Terms::read(response)?;
         let server_bits = match terms.server_max_window_bits {

@@ -1,4 +1,4 @@
-//! A client asks for an upgrade and checks the answer.
+//! The client's side: requests an upgrade and checks the response.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use httparse::Header;
@@ -12,7 +12,7 @@ use super::{
     head::{accept_value, check_line_ends, has_token, single, token, values},
 };
 
-/// A client's side of one handshake: the request to send, and what the response must be.
+/// A client's side of one handshake: the request to send and the checks on the response.
 #[derive(Clone, Debug)]
 pub struct ClientHandshake {
     request: Vec<u8>,
@@ -21,37 +21,37 @@ pub struct ClientHandshake {
     deflate: Option<Deflate>,
 }
 
-/// What stands at the front of the input.
+/// The response at the front of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response<'a> {
-    /// The start of a response: keep the input and call again with more behind it.
+    /// The response is incomplete: keep the input and call again when more has arrived.
     Partial,
     /// The connection is a WebSocket now.
     Complete {
-        /// How many bytes at the input's front the response takes; frames follow.
+        /// How many bytes the response takes at the front of the input. Frames follow.
         head_bytes: usize,
-        /// The subprotocol that the server selected, one of those offered.
+        /// The subprotocol that the server selected from those offered.
         subprotocol: Option<&'a str>,
-        /// What the server agreed to about compressed messages, if that was offered.
+        /// The compression that the server agreed to, if it was offered.
         deflate: Option<Deflate>,
     },
 }
 
-/// Headers that the handshake writes or that would change what the request is.
+/// Headers that the handshake writes itself, or that would change the meaning of the request.
 const OWN_HEADERS: [&str; 6] =
     ["Host", "Upgrade", "Connection", "Content-Length", "Transfer-Encoding", "Expect"];
 
 impl ClientHandshake {
-    /// Makes the request (RFC 6455, 4.1) for `target`, a path with or without a query, on `host`, a
-    /// name or address with the port unless it is the scheme's own. `key` is drawn at random for
-    /// each connection. `headers` are added, such as `Origin` or `Authorization`; `subprotocols`
-    /// are offered, the best first.
+    /// Creates the request (RFC 6455, 4.1). `target` is a path, optionally with a query. `host` is
+    /// a name or address, with the port unless it is the scheme's default. Generate a random `key`
+    /// for each connection. `headers` are added to the request, such as `Origin` or
+    /// `Authorization`. `subprotocols` are offered in order of preference.
     ///
     /// # Errors
     ///
-    /// [`HandshakeError::Invalid`] for whatever cannot stand where it is to stand: line ends and
-    /// other control characters, names that are no tokens, a subprotocol offered twice, a header
-    /// that is the handshake's own.
+    /// [`HandshakeError::Invalid`] for a value that is not allowed in its place: line ends and
+    /// other control characters, names that are not tokens, a subprotocol offered twice, or a
+    /// header that the handshake writes itself.
     pub fn new(
         host: &str,
         target: &str,
@@ -63,7 +63,7 @@ impl ClientHandshake {
         if host.is_empty() || !is_visible(host) {
             return Err(HandshakeError::invalid("the host", host.as_bytes()));
         }
-        // A fragment is the client's own business and never sent (RFC 6455, 3).
+        // A fragment is never sent to the server (RFC 6455, 3).
         if !target.starts_with('/') || target.contains('#') || !is_visible(target) {
             return Err(HandshakeError::invalid("the target", target.as_bytes()));
         }
@@ -96,14 +96,14 @@ impl ClientHandshake {
         })
     }
 
-    /// Offers to compress messages, as near to these `wishes` as the server will (RFC 7692, 5.1).
-    /// It may also leave it.
+    /// Offers to compress messages. The server agrees to parameters as close to `preferred` as it
+    /// supports, or declines (RFC 7692, 5.1).
     #[must_use]
-    pub fn with_deflate(mut self, wishes: Deflate) -> Self {
+    pub fn with_deflate(mut self, preferred: Deflate) -> Self {
         let end = self.request.len() - b"\r\n".len();
-        let offer = format!("Sec-WebSocket-Extensions: {}\r\n", wishes.offer());
+        let offer = format!("Sec-WebSocket-Extensions: {}\r\n", preferred.offer());
         self.request.splice(end..end, offer.into_bytes());
-        self.deflate = Some(wishes);
+        self.deflate = Some(preferred);
         self
     }
 
@@ -112,12 +112,12 @@ impl ClientHandshake {
         &self.request
     }
 
-    /// Reads the response head at the front of `input` and checks it as RFC 6455, 4.1 demands.
+    /// Parses the response head at the front of `input` and checks it as RFC 6455 (4.1) requires.
     ///
     /// # Errors
     ///
     /// [`HandshakeError::Refused`] with the server's status if it is not 101, otherwise what is
-    /// wrong with the response. Either way the connection has to be closed.
+    /// wrong with the response. Close the connection in either case.
     pub fn parse_response<'a>(
         &self,
         input: &'a [u8],
@@ -144,7 +144,7 @@ impl ClientHandshake {
         Ok(Response::Complete { head_bytes, subprotocol, deflate })
     }
 
-    /// Checks that a 101 answers the request.
+    /// Checks that a 101 response matches the request.
     fn check_headers(&self, headers: &[Header<'_>]) -> Result<(), HandshakeError> {
         let upgrade =
             single(headers, "Upgrade")?.ok_or(HandshakeError::Missing { header: "Upgrade" })?;
@@ -169,7 +169,7 @@ impl ClientHandshake {
         };
         match (&extensions(headers)?[..], &self.deflate) {
             ([], _) => Ok(None),
-            ([one], Some(wishes)) => wishes.accepted(one).map(Some).ok_or_else(refused),
+            ([one], Some(preferred)) => preferred.accepted(one).map(Some).ok_or_else(refused),
             ([..], _) => Err(refused()),
         }
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a handshake.
+//! Handshake errors.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use super::TARGET_BYTES_MAX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HandshakeError {
-    /// The head is not HTTP.
+    /// The head is not valid HTTP.
     Malformed {
-        /// Where it is wrong.
+        /// What is wrong with it.
         what: &'static str,
     },
     /// The head is longer than [`HeadLimits::head_bytes_max`](super::HeadLimits::head_bytes_max).
@@ -18,64 +18,64 @@ pub enum HandshakeError {
         /// The limit.
         bytes_max: usize,
     },
-    /// The request target is longer than [`TARGET_BYTES_MAX`](super::TARGET_BYTES_MAX), or than a
-    /// head may be.
+    /// The request target is longer than [`TARGET_BYTES_MAX`](super::TARGET_BYTES_MAX), or than the
+    /// limit on a head.
     TargetTooLong,
     /// The head has more headers than [`HeadLimits::headers_max`](super::HeadLimits::headers_max).
     TooManyHeaders {
         /// The limit.
         headers_max: usize,
     },
-    /// A header that must be there is not.
+    /// A required header is missing.
     Missing {
         /// Its name.
         header: &'static str,
     },
-    /// A header that must be single is repeated.
+    /// A header that must appear only once is repeated.
     Repeated {
         /// Its name.
         header: &'static str,
     },
-    /// A header, or another part of a handshake, has a value that it may not have.
+    /// A header, or another part of the handshake, has an invalid value.
     Invalid {
-        /// The header's name, or what else it is.
+        /// The header's name, or the other part.
         what: &'static str,
         /// The value's start, escaped.
         value: String,
     },
-    /// The client speaks another version of the protocol than 13, or names none.
+    /// The client requests a protocol version other than 13, or none.
     UnsupportedVersion {
-        /// The start of what it named, escaped.
+        /// The start of the requested version, escaped.
         value: String,
     },
-    /// The head is of an HTTP version before 1.1.
+    /// The HTTP version is older than 1.1.
     HttpTooOld,
-    /// A WebSocket request has a body, which it would be unsafe to tell apart from frames.
+    /// A WebSocket request has a body, which can't be safely distinguished from frames.
     Body,
-    /// A server answered with another status than 101.
+    /// A server answered with a status other than 101.
     Refused {
-        /// The status it answered with.
+        /// The server's status.
         status: u16,
     },
-    /// A server's `Sec-WebSocket-Accept` does not answer our key.
+    /// A server's `Sec-WebSocket-Accept` does not match our key.
     AcceptMismatch,
-    /// A server chose an extension, or terms of one, that were not offered.
+    /// A server selected an extension, or parameters of one, that were not offered.
     ExtensionNotOffered {
-        /// The start of what it chose, escaped.
+        /// The start of the selected extension, escaped.
         value: String,
     },
-    /// The selected subprotocol is none of those that the client offered.
+    /// The selected subprotocol was not offered by the client.
     SubprotocolNotOffered {
-        /// The start of what was selected, escaped.
+        /// The start of the selected subprotocol, escaped.
         value: String,
     },
 }
 
 impl HandshakeError {
-    /// For a server, the HTTP status to [`reject`](super::reject) the request with: 426 for another
-    /// version of the protocol, 414 for a target over its limit, 431 for a head over one, 400
-    /// otherwise. For a client, the status which the server answered with if it
-    /// [refused](Self::Refused), and nothing to go by otherwise.
+    /// For a server, the HTTP status to [`reject`](super::reject) the request with: 426 for an
+    /// unsupported protocol version, 414 for a target over its limit, 431 for a head over its
+    /// limits, 400 otherwise. For a client, the server's status if it [refused](Self::Refused) the
+    /// request; otherwise the value has no meaning.
     pub fn status(&self) -> u16 {
         match self {
             Self::UnsupportedVersion { .. } => 426,
@@ -99,7 +99,7 @@ impl HandshakeError {
     }
 }
 
-/// The start of a value, safe to show: a peer's bytes must not garble a log or fill it.
+/// The start of a value, escaped and truncated: a peer's bytes must not garble or flood a log.
 pub(super) fn excerpt(value: &[u8]) -> String {
     value[..value.len().min(64)].escape_ascii().to_string()
 }
@@ -111,17 +111,19 @@ impl fmt::Display for HandshakeError {
             Self::HeadTooLarge { bytes_max } => {
                 write!(
                     f,
-                    "the HTTP head is over the limit of {bytes_max} bytes; send fewer or shorter headers"
+                    "the HTTP head exceeds the limit of {bytes_max} bytes; send fewer or \
+                     shorter headers"
                 )
             }
             Self::TargetTooLong => {
                 write!(
                     f,
-                    "the request target is over the limit of {TARGET_BYTES_MAX} bytes; ask for a shorter URL"
+                    "the request target exceeds the limit of {TARGET_BYTES_MAX} bytes; use a \
+                     shorter URL"
                 )
             }
             Self::TooManyHeaders { headers_max } => {
-                write!(f, "the HTTP head is over the limit of {headers_max} headers; send fewer")
+                write!(f, "the HTTP head exceeds the limit of {headers_max} headers; send fewer")
             }
             Self::Missing { header } => write!(f, "the header {header} is missing"),
             Self::Repeated { header } => write!(f, "the header {header} is repeated; send it once"),
@@ -135,13 +137,18 @@ impl fmt::Display for HandshakeError {
                 write!(f, "the server refused the WebSocket with HTTP status {status}")
             }
             Self::AcceptMismatch => f.write_str(
-                "the server's Sec-WebSocket-Accept does not answer the key; is it a WebSocket server?",
+                "the server's Sec-WebSocket-Accept does not match the key; is it a \
+                 WebSocket server?",
             ),
             Self::ExtensionNotOffered { value } => {
-                write!(f, "the server chose the extension \"{value}\", which was not offered in this way")
+                write!(
+                    f,
+                    "the server selected the extension \"{value}\", which was not offered with \
+                     these parameters"
+                )
             }
             Self::SubprotocolNotOffered { value } => {
-                write!(f, "the subprotocol \"{value}\" was selected, but not offered by the client")
+                write!(f, "the selected subprotocol \"{value}\" was not offered by the client")
             }
         }
     }

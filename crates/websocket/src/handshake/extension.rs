@@ -9,17 +9,17 @@ use super::{
     head::{token, values},
 };
 
-/// One extension in a list of them.
+/// One extension in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Extension<'a> {
     pub(crate) name: &'a str,
-    /// Names, with values where they have any.
+    /// Parameter names and optional values.
     pub(crate) parameters: Vec<(&'a str, Option<Cow<'a, str>>)>,
 }
 
 const HEADER: &str = "Sec-WebSocket-Extensions";
 
-/// Reads the list, over all lines of the header.
+/// Parses the list from all lines of the header.
 pub(super) fn extensions<'a>(headers: &[Header<'a>]) -> Result<Vec<Extension<'a>>, HandshakeError> {
     let mut extensions = Vec::new();
     for value in values(headers, HEADER) {
@@ -27,7 +27,7 @@ pub(super) fn extensions<'a>(headers: &[Header<'a>]) -> Result<Vec<Extension<'a>
             std::str::from_utf8(value).map_err(|_| HandshakeError::invalid(HEADER, value))?;
         let mut rest = Rest(text);
         loop {
-            // Empty elements of a list count for nothing (RFC 9110, 5.6.1).
+            // Empty list elements are ignored (RFC 9110, 5.6.1).
             while rest.eat(',') {}
             if rest.is_empty() {
                 break;
@@ -42,7 +42,7 @@ pub(super) fn extensions<'a>(headers: &[Header<'a>]) -> Result<Vec<Extension<'a>
     Ok(extensions)
 }
 
-/// What is left to read of one line.
+/// The unparsed rest of a line.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
@@ -82,7 +82,7 @@ impl<'a> Rest<'a> {
         token(name.as_bytes())
     }
 
-    /// A token, or one in quotes, in which a backslash stands before any character.
+    /// A token, or a quoted token in which a backslash escapes any character.
     fn value(&mut self) -> Option<Cow<'a, str>> {
         if !self.eat('"') {
             return self.token().map(Cow::Borrowed);

@@ -6,13 +6,12 @@ use sha1::{Digest as _, Sha1};
 
 use super::HandshakeError;
 
-/// What a peer may send before the handshake is done.
+/// Limits on what a peer may send before the handshake is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// The longest head in bytes, the empty line that ends it included; 8 KiB unless told
-    /// otherwise.
+    /// The longest head, in bytes, including the empty line that ends it (default 8 KiB).
     pub head_bytes_max: usize,
-    /// The most headers in a head; 64 unless told otherwise.
+    /// The maximum number of headers in a head (default 64).
     pub headers_max: usize,
 }
 
@@ -23,17 +22,17 @@ impl Default for HeadLimits {
 }
 
 impl HeadLimits {
-    /// The part of the input in which a head has to end.
+    /// The part of the input that a head must end in.
     pub(super) fn cut<'a>(&self, input: &'a [u8]) -> &'a [u8] {
         &input[..input.len().min(self.head_bytes_max)]
     }
 
-    /// Room for as many headers as are allowed.
+    /// Storage for the maximum number of headers.
     pub(super) fn headers<'a>(&self) -> Vec<Header<'a>> {
         vec![httparse::EMPTY_HEADER; self.headers_max]
     }
 
-    /// What it means that no head ends in the input: more may come, or it is over the limit.
+    /// Checks input without a complete head: either more may arrive, or it exceeds the limit.
     pub(super) fn check_partial(&self, input: &[u8]) -> Result<(), HandshakeError> {
         if input.len() < self.head_bytes_max {
             Ok(())
@@ -47,9 +46,9 @@ impl HeadLimits {
             httparse::Error::TooManyHeaders => {
                 return HandshakeError::TooManyHeaders { headers_max: self.headers_max };
             }
-            httparse::Error::HeaderName => "a header's name",
-            httparse::Error::HeaderValue => "a header's value",
-            httparse::Error::NewLine => "a line's end",
+            httparse::Error::HeaderName => "a header name",
+            httparse::Error::HeaderValue => "a header value",
+            httparse::Error::NewLine => "a line ending",
             httparse::Error::Status => "the status",
             httparse::Error::Token => "the first line",
             httparse::Error::Version => "the HTTP version",
@@ -58,13 +57,15 @@ impl HeadLimits {
     }
 }
 
-/// Refuses line feeds without a carriage return. The parser would take them for line ends; a proxy
-/// in front of us may not, and what is one header to it would be two to us.
+/// Rejects line feeds without a carriage return. The parser accepts them as line ends, but a proxy
+/// in front of us may not, and would then see one header where we see two.
 pub(super) fn check_line_ends(head: &[u8]) -> Result<(), HandshakeError> {
     let mut before = 0;
     for &byte in head {
         if byte == b'\n' && before != b'\r' {
-            return Err(HandshakeError::Malformed { what: "a line ends in a line feed alone" });
+            return Err(HandshakeError::Malformed {
+                what: "a line ends in a line feed without a carriage return",
+            });
         }
         before = byte;
     }
@@ -82,7 +83,7 @@ pub(super) fn values<'h, 'a>(
         .map(|header| header.value)
 }
 
-/// The value of a header that may not be repeated.
+/// The value of a header that must not be repeated.
 pub(super) fn single<'a>(
     headers: &[Header<'a>],
     header: &'static str,
@@ -95,7 +96,7 @@ pub(super) fn single<'a>(
     Ok(value)
 }
 
-/// The elements of a header that is a comma-separated list, over all its lines (RFC 9110, 5.6.1).
+/// The elements of a comma-separated header, over all its lines (RFC 9110, 5.6.1).
 pub(super) fn elements<'h, 'a>(
     headers: &'h [Header<'a>],
     name: &'h str,
@@ -106,12 +107,12 @@ pub(super) fn elements<'h, 'a>(
         .filter(|element| !element.is_empty())
 }
 
-/// Whether a comma-separated list holds a token, in whatever case.
+/// Whether a comma-separated header contains a token, ignoring case.
 pub(super) fn has_token(headers: &[Header<'_>], name: &str, token: &str) -> bool {
     elements(headers, name).any(|element| element.eq_ignore_ascii_case(token.as_bytes()))
 }
 
-/// Reads a token (RFC 9110, 5.6.2), which is what names of headers and subprotocols are.
+/// Parses a token (RFC 9110, 5.6.2). Header names and subprotocols are tokens.
 pub(super) fn token(bytes: &[u8]) -> Option<&str> {
     let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     if bytes.is_empty() || !bytes.iter().all(is_token) {

@@ -1,10 +1,10 @@
-//! The opening handshake (RFC 6455, 4): HTTP heads into upgrades, for servers and clients.
+//! The opening handshake (RFC 6455, 4): HTTP upgrades, for servers and clients.
 //!
 //! A server calls [`parse_request`] whenever bytes arrive until the head is
-//! [`Complete`](Head::Complete), then answers with [`accept`], [`reject`], or, where the request is
-//! no WebSocket request, with whatever it serves over HTTP. A client makes a [`ClientHandshake`],
-//! sends its request and parses the response. Both are strict where leniency lets two readers of
-//! one head disagree: line ends, repeated headers, bodies.
+//! [`Complete`](Head::Complete). It then answers with [`accept`], [`reject`], or, for a plain HTTP
+//! request, with its own HTTP response. A client creates a [`ClientHandshake`], sends its request
+//! and parses the response. Both are strict wherever two parsers could interpret the same head
+//! differently: line ends, repeated headers, bodies.
 
 mod client;
 mod error;

@@ -1,4 +1,4 @@
-//! A server reads a request.
+//! Parsing a request on the server.
 
 use base64::{
     Engine as _,
@@ -16,16 +16,16 @@ use super::{
     head::{check_line_ends, elements, has_token, single, token, values},
 };
 
-/// The longest request target in bytes: as long as RFC 9110 (4.1) wishes every server to take,
-/// whatever else a head may hold.
+/// The longest request target, in bytes: the length that RFC 9110 (4.1) recommends every server to
+/// support, independent of the limit on the whole head.
 pub const TARGET_BYTES_MAX: usize = 8_000;
 
-/// What stands at the front of the input.
+/// The request at the front of the input.
 #[derive(Debug)]
 pub enum Head<'a> {
-    /// The start of a request: keep the input and call again with more behind it.
+    /// The request is incomplete: keep the input and call again when more has arrived.
     Partial,
-    /// A whole request head.
+    /// A complete request head.
     Complete(Request<'a>),
 }
 
@@ -36,25 +36,24 @@ pub struct Request<'a> {
     pub method: &'a str,
     /// The request target as it was sent: path and query.
     pub target: &'a str,
-    /// How many bytes at the input's front the head takes. What follows belongs to the connection:
-    /// frames after an upgrade.
+    /// How many bytes the head takes at the front of the input. After an upgrade, frames follow.
     pub head_bytes: usize,
-    /// What a WebSocket request asks for, checked; `None` if this is a request of plain HTTP.
+    /// The validated WebSocket request; `None` for a plain HTTP request.
     pub upgrade: Option<Upgrade<'a>>,
     headers: Vec<Header<'a>>,
 }
 
 impl<'a> Request<'a> {
-    /// The value of a header, whose name is taken in any case: the first, if it is repeated. `None`
-    /// also if it is not UTF-8. `Host`, and `Origin` of a WebSocket request, are known not to be
-    /// repeated. Who decides by the latter takes [`Upgrade::origin`], which is there whatever its
-    /// bytes are.
+    /// The value of a header. The name is case-insensitive, and the first value is returned if the
+    /// header is repeated. `None` if the value is not UTF-8. `Host` is never repeated, nor is
+    /// `Origin` in a WebSocket request. To decide by origin, use [`Upgrade::origin`], which returns
+    /// any bytes.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         values(&self.headers, name).next().and_then(|value| std::str::from_utf8(value).ok())
     }
 }
 
-/// A WebSocket request that holds to RFC 6455, 4.2.1.
+/// A WebSocket request that conforms to RFC 6455, 4.2.1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade<'a> {
     key: &'a str,
@@ -64,22 +63,22 @@ pub struct Upgrade<'a> {
 }
 
 impl<'a> Upgrade<'a> {
-    /// Where the page comes from that wants the connection, as browsers say with each (RFC 6455,
-    /// 4.1): `scheme://host:port`, without the port if it is the scheme's own, or `null`. `None` if
-    /// nothing is said, which no browser does.
+    /// The origin of the page that opens the connection. Browsers always send it (RFC 6455, 4.1):
+    /// `scheme://host:port`, without the port if it is the scheme's default, or `null`. `None` if
+    /// the header is missing, which never happens with a browser.
     pub fn origin(&self) -> Option<&'a [u8]> {
         self.origin
     }
 
-    /// The subprotocols that the client offers, the one it likes best first.
+    /// The subprotocols that the client offers, in its order of preference.
     pub fn subprotocols(&self) -> &[&'a str] {
         &self.subprotocols
     }
 
-    /// What to agree on about compressed messages, as near to a server's `wishes` as the client's
-    /// offers allow; `None` if it makes no offer that can be taken (RFC 7692, 5.1).
-    pub fn deflate(&self, wishes: &Deflate) -> Option<Agreed> {
-        wishes.answer(&self.extensions)
+    /// The compression to agree on, as close to `preferred` as the client's offers allow. `None` if
+    /// no offer is acceptable (RFC 7692, 5.1).
+    pub fn deflate(&self, preferred: &Deflate) -> Option<Agreed> {
+        preferred.answer(&self.extensions)
     }
 
     pub(super) fn key(&self) -> &'a str {
@@ -87,15 +86,16 @@ impl<'a> Upgrade<'a> {
     }
 }
 
-/// Reads the request head at the front of `input`.
+/// Parses the request head at the front of `input`.
 ///
-/// A request whose `Upgrade` names `websocket` is checked as RFC 6455, 4.2.1 demands, and one that
-/// falls short is an error; any other is a request of plain HTTP, with [`Request::upgrade`] `None`.
+/// A request whose `Upgrade` header names `websocket` is checked as RFC 6455 (4.2.1) requires, and
+/// any violation is an error. Any other request is plain HTTP, with [`Request::upgrade`] set to
+/// `None`.
 ///
 /// # Errors
 ///
-/// What is wrong with the head, with the [status](HandshakeError::status) to
-/// [reject](super::reject) it with.
+/// What is wrong with the head. [Reject](super::reject) it with the error's
+/// [status](HandshakeError::status).
 pub fn parse_request<'a>(input: &'a [u8], limits: &HeadLimits) -> Result<Head<'a>, HandshakeError> {
     let mut headers = limits.headers();
     let mut request = httparse::Request::new(&mut headers);
@@ -132,7 +132,7 @@ fn check_target(target: &str) -> Result<(), HandshakeError> {
     if target.len() <= TARGET_BYTES_MAX { Ok(()) } else { Err(HandshakeError::TargetTooLong) }
 }
 
-/// RFC 9112, 3.2: one `Host`, which only HTTP/1.0 may leave out.
+/// RFC 9112, 3.2: exactly one `Host`, which is optional only in HTTP/1.0.
 fn check_host(headers: &[Header<'_>], minor_version: u8) -> Result<(), HandshakeError> {
     match single(headers, "Host")? {
         None if minor_version >= 1 => Err(HandshakeError::Missing { header: "Host" }),
@@ -145,8 +145,8 @@ fn check_upgrade<'a>(
     minor_version: u8,
     headers: &[Header<'a>],
 ) -> Result<Upgrade<'a>, HandshakeError> {
-    // The version first: a client of another one may differ in all the rest, and has to learn which
-    // to use.
+    // Check the version first: a client of another version may differ in everything else, and must
+    // learn which version to use.
     match single(headers, "Sec-WebSocket-Version")? {
         Some(b"13") => {}
         version => {
@@ -189,14 +189,14 @@ fn check_no_body(headers: &[Header<'_>]) -> Result<(), HandshakeError> {
     if length_is_zero && !has_coding { Ok(()) } else { Err(HandshakeError::Body) }
 }
 
-/// Checks that a key is sixteen bytes in base64. Bits beyond the last byte may be set, as some
-/// clients draw the key as text.
+/// Checks that a key is sixteen bytes in base64. Trailing bits may be set, as some clients generate
+/// the key as text.
 fn check_key(key: &[u8]) -> Result<&str, HandshakeError> {
     const BASE64: GeneralPurpose = GeneralPurpose::new(
         &STANDARD,
         GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
     );
-    let mut bytes = [0; 18]; // what 24 characters may need before their padding is known; more do not fit
+    let mut bytes = [0; 18]; // the most that 24 characters can decode to
     match (BASE64.decode_slice(key, &mut bytes), std::str::from_utf8(key)) {
         (Ok(16), Ok(key)) => Ok(key),
         _ => Err(HandshakeError::invalid("Sec-WebSocket-Key", key)),

@@ -1,25 +1,24 @@
-//! A server answers a request.
+//! The server's response.
 
 use crate::Agreed;
 
 use super::{HandshakeError, Upgrade, error::excerpt, head::accept_value};
 
-/// Appends the response that turns the connection into a WebSocket (RFC 6455, 4.2.2), with one of
-/// the subprotocols that the client [offers](Upgrade::subprotocols) or with none, and with
-/// compressed messages if that was [agreed](Upgrade::deflate). Frames may follow at once.
+/// Appends the response that upgrades the connection to a WebSocket (RFC 6455, 4.2.2). It selects
+/// one of the subprotocols that the client [offers](Upgrade::subprotocols), or none, and enables
+/// compression if it was [agreed](Upgrade::deflate). Frames may follow immediately.
 ///
 /// # Errors
 ///
-/// [`HandshakeError::SubprotocolNotOffered`], with nothing written, if the client does not offer
-/// it.
+/// [`HandshakeError::SubprotocolNotOffered`] if the client does not offer the subprotocol. Nothing
+/// is written in that case.
 pub fn accept(
     out: &mut Vec<u8>,
     upgrade: &Upgrade<'_>,
     subprotocol: Option<&str>,
     deflate: Option<&Agreed>,
 ) -> Result<(), HandshakeError> {
-    // What the client offers is known to be tokens, so nothing that splits a header gets through
-    // here.
+    // Offered subprotocols are known to be tokens, so none of them can split a header.
     if let Some(name) = subprotocol.filter(|name| !upgrade.subprotocols().contains(name)) {
         return Err(HandshakeError::SubprotocolNotOffered { value: excerpt(name.as_bytes()) });
     }
@@ -43,9 +42,9 @@ pub fn accept(
     Ok(())
 }
 
-/// Appends a response that refuses the request, with `reason` as its text, after which the
-/// connection has to be closed. A status that is no error (not 400 to 599) is written as 500. With
-/// 426 goes the version to use, 13.
+/// Appends a response that refuses the request, with `reason` as its body. Close the connection
+/// afterwards. A status outside 400 to 599 is written as 500. A 426 response names the supported
+/// version, 13.
 pub fn reject(out: &mut Vec<u8>, status: u16, reason: &str) {
     let status = if (400..600).contains(&status) { status } else { 500 };
     let upgrade = if status == 426 {

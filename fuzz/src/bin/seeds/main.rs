@@ -1,7 +1,6 @@
-//! Writes bodies, messages, schemas, frames and packets that are right into `corpus/`, for the
-//! fuzzer to begin with.
+//! Writes valid bodies, messages, schemas, frames and packets into `corpus/` as the fuzzer's seeds.
 
-// The states that the laws of `playfield-state` are held to.
+// The states that the laws of `playfield-state` are tested with.
 #[path = "../../../../crates/state/tests/common/mod.rs"]
 mod common;
 mod wire;
@@ -38,7 +37,11 @@ fn of_state<T: Root>(place: u8) -> io::Result<()> {
     put("schemas", &format!("state-{place}"), schema_of::<T>().to_json().as_bytes())?;
     for seed in 0..8 {
         for (number, format) in Format::ALL.into_iter().enumerate() {
-            let mut file = vec![if format == Format::Packed { place } else { u8::from(format == Format::Msgpack) }];
+            let mut file = vec![if format == Format::Packed {
+                place
+            } else {
+                u8::from(format == Format::Msgpack)
+            }];
             bodies::<T>(seed, format).iter().for_each(|body| put_piece(&mut file, body));
             let targets: &[&str] = if number == 0 { &["copies", "transcode"] } else { &["trees"] };
             for target in targets {
@@ -49,7 +52,7 @@ fn of_state<T: Root>(place: u8) -> io::Result<()> {
     Ok(())
 }
 
-/// A snapshot, and patches that go on from it.
+/// A snapshot, and patches that follow it.
 fn bodies<T: Root>(seed: u64, format: Format) -> Vec<Vec<u8>> {
     let mut state = T::changed(20 + seed * 5);
     let mut tracker = Tracker::new(&mut state, Tracking::On);

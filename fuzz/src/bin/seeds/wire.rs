@@ -1,5 +1,5 @@
-//! For the targets below the messages: framing, WebSockets, handshakes and packets. What is carried
-//! is the messages of `conformance/vectors/protocol/`.
+//! Seeds for the targets below the message layer: framing, WebSockets, handshakes and packets.
+//! Their content is the messages of `conformance/vectors/protocol/`.
 
 use std::fs;
 use std::io;
@@ -8,9 +8,12 @@ use std::path::Path;
 use playfield::packet::{Big, Little, PacketWriter, Prefix};
 use playfield_fuzz::input::put_piece;
 use playfield_fuzz::packets::right;
-use playfield_websocket::handshake::{ClientHandshake, Head, HeadLimits, accept, parse_request, reject};
+use playfield_websocket::handshake::{
+    ClientHandshake, Head, HeadLimits, accept, parse_request, reject,
+};
 use playfield_websocket::{
-    Deflate, Deflater, DeflaterOptions, Direction, Mask, Opcode, Role, encode, encode_close, encode_fragment,
+    Deflate, Deflater, DeflaterOptions, Direction, Mask, Opcode, Role, encode, encode_close,
+    encode_fragment,
 };
 use playfield_wire::framing::write_frame;
 use serde_json::Value;
@@ -30,7 +33,7 @@ pub fn all() -> io::Result<()> {
     of_packets()
 }
 
-/// A message in each format, as `Format::ALL` has them.
+/// A message in each format, in the order of `Format::ALL`.
 type Message = [Vec<u8>; 3];
 
 fn vectors(file: &str) -> io::Result<Vec<Message>> {
@@ -49,7 +52,8 @@ fn vectors(file: &str) -> io::Result<Vec<Message>> {
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
-    let pairs = (0..hex.len() / 2).map(|place| u8::from_str_radix(&hex[2 * place..2 * place + 2], 16));
+    let pairs =
+        (0..hex.len() / 2).map(|place| u8::from_str_radix(&hex[2 * place..2 * place + 2], 16));
     pairs.map_while(Result::ok).collect()
 }
 
@@ -63,7 +67,7 @@ fn of_messages(messages: &[Message]) -> io::Result<()> {
 }
 
 fn of_framing(messages: &[Message]) -> io::Result<()> {
-    // A limit that all keep to, and one that some don't; whole, and cut within headers.
+    // A limit that all frames keep, and one that some exceed; whole, and split within headers.
     for (name, limit, cut) in [("whole", 255, 255), ("cut", 255, 2), ("too-long", 1, 6)] {
         let mut stream = Vec::new();
         messages.iter().flatten().for_each(|message| write_frame(&mut stream, message));
@@ -78,10 +82,10 @@ fn of_framing(messages: &[Message]) -> io::Result<()> {
     Ok(())
 }
 
-/// How many messages a seed carries where each costs much.
+/// How many messages a seed contains in targets where each one is expensive.
 const FEW: usize = 4;
 
-/// The largest window, in the settings of the targets that compress.
+/// The largest window, in the settings of the targets with compression.
 const WINDOW_15: u8 = 7 << 5;
 
 fn direction(context_takeover: bool) -> Direction {
@@ -93,7 +97,7 @@ fn of_websocket(messages: &[Message]) -> io::Result<()> {
         let mask = (role == Role::Server).then_some([0x37, 0xFA, 0x21, 0x3D]);
         let is_client = u8::from(role == Role::Client);
         for (number, few) in messages.chunks(FEW).enumerate() {
-            // Cut into pieces of one byte, within headers, and seldom.
+            // Split into single bytes, within headers, and rarely.
             let cut = [0, 6, 200][number % 3];
             let name = format!("plain-{is_client}-{number}");
             put_stream("websocket", &name, &[is_client, cut], &conversation(few, mask))?;
@@ -116,7 +120,7 @@ fn of_websocket(messages: &[Message]) -> io::Result<()> {
     Ok(())
 }
 
-/// Messages whole and in fragments, with all control frames between.
+/// Messages in one frame and in fragments, with all kinds of control frames in between.
 fn conversation(messages: &[Message], mask: Mask) -> Vec<u8> {
     let mut out = Vec::new();
     for [packed, msgpack, json] in messages {
@@ -132,7 +136,7 @@ fn conversation(messages: &[Message], mask: Mask) -> Vec<u8> {
     out
 }
 
-/// Puts the target's settings, and a stream as one piece.
+/// Writes the target's settings and a stream as one piece.
 fn put_stream(target: &str, name: &str, settings: &[u8], stream: &[u8]) -> io::Result<()> {
     let mut file = settings.to_vec();
     put_piece(&mut file, stream);
@@ -152,7 +156,7 @@ fn of_inflate(messages: &[Message]) -> io::Result<()> {
                 put_piece(&mut plain, json);
                 let mut frame = Vec::new();
                 deflater.encode(&mut frame, Opcode::Binary, json, None);
-                // Past the header, of two bytes or of four.
+                // Skips the header of two or four bytes.
                 let header_bytes = if frame[1] < 126 { 2 } else { 4 };
                 put_piece(&mut compressed, &frame[header_bytes..]);
             }
@@ -164,29 +168,38 @@ fn of_inflate(messages: &[Message]) -> io::Result<()> {
 }
 
 fn of_handshake() -> io::Result<()> {
-    // As the target's client asks.
+    // The same request as the target's client sends.
     let client = || ClientHandshake::new("here", "/", [7; 16], &[], &["chat"]);
     let limits = HeadLimits::default();
-    let wishes =
-        [None, Some(Deflate::default()), Some(Deflate { server: direction(true), client: direction(true) })];
-    for (number, wishes) in wishes.into_iter().enumerate() {
+    let preferred = [
+        None,
+        Some(Deflate::default()),
+        Some(Deflate { server: direction(true), client: direction(true) }),
+    ];
+    for (number, preferred) in preferred.into_iter().enumerate() {
         let Ok(mut handshake) = client() else { continue };
-        if let Some(wishes) = wishes {
-            handshake = handshake.with_deflate(wishes);
+        if let Some(preferred) = preferred {
+            handshake = handshake.with_deflate(preferred);
         }
         put("handshake", &format!("request-{number}"), handshake.request())?;
-        let Ok(Head::Complete(request)) = parse_request(handshake.request(), &limits) else { continue };
+        let Ok(Head::Complete(request)) = parse_request(handshake.request(), &limits) else {
+            continue;
+        };
         let Some(upgrade) = &request.upgrade else { continue };
         let agreed = upgrade.deflate(&Deflate::default());
         for subprotocol in [None, Some("chat")] {
             let mut response = Vec::new();
             if accept(&mut response, upgrade, subprotocol, agreed.as_ref()).is_ok() {
-                put("handshake", &format!("response-{number}-{}", subprotocol.is_some()), &response)?;
+                put(
+                    "handshake",
+                    &format!("response-{number}-{}", subprotocol.is_some()),
+                    &response,
+                )?;
             }
         }
     }
     let mut refusal = Vec::new();
-    reject(&mut refusal, 426, "a WebSocket is spoken here");
+    reject(&mut refusal, 426, "this is a WebSocket server");
     put("handshake", "rejection", &refusal)?;
     put("handshake", "page", b"GET /page HTTP/1.1\r\nHost: here\r\nOrigin: http://here\r\n\r\n")
 }
@@ -197,7 +210,7 @@ fn of_packets() -> io::Result<()> {
             put("packets", &format!("{order}-{number}"), packet)?;
         }
     }
-    // Kinds as the target reads them, each with such a value behind it.
+    // The value kinds that the target reads, each followed by such a value.
     let mut out = Vec::new();
     let mut packet = PacketWriter::<Little>::new(&mut out);
     packet.u8(0);

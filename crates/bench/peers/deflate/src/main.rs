@@ -1,10 +1,10 @@
-//! Compresses and decompresses the chat messages of `playfield bench websocket` with bare flate2,
-//! as RFC 7692 asks: no frames, no check of the text, no WebSocket library around it. None of those
-//! that Playfield is measured beside has the extension.
+//! Compresses and decompresses the chat messages of `playfield bench websocket` with plain flate2,
+//! following RFC 7692: no frames, no text validation, no WebSocket library. None of the libraries
+//! that Playfield is compared with implements the extension.
 //!
-//! The rounds of all rows are interleaved, so that a slow minute is slow for all, and the fastest
-//! counts. Every message that was compressed is decompressed and compared while the clock stands,
-//! and every one that was decompressed is compared within the time.
+//! The rounds of all rows are interleaved, so a slow period affects all of them, and the fastest
+//! round counts. Compressed messages are decompressed and compared with the clock stopped.
+//! Decompressed messages are compared within the measured time.
 
 #[path = "../../../src/websocket/chat.rs"]
 mod chat;
@@ -18,27 +18,32 @@ const LIBRARY: &str = if cfg!(feature = "miniz_oxide") { "miniz_oxide" } else { 
 
 const ROUNDS: usize = 15;
 
-/// As many messages as `playfield bench websocket` has.
+/// The same number of messages as in `playfield bench websocket`.
 const MESSAGES: usize = 1_024;
 
-/// What a sender leaves out, and a reader puts back (RFC 7692, 7.2).
+/// The bytes that a sender omits and a receiver appends (RFC 7692, 7.2).
 const FLUSH_END: [u8; 4] = [0, 0, 0xFF, 0xFF];
 
 fn main() {
     let json = std::env::args().any(|argument| argument == "--json");
     let messages: Vec<String> = (0..MESSAGES as u64).map(chat::message).collect();
-    let mut rows: Vec<Row> =
-        [(false, 1), (false, 6), (true, 1), (true, 6)].map(|(kept, level)| Row::new(kept, level)).into();
+    let mut rows: Vec<Row> = [(false, 1), (false, 6), (true, 1), (true, 6)]
+        .map(|(kept, level)| Row::new(kept, level))
+        .into();
     for _ in 0..ROUNDS {
         rows.iter_mut().for_each(|row| row.round(&messages));
     }
     if !json {
-        println!("{:>12} {:>28} {:>10} {:>9} {:>9}", "library", "row", "ns an op", "MB/s", "comes to");
+        println!("{:>12} {:>28} {:>10} {:>9} {:>9}", "library", "row", "ns/op", "MB/s", "ratio");
     }
     for Row { kept, level, compress, inflate, bytes } in rows {
         for (name, took) in [("compress", compress), ("inflate", inflate)] {
-            let row = [name, if kept { ", takeover" } else { "" }, if level == 6 { ", level 6" } else { "" }]
-                .concat();
+            let row = [
+                name,
+                if kept { ", takeover" } else { "" },
+                if level == 6 { ", level 6" } else { "" },
+            ]
+            .concat();
             let ns = took.as_secs_f64() * 1e9 / MESSAGES as f64;
             let (mb_per_s, to) =
                 (MESSAGE_BYTES as f64 / ns * 1e3, bytes as f64 / (MESSAGES * MESSAGE_BYTES) as f64);
@@ -53,14 +58,14 @@ fn main() {
     }
 }
 
-/// Messages each by itself or by those before them, at a level.
+/// Messages compressed at one level, each independently or with the context of the earlier ones.
 struct Row {
     kept: bool,
     level: u32,
     /// The fastest round of each.
     compress: Duration,
     inflate: Duration,
-    /// What all messages come to.
+    /// The compressed size of all messages.
     bytes: usize,
 }
 
@@ -81,8 +86,12 @@ impl Row {
             let before = stream.total_in();
             stream
                 .compress_vec(message.as_bytes(), out, FlushCompress::Sync)
-                .expect("a stream that is used as it should be");
-            assert_eq!(stream.total_in() - before, MESSAGE_BYTES as u64, "there is room for all of it");
+                .expect("the stream is used correctly");
+            assert_eq!(
+                stream.total_in() - before,
+                MESSAGE_BYTES as u64,
+                "the buffer is large enough"
+            );
             if out.ends_with(&FLUSH_END) {
                 out.truncate(out.len() - FLUSH_END.len());
             }
@@ -99,7 +108,9 @@ impl Row {
             }
             plain.clear();
             for part in [&compressed[..], &FLUSH_END] {
-                stream.decompress_vec(part, &mut plain, FlushDecompress::Sync).expect("what was compressed");
+                stream
+                    .decompress_vec(part, &mut plain, FlushDecompress::Sync)
+                    .expect("valid compressed data");
             }
             assert!(plain == message.as_bytes(), "a message differs");
         }

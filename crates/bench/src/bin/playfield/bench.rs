@@ -1,4 +1,4 @@
-//! `bench`: the arguments of the suites.
+//! `bench`: the command line of the suites.
 
 use std::io::Write;
 use std::time::Duration;
@@ -13,55 +13,56 @@ use playfield_state::{Format, Tracking};
 const HELP: &str = "\
 Usage: playfield bench [SUITE] [OPTIONS]
 
-Without a suite: all of them with their defaults (`--json` may be given).
-Each case runs in its own process. Every message that is counted is decoded and compared; the exit
-status is 1 if one differs.
+Without a suite, runs all of them with default options (`--json` is allowed).
+Each case runs in its own process. Every counted message is decoded and compared with a model. The
+exit status is 1 if any differs.
 
 ";
 
-/// In the order in which they run.
+/// In execution order.
 const SUITES: &str = "sync, constructs, packet, websocket, rooms";
 
 const SYNC_HELP: &str = "
-sync: the time of one sync, from the comparison of a state to every player's message.
-Without options that choose a case, all standard cases.
+sync: the time of one sync, from comparing the state to writing every player's message.
+Without options that select a case, runs all standard cases.
 ";
 
 const CONSTRUCTS_HELP: &str = "
-constructs: the cost of one change, in time and in bytes, for each thing that a state can consist
+constructs: the cost of one change, in time and bytes, for every construct that a state can consist
 of. All in one process.
 ";
 
 const ROOMS_HELP: &str = "
-rooms: how many rooms of 30 or more players one core carries, at 20 patches a second; the server
-on one core, all clients on another; and, in the same run, the baseline: the same writes and nothing
-else.
+rooms: how many rooms of 30 or more players one core can serve, at 20 patches per second. The
+server runs on one core and all clients on another. The same run measures the baseline: the same
+writes and nothing else.
 ";
 
 const PACKET_HELP: &str = "
-packet: custom packets, written and read; each row as it is commonly measured (same), and with
-every field compared and every byte touched (verified).
+packet: writing and reading custom packets. Each row is measured as is common (same), and with
+every field compared and every byte read (verified).
 ";
 
 const WEBSOCKET_HELP: &str = "
-websocket: masked frames, parsed and unmasked in place, beside a copy of the same bytes; and chat
-messages of 512 bytes, compressed and decompressed, without and with context takeover, with their
-compressed size and the memory that a connection keeps.
+websocket: parsing masked frames and unmasking them in place, compared with copying the same bytes;
+and compressing and decompressing 512-byte chat messages, with and without context takeover, with
+their compressed size and the memory that a connection keeps.
 ";
 
-// Options that several suites take.
-const JSON: Opt = Opt { name: "json", value: "", help: "one JSON object a line instead of tables" };
-const PLAYERS: Opt = Opt { name: "players", value: "N", help: "players in each room (default 30)" };
+// Options shared by several suites.
+const JSON: Opt =
+    Opt { name: "json", value: "", help: "print one JSON object per line instead of tables" };
+const PLAYERS: Opt = Opt { name: "players", value: "N", help: "players per room (default 30)" };
 const ROW: Opt =
-    Opt { name: "row", value: "NAME", help: "one row alone; an unknown name lists all" };
-const FORM: Opt = Opt { name: "form", value: "same|verified", help: "one form alone" };
+    Opt { name: "row", value: "NAME", help: "run only this row; an unknown name lists all rows" };
+const FORM: Opt = Opt { name: "form", value: "same|verified", help: "run only this form" };
 const ROUNDS: Opt = Opt {
     name: "rounds",
     value: "N",
-    help: "how often each row is measured; the fastest counts (default 9)",
+    help: "measurements per row; the fastest counts (default 9)",
 };
 const ROUND_MS: Opt =
-    Opt { name: "round-ms", value: "N", help: "how long one measurement takes (default 10)" };
+    Opt { name: "round-ms", value: "N", help: "duration of one measurement (default 10)" };
 const CORRUPT_ONE: Opt = Opt { name: "corrupt-one", value: "", help: "" };
 
 const ALL: &[Opt] = &[JSON];
@@ -69,37 +70,39 @@ const ALL: &[Opt] = &[JSON];
 const SYNC: &[Opt] = &[
     Opt { name: "workload", value: "NAME", help: "swift (default), colyseus, entities or windows" },
     PLAYERS,
-    Opt { name: "cards", value: "N", help: "cards in each hand (default 10)" },
+    Opt { name: "cards", value: "N", help: "cards per hand (default 10)" },
     Opt {
         name: "scenario",
         value: "A|B",
         help: "A: the round and some hands change; B: every player's public state too (default)",
     },
-    Opt { name: "hands", value: "FRACTION", help: "hands in which a card changes (default 0.2)" },
+    Opt {
+        name: "hands",
+        value: "FRACTION",
+        help: "share of hands that change per step (default 0.2)",
+    },
     Opt {
         name: "entities",
         value: "N",
-        help: "entities or windows: how many there are (default 10000)",
+        help: "number of entities, in entities and windows (default 10000)",
     },
-    Opt { name: "changed", value: "N", help: "how many of them move in a step (default 100)" },
+    Opt { name: "changed", value: "N", help: "entities that move per step (default 100)" },
     Opt {
         name: "order",
         value: "NAME",
-        help: "of those that move in a step: neighbors (default) or scattered over all",
+        help: "which entities move in a step: neighbors (default) or scattered ones",
     },
-    Opt { name: "moving", value: "N", help: "how many players move in a step (default 1)" },
+    Opt { name: "moving", value: "N", help: "players that move per step (default 1)" },
     Opt { name: "format", value: "NAME", help: "packed (default), msgpack or json" },
-    Opt { name: "tracking", value: "on|off", help: "compare only what was touched (default on)" },
+    Opt { name: "tracking", value: "on|off", help: "compare only modified values (default on)" },
     JSON,
     Opt { name: "sequences", value: "", help: "" },
     CORRUPT_ONE,
     Opt { name: "in-process", value: "", help: "" },
 ];
 
-const CONSTRUCTS: &[Opt] = &[
-    JSON,
-    Opt { name: "syncs", value: "N", help: "how many syncs are measured of each (default 2000)" },
-];
+const CONSTRUCTS: &[Opt] =
+    &[JSON, Opt { name: "syncs", value: "N", help: "syncs per construct (default 2000)" }];
 
 const PACKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS];
 
@@ -109,26 +112,18 @@ const ROOMS: &[Opt] = &[
     Opt {
         name: "rooms",
         value: "N",
-        help: "how many rooms; with --find-max, where to begin (default 100)",
+        help: "number of rooms; the starting point of --find-max (default 100)",
     },
     PLAYERS,
-    Opt { name: "hz", value: "N", help: "ticks and patches a second (default 20)" },
-    Opt {
-        name: "seconds",
-        value: "N",
-        help: "how long is measured, after 3 s of warm-up (default 10)",
-    },
-    Opt {
-        name: "inputs-hz",
-        value: "N",
-        help: "inputs that each client sends a second (default 0)",
-    },
+    Opt { name: "hz", value: "N", help: "ticks and patches per second (default 20)" },
+    Opt { name: "seconds", value: "N", help: "duration, after 3 s of warm-up (default 10)" },
+    Opt { name: "inputs-hz", value: "N", help: "inputs per second and client (default 0)" },
     Opt { name: "transport", value: "ws|tcp", help: "WebSocket (default) or native framing" },
-    Opt { name: "workload", value: "colyseus", help: "the only one" },
+    Opt { name: "workload", value: "colyseus", help: "the only workload" },
     Opt {
         name: "find-max",
         value: "",
-        help: "the most rooms that hold in 3 of 3 runs: p99 of intervals up to 60 ms",
+        help: "find the most rooms that pass 3 of 3 runs, with intervals up to 60 ms at p99",
     },
     JSON,
     Opt { name: "warm-up-ms", value: "", help: "" },
@@ -157,7 +152,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "packet" => run_packet(parser, out),
             "websocket" => run_websocket(parser, out),
             "rooms" => run_rooms(parser, out),
-            other => Err(Usage(format!("there is no suite {other:?}; there are {SUITES}")).into()),
+            other => Err(Usage(format!("unknown suite {other:?}; use one of {SUITES}")).into()),
         },
         Some(Short('h') | Long("help")) => Ok(out.write_all(help().as_bytes())?),
         Some(Long("json")) => run_all(parser, true, out),
@@ -180,7 +175,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
     let websocket = websocket::Options { rows: packet.clone(), ..websocket::Options::default() };
     let mut rooms = rooms::Options::new();
     rooms.json = json;
-    // All run, whatever comes of those before.
+    // All suites run, even if an earlier one fails.
     let verified = [
         sync::run(&sync, out)?,
         constructs::run(&constructs, out)?,
@@ -234,15 +229,11 @@ fn run_sync(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
             other => return Err(unknown(&other, SYNC)),
         }
     }
-    // A process of a measurement is given all there are.
+    // A measurement's child process receives every option.
     if !options.in_process
         && let Some(idle) = chosen.iter().find(|name| !case.heeds(name))
     {
-        return Err(Usage(format!(
-            "the workload {} has nothing that --{idle} is about",
-            case.which
-        ))
-        .into());
+        return Err(Usage(format!("--{idle} has no effect on the workload {}", case.which)).into());
     }
     if !chosen.is_empty() || options.in_process {
         options.case = Some(case);
@@ -279,8 +270,8 @@ fn run_websocket(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(),
     }
 }
 
-/// The options of a suite of rows, and whether one byte is to be damaged; `None` if help was asked
-/// for.
+/// The options of a suite of rows, and whether one byte is to be corrupted; `None` if help was
+/// requested.
 fn rows(
     parser: &mut lexopt::Parser,
     known: &[Opt],
@@ -295,7 +286,7 @@ fn rows(
                 let row: String = value(parser, "row")?;
                 if !names.contains(&row.as_str()) {
                     let names = names.join("; ");
-                    return Err(Usage(format!("there is no row {row:?}; there are {names}")).into());
+                    return Err(Usage(format!("unknown row {row:?}; use one of {names}")).into());
                 }
                 options.row = Some(row);
             }

@@ -1,4 +1,4 @@
-//! `playfield`: the benchmarks, and what can be asked of any running node.
+//! `playfield`: the benchmarks, and queries to any running node.
 
 mod bench;
 
@@ -12,8 +12,8 @@ use playfield_cli::options::{Failure, Usage};
 use playfield_cli::{exit_code, schema};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-/// Counts, so that `bench packet` and `bench websocket` can report how often an operation
-/// allocates, and how much memory a connection keeps.
+/// Counts allocations, so that `bench packet` and `bench websocket` can report how often an
+/// operation allocates and how much memory a connection keeps.
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
@@ -21,7 +21,7 @@ const HELP: &str = "\
 Usage: playfield COMMAND [OPTIONS]
 
 Commands:
-  bench [SUITE]         run benchmarks, and check their results: sync, constructs, packet,
+  bench [SUITE]         run benchmarks and verify their results: sync, constructs, packet,
                         websocket, rooms
   schema URL ROOM_TYPE  print the schema of a room type of a running node, as JSON
   help                  print this text
@@ -47,9 +47,6 @@ fn run(mut arguments: impl Iterator<Item = OsString>, out: &mut dyn Write) -> Re
         "bench" => bench::run(parser, out),
         "schema" => schema::run(parser, "playfield", out),
         "help" | "-h" | "--help" => Ok(out.write_all(HELP.as_bytes())?),
-        other => {
-            Err(Usage(format!("there is no command {other:?}; there are bench, schema, help"))
-                .into())
-        }
+        other => Err(Usage(format!("unknown command {other:?}; use bench, schema or help")).into()),
     }
 }

@@ -1,4 +1,4 @@
-//! Many bytes at once.
+//! Large payloads.
 
 use std::hint::black_box;
 
@@ -7,7 +7,7 @@ use playfield_wire::packet::{Little, PacketError, PacketReader, PacketWriter};
 use super::{kept, payload};
 use crate::rounds::{Form, Run, run};
 
-/// A length, an opcode and a payload, encoded; and the view of it.
+/// Encodes a length, an opcode and a payload, and reads a view of it.
 #[inline(always)]
 fn throughput(form: Form, times: u64, bytes: usize) -> Run {
     let payload = payload(bytes);
@@ -48,7 +48,7 @@ pub(in super::super) fn payload_10_kb(form: Form, times: u64) -> Run {
     throughput(form, times, 10 << 10)
 }
 
-/// The fields of a packet of 1,047 bytes before its payload.
+/// The fields before the payload in a packet of 1,047 bytes.
 const FIELDS: (i32, i16, i64, u8, f64) = (7, -8, 9, 10, 1.5);
 
 pub(in super::super) fn encode_1047(form: Form, times: u64) -> Run {
@@ -74,15 +74,15 @@ pub(in super::super) fn encode_1047(form: Form, times: u64) -> Run {
     })
 }
 
-/// Packets of many sizes, as traffic has them: mostly short, some long.
+/// Packet sizes as in typical traffic: mostly short, some long.
 const MIX: [usize; 8] = [16, 32, 24, 64, 48, 256, 40, 1_024];
 
-/// How many of each stand ready: more than the processor's first cache holds.
+/// How many of each size are prepared: more than fits in the L1 cache.
 const MIX_TURNS: usize = 64;
 
 struct Mix {
     packets: Vec<Vec<u8>>,
-    /// The sum of each packet's bytes, as it was made.
+    /// The sum of each packet's bytes when it was created.
     sums: Vec<u64>,
 }
 
@@ -100,16 +100,15 @@ fn mix_packets() -> Mix {
     Mix { packets, sums }
 }
 
-/// Touches every byte.
+/// Reads every byte.
 fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let words = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(u64::from_le_bytes(*word)));
     rest.iter().fold(words, |sum, byte| sum.wrapping_add(u64::from(*byte)))
 }
 
-/// One operation is a turn of all packets of the mix: each read, and in the verified form every
-/// byte of it touched. In the other nothing is: its figure is of slices that change hands, and says
-/// nothing of memory.
+/// One operation reads every packet of the mix once. The verified form also reads every byte. The
+/// other form reads none: it measures slices changing hands and says nothing about memory.
 pub(in super::super) fn mix_decode(form: Form, times: u64) -> Run {
     let Mix { packets, sums } = mix_packets();
     let bytes = packets.iter().map(Vec::len).sum();
@@ -126,7 +125,7 @@ pub(in super::super) fn mix_decode(form: Form, times: u64) -> Run {
     })
 }
 
-/// The same, after each was written.
+/// The same, but each packet is written first.
 pub(in super::super) fn mix(form: Form, times: u64) -> Run {
     let Mix { packets, sums } = mix_packets();
     let bytes = packets.iter().map(Vec::len).sum();
@@ -148,7 +147,7 @@ pub(in super::super) fn mix(form: Form, times: u64) -> Run {
     })
 }
 
-/// A position from each of 1,000 players, decoded.
+/// Decodes one position from each of 1,000 players.
 pub(in super::super) fn players(form: Form, times: u64) -> Run {
     const PLAYERS: u32 = 1_000;
     let packets: Vec<Vec<u8>> = (0..PLAYERS)
@@ -178,7 +177,7 @@ pub(in super::super) fn players(form: Form, times: u64) -> Run {
     })
 }
 
-/// What copying alone costs; in the verified form, copying and comparing.
+/// The cost of copying alone; in the verified form, copying and comparing.
 pub(in super::super) fn memcpy(form: Form, times: u64) -> Run {
     let source = payload(64 << 10);
     let mut copy = vec![0; source.len()];

@@ -1,4 +1,4 @@
-//! What is done in the rows.
+//! The operations of the rows.
 
 pub(super) mod bulk;
 pub(super) mod many;
@@ -6,7 +6,8 @@ pub(super) mod numbers;
 pub(super) mod packets;
 pub(super) mod threads;
 
-/// Keeps what was read, so that the reading can't be left out, and says whether it was there.
+/// Keeps a value that was read, so that the compiler can't remove the read. Returns whether there
+/// was one.
 #[inline(always)]
 fn kept<T, E>(read: Result<T, E>) -> bool {
     match read {
@@ -21,7 +22,7 @@ fn kept<T, E>(read: Result<T, E>) -> bool {
 /// 38 characters.
 const TEXT: &str = "The quick brown fox jumps over a dog..";
 
-/// Bytes of all values.
+/// A payload that contains every byte value.
 fn payload(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|place| (place * 7 + place / 256) as u8).collect()
 }

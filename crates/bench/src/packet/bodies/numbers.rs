@@ -1,4 +1,4 @@
-//! One value written to a new packet, or read from one that is there.
+//! One value, written to a new packet or read from an existing one.
 
 use std::hint::black_box;
 
@@ -7,7 +7,7 @@ use playfield_wire::packet::{Little, PacketReader, PacketWriter, Prefix};
 use super::{TEXT, kept, payload};
 use crate::rounds::{Form, Run, run};
 
-/// A row that writes one value, and one that reads it.
+/// Defines a row that writes one value, and a row that reads it.
 macro_rules! number {
     ($of:ident $write:ident $read:ident) => {
         pub(in super::super) fn $write(form: Form, times: u64) -> Run {

@@ -7,7 +7,7 @@ use playfield_wire::packet::{Little, Packet};
 use super::{kept, payload};
 use crate::rounds::{Form, Run, run};
 
-// Each begins as mpacket's do: with four bytes for a length, and the opcode in one.
+// Each packet begins like mpacket's: four bytes of length and one byte of opcode.
 
 /// 12 bytes.
 #[derive(playfield_derive::Packet, Clone, Copy, Debug, PartialEq)]
@@ -43,7 +43,7 @@ pub(super) struct Large<'a> {
     time: i64,
 }
 
-/// All that is known of a player: what is saved, and what an inventory of 24 holds.
+/// Everything about a player: the saved fields and an inventory of 24 items.
 #[derive(playfield_derive::Packet, Clone, Debug, PartialEq)]
 #[packet(opcode = 0_u32)]
 struct Save<'a> {
@@ -66,8 +66,8 @@ struct Item {
     until: i64,
 }
 
-/// Writes a packet and reads it again. The values change each time, so that nothing is computed
-/// once for all.
+/// Writes a packet and reads it back. The values change each time, so that nothing can be
+/// precomputed.
 macro_rules! round_trip {
     ($name:ident, $of:ident, $make:expr) => {
         pub(in super::super) fn $name(form: Form, times: u64) -> Run {
@@ -166,7 +166,7 @@ pub(in super::super) fn rotating(form: Form, times: u64) -> Run {
             let small =
                 Small { opcode: 0x10, kind: number, x: number.into(), id: i32::from(number) << 20 };
             let mut out = Vec::new();
-            small.append::<Little>(&mut out).expect("nothing in it has a length");
+            small.append::<Little>(&mut out).expect("it has no field with a length");
             (small, out)
         })
         .collect();

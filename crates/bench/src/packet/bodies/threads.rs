@@ -1,4 +1,4 @@
-//! The same on all cores at once: what cores that share nothing cost each other.
+//! The same operations on all cores at once: the interference between cores that share nothing.
 
 use std::sync::Barrier;
 use std::thread;
@@ -6,12 +6,13 @@ use std::thread;
 use super::{many, packets};
 use crate::rounds::{Form, Run};
 
-/// How many cores there are.
+/// The number of cores.
 pub(in super::super) fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Each core does it so many times. They begin together, and the slowest counts.
+/// Runs the operation `times` times on each core. All cores start together, and the slowest one
+/// counts.
 fn on_all(body: fn(Form, u64) -> Run, form: Form, times: u64) -> Run {
     let begin = Barrier::new(count());
     let run = || {

@@ -1,11 +1,12 @@
-//! Every client's copy, compared with the model at every message, in a few microseconds each.
+//! Compares every client's copy with the model at every message, in a few microseconds each.
 //!
-//! A patch is a part that all players share and a part for one player alone. The first client that
-//! is taken from one version to another has the shared part decoded into a typed copy and compared
-//! with the model. For the others the same bytes from the same version lead to the same copy, so
-//! theirs are compared with the bytes that were found right. The own part is decoded for everyone,
-//! and the hand compared with the model's. A patch that fits none of this, as one that makes up for
-//! several, is decoded into a copy that the model says stood at its base, and compared whole.
+//! A patch consists of a part shared by all players and a part for one player. For the first client
+//! that moves from one version to another, the shared part is decoded into a typed copy and
+//! compared with the model. For the other clients, the same bytes from the same version lead to the
+//! same copy, so their bytes are compared with the verified ones. The player's own part is decoded
+//! for everyone, and the hand is compared with the model's. A patch that fits neither case, such as
+//! one that covers several versions, is decoded into a copy of its base version and compared as a
+//! whole.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,24 +17,24 @@ use playfield_wire::reader::Reader;
 use crate::workloads::Workload;
 use crate::workloads::colyseus::{Colyseus, Model, Table};
 
-/// How many shared parts are remembered; clients of one room are rarely more than a version apart.
+/// How many shared parts are kept. Clients of one room are rarely more than one version apart.
 const PARTS_MAX: usize = 4;
 
-/// How many versions' rounds are remembered: what a client may be behind, and still be checked.
+/// How many versions' rounds are kept: how far a client may lag behind and still be checked.
 const VERSIONS_MAX: usize = 1_024;
 
-/// How many rounds one patch may advance: past it the round is a fault, and not a reason to compute
-/// for hours.
+/// How many rounds one patch may advance. A larger step is an error, rather than hours of
+/// computation.
 const ROUNDS_MAX: i32 = 10_000;
 
-/// What is known to be right of one room.
+/// The verified facts about one room.
 pub(super) struct RoomCheck {
     models: Models,
-    /// The round that each version came to.
+    /// The round of each version.
     rounds: BTreeMap<u64, i32>,
     /// A copy at the newest version.
     lead: Option<Lead>,
-    /// Shared parts that were found right, the newest last.
+    /// Verified shared parts, newest last.
     parts: VecDeque<SharedPart>,
 }
 
@@ -56,20 +57,20 @@ pub(super) struct ClientCheck {
 }
 
 enum Copy {
-    /// Whole, until everyone is there.
+    /// The whole copy, until everyone has joined.
     Joining(Box<Table>),
-    /// Only what the viewer alone sees; the rest is the room's.
+    /// Only the values that this viewer alone sees; the rest is shared by the room.
     Seated(Box<Table>),
-    /// A message did not check: nothing that builds upon it does.
+    /// A message failed the check, so nothing based on it can pass.
     Broken,
 }
 
-/// What a message was good for.
+/// The result of checking a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// Decoded; not everyone is there, so there is nothing to compare yet.
+    /// Decoded. Not everyone has joined, so there is nothing to compare yet.
     Joining,
-    /// Decoded, and the copy compared.
+    /// Decoded, and the copy was compared.
     Compared,
 }
 
@@ -83,7 +84,7 @@ impl RoomCheck {
         }
     }
 
-    /// Checks the shared part at the front of a body, and gives its length.
+    /// Checks the shared part at the front of a body and returns its length.
     fn shared(&mut self, base: u64, version: u64, body: &[u8]) -> Result<usize, String> {
         let known =
             self.parts.iter().rev().find(|part| part.base == base && part.version == version);
@@ -112,7 +113,7 @@ impl RoomCheck {
         Ok(length)
     }
 
-    /// A copy of what everyone sees at a version that was reached before.
+    /// A copy of the shared values at a version that was reached before.
     fn copy_at(&mut self, version: u64) -> Result<Table, String> {
         if let Some(lead) = self.lead.take_if(|lead| lead.version == version) {
             return Ok(lead.copy);
@@ -121,24 +122,26 @@ impl RoomCheck {
         let workload = &self.models.workload;
         let mut state = workload.state();
         (0..round.unsigned_abs()).for_each(|round| workload.step(&mut state, round.into()));
-        // By way of a snapshot, as a client comes by its copy: it says by which number a patch will
-        // name each player. Numbers are given in the order of players, who came in that order, and
-        // of whom none has left.
+        // The copy is read from a snapshot, as a client's copy is. The snapshot assigns the numbers
+        // by which a patch names each player. Numbers follow the order of players, who joined in
+        // that order, and none has left.
         let mut snapshot = Vec::new();
         Tracker::new(&mut state, Tracking::On).snapshot(PlayerId(0), Format::Packed, &mut snapshot);
         Table::read_full(&mut Reader::new(&snapshot), Part::Shared)
             .map_err(|error| error.to_string())
     }
 
-    /// Holds a copy's shared part against the model, and notes which round its version came to.
+    /// Compares a copy's shared part with the model, and records the round of its version.
     fn compare(&mut self, copy: &Table, version: u64) -> Result<(), String> {
         let round = copy.round();
         let known = self.rounds.get(&version);
         if known.is_some_and(|known| *known != round) {
-            return Err(format!("version {version} is round {known:?} to others, {round} here"));
+            return Err(format!(
+                "version {version} is round {known:?} for others, but {round} here"
+            ));
         }
         if !self.models.matches(round, |workload, model| workload.matches_shared(copy, model)) {
-            return Err(format!("what everyone sees differs at version {version}, round {round}"));
+            return Err(format!("the shared state differs at version {version}, round {round}"));
         }
         self.rounds.insert(version, round);
         if self.rounds.len() > VERSIONS_MAX {
@@ -149,9 +152,10 @@ impl RoomCheck {
 
     fn round(&self, version: u64) -> Result<i32, String> {
         let oldest = self.rounds.first_key_value().map_or(0, |(version, _)| *version);
-        self.rounds.get(&version).copied().ok_or_else(|| {
-            format!("version {version} was not seen before; the oldest remembered is {oldest}")
-        })
+        self.rounds
+            .get(&version)
+            .copied()
+            .ok_or_else(|| format!("version {version} is unknown; the oldest known is {oldest}"))
     }
 
     fn compare_own(&mut self, copy: &Table, version: u64, viewer: PlayerId) -> Result<(), String> {
@@ -164,17 +168,17 @@ impl RoomCheck {
 }
 
 impl ClientCheck {
-    /// A player who has just been let in.
+    /// A player who has just joined.
     pub(super) fn new(viewer: PlayerId) -> Self {
         Self { viewer, version: 0, copy: Copy::Joining(Box::default()) }
     }
 
-    /// Everyone is there, and this copy was right when last compared.
+    /// Whether everyone has joined and this copy was correct when last compared.
     pub(super) fn is_seated(&self) -> bool {
         matches!(self.copy, Copy::Seated(_))
     }
 
-    /// Takes a snapshot, as comes upon joining.
+    /// Handles the snapshot sent on joining.
     pub(super) fn snapshot(
         &mut self,
         room: &mut RoomCheck,
@@ -189,7 +193,7 @@ impl ClientCheck {
         self.settle(room, Box::new(copy))
     }
 
-    /// Takes a patch.
+    /// Handles a patch.
     pub(super) fn patch(
         &mut self,
         room: &mut RoomCheck,
@@ -200,7 +204,7 @@ impl ClientCheck {
         let copy = std::mem::replace(&mut self.copy, Copy::Broken);
         if base != self.version || version <= base {
             return Err(format!(
-                "a patch from {base} to {version} came to a copy at version {}",
+                "a patch from {base} to {version} arrived for a copy at version {}",
                 self.version
             ));
         }
@@ -223,8 +227,8 @@ impl ClientCheck {
         }
     }
 
-    /// Compares a whole copy once everyone is there, and from then on keeps only what is the
-    /// viewer's own.
+    /// Compares a whole copy once everyone has joined, and from then on keeps only the viewer's own
+    /// values.
     fn settle(&mut self, room: &mut RoomCheck, mut copy: Box<Table>) -> Result<Taken, String> {
         if copy.players() < room.models.workload.players().len() {
             self.copy = Copy::Joining(copy);
@@ -238,7 +242,7 @@ impl ClientCheck {
     }
 }
 
-/// The part for one player alone is there if bytes are left.
+/// The part for one player is present if bytes remain.
 fn read_own(copy: &mut Table, mut reader: Reader<'_>) -> Result<(), String> {
     if !reader.is_empty() {
         copy.read_patch(&mut reader, Part::Owned).map_err(|error| error.to_string())?;
@@ -246,11 +250,11 @@ fn read_own(copy: &mut Table, mut reader: Reader<'_>) -> Result<(), String> {
     reader.finish().map_err(|error| error.to_string())
 }
 
-/// The model at the rounds around the newest.
+/// The model at the rounds around the newest one.
 struct Models {
     workload: Colyseus,
-    /// Round `r` stands in place `r` modulo their number, each stepping on its own: no model is
-    /// ever copied.
+    /// Round `r` is at index `r` modulo the length. Each model steps on its own, so none is ever
+    /// copied.
     ring: [(i32, Model); 4],
 }
 
@@ -259,7 +263,7 @@ impl Models {
         Self { workload: workload.clone(), ring: std::array::from_fn(|_| (0, workload.model())) }
     }
 
-    /// Whether something holds of the model at a round.
+    /// Whether `holds` is true for the model at a round.
     fn matches(&mut self, round: i32, holds: impl FnOnce(&Colyseus, &Model) -> bool) -> bool {
         let Ok(number) = usize::try_from(round) else { return false };
         let (at, model) = &mut self.ring[number % 4];
@@ -285,7 +289,7 @@ mod tests {
     use crate::workloads::Workload;
     use crate::workloads::colyseus::{Colyseus, Table};
 
-    /// A room of three with a client each, all seated.
+    /// A room of three players with one client each, all seated.
     struct Scene {
         workload: Colyseus,
         table: Table,
@@ -338,12 +342,12 @@ mod tests {
     }
 
     #[test]
-    fn patches_one_by_one_and_several_at_once_are_compared() {
+    fn single_and_combined_patches_are_compared() {
         let mut scene = Scene::new();
         for turn in 0..40 {
             scene.sync();
             for client in 0..3 {
-                // The third client is sent every third patch only.
+                // The third client receives only every third patch.
                 if client == 2 && turn % 3 != 0 {
                     continue;
                 }
@@ -375,20 +379,20 @@ mod tests {
                 let (base, body) = scene.body(client);
                 assert!(
                     scene.take(client, base, &body).is_err(),
-                    "what builds upon it is not right either"
+                    "a message based on it fails too"
                 );
                 let (base, body) = scene.body(2);
                 assert_eq!(
                     scene.take(2, base, &body),
                     Ok(Taken::Compared),
-                    "the others' copies are"
+                    "the other copies are correct"
                 );
             }
         }
     }
 
     #[test]
-    fn a_patch_from_another_version_is_refused() {
+    fn a_patch_from_another_version_is_rejected() {
         let mut scene = Scene::new();
         scene.sync();
         let (base, body) = scene.body(0);

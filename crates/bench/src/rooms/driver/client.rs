@@ -1,4 +1,4 @@
-//! One client's conversation: in, into the room, and then patches.
+//! One client's conversation: connect, join the room, receive patches.
 
 use std::time::Instant;
 
@@ -15,43 +15,43 @@ use crate::rooms::case::Case;
 use crate::rooms::table::{CountInputs, Opening, ROOM_TYPE};
 use crate::workloads::colyseus::Colyseus;
 
-/// The kind of a patch, its first byte.
+/// The first byte of a patch.
 const PATCH: u8 = 0x48;
 
 /// One client.
 pub(super) struct Client {
     pub(super) socket: Socket,
-    /// `None` while a message is handled, and where there are no messages.
+    /// `None` while a message is handled, and at the baseline, which sends no messages.
     pub(super) cutter: Option<Cutter>,
-    /// The place of its room among the rooms.
+    /// The index of its room.
     pub(super) room: usize,
-    /// The room's number in its session.
+    /// The room's number in the client's session.
     pub(super) number: u32,
     check: Option<ClientCheck>,
     pub(super) arrivals: Arrivals,
-    /// Of what the baseline sends: how much came of a message that is not whole yet.
+    /// At the baseline: how many bytes of an incomplete message have arrived.
     pub(super) begun_bytes: usize,
     pub(super) lost: bool,
-    /// It counts as ready, where there is nothing to be seated at.
+    /// Whether it was already counted as ready.
     pub(super) counted: bool,
 }
 
-/// A room and whoever waits for it to be there.
+/// A room and the clients that wait for it to be created.
 pub(super) struct Room {
     check: RoomCheck,
     id: Option<String>,
     creating: bool,
     waiting: Vec<usize>,
-    /// How many inputs it says it handled.
+    /// How many inputs the room reports as handled.
     pub(super) inputs: u64,
 }
 
-/// What a message means for others.
+/// What a message means for other clients.
 pub(super) enum Entry {
     None,
-    /// The client may enter a room.
+    /// The client may join a room.
     Welcomed,
-    /// The room that others wait for is there.
+    /// The room that others wait for has been created.
     Created,
 }
 
@@ -66,7 +66,7 @@ impl Room {
         }
     }
 
-    /// Creates the room, joins it, or waits until the first has created it.
+    /// Creates the room, joins it, or waits until the first client has created it.
     pub(super) fn enter(&mut self, client: usize, case: &Case, out: &mut Vec<u8>) {
         let request = 1;
         match &self.id {
@@ -113,12 +113,12 @@ impl Client {
         }
     }
 
-    /// Everyone is in the room, and the copy was right.
+    /// Whether everyone has joined the room and the copy was correct.
     pub(super) fn is_seated(&self) -> bool {
         self.check.as_ref().is_some_and(ClientCheck::is_seated)
     }
 
-    /// Takes a message. An error is the end of this client.
+    /// Handles a message. An error ends this client.
     pub(super) fn take(
         &mut self,
         room: &mut Room,
@@ -161,7 +161,7 @@ impl Client {
                 put(transport, out, &ClientMessage::Pong { nonce });
                 return Ok(Entry::None);
             }
-            // Copies are held to the model here, message by message, and to no digest.
+            // Copies are compared with the model at every message, so digests are not needed.
             (ServerMessage::Pong { .. } | ServerMessage::Check { .. }, _) => {
                 return Ok(Entry::None);
             }
@@ -170,7 +170,7 @@ impl Client {
                     u64::read(Format::Packed, payload).map_err(|error| error.to_string())?;
                 return Ok(Entry::None);
             }
-            (other, _) => Err(format!("{other:?} was not expected")),
+            (other, _) => Err(format!("unexpected message {other:?}")),
         };
         match taken {
             Ok(Taken::Compared) if window.is_open() => window.compared += 1,
@@ -189,7 +189,7 @@ pub(super) fn hello(transport: Transport) -> Vec<u8> {
     out
 }
 
-/// Appends the request for the number of inputs that a room handled.
+/// Appends a request for the number of inputs that a room has handled.
 pub(super) fn count_inputs(transport: Transport, room: u32, out: &mut Vec<u8>) {
     let mut payload = Vec::new();
     CountInputs.encode(&mut payload);
@@ -201,7 +201,7 @@ pub(super) fn is_patch(message: &[u8]) -> bool {
     message.first() == Some(&PATCH)
 }
 
-/// Appends a message as the transport carries it.
+/// Appends a message in the transport's framing.
 pub(super) fn put(transport: Transport, out: &mut Vec<u8>, message: &ClientMessage<'_>) {
     let mut bytes = Vec::new();
     message.encode(Format::Packed, &mut bytes);

@@ -1,4 +1,4 @@
-//! The clients: all of them, in one process on one core, reading, checking and noting when.
+//! The clients: all in one process on one core, which reads, checks and timestamps messages.
 
 mod check;
 mod client;
@@ -20,30 +20,30 @@ use super::hosted::Hosted;
 use crate::clock::{delayed, pin, process_cpu};
 use crate::limits::raise_descriptors;
 
-/// How many connections are on their way at once: below any server's backlog.
+/// How many connections are in progress at once: fewer than any server's backlog.
 const CONNECTING_MAX: usize = 128;
 
-/// How long nobody may come further before the run is given up.
+/// The run is aborted after this long without progress.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Longer than what a client is owed in many periods.
+/// More than a client receives in many periods.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Between the reading of the server's clock and the beginning of the measurement, so that the
-/// pause which the reading made in this loop is over.
+/// The delay between reading the server's clock and starting the measurement. It lets this loop
+/// recover from the pause that the reading causes.
 const CALM: Duration = Duration::from_millis(200);
 
-/// How often, and at what distance, rooms are asked how many inputs they handled, before those that
-/// are missing count as lost.
+/// How often, and at what interval, rooms are asked how many inputs they handled before missing
+/// ones count as lost.
 const COUNTS: u32 = 20;
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) clients: usize,
     pub(super) seconds: f64,
-    /// Messages per second of the client that got the fewest.
+    /// Messages per second of the slowest client.
     pub(super) hz_slowest: f64,
     pub(super) messages: u64,
     pub(super) bytes: u64,
@@ -53,19 +53,19 @@ pub(super) struct Outcome {
     /// The server's share of one core.
     pub(super) server_core: f64,
     pub(super) driver_core: f64,
-    /// The share of time that the server could have run while something else did.
+    /// The share of time in which the server was runnable but something else ran.
     pub(super) server_delayed: f64,
     pub(super) driver_delayed: f64,
     pub(super) rss_mb: f64,
     pub(super) inputs_sent: u64,
-    /// How many of them the rooms say they handled.
+    /// How many of them the rooms report as handled.
     pub(super) inputs_handled: u64,
-    /// Connections that ended, or were refused, before their time.
+    /// Connections that ended early or were refused.
     pub(super) lost: u64,
     pub(super) failure: Option<String>,
 }
 
-/// What is at the other end.
+/// The peer of the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
     /// A Playfield server.
@@ -90,9 +90,9 @@ struct Driver<'a> {
     clients: Vec<Client>,
     rooms: Vec<Room>,
     window: Window,
-    /// Clients that are not yet as far as the server's answer.
+    /// Clients that have not received the server's handshake response.
     connecting: usize,
-    /// Clients that are all the way in.
+    /// Clients that have joined their rooms.
     ready: usize,
     lost: u64,
     corrupt_one: bool,
@@ -100,11 +100,11 @@ struct Driver<'a> {
     out: Vec<u8>,
 }
 
-/// Runs a case against a server, which it starts.
+/// Starts a server and runs a case against it.
 ///
 /// # Errors
-/// `InvalidData` if what came is wrong before anything was measured; others if clients can't get
-/// in.
+/// `InvalidData` if a message is wrong before the measurement begins; other kinds if clients can't
+/// join.
 pub(super) fn run(case: &Case, peer: Peer, corrupt_one: bool) -> io::Result<Outcome> {
     pin(super::DRIVER_CORE)?;
     raise_descriptors();
@@ -133,7 +133,7 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Connects everyone, and waits until every room is full and every client's copy complete.
+    /// Connects all clients and waits until every room is full and every copy is complete.
     fn fill(&mut self, server: &Hosted) -> io::Result<()> {
         let all = self.case.clients();
         let mut progress = (0, Instant::now());
@@ -145,8 +145,8 @@ impl<'a> Driver<'a> {
             self.turn(&mut events, Duration::from_millis(50))?;
             if let Some(failure) = &self.window.failure {
                 let (kind, what) = match self.lost {
-                    0 => (io::ErrorKind::InvalidData, "what a client was sent on joining is wrong"),
-                    _ => (io::ErrorKind::Other, "a client was lost before all were in"),
+                    0 => (io::ErrorKind::InvalidData, "a client received wrong data on joining"),
+                    _ => (io::ErrorKind::Other, "a client was lost before all had joined"),
                 };
                 return Err(io::Error::new(kind, format!("{what}: {failure}")));
             }
@@ -154,8 +154,10 @@ impl<'a> Driver<'a> {
             if now.0 > progress.0 {
                 progress = now;
             } else if now.1 - progress.1 > PATIENCE {
-                let why =
-                    format!("{} of {all} clients are in, and nobody comes further", self.ready);
+                let why = format!(
+                    "only {} of {all} clients have joined, and none makes progress",
+                    self.ready
+                );
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
         }
@@ -183,7 +185,7 @@ impl<'a> Driver<'a> {
 
     fn measure(mut self, server: &mut Hosted) -> io::Result<Outcome> {
         let mut events = Events::with_capacity(1024);
-        // The baseline is told nothing but inputs, since it does not end who is silent.
+        // The baseline receives nothing but inputs, since it does not time out idle clients.
         let is_silent = self.peer != Peer::Playfield && self.case.inputs_hz == 0;
         let mut pacer = if is_silent { Pacer::silent() } else { Pacer::new(self.case) };
         self.turns(&mut events, &mut pacer, self.case.warm_up)?;
@@ -231,8 +233,8 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Asks the rooms how many inputs they handled, until it is as many as were sent or no more
-    /// come.
+    /// Asks the rooms how many inputs they handled, until the number equals the inputs sent or
+    /// stops growing.
     fn inputs_handled(&mut self, events: &mut Events, sent: u64) -> io::Result<u64> {
         let mut handled = 0;
         for _ in 0..COUNTS {
@@ -255,7 +257,7 @@ impl<'a> Driver<'a> {
         Ok(handled)
     }
 
-    /// Reads, checks and says what is due, for a time.
+    /// Reads, checks and sends what is due, for the given time.
     fn turns(&mut self, events: &mut Events, pacer: &mut Pacer, time: Duration) -> io::Result<()> {
         let end = Instant::now() + time;
         loop {
@@ -272,14 +274,14 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// One round of the loop: whoever has something to read is read.
+    /// One iteration of the loop: reads from every readable client.
     fn turn(&mut self, events: &mut Events, timeout: Duration) -> io::Result<()> {
         match self.poll.poll(events, Some(timeout)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
         }
-        // What was ready came before now; when this loop gets round to it is its own affair and no
-        // one's delay.
+        // The data arrived before now. The time until this loop reads it is its own, not the
+        // server's delay.
         let now = Instant::now();
         for event in events.iter() {
             let number = event.token().0;
@@ -326,7 +328,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Takes what was received by one client.
+    /// Handles the bytes received by one client.
     fn take(&mut self, number: usize, received: &mut [u8], now: Instant) -> Result<(), String> {
         if let Peer::Baseline { bytes } = self.peer {
             let client = &mut self.clients[number];
@@ -335,7 +337,7 @@ impl<'a> Driver<'a> {
             self.window.arrived((begun / bytes) as u64, received.len(), &mut client.arrivals, now);
             return Ok(());
         }
-        // Taken out, since a message may be the cutter's own while it is handled.
+        // Taken out, since a message may borrow from the cutter while it is handled.
         let mut cutter = self.clients[number].cutter.take().ok_or("the client is not open")?;
         let mut at = 0;
         self.out.clear();
@@ -401,7 +403,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Writes what is in `out` to a client's socket.
+    /// Writes the contents of `out` to a client's socket.
     fn write(&mut self, number: usize) {
         let client = &mut self.clients[number];
         if client.lost {

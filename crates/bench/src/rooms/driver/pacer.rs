@@ -1,5 +1,4 @@
-//! What clients say by themselves, spread evenly over time: inputs, or, where there are none, signs
-//! of life.
+//! What clients send on their own, spread evenly over time: inputs, or pings if there are none.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +11,13 @@ use crate::rooms::Transport;
 use crate::rooms::case::Case;
 use crate::rooms::table::Steer;
 
-/// How often a client without inputs is heard: well within any server's patience.
+/// How often a client without inputs sends a ping: well within any server's idle timeout.
 const PING_EVERY: Duration = Duration::from_secs(5);
 
-/// Sends on a schedule, one client after the other.
+/// Sends on a schedule, one client after another.
 pub(super) struct Pacer {
     begin: Instant,
-    /// Between one client and the next.
+    /// The time between two clients.
     gap: Duration,
     sent: u64,
     inputs: bool,
@@ -26,7 +25,7 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// Begins now, for all clients of a case.
+    /// Starts now, for all clients of a case.
     pub(super) fn new(case: &Case) -> Self {
         let clients = case.clients().max(1) as u32;
         let inputs = case.inputs_hz > 0;
@@ -34,12 +33,12 @@ impl Pacer {
         Self { begin: Instant::now(), gap: period / clients, sent: 0, inputs, silent: false }
     }
 
-    /// Nobody says anything.
+    /// Sends nothing.
     pub(super) fn silent() -> Self {
         Self { begin: Instant::now(), gap: Duration::ZERO, sent: 0, inputs: false, silent: true }
     }
 
-    /// The next client whose turn has come.
+    /// The next client that is due.
     pub(super) fn due(&mut self, now: Instant, clients: usize) -> Option<usize> {
         let elapsed = now.duration_since(self.begin).as_nanos();
         if self.silent || elapsed < u128::from(self.sent) * self.gap.as_nanos() {
@@ -49,7 +48,7 @@ impl Pacer {
         Some(((self.sent - 1) % clients as u64) as usize)
     }
 
-    /// How long the loop may wait for something to read.
+    /// How long the loop may wait for input.
     pub(super) fn pause(&self) -> Duration {
         if self.silent { Duration::from_millis(50) } else { self.gap.max(Duration::from_millis(1)) }
     }
@@ -59,7 +58,7 @@ impl Pacer {
         if self.inputs { self.sent } else { 0 }
     }
 
-    /// Appends what a client says, whose room has this number in its session.
+    /// Appends the message of a client whose room has this number in its session.
     pub(super) fn put(&self, transport: Transport, room: u32, out: &mut Vec<u8>) {
         if !self.inputs {
             return put(transport, out, &ClientMessage::Ping { nonce: self.sent });

@@ -1,4 +1,4 @@
-//! One client's socket, and how messages are cut out of what it receives.
+//! One client's socket, and splitting its input into messages.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,46 +11,46 @@ use socket2::{Domain, Protocol, Type};
 
 use crate::rooms::Transport;
 
-/// How many connections one source address makes: well below the number of its ephemeral ports.
+/// The number of connections per source address: well below the number of ephemeral ports.
 const CONNECTIONS_A_SOURCE: usize = 12_000;
 
-/// The longest message that is taken.
+/// The longest accepted message.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// Any key will do for a mask: nobody but this program's own server reads it.
+/// A fixed masking key is enough: only this program's own server reads the frames.
 const MASK: [u8; 4] = [0x5a, 0xc3, 0x17, 0x88];
 
 /// A connection to the server.
 pub(super) struct Socket {
     pub(super) stream: TcpStream,
-    /// The beginning of a message whose end is not here yet.
+    /// The start of an incomplete message.
     partial: Vec<u8>,
-    /// What the socket would not take.
+    /// Bytes that the socket has not accepted yet.
     unsent: Vec<u8>,
 }
 
-/// How what is received is cut into messages.
+/// Splits received bytes into messages.
 pub(super) enum Cutter {
-    /// The answer to the request to speak WebSocket comes first.
+    /// The response to the WebSocket upgrade comes first.
     Handshake(Box<ClientHandshake>),
     WebSocket(Decoder),
     Native(Framing),
 }
 
-/// A piece of what was received.
+/// A piece of the input.
 pub(super) enum Piece<'a> {
-    /// The connection can be spoken on.
+    /// The connection is open.
     Opened,
     Message(&'a [u8]),
-    /// To be answered with the same content.
+    /// A ping. Answer it with the same payload.
     Ping(&'a [u8]),
-    /// Nothing that matters here.
+    /// Anything that does not matter here.
     Other,
     Closed,
 }
 
 impl Socket {
-    /// Begins the connection numbered `number`.
+    /// Starts connection number `number`.
     pub(super) fn connect(to: SocketAddr, number: usize) -> io::Result<Self> {
         let socket = socket2::Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
@@ -74,8 +74,8 @@ impl Socket {
         }
     }
 
-    /// Reads into `buffer`, behind what was left over. Gives how much of the buffer is filled, and
-    /// whether there may be more; `None` at the end of the stream.
+    /// Reads into `buffer`, after the bytes left over from the previous read. Returns how much of
+    /// the buffer is filled and whether there may be more; `None` at the end of the stream.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<(usize, bool)>> {
         let kept = self.partial.len();
         buffer[..kept].copy_from_slice(&self.partial);
@@ -83,8 +83,8 @@ impl Socket {
             Ok(0) => Ok(None),
             Ok(read) => {
                 self.partial.clear();
-                // A read that the buffer was not too short for has emptied the socket; an event
-                // tells when there is more.
+                // A read that did not fill the buffer has drained the socket; an event reports new
+                // data.
                 Ok(Some((kept + read, kept + read == buffer.len())))
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Some((0, false))),
@@ -93,7 +93,7 @@ impl Socket {
         }
     }
 
-    /// Keeps the beginning of a message until the rest comes.
+    /// Keeps the start of a message until the rest arrives.
     pub(super) fn keep(&mut self, rest: &[u8]) {
         self.partial.extend_from_slice(rest);
         if self.partial.is_empty() {
@@ -101,13 +101,13 @@ impl Socket {
         }
     }
 
-    /// Writes, now or when the socket takes more.
+    /// Writes now, or when the socket becomes writable.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.unsent.extend_from_slice(bytes);
         self.flush()
     }
 
-    /// Writes what is left.
+    /// Writes the remaining bytes.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while !self.unsent.is_empty() {
             match self.stream.write(&self.unsent) {
@@ -122,7 +122,7 @@ impl Socket {
 }
 
 impl Cutter {
-    /// A new connection's, and the first bytes to write.
+    /// Creates the cutter of a new connection, and the first bytes to write.
     pub(super) fn open(
         transport: Transport,
         to: SocketAddr,
@@ -143,8 +143,8 @@ impl Cutter {
         }
     }
 
-    /// Cuts one piece off the front of `input`, and gives how much it took; `None` until more has
-    /// come.
+    /// Splits one piece off the front of `input` and returns how many bytes it took; `None` until
+    /// more have arrived.
     pub(super) fn cut<'a>(
         &'a mut self,
         input: &'a mut [u8],
@@ -183,7 +183,7 @@ impl Cutter {
     }
 }
 
-/// Appends one message as the transport carries it.
+/// Appends a message in the transport's framing.
 pub(super) fn put_message(transport: Transport, out: &mut Vec<u8>, message: &[u8]) {
     match transport {
         Transport::WebSocket => encode(out, Opcode::Binary, message, Some(MASK)),

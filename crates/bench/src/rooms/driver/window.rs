@@ -1,19 +1,19 @@
-//! What is noted while the measurement lasts.
+//! What is recorded during the measurement.
 
 use std::time::{Duration, Instant};
 
 use crate::stats::Samples;
 
-/// What came to one client.
+/// What one client received.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
-    /// When the last patch came.
+    /// When the last patch arrived.
     last: Option<Instant>,
-    /// How many came in the window.
+    /// How many arrived in the window.
     messages: u64,
 }
 
-/// Counts and intervals, from the beginning of the measurement on.
+/// Counts and intervals, from the start of the measurement.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     open: bool,
@@ -25,7 +25,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Begins to count; `expected` is how many messages there will be.
+    /// Starts counting; `expected` is the expected number of messages.
     pub(super) fn open<'a>(
         &mut self,
         expected: usize,
@@ -40,9 +40,9 @@ impl Window {
         };
     }
 
-    /// Ends the counting, and gives how many messages the client got that got least. A client that
-    /// was owed one for longer than `period` has an interval that did not end: it counts with the
-    /// length that it has.
+    /// Stops counting and returns the number of messages of the client that received the fewest. A
+    /// client that has waited for a message for longer than `period` has an unfinished interval,
+    /// which counts with its current length.
     pub(super) fn close<'a>(
         &mut self,
         now: Instant,
@@ -66,7 +66,7 @@ impl Window {
         self.open
     }
 
-    /// Messages of `bytes` together came to one client at `now`.
+    /// Records messages of `bytes` bytes in total, received by one client at `now`.
     #[inline]
     pub(super) fn arrived(
         &mut self,
@@ -90,7 +90,7 @@ impl Window {
         self.intervals_us.push(u32::try_from(interval.as_micros()).unwrap_or(u32::MAX));
     }
 
-    /// Something was wrong, at any time.
+    /// Records an error, at any time.
     pub(super) fn fail(&mut self, what: String) {
         self.failure.get_or_insert(what);
     }
@@ -115,7 +115,7 @@ mod tests {
     const PERIOD: Duration = Duration::from_millis(50);
 
     #[test]
-    fn one_who_gets_nothing_shows_in_the_intervals_and_in_the_least() {
+    fn a_client_without_messages_affects_the_intervals_and_the_minimum() {
         let began = Instant::now();
         let mut clients = [Arrivals::default(), Arrivals::default()];
         let mut window = Window::default();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_is_not_over_and_not_late_is_not_counted() {
+    fn an_unfinished_interval_that_is_not_late_is_not_counted() {
         let began = Instant::now();
         let mut clients = [Arrivals::default()];
         let mut window = Window::default();
