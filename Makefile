@@ -29,7 +29,7 @@ lint: ## check format, clippy and documentation; a warning is an error
 
 bench: ## run the benchmarks
 	$(CHECK)
-	cargo run --release -p playfield -- bench
+	cargo run --release -p playfield-bench -- bench
 
 bench-peers: ## measure the codecs beside others', in the same run
 	$(CHECK)

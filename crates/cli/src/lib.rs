@@ -1,59 +1,49 @@
-//! The command line, as a library over a user's own rooms: arguments in, the work of other crates,
-//! an exit status out.
+//! The command line of a program that serves rooms.
 //!
-//! Exit status: 0 when all went well, 1 when something failed or could not be verified, 2 when the
-//! arguments made no sense.
+//! Exit status: 0 for success, 1 if something failed or could not be verified, 2 if the arguments
+//! are wrong.
 
-mod bench;
-mod options;
-mod reports;
-mod schema;
+pub mod options;
+pub mod schema;
 mod serve;
-
-pub use playfield_bench::{Allocations, count_allocations_by};
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use playfield_server::{Config, Server};
 
 use options::{Failure, Usage, unknown};
 
-const HELP: &str = "\
-Usage: playfield [COMMAND] [OPTIONS]
-
-Commands:
-  serve         serve this program's rooms; so it does without a command
-  bench SUITE   measure, and check what was measured: sync, constructs, packet, websocket, rooms
-  schema URL ROOM_TYPE
-                what a running node's rooms of a type are made of, as JSON
-  help          this text; `help COMMAND` says more
-
-`COMMAND --help` says more of each.
-";
-
-/// Runs the command that this process was given. `make` makes the server, when it is to serve.
+/// Runs the command that this process was started with. `make` makes the server for `serve`.
 pub fn main(make: impl FnOnce(Config) -> Server) -> ExitCode {
-    let mut out = io::stdout().lock();
-    match run(std::env::args_os().skip(1).collect(), make, &mut out) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Usage(Usage(what))) => {
-            eprintln!("{what}\nTry `help`.");
-            ExitCode::from(2)
-        }
-        Err(Failure::Work(error)) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-        Err(Failure::Unverified) => {
-            eprintln!("what was measured could not be verified");
-            ExitCode::FAILURE
-        }
-    }
+    let mut arguments = std::env::args_os();
+    let program = name(arguments.next());
+    exit_code(run(&program, arguments.collect(), make, &mut io::stdout().lock()))
+}
+
+/// Reports a failure on standard error, and says it in the exit status.
+pub fn exit_code(result: Result<(), Failure>) -> ExitCode {
+    let Err(failure) = result else { return ExitCode::SUCCESS };
+    let (text, code) = match failure {
+        Failure::Usage(Usage(what)) => (format!("{what}\nTry `help`."), ExitCode::from(2)),
+        Failure::Work(error) => (error.to_string(), ExitCode::FAILURE),
+        Failure::Unverified => ("a result could not be verified".to_owned(), ExitCode::FAILURE),
+    };
+    // Where this can't be written, the status has to do.
+    let _ = writeln!(io::stderr(), "{text}");
+    code
+}
+
+/// The program's name in its help: that of its file.
+fn name(path: Option<OsString>) -> String {
+    let stem = path.as_deref().and_then(|path| Path::new(path).file_stem());
+    stem.map_or_else(|| "server".into(), |stem| stem.to_string_lossy().into_owned())
 }
 
 fn run(
+    program: &str,
     mut arguments: Vec<OsString>,
     make: impl FnOnce(Config) -> Server,
     out: &mut dyn Write,
@@ -61,7 +51,7 @@ fn run(
     let first = arguments.first().map(|argument| argument.to_string_lossy().into_owned());
     let command = match first.as_deref() {
         Some("-h" | "--help") => "help".to_owned(),
-        // Options without a command are the server's.
+        // Options without a command are those of `serve`.
         Some(option) if option.starts_with('-') => "serve".to_owned(),
         None => "serve".to_owned(),
         Some(command) => {
@@ -71,33 +61,42 @@ fn run(
     };
     let parser = &mut lexopt::Parser::from_args(arguments);
     match command.as_str() {
-        "serve" => serve::run(parser, make, out),
-        "bench" => bench::run(parser, out),
-        "schema" => schema::run(parser, out),
-        "help" => help(parser, out),
-        other => Err(Usage(format!(
-            "there is no command {other:?}; there are serve, bench, schema, help"
-        ))
-        .into()),
+        "serve" => serve::run(parser, program, make, out),
+        "schema" => schema::run(parser, program, out),
+        "help" => help(parser, program, out),
+        other => {
+            Err(Usage(format!("there is no command {other:?}; there are serve, schema, help"))
+                .into())
+        }
     }
 }
 
-fn help(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+fn help(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> Result<(), Failure> {
     use lexopt::Arg::{Long, Short, Value};
     let text = match parser.next()? {
-        None | Some(Short('h') | Long("help")) => HELP.to_owned(),
+        None | Some(Short('h') | Long("help")) => overview(program),
         Some(Value(topic)) => match &*topic.to_string_lossy() {
-            "serve" => serve::help(),
-            "bench" => bench::help(),
-            "schema" => schema::help(),
+            "serve" => serve::help(program),
+            "schema" => schema::help(program),
             other => {
-                return Err(Usage(format!(
-                    "there is no help on {other:?}; there is on serve, bench, schema"
-                ))
-                .into());
+                let text = format!("there is no help on {other:?}; there is on serve, schema");
+                return Err(Usage(text).into());
             }
         },
         Some(other) => return Err(unknown(&other, &[])),
     };
     Ok(out.write_all(text.as_bytes())?)
+}
+
+fn overview(program: &str) -> String {
+    format!(
+        "\
+Usage: {program} [COMMAND] [OPTIONS]
+
+Commands:
+  serve                 serve until interrupted; the default
+  schema URL ROOM_TYPE  print the schema of a room type of a running node, as JSON
+  help [COMMAND]        print this text, or the options of a command
+"
+    )
 }

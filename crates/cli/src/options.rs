@@ -1,4 +1,4 @@
-//! Options of a command, their help, and what is said of those that don't exist.
+//! The options of a command: their help, their values, and errors about them.
 
 use std::fmt::Write;
 use std::io;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// Why a command did not end well.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The arguments made no sense.
     Usage(Usage),
     /// The work failed.
@@ -18,20 +18,21 @@ pub(crate) enum Failure {
 
 /// What is wrong with the arguments, in one sentence.
 #[derive(Debug)]
-pub(crate) struct Usage(pub(crate) String);
+pub struct Usage(pub String);
 
 /// An option that a command takes.
-pub(crate) struct Opt {
+pub struct Opt {
     /// Its name, without the dashes.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// What stands for its value in help; empty if it takes none.
-    pub(crate) value: &'static str,
+    pub value: &'static str,
     /// What it does, and its default; empty for what is not for people.
-    pub(crate) help: &'static str,
+    pub help: &'static str,
 }
 
 /// The lines of help for options.
-pub(crate) fn describe(options: &[Opt]) -> String {
+#[must_use]
+pub fn describe(options: &[Opt]) -> String {
     let mut text = String::new();
     for Opt { name, value, help } in options.iter().filter(|option| !option.help.is_empty()) {
         let shown =
@@ -42,16 +43,13 @@ pub(crate) fn describe(options: &[Opt]) -> String {
 }
 
 /// An argument that the command does not know.
-pub(crate) fn unknown(argument: &lexopt::Arg<'_>, options: &[Opt]) -> Failure {
+pub fn unknown(argument: &lexopt::Arg<'_>, options: &[Opt]) -> Failure {
     let people = options.iter().filter(|option| !option.help.is_empty());
     unknown_among(argument, people.map(|option| option.name.to_owned()))
 }
 
 /// An argument that the command does not know, which takes these options.
-pub(crate) fn unknown_among(
-    argument: &lexopt::Arg<'_>,
-    names: impl Iterator<Item = String>,
-) -> Failure {
+pub fn unknown_among(argument: &lexopt::Arg<'_>, names: impl Iterator<Item = String>) -> Failure {
     let shown = match argument {
         lexopt::Arg::Short(letter) => format!("-{letter}"),
         lexopt::Arg::Long(name) => format!("--{name}"),
@@ -64,7 +62,7 @@ pub(crate) fn unknown_among(
 }
 
 /// The value of the option just read.
-pub(crate) fn value<T: FromStr>(parser: &mut lexopt::Parser, name: &str) -> Result<T, Failure>
+pub fn value<T: FromStr>(parser: &mut lexopt::Parser, name: &str) -> Result<T, Failure>
 where
     T::Err: std::fmt::Display,
 {
@@ -74,10 +72,7 @@ where
 
 /// The value of the option just read; of a switch that stands alone, before another option or at
 /// the end, that is `true`.
-pub(crate) fn text_or_true(
-    parser: &mut lexopt::Parser,
-    is_switch: bool,
-) -> Result<String, Failure> {
+pub fn text_or_true(parser: &mut lexopt::Parser, is_switch: bool) -> Result<String, Failure> {
     if is_switch {
         if let Some(value) = parser.optional_value() {
             return Ok(value.to_string_lossy().into_owned());
@@ -91,7 +86,7 @@ pub(crate) fn text_or_true(
 }
 
 /// The value of the option just read, which must lie in a range.
-pub(crate) fn within<T>(
+pub fn within<T>(
     parser: &mut lexopt::Parser,
     name: &str,
     range: RangeInclusive<T>,
@@ -108,7 +103,7 @@ where
 }
 
 /// The value of the option just read, which must be one of a few words.
-pub(crate) fn one_of<T: Copy>(
+pub fn one_of<T: Copy>(
     parser: &mut lexopt::Parser,
     name: &str,
     words: &[(&str, T)],

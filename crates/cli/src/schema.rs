@@ -1,4 +1,4 @@
-//! `playfield schema`: what a running node's rooms of a type are made of.
+//! `schema`: the schema of a room type of a running node.
 
 use std::io::{self, Write};
 
@@ -6,23 +6,29 @@ use playfield_client::{Error, connect};
 
 use crate::options::{Failure, Usage, unknown};
 
-const HELP: &str = "\
-Usage: playfield schema URL ROOM_TYPE
+pub(crate) fn help(program: &str) -> String {
+    format!(
+        "\
+Usage: {program} schema URL ROOM_TYPE
 
 Prints the schema of a room type of a running node as JSON: its state, options, messages and events.
 URL is tcp://host:port or ws://host:port.
-";
-
-pub(crate) fn help() -> String {
-    HELP.to_owned()
+"
+    )
 }
 
-pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+/// Asks a node for the schema, and prints it.
+///
+/// # Errors
+/// If the arguments are wrong, the node can't be reached, or it has no such room type.
+pub fn run(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> Result<(), Failure> {
     use lexopt::Arg::{Long, Short, Value};
     let mut words = Vec::new();
     while let Some(argument) = parser.next()? {
         match argument {
-            Short('h') | Long("help") => return Ok(out.write_all(HELP.as_bytes())?),
+            Short('h') | Long("help") => {
+                return Ok(out.write_all(help(program).as_bytes())?);
+            }
             Value(word) if words.len() < 2 => words.push(word.to_string_lossy().into_owned()),
             other => return Err(unknown(&other, &[])),
         }

@@ -1,5 +1,4 @@
-//! `serve`: settings from a file, the environment and flags, then a server until it is told to
-//! stop.
+//! `serve`: settings from a file, the environment and flags, then a server until it is stopped.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -7,27 +6,29 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lexopt::Arg::{Long, Short};
-use playfield_server::{Config, Server, settings};
+use playfield_server::{Config, Running, Server, log_to_stderr, settings};
 
 use crate::options::{Failure, Usage, text_or_true, unknown_among};
 
-/// The exit status of a program that a second signal has ended.
+/// The exit status of a program that a second signal ends.
 const INTERRUPTED: i32 = 130;
 
 /// The variable that names the file of settings. It is not a setting itself.
 const CONFIG_VARIABLE: &str = "PLAYFIELD_CONFIG";
 
-const HELP: &str = "\
-Usage: playfield [serve] [OPTIONS]
+pub(crate) fn help(program: &str) -> String {
+    let mut text = format!(
+        "\
+Usage: {program} [serve] [OPTIONS]
 
-Serves until it is interrupted. A setting comes from its flag, else from the environment (PLAYFIELD_LISTEN for --listen, and so on),
-else from the file, else it has its default. The flag of one that is true or false means true if no value follows.
+Serves until interrupted. A setting comes from its flag, else from the environment
+(PLAYFIELD_LISTEN for --listen, and so on), else from the file, else it has its default.
+A flag that is true or false means true if no value follows.
 
-  --config FILE                   settings in TOML, as listen = \"0.0.0.0:7350\"; else the file that PLAYFIELD_CONFIG names
-";
-
-pub(crate) fn help() -> String {
-    let mut text = HELP.to_owned();
+  --config FILE                   settings in TOML, such as listen = \"0.0.0.0:7350\"; else the
+                                  file that PLAYFIELD_CONFIG names
+"
+    );
     for setting in settings() {
         let default = match setting.default() {
             default if default.is_empty() => "empty".to_owned(),
@@ -38,36 +39,44 @@ pub(crate) fn help() -> String {
     text
 }
 
-/// Serves with the settings that the arguments, the environment and the file make.
+/// Serves with the settings from the arguments, the environment and the file.
 pub(crate) fn run(
     parser: &mut lexopt::Parser,
+    program: &str,
     make: impl FnOnce(Config) -> Server,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let Some(flags) = Flags::read(parser)? else { return Ok(out.write_all(help().as_bytes())?) };
+    let Some(flags) = Flags::read(parser)? else {
+        return Ok(out.write_all(help(program).as_bytes())?);
+    };
     let variables =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     let config = flags.config(variables)?;
 
-    crate::reports::to_standard_error();
+    log_to_stderr(config.log);
     let running = make(config).start()?;
     let stopper = running.stopper();
-    let told = AtomicBool::new(false);
-    let stop =
-        move || if told.swap(true, Ordering::Relaxed) { exit_at_once() } else { stopper.stop() };
+    let is_stopping = AtomicBool::new(false);
+    let stop = move || {
+        if is_stopping.swap(true, Ordering::Relaxed) { exit_at_once() } else { stopper.stop() }
+    };
     ctrlc::set_handler(stop).map_err(io::Error::other)?;
-    writeln!(out, "listening on {}", running.local_addr())?;
-    for address in
-        running.service_addrs().iter().filter(|address| **address != running.local_addr())
-    {
-        writeln!(out, "a service listens on {address}")?;
-    }
-    out.flush()?;
-    running.wait();
-    Ok(())
+    // A node serves on where nobody reads its output.
+    let _ = announce(&running, out);
+    Ok(running.wait()?)
 }
 
-#[expect(clippy::disallowed_methods, reason = "who asks twice does not want to wait for goodbyes")]
+/// Prints the addresses that a node listens on.
+fn announce(running: &Running, out: &mut dyn Write) -> io::Result<()> {
+    let address = running.local_addr();
+    writeln!(out, "listening on {address}")?;
+    for service in running.service_addrs().iter().filter(|service| **service != address) {
+        writeln!(out, "a service listens on {service}")?;
+    }
+    out.flush()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the second signal skips the orderly shutdown")]
 fn exit_at_once() {
     std::process::exit(INTERRUPTED);
 }

@@ -328,9 +328,10 @@ async fn a_schema_that_came_unasked_is_remembered() {
     let mut grown = grown_schema();
     let Type::Struct(options) = &mut grown.options else { unreachable!("options are a struct") };
     let of = Type::List(Box::new(Type::U8));
-    options
-        .fields
-        .insert(0, Field { name: "decks".into(), policy: Policy::Everyone, blank: None, of });
+    options.fields.insert(
+        0,
+        Field { name: "decks".into(), policy: Policy::Everyone, default_digest: None, of },
+    );
     let text = grown.to_json();
     for (name, text) in [("table", text.as_bytes()), ("chair", b"?")] {
         server

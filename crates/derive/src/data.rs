@@ -122,7 +122,7 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
         impl #rt::Data for #ident {
             fn schema() -> #rt::schema::Type {
                 #rt::nested(#name, || #rt::schema::Type::Enum(#rt::schema::Enum {
-                    name: #name.into(),
+                    name: ::std::borrow::Cow::Borrowed(#name),
                     variants: ::std::vec![#(#schemas),*],
                 }))
             }
@@ -153,17 +153,18 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
                         _ => {}
                     }
                 }
-                if let ::std::option::Option::Some(members) = value.as_object()
-                    && members.len() == 1
-                    && let ::std::option::Option::Some((variant, value)) = members.iter().next()
-                {
-                    let _ = value;
-                    return match variant.as_str() {
-                        #(#from_jsons)*
-                        other => ::std::result::Result::Err(#rt::DecodeError::other(::std::format!("{other:?} {}", #unknown))),
-                    };
+                match #rt::only_member(value) {
+                    ::std::option::Option::Some((variant, value)) => {
+                        let _ = value;
+                        match variant {
+                            #(#from_jsons)*
+                            other => ::std::result::Result::Err(#rt::DecodeError::other(::std::format!("{other:?} {}", #unknown))),
+                        }
+                    }
+                    ::std::option::Option::None => {
+                        ::std::result::Result::Err(#rt::DecodeError::other(::std::format!("{value} {}", #unknown)))
+                    }
                 }
-                ::std::result::Result::Err(#rt::DecodeError::other(::std::format!("{value} {}", #unknown)))
             }
         }
     })
@@ -217,13 +218,13 @@ impl Shape {
         let fields = self.fields.iter().map(|field| {
             let (name, of) = (&field.name, &field.of);
             quote!(#rt::schema::Field {
-                name: #name.into(),
+                name: ::std::borrow::Cow::Borrowed(#name),
                 policy: #rt::schema::Policy::Everyone,
-                blank: ::std::option::Option::None,
+                default_digest: ::std::option::Option::None,
                 of: <#of as #rt::Data>::schema(),
             })
         });
-        quote!(#rt::schema::Struct { name: #name.into(), fields: ::std::vec![#(#fields),*] })
+        quote!(#rt::schema::Struct { name: ::std::borrow::Cow::Borrowed(#name), fields: ::std::vec![#(#fields),*] })
     }
 
     fn same(

@@ -18,6 +18,7 @@ pub(crate) enum Policy {
 }
 
 pub(crate) struct Field {
+    pub(crate) place: usize,
     /// `self.<member>`, and the name in a struct literal.
     pub(crate) member: TokenStream,
     /// The name in JSON and in the schema; the position for fields without one.
@@ -43,7 +44,7 @@ pub(crate) fn fields(of: &Ident, fields: &Fields) -> syn::Result<Vec<Field>> {
             };
             let name = field.ident.as_ref().map_or_else(|| place.to_string(), plain_name);
             let Sync { policy, mask, quantize, view } = sync(field, &name)?;
-            Ok(Field { member, name, of: field.ty.clone(), policy, mask, quantize, view })
+            Ok(Field { place, member, name, of: field.ty.clone(), policy, mask, quantize, view })
         })
         .collect()
 }

@@ -111,7 +111,7 @@ fn as_inner(rt: &TokenStream, ident: &Ident, inner: &Type) -> TokenStream {
             }
             fn write_columns<'a>(
                 count: usize,
-                at: impl Fn(usize) -> &'a Self::Shadow + ::std::marker::Copy,
+                at: impl ::std::ops::Fn(usize) -> &'a Self::Shadow + ::std::marker::Copy,
                 key: u64,
                 lens: #rt::Lens,
                 out: &mut ::std::vec::Vec<u8>,

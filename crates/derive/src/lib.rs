@@ -7,6 +7,7 @@ mod data;
 mod fields;
 mod key;
 mod message;
+mod names;
 mod packet;
 mod room;
 mod state;
@@ -60,15 +61,15 @@ pub fn derive_packet(input: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn room(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as room::Arguments);
-    finish(room::expand_room(&arguments, parse_macro_input!(item as syn::ItemImpl)))
+    finish(room::expand_room(&arguments, &parse_macro_input!(item as room::RoomImpl)))
 }
 
 fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
     expanded.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// The module that generated code takes its names from. JoinedRoom Playfield itself the facade is not
-/// there to be named.
+/// The module that generated code takes its names from. Playfield's own crates can't name the
+/// facade.
 pub(crate) fn rt() -> proc_macro2::TokenStream {
     match std::env::var("CARGO_PKG_NAME").as_deref() {
         Ok("playfield-wire") => quote!(::playfield_wire),

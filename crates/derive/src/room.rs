@@ -1,11 +1,11 @@
 //! `#[room(…)]`: what a room type declares, and how messages find their handlers.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Ident, ImplItem, ItemImpl, LitInt, Path, Token, parenthesized};
+use syn::{Ident, ItemImpl, LitInt, Path, Token, parenthesized};
 
 /// What stands in the attribute's brackets.
 #[derive(Default)]
@@ -97,48 +97,86 @@ fn number(
     Ok(())
 }
 
-/// Completes the `impl Room`, and writes what was declared.
-pub(crate) fn expand_room(arguments: &Arguments, mut item: ItemImpl) -> syn::Result<TokenStream> {
-    let rt = crate::rt();
-    let of_room = item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last());
-    if of_room.is_none_or(|last| last.ident != "Room") {
-        return Err(syn::Error::new_spanned(
-            &item.self_ty,
-            "#[room(…)] stands before `impl Room for …`",
-        ));
+/// `impl Room for … { … }`. Its body stays as it is, unparsed: it may be what a macro made, with
+/// groups that rustc understands and syn does not, and rustc reports errors in it better.
+pub(crate) struct RoomImpl {
+    /// All before the body, and the same parsed.
+    tokens: TokenStream,
+    header: ItemImpl,
+    body: Group,
+}
+
+impl Parse for RoomImpl {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut tokens: Vec<TokenTree> = input.parse::<TokenStream>()?.into_iter().collect();
+        let body = match tokens.pop() {
+            Some(TokenTree::Group(body)) if body.delimiter() == Delimiter::Brace => body,
+            _ => return Err(input.error(MISPLACED)),
+        };
+        let tokens: TokenStream = tokens.into_iter().collect();
+        let header = syn::parse2(quote!(#tokens {}))?;
+        Ok(Self { tokens, header, body })
     }
-    if !item.generics.params.is_empty() {
+}
+
+impl RoomImpl {
+    /// Whether the body has an item of this kind (`fn`, `type`) and name.
+    fn defines(&self, kind: &str, name: &str) -> bool {
+        fn search(tokens: TokenStream, kind: &str, name: &str) -> bool {
+            let mut after_kind = false;
+            tokens.into_iter().any(|token| match token {
+                // What a macro of the user's passed on as one.
+                TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
+                    search(group.stream(), kind, name)
+                }
+                TokenTree::Ident(ident) => {
+                    std::mem::replace(&mut after_kind, ident == kind) && ident == name
+                }
+                _ => {
+                    after_kind = false;
+                    false
+                }
+            })
+        }
+        search(self.body.stream(), kind, name)
+    }
+}
+
+const MISPLACED: &str = "#[room(…)] belongs before `impl Room for …`";
+
+/// Completes the `impl Room`, and writes what was declared.
+pub(crate) fn expand_room(arguments: &Arguments, item: &RoomImpl) -> syn::Result<TokenStream> {
+    let rt = crate::rt();
+    let RoomImpl { tokens, header: ItemImpl { generics, trait_, self_ty: room, .. }, body } = item;
+    let of_trait = trait_.as_ref().and_then(|(_, path, _)| path.segments.last());
+    if of_trait.is_none_or(|last| last.ident != "Room") {
+        return Err(syn::Error::new_spanned(room, MISPLACED));
+    }
+    if !generics.params.is_empty() {
         return Err(syn::Error::new_spanned(
-            &item.generics,
+            generics,
             "a room type has no parameters: what its clients see must be known when they are built",
         ));
     }
-    let defined = |name: &str| {
-        item.items.iter().any(|item| match item {
-            ImplItem::Type(of) => of.ident == name,
-            ImplItem::Fn(of) => of.sig.ident == name,
-            _ => false,
-        })
-    };
-    let (has_options, has_create) = (defined("Options"), defined("create"));
-    if !has_options {
-        item.items.push(syn::parse_quote!(
+    let options = (!item.defines("type", "Options")).then(|| {
+        quote!(
             type Options = ();
-        ));
-    }
-    if !has_create {
-        item.items.push(syn::parse_quote! {
+        )
+    });
+    let create = (!item.defines("fn", "create")).then(|| {
+        quote! {
             fn create(_: Self::Options, _: &mut #rt::Context<Self>) -> #rt::Result<Self> {
                 ::std::result::Result::Ok(<Self as ::std::default::Default>::default())
             }
-        });
-    }
-    let room = &item.self_ty;
+        }
+    });
+    let (items, span) = (body.stream(), body.span());
+    let body = quote_spanned!(span => { #items #options #create });
     let declared = declared(&rt, room, arguments);
     let markers = markers(&rt, room, arguments);
     let checks = checks(&rt, room, arguments);
     Ok(quote! {
-        #item
+        #tokens #body
         #declared
         #markers
         #checks

@@ -1,33 +1,46 @@
 //! Playfield: authoritative rooms for games, shared documents and fleets of devices, served in real
 //! time.
 //!
-//! This crate is the one to depend on. The others, whose names begin with `playfield-`, are the
-//! layers beneath it; `docs/architecture.md` in the repository draws them.
+//! Depend on this crate only. The others, whose names begin with `playfield-`, are the layers
+//! below it; `docs/architecture.md` in the repository describes them.
 #![doc = include_str!("../../../README.md")]
 
 mod server;
 
-pub use playfield_room::*;
-pub use playfield_server::{Config, ConfigError, Origin, Running, service};
+pub use playfield_room::{
+    Accepts, Answer, AskId, AskOf, Asks, Context, ERROR_TEXT_BYTES_MAX, Emits, Error, EventOf,
+    Handle, Internal, InternalMessage, InternalOf, METADATA_BYTES_MAX, METADATA_MAX, Mail, Message,
+    MessageOf, On, PENDING_MAX, Player, PlayerId, Random, Result, Room, RoomSummary, Shuffle,
+    TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema, sim,
+};
+pub use playfield_server::{
+    Authenticator, Config, ConfigError, Guests, Identity, LevelFilter, Origin, Running, ShardStats,
+    Stats, Stopper, service,
+};
 pub use playfield_state::{
     Bytes, Data, ElementId, Format, Key, List, Map, Mirror, Set, State, Tracker, Tracking, view,
 };
 pub use playfield_wire::ErrorCode;
+pub use playfield_wire::client::Hello;
 pub use playfield_wire::schema::{Incompatible, RoomSchema, SchemaError, check_compatible};
 pub use server::Server;
+
+/// Named by generated code. Not for people.
+#[doc(hidden)]
+pub use playfield_room::__rt;
 
 /// The client: for bots, tests, and programs without a window.
 #[cfg(feature = "client")]
 pub use playfield_client as client;
 
-/// Packets of your own: protocols that are given, and payloads that Playfield doesn't look into.
+/// Packets: custom binary protocols, and payloads that Playfield passes on as they are.
 /// See `docs/packets.md`.
 pub mod packet {
     pub use playfield_derive::Packet;
     pub use playfield_wire::packet::*;
 }
 
-/// All that a room needs.
+/// Everything that a room needs.
 pub mod prelude {
     pub use std::process::ExitCode;
 
@@ -40,12 +53,12 @@ pub mod prelude {
     pub use crate::Server;
 }
 
-/// The guide's steps compile.
+/// The steps of the guide compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide.md")]
 struct Guide;
 
-/// So does what is said of packets.
+/// So do the examples for packets.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/packets.md")]
 struct Packets;

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use playfield_room::{Room, RoomType};
 use playfield_server::service::Service;
-use playfield_server::{Config, Running};
+use playfield_server::{Authenticator, Config, Running, log_to_stderr};
 
-/// The browser's client: one JavaScript module without dependencies, served at `/playfield.js`.
+/// The browser client: one JavaScript module without dependencies, served at `/playfield.js`.
 const BROWSER_CLIENT: &str = include_str!("../web/playfield.js");
 
 /// A server: its room types, the pages it serves to browsers, and services that speak protocols of
@@ -33,6 +33,7 @@ const BROWSER_CLIENT: &str = include_str!("../web/playfield.js");
 pub struct Server {
     types: Vec<RoomType>,
     pages: Vec<Page>,
+    authenticator: Option<Box<dyn Authenticator>>,
     services: Vec<Box<dyn FnOnce(playfield_server::Server) -> playfield_server::Server>>,
 }
 
@@ -43,10 +44,10 @@ struct Page {
 }
 
 impl Server {
-    /// A server without rooms. It serves the browser's client at `/playfield.js`, unless it has
+    /// A server without rooms. It serves the browser client at `/playfield.js`, unless it has
     /// services and neither rooms nor pages.
     pub fn new() -> Self {
-        Self { types: Vec::new(), pages: Vec::new(), services: Vec::new() }
+        Self { types: Vec::new(), pages: Vec::new(), authenticator: None, services: Vec::new() }
     }
 
     /// Adds a room type, which clients ask for by `name`.
@@ -71,6 +72,43 @@ impl Server {
         self
     }
 
+    /// Sets the authenticator, which decides who may open a session, and as whom. Without one,
+    /// every client is a guest under the name that it gives, as [`Guests`](crate::Guests)
+    /// describes.
+    ///
+    /// ```
+    /// use playfield::{Authenticator, Error, ErrorCode, Hello, Identity, Server};
+    ///
+    /// /// Knows users by their tokens.
+    /// struct Tokens;
+    ///
+    /// impl Authenticator for Tokens {
+    ///     fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error> {
+    ///         match hello.token.as_ref() {
+    ///             b"secret" => Ok(Identity { name: "Ann".into(), user: Some("ann".into()) }),
+    ///             _ => Err(Error::new(ErrorCode::Unauthorized, "unknown token; log in again")),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # fn connect(address: std::net::SocketAddr, token: &[u8]) -> Result<(), playfield::client::Error> {
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    /// # runtime.block_on(async {
+    /// #     playfield::client::connect(&format!("tcp://{address}")).token(token).await.map(drop)
+    /// # })
+    /// # }
+    /// let config = playfield::Config { listen: ([127, 0, 0, 1], 0).into(), ..Default::default() };
+    /// let running = Server::new().authenticator(Tokens).start(config)?;
+    /// assert!(connect(running.local_addr(), b"secret").is_ok());
+    /// assert!(connect(running.local_addr(), b"guess").is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn authenticator(mut self, authenticator: impl Authenticator + 'static) -> Self {
+        self.authenticator = Some(Box::new(authenticator));
+        self
+    }
+
     /// Runs a protocol of your own at an address of its own: [`service`](crate::service) says how.
     /// `make` is called once for each shard.
     ///
@@ -88,26 +126,35 @@ impl Server {
 
     /// Starts with the given settings, and returns at once.
     ///
+    /// The node logs through the crate `log`: warnings, failures of rooms, and errors for which no
+    /// player waits. If the program has installed no backend, this installs one that writes to
+    /// standard error, unless the setting [`log`](Config::log) is `Off`.
+    ///
     /// # Errors
     /// The port can't be listened on, or a thread can't be started.
     pub fn start(self, config: Config) -> io::Result<Running> {
+        log_to_stderr(config.log);
         self.build(config).start()
     }
 
-    /// Makes this program the tool: without arguments it serves until it is interrupted, and
-    /// `help` says what else it does.
+    /// Runs the command in this program's arguments: without one it serves until it is
+    /// interrupted, and `help` lists the others. It logs as [`start`](Self::start) does.
     ///
-    /// Settings come from flags, the environment (`PLAYFIELD_…`) and a TOML file.
+    /// Settings come from flags, the environment (`PLAYFIELD_…`) and a TOML file. The exit status
+    /// is 0 after an orderly end, 1 after a failure, and 2 if the arguments are wrong.
     #[cfg(feature = "tools")]
     pub fn run(self) -> ExitCode {
         playfield_cli::main(|config| self.build(config))
     }
 
     fn build(self, config: Config) -> playfield_server::Server {
-        let Self { types, pages, services } = self;
+        let Self { types, pages, authenticator, services } = self;
         let mut server = playfield_server::Server::new(config);
         if services.is_empty() || !types.is_empty() || !pages.is_empty() {
             server = server.page("/playfield.js", "text/javascript; charset=utf-8", BROWSER_CLIENT);
+        }
+        if let Some(authenticator) = authenticator {
+            server = server.authenticator(authenticator);
         }
         server = types.into_iter().fold(server, |server, of| server.room_type(of));
         server = services.into_iter().fold(server, |server, add| add(server));

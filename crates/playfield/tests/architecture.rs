@@ -63,7 +63,9 @@ fn every_package_inherits_the_lints() {
         "the workspace's lints must forbid unsafe code"
     );
 
-    for (name, manifest) in packages_in("crates").into_iter().chain(packages_in("examples")) {
+    let small_examples = ("examples".to_owned(), manifest(&root().join("examples")));
+    let examples = packages_in("examples").into_iter().chain([small_examples]);
+    for (name, manifest) in packages_in("crates").into_iter().chain(examples) {
         let inherits =
             manifest.get("lints").and_then(|lints| lints.get("workspace")?.as_bool()) == Some(true);
         let excepted = SET_OWN_LINTS.contains(&name.as_str());

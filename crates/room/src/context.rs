@@ -11,7 +11,9 @@ use playfield_wire::ErrorCode;
 use crate::message::{AskId, AskOf, EventOf, InternalOf, Message};
 use crate::random::Random;
 use crate::timers::{TIMER_PERIOD_MIN, TimerId, Timers};
-use crate::{Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput, RoomSummary};
+use crate::{
+    Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput, RoomSummary,
+};
 
 /// The most timers of one room; past it, setting one panics, which closes the room.
 pub const TIMERS_MAX: usize = 65_536;
@@ -30,6 +32,7 @@ pub(crate) type Seats = BTreeMap<PlayerId, Player>;
 /// anything here that was not handed in.
 pub(crate) struct ContextState {
     pub(crate) id: String,
+    pub(crate) creator: Option<Creator>,
     pub(crate) now: Duration,
     pub(crate) tick: u64,
     pub(crate) version: u64,
@@ -63,9 +66,15 @@ impl Effect {
 }
 
 impl ContextState {
-    pub(crate) fn new(id: String, seed: u64, summary: RoomSummary) -> Self {
+    pub(crate) fn new(
+        id: String,
+        creator: Option<Creator>,
+        seed: u64,
+        summary: RoomSummary,
+    ) -> Self {
         Self {
             id,
+            creator,
             now: Duration::ZERO,
             tick: 0,
             version: 1,
@@ -134,6 +143,15 @@ impl<'a, R> Context<'a, R> {
     /// The room's id, by which clients and other rooms find it.
     pub fn room_id(&self) -> &str {
         &self.context.id
+    }
+
+    /// The player who had this room created, by `create` or `join_or_create`; `None` if the room was
+    /// created for another reason. It is known from [`Room::create`](crate::Room::create) on.
+    ///
+    /// The creator is not in the room before [`Room::join`](crate::Room::join) is called for them,
+    /// right after `create`: until then they have no player number.
+    pub fn creator(&self) -> Option<&Creator> {
+        self.context.creator.as_ref()
     }
 
     /// All players, in the order in which they joined. In `join` the new one is among them, in

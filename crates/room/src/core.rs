@@ -49,10 +49,10 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
-        let Birth { id, seed, settings, private, options, format } = birth;
+        let Birth { id, seed, settings, private, options, format, creator } = birth;
         let summary =
             RoomSummary { capacity: settings.capacity, private, ..RoomSummary::default() };
-        let mut context = ContextState::new(id, seed, summary);
+        let mut context = ContextState::new(id, creator, seed, summary);
         let seats = Seats::new();
         // Defaults, decoders and destructors are the room's code as much as `create` is.
         let made = guard(|| {
@@ -88,6 +88,15 @@ impl<R: Room> RoomCore<R> {
     /// The state, while the room is open.
     pub(crate) fn state(&self) -> Option<&R> {
         self.live.as_ref().map(|live| &live.state)
+    }
+
+    pub(crate) fn state_mut(&mut self) -> Option<&mut R> {
+        self.live.as_mut().map(|live| &mut live.state)
+    }
+
+    /// Hands over what `create` sent and began.
+    pub(crate) fn start(&mut self, out: &mut dyn RoomOutput) {
+        self.begin(Duration::ZERO, out);
     }
 
     /// Its code panicked where there was no output; it ends at the next call.

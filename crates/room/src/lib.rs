@@ -28,7 +28,7 @@ pub use message::{
     MessageOf, On, Settings,
 };
 pub use output::{EventHeader, Job, Link, RoomOutput, Task};
-pub use player::Player;
+pub use player::{Creator, Player};
 pub use playfield_derive::{Message, room};
 pub use playfield_state::PlayerId;
 pub use random::{Random, Shuffle};

@@ -1,4 +1,4 @@
-//! A seat in a room.
+//! Who is in a room, and who created it.
 
 use playfield_state::{Format, PlayerId};
 
@@ -26,6 +26,30 @@ impl Player {
     }
 
     /// Who the authenticator says this is; `None` for a guest.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+}
+
+/// The player who had a room created: see [`Context::creator`](crate::Context::creator).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Creator {
+    name: String,
+    user: Option<String>,
+}
+
+impl Creator {
+    /// A player by display name and, unless a guest, the user that the authenticator identified.
+    pub fn new(name: impl Into<String>, user: Option<String>) -> Self {
+        Self { name: name.into(), user }
+    }
+
+    /// The display name, as the client chose it: not unique.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The user that the authenticator identified; `None` for a guest.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }

@@ -7,7 +7,7 @@ use playfield_wire::schema::{RoomSchema, SchemaError, fingerprint};
 
 use crate::core::RoomCore;
 use crate::message::Declared;
-use crate::{AnyRoom, Error, Room, Settings};
+use crate::{AnyRoom, Creator, Error, Room, Settings};
 
 /// What a new room is given.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct Birth<'a> {
     pub options: &'a [u8],
     /// The format of the options.
     pub format: Format,
+    /// The player who asked for the room; `None` if it was created for another reason.
+    pub creator: Option<Creator>,
 }
 
 /// A kind of room: its name, its schema, its rates and limits, and how to make one.

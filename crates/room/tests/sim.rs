@@ -2,7 +2,7 @@
 
 use playfield_room::sim::{OTHER_ROOM_ID, Sim};
 use playfield_room::{
-    Answer, AskId, Context, Error, Handle, Mail, Message, On, Player, Result, Room, room,
+    Answer, AskId, Context, Creator, Error, Handle, Mail, Message, On, Player, Result, Room, room,
 };
 use playfield_state::{Format, List, State};
 use playfield_wire::ErrorCode;
@@ -139,4 +139,73 @@ fn a_send_into_a_failure_is_told_why() {
     let mut sim = Sim::<Market>::new(1);
     let ann = sim.join("Ann").unwrap();
     assert_eq!(sim.send(ann, Do::Fail).unwrap_err().code(), ErrorCode::RoomFailed);
+}
+
+/// It begins work while it is created.
+#[derive(State, Default)]
+struct Eager {
+    log: List<u32>,
+}
+
+#[room(internal(Price), empty_ms = 0)]
+impl Room for Eager {
+    fn create((): (), cx: &mut Context<Self>) -> Result<Self> {
+        cx.compute(|| Price(1))?;
+        cx.spawn(async { std::future::pending::<Price>().await })?;
+        cx.tell(OTHER_ROOM_ID, &Price(9));
+        Ok(Self::default())
+    }
+}
+
+impl On<Price> for Eager {
+    fn on(&mut self, Price(price): Price, _: &mut Context<Self>) -> Result<u32> {
+        self.log.push(price);
+        Ok(price)
+    }
+}
+
+#[test]
+fn work_begun_in_create_is_there_from_the_start() {
+    let mut sim = Sim::<Eager>::new(1);
+    assert_eq!(sim.background().len(), 2);
+    assert_eq!(sim.posted().len(), 1);
+    assert_eq!(sim.run_background(), 1);
+    let [task] = sim.background()[..] else { panic!("one piece of work waits") };
+    sim.finish(task, &Price(2));
+    assert_eq!(sim.room().log, [1, 2].into_iter().collect());
+    assert!(!sim.is_closed());
+}
+
+#[derive(State, Default)]
+struct Den {
+    host: String,
+}
+
+#[room()]
+impl Room for Den {
+    fn create((): (), cx: &mut Context<Self>) -> Result<Self> {
+        match cx.creator() {
+            Some(creator) if creator.user().is_none() => Err("guests create no rooms".into()),
+            creator => Ok(Self { host: creator.map_or("nobody", Creator::name).to_owned() }),
+        }
+    }
+
+    fn join(&mut self, _: &Player, cx: &mut Context<Self>) -> Result<()> {
+        assert_eq!(cx.creator().map_or("nobody", Creator::name), self.host);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_room_knows_who_had_it_created() {
+    let ann = Creator::new("Ann", Some("user 7".into()));
+    let mut sim = Sim::<Den>::created_by(ann, 1, &()).unwrap();
+    assert_eq!(sim.room().host, "Ann");
+    sim.join("Bob").unwrap();
+    let guest = Creator::new("Eve", None);
+    assert_eq!(
+        Sim::<Den>::created_by(guest, 1, &()).err(),
+        Some(Error::from("guests create no rooms"))
+    );
+    assert_eq!(Sim::<Den>::new(1).room().host, "nobody");
 }

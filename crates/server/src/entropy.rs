@@ -39,6 +39,12 @@ impl Entropy {
         bytes
     }
 
+    /// A session's number: random, since one that counts would tell every client how many sessions
+    /// there were. It lies in 1..2^53, so that JavaScript reads it exactly.
+    pub(crate) fn session(&mut self) -> u64 {
+        (self.number() >> 11).max(1)
+    }
+
     /// A random number.
     pub(crate) fn number(&mut self) -> u64 {
         u64::from_le_bytes(self.bytes())

@@ -20,6 +20,7 @@ mod control;
 mod directory;
 mod entropy;
 mod event_loop;
+mod logging;
 mod mailbox;
 mod node;
 mod pages;
@@ -33,5 +34,7 @@ mod watchdog;
 
 pub use auth::{Authenticator, Guests, Identity};
 pub use config::{Config, ConfigError, Origin, Setting, settings};
+pub use log::LevelFilter;
+pub use logging::log_to_stderr;
 pub use server::{Running, Server, Stopper};
 pub use stats::{ShardStats, Stats};

@@ -1,7 +1,6 @@
 //! What all shards of a node have in common.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
 
 use playfield_room::RoomType;
 
@@ -19,8 +18,6 @@ pub(crate) struct Node {
     pub(crate) pages: Pages,
     pub(crate) authenticator: Box<dyn Authenticator>,
     pub(crate) directory: Directory,
-    /// How many sessions there have been.
-    pub(crate) sessions: AtomicU64,
 }
 
 impl Node {
@@ -35,16 +32,7 @@ impl Node {
         let by_name =
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
         let directory = Directory::new(room_types.len(), shards, config.rooms_max);
-        Self {
-            config,
-            shards,
-            room_types,
-            by_name,
-            pages,
-            authenticator,
-            directory,
-            sessions: AtomicU64::new(0),
-        }
+        Self { config, shards, room_types, by_name, pages, authenticator, directory }
     }
 
     /// The number of the room type of this name.

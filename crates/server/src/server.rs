@@ -211,8 +211,8 @@ impl Server {
             let ends = tells.clone();
             let thread = thread::Builder::new().name(format!("playfield-shard-{index}"));
             running.shards.push(thread.spawn(move || {
-                let _guard = EndGuard { published, ends };
-                run(index, core, event_loop);
+                let mut guard = EndGuard { published, ends, has_failed: true };
+                guard.has_failed = !run(index, core, event_loop);
             })?);
         }
         let watchdog = Watchdog { node, published, began: shared.began };
@@ -269,26 +269,30 @@ fn named(setting: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{setting}: {error}"))
 }
 
-fn run(index: usize, core: Option<usize>, event_loop: EventLoop) {
+/// Runs a shard until the node is stopped; `false` if it fails.
+fn run(index: usize, core: Option<usize>, event_loop: EventLoop) -> bool {
     if let Some(core) = core
         && let Err(error) = sys::pin_to_core(core)
     {
         log::warn!("pin_cores: shard {index} can't be kept on core {core}: {error}");
     }
-    if let Err(error) = event_loop.run() {
-        log::error!("shard {index} can't go on: {error}");
+    let result = event_loop.run();
+    if let Err(error) = &result {
+        log::error!("shard {index} failed: {error}");
     }
+    result.is_ok()
 }
 
-/// Tells that a shard's thread has ended, however it did.
+/// Reports the end of a shard's thread, also after a panic.
 struct EndGuard {
     published: Arc<Published>,
     ends: SyncSender<Word>,
+    has_failed: bool,
 }
 
 impl Drop for EndGuard {
     fn drop(&mut self) {
-        if thread::panicking() {
+        if self.has_failed {
             self.published.pulse.failed.store(true, Ordering::Relaxed);
         }
         // Nobody may be waiting.
@@ -373,11 +377,20 @@ impl Running {
         self.stopper.clone()
     }
 
-    /// Waits until someone has [stopped](Stopper::stop) the node, or a shard can't go on; then for
+    /// Waits until someone has [stopped](Stopper::stop) the node, or a shard has failed; then for
     /// its end, as [`shutdown`](Self::shutdown) does.
-    pub fn wait(self) {
+    ///
+    /// # Errors
+    /// If a shard has failed: it can't wait for its sockets, or it panicked.
+    pub fn wait(mut self) -> io::Result<()> {
         let ended = usize::from(matches!(self.words.recv(), Ok(Word::Ended)));
-        self.end(ended);
+        self.stopper.stop();
+        self.join(ended);
+        let failed = |published: &Arc<Published>| published.pulse.failed.load(Ordering::Relaxed);
+        match self.published.iter().position(failed) {
+            Some(index) => Err(io::Error::other(format!("shard {index} failed; see the log"))),
+            None => Ok(()),
+        }
     }
 
     /// Stops the node in good order: nothing more is accepted, rooms close, every client is told
@@ -387,11 +400,6 @@ impl Running {
     /// time, a thread is left behind.
     pub fn shutdown(self) {
         drop(self);
-    }
-
-    fn end(mut self, ended: usize) {
-        self.stopper.stop();
-        self.join(ended);
     }
 
     /// Ends all threads, of which so many are known to have ended; gives up on those that do not

@@ -81,7 +81,7 @@ fn a_shutdown_says_that_the_node_goes_away() {
     running.stopper().stop();
     assert_eq!(code(greeted), Some(1001));
     assert_eq!(code(silent), Some(1001));
-    running.wait();
+    running.wait().unwrap();
 }
 
 #[test]

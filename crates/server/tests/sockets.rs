@@ -296,7 +296,7 @@ fn a_room_that_never_returns_does_not_hold_up_the_end() {
     let stopper = running.stopper();
     let (tells, ended) = std::sync::mpsc::sync_channel(1);
     thread::spawn(move || {
-        running.wait();
+        running.wait().unwrap();
         tells.send(()).unwrap();
     });
     stopper.stop();
@@ -346,7 +346,7 @@ fn a_shutdown_tells_everyone_and_waits_for_nobody_for_long() {
         last
     });
     running.stopper().stop();
-    running.wait();
+    running.wait().unwrap();
     assert!(began.elapsed() < Duration::from_secs(5));
     let code = ErrorCode::ShuttingDown;
     assert!(readers.join().unwrap().iter().all(|last| *last == Some(Heard::Goodbye { code })));

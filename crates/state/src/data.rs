@@ -122,6 +122,12 @@ pub(crate) fn unexpected(wanted: &'static str, got: &Value) -> DecodeError {
     DecodeError::other(format!("{wanted} was expected, {shown} came"))
 }
 
+/// The name and the value of an object's only member. For generated code.
+pub fn only_member(value: &Value) -> Option<(&str, &Value)> {
+    let members = value.as_object().filter(|members| members.len() == 1)?;
+    members.iter().next().map(|(name, value)| (name.as_str(), value))
+}
+
 /// Whether both are the same bytes. Of none, nothing is compared: where there are none, a pointer
 /// may lead nowhere, and a vectorised `memcmp` that looks there, even at no byte of it, can take
 /// some 150 ns.

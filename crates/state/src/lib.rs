@@ -60,9 +60,9 @@ pub use transcode::Transcoder;
 /// What generated code names. Not for people.
 #[doc(hidden)]
 pub mod __rt {
-    pub use crate::data::Data;
+    pub use crate::data::{Data, only_member};
     pub use crate::digest::{of_private, weight};
-    pub use crate::dynamic::told_blank;
+    pub use crate::dynamic::explicit_default_digest;
     pub use crate::key::Key;
     pub use crate::leaf::{Leaf, tree};
     pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step, Tracking};
@@ -71,7 +71,7 @@ pub mod __rt {
     pub use crate::ops::Ops;
     pub use crate::player_id::PlayerId;
     pub use crate::quantized::{Quantize, Quantized};
-    pub use crate::state::{State, blank, check_root, first};
+    pub use crate::state::{State, check_root, copy_default, first};
     pub use crate::viewed::{AsWhole, Viewed};
     pub use playfield_wire::DecodeError;
     pub use playfield_wire::packet;

@@ -294,10 +294,10 @@ pub(crate) fn tree_owner_field<T: State>(shadow: &T::Shadow, lens: Lens, ops: &m
 
 /// What a copy has where nothing was said of a value: its default, in which all maps and sets are
 /// empty.
-pub fn blank<T: State + Default>() -> T {
-    let mut blank = T::default();
-    blank.empty_maps();
-    blank
+pub fn copy_default<T: State + Default>() -> T {
+    let mut copy_default = T::default();
+    copy_default.empty_maps();
+    copy_default
 }
 
 /// The first that is there. For generated code.

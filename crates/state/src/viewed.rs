@@ -17,7 +17,7 @@ use crate::lens::{Changed, Lens, Sight, Stamps, Step};
 use crate::map::Touches;
 use crate::ops::Ops;
 use crate::patch_kind::read_kind;
-use crate::state::{blank, differs};
+use crate::state::{copy_default, differs};
 use crate::{Key, Map, Part, PlayerId, State};
 
 /// A field that a function says who sees. The macro names the form: each entry by itself
@@ -220,7 +220,7 @@ impl<T: State + Default> Viewed for AsWhole<T> {
 
     fn read_patch(value: &mut T, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         match ViewPatch::read(reader)? {
-            ViewPatch::Left => *value = blank(),
+            ViewPatch::Left => *value = copy_default(),
             ViewPatch::Entered | ViewPatch::Replaced => *value = T::read_full(reader, Part::All)?,
             ViewPatch::Changed => value.read_patch(reader, Part::All)?,
         }
@@ -248,14 +248,14 @@ impl<T: State + Default> Viewed for AsWhole<T> {
     }
 
     fn copy_digest(value: &T) -> u64 {
-        of_private(value.digest(), blank::<T>().digest())
+        of_private(value.digest(), copy_default::<T>().digest())
     }
 
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64 {
         if lens.part == Part::Shared || !shadow.eyes.get(&lens.viewer).is_some_and(|eye| eye.sees) {
             return 0;
         }
-        of_private(T::shadow_digest(&shadow.value, lens.in_view()), blank::<T>().digest())
+        of_private(T::shadow_digest(&shadow.value, lens.in_view()), copy_default::<T>().digest())
     }
 
     fn view(value: &T, sight: Sight, sees: impl Fn(&T) -> bool) -> Option<Value> {

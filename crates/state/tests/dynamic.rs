@@ -16,7 +16,7 @@ const ANN: PlayerId = PlayerId(1);
 const DEEPEST: usize = playfield_wire::schema::TYPE_DEPTH_MAX - 2;
 
 fn field(name: &'static str, policy: Policy, of: Type) -> Field {
-    Field { name: name.into(), policy, blank: None, of }
+    Field { name: name.into(), policy, default_digest: None, of }
 }
 
 fn structure(fields: Vec<Field>) -> Type {

@@ -418,3 +418,36 @@ proptest! {
         }
     }
 }
+
+/// What a packet's user may have in scope beside it.
+mod shadowing {
+    use playfield_derive::Packet;
+
+    #[derive(Packet, Default, Debug, PartialEq)]
+    #[packet(opcode = 7)]
+    pub(super) struct Order {
+        pub packet: PacketWriter,
+        #[packet(len = u8)]
+        pub value: ::std::vec::Vec<u8>,
+    }
+
+    #[derive(Packet, Default, Debug, PartialEq)]
+    pub(super) struct PacketWriter(pub u8);
+
+    #[allow(dead_code, reason = "it is there for its name")]
+    type Result = ();
+    #[allow(dead_code, reason = "it is there for its name")]
+    struct PacketError;
+    #[allow(dead_code, non_snake_case, reason = "it is there for its name")]
+    fn Ok() {}
+}
+
+#[test]
+fn no_name_of_the_users_is_taken_for_a_generated_one() {
+    let packet = shadowing::Order { packet: shadowing::PacketWriter(1), value: vec![2] };
+    let mut bytes = Vec::new();
+    PacketField::write(&packet, &mut PacketWriter::<Big>::new(&mut bytes)).unwrap();
+    assert_eq!(bytes, [1, 1, 2]);
+    let mut reader = PacketReader::<Big>::new(&bytes);
+    assert_eq!(shadowing::Order::read(&mut reader), Ok(packet));
+}

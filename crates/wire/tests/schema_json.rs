@@ -8,7 +8,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 fn field(name: &'static str, policy: Policy, of: Type) -> Field {
-    Field { name: name.into(), policy, blank: None, of }
+    Field { name: name.into(), policy, default_digest: None, of }
 }
 
 fn structure(name: &'static str, fields: Vec<Field>) -> Struct {
@@ -26,7 +26,10 @@ fn table() -> RoomSchema {
             field("x", Policy::Everyone, Type::Quantized(Box::new(hundredths))),
             field("heading", Policy::View, Type::Quantized(Box::new(angle))),
             field("secret", Policy::Owner, Type::Option(Box::new(Type::U8))),
-            Field { blank: Some(0x0123_4567_89ab_cdef), ..field("mood", Policy::View, Type::Text) },
+            Field {
+                default_digest: Some(0x0123_4567_89ab_cdef),
+                ..field("mood", Policy::View, Type::Text)
+            },
             field("seed", Policy::Hidden, Type::U64),
         ],
     );
@@ -68,7 +71,7 @@ const TABLE: &str = concat!(
     r#"{"name":"x","type":{"quantized":"f32","step":0.01,"range":[-50.0,50.0]}},"#,
     r#"{"name":"heading","policy":"view","type":{"quantized":"f64","step":0.1,"angle":true}},"#,
     r#"{"name":"secret","policy":"owner","type":{"option":"u8"}},"#,
-    r#"{"name":"mood","policy":"view","blank":"0123456789abcdef","type":"text"}"#,
+    r#"{"name":"mood","policy":"view","default_digest":"0123456789abcdef","type":"text"}"#,
     r#"]},"key":"player"}},"#,
     r#"{"name":"marks","type":{"array":"bool","length":9}},{"name":"names","type":{"set":"text"}}]},"#,
     r#""options":"unit","messages":[{"name":"Draw","type":{"list":"bytes"},"reply":"f64"}],"#,
@@ -146,33 +149,33 @@ fn what_is_no_schema_is_refused_by_its_place() {
             r#""0123456789abcdef""#,
             r#""123456789abcdef""#,
             "",
-            r#"state.seats.*.mood: a blank of 16 digits from 0 to f was expected, "123456789abcdef" came"#,
+            r#"state.seats.*.mood: a digest of 16 digits from 0 to f was expected, "123456789abcdef" came"#,
         ),
         (
             r#""0123456789abcdef""#,
             r#""0123456789ABCDEF""#,
             "",
-            "state.seats.*.mood: a blank of 16 digits",
+            "state.seats.*.mood: a digest of 16 digits",
         ),
         (
             r#""0123456789abcdef""#,
             r#""+123456789abcdef""#,
             "",
-            "state.seats.*.mood: a blank of 16 digits",
+            "state.seats.*.mood: a digest of 16 digits",
         ),
-        (r#""0123456789abcdef""#, r#""ééééabcd""#, "", "state.seats.*.mood: a blank of 16 digits"),
+        (r#""0123456789abcdef""#, r#""ééééabcd""#, "", "state.seats.*.mood: a digest of 16 digits"),
         (
             r#""0123456789abcdef""#,
             "81985529216486895",
             "",
-            "state.seats.*.mood: a blank of 16 digits",
+            "state.seats.*.mood: a digest of 16 digits",
         ),
-        (r#""0123456789abcdef""#, "null", "", "state.seats.*.mood: a blank of 16 digits"),
+        (r#""0123456789abcdef""#, "null", "", "state.seats.*.mood: a digest of 16 digits"),
         (
-            r#""policy":"view","blank""#,
-            r#""blank""#,
+            r#""policy":"view","default_digest""#,
+            r#""default_digest""#,
             "",
-            r#"state.seats.*.mood: no "blank" where everyone sees the field was expected, "0123456789abcdef" came"#,
+            r#"state.seats.*.mood: no "default_digest" where everyone sees the field was expected, "0123456789abcdef" came"#,
         ),
         (r#""key":"player""#, r#""key":"bool""#, "", r#"state.seats (its key): a player"#),
         (
@@ -300,14 +303,16 @@ fn any_type() -> impl Strategy<Value = Type> {
     ];
     leaf.prop_recursive(5, 40, 4, move |inner| {
         let policy = prop_oneof![Just(Policy::Everyone), Just(Policy::Owner), Just(Policy::View)];
-        let blank = prop::option::of(any::<u64>());
-        let fields = btree_map(".{0,6}", (policy, blank, inner.clone()), 0..4).prop_map(|fields| {
-            let field = |(name, (policy, blank, of)): (String, _)| {
-                let blank = if policy == Policy::Everyone { None } else { blank };
-                Field { name: name.into(), policy, blank, of }
-            };
-            fields.into_iter().map(field).collect::<Vec<_>>()
-        });
+        let default_digest = prop::option::of(any::<u64>());
+        let fields =
+            btree_map(".{0,6}", (policy, default_digest, inner.clone()), 0..4).prop_map(|fields| {
+                let field = |(name, (policy, default_digest, of)): (String, _)| {
+                    let default_digest =
+                        if policy == Policy::Everyone { None } else { default_digest };
+                    Field { name: name.into(), policy, default_digest, of }
+                };
+                fields.into_iter().map(field).collect::<Vec<_>>()
+            });
         let structs = (".{0,6}", fields.clone())
             .prop_map(|(name, fields)| Type::Struct(Struct { name: name.into(), fields }));
         let enums = (".{0,6}", btree_map(".{0,6}", fields, 1..4)).prop_map(|(name, variants)| {

@@ -38,7 +38,7 @@ impl Tree<'_> {
         let reads = self.open().map(|Synced { field, bit, .. }| {
             let SyncedField { member, of, form, .. } = field;
             let read = match form {
-                Form::Plain | Form::Mask(_) => quote! {
+                Form::Plain | Form::Mask { .. } => quote! {
                     let mut inner: ::std::vec::Vec<&mut #of> = targets.iter_mut().map(|target| &mut target.#member).collect();
                     <#of as #rt::State>::read_columns(&mut inner, reader)?;
                 },
@@ -55,7 +55,7 @@ impl Tree<'_> {
         let read_mask = self.read_mask(known);
         quote! {
             #[inline]
-            fn column_key(shadow: &Shadow, lens: #rt::Lens) -> ::std::option::Option<u64> {
+            fn column_key(shadow: &Self::Shadow, lens: #rt::Lens) -> ::std::option::Option<u64> {
                 if <Self as #rt::State>::HAS_OWNED && lens.part != #rt::Part::Shared {
                     return ::std::option::Option::None;
                 }
@@ -67,7 +67,7 @@ impl Tree<'_> {
             }
             fn write_columns<'a>(
                 count: usize,
-                at: impl Fn(usize) -> &'a Shadow + ::std::marker::Copy,
+                at: impl ::std::ops::Fn(usize) -> &'a Self::Shadow + ::std::marker::Copy,
                 key: u64,
                 lens: #rt::Lens,
                 out: &mut ::std::vec::Vec<u8>,

@@ -8,7 +8,7 @@ use super::tree::{Look, Synced, Tree, Watched};
 
 impl Tree<'_> {
     pub(super) fn compare(&self) -> TokenStream {
-        let rt = &self.rt;
+        let (rt, shadow) = (&self.rt, &self.shadow);
         let same = self.open().map(|Synced { field, shadow, .. }| {
             let (of, value) = (&field.of, field.borrowed(false));
             quote!(&& <#of as #rt::State>::same_shared(#value, &shadow.#shadow, tracking))
@@ -74,9 +74,9 @@ impl Tree<'_> {
             })
             .collect();
         quote! {
-            fn bind(&mut self, now: u64) -> Shadow {
+            fn bind(&mut self, now: u64) -> Self::Shadow {
                 #[allow(unused_mut)]
-                let mut shadow = Shadow {
+                let mut shadow = #shadow {
                     stamps: #rt::Stamps::new(now, <Self as #rt::State>::HAS_OWNED),
                     #(#binds,)*
                     #(#watch_names: ::std::default::Default::default(),)*
@@ -86,7 +86,7 @@ impl Tree<'_> {
                 shadow
             }
             #[inline]
-            fn diff(&mut self, shadow: &mut Shadow, step: #rt::Step) -> #rt::Changed {
+            fn diff(&mut self, shadow: &mut Self::Shadow, step: #rt::Step) -> #rt::Changed {
                 let mut changed = #rt::Changed::NO;
                 #(#moves)*
                 #(#touches)*
@@ -96,7 +96,7 @@ impl Tree<'_> {
                 shadow.stamps.note(changed, step.now);
                 changed
             }
-            fn same_shared(&self, shadow: &Shadow, tracking: #rt::Tracking) -> bool {
+            fn same_shared(&self, shadow: &Self::Shadow, tracking: #rt::Tracking) -> bool {
                 let _ = (shadow, tracking);
                 true #(#same)*
             }
@@ -107,7 +107,7 @@ impl Tree<'_> {
                 sum
             }
             #[inline]
-            fn stamps(shadow: &Shadow) -> #rt::Stamps {
+            fn stamps(shadow: &Self::Shadow) -> #rt::Stamps {
                 shadow.stamps
             }
         }

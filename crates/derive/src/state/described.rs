@@ -40,7 +40,7 @@ impl Tree<'_> {
             }
         });
         quote! {
-            fn tree_full(shadow: &Shadow, lens: #rt::Lens, out: #rt::TreeWriter<'_>) {
+            fn tree_full(shadow: &Self::Shadow, lens: #rt::Lens, out: #rt::TreeWriter<'_>) {
                 let lens = #rt::Lens { since: 0, ..lens };
                 let _ = (shadow, lens);
                 #[allow(unused_mut)]
@@ -48,7 +48,7 @@ impl Tree<'_> {
                 #(#members)*
                 object.end();
             }
-            fn tree_patch(shadow: &Shadow, lens: #rt::Lens, ops: &mut #rt::Ops<'_, '_>) {
+            fn tree_patch(shadow: &Self::Shadow, lens: #rt::Lens, ops: &mut #rt::Ops<'_, '_>) {
                 let _ = (shadow, lens, &ops);
                 #(#patches)*
             }

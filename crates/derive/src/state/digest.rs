@@ -46,7 +46,7 @@ impl Tree<'_> {
                 #(#of_copy)*
                 sum
             }
-            fn shadow_digest(shadow: &Shadow, lens: #rt::Lens) -> u64 {
+            fn shadow_digest(shadow: &Self::Shadow, lens: #rt::Lens) -> u64 {
                 let _ = (shadow, lens);
                 if lens.part == #rt::Part::Owned && !<Self as #rt::State>::HAS_OWNED {
                     return 0;

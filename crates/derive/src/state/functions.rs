@@ -1,42 +1,43 @@
-//! What stands for the functions that attributes name.
+//! Calls of the functions that attributes name.
 //!
-//! Each is called through a trait of its own, which the types that it takes and returns have if
-//! they are the right ones. Of others the compiler then says, at the function's name in the
-//! attribute, what it must be, and not what some bound within Playfield was. A second
-//! implementation, which no function has, keeps the compiler from taking the first for granted
-//! before it has looked at the function.
+//! Each is called through a trait that only functions with the right signature implement. For any
+//! other, the compiler reports at the function's name in the attribute what its signature must be,
+//! instead of a bound inside Playfield. A second implementation, which no function matches, keeps
+//! the compiler from choosing the first one before it has looked at the function.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens as _, format_ident, quote, quote_spanned};
-use syn::Path;
+use quote::{ToTokens as _, quote, quote_spanned};
 use syn::spanned::Spanned as _;
+use syn::{Ident, Path};
 
-use super::tree::{Look, Tree, mask_name};
-use crate::fields::Field;
+use super::tree::{Form, Look, SyncedField, Tree};
 
 impl Tree<'_> {
     pub(super) fn functions(&self) -> TokenStream {
-        let masks =
-            self.all.iter().filter_map(|field| Some(self.mask(field, field.mask.as_ref()?)));
-        let looks = self.all.iter().filter_map(|field| field.view.as_ref());
-        let views = looks
-            .zip(self.views())
-            .map(|(view, (synced, look))| self.sees(&synced.field.name, &view.function, look));
-        masks.chain(views).collect()
+        let fields = self.synced.iter().map(|synced| &synced.field);
+        fields
+            .filter_map(|field| match (&field.form, &field.view) {
+                (Form::Mask { function, name }, _) => Some(self.mask(field, function, name)),
+                (_, Some(look)) => Some(self.sees(&field.name, look)),
+                _ => None,
+            })
+            .collect()
     }
 
-    fn mask(&self, field: &Field, function: &Path) -> TokenStream {
-        let (name, of, written) = (mask_name(field), &field.of, plain(function));
+    fn mask(&self, field: &SyncedField, function: &Path, name: &Ident) -> TokenStream {
+        let (of, written) = (&field.of, plain(function));
         let what = format!(
             "the field `{}` of `{}` can't be masked by `{written}`",
             field.name, self.ident
         );
         let must = format!("`{written}` must be a `fn({{V}}) -> {{O}}`");
-        let masks = format_ident!("MasksBy_{}", field.name);
-        let call = quote_spanned!(function.span()=> masked::<_, #of, _, _, _>(value, #function));
+        // The function's path is resolved where these are in scope.
+        let [masks, masked, value] =
+            ["Masks", "masked", "value"].map(|base| self.names.fresh(base));
+        let call = quote_spanned!(function.span()=> #masked::<_, #of, _, _, _>(#value, #function));
         quote! {
             #[inline]
-            fn #name(value: &#of) -> #of {
+            fn #name(#value: &#of) -> #of {
                 #[diagnostic::on_unimplemented(message = #what, label = #must)]
                 trait #masks<V, O, F> {
                     fn masked(function: F, value: V) -> O;
@@ -55,7 +56,7 @@ impl Tree<'_> {
                     }
                 }
                 #[inline]
-                fn masked<V, O, X, R, F: ::std::ops::Fn(X) -> R>(value: V, function: F) -> O
+                fn #masked<V, O, X, R, F: ::std::ops::Fn(X) -> R>(value: V, function: F) -> O
                 where
                     (X, R): #masks<V, O, F>,
                 {
@@ -66,21 +67,22 @@ impl Tree<'_> {
         }
     }
 
-    fn sees(&self, field: &str, function: &Path, look: &Look) -> TokenStream {
-        let (rt, Look { by, function: name, viewer, viewer_of, .. }) = (&self.rt, look);
-        let written = plain(function);
+    fn sees(&self, field: &str, look: &Look) -> TokenStream {
+        let (rt, Look { by, path, function: name, viewer, viewer_of, .. }) = (&self.rt, look);
+        let written = plain(path);
         let what =
-            format!("`{written}` can't say who sees the field `{field}` of `{}`", self.ident);
+            format!("`{written}` can't decide who sees the field `{field}` of `{}`", self.ident);
         let must = format!(
-            "`{written}` must be a `fn({{V}}, {{W}}) -> bool`, of what is seen and of the viewer's entry in `{viewer}`"
+            "`{written}` must be a `fn({{V}}, {{W}}) -> bool`: what is seen, then the viewer's entry in `{viewer}`"
         );
-        let sees = format_ident!("SeesBy_{field}");
-        let call = quote_spanned!(function.span()=> sees(value, viewer, #function));
+        let [sees, seen, value, entry] =
+            ["Sees", "seen", "value", "entry"].map(|base| self.names.fresh(base));
+        let call = quote_spanned!(path.span()=> #seen(#value, #entry, #path));
         quote! {
             #[inline]
             fn #name(
-                value: &<#by as #rt::Viewed>::Item,
-                viewer: &<#rt::ByEntry<#viewer_of> as #rt::Viewed>::Item,
+                #value: &<#by as #rt::Viewed>::Item,
+                #entry: &<#rt::ByEntry<#viewer_of> as #rt::Viewed>::Item,
             ) -> bool {
                 #[diagnostic::on_unimplemented(message = #what, label = #must)]
                 trait #sees<V, W, F> {
@@ -102,7 +104,7 @@ impl Tree<'_> {
                     }
                 }
                 #[inline]
-                fn sees<V, W, X, Y, R, F: ::std::ops::Fn(X, Y) -> R>(value: V, viewer: W, function: F) -> bool
+                fn #seen<V, W, X, Y, R, F: ::std::ops::Fn(X, Y) -> R>(value: V, viewer: W, function: F) -> bool
                 where
                     (X, Y, R): #sees<V, W, F>,
                 {
@@ -114,7 +116,7 @@ impl Tree<'_> {
     }
 }
 
-/// A path as one writes it.
+/// A path as the user writes it.
 fn plain(path: &Path) -> String {
     path.to_token_stream().to_string().replace(' ', "")
 }

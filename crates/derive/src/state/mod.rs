@@ -51,10 +51,10 @@ fn checked(all: &[Field]) -> TokenStream {
 fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> {
     let fields = checked(&all);
     let tree = Tree::new(input, all)?;
-    let Tree { rt, ident, .. } = &tree;
+    let Tree { rt, ident, shadow, .. } = &tree;
     let shadow_fields = tree.synced.iter().map(|synced| {
-        let (shadow, of) = (&synced.shadow, synced.field.of_shadow(rt));
-        quote!(#shadow: #of)
+        let (name, of) = (&synced.shadow, synced.field.of_shadow(rt));
+        quote!(#name: #of)
     });
     let watches = tree.watches();
     let watch_fields = watches.iter().map(|watch| &watch.name);
@@ -77,7 +77,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
             #functions
 
             /// What was last synced.
-            pub struct Shadow {
+            pub struct #shadow {
                 stamps: #rt::Stamps,
                 #(#shadow_fields,)*
                 #(#watch_fields: #rt::Watch,)*
@@ -85,7 +85,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
 
             #[automatically_derived]
             impl #rt::State for #ident {
-                type Shadow = Shadow;
+                type Shadow = #shadow;
                 #constants
                 #schema
                 #compare

@@ -67,14 +67,14 @@ impl Tree<'_> {
             }
         });
         quote! {
-            fn write_full(shadow: &Shadow, lens: #rt::Lens, out: &mut ::std::vec::Vec<u8>) {
+            fn write_full(shadow: &Self::Shadow, lens: #rt::Lens, out: &mut ::std::vec::Vec<u8>) {
                 let _ = (shadow, lens);
                 #(#fulls)*
                 #pad
                 #owner_full
             }
             #[inline]
-            fn write_patch(shadow: &Shadow, lens: #rt::Lens, out: &mut ::std::vec::Vec<u8>) -> bool {
+            fn write_patch(shadow: &Self::Shadow, lens: #rt::Lens, out: &mut ::std::vec::Vec<u8>) -> bool {
                 let _ = (shadow, lens);
                 let mask_at = out.len();
                 out.extend_from_slice(&[0; #mask_bytes]);

@@ -12,14 +12,14 @@ impl Tree<'_> {
         let known: u64 = self.synced.iter().fold(0, |mask, synced| mask | synced.bit);
         let fields = self.all.iter().map(|field| {
             let Field { member, policy, quantize, .. } = field;
-            let (of, _) = wire_form(rt, field);
+            let (of, _) = wire_form(rt, &self.names, field);
             let value = quantize.as_ref().map(|_| quote!(.value()));
             match policy {
                 Policy::Everyone => {
                     quote!(#member: <#of as #rt::State>::read_full(reader, part)?#value)
                 }
                 Policy::Owner | Policy::View if quantize.is_none() => {
-                    quote!(#member: #rt::blank::<#of>())
+                    quote!(#member: #rt::copy_default::<#of>())
                 }
                 Policy::Owner | Policy::View | Policy::Hidden => {
                     quote!(#member: ::std::default::Default::default())
@@ -35,7 +35,7 @@ impl Tree<'_> {
                 Form::Quantized => quote!(),
                 // What comes of it may be seen or not: if not, it is as where the struct came
                 // whole.
-                _ if field.is_private() => quote!(self.#member = #rt::blank::<#of>();),
+                _ if field.is_private() => quote!(self.#member = #rt::copy_default::<#of>();),
                 _ => quote!(<#of as #rt::State>::empty_maps(&mut self.#member);),
             }
         });

@@ -3,9 +3,10 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
-use syn::{DeriveInput, Ident};
+use syn::{DeriveInput, Ident, Path};
 
 use crate::fields::{Field, Policy, View, any, plain_name};
+use crate::names::Names;
 
 /// The most fields of one struct that players may see: a patch marks them in one 64-bit mask.
 const FIELDS_MAX: usize = 64;
@@ -13,6 +14,9 @@ const FIELDS_MAX: usize = 64;
 pub(super) struct Tree<'a> {
     pub(super) rt: TokenStream,
     pub(super) ident: &'a Ident,
+    pub(super) names: Names,
+    /// The name of the shadow's type.
+    pub(super) shadow: Ident,
     pub(super) all: Vec<Field>,
     pub(super) synced: Vec<Synced>,
 }
@@ -41,7 +45,9 @@ pub(super) struct Look {
     pub(super) by: TokenStream,
     /// The field is a map, as far as its type's name tells.
     pub(super) by_entry: bool,
-    /// The function that stands for the one which the attribute names; see `functions.rs`.
+    /// The function that the attribute names.
+    pub(super) path: Path,
+    /// The generated function that calls it; see `functions.rs`.
     pub(super) function: Ident,
     pub(super) viewer: TokenStream,
     /// The type of that field.
@@ -53,8 +59,9 @@ pub(super) struct Look {
 pub(super) enum Form {
     /// It is that.
     Plain,
-    /// By a function, which stands for the one that the attribute names; see `functions.rs`.
-    Mask(Ident),
+    /// By the function that the attribute names. The generated function `name` calls it; see
+    /// `functions.rs`.
+    Mask { function: Path, name: Ident },
     /// As a number of steps.
     Quantized,
 }
@@ -82,7 +89,7 @@ impl SyncedField {
         let reference = if mutably { quote!(&mut) } else { quote!(&) };
         match &self.form {
             Form::Plain => quote!(#reference self.#member),
-            Form::Mask(function) => quote!(#reference #function(&self.#member)),
+            Form::Mask { name, .. } => quote!(#reference #name(&self.#member)),
             Form::Quantized => quote!(#reference <#of>::of(self.#member)),
         }
     }
@@ -91,7 +98,7 @@ impl SyncedField {
     pub(super) fn borrowed_plainly(&self) -> TokenStream {
         let Self { member, of, .. } = self;
         match &self.form {
-            Form::Plain | Form::Mask(_) => quote!(&self.#member),
+            Form::Plain | Form::Mask { .. } => quote!(&self.#member),
             Form::Quantized => quote!(&<#of>::of(self.#member)),
         }
     }
@@ -100,14 +107,14 @@ impl SyncedField {
     pub(super) fn default(&self, rt: &TokenStream) -> TokenStream {
         let of = &self.of;
         match self.form {
-            Form::Plain | Form::Mask(_) => quote!(&#rt::blank::<#of>()),
+            Form::Plain | Form::Mask { .. } => quote!(&#rt::copy_default::<#of>()),
             Form::Quantized => quote!(&<#of>::of(::std::default::Default::default())),
         }
     }
 
     /// The digest of that, where it counts as nothing. Of a map that is seen entry by entry all
     /// that is in it counts.
-    pub(super) fn blank_digest(&self, rt: &TokenStream) -> Option<TokenStream> {
+    pub(super) fn default_digest(&self, rt: &TokenStream) -> Option<TokenStream> {
         let (of, default) = (&self.of, self.default(rt));
         let by_entry = self.view.as_ref().is_some_and(|look| look.by_entry);
         (self.is_private() && !by_entry).then(|| quote!(<#of as #rt::State>::digest(#default)))
@@ -122,7 +129,7 @@ impl SyncedField {
     pub(super) fn read_into(&self, read: impl Fn(TokenStream) -> TokenStream) -> TokenStream {
         let Self { member, of, .. } = self;
         match self.form {
-            Form::Plain | Form::Mask(_) => {
+            Form::Plain | Form::Mask { .. } => {
                 let read = read(quote!(&mut this.#member));
                 quote!(#read;)
             }
@@ -141,12 +148,13 @@ impl SyncedField {
 impl<'a> Tree<'a> {
     pub(super) fn new(input: &'a DeriveInput, all: Vec<Field>) -> syn::Result<Self> {
         let rt = crate::rt();
+        let names = Names::new(input);
         let synced: Vec<Synced> = all
             .iter()
             .filter(|field| field.policy != Policy::Hidden)
             .enumerate()
             .map(|(place, field)| {
-                let (of, form) = wire_form(&rt, field);
+                let (of, form) = wire_form(&rt, &names, field);
                 Ok(Synced {
                     field: SyncedField {
                         member: field.member.clone(),
@@ -157,7 +165,7 @@ impl<'a> Tree<'a> {
                         view: field
                             .view
                             .as_ref()
-                            .map(|view| look(&rt, &all, field, view))
+                            .map(|view| look(&rt, &names, &all, field, view))
                             .transpose()?,
                     },
                     shadow: format_ident!("field_{place}"),
@@ -173,14 +181,15 @@ impl<'a> Tree<'a> {
             );
             return Err(syn::Error::new_spanned(&input.ident, message));
         }
-        Ok(Self { rt, ident: &input.ident, all, synced })
+        let shadow = names.fresh("Shadow");
+        Ok(Self { rt, ident: &input.ident, names, shadow, all, synced })
     }
 
     /// The types that say how numbers are quantized.
     pub(super) fn steps(&self) -> TokenStream {
         let rt = &self.rt;
         self.all.iter().filter_map(|field| Some((field, field.quantize.as_ref()?))).map(|(field, quantize)| {
-            let (name, step, angle) = (steps_name(field), &quantize.step, quantize.angle);
+            let (name, step, angle) = (steps_name(&self.names, field), &quantize.step, quantize.angle);
             let range = quantize.range.as_ref().map(|(least, most)| {
                 quote!(const RANGE: ::std::option::Option<(f64, f64)> = ::std::option::Option::Some((#least, #most));)
             });
@@ -218,7 +227,7 @@ impl<'a> Tree<'a> {
                 let of = self
                     .all
                     .iter()
-                    .find(|field| look.watch == format_ident!("watch_{}", field.name));
+                    .find(|field| look.watch == format_ident!("watch_{}", field.place));
                 watches.push(Watched {
                     name: look.watch.clone(),
                     member: look.viewer.clone(),
@@ -313,10 +322,10 @@ impl<'a> Tree<'a> {
         let mut synced = self.synced.iter();
         let fields = self.all.iter().map(|field| {
             let name = &field.name;
-            let (of, _) = wire_form(rt, field);
+            let (of, _) = wire_form(rt, &self.names, field);
             let synced = if field.policy == Policy::Hidden { None } else { synced.next() };
-            let blank = match synced.and_then(|synced| synced.field.blank_digest(rt)) {
-                Some(digest) => quote!(#rt::told_blank(&of, #digest)),
+            let default_digest = match synced.and_then(|synced| synced.field.default_digest(rt)) {
+                Some(digest) => quote!(#rt::explicit_default_digest(&of, #digest)),
                 None => quote!(::std::option::Option::None),
             };
             let policy = match field.policy {
@@ -327,53 +336,60 @@ impl<'a> Tree<'a> {
             };
             quote!({
                 let of = <#of as #rt::State>::schema();
-                let blank = #blank;
-                #rt::schema::Field { name: #name.into(), policy: #rt::schema::Policy::#policy, blank, of }
+                let default_digest = #default_digest;
+                #rt::schema::Field { name: ::std::borrow::Cow::Borrowed(#name), policy: #rt::schema::Policy::#policy, default_digest, of }
             })
         });
         quote! {
             fn schema() -> #rt::schema::Type {
-                #rt::schema::Type::Struct(#rt::schema::Struct { name: #name.into(), fields: ::std::vec![#(#fields),*] })
+                #rt::schema::Type::Struct(#rt::schema::Struct { name: ::std::borrow::Cow::Borrowed(#name), fields: ::std::vec![#(#fields),*] })
             }
         }
     }
 }
 
 /// The type of a field that is kept in step, and how its value becomes that.
-pub(super) fn wire_form(rt: &TokenStream, field: &Field) -> (TokenStream, Form) {
+pub(super) fn wire_form(rt: &TokenStream, names: &Names, field: &Field) -> (TokenStream, Form) {
     let of = &field.of;
     match (&field.mask, &field.quantize) {
         (_, Some(_)) => {
-            let steps = steps_name(field);
+            let steps = steps_name(names, field);
             (quote!(#rt::Quantized<#of, #steps>), Form::Quantized)
         }
-        (Some(_), None) => (quote!(#of), Form::Mask(mask_name(field))),
+        (Some(function), None) => {
+            let name = names.fresh(&format!("mask_{}", field.place));
+            (quote!(#of), Form::Mask { function: function.clone(), name })
+        }
         (None, None) => (quote!(#of), Form::Plain),
     }
 }
 
-fn look(rt: &TokenStream, all: &[Field], field: &Field, view: &View) -> syn::Result<Look> {
+fn look(
+    rt: &TokenStream,
+    names: &Names,
+    all: &[Field],
+    field: &Field,
+    view: &View,
+) -> syn::Result<Look> {
     let (of, viewer) = (&field.of, &view.viewer);
     let by = if view.by_entry { quote!(#rt::ByEntry<#of>) } else { quote!(#rt::AsWhole<#of>) };
     let Some(viewers) = all.iter().find(|other| other.name == plain_name(viewer)) else {
         let message = format!(
-            "no field of this struct is called `{viewer}`: name the map, keyed by player, that holds what the function is to know of each viewer"
+            "no field of this struct is called `{viewer}`: name the map, keyed by player, whose entries the function is given"
         );
         return Err(syn::Error::new_spanned(viewer, message));
     };
-    let watch = format_ident!("watch_{}", plain_name(viewer));
-    let (function, viewer_of) = (view_name(field), viewers.of.clone());
-    Ok(Look { by, by_entry: view.by_entry, function, viewer: quote!(#viewer), viewer_of, watch })
+    Ok(Look {
+        by,
+        by_entry: view.by_entry,
+        path: view.function.clone(),
+        function: names.fresh(&format!("sees_{}", field.place)),
+        viewer: quote!(#viewer),
+        viewer_of: viewers.of.clone(),
+        watch: format_ident!("watch_{}", viewers.place),
+    })
 }
 
-pub(super) fn mask_name(field: &Field) -> Ident {
-    format_ident!("mask_{}", field.name)
-}
-
-pub(super) fn view_name(field: &Field) -> Ident {
-    format_ident!("sees_{}", field.name)
-}
-
-fn steps_name(field: &Field) -> Ident {
-    format_ident!("Steps_{}", field.name)
+fn steps_name(names: &Names, field: &Field) -> Ident {
+    names.fresh(&format!("Steps_{}", field.place))
 }

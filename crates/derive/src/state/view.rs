@@ -16,18 +16,18 @@ impl Tree<'_> {
                     let viewer = self.#viewer.of_viewer(sight.viewer);
                     let sees = |value: &<#by as #rt::Viewed>::Item| viewer.is_some_and(|viewer| #function(value, viewer));
                     if let ::std::option::Option::Some(value) = <#by as #rt::Viewed>::view(#value, sight, sees) {
-                        members.insert(#name.into(), value);
+                        members.insert(::std::string::String::from(#name), value);
                     }
                 };
             }
             if *owner {
                 quote! {
                     if let ::std::option::Option::Some(value) = <#of as #rt::State>::owner_view(#value, sight) {
-                        members.insert(#name.into(), value);
+                        members.insert(::std::string::String::from(#name), value);
                     }
                 }
             } else {
-                quote!(members.insert(#name.into(), <#of as #rt::State>::view(#value, sight));)
+                quote!(members.insert(::std::string::String::from(#name), <#of as #rt::State>::view(#value, sight));)
             }
         });
         quote! {

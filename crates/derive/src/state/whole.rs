@@ -21,35 +21,35 @@ pub(crate) fn whole_value(ident: &Ident) -> TokenStream {
             fn schema() -> #rt::schema::Type {
                 <Self as #rt::Data>::schema()
             }
-            fn bind(&mut self, now: u64) -> Self::Shadow {
+            fn bind(&mut self, now: u64) -> <Self as #rt::State>::Shadow {
                 #rt::Leaf::new(self, now)
             }
-            fn diff(&mut self, shadow: &mut Self::Shadow, step: #rt::Step) -> #rt::Changed {
+            fn diff(&mut self, shadow: &mut <Self as #rt::State>::Shadow, step: #rt::Step) -> #rt::Changed {
                 shadow.diff(self, step)
             }
-            fn same_shared(&self, shadow: &Self::Shadow, _: #rt::Tracking) -> bool {
+            fn same_shared(&self, shadow: &<Self as #rt::State>::Shadow, _: #rt::Tracking) -> bool {
                 #rt::Data::same(shadow.value(), self)
             }
             fn look(&self) -> u64 {
                 #rt::Data::digest(self)
             }
-            fn stamps(shadow: &Self::Shadow) -> #rt::Stamps {
+            fn stamps(shadow: &<Self as #rt::State>::Shadow) -> #rt::Stamps {
                 shadow.stamps()
             }
-            fn write_full(shadow: &Self::Shadow, _: #rt::Lens, out: &mut ::std::vec::Vec<u8>) {
+            fn write_full(shadow: &<Self as #rt::State>::Shadow, _: #rt::Lens, out: &mut ::std::vec::Vec<u8>) {
                 #rt::Data::encode(shadow.value(), out);
             }
-            fn write_patch(shadow: &Self::Shadow, _: #rt::Lens, out: &mut ::std::vec::Vec<u8>) -> bool {
+            fn write_patch(shadow: &<Self as #rt::State>::Shadow, _: #rt::Lens, out: &mut ::std::vec::Vec<u8>) -> bool {
                 #rt::Data::encode(shadow.value(), out);
                 true
             }
-            fn column_key(_: &Self::Shadow, _: #rt::Lens) -> ::std::option::Option<u64> {
+            fn column_key(_: &<Self as #rt::State>::Shadow, _: #rt::Lens) -> ::std::option::Option<u64> {
                 ::std::option::Option::Some(1)
             }
-            fn tree_full(shadow: &Self::Shadow, _: #rt::Lens, out: #rt::TreeWriter<'_>) {
+            fn tree_full(shadow: &<Self as #rt::State>::Shadow, _: #rt::Lens, out: #rt::TreeWriter<'_>) {
                 #rt::Data::to_tree(shadow.value(), out);
             }
-            fn tree_patch(shadow: &Self::Shadow, _: #rt::Lens, ops: &mut #rt::Ops<'_, '_>) {
+            fn tree_patch(shadow: &<Self as #rt::State>::Shadow, _: #rt::Lens, ops: &mut #rt::Ops<'_, '_>) {
                 ops.set(|out| #rt::Data::to_tree(shadow.value(), out));
             }
             fn read_full(reader: &mut #rt::Reader<'_>, _: #rt::Part) -> ::std::result::Result<Self, #rt::DecodeError> {
@@ -66,7 +66,7 @@ pub(crate) fn whole_value(ident: &Ident) -> TokenStream {
             fn digest(&self) -> u64 {
                 #rt::Data::digest(self)
             }
-            fn shadow_digest(shadow: &Self::Shadow, lens: #rt::Lens) -> u64 {
+            fn shadow_digest(shadow: &<Self as #rt::State>::Shadow, lens: #rt::Lens) -> u64 {
                 if lens.part == #rt::Part::Owned { 0 } else { #rt::Data::digest(shadow.value()) }
             }
             fn view(&self, sight: #rt::Sight) -> #rt::Value {

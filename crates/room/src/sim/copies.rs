@@ -1,79 +1,133 @@
-//! A simulated player's copies of the state, and what they are held to.
+//! A simulated player's copies of the state, and how they are verified.
 
-use playfield_state::{Format, JsonMirror, Mirror, PlayerId, TreeFormat, view, view_in};
+use playfield_state::{
+    DynamicMirror, Format, JsonMirror, Mirror, PlayerId, State, TreeFormat, view, view_in,
+};
 
 use crate::core::RoomCore;
 use crate::{AnyRoom, Link, Room};
 
-/// What one player has.
+/// What one player has received.
 pub(super) struct Copies<R> {
     pub(super) link: Link,
-    pub(super) packed: Mirror<R>,
-    /// In the format that the player speaks if it is one of trees, or else in JSON.
-    pub(super) tree: JsonMirror,
-    pub(super) format: TreeFormat,
-    pub(super) version: u64,
-    pub(super) stalled: bool,
+    pub(super) typed: Mirror<R>,
+    untyped: Option<Untyped>,
+    tree_format: TreeFormat,
+    /// The version of all copies; `None` before the first snapshot.
+    version: Option<u64>,
+    pub(super) is_stalled: bool,
+}
+
+/// Copies that exist to be compared with the state. They hold exactly what was sent, whereas
+/// evaluating a view or a mask on the typed copy could fail where the room is right (a view may
+/// read what the player does not see) and hide a leak.
+struct Untyped {
+    packed: DynamicMirror,
+    tree: JsonMirror,
+}
+
+impl Untyped {
+    fn new<R: State>(player: PlayerId, tree_format: TreeFormat) -> Self {
+        let packed = DynamicMirror::new(&R::schema(), player)
+            .unwrap_or_else(|error| panic!("clients could not read the room's schema: {error}"));
+        Self { packed, tree: JsonMirror::of(tree_format) }
+    }
 }
 
 impl<R: Room + Default> Copies<R> {
+    /// `format` is the player's; the tree copy is in JSON if that is not a tree format.
     pub(super) fn new(link: Link, format: Format) -> Self {
-        let format = format.tree().unwrap_or(TreeFormat::Json);
         Self {
             link,
-            packed: Mirror::new(),
-            tree: JsonMirror::of(format),
-            format,
-            version: 0,
-            stalled: false,
+            typed: Mirror::new(),
+            untyped: None,
+            tree_format: format.tree().unwrap_or(TreeFormat::Json),
+            version: None,
+            is_stalled: false,
         }
     }
 
-    /// Takes the copies to the room's version, and checks them.
-    pub(super) fn follow(&mut self, player: PlayerId, core: &mut RoomCore<R>) {
-        if self.version == 0 {
-            self.begin(player, core);
-        } else {
-            self.patch(player, core);
+    /// Brings the copies to the room's version, and verifies them if asked to.
+    pub(super) fn follow(&mut self, player: PlayerId, core: &mut RoomCore<R>, verify: bool) {
+        if verify != self.untyped.is_some() {
+            self.untyped = verify.then(|| Untyped::new::<R>(player, self.tree_format));
+            // The new copies need a snapshot.
+            self.version = self.version.filter(|_| !verify);
         }
+        self.receive(player, core);
         if core.has_failed() {
             return;
         }
-        self.version = core.version();
+        self.version = Some(core.version());
+        self.verify(player, core);
+    }
+
+    fn receive(&mut self, player: PlayerId, core: &mut RoomCore<R>) {
+        let since = self.version;
+        if let Some(body) = body(core, player, since, Format::Packed) {
+            let read = match since {
+                None => self.typed.snapshot(&body),
+                Some(_) => self.typed.patch(&body),
+            };
+            read.expect("the typed copy takes what the room sent");
+            let read = self.untyped.as_mut().map(|Untyped { packed, .. }| match since {
+                None => packed.snapshot(&body),
+                Some(_) => packed.patch(&body),
+            });
+            read.transpose().expect("the copy by schema takes what the room sent");
+        }
+        let Some(Untyped { tree, .. }) = &mut self.untyped else { return };
+        if let Some(body) = body(core, player, since, self.tree_format.into()) {
+            let read = match since {
+                None => tree.snapshot(&body),
+                Some(_) => tree.patch(&body),
+            };
+            read.expect("the tree copy takes what the room sent");
+        }
+    }
+
+    fn verify(&self, player: PlayerId, core: &mut RoomCore<R>) {
+        const HINT: &str = "what a view or a mask returns must depend on its arguments alone";
+        let Some(Untyped { packed, tree }) = &self.untyped else { return };
         let Some(state) = core.state() else { return };
+        let visible = view(state, Some(player));
+        let visible_tree = match self.tree_format {
+            TreeFormat::Json => &visible,
+            TreeFormat::Msgpack => &view_in(self.tree_format, state, Some(player)),
+        };
         assert_eq!(
-            view(self.packed.state(), Some(player)),
-            view(state, Some(player)),
-            "player {player}'s packed copy is not what they may see"
+            *packed.state(),
+            visible,
+            "player {player}'s packed copy differs from what they may see; {HINT}"
         );
         assert_eq!(
-            *self.tree.state(),
-            view_in(self.format, state, Some(player)),
-            "player {player}'s copy in {} is not what they may see",
-            Format::from(self.format)
+            tree.state(),
+            visible_tree,
+            "player {player}'s copy in {} differs from what they may see; {HINT}",
+            Format::from(self.tree_format)
+        );
+        assert_eq!(
+            Some(self.typed.digest()),
+            core.digest(player, Format::Packed),
+            "player {player}'s typed copy has a wrong digest"
         );
     }
+}
 
-    fn begin(&mut self, player: PlayerId, core: &mut RoomCore<R>) {
-        let mut body = Vec::new();
-        core.snapshot(player, Format::Packed, &mut body);
-        let packed = self.packed.snapshot(&body);
-        body.clear();
-        core.snapshot(player, self.format.into(), &mut body);
-        let tree = self.tree.snapshot(&body);
-        if !core.has_failed() {
-            packed.and(tree).expect("a snapshot fits");
-        }
-    }
-
-    fn patch(&mut self, player: PlayerId, core: &mut RoomCore<R>) {
-        let mut body = Vec::new();
-        if core.patch(player, self.version, Format::Packed, &mut body) {
-            self.packed.patch(&body).expect("a patch fits");
-        }
-        body.clear();
-        if core.patch(player, self.version, self.format.into(), &mut body) {
-            self.tree.patch(&body).expect("a patch fits");
+/// The body that the room sends this player: a snapshot, or a patch from version `since`. `None` if
+/// there is nothing to send or the room failed.
+fn body<R: Room>(
+    core: &mut RoomCore<R>,
+    player: PlayerId,
+    since: Option<u64>,
+    format: Format,
+) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    match since {
+        Some(since) => core.patch(player, since, format, &mut body).then_some(body),
+        None => {
+            core.snapshot(player, format, &mut body);
+            (!core.has_failed()).then_some(body)
         }
     }
 }

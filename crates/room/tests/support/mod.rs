@@ -107,6 +107,7 @@ impl Host {
             private: false,
             options,
             format: Format::Packed,
+            creator: None,
         };
         let room = create(birth)?;
         Ok(Self { room, out: Record::default(), at: Duration::ZERO, links: 0 })

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
+use log::LevelFilter;
+
 use super::Origin;
 
 /// One setting, for help and for messages.
@@ -126,6 +128,22 @@ impl Value for bool {
     }
 }
 
+impl Value for LevelFilter {
+    type Range = Any;
+
+    fn describe(range: &Self::Range) -> String {
+        range.0.into()
+    }
+
+    fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
+        text.parse().map_err(|_| "not a log level".into())
+    }
+
+    fn text(&self) -> String {
+        self.as_str().to_ascii_lowercase()
+    }
+}
+
 impl Value for Vec<Origin> {
     type Range = Any;
 
@@ -207,6 +225,9 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 settings! {
     /// The address and port to listen on; port 0 picks a free one.
     listen: SocketAddr = "127.0.0.1:7350", Any("an address and a port, such as 0.0.0.0:7350 or [::]:7350");
+    /// The level of the log that is written to standard error: off, error, warn, info, debug or
+    /// trace. A `log` backend that the program has installed takes its place.
+    log: LevelFilter = "info", Any("off, error, warn, info, debug or trace");
     /// How many shards (threads that serve) to run; 0 makes it the number of cores.
     shards: usize = "0", 0..=1024;
     /// The cores to keep the shards on, in turn; empty leaves it to the system. Only on Linux.

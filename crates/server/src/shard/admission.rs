@@ -4,7 +4,7 @@
 //! makes the room, if need be, and asks it. Between the two the wish travels as a [`Ticket`]: with
 //! the connection, if the session is in no room yet and may move, or else alone, by mail.
 
-use playfield_room::{Entrant, Error};
+use playfield_room::{Creator, Entrant, Error};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format, excerpt};
 
@@ -175,7 +175,7 @@ impl Shard {
             seat: None,
             undelivered: 0,
             acts: 0,
-            leaving: false,
+            leaving: None,
         });
         Ok((choice.shard, Ticket { request, number, id, wanted, create: choice.new, retries }))
     }
@@ -236,7 +236,8 @@ impl Shard {
         if std::mem::take(&mut ticket.create)
             && let Some(wanted) = &ticket.wanted
         {
-            if let Err(error) = self.create_room(ticket.id, wanted) {
+            let creator = self.introduce(&applicant).map(|who| Creator::new(who.name, who.user));
+            if let Err(error) = self.create_room(ticket.id, wanted, creator) {
                 self.delivery.node.directory.remove(ticket.id);
                 ticket.retries = 0;
                 return self.refused(applicant, ticket, error);

@@ -133,8 +133,10 @@ impl Delivery {
         }
         member.events += 1;
         let (number, sequence) = (member.number, member.events);
+        // The room's own version would tell of syncs that changed nothing for this player.
+        let version = member.sent + u64::from(member.lagging);
         self.write(place, member, |dialect, out| {
-            let EventHeader { index, name, version } = event;
+            let EventHeader { index, name, .. } = event;
             let format = dialect.format;
             dialect.write_with(out, |out| {
                 server::write_event(format, out, number, sequence, version, index, name, payload);
@@ -190,7 +192,8 @@ impl Delivery {
     }
 
     /// The member is out of its room: its session is told, and what it is owed goes out first.
-    pub(crate) fn part(&mut self, mut member: Member) {
+    /// `answered` is the request to leave that was answered, if it was one.
+    pub(crate) fn part(&mut self, mut member: Member, answered: Option<u32>) {
         self.ship(&mut member);
         match member.output {
             MemberOutput::Here(connection) => {
@@ -201,7 +204,8 @@ impl Delivery {
             MemberOutput::Elsewhere(session) => {
                 let (connection, number, snapshots) =
                     (session.connection, member.number, member.snapshots);
-                self.post(session.shard, ShardMail::Ended { connection, number, snapshots });
+                let ended = ShardMail::Ended { connection, number, snapshots, answered };
+                self.post(session.shard, ended);
             }
         }
     }
@@ -286,7 +290,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
             Standing::Entering(_) => return,
         };
         self.delivery.send((self.room, key), &mut member, &message);
-        self.delivery.part(member);
+        self.delivery.part(member, None);
     }
 
     fn spawn(&mut self, task: u64, work: Task) -> Result<(), Error> {

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::server::ServerMessage;
@@ -74,7 +73,7 @@ impl Shard {
         connection.session = Some(Box::new(session));
         self.sessions += 1;
         self.timeouts.set(self.now + node.config.heartbeat() / 2, key);
-        let number = node.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.entropy.session();
         let welcome = ServerMessage::Welcome {
             protocol: PROTOCOL,
             session: number,

@@ -29,8 +29,8 @@ pub(crate) enum ShardMail {
     /// client, framed as it wants them. With the first of these the room is joined.
     Output { connection: ConnectionKey, number: u32, done: u32, bytes: Vec<u8> },
     /// To the session's shard: the session is not in the room any more, and so many snapshots were
-    /// left to it there.
-    Ended { connection: ConnectionKey, number: u32, snapshots: Allowance },
+    /// left to it there. `answered` is the request to leave that this answered, if it was one.
+    Ended { connection: ConnectionKey, number: u32, snapshots: Allowance, answered: Option<u32> },
     /// To the session's shard: its client can't be kept.
     Doom { connection: ConnectionKey, code: ErrorCode, text: String },
     /// To the room's shard: mail from another room.

@@ -21,12 +21,11 @@ pub(crate) struct Member {
     /// The room's number in the session.
     pub(crate) number: u32,
     pub(crate) player: PlayerId,
-    /// The version of the last patch or snapshot that was sent: the base of the next.
+    /// The version, as the client counts, of the last patch or snapshot: the base of the next.
     pub(crate) sent: u64,
-    /// The version that the client's copy equals; past `sent` where nothing has changed for this
-    /// player since.
+    /// The version, as the room counts, that the client's copy equals.
     pub(crate) clean: u64,
-    /// A patch was skipped, because the one before is still on its way.
+    /// A patch that would have held something was skipped, because earlier output is on its way.
     pub(crate) lagging: bool,
     /// A snapshot was asked for while earlier output was still on its way, or sooner after others
     /// than may be.

@@ -100,10 +100,8 @@ impl Shard {
         let seat = session.joined(room);
         // What crosses a `left` on the way is dropped, unless somebody waits for an answer.
         if seat.is_none() && (request.is_some() || !session.was_numbered(room)) {
-            let error =
-                Error::new(ErrorCode::NotJoined, format!("this session is in no room {room}"));
             let about = if request.is_none() { Some(room) } else { None };
-            self.send_error(key, request, about, &error);
+            self.send_error(key, request, about, &not_joined(room));
         }
         seat
     }
@@ -223,7 +221,9 @@ impl Shard {
         {
             if let Some(room) = session.room_at(seat) {
                 room.acts += 1;
-                room.leaving |= matches!(act, Act::Leave { .. });
+                if let Act::Leave { request } = act {
+                    room.leaving = Some(request);
+                }
             }
             connection.pause.acts = session.has_acts_enough();
         }
@@ -324,7 +324,7 @@ impl Shard {
                 ServerMessage::Left { request, room: member.number, code: ErrorCode::Left, text };
             self.delivery.send((room, key), &mut member, &left);
         }
-        self.delivery.part(member);
+        self.delivery.part(member, request);
     }
 }
 
@@ -335,6 +335,10 @@ pub(super) fn wrong_format(format: Format) -> &'static str {
         Format::Msgpack => "messages in the format msgpack are binary",
         Format::Json => "messages in the format json are text",
     }
+}
+
+pub(super) fn not_joined(room: u32) -> Error {
+    Error::new(ErrorCode::NotJoined, format!("this session is in no room {room}"))
 }
 
 fn duplicate(request: u32) -> Error {

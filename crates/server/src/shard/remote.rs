@@ -8,6 +8,7 @@ use crate::shard::admission::{Applicant, Moving};
 use crate::shard::connection::ConnectionKey;
 use crate::shard::mail::{Act, ShardMail};
 use crate::shard::member::{MemberKey, MemberOutput, RemoteSession};
+use crate::shard::messages::not_joined;
 use crate::shard::rooms::RoomKey;
 use crate::shard::session::{Seat, Session};
 
@@ -36,9 +37,14 @@ impl Shard {
             ShardMail::Output { connection, number, done, bytes } => {
                 self.forward(connection, number, done, &bytes);
             }
-            ShardMail::Ended { connection, number, snapshots } => {
-                if let Some(session) = self.delivery.connections.session_mut(connection) {
-                    session.left(number, snapshots);
+            ShardMail::Ended { connection, number, snapshots, answered } => {
+                let session = self.delivery.connections.session_mut(connection);
+                let room = session.and_then(|session| session.left(number, snapshots));
+                // The session was taken out for another reason while its request was on the way.
+                if let Some(request) = room.and_then(|room| room.leaving)
+                    && answered != Some(request)
+                {
+                    self.send_error(connection, Some(request), None, &not_joined(number));
                 }
                 self.read_again(connection);
             }

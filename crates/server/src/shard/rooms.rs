@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use playfield_room::{AnyRoom, Birth, Error, Mail, RoomSummary};
+use playfield_room::{AnyRoom, Birth, Creator, Error, Mail, RoomSummary};
 use playfield_wire::ErrorCode;
 
 use crate::room_id::RoomId;
@@ -14,6 +14,7 @@ use crate::shard::delivery::HostedRoomOutput;
 use crate::shard::member::{MemberKey, Members};
 use crate::shard::schedule::Beat;
 use crate::shard::slab::{Key, Slab};
+use crate::shard::sync::Cause;
 
 /// Names a room within its shard.
 pub(crate) type RoomKey = Key<Hosted>;
@@ -29,6 +30,8 @@ pub(crate) struct Hosted {
     pub(crate) epoch: u64,
     ticks: Option<Beat>,
     syncs: Option<Beat>,
+    /// How many syncs were made because the clock asked for them.
+    pub(crate) regular_syncs: u64,
     /// When the schedule has it.
     due: Option<Duration>,
     /// What the directory knows.
@@ -56,7 +59,12 @@ impl Hosted {
 
 impl Shard {
     /// Makes a room that the directory knows of already.
-    pub(super) fn create_room(&mut self, id: RoomId, wanted: &Wanted) -> Result<RoomKey, Error> {
+    pub(super) fn create_room(
+        &mut self,
+        id: RoomId,
+        wanted: &Wanted,
+        creator: Option<Creator>,
+    ) -> Result<RoomKey, Error> {
         let room_type = &self.delivery.node.room_types[usize::from(wanted.room_type)];
         let birth = Birth {
             id: id.to_string(),
@@ -65,6 +73,7 @@ impl Shard {
             private: wanted.private,
             options: &wanted.options,
             format: wanted.format,
+            creator,
         };
         self.watch.enters(wanted.room_type);
         let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
@@ -86,6 +95,7 @@ impl Shard {
             epoch: (self.entropy.number() >> 32) + 1,
             ticks: Beat::new(room.tick_hz(), phase, self.now),
             syncs: Beat::new(room.sync_hz(), phase, self.now),
+            regular_syncs: 0,
             due: None,
             published,
             touched: false,
@@ -159,7 +169,7 @@ impl Shard {
                 }
             });
             if is_sync_due {
-                self.sync_room(key);
+                self.sync_room(key, Cause::Clock);
             }
             self.resync_due(key);
         }
@@ -217,7 +227,7 @@ impl Shard {
         if sync_now {
             hosted.synced_on_demand = self.turn;
             hosted.sync_awaited = false;
-            self.sync_room(key);
+            self.sync_room(key, Cause::Demand);
         }
     }
 

@@ -38,8 +38,9 @@ pub(crate) struct SessionRoom {
     pub(crate) undelivered: usize,
     /// How many acts went to the room's shard that are not done.
     pub(crate) acts: u32,
-    /// The client asked to leave, and hears `left` next.
-    pub(crate) leaving: bool,
+    /// The request to leave that is on its way to the room's shard. The client may send the room
+    /// nothing more.
+    pub(crate) leaving: Option<u32>,
 }
 
 /// A seat in a room, of this shard or another.
@@ -55,7 +56,7 @@ impl Session {
     #[inline]
     pub(crate) fn joined(&self, number: u32) -> Option<Seat> {
         let room = self.rooms.iter().find(|room| room.number == number)?;
-        if room.request.is_none() && !room.leaving { room.seat } else { None }
+        if room.request.is_none() && room.leaving.is_none() { room.seat } else { None }
     }
 
     /// The room in which this is its seat.
@@ -83,9 +84,9 @@ impl Session {
     }
 
     /// It is in a room no more, in which so many snapshots were left to it.
-    pub(crate) fn left(&mut self, number: u32, snapshots: Allowance) {
+    pub(crate) fn left(&mut self, number: u32, snapshots: Allowance) -> Option<SessionRoom> {
         self.snapshots = self.snapshots.least(snapshots);
-        self.remove(number);
+        self.remove(number)
     }
 
     /// Takes a room out. A number that the client never heard of may be given again.

@@ -1,6 +1,8 @@
 //! The way of a sync to the players: the one path that is walked for every player, twenty times a
 //! second.
 
+use std::time::Duration;
+
 use playfield_room::{AnyRoom, PlayerId};
 use playfield_wire::Format;
 use playfield_wire::server::{self, ServerMessage};
@@ -12,9 +14,34 @@ use crate::shard::delivery::Delivery;
 use crate::shard::member::{Entering, Member, MemberKey, MemberOutput, Standing};
 use crate::shard::rooms::{Hosted, RoomKey};
 
+/// Why a room is synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Its rate.
+    Clock,
+    /// The room asked, or someone joined a room without a rate.
+    Demand,
+}
+
+/// What the versions of a room without a rate count, beside what is sent.
+const STEP_MS: u128 = 50;
+
+impl Hosted {
+    /// What versions on the wire count by: nothing but the clock moves it. A sync that only some
+    /// players can notice must not show in the versions of the others, so a room's own version stays
+    /// inside the node. As long as a room syncs by its rate alone, this counts as the room does, and
+    /// players who are sent the same are sent the same bytes.
+    fn clock(&self, now: Duration) -> u64 {
+        if self.room.sync_hz() > 0 {
+            return 1 + self.regular_syncs;
+        }
+        1 + (now.saturating_sub(self.created).as_millis() / STEP_MS) as u64
+    }
+}
+
 impl Shard {
     /// Syncs a room, and gives every member what it lacks.
-    pub(super) fn sync_room(&mut self, key: RoomKey) {
+    pub(super) fn sync_room(&mut self, key: RoomKey, cause: Cause) {
         self.call(key, |room, at, out| {
             if !room.is_closed() {
                 room.sync(at, out);
@@ -22,15 +49,23 @@ impl Shard {
         });
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         self.delivery.counters.syncs += 1;
-        let version = hosted.room.version();
+        hosted.regular_syncs += u64::from(cause == Cause::Clock);
+        let clock = hosted.clock(self.now);
+        let every = self.delivery.node.config.check_every_syncs;
+        let is_check_due =
+            every > 0 && cause == Cause::Clock && hosted.regular_syncs.is_multiple_of(every);
         let rate = snapshot_rate(&self.delivery);
         let Hosted { room, members, id, room_type, epoch, resyncs, .. } = hosted;
+        let has_rate = room.sync_hz() > 0;
         for (member_key, member) in members.iter_mut() {
             let place = (key, member_key);
             match &mut member.standing {
                 Standing::Live => {
-                    patch(&mut self.delivery, place, member, &mut **room, *epoch);
-                    check(&mut self.delivery, place, member, &mut **room, version);
+                    let before = member.sent;
+                    patch(&mut self.delivery, place, member, &mut **room, *epoch, clock);
+                    if is_check_due || (!has_rate && has_passed(every, before, member.sent)) {
+                        check(&mut self.delivery, place, member, &mut **room);
+                    }
                 }
                 // Its session drew on its snapshots before, in a room that it has left.
                 Standing::Entering(entering)
@@ -58,7 +93,7 @@ impl Shard {
                     if let MemberOutput::Here(connection) = member.output {
                         mark_joined(&mut self.delivery, connection, member.number);
                     }
-                    snapshot(&mut self.delivery, place, member, &mut **room, *epoch);
+                    snapshot(&mut self.delivery, place, member, &mut **room, *epoch, clock);
                     for event in entering.events {
                         self.delivery.event(place, member, event.header, &event.payload);
                     }
@@ -73,12 +108,14 @@ impl Shard {
     /// the snapshot it asked for.
     pub(super) fn catch_up(&mut self, room: RoomKey, key: MemberKey) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let clock = hosted.clock(self.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
         if member.wants_snapshot {
             return self.resync(room, key);
         }
         if std::mem::take(&mut member.lagging) && matches!(member.standing, Standing::Live) {
-            patch(&mut self.delivery, (room, key), member, &mut *hosted.room, hosted.epoch);
+            let (room, place) = (&mut *hosted.room, (room, key));
+            patch(&mut self.delivery, place, member, room, hosted.epoch, clock);
         }
     }
 
@@ -88,11 +125,9 @@ impl Shard {
     pub(super) fn resync(&mut self, room: RoomKey, key: MemberKey) {
         let rate = snapshot_rate(&self.delivery);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let clock = hosted.clock(self.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
-        let is_behind = match &member.output {
-            MemberOutput::Here(connection) => self.delivery.connections.lags(*connection),
-            MemberOutput::Elsewhere(session) => session.in_flight > 0,
-        };
+        let is_behind = is_behind(&mut self.delivery, member);
         member.wants_snapshot = is_behind;
         if is_behind || !matches!(member.standing, Standing::Live) {
             return;
@@ -104,7 +139,8 @@ impl Shard {
             return self.touch(room);
         }
         member.snapshots.take(self.now, rate);
-        snapshot(&mut self.delivery, (room, key), member, &mut *hosted.room, hosted.epoch);
+        let (room, place) = (&mut *hosted.room, (room, key));
+        snapshot(&mut self.delivery, place, member, room, hosted.epoch, clock);
     }
 
     /// Sends the snapshots that had to wait until now, or has a sync send them to who comes in.
@@ -126,6 +162,14 @@ impl Shard {
     }
 }
 
+/// Whether earlier output is still on its way to a member's client.
+fn is_behind(delivery: &mut Delivery, member: &Member) -> bool {
+    match &member.output {
+        MemberOutput::Here(connection) => delivery.connections.lags(*connection),
+        MemberOutput::Elsewhere(session) => session.in_flight > 0,
+    }
+}
+
 /// How often a member is sent a snapshot because it came in or asked.
 fn snapshot_rate(delivery: &Delivery) -> Rate {
     Rate::per_second("resyncs_per_second_max", delivery.node.config.resyncs_per_second_max)
@@ -141,11 +185,13 @@ fn patch(
     member: &mut Member,
     room: &mut dyn AnyRoom,
     epoch: u64,
+    clock: u64,
 ) {
-    let version = room.version();
-    if member.clean >= version {
+    let synced = room.version();
+    if member.clean >= synced {
         return;
     }
+    let version = clock.max(member.sent + 1);
     let (dialect, format, number) = (member.dialect, member.dialect.format, member.number);
     let (player, sent, clean) = (member.player, member.sent, member.clean);
     let mut write = |out: &mut Vec<u8>| {
@@ -157,7 +203,7 @@ fn patch(
                 });
             } else {
                 changed = true;
-                write_snapshot(room, player, format, number, epoch, out);
+                write_snapshot(room, player, format, number, (epoch, version), out);
             }
         });
         changed
@@ -181,33 +227,50 @@ fn patch(
     match written {
         Some(true) => {
             member.sent = version;
-            member.clean = version;
+            member.clean = synced;
             delivery.counters.patches += 1;
             delivery.connections.messages_out += 1;
         }
-        // The client's copy equals this version too, but the client does not know.
-        Some(false) => member.clean = version,
+        // The client's copy equals this version of the room too.
+        Some(false) => member.clean = synced,
         None => {
+            if !member.lagging && !is_changed(delivery, member, room) {
+                member.clean = synced;
+                return;
+            }
             member.lagging = true;
             delivery.counters.conflated += 1;
         }
     }
 }
 
-/// Now and then sends the digest of a copy that is as it should be now: all members at the same
-/// sync, since what everyone sees is gone through once for all of them. It leaves in one write with
-/// their patches.
-#[inline]
+/// Whether a patch that is skipped would have held something. Asked until one would: what a member
+/// is behind with shows in the versions of events and in whether it is sent a check.
+#[cold]
+fn is_changed(delivery: &mut Delivery, member: &Member, room: &mut dyn AnyRoom) -> bool {
+    let mut body = delivery.connections.buffer();
+    let is_changed = !room.reaches(member.clean)
+        || room.patch(member.player, member.clean, member.dialect.format, &mut body);
+    delivery.connections.recycle(body);
+    is_changed
+}
+
+/// Whether a multiple of `every` lies past `before`, and not past `now`: with versions that follow
+/// the clock, that is so for all who are sent the same patch.
+fn has_passed(every: u64, before: u64, now: u64) -> bool {
+    now / every.max(1) > before / every.max(1) && every > 0
+}
+
+/// Sends the digest of a copy that is as it should be now. All members get theirs at the same sync,
+/// since what everyone sees is gone through once for all of them. It leaves in one write with their
+/// patches.
 fn check(
     delivery: &mut Delivery,
     place: (RoomKey, MemberKey),
     member: &mut Member,
     room: &mut dyn AnyRoom,
-    version: u64,
 ) {
-    let every = delivery.node.config.check_every_syncs;
-    let is_due = every > 0 && version.is_multiple_of(every);
-    if !is_due || member.clean != version {
+    if member.clean != room.version() || is_behind(delivery, member) {
         return;
     }
     if let Some(digest) = room.digest(member.player, member.dialect.format) {
@@ -222,14 +285,16 @@ fn snapshot(
     member: &mut Member,
     room: &mut dyn AnyRoom,
     epoch: u64,
+    clock: u64,
 ) {
-    let (number, player, version) = (member.number, member.player, room.version());
+    let (number, player) = (member.number, member.player);
+    let version = clock.max(member.sent + u64::from(member.lagging));
     member.sent = version;
-    member.clean = version;
+    member.clean = room.version();
     member.lagging = false;
     delivery.write(place, member, |dialect, out| {
         dialect.write_with(out, |out| {
-            write_snapshot(room, player, dialect.format, number, epoch, out)
+            write_snapshot(room, player, dialect.format, number, (epoch, version), out)
         });
     });
 }
@@ -239,10 +304,9 @@ fn write_snapshot(
     player: PlayerId,
     format: Format,
     number: u32,
-    epoch: u64,
+    (epoch, version): (u64, u64),
     out: &mut Vec<u8>,
 ) {
-    let version = room.version();
     server::write_snapshot(format, out, number, epoch, version, |out| {
         room.snapshot(player, format, out)
     });

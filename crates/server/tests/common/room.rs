@@ -34,7 +34,7 @@ pub(crate) fn room_type(name: &str) -> RoomType {
     }
 }
 
-/// Options are words: `capacity=4 tick=20 sync=20 mode=duel ballast=0 refuse panic`.
+/// Options are words: `capacity=4 tick=20 sync=20 mode=duel ballast=0 refuse panic only=ann`.
 fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
     let options = decoded(birth.format, birth.options);
     let mut room = TestRoom {
@@ -69,6 +69,8 @@ fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
             "mode" => drop(room.summary.metadata.insert("mode".into(), value.into())),
             "refuse" => room.refuses = true,
             "panic" => panic!("as the options said"),
+            "only" if birth.creator.as_ref().is_some_and(|who| who.name() == value) => {}
+            "only" => return Err(Error::new(ErrorCode::Refused, format!("only {value} may"))),
             _ => return Err(Error::new(ErrorCode::BadPayload, format!("unknown option {word:?}"))),
         }
     }
@@ -386,6 +388,11 @@ impl AnyRoom for TestRoom {
         let secret = self.shown.secrets.get(&player).map_or(0, |secret| secret.0);
         let text = format!("c={} s={secret} {}", self.counter_shown(), "x".repeat(self.ballast));
         body.extend_from_slice(&encoded(format, text.as_bytes()));
+    }
+
+    fn digest(&mut self, player: PlayerId, _: Format) -> Option<u64> {
+        let secret = self.shown.secrets.get(&player).map_or(0, |secret| secret.0);
+        Some(self.counter_shown() << 32 | secret)
     }
 
     fn close(&mut self, _: Duration, code: ErrorCode, text: &str, out: &mut dyn RoomOutput) {

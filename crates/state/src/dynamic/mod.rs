@@ -28,7 +28,7 @@ use read::Reading;
 
 pub use exchange::JsonExchange;
 pub(crate) use shape::Shape;
-pub use shape::{ShapeError, told_blank};
+pub use shape::{ShapeError, explicit_default_digest};
 
 /// How many places a body may leave to be made without saying anything of them: so many, and so
 /// many more for each of its bytes.

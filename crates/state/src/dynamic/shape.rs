@@ -371,7 +371,7 @@ impl Shape {
 /// What a schema says of the default of a field that not everyone sees: its digest, if it is
 /// another than follows from the type. Of a type that no copy can be made of there is none to say.
 /// For generated code.
-pub fn told_blank(of: &Type, digest: u64) -> Option<u64> {
+pub fn explicit_default_digest(of: &Type, digest: u64) -> Option<u64> {
     let shape = Shape::of(of, &mut Measure::default()).ok()?;
     (shape.default_digest() != digest).then_some(digest)
 }
@@ -404,7 +404,7 @@ impl StructShape {
             let of = Shape::of(&field.of, measure)?;
             let default = match access {
                 Access::Open => of.default_digest(),
-                _ => field.blank.unwrap_or_else(|| of.default_digest()),
+                _ => field.default_digest.unwrap_or_else(|| of.default_digest()),
             };
             fields.push(FieldShape { name: field.name.clone().into_owned(), access, of, default });
         }

@@ -25,7 +25,7 @@ pub(crate) fn all() -> Vec<(&'static str, Value)> {
         ("owners", owners()),
         ("nested_owners", nested_owners()),
         ("views", views()),
-        ("blanks", blanks()),
+        ("default_digests", default_digests()),
         ("columns", columns()),
         ("lists", lists()),
         ("refused", refused()),
@@ -517,7 +517,7 @@ fn views() -> Value {
 }
 
 #[derive(State, Default)]
-struct Blanks {
+struct DefaultDigests {
     posts: Map<PlayerId, Post>,
     #[sync(view = knows, viewer = posts)]
     lantern: Lamp,
@@ -558,9 +558,9 @@ fn knows(_: &Lamp, viewer: &Post) -> bool {
     viewer.knows
 }
 
-fn blanks() -> Value {
-    story::<Blanks>(
-        "Fields that not everyone sees, with defaults that do not follow from their types: the schema tells the digest of those, which count as nothing. \
+fn default_digests() -> Value {
+    story::<DefaultDigests>(
+        "Fields that not everyone sees, with defaults that do not follow from their types: the schema states the digests of those, which count as nothing. \
          Seen by players 1 and 2; player 2 never knows.",
         &[1, 2],
         &[
@@ -569,8 +569,10 @@ fn blanks() -> Value {
                 state.posts.get_or_default(BOB);
             }),
             ("player 1 sees the lantern", |state| state.posts.get_or_default(ANN).knows = true),
-            ("without its marks the lantern is at its blank", |state| state.lantern.marks.clear()),
-            ("what everyone's own is comes to what the types alone would have", |state| {
+            ("without its marks the lantern is at its default", |state| {
+                state.lantern.marks.clear()
+            }),
+            ("what is each player's own is at the defaults of its types", |state| {
                 for post in state.posts.values_mut() {
                     (post.lamp.level, post.lamp.name) = (0, String::new());
                     post.lamp.marks.clear();
@@ -583,7 +585,7 @@ fn blanks() -> Value {
                 }
                 state.lantern.level = 0;
             }),
-            ("player 1 sees the lantern no more", |state| {
+            ("player 1 no longer sees the lantern", |state| {
                 state.posts.get_or_default(ANN).knows = false
             }),
         ],

@@ -74,9 +74,8 @@ enum Way {
 /// | messages and events, by name | the node may have more | the node may have more |
 /// | all else: numbers, keys, lengths, steps, policies | the same | the same |
 ///
-/// A client whose options are nothing fits any: it creates rooms with their defaults. What fields
-/// come to by default ([`Field::blank`](super::Field::blank)) is no matter: what is turned from one
-/// schema into the other is held to no digest.
+/// A client whose options are nothing fits any: it creates rooms with their defaults. The digests of
+/// defaults ([`Field::default_digest`](super::Field::default_digest)) may differ.
 ///
 /// # Errors
 /// The first place that does not fit.
@@ -220,7 +219,7 @@ mod tests {
         let field = |(name, of): &(&'static str, Type)| Field {
             name: (*name).into(),
             policy: Policy::Everyone,
-            blank: None,
+            default_digest: None,
             of: of.clone(),
         };
         Struct { name: name.into(), fields: fields.iter().map(field).collect() }
@@ -325,7 +324,7 @@ mod tests {
         assert!(down(Type::Option(Box::new(Type::U8)), Type::U8).is_some());
 
         let policy = |policy| {
-            let field = Field { name: "hand".into(), policy, blank: None, of: Type::U8 };
+            let field = Field { name: "hand".into(), policy, default_digest: None, of: Type::U8 };
             Type::Struct(Struct { name: "S".into(), fields: vec![field] })
         };
         let error = down(policy(Policy::Owner), policy(Policy::Everyone)).unwrap();
@@ -337,12 +336,13 @@ mod tests {
         assert_eq!(down(policy(Policy::Owner), policy(Policy::Hidden)), None);
         assert!(down(policy(Policy::Hidden), policy(Policy::Owner)).is_some());
         // Nor is it any matter what stands where it is not seen.
-        let blank = |blank| {
-            let field = Field { name: "hand".into(), policy: Policy::Owner, blank, of: Type::U8 };
+        let default_digest = |default_digest| {
+            let field =
+                Field { name: "hand".into(), policy: Policy::Owner, default_digest, of: Type::U8 };
             Type::Struct(Struct { name: "S".into(), fields: vec![field] })
         };
-        assert_eq!(down(blank(Some(1)), blank(None)), None);
-        assert_eq!(down(blank(None), blank(Some(1))), None);
+        assert_eq!(down(default_digest(Some(1)), default_digest(None)), None);
+        assert_eq!(down(default_digest(None), default_digest(Some(1))), None);
     }
 
     #[test]

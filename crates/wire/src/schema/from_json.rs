@@ -126,23 +126,34 @@ fn read_fields(of: &Object, place: &Place<'_>, depth: usize) -> Result<Vec<Field
                 _ => return Err(unexpected("the policy \"owner\" or \"view\"", policy, place)),
             },
         };
-        let blank = field.get("blank").map(|blank| read_blank(blank, policy, place)).transpose()?;
+        let default_digest = field
+            .get("default_digest")
+            .map(|default_digest| read_default_digest(default_digest, policy, place))
+            .transpose()?;
         let of = read_type(member(field, "type", place)?, place, depth + 1)?;
-        Ok(Field { name: name.into(), policy, blank, of })
+        Ok(Field { name: name.into(), policy, default_digest, of })
     })
 }
 
 /// The digest of a default, in the one form in which it is written.
-fn read_blank(blank: &Value, policy: Policy, place: &Place<'_>) -> Result<u64, SchemaError> {
+fn read_default_digest(
+    default_digest: &Value,
+    policy: Policy,
+    place: &Place<'_>,
+) -> Result<u64, SchemaError> {
     if policy == Policy::Everyone {
-        return Err(unexpected("no \"blank\" where everyone sees the field", blank, place));
+        return Err(unexpected(
+            "no \"default_digest\" where everyone sees the field",
+            default_digest,
+            place,
+        ));
     }
     let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
-    blank
+    default_digest
         .as_str()
         .filter(|text| text.len() == 16 && text.bytes().all(is_digit))
         .and_then(|text| u64::from_str_radix(text, 16).ok())
-        .ok_or_else(|| unexpected("a blank of 16 digits from 0 to f", blank, place))
+        .ok_or_else(|| unexpected("a digest of 16 digits from 0 to f", default_digest, place))
 }
 
 fn read_key(value: &Value, place: &Place<'_>) -> Result<Type, SchemaError> {

@@ -209,10 +209,9 @@ pub struct Field {
     pub name: Cow<'static, str>,
     /// Who sees it.
     pub policy: Policy,
-    /// The digest of its default, with maps and sets empty, if it is another than follows from the
-    /// type: what counts as nothing in the digest of a copy. Only a field that not everyone sees
-    /// has one.
-    pub blank: Option<u64>,
+    /// The digest of its default, with maps and sets empty, unless it follows from the type. In the
+    /// digest of a copy this value counts as nothing. Only a field that not everyone sees has one.
+    pub default_digest: Option<u64>,
     /// The shape of its value.
     pub of: Type,
 }
@@ -359,8 +358,8 @@ fn write_fields(out: &mut String, of: &Struct, depth: usize) -> fmt::Result {
         indent(out, depth + 1)?;
         write!(out, "{policy}{} ", Name(&field.name))?;
         write_type(out, &field.of, depth + 1)?;
-        if let Some(blank) = field.blank {
-            write!(out, " blank {blank:016x}")?;
+        if let Some(default_digest) = field.default_digest {
+            write!(out, " default_digest {default_digest:016x}")?;
         }
         out.write_char('\n')?;
     }
@@ -403,7 +402,7 @@ mod tests {
     use super::*;
 
     fn field(name: &'static str, policy: Policy, of: Type) -> Field {
-        Field { name: name.into(), policy, blank: None, of }
+        Field { name: name.into(), policy, default_digest: None, of }
     }
 
     fn structure(name: &'static str, fields: Vec<Field>) -> Struct {
@@ -470,14 +469,14 @@ event "all done" text
         assert_eq!(fingerprint(&table()), fnv1a_64(TABLE.as_bytes()));
     }
 
-    /// Two builds of which the defaults differ have copies with different digests: neither takes
-    /// the other's for its own.
+    /// Two builds with different defaults have copies with different digests, so neither takes the
+    /// other's schema for its own.
     #[test]
-    fn a_blank_stands_behind_the_type_and_counts() {
+    fn a_default_digest_follows_the_type_and_counts() {
         let mut schema = table();
         let Type::Struct(state) = &mut schema.state else { unreachable!("the state is a struct") };
-        state.fields[1].blank = Some(0xab);
-        let text = TABLE.replacen("  }>>\n}", "  }>> blank 00000000000000ab\n}", 1);
+        state.fields[1].default_digest = Some(0xab);
+        let text = TABLE.replacen("  }>>\n}", "  }>> default_digest 00000000000000ab\n}", 1);
         assert_eq!(schema.canonical_text(), text);
         assert_ne!(fingerprint(&schema), fingerprint(&table()));
     }

@@ -132,8 +132,8 @@ impl Serialize for Field {
             Policy::Owner => object.serialize_entry("policy", "owner")?,
             Policy::View => object.serialize_entry("policy", "view")?,
         }
-        if let Some(blank) = self.blank {
-            object.serialize_entry("blank", &format_args!("{blank:016x}"))?;
+        if let Some(default_digest) = self.default_digest {
+            object.serialize_entry("default_digest", &format_args!("{default_digest:016x}"))?;
         }
         object.serialize_entry("type", &self.of)?;
         object.end()

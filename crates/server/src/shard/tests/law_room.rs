@@ -2,7 +2,7 @@
 //! what it synced.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use playfield_room::{
@@ -31,6 +31,9 @@ pub(super) struct Law {
     /// The name of the player who is to notice nothing of that.
     #[sync(hidden)]
     spared: String,
+    /// Whatever changes is synced at once, be it seen or not.
+    #[sync(hidden)]
+    eager: bool,
 }
 
 #[derive(State, Default, Clone, Debug)]
@@ -63,6 +66,7 @@ struct Tag {
 pub(super) struct Setup {
     pub(super) scramble: u32,
     pub(super) spared: String,
+    pub(super) eager: bool,
 }
 
 /// Changes something, as the seed says.
@@ -81,8 +85,9 @@ struct Did {
 impl Room for Law {
     type Options = Setup;
 
-    fn create(Setup { scramble, spared }: Setup, _: &mut Context<Self>) -> Result<Self> {
-        Ok(Self { scramble, spared, ..Self::default() })
+    fn create(options: Setup, _: &mut Context<Self>) -> Result<Self> {
+        let Setup { scramble, spared, eager } = options;
+        Ok(Self { scramble, spared, eager, ..Self::default() })
     }
 
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
@@ -102,8 +107,8 @@ impl Room for Law {
     fn tick(&mut self, cx: &mut Context<Self>) {
         if self.scramble != 0 {
             self.scramble(cx);
+            self.show(cx);
         }
-        self.show(cx);
     }
 }
 
@@ -173,6 +178,9 @@ impl Law {
 
     /// Lets the witness see it.
     fn show(&self, cx: &mut Context<Self>) {
+        if self.eager {
+            cx.sync_now();
+        }
         LIVE.with_borrow_mut(|live| live.insert(cx.room_id().to_owned(), self.clone()));
     }
 }
@@ -248,12 +256,23 @@ thread_local! {
     static LIVE: RefCell<HashMap<String, Law>> = RefCell::default();
     /// Each room's state at each of its versions.
     static SYNCED: RefCell<HashMap<String, BTreeMap<u64, Law>>> = RefCell::default();
+    /// The version of each snapshot and patch that was written for a player, as the room counts.
+    static WRITTEN: RefCell<HashMap<(String, PlayerId), VecDeque<u64>>> = RefCell::default();
 }
 
 /// Forgets all rooms.
 pub(super) fn forget() {
     LIVE.with_borrow_mut(HashMap::clear);
     SYNCED.with_borrow_mut(HashMap::clear);
+    WRITTEN.with_borrow_mut(HashMap::clear);
+}
+
+/// The room's version of the next snapshot or patch that a player hears.
+pub(super) fn next_written(id: &str, player: PlayerId) -> u64 {
+    WRITTEN.with_borrow_mut(|written| {
+        let written = written.get_mut(&(id.to_owned(), player)).expect("something was written");
+        written.pop_front().expect("no more is heard than was written")
+    })
 }
 
 /// What `look` finds in a room's state as it was at a version.
@@ -266,9 +285,12 @@ pub(super) fn version(id: &str) -> Option<u64> {
     SYNCED.with_borrow(|synced| synced.get(id)?.keys().next_back().copied())
 }
 
-/// The room type `law`.
-pub(super) fn room_type() -> RoomType {
-    RoomType { create: witnessed, ..RoomType::of::<Law>("law") }
+/// The room type `law`, and `law on demand`, which has no rate.
+pub(super) fn room_types() -> [RoomType; 2] {
+    let law = |name| RoomType { create: witnessed, ..RoomType::of::<Law>(name) };
+    let mut on_demand = law("law on demand");
+    on_demand.settings.sync_hz = 0;
+    [law("law"), on_demand]
 }
 
 fn witnessed(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>> {
@@ -281,6 +303,15 @@ fn witnessed(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>> {
 struct Witness {
     id: String,
     room: Box<dyn AnyRoom>,
+}
+
+impl Witness {
+    fn wrote(&self, player: PlayerId) {
+        let version = self.room.version();
+        WRITTEN.with_borrow_mut(|written| {
+            written.entry((self.id.clone(), player)).or_default().push_back(version);
+        });
+    }
 }
 
 impl AnyRoom for Witness {
@@ -363,10 +394,17 @@ impl AnyRoom for Witness {
     }
 
     fn patch(&mut self, player: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool {
-        self.room.patch(player, since, format, body)
+        // What is written stands behind a header; what is only looked at stands alone.
+        let is_sent = !body.is_empty();
+        let is_changed = self.room.patch(player, since, format, body);
+        if is_sent && is_changed {
+            self.wrote(player);
+        }
+        is_changed
     }
 
     fn snapshot(&mut self, player: PlayerId, format: Format, body: &mut Vec<u8>) {
+        self.wrote(player);
         self.room.snapshot(player, format, body);
     }
 

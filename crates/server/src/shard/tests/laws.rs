@@ -39,6 +39,27 @@ const SETTINGS: [(&str, &str); 3] = [
     ("check_every_syncs", "3"),
 ];
 
+/// What has the rooms synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// Their rate, and now and then a demand.
+    Rate,
+    /// Their rate, and each change, be it seen or not.
+    RateAndChanges,
+    /// Each change, be it seen or not.
+    Changes,
+}
+
+impl Pace {
+    fn room_type(self) -> &'static str {
+        if self == Self::Changes { "law on demand" } else { "law" }
+    }
+}
+
+fn paces() -> impl Strategy<Value = Pace> {
+    proptest::sample::select([Pace::Rate, Pace::RateAndChanges, Pace::Changes].as_slice())
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     /// Joins one of two rooms; connects first, if need be. The first room that a connection joins
@@ -97,13 +118,23 @@ struct Copy {
     player: PlayerId,
     /// `None` until the snapshot.
     version: Option<u64>,
+    /// That of the room, which the client does not know.
+    synced: u64,
     events: u64,
     packed: Mirror<Law>,
     tree: JsonMirror,
 }
 
 impl Copy {
-    /// The copy is what the player saw of the room at that version.
+    /// A snapshot or a patch was applied.
+    fn is_at(&mut self, format: Format, version: u64) {
+        assert!(self.version.is_none_or(|before| before <= version), "versions do not go back");
+        self.version = Some(version);
+        self.synced = law_room::next_written(&self.id, self.player);
+        self.check(format, self.synced);
+    }
+
+    /// The copy is what the player saw of the room at that version of the room.
     fn check(&self, format: Format, version: u64) {
         let viewer = Some(self.player);
         let (expected, copy) = match format.tree() {
@@ -142,6 +173,7 @@ impl Seat {
                     id: id.into_owned(),
                     player: PlayerId(player),
                     version: None,
+                    synced: 0,
                     events: 0,
                     packed: Mirror::new(),
                     tree: self.format.tree().map_or_else(JsonMirror::new, JsonMirror::of),
@@ -157,18 +189,17 @@ impl Seat {
                     Format::Packed => copy.packed.snapshot(body).unwrap(),
                     Format::Msgpack | Format::Json => copy.tree.snapshot(body).unwrap(),
                 }
-                copy.version = Some(version);
-                copy.check(self.format, version);
+                copy.is_at(self.format, version);
             }
             ServerMessage::Patch { room, base, version, body } => {
                 let copy = self.copies.get_mut(&room).expect("a room that was joined");
                 assert_eq!(copy.version, Some(base), "the patch to {version} begins elsewhere");
+                assert!(version > base, "a patch leads to a later version");
                 match self.format {
                     Format::Packed => copy.packed.patch(body).unwrap(),
                     Format::Msgpack | Format::Json => copy.tree.patch(body).unwrap(),
                 }
-                copy.version = Some(version);
-                copy.check(self.format, version);
+                copy.is_at(self.format, version);
             }
             ServerMessage::Check { room, version, digest } => {
                 let copy = &self.copies[&room];
@@ -178,9 +209,10 @@ impl Seat {
                 };
                 assert_eq!((copy.version, own), (Some(version), digest));
             }
-            ServerMessage::Event { room, sequence, .. } => {
+            ServerMessage::Event { room, sequence, version, .. } => {
                 let copy = self.copies.get_mut(&room).expect("a room that was joined");
-                assert!(copy.version.is_some(), "events follow the snapshot");
+                let own = copy.version.expect("events follow the snapshot");
+                assert!((own..=own + 1).contains(&version), "it is of this version or the next");
                 copy.events += 1;
                 assert_eq!(sequence, copy.events);
             }
@@ -199,15 +231,16 @@ struct Play {
 impl Play {
     /// `scramble` changes what is unseen, but nothing that the one at the seat `spared` sees; 0
     /// leaves it.
-    fn new(scramble: u32, spared: usize) -> Self {
+    fn new(pace: Pace, scramble: u32, spared: usize) -> Self {
         law_room::forget();
         let mut world = World::new(2, &SETTINGS);
-        let options = format!(r#"{{"scramble":{scramble},"spared":"{}"}}"#, name(spared));
+        let (eager, spared) = (pace != Pace::Rate, name(spared));
+        let options = format!(r#"{{"scramble":{scramble},"spared":"{spared}","eager":{eager}}}"#);
         let rooms = [0, 1].map(|shard| {
             let founder = world.named_client(shard, false, Format::Json, "founder");
             let create = ClientMessage::Create {
                 request: 1,
-                room_type: "law".into(),
+                room_type: pace.room_type().into(),
                 private: false,
                 options: options.as_bytes(),
             };
@@ -368,16 +401,16 @@ fn name(seat: usize) -> String {
     format!("player at {seat}")
 }
 
-fn copies_equal_the_filtered_state(steps: &[Step], scramble: u32) {
-    Play::new(scramble, SEATS.len()).run(steps);
+fn copies_equal_the_filtered_state(pace: Pace, steps: &[Step], scramble: u32) {
+    Play::new(pace, scramble, SEATS.len()).run(steps);
 }
 
-fn nothing_leaks(steps: &[Step], scramble: u32, spared: usize) {
+fn nothing_leaks(pace: Pace, steps: &[Step], scramble: u32, spared: usize) {
     // How full a mailbox is, and so who has to wait, is told by how much is sent to others.
     let steps: Vec<Step> =
         steps.iter().filter(|step| !matches!(step, Step::Mailbox { .. })).cloned().collect();
     let [plain, scrambled] = [0, scramble].map(|scramble| {
-        let mut play = Play::new(scramble, spared);
+        let mut play = Play::new(pace, scramble, spared);
         play.run(&steps);
         play.came(spared)
     });
@@ -389,12 +422,21 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn law_one_copies_equal_the_filtered_state(steps in steps(), scramble in 0..100_u32) {
-        copies_equal_the_filtered_state(&steps, scramble);
+    fn law_one_copies_equal_the_filtered_state(
+        pace in paces(),
+        steps in steps(),
+        scramble in 0..100_u32,
+    ) {
+        copies_equal_the_filtered_state(pace, &steps, scramble);
     }
 
     #[test]
-    fn law_two_nothing_leaks(steps in steps(), scramble in 1..u32::MAX, spared in 0..SEATS.len()) {
-        nothing_leaks(&steps, scramble, spared);
+    fn law_two_nothing_leaks(
+        pace in paces(),
+        steps in steps(),
+        scramble in 1..u32::MAX,
+        spared in 0..SEATS.len(),
+    ) {
+        nothing_leaks(pace, &steps, scramble, spared);
     }
 }

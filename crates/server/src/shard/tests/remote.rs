@@ -177,6 +177,23 @@ fn after_a_leave_nothing_goes_unanswered() {
 }
 
 #[test]
+fn a_leave_that_crosses_the_end_of_a_room_is_answered() {
+    for end in ["close", "kick"] {
+        let mut world = World::new(2, &[]);
+        let (host, id, visitor) = apart(&mut world, "");
+        world.join(visitor, 1, &id);
+        let (room, _) = world.joined(visitor);
+        let leave = encoded(PACKED, &ClientMessage::Leave { request: 7, room });
+        let (end, leave) = (world.framed(host, &send(1, end, "2")), world.framed(visitor, &leave));
+        world.each(&[(host, end), (visitor, leave)]);
+        let heard = world.heard(visitor);
+        let [Heard::Left { request: None, .. }, answer] = &heard[..] else { panic!("{heard:?}") };
+        let code = ErrorCode::NotJoined;
+        assert_eq!(*answer, Heard::Error { request: Some(7), room: None, code });
+    }
+}
+
+#[test]
 fn a_room_elsewhere_may_refuse_or_end() {
     let mut world = World::new(2, &[]);
     let (host, id, visitor) = apart(&mut world, "");

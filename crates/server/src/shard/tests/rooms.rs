@@ -1,6 +1,7 @@
 //! Rooms and their players: joining, syncs, events, leaving, ending, background work, mail.
 
 use playfield_wire::client::ClientMessage;
+use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format};
 
 use super::room::EMPTY;
@@ -50,6 +51,18 @@ fn joined_and_the_snapshot_come_with_the_next_sync_and_events_after_them() {
 }
 
 #[test]
+fn a_room_knows_who_asks_for_it_to_be_created() {
+    let mut world = World::new(2, &[]);
+    for shard in 0..2 {
+        let client = world.client(shard);
+        world.create(client, 1, false, "only=bob");
+        let code = ErrorCode::Refused;
+        assert_eq!(world.heard(client), [Heard::Error { request: Some(1), room: None, code }]);
+        world.room(client, "only=ann");
+    }
+}
+
+#[test]
 fn events_of_a_join_that_was_refused_reach_only_the_others() {
     let mut world = World::new(1, &[]);
     let (one, other) = (world.client(0), world.client(0));
@@ -75,7 +88,101 @@ fn a_room_without_a_sync_rate_makes_joins_known_at_once_and_syncs_on_demand() {
     world.wait(500);
     assert_eq!(world.heard(client), []);
     let heard = world.ask(client, 1, "sync", "");
-    assert_eq!(patches(&heard), [(2, 3, "c=1 ")]);
+    assert!(matches!(patches(&heard)[..], [(1, _, "c=1 ")]), "{heard:?}");
+}
+
+/// What `one` hears does not depend on what `other` does in secret, however often that is synced.
+#[test]
+fn versions_do_not_tell_of_secret_acts() {
+    for options in ["sync=0 tick=0", "sync=20"] {
+        let hear = |secrets: usize, blocked: bool| {
+            let settings = [("check_every_syncs", "1")];
+            let mut world = World::new(1, &settings);
+            let (one, other, room, _) = two(&mut world, options);
+            world.wait(60);
+            if blocked {
+                world.takes(one, 3);
+                world.ask(other, room, "add", "");
+                world.ask(other, room, "sync", "");
+            }
+            for _ in 0..secrets {
+                world.ask(other, room, "secret", "");
+                world.ask(other, room, "sync", "");
+            }
+            world.say(other, &send(room, "shout", "now"));
+            world.takes(one, usize::MAX);
+            world.ask(other, room, "add", "");
+            world.ask(other, room, "sync", "");
+            world.wait(60);
+            world.came(one).to_vec()
+        };
+        for blocked in [false, true] {
+            assert_eq!(hear(0, blocked), hear(7, blocked), "{options}, blocked: {blocked}");
+        }
+    }
+}
+
+#[test]
+fn an_event_names_the_version_that_holds_all_that_was_synced_before_it() {
+    for is_slow in [false, true] {
+        let mut world = World::new(1, &[]);
+        let (one, other, room, _) = two(&mut world, "sync=0 tick=0");
+        let tell = |world: &mut World, name| {
+            world.ask(other, room, name, "");
+            world.ask(other, room, "sync", "");
+        };
+        world.heard(one);
+        tell(&mut world, "add");
+        let heard = world.bodies(one);
+        let base = version_of(heard.last().unwrap());
+        if is_slow {
+            world.takes(one, 1);
+            tell(&mut world, "add");
+            world.bodies(one);
+        }
+        tell(&mut world, "add");
+        world.say(other, &send(room, "shout", "now"));
+        world.takes(one, usize::MAX);
+        let versions: Vec<u64> = world.bodies(one).iter().map(|body| version_of(body)).collect();
+        let [patch, rest @ ..] = &versions[..] else { panic!("{versions:?}") };
+        assert!(*patch > base);
+        match rest {
+            [event] if !is_slow => assert_eq!(event, patch, "the copy holds it all"),
+            [event, last] if is_slow => {
+                assert!(event > patch && event <= last, "{event} is in the patch to {last}");
+            }
+            _ => panic!("{versions:?}"),
+        }
+    }
+}
+
+/// The version in a patch or an event.
+fn version_of(body: &[u8]) -> u64 {
+    match ServerMessage::decode(PACKED, body).unwrap() {
+        ServerMessage::Patch { version, .. } | ServerMessage::Event { version, .. } => version,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_room_without_a_sync_rate_is_checked_by_the_clock_with_what_it_sends() {
+    let mut world = World::new(1, &[("check_every_syncs", "100")]);
+    let client = world.client(0);
+    let (room, _) = world.room(client, "sync=0 tick=0");
+    let mut checks = Vec::new();
+    for _ in 0..60 {
+        world.ask(client, room, "add", "");
+        for heard in world.ask(client, room, "sync", "") {
+            match heard {
+                Heard::Patch { version, .. } => checks.push((version, 0)),
+                Heard::Check { version, .. } => checks.push((version, 1)),
+                _ => {}
+            }
+        }
+        world.wait(500);
+    }
+    let checked: Vec<u64> = checks.iter().filter(|(_, is)| *is == 1).map(|(at, _)| *at).collect();
+    assert!((5..=6).contains(&checked.len()), "every five seconds of thirty: {checked:?}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl Background for Held {
 }
 
 impl World {
-    /// A node with so many shards and the room types `test` and `law`.
+    /// A node with so many shards and the room types `test`, `law` and `law on demand`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -97,7 +97,8 @@ impl World {
         let mut pages = Pages::default();
         pages.insert("/".into(), "text/plain".into(), b"a page".to_vec());
         let guests = Box::new(Guests { name_bytes_max: config.name_bytes_max });
-        let room_types = vec![room::room_type("test"), law_room::room_type()];
+        let room_types =
+            [room::room_type("test")].into_iter().chain(law_room::room_types()).collect();
         let node = Arc::new(Node::new(config, shards, room_types, pages, guests));
         let background = Arc::new(Held::default());
         let shard = |index| {

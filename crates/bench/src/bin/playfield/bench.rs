@@ -1,4 +1,4 @@
-//! `bench`: arguments of the suites.
+//! `bench`: the arguments of the suites.
 
 use std::io::Write;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
 use playfield_bench::{constructs, packet, rounds, websocket};
+use playfield_cli::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 use playfield_state::{Format, Tracking};
-
-use crate::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 
 const HELP: &str = "\
 Usage: playfield bench [SUITE] [OPTIONS]
 
-Without a suite: all of them, as they stand (`--json` may be given).
-Each case runs in a process of its own. What is counted is decoded and compared; exit status 1 if not all was equal.
+Without a suite: all of them with their defaults (`--json` may be given).
+Each case runs in its own process. Every message that is counted is decoded and compared; the exit
+status is 1 if one differs.
 
 ";
 
-/// As they run.
-pub(crate) const SUITES: &str = "sync, constructs, packet, websocket, rooms";
+/// In the order in which they run.
+const SUITES: &str = "sync, constructs, packet, websocket, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from the comparison of a state to every player's message.
@@ -28,22 +28,25 @@ Without options that choose a case, all standard cases.
 ";
 
 const CONSTRUCTS_HELP: &str = "
-constructs: what one change costs, in time and in bytes, for each thing that a state can be made of. All in one process.
+constructs: the cost of one change, in time and in bytes, for each thing that a state can consist
+of. All in one process.
 ";
 
 const ROOMS_HELP: &str = "
-rooms: what a core carries of rooms with 30 players and more, at 20 patches a second; the server on one core, all clients on
-another; and, in the same run, the baseline: the same writes and nothing else.
+rooms: how many rooms of 30 or more players one core carries, at 20 patches a second; the server
+on one core, all clients on another; and, in the same run, the baseline: the same writes and nothing
+else.
 ";
 
 const PACKET_HELP: &str = "
-packet: packets of one's own, written and read; each row as it is commonly measured (same), and with every field compared and every
-byte touched (verified).
+packet: custom packets, written and read; each row as it is commonly measured (same), and with
+every field compared and every byte touched (verified).
 ";
 
 const WEBSOCKET_HELP: &str = "
-websocket: masked frames, parsed and unmasked where they lie, beside a copy of the same bytes; and chat messages of 512 bytes, compressed and
-decompressed, without and with context takeover, with what they come to and what a connection keeps for it.
+websocket: masked frames, parsed and unmasked in place, beside a copy of the same bytes; and chat
+messages of 512 bytes, compressed and decompressed, without and with context takeover, with their
+compressed size and the memory that a connection keeps.
 ";
 
 // Options that several suites take.
@@ -134,7 +137,7 @@ const ROOMS: &[Opt] = &[
     Opt { name: "bytes", value: "", help: "" },
 ];
 
-pub(crate) fn help() -> String {
+fn help() -> String {
     let suites = [
         (SYNC_HELP, SYNC),
         (CONSTRUCTS_HELP, CONSTRUCTS),
@@ -163,7 +166,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
     }
 }
 
-/// Every suite, as it stands.
+/// Every suite, with its defaults.
 fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(other) = parser.next()? {
         return Err(unknown(&other, ALL));

@@ -1,4 +1,4 @@
-//! What comes to a simulated room from elsewhere than its players: background work and other rooms.
+//! What a simulated room receives from background work and from other rooms.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context as TaskContext, Poll, Waker};
@@ -11,7 +11,8 @@ use super::{OTHER_ROOM_ID, Sim};
 use crate::{AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, Result, Room};
 
 impl<R: Room + Default> Sim<R> {
-    /// The numbers of the background work that has not ended, oldest first.
+    /// The numbers of the unfinished background tasks, oldest first. Those that the room began in
+    /// `create` are among them.
     pub fn background(&self) -> Vec<u64> {
         let Record { tasks, jobs, .. } = &self.out;
         let mut numbers: Vec<u64> =
@@ -20,20 +21,57 @@ impl<R: Room + Default> Sim<R> {
         numbers
     }
 
-    /// Ends background work with `message`, without running it: for work that would need the outside
+    /// Ends a background task with `message` instead of running it: for tasks that need the outside
     /// world.
     ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// # use playfield::prelude::*;
+    /// # use playfield::sim::Sim;
+    /// #[derive(State, Default)]
+    /// struct Lobby {
+    ///     motd: String,
+    /// }
+    ///
+    /// #[derive(Message)]
+    /// struct Loaded(String);
+    ///
+    /// async fn load_from_database() -> String {
+    ///     unreachable!("there is no database in tests")
+    /// }
+    ///
+    /// #[room(internal(Loaded))]
+    /// impl Room for Lobby {
+    ///     fn create((): (), cx: &mut Context<Self>) -> Result<Self> {
+    ///         cx.spawn(async { Loaded(load_from_database().await) })?;
+    ///         Ok(Self::default())
+    ///     }
+    /// }
+    ///
+    /// impl On<Loaded> for Lobby {
+    ///     fn on(&mut self, Loaded(motd): Loaded, _: &mut Context<Self>) -> Result<()> {
+    ///         self.motd = motd;
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let mut sim = Sim::<Lobby>::new(1);
+    /// let task = sim.background()[0];
+    /// sim.finish(task, &Loaded("Welcome!".into()));
+    /// assert_eq!(sim.room().motd, "Welcome!");
+    /// ```
+    ///
     /// # Panics
-    /// If no such work is under way.
+    /// If there is no such task.
     pub fn finish<M: InternalOf<R>>(&mut self, task: u64, message: &M) {
-        assert!(self.background().contains(&task), "no background work {task} is under way");
+        assert!(self.background().contains(&task), "there is no unfinished background task {task}");
         self.out.tasks.retain(|(number, _)| *number != task);
         self.out.jobs.retain(|(number, _)| *number != task);
         self.mail(Mail::Done { task, message: InternalMessage::of(message) });
     }
 
-    /// Runs the computations that wait, and lets the waiting work go as far as it can. Says how
-    /// many ended.
+    /// Runs all queued computations, and polls each spawned future once. Returns how many tasks
+    /// ended.
     pub fn run_background(&mut self) -> usize {
         let mut ended = Vec::new();
         for (task, job) in std::mem::take(&mut self.out.jobs) {
@@ -55,12 +93,12 @@ impl<R: Room + Default> Sim<R> {
         count
     }
 
-    /// Another room tells this one something.
+    /// Another room sends this one a message.
     pub fn tell<M: InternalOf<R>>(&mut self, message: &M) {
         self.mail(Mail::Told { from: OTHER_ROOM_ID.into(), message: InternalMessage::of(message) });
     }
 
-    /// Another room asks this one, and is answered.
+    /// Another room sends this one a request, and gets the reply.
     ///
     /// # Errors
     /// The room's refusal, `room_failed` if it panicked, or `room_not_found` if it has ended.
@@ -75,12 +113,12 @@ impl<R: Room + Default> Sim<R> {
         let mine = |(to, mail): &(String, Mail)| {
             to == OTHER_ROOM_ID && matches!(mail, Mail::Answered { ask, .. } if *ask == number)
         };
-        let place = self.out.posts.iter().rposition(mine).expect("a request is always answered");
+        let place = self.out.posts.iter().rposition(mine).expect("each request gets an answer");
         match self.out.posts.remove(place).1 {
             Mail::Answered { reply: Ok(reply), .. } => M::Reply::read(Format::Packed, &reply)
                 .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string())),
             Mail::Answered { reply: Err(error), .. } => Err(error),
-            _ => unreachable!("it was looked for as an answer"),
+            _ => unreachable!("the search above matches only answers"),
         }
     }
 
@@ -94,13 +132,13 @@ impl<R: Room + Default> Sim<R> {
         self.mail(Mail::Answered { ask: ask.0, reply });
     }
 
-    /// Gives the room mail, as its host would.
+    /// Delivers mail to the room, as its host would.
     pub fn mail(&mut self, mail: Mail) {
         self.core.mail(self.now, mail, &mut self.out);
-        self.gone();
+        self.take_removed();
     }
 
-    /// What the room sent to other rooms since it was last asked for.
+    /// What the room sent to other rooms since the last call, with the id of each receiver.
     pub fn posted(&mut self) -> Vec<(String, Mail)> {
         std::mem::take(&mut self.out.posts)
     }

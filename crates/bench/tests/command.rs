@@ -1,82 +1,29 @@
-//! The command as people run it. This program is both the command, when it is given arguments
-//! that a test gives it, and its test: a benchmark executes itself once more, and so must be the
-//! whole program.
+//! The benchmarks as people run them: what they count is verified.
 
-use std::alloc::System;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use playfield_bench::workloads::colyseus::Table;
-use playfield_room::{RoomType, schema};
-use playfield_server::{Config, Server};
-use playfield_wire::schema::RoomSchema;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-/// Counts, as that of the tool does.
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-const TESTS: &[(&str, fn())] = &[
-    ("help_names_every_command", help_names_every_command),
-    ("an_unknown_option_is_named", an_unknown_option_is_named),
-    ("bench_sync_verifies_what_it_counts", bench_sync_verifies_what_it_counts),
-    ("bench_sync_verifies_entities_and_windows", bench_sync_verifies_entities_and_windows),
-    ("bench_sync_notices_one_damaged_message", bench_sync_notices_one_damaged_message),
-    ("bench_rooms_verifies_what_it_counts", bench_rooms_verifies_what_it_counts),
-    ("bench_rooms_notices_one_damaged_message", bench_rooms_notices_one_damaged_message),
-    ("bench_websocket_verifies_what_it_counts", bench_websocket_verifies_what_it_counts),
-    ("bench_websocket_notices_one_damaged_byte", bench_websocket_notices_one_damaged_byte),
-    ("a_case_ends_with_the_command_that_runs_it", a_case_ends_with_the_command_that_runs_it),
-    ("a_nodes_schema_is_shown", a_nodes_schema_is_shown),
-    (
-        "it_serves_without_a_command_until_it_is_told_to_stop",
-        it_serves_without_a_command_until_it_is_told_to_stop,
-    ),
-];
-
-fn main() -> ExitCode {
-    if matches!(
-        std::env::args().nth(1).as_deref(),
-        Some("bench" | "schema" | "help" | "serve" | "--listen")
-    ) {
-        playfield_cli::count_allocations_by(|| {
-            let stats = ALLOCATOR.stats();
-            playfield_cli::Allocations {
-                count: (stats.allocations + stats.reallocations) as u64,
-                live_bytes: (stats.bytes_allocated - stats.bytes_deallocated) as u64,
-            }
-        });
-        return playfield_cli::main(Server::new);
-    }
-    let filter =
-        std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(&filter)) {
-        test();
-        println!("test {name} ... ok");
-    }
-    ExitCode::SUCCESS
-}
+const PLAYFIELD: &str = env!("CARGO_BIN_EXE_playfield");
 
 fn playfield(arguments: &[&str]) -> Output {
-    let this = std::env::current_exe().expect("this program has a path");
-    Command::new(this).args(arguments).output().expect("this program can be run")
+    Command::new(PLAYFIELD).args(arguments).output().expect("the program can be run")
 }
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+#[test]
 fn help_names_every_command() {
     let output = playfield(&["help"]);
     assert!(output.status.success());
-    for command in ["serve", "bench", "schema", "help"] {
+    for command in ["bench", "schema", "help"] {
         assert!(text(&output.stdout).contains(&format!("\n  {command} ")), "{command}");
     }
 }
 
+#[test]
 fn an_unknown_option_is_named() {
     let output = playfield(&["bench", "sync", "--player", "3"]);
     assert_eq!(output.status.code(), Some(2));
@@ -102,6 +49,7 @@ fn small(case: &[&str], more: &[&str]) -> Output {
     playfield(&[&arguments, case, more].concat())
 }
 
+#[test]
 fn bench_sync_verifies_what_it_counts() {
     for case in SMALL {
         let output = small(case, &[]);
@@ -119,6 +67,7 @@ fn bench_sync_verifies_what_it_counts() {
     }
 }
 
+#[test]
 fn bench_sync_verifies_entities_and_windows() {
     for workload in ["entities", "windows"] {
         let size = ["--entities=300", "--changed=20", "--moving=2"];
@@ -131,6 +80,7 @@ fn bench_sync_verifies_entities_and_windows() {
     }
 }
 
+#[test]
 fn bench_sync_notices_one_damaged_message() {
     for case in SMALL {
         let output = small(case, &["--corrupt-one"]);
@@ -146,6 +96,7 @@ fn few_rooms(more: &[&str]) -> Output {
     playfield(&[&arguments, more].concat())
 }
 
+#[test]
 fn bench_rooms_verifies_what_it_counts() {
     for more in [&["--transport=ws"][..], &["--transport=tcp"], &["--inputs-hz=10"], &["--hz=50"]] {
         let output = few_rooms(more);
@@ -157,6 +108,7 @@ fn bench_rooms_verifies_what_it_counts() {
     }
 }
 
+#[test]
 fn bench_rooms_notices_one_damaged_message() {
     for transport in ["--transport=ws", "--transport=tcp"] {
         let output = few_rooms(&[transport, "--corrupt-one"]);
@@ -171,6 +123,7 @@ fn quick_websocket(more: &[&str]) -> Output {
     playfield(&[&arguments, more].concat())
 }
 
+#[test]
 fn bench_websocket_verifies_what_it_counts() {
     let output = quick_websocket(&[]);
     let lines = text(&output.stdout);
@@ -200,6 +153,7 @@ fn bench_websocket_verifies_what_it_counts() {
     }
 }
 
+#[test]
 fn bench_websocket_notices_one_damaged_byte() {
     let output = quick_websocket(&["--corrupt-one"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
@@ -208,57 +162,14 @@ fn bench_websocket_notices_one_damaged_byte() {
     }
 }
 
+#[test]
 fn a_case_ends_with_the_command_that_runs_it() {
-    let this = std::env::current_exe().expect("this program has a path");
-    let mut case = Command::new(this)
+    let mut case = Command::new(PLAYFIELD)
         .args(["bench", "sync", "--in-process", "--workload=swift", "--sequences=1000000"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
-        .expect("this program can be run");
+        .expect("the program can be run");
     drop(case.stdin.take());
     assert_eq!(case.wait().expect("it can be waited for").code(), Some(1));
-}
-
-fn a_nodes_schema_is_shown() {
-    let config = Config {
-        listen: "127.0.0.1:0".parse().expect("an address"),
-        shards: 1,
-        ..Config::default()
-    };
-    let node =
-        Server::new(config).room_type(RoomType::of::<Table>("table")).start().expect("it starts");
-    for scheme in ["tcp", "ws"] {
-        let url = format!("{scheme}://{}", node.local_addr());
-        let output = playfield(&["schema", &url, "table"]);
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        assert_eq!(text(&output.stdout), schema::<Table>().to_json_pretty() + "\n");
-        RoomSchema::from_json(&output.stdout).expect("a schema");
-        let output = playfield(&["schema", &url, "chair"]);
-        assert_eq!(output.status.code(), Some(1));
-        assert!(text(&output.stderr).contains("unknown_room_type"), "{}", text(&output.stderr));
-    }
-    assert_eq!(playfield(&["schema", "tcp://127.0.0.1"]).status.code(), Some(2));
-}
-
-fn it_serves_without_a_command_until_it_is_told_to_stop() {
-    let this = std::env::current_exe().expect("this program has a path");
-    let mut server = Command::new(this)
-        .args(["--listen", "127.0.0.1:0", "--shards=1"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("this program can be run");
-    let mut line = String::new();
-    let output = server.stdout.take().expect("its output is piped");
-    BufReader::new(output).read_line(&mut line).expect("it says where it listens");
-    let address = line.trim().strip_prefix("listening on ").expect("an address");
-
-    let mut client = TcpStream::connect(address).expect("it listens there");
-    client.write_all(b"HEAD /nothing HTTP/1.1\r\nHost: here\r\n\r\n").expect("it reads");
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).expect("it answers, and closes");
-    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
-    let id = i32::try_from(server.id()).ok().and_then(Pid::from_raw).expect("it has a number");
-    kill_process(id, Signal::TERM).expect("it still runs");
-    assert!(server.wait().expect("it can be waited for").success());
 }

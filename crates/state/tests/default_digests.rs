@@ -1,5 +1,5 @@
-//! Defaults that no type tells: what they come to is told in the schema, so that a copy made from
-//! it has the digest that it is to have.
+//! Defaults that do not follow from a type: the schema states their digests, so that a copy made
+//! from it has the right digest.
 
 use playfield_state::{
     Data, DynamicMirror, Format, Key, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view,
@@ -107,9 +107,10 @@ fn is_open(_: &u8, open: &bool) -> bool {
     *open
 }
 
-/// Which of the fields of a struct the schema tells the blank of.
-fn told(of: &Struct) -> Vec<&str> {
-    of.fields.iter().filter(|field| field.blank.is_some()).map(|field| &*field.name).collect()
+/// The fields of a struct for which the schema states a default digest.
+fn stated(of: &Struct) -> Vec<&str> {
+    let fields = of.fields.iter().filter(|field| field.default_digest.is_some());
+    fields.map(|field| &*field.name).collect()
 }
 
 fn fields(of: &Type) -> &Struct {
@@ -121,19 +122,19 @@ fn fields(of: &Type) -> &Struct {
 }
 
 #[test]
-fn only_defaults_that_do_not_follow_from_the_type_are_told() {
+fn only_defaults_that_do_not_follow_from_the_type_are_stated() {
     let schema = Table::schema();
     let table = fields(&schema);
-    assert_eq!(told(table), ["banner", "phase"]);
+    assert_eq!(stated(table), ["banner", "phase"]);
     let seat = fields(&table.fields[0].of);
-    assert_eq!(told(seat), ["gear", "pair", "phase", "badge"]);
-    assert_eq!(told(fields(&seat.fields[1].of)), [""; 0], "what everyone sees has none");
-    // In the blank of a kit there is nothing but what not everyone sees: that stands at the
-    // defaults of its own types.
-    assert_eq!(told(fields(&seat.fields[5].of)), [""; 0]);
+    assert_eq!(stated(seat), ["gear", "pair", "phase", "badge"]);
+    assert_eq!(stated(fields(&seat.fields[1].of)), [""; 0], "what everyone sees has none");
+    // Not everyone sees a kit's fields. In its default digest they have the defaults of their own
+    // types.
+    assert_eq!(stated(fields(&seat.fields[5].of)), [""; 0]);
 }
 
-/// Who looks, with a typed copy and one made from the schema as a node tells it.
+/// A player, with a typed copy and one made from the schema that a node sends.
 struct Looker {
     player: PlayerId,
     typed: Mirror<Table>,
@@ -175,7 +176,7 @@ const STEPS: [(&str, Step); 9] = [
         table.seats.get_or_default(BOB);
         table.bags.get_or_default(BOB);
     }),
-    ("all that was not told is told", |table| table.seats.get_or_default(ANN).knows = true),
+    ("what was not seen is seen", |table| table.seats.get_or_default(ANN).knows = true),
     ("things leave their defaults", |table| {
         let seat = table.seats.get_or_default(ANN);
         seat.gear.hp = 5;
@@ -184,7 +185,7 @@ const STEPS: [(&str, Step); 9] = [
         (table.banner.x, table.phase) = (0.0, Phase::Waiting);
         table.gears.get_or_default(3).hp = 0;
     }),
-    ("they come to what their types alone would have", |table| {
+    ("they have the defaults of their types", |table| {
         let seat = table.seats.get_or_default(ANN);
         seat.gear =
             Gear { hp: 0, name: String::new(), x: 0.0, notes: List::default(), tags: Map::new() };
@@ -204,15 +205,15 @@ const STEPS: [(&str, Step); 9] = [
     ("an option holds what has a default", |table| {
         table.seats.values_mut().for_each(|seat| seat.held = Some(Gear::default()));
     }),
-    ("who knew knows no more", |table| table.seats.get_or_default(ANN).knows = false),
-    ("a seat is left and taken anew", |table| {
+    ("who knew no longer knows", |table| table.seats.get_or_default(ANN).knows = false),
+    ("a seat is left and taken again", |table| {
         table.seats.remove(&BOB);
         table.seats.get_or_default(BOB).kit.eyes.insert(BOB, true);
     }),
 ];
 
 #[test]
-fn copies_have_the_digests_that_they_are_to_have() {
+fn copies_have_the_right_digests() {
     let schema = RoomSchema {
         state: Table::schema(),
         options: Type::Unit,
@@ -238,12 +239,12 @@ fn copies_have_the_digests_that_they_are_to_have() {
     }
 }
 
-/// A schema that tells no blanks is read as one of which all defaults follow from the types.
+/// Without default digests in the schema, all defaults are taken to follow from the types.
 #[test]
-fn without_blanks_defaults_are_taken_to_follow_from_the_types() {
+fn without_default_digests_defaults_are_taken_to_follow_from_the_types() {
     let mut schema = Table::schema();
     let Type::Struct(table) = &mut schema else { unreachable!("the state is a struct") };
-    table.fields.iter_mut().for_each(|field| field.blank = None);
+    table.fields.iter_mut().for_each(|field| field.default_digest = None);
     assert_eq!(table.fields[2].policy, Policy::View);
     let mut state = Table::default();
     state.seats.get_or_default(ANN).knows = true;

@@ -1,0 +1,55 @@
+//! `playfield`: the benchmarks, and what can be asked of any running node.
+
+mod bench;
+
+use std::alloc::System;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use playfield_bench::{Allocations, count_allocations_by};
+use playfield_cli::options::{Failure, Usage};
+use playfield_cli::{exit_code, schema};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+/// Counts, so that `bench packet` and `bench websocket` can report how often an operation
+/// allocates, and how much memory a connection keeps.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const HELP: &str = "\
+Usage: playfield COMMAND [OPTIONS]
+
+Commands:
+  bench [SUITE]         run benchmarks, and check their results: sync, constructs, packet,
+                        websocket, rooms
+  schema URL ROOM_TYPE  print the schema of a room type of a running node, as JSON
+  help                  print this text
+
+`COMMAND --help` prints the options of a command.
+";
+
+fn main() -> ExitCode {
+    count_allocations_by(|| {
+        let stats = ALLOCATOR.stats();
+        Allocations {
+            count: (stats.allocations + stats.reallocations) as u64,
+            live_bytes: (stats.bytes_allocated - stats.bytes_deallocated) as u64,
+        }
+    });
+    exit_code(run(std::env::args_os().skip(1), &mut io::stdout().lock()))
+}
+
+fn run(mut arguments: impl Iterator<Item = OsString>, out: &mut dyn Write) -> Result<(), Failure> {
+    let command = arguments.next().unwrap_or_else(|| "help".into());
+    let parser = &mut lexopt::Parser::from_args(arguments);
+    match &*command.to_string_lossy() {
+        "bench" => bench::run(parser, out),
+        "schema" => schema::run(parser, "playfield", out),
+        "help" | "-h" | "--help" => Ok(out.write_all(HELP.as_bytes())?),
+        other => {
+            Err(Usage(format!("there is no command {other:?}; there are bench, schema, help"))
+                .into())
+        }
+    }
+}

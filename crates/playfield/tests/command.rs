@@ -1,0 +1,297 @@
+//! A program that serves rooms, as people run it. This binary is both that program, when its first
+//! argument is one of the program's, and the tests of it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+
+use log::{Log, Metadata, Record};
+use playfield::client::{self, Connection, Error};
+use playfield::prelude::*;
+use playfield::{Config, RoomSchema, schema};
+use rustix::process::{Pid, Signal, kill_process};
+
+const TESTS: &[(&str, fn())] = &[
+    ("help_names_the_program_and_its_commands", help_names_the_program_and_its_commands),
+    ("wrong_arguments_are_named", wrong_arguments_are_named),
+    ("the_schema_of_a_nodes_room_is_printed", the_schema_of_a_nodes_room_is_printed),
+    ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
+    ("a_log_that_cannot_be_written_ends_nothing", a_log_that_cannot_be_written_ends_nothing),
+    ("a_node_that_fails_says_so_in_its_status", a_node_that_fails_says_so_in_its_status),
+    ("an_error_of_a_timer_is_logged", an_error_of_a_timer_is_logged),
+    ("no_log_is_written_if_it_is_off", no_log_is_written_if_it_is_off),
+    ("the_programs_own_log_backend_stays", the_programs_own_log_backend_stays),
+];
+
+fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        Some("serve" | "schema" | "help" | "bench") => return server().run(),
+        Some("start") => return start(),
+        Some("start-with-own-log") => {
+            log::set_logger(&OwnLog).expect("the first backend");
+            log::set_max_level(log::LevelFilter::Info);
+            return start();
+        }
+        _ => {}
+    }
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let filter = filter.unwrap_or_default();
+    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(&filter)) {
+        test();
+        println!("test {name} ... ok");
+    }
+    ExitCode::SUCCESS
+}
+
+/// A program that calls `start`, and waits.
+fn start() -> ExitCode {
+    let config = Config::from_env(std::env::vars()).expect("the settings are right");
+    let running = server().start(config).expect("it starts");
+    println!("listening on {}", running.local_addr());
+    match running.wait() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn server() -> Server {
+    Server::new().room::<Trouble>("trouble")
+}
+
+/// A room that does what it should not.
+#[derive(State, Default)]
+struct Trouble {
+    joined: u32,
+}
+
+/// Panics in the handler.
+#[derive(Message)]
+struct Crash {}
+
+/// Sets a timer that fails, then answers.
+#[derive(Message)]
+#[reply(bool)]
+struct Fail {}
+
+#[derive(Message)]
+struct Due {}
+
+#[room(messages(Crash, Fail), internal(Due))]
+impl Room for Trouble {}
+
+impl Handle<Crash> for Trouble {
+    fn handle(&mut self, _: Crash, _: &Player, _: &mut Context<Self>) -> Result<()> {
+        panic!("the room was asked to")
+    }
+}
+
+impl Handle<Fail> for Trouble {
+    fn handle(&mut self, _: Fail, _: &Player, cx: &mut Context<Self>) -> Result<bool> {
+        let room = cx.room_id().to_owned();
+        cx.tell(&room, &Due {});
+        Ok(true)
+    }
+}
+
+impl On<Due> for Trouble {
+    fn on(&mut self, _: Due, _: &mut Context<Self>) -> Result<()> {
+        Err("the timer has failed".into())
+    }
+}
+
+/// A backend that panics on errors, and writes all else.
+struct OwnLog;
+
+impl Log for OwnLog {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        assert!(record.level() > log::Level::Error, "this backend takes no errors");
+        let _ = writeln!(io::stderr(), "own: {}", record.args());
+    }
+
+    fn flush(&self) {}
+}
+
+/// A node in a process of its own; killed when dropped.
+struct Node {
+    process: Child,
+    address: SocketAddr,
+}
+
+impl Node {
+    fn start(arguments: &[&str], stderr: impl Into<Stdio>, log: &str) -> Self {
+        let mut process = program(arguments)
+            .env("PLAYFIELD_LISTEN", "127.0.0.1:0")
+            .env("PLAYFIELD_SHARDS", "1")
+            .env("PLAYFIELD_LOG", log)
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .expect("this program can be run");
+        let mut line = String::new();
+        let stdout = process.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
+        let address = line.trim().strip_prefix("listening on ").expect("an address");
+        let address = address.parse().expect("an address");
+        Self { process, address }
+    }
+
+    /// Enters a room, and does something there.
+    fn play<T>(
+        &self,
+        act: impl AsyncFnOnce(&client::Room<Trouble>) -> std::result::Result<T, Error>,
+    ) -> std::result::Result<T, Error> {
+        self.connect(async |connection| {
+            act(&connection.join_or_create::<Trouble>("trouble", &()).await?).await
+        })
+    }
+
+    fn connect<T>(
+        &self,
+        act: impl AsyncFnOnce(&Connection) -> std::result::Result<T, Error>,
+    ) -> std::result::Result<T, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            act(&client::connect(&format!("tcp://{}", self.address)).await?).await
+        })
+    }
+
+    fn stop(&mut self) -> Option<i32> {
+        let id = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw);
+        kill_process(id.expect("it has a number"), Signal::TERM).expect("it still runs");
+        self.process.wait().expect("it can be waited for").code()
+    }
+
+    /// Reads the log until a line contains `text`.
+    fn until_logged(&mut self, text: &str) {
+        let stderr = self.process.stderr.take().expect("it is piped, and nobody has read it");
+        let mut lines = BufReader::new(stderr).lines().map(|line| line.expect("text"));
+        assert!(lines.any(|line| line.contains(text)), "{text:?} was not logged");
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+    command.args(arguments);
+    command
+}
+
+fn output(arguments: &[&str]) -> Output {
+    program(arguments).output().expect("this program can be run")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn help_names_the_program_and_its_commands() {
+    let path = std::env::current_exe().expect("this program has a path");
+    let name = path.file_stem().expect("of a file").to_string_lossy().into_owned();
+    for (arguments, usage) in [
+        (&["help"][..], format!("Usage: {name} [COMMAND]")),
+        (&["help", "serve"], format!("Usage: {name} [serve] [OPTIONS]")),
+        (&["serve", "--help"], format!("Usage: {name} [serve] [OPTIONS]")),
+        (&["schema", "--help"], format!("Usage: {name} schema URL ROOM_TYPE")),
+    ] {
+        let output = output(arguments);
+        assert!(output.status.success());
+        assert!(text(&output.stdout).starts_with(&usage), "{}", text(&output.stdout));
+    }
+    let help = text(&output(&["help"]).stdout);
+    for command in ["serve", "schema", "help"] {
+        assert!(help.contains(&format!("\n  {command} ")), "{command}");
+    }
+    assert!(!help.contains("bench"), "{help}");
+}
+
+fn wrong_arguments_are_named() {
+    for (arguments, expected) in [
+        (&["serve", "--shard=3"][..], "--shard;"),
+        (&["bench"], "\"bench\"; there are serve, schema, help"),
+        (&["schema", "tcp://127.0.0.1"], "a URL and a room type"),
+    ] {
+        let output = output(arguments);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
+    }
+}
+
+fn the_schema_of_a_nodes_room_is_printed() {
+    let node = Node::start(&["serve"], Stdio::null(), "info");
+    for scheme in ["tcp", "ws"] {
+        let url = format!("{scheme}://{}", node.address);
+        let printed = output(&["schema", &url, "trouble"]);
+        assert!(printed.status.success(), "{}", text(&printed.stderr));
+        assert_eq!(text(&printed.stdout), schema::<Trouble>().to_json_pretty() + "\n");
+        RoomSchema::from_json(&printed.stdout).expect("a schema");
+        let refused = output(&["schema", &url, "chair"]);
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(text(&refused.stderr).contains("unknown_room_type"), "{}", text(&refused.stderr));
+    }
+}
+
+fn it_serves_until_it_is_stopped() {
+    let mut node = Node::start(&["serve"], Stdio::null(), "info");
+    let mut client = TcpStream::connect(node.address).expect("it listens there");
+    client.write_all(b"HEAD /nothing HTTP/1.1\r\nHost: here\r\n\r\n").expect("it reads");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("it answers, and closes");
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    assert_eq!(node.stop(), Some(0));
+}
+
+fn a_log_that_cannot_be_written_ends_nothing() {
+    let full = || File::options().write(true).open("/dev/full").expect("a device that is full");
+    let closed = || io::pipe().expect("a pipe").1;
+    for stderr in [Stdio::from(full()), Stdio::from(closed())] {
+        let mut node = Node::start(&["serve"], stderr, "info");
+        // The failure of a room is logged on the shard's thread.
+        let crashed = node.play(async |room| room.request(Crash {}).await);
+        crashed.expect_err("the room has failed");
+        assert_eq!(node.play(async |room| room.request(Fail {}).await).ok(), Some(true));
+        assert_eq!(node.stop(), Some(0));
+    }
+}
+
+fn a_node_that_fails_says_so_in_its_status() {
+    let mut node = Node::start(&["start-with-own-log"], Stdio::null(), "info");
+    // The backend panics on the shard's thread.
+    let crashed = node.play(async |room| room.request(Crash {}).await);
+    crashed.expect_err("the room has failed");
+    assert_eq!(node.process.wait().expect("it can be waited for").code(), Some(1));
+}
+
+fn an_error_of_a_timer_is_logged() {
+    for command in ["serve", "start"] {
+        let mut node = Node::start(&[command], Stdio::piped(), "info");
+        assert_eq!(node.play(async |room| room.request(Fail {}).await).ok(), Some(true));
+        node.until_logged("the timer has failed");
+    }
+}
+
+fn no_log_is_written_if_it_is_off() {
+    let mut node = Node::start(&["serve"], Stdio::piped(), "off");
+    assert_eq!(node.play(async |room| room.request(Fail {}).await).ok(), Some(true));
+    assert_eq!(node.stop(), Some(0));
+    let mut log = String::new();
+    let stderr = node.process.stderr.as_mut().expect("it is piped");
+    stderr.read_to_string(&mut log).expect("text");
+    assert_eq!(log, "");
+}
+
+fn the_programs_own_log_backend_stays() {
+    let mut node = Node::start(&["start-with-own-log"], Stdio::piped(), "trace");
+    assert_eq!(node.play(async |room| room.request(Fail {}).await).ok(), Some(true));
+    node.until_logged("own: room");
+}

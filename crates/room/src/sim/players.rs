@@ -1,0 +1,218 @@
+//! Simulated players: what they send, and what they receive.
+
+use playfield_state::{Data, Format, PlayerId};
+use playfield_wire::ErrorCode;
+use playfield_wire::message::MessageRef;
+
+use super::Sim;
+use super::copies::Copies;
+use super::record::SentEvent;
+use crate::{AnyRoom, Entrant, Error, EventOf, Link, MessageOf, Result, Room};
+
+impl<R: Room + Default> Sim<R> {
+    /// Lets a guest join, and syncs, so that the player has a copy.
+    ///
+    /// # Errors
+    /// `room_full`, `room_locked`, `room_not_found` if the room has ended, `room_failed` if it
+    /// panicked, or its refusal.
+    pub fn join(&mut self, name: &str) -> Result<PlayerId> {
+        self.join_in(name, Format::Packed)
+    }
+
+    /// Lets a guest join whose messages and events are in the given format.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
+        self.enter(name, None, format)
+    }
+
+    /// Lets a player join whom the authenticator identified as `user`.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn join_as(&mut self, name: &str, user: &str) -> Result<PlayerId> {
+        self.enter(name, Some(user.into()), Format::Packed)
+    }
+
+    fn enter(&mut self, name: &str, user: Option<String>, format: Format) -> Result<PlayerId> {
+        self.links += 1;
+        let link = Link(self.links);
+        if format != Format::Packed {
+            self.out.formats.insert(link, format);
+        }
+        let entrant = Entrant { link, format, name: name.into(), user };
+        let joined = self.core.join(self.now, entrant, &mut self.out);
+        self.take_removed();
+        if joined.is_err() {
+            self.out.events.retain(|event| event.link != link);
+        }
+        let player = joined?;
+        self.players.insert(player, Copies::new(link, format));
+        self.sync();
+        Ok(player)
+    }
+
+    /// A player leaves.
+    pub fn leave(&mut self, player: PlayerId) {
+        self.players.remove(&player);
+        self.core.leave(self.now, player, &mut self.out);
+        self.take_removed();
+    }
+
+    /// A player sends a request, and gets the reply.
+    ///
+    /// # Errors
+    /// The room's refusal, or `room_failed` if it panicked.
+    pub fn request<M: MessageOf<R>>(&mut self, player: PlayerId, message: M) -> Result<M::Reply> {
+        self.requests += 1;
+        let request = self.requests;
+        self.message(player, &message, Some(request));
+        match self.out.answers.remove(&request) {
+            Some((format, reply)) => {
+                let reply = reply?;
+                M::Reply::read(format, &reply)
+                    .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))
+            }
+            None => Err(self.why_no_answer(player)),
+        }
+    }
+
+    /// A player sends a message that has no reply.
+    ///
+    /// # Errors
+    /// The room's refusal, or `room_failed` if it panicked.
+    pub fn send<M: MessageOf<R>>(&mut self, player: PlayerId, message: M) -> Result<()> {
+        self.message(player, &message, None);
+        let link = self.players.get(&player).map(|copies| copies.link);
+        match self.out.errors.pop() {
+            Some((of, error)) if Some(of) == link => Err(error),
+            _ if self.players.contains_key(&player) && !self.core.is_closed() => Ok(()),
+            _ => Err(self.why_no_answer(player)),
+        }
+    }
+
+    /// A player sends a request as bytes, which need not be valid: a message by its number, with a
+    /// payload in `packed`. Returns the encoded reply.
+    ///
+    /// # Errors
+    /// The room's refusal.
+    pub fn raw_request(
+        &mut self,
+        player: PlayerId,
+        message: u32,
+        payload: &[u8],
+    ) -> Result<Vec<u8>> {
+        self.requests += 1;
+        let request = self.requests;
+        self.core.message(
+            self.now,
+            player,
+            &MessageRef::Index(message),
+            payload,
+            Some(request),
+            &mut self.out,
+        );
+        self.take_removed();
+        self.out
+            .answers
+            .remove(&request)
+            .map_or_else(|| Err(self.why_no_answer(player)), |(_, reply)| reply)
+    }
+
+    /// From here on this player's connection is blocked: no patches arrive.
+    ///
+    /// # Panics
+    /// If there is no such player.
+    pub fn stall(&mut self, player: PlayerId) {
+        self.copies_mut(player).is_stalled = true;
+    }
+
+    /// Unblocks the connection: with the next sync, one patch brings all that was missed.
+    ///
+    /// # Panics
+    /// If there is no such player.
+    pub fn resume(&mut self, player: PlayerId) {
+        self.copies_mut(player).is_stalled = false;
+    }
+
+    /// A player's copy of the state, as of the last sync they received. What the player may not see
+    /// is at its default.
+    ///
+    /// # Panics
+    /// If there is no such player.
+    pub fn copy(&self, player: PlayerId) -> &R {
+        self.players.get(&player).expect("no such player").typed.state()
+    }
+
+    /// The events of one type that a player received since the last call for that type.
+    ///
+    /// # Panics
+    /// If there is no such player, or an event can't be decoded.
+    pub fn events<E: EventOf<R>>(&mut self, player: PlayerId) -> Vec<E> {
+        let link = self.copies_mut(player).link;
+        let (mine, others) = std::mem::take(&mut self.out.events)
+            .into_iter()
+            .partition(|event| event.link == link && event.index == E::INDEX);
+        self.out.events = others;
+        let mine: Vec<SentEvent> = mine;
+        mine.iter()
+            .map(|event| {
+                E::read(self.out.format_of(event.link), &event.payload)
+                    .expect("an event can be decoded")
+            })
+            .collect()
+    }
+
+    /// Whether a player is in the room.
+    pub fn is_here(&self, player: PlayerId) -> bool {
+        self.players.contains_key(&player)
+    }
+
+    /// Why the room removed a player; `None` if it did not.
+    pub fn why_gone(&self, player: PlayerId) -> Option<&Error> {
+        self.out.gone.get(&player)
+    }
+
+    fn message<M: MessageOf<R>>(&mut self, player: PlayerId, message: &M, request: Option<u32>) {
+        let format = self
+            .players
+            .get(&player)
+            .map_or(Format::Packed, |copies| self.out.format_of(copies.link));
+        let mut payload = Vec::new();
+        message.write(format, &mut payload);
+        let reference = match format.tree() {
+            None => MessageRef::Index(M::INDEX),
+            Some(_) => MessageRef::Name(M::NAME.into()),
+        };
+        self.core.message(self.now, player, &reference, &payload, request, &mut self.out);
+        self.take_removed();
+    }
+
+    /// Drops the players whom the room removed.
+    pub(super) fn take_removed(&mut self) {
+        for (link, why) in std::mem::take(&mut self.out.removed) {
+            let player = self
+                .players
+                .iter()
+                .find(|(_, copies)| copies.link == link)
+                .map(|(player, _)| *player);
+            if let Some(player) = player {
+                self.players.remove(&player);
+                self.out.gone.insert(player, why);
+            }
+        }
+    }
+
+    fn why_no_answer(&self, player: PlayerId) -> Error {
+        self.out
+            .gone
+            .get(&player)
+            .cloned()
+            .unwrap_or_else(|| Error::new(ErrorCode::NotJoined, "no such player"))
+    }
+
+    fn copies_mut(&mut self, player: PlayerId) -> &mut Copies<R> {
+        self.players.get_mut(&player).expect("no such player")
+    }
+}

@@ -1,0 +1,79 @@
+//! Simulated time: timers, ticks and syncs.
+
+use std::time::Duration;
+
+use super::Sim;
+use crate::{AnyRoom, Room};
+
+impl<R: Room + Default> Sim<R> {
+    /// How long the room has existed.
+    pub fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// Lets time pass. Timers, ticks and syncs happen when they are due, at the room's rates.
+    ///
+    /// # Panics
+    /// As [`sync`](Self::sync).
+    pub fn advance(&mut self, by: Duration) {
+        let until = self.now + by;
+        loop {
+            let due_at = |hz: u32, number: u64| {
+                (hz > 0).then(|| Duration::from_nanos(number * 1_000_000_000 / u64::from(hz)))
+            };
+            let wake = self.core.wake_at();
+            let tick = due_at(self.core.tick_hz(), self.next_tick);
+            let sync = due_at(self.core.sync_hz(), self.next_sync);
+            let Some(next) =
+                wake.into_iter().chain(tick).chain(sync).min().filter(|next| *next <= until)
+            else {
+                break;
+            };
+            if self.core.is_closed() {
+                break;
+            }
+            self.now = self.now.max(next);
+            if wake == Some(next) {
+                self.core.wake(self.now, &mut self.out);
+            }
+            if tick == Some(next) {
+                self.core.tick(self.now, self.next_tick, &mut self.out);
+                self.next_tick += 1;
+            }
+            if sync == Some(next) {
+                self.next_sync += 1;
+                self.sync();
+            }
+            self.take_removed();
+            if self.core.wants_sync() {
+                self.sync();
+            }
+        }
+        self.now = until;
+    }
+
+    /// Syncs now: each player that is not stalled gets a patch, and their copies are verified.
+    ///
+    /// # Panics
+    /// If a copy differs from what the player may see.
+    pub fn sync(&mut self) {
+        self.core.sync(self.now, &mut self.out);
+        self.take_removed();
+        for (&player, copies) in &mut self.players {
+            if !copies.is_stalled {
+                copies.follow(player, &mut self.core, self.verify);
+            }
+        }
+        if self.core.has_failed() {
+            self.core.wake(self.now, &mut self.out);
+            self.take_removed();
+        }
+    }
+
+    /// Sets whether copies are verified after each sync, as they are by default. Without this,
+    /// each player has only the typed [`copy`](Self::copy), and a long simulation with many players
+    /// takes a fraction of the time.
+    pub fn verify(&mut self, verify: bool) {
+        self.verify = verify;
+    }
+}

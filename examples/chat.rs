@@ -1,0 +1,69 @@
+//! Chat: everyone in a room reads what is said, and who comes later reads the last lines.
+//!
+//! `cargo run --bin chat` serves it on 127.0.0.1:7350.
+
+use playfield::prelude::*;
+
+/// How many lines a room keeps.
+const LINES_MAX: usize = 100;
+
+/// The longest line, in bytes.
+const LINE_BYTES_MAX: usize = 1_000;
+
+/// The state of a room. Each member has a copy, which Playfield keeps up to date.
+#[derive(State, Default)]
+struct Chat {
+    members: Map<PlayerId, String>,
+    lines: List<Line>,
+}
+
+#[derive(State, Default)]
+struct Line {
+    from: String,
+    text: String,
+}
+
+/// Says something. Without `#[reply(…)]` the reply is empty.
+#[derive(Message)]
+struct Say {
+    text: String,
+}
+
+/// Someone came or left. An event is sent once, and is not part of the state.
+#[derive(Message)]
+struct Notice {
+    text: String,
+}
+
+#[room(messages(Say), events(Notice), capacity = 200)]
+impl Room for Chat {
+    fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
+        self.members.insert(player.id(), player.name().to_owned());
+        cx.emit_except(player.id(), &Notice { text: format!("{} is here", player.name()) });
+        Ok(())
+    }
+
+    fn leave(&mut self, player: &Player, cx: &mut Context<Self>) {
+        self.members.remove(&player.id());
+        cx.emit(&Notice { text: format!("{} has left", player.name()) });
+    }
+}
+
+impl Handle<Say> for Chat {
+    fn handle(&mut self, say: Say, player: &Player, _: &mut Context<Self>) -> Result<()> {
+        if say.text.len() > LINE_BYTES_MAX {
+            // An error is the answer to the player who asked; nobody else sees it.
+            return Err(format!("a line has at most {LINE_BYTES_MAX} bytes").into());
+        }
+        if self.lines.len() == LINES_MAX {
+            self.lines.remove(0);
+        }
+        // The others get this line, not the whole list.
+        self.lines.push(Line { from: player.name().to_owned(), text: say.text });
+        Ok(())
+    }
+}
+
+fn main() -> ExitCode {
+    Server::new().room::<Chat>("chat").run()
+}

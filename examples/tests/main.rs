@@ -1,0 +1,152 @@
+//! Each example runs, and does what it says. They run as programs, on a port of their own; clients
+//! know them by their schemas only.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use playfield::client::{self, Connection, Dynamic, Error, Room};
+use serde_json::{Value, json};
+
+/// An example that runs; killed when dropped.
+struct Example {
+    process: Child,
+    address: String,
+}
+
+impl Example {
+    fn start(program: &str, arguments: &[&str]) -> Self {
+        let mut process = Command::new(program)
+            .args(arguments)
+            .env("PLAYFIELD_LOG", "warn")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the example can be run");
+        let mut line = String::new();
+        let stdout = process.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
+        let address = line.trim().strip_prefix("listening on ").expect("an address").to_owned();
+        Self { process, address }
+    }
+
+    fn rooms(program: &str) -> Self {
+        Self::start(program, &["--listen=127.0.0.1:0", "--shards=2"])
+    }
+
+    async fn connect(&self, name: &str) -> Connection {
+        client::connect(&format!("tcp://{}", self.address)).name(name).await.expect("it serves")
+    }
+}
+
+impl Drop for Example {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn state(room: &Room<Dynamic>) -> Value {
+    room.state().clone()
+}
+
+/// Waits until the room's state is as it should be.
+async fn until(room: &Room<Dynamic>, is_so: impl Fn(&Value) -> bool) -> Result<(), Error> {
+    while !is_so(&state(room)) {
+        room.changed().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn chat_shows_what_is_said_to_all_and_to_those_who_come_later() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_chat"));
+    let (ann, bob) = (example.connect("Ann").await, example.connect("Bob").await);
+    let ann = ann.join_or_create_dynamic("chat", None).await?;
+    ann.request("Say", &json!({ "text": "hello" })).await?;
+    let bob = bob.join_dynamic(ann.id()).await?;
+    assert_eq!(state(&bob)["lines"], json!([{ "from": "Ann", "text": "hello" }]));
+    let notice = ann.next_event().await?;
+    assert_eq!((notice.name(), notice.value()?["text"].as_str()), ("Notice", Some("Bob is here")));
+    bob.request("Say", &json!({ "text": "hi" })).await?;
+    until(&ann, |state| state["lines"][1]["text"] == "hi").await?;
+    let refused = bob.request("Say", &json!({ "text": "x".repeat(2_000) })).await;
+    assert!(refused.is_err_and(|error| error.is_refused()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn cards_shows_each_player_their_own_hand() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_cards"));
+    let (ann, bob) = (example.connect("Ann").await, example.connect("Bob").await);
+    let ann = ann.join_or_create_dynamic("table", None).await?;
+    let bob = bob.join_dynamic(ann.id()).await?;
+    for room in [&ann, &bob] {
+        let state = state(room);
+        let hands = state["hands"].as_object().expect("a map");
+        assert_eq!(hands.keys().collect::<Vec<_>>(), [&room.player().0.to_string()]);
+        assert!(state.get("deck").is_none());
+    }
+    let first = state(&ann)["hands"][ann.player().0.to_string()][0].clone();
+    let card = ann.request("Play", &json!({ "place": 0 })).await?;
+    assert_eq!(card, first);
+    until(&bob, |state| state["played"] == json!([card])).await
+}
+
+#[tokio::test]
+async fn arena_shows_a_ship_as_long_as_it_is_near() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_arena"));
+    let (ann, bob) = (example.connect("Ann").await, example.connect("Bob").await);
+    let ann = ann.join_or_create_dynamic("arena", None).await?;
+    let bob = bob.join_dynamic(ann.id()).await?;
+    let sees_bob = |state: &Value| state["ships"].get(bob.player().0.to_string()).is_some();
+    // Into one corner both, then one out of it.
+    for room in [&ann, &bob] {
+        room.request("Steer", &json!({ "angle": std::f32::consts::FRAC_PI_4 })).await?;
+    }
+    until(&ann, sees_bob).await?;
+    bob.request("Steer", &json!({ "angle": std::f32::consts::PI })).await?;
+    until(&ann, |state| !sees_bob(state)).await?;
+    assert!(state(&ann)["ships"].get(ann.player().0.to_string()).is_some());
+    Ok(())
+}
+
+#[tokio::test]
+async fn timers_sells_to_the_highest_bid_when_no_other_comes() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_timers"));
+    let (ann, bob) = (example.connect("Ann").await, example.connect("Bob").await);
+    let terms = json!({ "patience_ms": 200 });
+    let ann = ann.join_or_create_dynamic("auction", Some(&terms)).await?;
+    let bob = bob.join_dynamic(ann.id()).await?;
+    ann.request("Bid", &json!({ "price": 10 })).await?;
+    until(&ann, |state| state["sold"] == true).await?;
+    assert_eq!(state(&ann)["winner"], json!(ann.player().0));
+    let late = bob.request("Bid", &json!({ "price": 20 })).await;
+    assert!(late.is_err_and(|error| error.is_refused()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn lobby_shows_the_tables_that_can_be_joined() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_lobby"));
+    let (ann, bob) = (example.connect("Ann").await, example.connect("Bob").await);
+    let lobby = bob.join_or_create_dynamic("lobby", None).await?;
+    let table = ann.create_dynamic("table", false, Some(&json!({ "lobby": lobby.id() }))).await?;
+    until(&lobby, |state| state["tables"][table.id()] == 1).await?;
+    let chosen = state(&lobby)["tables"].as_object().and_then(|all| all.keys().next().cloned());
+    let seat = bob.join_dynamic(&chosen.expect("one table")).await?;
+    until(&lobby, |state| state["tables"][table.id()] == 2).await?;
+    seat.leave().await?;
+    table.leave().await?;
+    until(&lobby, |state| state["tables"] == json!({})).await
+}
+
+#[test]
+fn echo_sends_back_what_it_hears() {
+    let example = Example::start(env!("CARGO_BIN_EXE_echo"), &["127.0.0.1:0"]);
+    let mut client = TcpStream::connect(&example.address).expect("it listens there");
+    let frame = [&5_u32.to_le_bytes()[..], b"hello"].concat();
+    client.write_all(&frame).expect("it reads");
+    let mut echo = vec![0; frame.len()];
+    client.read_exact(&mut echo).expect("it answers");
+    assert_eq!(echo, frame);
+}
