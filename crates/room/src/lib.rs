@@ -1,8 +1,9 @@
-//! A room: its state, its players, its clock. Deterministic: time, ticks and randomness are handed
-//! in; no sockets, no threads, no clock.
+//! Rooms: their state, players, messages and timers.
 //!
-//! A developer implements [`Room`]; a host drives it as an [`AnyRoom`], made by a [`RoomType`], and
-//! takes what it gives out through an [`RoomOutput`]. [`sim`] is the host for tests.
+//! A developer implements [`Room`]. A host creates one by its [`RoomType`], calls it as an
+//! [`AnyRoom`] and receives its output as a [`RoomOutput`]; [`sim`] has a host for tests. A room is
+//! deterministic: time, ticks and a seed for randomness are inputs, and there are no sockets,
+//! threads or clocks in this crate.
 
 mod any_room;
 mod context;
@@ -29,14 +30,16 @@ pub use message::{
 };
 pub use output::{EventHeader, Job, Link, RoomOutput, Task};
 pub use player::{Creator, Player};
-pub use playfield_derive::{Message, room};
+pub use playfield_derive::Message;
+/// [`Room`] lists the options of this attribute.
+pub use playfield_derive::room;
 pub use playfield_state::PlayerId;
 pub use random::{Random, Shuffle};
 pub use room::Room;
 pub use room_type::{Birth, RoomType, schema};
 pub use timers::{TIMER_PERIOD_MIN, TimerId};
 
-/// What generated code names. Not for people.
+/// For generated code only.
 #[doc(hidden)]
 pub mod __rt {
     pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};

@@ -17,7 +17,7 @@ fn called(what: &'static str) {
 
 #[derive(State, Default)]
 struct Mortal {
-    /// It is no copy.
+    /// It is not a player's copy.
     #[sync(hidden)]
     is_room: bool,
 }

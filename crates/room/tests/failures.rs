@@ -1,4 +1,4 @@
-//! Whatever a room's code does wrong stays in that room: its players are told, its host goes on.
+//! A failure of a room's code stays in that room: its players receive an error, its host goes on.
 
 use crate::support;
 
@@ -229,15 +229,15 @@ fn ring() -> InternalMessage {
     InternalMessage::of(&Ring)
 }
 
-/// Both players were told, and from now on the room does nothing.
-fn assert_failed(host: &mut Host, told: &[u64]) {
+/// These links received the error, once each, and from now on the room does nothing.
+fn assert_failed(host: &mut Host, links: &[u64]) {
     assert!(host.room.is_closed(), "a room that panicked is closed");
-    let expected: Vec<_> = told.iter().map(|link| (*link, ErrorCode::RoomFailed)).collect();
-    assert_eq!(host.removed(), expected, "each seated player is told once");
+    let expected: Vec<_> = links.iter().map(|link| (*link, ErrorCode::RoomFailed)).collect();
+    assert_eq!(host.removed(), expected, "each seated player receives it once");
     assert_is_over(host);
 }
 
-/// Every call is answered with nothing, or with the news that the room is gone.
+/// Every call does nothing, or returns that the room has ended.
 fn assert_is_over(host: &mut Host) {
     let (first, mut body) = (PlayerId(1), Vec::new());
     assert_eq!(host.room.summary().players, 0);
@@ -272,12 +272,12 @@ fn a_panic_while_a_room_is_created_refuses_the_creation() {
 fn a_panic_in_join_fails_the_join_and_the_room() {
     let mut host = field(Where::Join);
     assert_eq!(host.join("last").unwrap_err().code(), ErrorCode::RoomFailed);
-    // The third link is owed nothing but the error.
+    // The third link receives nothing but the error.
     assert_failed(&mut host, &[1, 2]);
 }
 
 #[test]
-fn a_panic_in_leave_tells_those_who_stayed() {
+fn a_panic_in_leave_closes_the_room_for_those_who_stayed() {
     let mut host = field(Where::Leave);
     host.leave(PlayerId(1));
     assert_failed(&mut host, &[2]);
@@ -300,7 +300,7 @@ fn a_panic_in_a_handler_or_in_its_reply_closes_the_room() {
 }
 
 #[test]
-fn a_panic_in_a_note_closes_the_room_and_answers_whoever_asked() {
+fn a_panic_in_an_internal_message_closes_the_room_and_answers_the_request() {
     let mut host = field(Where::InternalMessage);
     host.mail(Mail::Asked { from: "other".into(), ask: 5, message: ring() });
     let [.., Output::Post { to, mail: Mail::Answered { ask: 5, reply: Err(error) } }] =
@@ -362,12 +362,12 @@ fn a_panic_in_a_destructor_stays_in_the_room() {
     assert_eq!(host.removed(), [(1, ErrorCode::RoomClosed), (2, ErrorCode::RoomClosed)]);
     assert_is_over(&mut host);
 
-    // A host that drops a room which has not ended.
+    // A host may drop a room that has not ended.
     drop(field(Where::Drop));
 }
 
 #[test]
-fn background_work_that_panicked_closes_the_room_only_if_it_is_this_room_s() {
+fn a_background_task_that_panicked_closes_only_its_own_room() {
     let mut host = field(Where::Nowhere);
     host.mail(Mail::Lost { task: 99 });
     host.mail(Mail::Done { task: 99, message: ring() });
@@ -377,7 +377,7 @@ fn background_work_that_panicked_closes_the_room_only_if_it_is_this_room_s() {
 }
 
 #[test]
-fn an_answer_that_can_not_be_decoded_is_an_answer_all_the_same() {
+fn an_answer_that_cannot_be_decoded_is_delivered_as_an_error() {
     let mut host = field(Where::Nowhere);
     host.join("last").unwrap();
     host.mail(Mail::Answered { ask: 1, reply: Ok(vec![0xFF]) });
@@ -385,7 +385,7 @@ fn an_answer_that_can_not_be_decoded_is_an_answer_all_the_same() {
 }
 
 #[test]
-fn a_room_that_is_asked_when_it_has_ended_says_so() {
+fn a_request_to_a_room_that_has_ended_is_answered_with_an_error() {
     let mut host = field(Where::Nowhere);
     host.room.close(host.at, ErrorCode::RoomClosed, "the end", &mut host.out);
     host.out.take();

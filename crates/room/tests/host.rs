@@ -1,4 +1,4 @@
-//! What a room promises its host: what it gives out, to whom, and in which order.
+//! What a room promises its host: what it sends, to whom, and in which order.
 
 use crate::support;
 
@@ -22,13 +22,13 @@ struct Hall {
     log: List<String>,
 }
 
-/// What to do while it is created.
+/// What to do in `create`.
 #[derive(Data, Default)]
 enum Setup {
     #[default]
     Nothing,
     Close,
-    /// All that may be done without a host.
+    /// All that is possible without a host.
     Everything,
 }
 
@@ -187,7 +187,7 @@ fn hall() -> Host {
     Host::create::<Hall>(1, &[]).unwrap()
 }
 
-/// A hall with players 1, 2, 3…, whose links bear the same numbers.
+/// A hall with players 1, 2, 3…, with links of the same numbers.
 fn hall_of(players: u64) -> Host {
     let mut host = hall();
     for number in 1..=players {
@@ -240,14 +240,14 @@ fn a_room_may_refuse_to_be_created_by_closing() {
 }
 
 #[test]
-fn options_that_can_not_be_decoded_are_refused() {
+fn options_that_cannot_be_decoded_are_refused() {
     let error = Host::create::<Hall>(1, &[77]).err().unwrap();
     assert_eq!(error.code(), ErrorCode::BadPayload);
     assert!(error.text().starts_with("the options of the room: "), "{error}");
 }
 
 #[test]
-fn what_a_room_starts_while_it_is_created_comes_out_at_the_first_call() {
+fn what_a_room_starts_in_create_is_passed_on_at_the_first_call() {
     let mut host = Host::create::<Hall>(1, &packed(&Setup::Everything)).unwrap();
     assert_eq!(host.room.wake_at(), Some(Duration::ZERO), "it asks to be called at once");
     host.wake_after(0);
@@ -265,7 +265,7 @@ fn what_a_room_starts_while_it_is_created_comes_out_at_the_first_call() {
 }
 
 #[test]
-fn a_room_whose_first_work_is_refused_ends() {
+fn a_room_whose_task_begun_in_create_is_refused_ends() {
     let mut host = Host::create::<Hall>(1, &packed(&Setup::Everything)).unwrap();
     host.out.pool_is_full = true;
     host.wake_after(0);
@@ -286,7 +286,7 @@ fn an_event_is_encoded_once_for_each_format_in_use() {
 }
 
 #[test]
-fn an_event_bears_the_version_at_which_it_was_raised() {
+fn an_event_has_the_version_at_which_it_was_sent() {
     let mut host = hall_of(1);
     host.sync();
     host.sync();
@@ -295,7 +295,7 @@ fn an_event_bears_the_version_at_which_it_was_raised() {
 }
 
 #[test]
-fn a_refused_send_is_told_without_a_number_after_what_was_raised() {
+fn a_refused_send_gives_an_error_without_a_number_after_its_events() {
     let mut host = hall_of(2);
     send(&mut host, 2, &Do::SayThenRefuse(3));
     request(&mut host, 2, &Do::SayThenRefuse(4));
@@ -304,7 +304,7 @@ fn a_refused_send_is_told_without_a_number_after_what_was_raised() {
 }
 
 #[test]
-fn a_send_that_went_well_is_not_answered() {
+fn a_send_that_succeeds_is_not_answered() {
     let mut host = hall_of(1);
     send(&mut host, 1, &Do::Hide);
     assert_eq!(host.out.take(), []);
@@ -327,7 +327,7 @@ fn an_unknown_message_is_refused_by_number_and_by_name() {
 }
 
 #[test]
-fn a_payload_that_can_not_be_decoded_is_refused_with_the_message_and_the_reason() {
+fn a_payload_that_cannot_be_decoded_is_refused_with_the_message_and_the_reason() {
     let mut host = hall_of(1);
     host.message(PlayerId(1), DO, &[0], Some(1));
     let [Output::Error { error, .. }] = &host.out.take()[..] else { panic!("one error") };
@@ -336,7 +336,7 @@ fn a_payload_that_can_not_be_decoded_is_refused_with_the_message_and_the_reason(
 }
 
 #[test]
-fn a_message_of_someone_who_is_not_here_does_nothing() {
+fn a_message_from_someone_not_in_the_room_does_nothing() {
     let mut host = hall_of(1);
     request(&mut host, 9, &Do::Say(1));
     host.leave(PlayerId(9));
@@ -344,7 +344,7 @@ fn a_message_of_someone_who_is_not_here_does_nothing() {
 }
 
 #[test]
-fn one_who_leaves_is_not_among_the_players_and_gets_nothing_more() {
+fn a_player_who_leaves_is_not_listed_and_receives_nothing_more() {
     let mut host = hall_of(2);
     host.leave(PlayerId(2));
     assert_eq!(host.out.take(), []);
@@ -352,7 +352,7 @@ fn one_who_leaves_is_not_among_the_players_and_gets_nothing_more() {
 }
 
 #[test]
-fn those_who_are_kicked_go_after_the_callback_once_each_in_order() {
+fn kicked_players_are_removed_after_the_callback_once_each_in_order() {
     let mut host = hall_of(3);
     let (p2, p3) = (PlayerId(2), PlayerId(3));
     request(&mut host, 1, &Do::Kick(vec![p3, p2, p3, PlayerId(77)]));
@@ -364,7 +364,7 @@ fn those_who_are_kicked_go_after_the_callback_once_each_in_order() {
 }
 
 #[test]
-fn what_is_wanted_after_closing_is_not_done() {
+fn effects_after_closing_are_discarded() {
     let mut host = hall_of(3);
     send(&mut host, 1, &Do::KickAndClose(PlayerId(2)));
     let closed = |link| removed(link, ErrorCode::RoomClosed, "the end");
@@ -373,7 +373,7 @@ fn what_is_wanted_after_closing_is_not_done() {
 }
 
 #[test]
-fn one_who_is_not_let_in_is_told_by_the_answer_to_the_join_alone() {
+fn a_refused_player_receives_the_answer_to_the_join_alone() {
     let mut host = hall_of(1);
     let refused = host.join("refused").unwrap_err();
     assert_eq!((refused.code(), refused.text()), (ErrorCode::Room(1007), "no"));
@@ -398,7 +398,7 @@ fn a_refused_join_does_not_keep_an_empty_room_open() {
 }
 
 #[test]
-fn a_type_may_have_settings_other_than_the_attribute_gave() {
+fn a_room_type_may_have_other_settings_than_the_attribute() {
     let usual = RoomType::of::<Hall>("test");
     let settings = Settings { tick_hz: 60, sync_hz: 30, capacity: 1, empty_ms: 5_000 };
     assert_ne!(usual.settings, settings);
@@ -424,19 +424,19 @@ fn a_seat_is_held_from_the_join_on() {
 }
 
 #[test]
-fn a_full_pool_is_an_error_for_the_room_to_see() {
+fn a_full_pool_is_an_error_that_the_room_sees() {
     let mut host = hall_of(1);
     host.out.pool_is_full = true;
     request(&mut host, 1, &Do::Compute);
     let [Output::Error { error, .. }] = &host.out.take()[..] else { panic!("one error") };
     assert_eq!(error.code(), ErrorCode::Busy);
-    // The work was never begun: nothing is waited for under its number.
+    // The task never began: its number is unknown.
     host.mail(Mail::Done { task: 1, message: InternalMessage::of(&Rang(1)) });
     assert!(log(&mut host).is_empty());
 }
 
 #[test]
-fn timers_that_are_due_together_ring_by_time_then_in_the_order_set() {
+fn timers_due_in_one_wake_fire_by_time_then_in_the_order_set() {
     let mut host = hall_of(1);
     for ms in [30, 10, 20, 10] {
         send(&mut host, 1, &Do::After(ms));
@@ -448,7 +448,7 @@ fn timers_that_are_due_together_ring_by_time_then_in_the_order_set() {
 }
 
 #[test]
-fn a_timer_without_wait_rings_at_the_next_wake_and_not_in_the_same() {
+fn a_timer_of_zero_fires_at_the_next_wake_and_not_in_the_same() {
     let mut host = hall_of(1);
     send(&mut host, 1, &Do::After(7));
     host.wake_after(7);
@@ -458,7 +458,7 @@ fn a_timer_without_wait_rings_at_the_next_wake_and_not_in_the_same() {
 }
 
 #[test]
-fn a_beat_that_was_missed_is_left_out_and_the_next_is_on_time() {
+fn a_missed_period_is_skipped_and_the_next_is_on_time() {
     let mut host = hall_of(1);
     host.wake_after(50);
     send(&mut host, 1, &Do::Beat);
@@ -477,7 +477,7 @@ fn one_timer_too_many_closes_the_room() {
 }
 
 #[test]
-fn one_piece_of_background_work_too_many_is_refused() {
+fn one_background_task_too_many_is_refused() {
     let mut host = hall_of(1);
     send(&mut host, 1, &Do::WorkUpTo(PENDING_MAX as u32));
     host.out.take();

@@ -1,4 +1,4 @@
-//! `#[room(…)]` on what a macro of the user's wrote.
+//! `#[room(…)]` before what a macro of the user's made.
 
 use playfield_room::sim::Sim;
 use playfield_room::{Context, Handle, Message, Player, Result, Room, room};

@@ -1,4 +1,4 @@
-//! A room type whose schema clients could not read is refused before it is served.
+//! A room type whose schema clients could not read is refused at the start.
 
 use std::panic::catch_unwind;
 
@@ -7,7 +7,7 @@ use playfield_state::{Data, DecodeError, State, TreeWriter};
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::{SCHEMA_BYTES_MAX, Struct, TYPE_DEPTH_MAX, Type};
 
-/// Lists within lists, so many types deep, under a name of so many bytes.
+/// Nested lists, this many types deep, with a name of this many bytes.
 #[derive(Default)]
 struct Shape<const DEPTH: usize, const NAME_BYTES: usize>;
 
@@ -101,7 +101,7 @@ enum Maybe {
 }
 
 #[test]
-fn types_that_hold_each_other_are_named_and_do_not_overflow_the_stack() {
+fn types_that_contain_each_other_are_named_and_do_not_overflow_the_stack() {
     for _ in 0..2 {
         let what = refusal::<Endless>();
         assert!(

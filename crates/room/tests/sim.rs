@@ -1,4 +1,4 @@
-//! What a simulation lets a test do that a plain host doesn't.
+//! What `Sim` can do that a host cannot.
 
 use playfield_room::sim::{OTHER_ROOM_ID, Sim};
 use playfield_room::{
@@ -71,7 +71,7 @@ fn log(sim: &Sim<Market>) -> Vec<String> {
 }
 
 #[test]
-fn a_player_may_be_one_whom_the_authenticator_knows() {
+fn a_player_may_be_a_user_whom_the_authenticator_identified() {
     let mut sim = Sim::<Market>::new(1);
     let (ann, bob) = (sim.join_as("Ann", "user 7").unwrap(), sim.join("Bob").unwrap());
     sim.request(ann, Do::Who).unwrap();
@@ -80,7 +80,7 @@ fn a_player_may_be_one_whom_the_authenticator_knows() {
 }
 
 #[test]
-fn work_that_needs_the_outside_world_is_ended_by_the_test() {
+fn a_test_ends_a_task_that_needs_the_outside_world() {
     let mut sim = Sim::<Market>::new(1);
     let ann = sim.join("Ann").unwrap();
     sim.request(ann, Do::Fetch).unwrap();
@@ -92,7 +92,7 @@ fn work_that_needs_the_outside_world_is_ended_by_the_test() {
 }
 
 #[test]
-fn a_test_speaks_for_another_room() {
+fn a_test_sends_as_another_room() {
     let mut sim = Sim::<Market>::new(1);
     sim.tell(&Price(4));
     assert_eq!(sim.ask(&Price(5)), Ok(10));
@@ -102,7 +102,7 @@ fn a_test_speaks_for_another_room() {
 }
 
 #[test]
-fn a_test_answers_for_another_room() {
+fn a_test_answers_as_another_room() {
     let mut sim = Sim::<Market>::new(1);
     let ann = sim.join("Ann").unwrap();
     let ask = AskId(sim.request(ann, Do::Ask).unwrap());
@@ -113,7 +113,7 @@ fn a_test_answers_for_another_room() {
 }
 
 #[test]
-fn one_who_is_refused_leaves_no_events_behind() {
+fn a_refused_player_leaves_no_events_behind() {
     let mut sim = Sim::<Market>::new(1);
     let ann = sim.join_in("Ann", Format::Json).unwrap();
     assert_eq!(sim.join("Eve").unwrap_err(), Error::from("not you"));
@@ -121,7 +121,7 @@ fn one_who_is_refused_leaves_no_events_behind() {
 }
 
 #[test]
-fn those_whom_a_failure_takes_out_are_gone_at_once() {
+fn players_whom_a_failure_removes_are_gone_at_once() {
     let mut sim = Sim::<Market>::new(1);
     let ann = sim.join("Ann").unwrap();
     assert_eq!(sim.join("Mallory").unwrap_err().code(), ErrorCode::RoomFailed);
@@ -135,13 +135,13 @@ fn those_whom_a_failure_takes_out_are_gone_at_once() {
 }
 
 #[test]
-fn a_send_into_a_failure_is_told_why() {
+fn a_send_that_makes_the_room_fail_returns_the_error() {
     let mut sim = Sim::<Market>::new(1);
     let ann = sim.join("Ann").unwrap();
     assert_eq!(sim.send(ann, Do::Fail).unwrap_err().code(), ErrorCode::RoomFailed);
 }
 
-/// It begins work while it is created.
+/// It begins tasks in `create`.
 #[derive(State, Default)]
 struct Eager {
     log: List<u32>,
@@ -165,7 +165,7 @@ impl On<Price> for Eager {
 }
 
 #[test]
-fn work_begun_in_create_is_there_from_the_start() {
+fn tasks_begun_in_create_are_there_from_the_start() {
     let mut sim = Sim::<Eager>::new(1);
     assert_eq!(sim.background().len(), 2);
     assert_eq!(sim.posted().len(), 1);

@@ -56,7 +56,7 @@ fn marks(sim: &Sim<Island>, player: PlayerId) -> Vec<u32> {
 }
 
 #[test]
-fn what_views_and_masks_made_is_not_filtered_again() {
+fn views_and_masks_are_not_applied_to_copies_again() {
     let mut sim = Sim::<Island>::new(1);
     let players = [Format::Packed, Format::Json, Format::Msgpack]
         .map(|format| sim.join_in("Ann", format).unwrap());
@@ -98,7 +98,7 @@ thread_local! {
     static IS_DAY: std::cell::Cell<bool> = const { std::cell::Cell::new(true) };
 }
 
-/// Depends on more than its arguments, as a view must not: nothing asks it again at night.
+/// Depends on more than its arguments, as a view must not: the room does not ask it again at night.
 fn by_day(_: &Mark, _: &Eye) -> bool {
     IS_DAY.get()
 }
@@ -128,6 +128,6 @@ fn a_copy_that_differs_from_the_state_is_reported() {
 }
 
 #[test]
-fn what_is_not_verified_is_not_reported() {
+fn without_verification_it_is_not_reported() {
     see_by_day_and_by_night(false);
 }

@@ -196,7 +196,7 @@ fn a_reply_comes_and_the_copy_follows() {
 }
 
 #[test]
-fn the_same_comes_to_pass_in_msgpack_and_json() {
+fn msgpack_and_json_do_the_same() {
     for format in [Format::Msgpack, Format::Json] {
         let mut sim = table();
         let ann = sim.join_in("Ann", format).unwrap();
@@ -214,7 +214,7 @@ fn a_refusal_answers_its_player_and_changes_nothing() {
 }
 
 #[test]
-fn a_join_may_be_refused_and_takes_no_seat() {
+fn a_refused_join_takes_no_seat() {
     let mut sim = table();
     assert_eq!(sim.join("Mallory").unwrap_err(), Error::from("not you"));
     assert_eq!(sim.summary().players, 0);
@@ -223,7 +223,7 @@ fn a_join_may_be_refused_and_takes_no_seat() {
 }
 
 #[test]
-fn no_more_are_seated_than_there_are_seats() {
+fn a_full_room_refuses_joins() {
     let mut sim = table();
     for name in ["a", "b", "c"] {
         sim.join(name).unwrap();
@@ -234,7 +234,7 @@ fn no_more_are_seated_than_there_are_seats() {
 }
 
 #[test]
-fn a_locked_room_takes_nobody() {
+fn a_locked_room_refuses_joins() {
     let mut sim = table();
     let ann = sim.join("Ann").unwrap();
     sim.request(ann, Do::Lock).unwrap();
@@ -244,7 +244,7 @@ fn a_locked_room_takes_nobody() {
 }
 
 #[test]
-fn events_reach_those_they_are_meant_for() {
+fn events_reach_the_players_they_are_sent_to() {
     let mut sim = table();
     let (ann, bob, cid) =
         (sim.join("Ann").unwrap(), sim.join("Bob").unwrap(), sim.join("Cid").unwrap());
@@ -260,7 +260,7 @@ fn events_reach_those_they_are_meant_for() {
 }
 
 #[test]
-fn one_who_is_kicked_is_told_and_the_others_go_on() {
+fn a_kicked_player_receives_the_reason_and_the_others_stay() {
     let mut sim = table();
     let (ann, bob) = (sim.join("Ann").unwrap(), sim.join("Bob").unwrap());
     sim.request(ann, Do::Kick(bob)).unwrap();
@@ -271,7 +271,7 @@ fn one_who_is_kicked_is_told_and_the_others_go_on() {
 }
 
 #[test]
-fn a_room_that_closes_tells_everyone() {
+fn players_of_a_room_that_closes_receive_the_reason() {
     let mut sim = table();
     let (ann, bob) = (sim.join("Ann").unwrap(), sim.join("Bob").unwrap());
     sim.request(ann, Do::Close).unwrap();
@@ -314,7 +314,7 @@ fn ticks_and_syncs_have_rates_of_their_own() {
 }
 
 #[test]
-fn timers_ring_once_or_again_and_again() {
+fn timers_fire_once_or_repeatedly() {
     let mut sim = table();
     let ann = sim.join("Ann").unwrap();
     sim.request(ann, Do::After(1)).unwrap();
@@ -324,7 +324,7 @@ fn timers_ring_once_or_again_and_again() {
 }
 
 #[test]
-fn background_work_ends_as_a_note() {
+fn background_work_ends_as_an_internal_message() {
     let mut sim = table();
     let ann = sim.join("Ann").unwrap();
     sim.request(ann, Do::Spawn(3)).unwrap();
@@ -332,7 +332,7 @@ fn background_work_ends_as_a_note() {
     assert!(log(&sim).is_empty());
     assert_eq!(sim.run_background(), 2);
     assert_eq!(log(&sim).len(), 2);
-    // The host hands it over a second time: nothing waits for it.
+    // The host delivers it twice: the room ignores it.
     sim.mail(Mail::Done {
         task: 1,
         message: InternalMessage { name: "Rang".into(), payload: vec![9] },
@@ -361,7 +361,7 @@ fn rooms_ask_and_answer_each_other() {
 }
 
 #[test]
-fn a_room_that_does_not_know_a_note_says_so() {
+fn an_internal_message_that_is_not_declared_is_refused() {
     let mut sim = table();
     let message = InternalMessage { name: "Nonsense".into(), payload: vec![] };
     sim.mail(Mail::Told { from: "x".into(), message: message.clone() });
@@ -403,7 +403,7 @@ fn an_empty_room_that_nobody_ever_joined_closes_too() {
 }
 
 #[test]
-fn payloads_and_messages_that_are_none_are_refused() {
+fn invalid_payloads_and_unknown_messages_are_refused() {
     let mut sim = table();
     let ann = sim.join("Ann").unwrap();
     assert_eq!(sim.raw_request(ann, 99, &[]).unwrap_err().code(), ErrorCode::UnknownMessage);
@@ -413,7 +413,7 @@ fn payloads_and_messages_that_are_none_are_refused() {
 }
 
 #[test]
-fn a_sync_on_demand_does_not_wait_for_the_next_beat() {
+fn a_sync_on_demand_does_not_wait_for_the_next_regular_one() {
     let mut sim = table();
     let ann = sim.join("Ann").unwrap();
     sim.request(ann, Draw).unwrap();
@@ -423,7 +423,7 @@ fn a_sync_on_demand_does_not_wait_for_the_next_beat() {
 }
 
 #[test]
-fn one_who_is_slow_gets_one_patch_to_now() {
+fn a_slow_player_receives_one_patch_to_now() {
     let mut sim = table();
     let (ann, bob) = (sim.join("Ann").unwrap(), sim.join("Bob").unwrap());
     sim.stall(bob);

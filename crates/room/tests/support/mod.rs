@@ -1,5 +1,4 @@
-//! A host for tests: it drives a room as a server would, and keeps all that the room gives out, in
-//! order.
+//! A host for tests: it calls a room as a server would, and keeps what the room sends, in order.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -13,7 +12,7 @@ use playfield_state::Format;
 use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
 
-/// One thing that a room gave out.
+/// One output of a room.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Output {
     Reply { link: Link, request: u32, payload: Vec<u8> },
@@ -25,7 +24,7 @@ pub(crate) enum Output {
     Post { to: String, mail: Mail },
 }
 
-/// Everything that a room gave out.
+/// All output of a room.
 #[derive(Default)]
 pub(crate) struct Record {
     pub(crate) outputs: Vec<Output>,
@@ -36,7 +35,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// What was given out since this was last asked.
+    /// The output since the last call.
     pub(crate) fn take(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)
     }
@@ -83,7 +82,7 @@ impl RoomOutput for Record {
     }
 }
 
-/// One room and its time.
+/// A room and its time.
 pub(crate) struct Host {
     pub(crate) room: Box<dyn AnyRoom>,
     pub(crate) out: Record,
@@ -97,7 +96,7 @@ impl Host {
         Self::create_of(RoomType::of::<R>("test"), seed, options)
     }
 
-    /// A room of a type whose settings need not be those of the attribute.
+    /// A room of a type that may have other settings than the attribute.
     pub(crate) fn create_of(room_type: RoomType, seed: u64, options: &[u8]) -> Result<Self> {
         let RoomType { settings, create, .. } = room_type;
         let birth = Birth {
@@ -159,7 +158,7 @@ impl Host {
         }
     }
 
-    /// The codes with which players were taken out since this was last asked, by link.
+    /// The links that were removed since the last call, with the code of each.
     pub(crate) fn removed(&mut self) -> Vec<(u64, ErrorCode)> {
         let removed = |output| match output {
             Output::Removed { link, why } => Some((link.0, why.code())),
