@@ -85,7 +85,7 @@ impl World {
             8 => drop(self.rows.remove(&(dice.pick(5) as i32 - 2))),
             9 => change_list(self.rows.get_or_default(dice.pick(5) as i32 - 2), dice, Dice::byte),
             10 if dice.pick(3) == 0 => {
-                drop((self.seats.remove(&player), self.hands.remove(&player)))
+                drop((self.seats.remove(&player), self.hands.remove(&player)));
             }
             10 => self.seats.get_or_default(player).name = dice.word(),
             11 => change_list(&mut self.seats.get_or_default(player).notes, dice, Dice::word),
@@ -106,7 +106,7 @@ impl World {
                 let length = self.units.len();
                 match self.units.get_mut(dice.pick(length + 1)) {
                     Some(unit) if dice.pick(2) == 0 => {
-                        change_list(&mut unit.path, dice, Dice::byte)
+                        change_list(&mut unit.path, dice, Dice::byte);
                     }
                     Some(unit) if dice.pick(2) == 0 => change_option(&mut unit.target, dice),
                     _ => {

@@ -246,7 +246,7 @@ fn nothing_leaks<T: Root>(start: u64, steps: &[Step], viewer: PlayerId, on: [boo
     for step in steps {
         match step {
             Step::Mutate(seed) => {
-                worlds.iter_mut().for_each(|world| world.change(&mut Dice::new(*seed)))
+                worlds.iter_mut().for_each(|world| world.change(&mut Dice::new(*seed)));
             }
             Step::Scramble(seed) => worlds[*seed as usize % 2].scramble(&mut Dice::new(*seed), eye),
             Step::Sync(seed) => {
@@ -290,7 +290,7 @@ fn tracking_shows_in_no_byte<T: Root>(start: u64, steps: &[Step]) {
     for step in steps {
         match step {
             Step::Mutate(seed) => {
-                worlds.iter_mut().for_each(|world| world.change(&mut Dice::new(*seed)))
+                worlds.iter_mut().for_each(|world| world.change(&mut Dice::new(*seed)));
             }
             Step::Scramble(seed) => {
                 worlds

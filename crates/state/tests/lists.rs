@@ -65,7 +65,7 @@ fn change<T>(
         7 => list.reverse(),
         8 => drop(list.drain(one.min(other)..one.max(other).min(one.min(other) + 5))),
         9 if dice.once_in(4) => {
-            (0..length).for_each(|_| list.swap(dice.pick(length), dice.pick(length)))
+            (0..length).for_each(|_| list.swap(dice.pick(length), dice.pick(length)));
         }
         10 => (0..dice.pick(30)).for_each(|_| {
             list.pop();
@@ -81,7 +81,7 @@ fn change_cards(cards: &mut List<Card>, dice: &mut Dice, kinds: usize) {
     match cards.get_mut(dice.pick(200)) {
         Some(card) if dice.once_in(2) => card.note = dice.pick(500) as u16,
         Some(card) => {
-            change(&mut card.marks, dice, |dice| dice.pick(4) as u8, |mark| u64::from(*mark))
+            change(&mut card.marks, dice, |dice| dice.pick(4) as u8, |mark| u64::from(*mark));
         }
         None => change(cards, dice, |dice| Card::any(dice, kinds), |card| u64::from(card.look)),
     }
@@ -287,7 +287,7 @@ fn ids_stay_with_their_elements() {
         |cards| cards.sort_by_key(|card| card.look),
         |cards| drop(cards.drain(5..9)),
         |cards| {
-            (0..9).for_each(|look| cards.insert(20, Card { look: 100 + look, ..Card::default() }))
+            (0..9).for_each(|look| cards.insert(20, Card { look: 100 + look, ..Card::default() }));
         },
         |cards| {
             cards.reverse();

@@ -210,7 +210,7 @@ fn decompression_bombs_are_rejected_early() {
         let mut decoder = Decoder::with_deflate(Role::Client, limits, &agreed);
         match read(&mut decoder, &frames, 1 << 20) {
             Err(Error::MessageTooLarge { bytes, bytes_max: 10_000 }) => {
-                assert!(bytes < 20_000, "{bytes}")
+                assert!(bytes < 20_000, "{bytes}");
             }
             other => panic!("{other:?}"),
         }

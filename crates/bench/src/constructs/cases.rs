@@ -180,7 +180,7 @@ fn maps(case: &mut impl FnMut(&'static str, fn(u32) -> Measured)) {
             syncs,
             MANY,
             |state: &mut Root| {
-                state.names = (0..1_000).map(|number| (format!("name {number}"), 0)).collect()
+                state.names = (0..1_000).map(|number| (format!("name {number}"), 0)).collect();
             },
             |state, step| {
                 for number in hundred(step) {

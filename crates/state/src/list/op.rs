@@ -54,7 +54,7 @@ impl Op {
     pub(crate) fn apply(&self, list: &mut Vec<u32>) {
         match *self {
             Self::Remove { index, count } => {
-                drop(list.drain(index as usize..(index + count) as usize))
+                drop(list.drain(index as usize..(index + count) as usize));
             }
             Self::Insert { index, count } => {
                 let came = std::iter::repeat_n(CAME, count as usize);
@@ -62,7 +62,7 @@ impl Op {
             }
             Self::Move { from, to, count } => shift(list, from, to, count),
             Self::Order(ref order) => {
-                *list = order.iter().map(|&from| list[from as usize]).collect()
+                *list = order.iter().map(|&from| list[from as usize]).collect();
             }
         }
     }

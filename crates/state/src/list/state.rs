@@ -137,7 +137,7 @@ impl<T: State> Write for List<T> {
 
     fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) {
         write_array(out, shadow.elements.iter(), |element, out| {
-            T::tree_full(&element.shadow, lens, out)
+            T::tree_full(&element.shadow, lens, out);
         });
     }
 
@@ -289,7 +289,7 @@ impl<T: State> List<T> {
     fn reshape(&mut self, elements: &mut Vec<Element<T::Shadow>>, op: &Op, now: u64) {
         match *op {
             Op::Remove { index, count } => {
-                drop(elements.drain(index as usize..(index + count) as usize))
+                drop(elements.drain(index as usize..(index + count) as usize));
             }
             Op::Insert { index, count } => {
                 let place = index as usize..(index + count) as usize;

@@ -53,7 +53,7 @@ impl<'a, V: State> Groups<'a, V> {
             match groups.iter().position(|group| group.key == key) {
                 Some(place) => groups[place].put(slot, value),
                 None if groups.len() < GROUPS_MAX => {
-                    groups.push(Group::new(key, slot, value, found.len()))
+                    groups.push(Group::new(key, slot, value, found.len()));
                 }
                 None => rest.push(slot),
             }

@@ -267,7 +267,7 @@ impl<K: Key, V: State> Write for Map<K, V> {
                 ops.member(&key.name(), |ops| ops.set(|out| V::tree_full(value, lens, out)));
             }
             Own::Patch(key, value, lens) => {
-                ops.member(&key.name(), |ops| V::tree_patch(value, lens, ops))
+                ops.member(&key.name(), |ops| V::tree_patch(value, lens, ops));
             }
         }
     }

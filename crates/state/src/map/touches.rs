@@ -67,7 +67,7 @@ impl Watch {
         }
         match touches {
             Touches::All => {
-                map.entries.iter_mut().flatten().for_each(|entry| entry.touched = false)
+                map.entries.iter_mut().flatten().for_each(|entry| entry.touched = false);
             }
             Touches::Places(places) => {
                 for place in places {

@@ -220,7 +220,7 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
         for slot in eye.seen.changed_slots(lens) {
             if let Some((key, at)) = &eye.seen.slot(slot).entry {
                 ops.member(&key.name(), |ops| {
-                    ops.set(|out| shadow.tree_value::<V>(key, *at, lens, out))
+                    ops.set(|out| shadow.tree_value::<V>(key, *at, lens, out));
                 });
             }
         }
@@ -318,7 +318,7 @@ impl<K: Key, S> ViewedShadow<K, S> {
     fn tree_value<V: State<Shadow = S>>(&self, key: &K, at: u32, lens: Lens, out: TreeWriter<'_>) {
         match &self.map.slot(at).entry {
             Some((_, value)) => {
-                V::tree_full(value, Lens { since: 0, ..lens.under(key.player()) }, out)
+                V::tree_full(value, Lens { since: 0, ..lens.under(key.player()) }, out);
             }
             None => out.null(),
         }

@@ -185,6 +185,7 @@ impl KeyShape {
         with_key!(self.0, K => {
             let entries = members.iter().map(|(name, value)| Ok((K::parse(name)?, value)));
             let mut entries = entries.collect::<Result<Vec<(K, &Value)>, DecodeError>>()?;
+            #[allow(clippy::unnecessary_sort_by, reason = "keys need not be `Copy`")]
             entries.sort_by(|(one, _), (two, _)| one.cmp(two));
             entries.dedup_by(|(one, _), (two, _)| one == two);
             let bytes = |(key, value): (K, _)| {

@@ -92,13 +92,13 @@ impl Root for World {
                     (std::mem::take(self.players.get_or_default(PlayerId(1))), PlayerId(2));
                 match dice.pick(5) {
                     0 => {
-                        std::mem::swap(&mut one.items, &mut self.players.get_or_default(two).items)
+                        std::mem::swap(&mut one.items, &mut self.players.get_or_default(two).items);
                     }
                     1 => {
-                        std::mem::swap(&mut one.slots, &mut self.players.get_or_default(two).slots)
+                        std::mem::swap(&mut one.slots, &mut self.players.get_or_default(two).slots);
                     }
                     2 => {
-                        std::mem::swap(&mut one.boxes, &mut self.players.get_or_default(two).boxes)
+                        std::mem::swap(&mut one.boxes, &mut self.players.get_or_default(two).boxes);
                     }
                     3 => std::mem::swap(&mut one.notes, &mut self.log),
                     _ => {

@@ -570,7 +570,7 @@ fn default_digests() -> Value {
             }),
             ("player 1 sees the lantern", |state| state.posts.get_or_default(ANN).knows = true),
             ("without its marks the lantern is at its default", |state| {
-                state.lantern.marks.clear()
+                state.lantern.marks.clear();
             }),
             ("what is each player's own is at the defaults of its types", |state| {
                 for post in state.posts.values_mut() {
@@ -586,7 +586,7 @@ fn default_digests() -> Value {
                 state.lantern.level = 0;
             }),
             ("player 1 no longer sees the lantern", |state| {
-                state.posts.get_or_default(ANN).knows = false
+                state.posts.get_or_default(ANN).knows = false;
             }),
         ],
         &[],
@@ -675,10 +675,10 @@ fn columns() -> Value {
                     .for_each(|(number, unit)| unit.marks[(number % 3) as usize] = true);
             }),
             ("a flag of all", |state| {
-                state.units.iter_mut().for_each(|(_, unit)| unit.marks[0] ^= true)
+                state.units.iter_mut().for_each(|(_, unit)| unit.marks[0] ^= true);
             }),
             ("three are too few", |state| {
-                state.units.iter_mut().take(3).for_each(|(_, unit)| unit.hp = 1)
+                state.units.iter_mut().take(3).for_each(|(_, unit)| unit.hp = 1);
             }),
         ],
         &[
@@ -733,7 +733,7 @@ fn lists() -> Value {
             ("", |state| state.path.sort_by_key(|point| point.x)),
             ("", |state| state.path.reverse()),
             ("more happened to the path than is kept of it: it is sent whole", |state| {
-                state.path[0].x = 1
+                state.path[0].x = 1;
             }),
             ("nothing", |state| state.log.clear()),
         ],

@@ -71,7 +71,11 @@ impl Room {
         let request = 1;
         match &self.id {
             Some(id) => {
-                put(case.transport, out, &ClientMessage::Join { request, room: id.as_str().into() })
+                put(
+                    case.transport,
+                    out,
+                    &ClientMessage::Join { request, room: id.as_str().into() },
+                );
             }
             None if self.creating => self.waiting.push(client),
             None => {
