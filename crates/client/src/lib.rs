@@ -57,6 +57,6 @@ pub use connection::{Connect, Connection, connect};
 pub use error::Error;
 pub use mirror::Mirror;
 pub use playfield_state::{Change, ChangeKind, Path, PathStep, Pattern};
-pub use playfield_wire::{ErrorCode, Format};
+pub use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 #[cfg(feature = "tokio")]
 pub use room::{Changes, Dynamic, DynamicCopy, Kind, Room, RoomEvent, StateRef, Subscription};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use playfield_state::PlayerId;
 use playfield_wire::message::MessageRef;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::{Error, Link, Message, RoomOutput};
 
@@ -139,7 +139,7 @@ pub trait AnyRoom: Send {
         player: PlayerId,
         message: &MessageRef<'_>,
         payload: &[u8],
-        request: Option<u32>,
+        request: Option<RequestNumber>,
         out: &mut dyn RoomOutput,
     );
 

@@ -1,5 +1,7 @@
 //! What a room sends while it is created, when there is no output yet.
 
+use playfield_wire::RequestNumber;
+
 use crate::{Error, EventHeader, Job, Link, Mail, Result, RoomOutput, Task};
 
 /// Keeps tasks and mail until the host's first call. It drops output to players: there are none yet.
@@ -34,8 +36,8 @@ impl DeferredOutput {
 }
 
 impl RoomOutput for DeferredOutput {
-    fn reply(&mut self, _: Link, _: u32, _: &[u8]) {}
-    fn error(&mut self, _: Link, _: Option<u32>, _: &Error) {}
+    fn reply(&mut self, _: Link, _: RequestNumber, _: &[u8]) {}
+    fn error(&mut self, _: Link, _: Option<RequestNumber>, _: &Error) {}
     fn event(&mut self, _: Link, _: EventHeader, _: &[u8]) {}
     fn removed(&mut self, _: Link, _: &Error) {}
 

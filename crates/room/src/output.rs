@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use playfield_wire::RequestNumber;
+
 use crate::{Error, InternalMessage, Mail};
 
 /// The host's number for a player's output. To a room it means nothing.
@@ -30,10 +32,10 @@ pub type Job = Box<dyn FnOnce() -> InternalMessage + Send>;
 /// acts, with payloads in the format of the player's [`Entrant`](crate::Entrant).
 pub trait RoomOutput {
     /// The reply to a player's request.
-    fn reply(&mut self, link: Link, request: u32, payload: &[u8]);
+    fn reply(&mut self, link: Link, request: RequestNumber, payload: &[u8]);
 
     /// The refusal of a request or, if `request` is `None`, of a send.
-    fn error(&mut self, link: Link, request: Option<u32>, error: &Error);
+    fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error);
 
     /// An event for one player.
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]);

@@ -11,6 +11,7 @@ use playfield_room::{
     Room, room,
 };
 use playfield_state::{Data, Format, List, Map, State};
+use playfield_wire::RequestNumber;
 use proptest::prelude::*;
 use support::{Host, Output};
 
@@ -224,10 +225,20 @@ fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
                 let mut payload = Vec::new();
                 act.encode(&mut payload);
                 requests += 1;
-                host.message(PlayerId((*player).into()), 0, &payload, ask.then_some(requests));
+                host.message(
+                    PlayerId((*player).into()),
+                    0,
+                    &payload,
+                    ask.then_some(RequestNumber(requests)),
+                );
             }
             Input::Noise(player, index, payload) => {
-                host.message(PlayerId((*player).into()), (*index).into(), payload, Some(0));
+                host.message(
+                    PlayerId((*player).into()),
+                    (*index).into(),
+                    payload,
+                    Some(RequestNumber(0)),
+                );
             }
             Input::Wait(ms) => host.wake_after((*ms).into()),
             Input::Tick => {

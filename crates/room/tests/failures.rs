@@ -7,9 +7,9 @@ use playfield_room::{
     Room, room,
 };
 use playfield_state::{Data, DecodeError, Format, Map, State, TreeWriter};
-use playfield_wire::ErrorCode;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
+use playfield_wire::{ErrorCode, RequestNumber};
 use support::{Host, Output};
 
 /// Where the room's code panics.
@@ -244,7 +244,7 @@ fn assert_is_over(host: &mut Host) {
     assert_eq!(host.room.wake_at(), None);
     assert!(!host.room.wants_sync());
     assert_eq!(host.join("late").unwrap_err().code(), ErrorCode::RoomNotFound);
-    host.message(first, POKE, &UNIT, Some(1));
+    host.message(first, POKE, &UNIT, Some(RequestNumber(1)));
     host.leave(first);
     host.tick(9);
     host.wake_after(100_000);
@@ -294,7 +294,7 @@ fn a_panic_in_tick_closes_the_room() {
 fn a_panic_in_a_handler_or_in_its_reply_closes_the_room() {
     for at in [Where::Handle, Where::Reply] {
         let mut host = field(at);
-        host.message(PlayerId(1), POKE, &UNIT, Some(7));
+        host.message(PlayerId(1), POKE, &UNIT, Some(RequestNumber(7)));
         assert_failed(&mut host, &[1, 2]);
     }
 }

@@ -11,10 +11,10 @@ use playfield_room::{
     room,
 };
 use playfield_state::{Data, DecodeError, Format, List, State, TreeWriter};
-use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
+use playfield_wire::{ErrorCode, RequestNumber};
 use support::{Host, Output};
 
 #[derive(State, Default)]
@@ -208,7 +208,7 @@ fn send(host: &mut Host, player: u64, what: &Do) {
 }
 
 fn request(host: &mut Host, player: u64, what: &Do) {
-    host.message(PlayerId(player), DO, &packed(what), Some(1));
+    host.message(PlayerId(player), DO, &packed(what), Some(RequestNumber(1)));
 }
 
 /// The room's log, as player 1's snapshot shows it.
@@ -300,7 +300,10 @@ fn a_refused_send_gives_an_error_without_a_number_after_its_events() {
     send(&mut host, 2, &Do::SayThenRefuse(3));
     request(&mut host, 2, &Do::SayThenRefuse(4));
     let refusal = |request| Output::Error { link: Link(2), request, error: Error::from("no") };
-    assert_eq!(host.out.take(), [event(2, 3), refusal(None), event(2, 4), refusal(Some(1))]);
+    assert_eq!(
+        host.out.take(),
+        [event(2, 3), refusal(None), event(2, 4), refusal(Some(RequestNumber(1)))]
+    );
 }
 
 #[test]
@@ -309,7 +312,10 @@ fn a_send_that_succeeds_is_not_answered() {
     send(&mut host, 1, &Do::Hide);
     assert_eq!(host.out.take(), []);
     request(&mut host, 1, &Do::Hide);
-    assert_eq!(host.out.take(), [Output::Reply { link: Link(1), request: 1, payload: vec![0] }]);
+    assert_eq!(
+        host.out.take(),
+        [Output::Reply { link: Link(1), request: RequestNumber(1), payload: vec![0] }]
+    );
     assert!(host.room.summary().private);
 }
 
@@ -320,7 +326,7 @@ fn an_unknown_message_is_refused_by_number_and_by_name() {
     for message in
         [MessageRef::Index(1), MessageRef::Index(u32::MAX), MessageRef::Name("Said".into())]
     {
-        host.room.message(at, player, &message, &[], Some(1), &mut host.out);
+        host.room.message(at, player, &message, &[], Some(RequestNumber(1)), &mut host.out);
         let [Output::Error { error, .. }] = &host.out.take()[..] else { panic!("one error") };
         assert_eq!(error.code(), ErrorCode::UnknownMessage);
     }
@@ -329,7 +335,7 @@ fn an_unknown_message_is_refused_by_number_and_by_name() {
 #[test]
 fn a_payload_that_cannot_be_decoded_is_refused_with_the_message_and_the_reason() {
     let mut host = hall_of(1);
-    host.message(PlayerId(1), DO, &[0], Some(1));
+    host.message(PlayerId(1), DO, &[0], Some(RequestNumber(1)));
     let [Output::Error { error, .. }] = &host.out.take()[..] else { panic!("one error") };
     assert_eq!(error.code(), ErrorCode::BadPayload);
     assert_eq!(error.text(), "Do: at byte 1: a varint was expected, 0 bytes remain");
@@ -356,7 +362,7 @@ fn kicked_players_are_removed_after_the_callback_once_each_in_order() {
     let mut host = hall_of(3);
     let (p2, p3) = (PlayerId(2), PlayerId(3));
     request(&mut host, 1, &Do::Kick(vec![p3, p2, p3, PlayerId(77)]));
-    let reply = Output::Reply { link: Link(1), request: 1, payload: vec![0] };
+    let reply = Output::Reply { link: Link(1), request: RequestNumber(1), payload: vec![0] };
     let kicked = |link| removed(link, ErrorCode::Kicked, "out");
     assert_eq!(host.out.take(), [reply, kicked(3), kicked(2)]);
     assert_eq!(log(&mut host), ["p3 left, here: false", "p2 left, here: false"]);

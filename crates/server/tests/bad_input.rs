@@ -11,7 +11,7 @@ use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 /// Someone who plays on whatever others do.
 struct Bystander(Client);
@@ -97,7 +97,7 @@ fn frames_that_are_empty_or_too_large_end_the_connection() {
     // 1000 bytes in all are taken: the request's prefix is four bytes, the message is no message.
     ann.say_bytes(&[&[7, 1, 9, 0][..], &[0; 996]].concat());
     let refused = ann.expect(|message| match message {
-        ServerMessage::Error { request: Some(9), code, .. } => Some(*code),
+        ServerMessage::Error { request: Some(RequestNumber(9)), code, .. } => Some(*code),
         _ => None,
     });
     assert_eq!(refused, ErrorCode::BadPayload);
@@ -205,12 +205,12 @@ fn a_room_type_that_is_none_and_options_that_are_none_are_refused() {
     let mut create = |room_type: &str, options: &[u8]| {
         let request = ann.request_number();
         ann.say(&ClientMessage::Create {
-            request,
+            request: RequestNumber(request),
             room_type: room_type.into(),
             private: false,
             options,
         });
-        ann.joined(request).unwrap_err().0
+        ann.joined(RequestNumber(request)).unwrap_err().0
     };
     assert_eq!(create("chess", &[]), ErrorCode::UnknownRoomType);
     assert_eq!(create("table", &[7]), ErrorCode::BadPayload);
@@ -239,17 +239,18 @@ fn a_client_built_with_another_schema_is_told_the_nodes() {
 fn messages_for_a_room_not_joined_are_answered_and_change_nothing() {
     let server = server(|_| {});
     let mut ann = Client::guest(&server, "Ann");
-    ann.room = 7;
+    ann.room = RoomNumber(7);
     assert_eq!(ann.have("x").unwrap_err().0, ErrorCode::NotJoined);
     ann.send(1, &Do { what: "x".into() });
     let room = ann.expect(|message| match message {
         ServerMessage::Error { request: None, room, code: ErrorCode::NotJoined, .. } => Some(*room),
         _ => None,
     });
-    assert_eq!(room, Some(7));
-    for message in
-        [ClientMessage::Leave { request: 90, room: 7 }, ClientMessage::Resync { room: 7 }]
-    {
+    assert_eq!(room, Some(RoomNumber(7)));
+    for message in [
+        ClientMessage::Leave { request: RequestNumber(90), room: RoomNumber(7) },
+        ClientMessage::Resync { room: RoomNumber(7) },
+    ] {
         ann.say(&message);
         ann.expect(|message| {
             matches!(message, ServerMessage::Error { code: ErrorCode::NotJoined, .. }).then_some(())
@@ -271,12 +272,16 @@ fn unknown_messages_and_bad_payloads_are_answered() {
         let request = ann.request_number();
         ann.say(&ClientMessage::Request {
             room: ann.room,
-            request,
+            request: RequestNumber(request),
             message: MessageRef::Index(index),
             payload,
         });
         let refused = ann.expect(|message| match message {
-            ServerMessage::Error { request: Some(of), code, .. } if *of == request => Some(*code),
+            ServerMessage::Error { request: Some(of), code, .. }
+                if *of == RequestNumber(request) =>
+            {
+                Some(*code)
+            }
             _ => None,
         });
         assert_eq!(refused, code);
@@ -292,12 +297,12 @@ fn a_panic_in_a_room_ends_that_room_and_no_other() {
     let mut ann = Client::guest(&server, "Ann");
     let request = ann.request_number();
     ann.say(&ClientMessage::Create {
-        request,
+        request: RequestNumber(request),
         room_type: "table".into(),
         private: false,
         options: &[],
     });
-    ann.joined(request).unwrap();
+    ann.joined(RequestNumber(request)).unwrap();
     ann.send(1, &Do { what: "panic".into() });
     let code = ann.expect(|message| match message {
         ServerMessage::Left { code, .. } => Some(*code),
@@ -384,24 +389,28 @@ fn limits_hold_at_one_past_them() {
     for expected in [None, None, Some(ErrorCode::Limit)] {
         let request = ann.request_number();
         ann.say(&ClientMessage::Create {
-            request,
+            request: RequestNumber(request),
             room_type: "table".into(),
             private: true,
             options: &[],
         });
-        assert_eq!(ann.joined(request).err().map(|(code, _)| code), expected);
+        assert_eq!(ann.joined(RequestNumber(request)).err().map(|(code, _)| code), expected);
         ann.version = 0;
     }
     let mut bob = Client::guest(&server, "Bob");
     for expected in [None, Some(ErrorCode::Limit)] {
         let request = bob.request_number();
         bob.say(&ClientMessage::Create {
-            request,
+            request: RequestNumber(request),
             room_type: "table".into(),
             private: true,
             options: &[],
         });
-        assert_eq!(bob.joined(request).err().map(|(code, _)| code), expected, "rooms_max");
+        assert_eq!(
+            bob.joined(RequestNumber(request)).err().map(|(code, _)| code),
+            expected,
+            "rooms_max"
+        );
     }
     let mut long = Client::open(&server, Transport::Native, Format::Packed);
     let mut hello = Hello::new(Format::Packed);
@@ -442,7 +451,8 @@ fn one_who_vanishes_in_the_middle_of_a_frame_disturbs_nobody() {
     let mut bystander = Bystander::new(&server);
     for cut in 1..12 {
         let mut ann = Client::guest(&server, "Ann");
-        let frame = ann.encoded(&ClientMessage::Join { request: 1, room: "somewhere".into() });
+        let frame = ann
+            .encoded(&ClientMessage::Join { request: RequestNumber(1), room: "somewhere".into() });
         ann.stream.write_all(&frame[..cut]).unwrap();
     }
     bystander.is_undisturbed();
@@ -458,7 +468,7 @@ fn every_cut_of_a_conversation_is_the_same_conversation() {
         let hello = Hello::new(Format::Packed);
         let mut bytes = ann.encoded(&ClientMessage::Hello(hello));
         bytes.extend(ann.encoded(&ClientMessage::JoinOrCreate {
-            request: 1,
+            request: RequestNumber(1),
             room_type: "table".into(),
             options: &[],
         }));

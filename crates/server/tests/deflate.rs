@@ -10,7 +10,7 @@ use common::{Client, Heard, start};
 use playfield_server::Running;
 use playfield_websocket::{Deflater, DeflaterOptions, Opcode, Role, encode_fragment};
 use playfield_wire::client::ClientMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 const MASK: [u8; 4] = [1, 2, 3, 4];
 
@@ -22,7 +22,7 @@ const ON: (&str, &str) = ("websocket_deflate", "true");
 /// Enters a room with much in it: what came of it, and how many bytes the connection took for it.
 fn snapshot(mut client: Client) -> (String, usize) {
     let before = client.came;
-    client.join_or_create(1, "ballast=20000");
+    client.join_or_create(RequestNumber(1), "ballast=20000");
     let body = client.until(|heard| match heard {
         Heard::Snapshot { body, .. } => Some(body.clone()),
         _ => None,
@@ -113,11 +113,11 @@ fn websocket_deflate_bytes_min() {
     for (least, is_compressed) in [("1000", true), ("1100", false)] {
         let running = start(&[ON, ("websocket_deflate_bytes_min", least)]);
         let mut client = Client::deflating(running.local_addr(), Format::Packed);
-        client.join_or_create(1, "");
-        let (room, _) = client.until_joined(1).unwrap();
+        client.join_or_create(RequestNumber(1), "");
+        let (room, _) = client.until_joined(RequestNumber(1)).unwrap();
         let before = client.came;
-        client.request(room, 2, "big", "1050");
-        assert_eq!(client.until_reply(2).len(), 1050);
+        client.request(room, RequestNumber(2), "big", "1050");
+        assert_eq!(client.until_reply(RequestNumber(2)).len(), 1050);
         let bytes = client.came - before;
         assert_eq!(bytes < 1000, is_compressed, "{bytes} bytes");
     }
@@ -127,14 +127,15 @@ fn websocket_deflate_bytes_min() {
 fn compressed_messages_of_clients_are_read_whole_or_in_fragments() {
     let running = start(&[ON]);
     let mut listener = Client::deflating(running.local_addr(), Format::Packed);
-    listener.join_or_create(1, "");
-    let (_, id) = listener.until_joined(1).unwrap();
+    listener.join_or_create(RequestNumber(1), "");
+    let (_, id) = listener.until_joined(RequestNumber(1)).unwrap();
     for piece_bytes in [1, 7, usize::MAX] {
         let mut client = Client::deflating(running.local_addr(), Format::Packed);
-        client.join(1, &id);
-        let (room, _) = client.until_joined(1).unwrap();
+        client.join(RequestNumber(1), &id);
+        let (room, _) = client.until_joined(RequestNumber(1)).unwrap();
         let text = format!("{piece_bytes} {}", "hear, hear! ".repeat(1000));
-        let frame = compressed(&client, &request(Format::Packed, room, 2, "shout", &text));
+        let frame =
+            compressed(&client, &request(Format::Packed, room, RequestNumber(2), "shout", &text));
         let bytes = if piece_bytes == usize::MAX { frame } else { fragments(&frame, piece_bytes) };
         assert!(bytes.len() < text.len());
         client.socket.write_all(&bytes).unwrap();

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 
 use common::{Client, Heard, config, room, start};
 use playfield_server::{Running, Server};
-use playfield_wire::Format;
+use playfield_wire::{Format, RequestNumber};
 
 /// The first line of what answers a WebSocket request with these headers, and what stands below its
 /// headers.
@@ -72,7 +72,7 @@ fn whoever_is_no_page_connects_as_ever() {
     let running = start(&[("allowed_origins", "https://play.example.com")]);
     Client::native(running.local_addr());
     let mut client = Client::websocket(running.local_addr(), Format::Packed);
-    client.join_or_create(1, "");
+    client.join_or_create(RequestNumber(1), "");
     client.until(|heard| matches!(heard, Heard::Snapshot { .. }).then_some(()));
 
     let mut page = Client::connect(running.local_addr());

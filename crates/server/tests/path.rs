@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use common::{Client, Transport, connect, server};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 const ALL: [(Transport, Format); 6] = [
     (Transport::Native, Format::Packed),
@@ -26,7 +26,7 @@ fn a_player_joins_acts_and_leaves_over_each_transport_in_each_format() {
         ann.join_or_create().unwrap();
         assert!(ann.count() > 0);
         let (request, room) = (ann.request_number(), ann.room);
-        ann.say(&ClientMessage::Leave { request, room });
+        ann.say(&ClientMessage::Leave { request: RequestNumber(request), room });
         ann.expect(|message| {
             matches!(message, ServerMessage::Left { request: Some(_), code: ErrorCode::Left, .. })
                 .then_some(())
@@ -112,7 +112,7 @@ fn a_connection_that_moves_takes_its_unread_bytes_along() {
         // The join and all that follows come in one segment, before the room is known to be
         // elsewhere.
         let mut bytes = ann.encoded(&ClientMessage::Create {
-            request: 1,
+            request: RequestNumber(1),
             room_type: "table".into(),
             private: false,
             options: &[],
@@ -135,9 +135,9 @@ fn a_connection_that_moves_takes_its_unread_bytes_along() {
             assert_eq!(nonce, wanted, "in order");
         }
         if !seated {
-            ann.joined(1).unwrap();
+            ann.joined(RequestNumber(1)).unwrap();
         }
-        ann.count_in(1);
+        ann.count_in(RoomNumber(1));
     }
 }
 
@@ -151,27 +151,30 @@ fn one_session_is_in_several_rooms_wherever_they_are() {
     for other in &mut others {
         let request = other.request_number();
         other.say(&ClientMessage::Create {
-            request,
+            request: RequestNumber(request),
             room_type: "table".into(),
             private: false,
             options: &[],
         });
-        other.joined(request).unwrap();
+        other.joined(RequestNumber(request)).unwrap();
         ann.join(&other.room_id).unwrap();
         rooms.push((ann.room, ann.player));
         assert_eq!(ann.mirror.state().hands.len(), 1);
     }
-    assert_eq!(rooms.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(
+        rooms.iter().map(|(number, _)| *number).collect::<Vec<_>>(),
+        [1, 2, 3, 4].map(RoomNumber)
+    );
     for (number, _) in &rooms {
         let request = ann.request_number();
         ann.say(&ClientMessage::Request {
             room: *number,
-            request,
+            request: RequestNumber(request),
             message: playfield_wire::message::MessageRef::Index(0),
             payload: &[0],
         });
         ann.version = 0;
-        let done = |message: &ServerMessage<'_>| matches!(message, ServerMessage::Reply { request: of, .. } if *of == request);
+        let done = |message: &ServerMessage<'_>| matches!(message, ServerMessage::Reply { request: of, .. } if *of == RequestNumber(request));
         // Patches of several rooms come by turns here: only the reply is looked for.
         loop {
             let bytes = ann.next().unwrap();
@@ -183,12 +186,15 @@ fn one_session_is_in_several_rooms_wherever_they_are() {
     let (code, _) = {
         let room_id = others[3].room_id.clone();
         let request = ann.request_number();
-        ann.say(&ClientMessage::Join { request, room: room_id.as_str().into() });
+        ann.say(&ClientMessage::Join {
+            request: RequestNumber(request),
+            room: room_id.as_str().into(),
+        });
         loop {
             let bytes = ann.next().unwrap();
             if let ServerMessage::Error { request: Some(of), code, text, .. } =
                 ServerMessage::decode(Format::Packed, &bytes).unwrap()
-                && of == request
+                && of == RequestNumber(request)
             {
                 break (code, text.to_string());
             }
@@ -208,12 +214,12 @@ fn rooms_elsewhere_ask_and_answer() {
     let mut bob = Client::guest(&server, "Bob");
     let request = bob.request_number();
     bob.say(&ClientMessage::Create {
-        request,
+        request: RequestNumber(request),
         room_type: "table".into(),
         private: true,
         options: &[],
     });
-    bob.joined(request).unwrap();
+    bob.joined(RequestNumber(request)).unwrap();
     ann.have(&format!("ask {}", bob.room_id)).unwrap();
     ann.until(|table| table.answer == Some(42));
     ann.have("ask nowhere").unwrap();
@@ -241,7 +247,7 @@ fn rooms_are_listed_by_type_and_metadata_unless_they_are_private() {
         let request = bob.request_number();
         let filter = filter.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         bob.say(&ClientMessage::List {
-            request,
+            request: RequestNumber(request),
             room_type: Some("table".into()),
             filter,
             limit: 0,

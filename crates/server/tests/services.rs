@@ -11,6 +11,7 @@ use playfield_server::Server;
 use playfield_server::service::{
     ConnectionId, Frame, FrameCodec, NativeFrames, Peer, Result, Service,
 };
+use playfield_wire::RequestNumber;
 
 const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
@@ -94,8 +95,8 @@ fn services_and_rooms_serve_beside_each_other() {
     assert_eq!(heard(&mut ann), b"\0hello");
 
     let mut player = Client::native(running.local_addr());
-    player.join_or_create(1, "");
-    player.until_joined(1).unwrap();
+    player.join_or_create(RequestNumber(1), "");
+    player.until_joined(RequestNumber(1)).unwrap();
     assert_eq!(running.stats().total().connections, 4);
 
     bob.write_all(&[frame(b""), frame(b"never")].concat()).unwrap();

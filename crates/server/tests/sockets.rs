@@ -12,7 +12,7 @@ use common::speech::{encoded, request, send};
 use common::{Client, Heard, config, room, start};
 use playfield_server::{Running, Server};
 use playfield_wire::client::ClientMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 /// Waits until the node's numbers are as wanted. They are published after each turn, and no event
 /// tells of it.
@@ -25,10 +25,10 @@ fn until(running: &Running, wanted: impl Fn(&Running) -> bool) {
 }
 
 /// A client that is on the first shard that accepts it, in a room of its own.
-fn with_room(running: &Running, options: &str) -> (Client, u32, String) {
+fn with_room(running: &Running, options: &str) -> (Client, RoomNumber, String) {
     let mut client = Client::native(running.local_addr());
-    client.join_or_create(1, options);
-    let (room, id) = client.until_joined(1).unwrap();
+    client.join_or_create(RequestNumber(1), options);
+    let (room, id) = client.until_joined(RequestNumber(1)).unwrap();
     (client, room, id)
 }
 
@@ -42,11 +42,11 @@ fn every_transport_and_format_plays() {
         Client::websocket(running.local_addr(), Format::Json),
     ];
     for mut client in clients {
-        client.join_or_create(1, "");
-        let (room, _) = client.until_joined(1).unwrap();
+        client.join_or_create(RequestNumber(1), "");
+        let (room, _) = client.until_joined(RequestNumber(1)).unwrap();
         assert!(matches!(client.next(), Heard::Snapshot { .. }), "the snapshot follows at once");
-        client.request(room, 2, "secret", "");
-        assert_eq!(client.until_reply(2), "");
+        client.request(room, RequestNumber(2), "secret", "");
+        assert_eq!(client.until_reply(RequestNumber(2)), "");
         let body = client.until(|heard| match heard {
             Heard::Patch { body, .. } => Some(body.clone()),
             _ => None,
@@ -82,11 +82,11 @@ fn joins_on_two_shards_never_fill_a_room_beyond_its_capacity() {
         .collect();
     // Nobody is waited for: the joins are under way on both shards at the same time.
     for client in &mut clients {
-        client.join_or_create(1, "capacity=3");
+        client.join_or_create(RequestNumber(1), "capacity=3");
     }
     let mut players: HashMap<String, usize> = HashMap::new();
     for client in &mut clients {
-        let (_, id) = client.until_joined(1).unwrap();
+        let (_, id) = client.until_joined(RequestNumber(1)).unwrap();
         *players.entry(id).or_default() += 1;
     }
     assert!(players.values().all(|&count| count <= 3), "{players:?}");
@@ -103,7 +103,7 @@ fn a_connection_moves_with_what_it_has_sent_already() {
     // Which shard accepts a client is the system's choice; among so many, both do.
     for number in 0..20 {
         let mut client = Client::native(running.local_addr());
-        let join = ClientMessage::Join { request: 1, room: id.as_str().into() };
+        let join = ClientMessage::Join { request: RequestNumber(1), room: id.as_str().into() };
         let mut bytes = client.framed(&encoded(Format::Packed, &join));
         for nonce in 1..=200 {
             bytes.extend(client.framed(&encoded(Format::Packed, &ClientMessage::Ping { nonce })));
@@ -122,8 +122,8 @@ fn a_connection_moves_with_what_it_has_sent_already() {
                 _ => {}
             }
         }
-        client.request(joined.unwrap(), 2, "add", "");
-        assert_eq!(client.until_reply(2), (number + 1).to_string());
+        client.request(joined.unwrap(), RequestNumber(2), "add", "");
+        assert_eq!(client.until_reply(RequestNumber(2)), (number + 1).to_string());
     }
     let stats = running.stats();
     assert_eq!(stats.total().rooms, 1);
@@ -138,20 +138,20 @@ fn rooms_on_other_shards_are_played_over_one_connection() {
     let mut rooms = Vec::new();
     for number in 1..=6 {
         let create = ClientMessage::Create {
-            request: number,
+            request: RequestNumber(number),
             room_type: "test".into(),
             private: false,
             options: b"",
         };
         client.say(&encoded(Format::Packed, &create));
-        rooms.push(client.until_joined(number).unwrap().0);
+        rooms.push(client.until_joined(RequestNumber(number)).unwrap().0);
     }
     assert!(running.stats().shards.iter().all(|shard| shard.rooms >= 2));
     for (at, &room) in rooms.iter().enumerate() {
         for count in 1..=3 {
             let number = 100 + at as u32;
-            client.request(room, number, "add", "");
-            assert_eq!(client.until_reply(number), count.to_string());
+            client.request(room, RequestNumber(number), "add", "");
+            assert_eq!(client.until_reply(RequestNumber(number)), count.to_string());
         }
     }
     for &room in &rooms {
@@ -162,9 +162,14 @@ fn rooms_on_other_shards_are_played_over_one_connection() {
         });
     }
     for &room in &rooms {
-        client.say(&encoded(Format::Packed, &ClientMessage::Leave { request: 7, room }));
+        client.say(&encoded(
+            Format::Packed,
+            &ClientMessage::Leave { request: RequestNumber(7), room },
+        ));
         client.until(|heard| match heard {
-            Heard::Left { request: Some(7), room: at, .. } => (*at == room).then_some(()),
+            Heard::Left { request: Some(RequestNumber(7)), room: at, .. } => {
+                (*at == room).then_some(())
+            }
             _ => None,
         });
     }
@@ -197,20 +202,20 @@ fn tasks_max_and_compute_queue_max() {
     // One at work, one in the queue, and one too many: sooner or later, as the thread takes its
     // time.
     let refused = (1..10_000).find(|&number| {
-        client.request(room, number, "compute", "x");
-        client.until_reply(number) == "busy"
+        client.request(room, RequestNumber(number), "compute", "x");
+        client.until_reply(RequestNumber(number)) == "busy"
     });
     assert!(refused.is_some());
     let refused = (1..10_000).find(|_| {
         let bytes: Vec<u8> =
             (0..10).flat_map(|_| client.framed(&send(room, "spawn", ""))).collect();
         client.socket.write_all(&bytes).unwrap();
-        client.request(room, 1, "add", "");
+        client.request(room, RequestNumber(1), "add", "");
         let mut refused = false;
         loop {
             match client.next() {
                 Heard::Error { code: ErrorCode::Busy, .. } => refused = true,
-                Heard::Reply { request: 1, .. } => return refused,
+                Heard::Reply { request: RequestNumber(1), .. } => return refused,
                 _ => {}
             }
         }
@@ -223,20 +228,22 @@ fn a_client_that_never_reads_costs_no_memory_and_disturbs_nobody() {
     let running = start(&[("shards", "1"), ("outbox_bytes_max", "1000000")]);
     let (mut bystander, room, id) = with_room(&running, "");
     let mut deaf = Client::native(running.local_addr());
-    deaf.join(1, &id);
-    let (seat, _) = deaf.until_joined(1).unwrap();
+    deaf.join(RequestNumber(1), &id);
+    let (seat, _) = deaf.until_joined(RequestNumber(1)).unwrap();
     // It asks for more and more and reads nothing, until the node reads nothing from it any more.
     deaf.socket.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
     let bytes: Vec<u8> = (0..1000)
-        .flat_map(|number| deaf.framed(&request(Format::Packed, seat, number, "big", "60000")))
+        .flat_map(|number| {
+            deaf.framed(&request(Format::Packed, seat, RequestNumber(number), "big", "60000"))
+        })
         .collect();
     let mut asked = 0;
     while deaf.socket.write_all(&bytes).is_ok() {
         asked += 1000;
         assert!(asked < 10_000_000, "the node takes everything");
     }
-    bystander.request(room, 2, "add", "");
-    assert_eq!(bystander.until_reply(2), "1");
+    bystander.request(room, RequestNumber(2), "add", "");
+    assert_eq!(bystander.until_reply(RequestNumber(2)), "1");
     // What waits for it is in the system's buffers, of which there is only so much, and in a
     // bounded outbox.
     let stats = running.stats().total();
@@ -263,9 +270,9 @@ fn a_client_that_hangs_up_in_the_middle_of_anything_is_forgotten() {
     let (mut bystander, room, id) = with_room(&running, "");
     for cut in [0, 1, 4, 6, 9] {
         let mut client = Client::native(running.local_addr());
-        client.join(1, &id);
-        client.until_joined(1).unwrap();
-        let message = client.framed(&send(1, "add", ""));
+        client.join(RequestNumber(1), &id);
+        client.until_joined(RequestNumber(1)).unwrap();
+        let message = client.framed(&send(RoomNumber(1), "add", ""));
         client.socket.write_all(&message[..cut.min(message.len() - 1)]).unwrap();
         if cut % 2 == 0 {
             client.socket.shutdown(Shutdown::Write).unwrap();
@@ -273,8 +280,8 @@ fn a_client_that_hangs_up_in_the_middle_of_anything_is_forgotten() {
         }
     }
     until(&running, |running| running.stats().total().connections == 1);
-    bystander.request(room, 2, "add", "");
-    assert_eq!(bystander.until_reply(2), "1");
+    bystander.request(room, RequestNumber(2), "add", "");
+    assert_eq!(bystander.until_reply(RequestNumber(2)), "1");
 }
 
 #[test]
@@ -282,9 +289,9 @@ fn a_room_that_does_not_return_is_found() {
     let running = start(&[("shards", "1"), ("watchdog_ms", "50")]);
     let (mut client, room, _) = with_room(&running, "");
     assert!(running.stats().healthy);
-    client.request(room, 2, "hang", "1000");
+    client.request(room, RequestNumber(2), "hang", "1000");
     until(&running, |running| !running.stats().healthy);
-    client.until_reply(2);
+    client.until_reply(RequestNumber(2));
     until(&running, |running| running.stats().healthy);
 }
 
@@ -292,7 +299,7 @@ fn a_room_that_does_not_return_is_found() {
 fn a_room_that_never_returns_does_not_hold_up_the_end() {
     let running = start(&[("shards", "1"), ("shutdown_timeout_ms", "100")]);
     let (mut client, room, _) = with_room(&running, "");
-    client.request(room, 2, "hang", "600000");
+    client.request(room, RequestNumber(2), "hang", "600000");
     let stopper = running.stopper();
     let (tells, ended) = std::sync::mpsc::sync_channel(1);
     thread::spawn(move || {
@@ -335,7 +342,7 @@ fn a_shutdown_tells_everyone_and_waits_for_nobody_for_long() {
     let mut silent = Client::connect(running.local_addr());
     let (mut deaf, seat, _) = with_room(&running, "");
     for number in 0..200 {
-        deaf.request(seat, number, "big", "50000");
+        deaf.request(seat, RequestNumber(number), "big", "50000");
     }
     let began = Instant::now();
     let readers = thread::spawn(move || {

@@ -7,7 +7,7 @@ use crate::message::field::{Input, OrDefault, Output, Plain, Record};
 use crate::tree::Object;
 use crate::tree::members::Member;
 use crate::writer::{put_u8, put_varint};
-use crate::{DecodeError, Format, PROTOCOL, msgpack};
+use crate::{DecodeError, Format, PROTOCOL, RequestNumber, RoomNumber, msgpack};
 
 messages! {
     /// A message from a client.
@@ -21,14 +21,14 @@ messages! {
         /// Enters a room that exists.
         0x02 join Join {
             /// Repeated in the answer.
-            request: u32,
+            request: RequestNumber,
             /// The room's id.
             room: Cow<'a, str>,
         },
         /// Creates a room and enters it.
         0x03 create Create {
             /// Repeated in the answer.
-            request: u32,
+            request: RequestNumber,
             /// The type of the room to create.
             room_type: Cow<'a, str>,
             /// Whether the room is left out of lists and of `join_or_create`.
@@ -39,7 +39,7 @@ messages! {
         /// Enters any room of a type that is not full, or creates one.
         0x04 join_or_create JoinOrCreate {
             /// Repeated in the answer.
-            request: u32,
+            request: RequestNumber,
             /// The type of the room.
             room_type: Cow<'a, str>,
             /// The room type's options if a room is created; empty for its default.
@@ -48,7 +48,7 @@ messages! {
         /// Asks which rooms there are.
         0x05 list List {
             /// Repeated in the answer.
-            request: u32,
+            request: RequestNumber,
             /// Only rooms of this type.
             room_type: Option<Cow<'a, str>>,
             /// Only rooms whose metadata has all of these pairs.
@@ -59,23 +59,23 @@ messages! {
         /// Asks for the schema of a room type.
         0x0e schema Schema {
             /// Repeated in the answer.
-            request: u32,
+            request: RequestNumber,
             /// The room type's name.
             room_type: Cow<'a, str>,
         },
         /// Leaves a room.
         0x06 leave Leave {
             /// Repeated in the answer.
-            request: u32,
+            request: RequestNumber,
             /// The room's number.
-            room: u32,
+            room: RoomNumber,
         },
         /// A user message that expects a reply.
         0x07 request Request {
             /// The room's number.
-            room: u32,
+            room: RoomNumber,
             /// Repeated in the answer.
-            request: u32,
+            request: RequestNumber,
             /// The message's type.
             message: MessageRef<'a>,
             /// Its fields.
@@ -84,7 +84,7 @@ messages! {
         /// A user message without a reply.
         0x08 send Send {
             /// The room's number.
-            room: u32,
+            room: RoomNumber,
             /// The message's type.
             message: MessageRef<'a>,
             /// Its fields.
@@ -93,7 +93,7 @@ messages! {
         /// Says what the client has received.
         0x09 ack Ack {
             /// The room's number.
-            room: u32,
+            room: RoomNumber,
             /// The last version applied.
             version: u64,
             /// The last event handled.
@@ -102,7 +102,7 @@ messages! {
         /// Asks for a snapshot.
         0x0a resync Resync {
             /// The room's number.
-            room: u32,
+            room: RoomNumber,
         },
         /// Asks for a `pong`.
         0x0b ping Ping {
@@ -189,7 +189,7 @@ record! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ResumeRoom {
         /// The room's number.
-        pub room: u32,
+        pub room: RoomNumber,
         /// The epoch of the client's copy.
         pub epoch: u64,
         /// The version of the client's copy.
@@ -244,8 +244,8 @@ impl<'a> ClientMessage<'a> {
 pub fn write_request(
     format: Format,
     out: &mut Vec<u8>,
-    room: u32,
-    request: u32,
+    room: RoomNumber,
+    request: RequestNumber,
     index: u32,
     name: &str,
     payload: &[u8],
@@ -266,7 +266,7 @@ pub fn write_request(
 pub fn write_send(
     format: Format,
     out: &mut Vec<u8>,
-    room: u32,
+    room: RoomNumber,
     index: u32,
     name: &str,
     payload: &[u8],

@@ -25,6 +25,7 @@ mod format;
 pub mod framing;
 pub mod json;
 pub mod msgpack;
+mod number;
 pub mod packet;
 pub mod reader;
 pub mod schema;
@@ -35,6 +36,7 @@ pub mod writer;
 pub use code::ErrorCode;
 pub use error::DecodeError;
 pub use format::{Format, TreeFormat};
+pub use number::{RequestNumber, RoomNumber};
 
 /// The version of the protocol that this crate speaks, as `hello` and `welcome` carry it.
 pub const PROTOCOL: u64 = 1;

@@ -6,7 +6,7 @@ use crate::message::MessageRef;
 use crate::message::field::{Fixed, JsonText, OrDefault, Since, advance};
 use crate::tree::Object;
 use crate::writer::{put_u8, put_varint};
-use crate::{DecodeError, ErrorCode, Format};
+use crate::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
 
 messages! {
     /// A message from a node.
@@ -31,9 +31,9 @@ messages! {
         /// Answers `create`, `join` and `join_or_create`.
         0x42 joined Joined {
             /// The request that this answers.
-            request: u32,
+            request: RequestNumber,
             /// The room's number in this session.
-            room: u32,
+            room: RoomNumber,
             /// The room's id.
             id: Cow<'a, str>,
             /// The room's type.
@@ -52,14 +52,14 @@ messages! {
         /// Answers `list`.
         0x43 listed Listed {
             /// The request that this answers.
-            request: u32,
+            request: RequestNumber,
             /// The rooms found.
             rooms: Vec<RoomInfo<'a>>,
         },
         /// The schema of a room type: answers `schema`, or informs a client that was built with another.
         0x4e schema Schema {
             /// The request that this answers, if any.
-            request: Option<u32>,
+            request: Option<RequestNumber>,
             /// The room type's name.
             room_type: Cow<'a, str>,
             /// The schema, see [`RoomSchema::from_json`](crate::schema::RoomSchema::from_json).
@@ -68,9 +68,9 @@ messages! {
         /// Ends a room.
         0x44 left Left {
             /// The `leave` that this answers, if any.
-            request: Option<u32>,
+            request: Option<RequestNumber>,
             /// The room's number.
-            room: u32,
+            room: RoomNumber,
             /// Why.
             code: ErrorCode,
             /// Why, for people.
@@ -79,14 +79,14 @@ messages! {
         /// Answers a user message.
         0x45 reply Reply {
             /// The request that this answers.
-            request: u32,
+            request: RequestNumber,
             /// The reply itself.
             payload: &'a [u8],
         },
         /// An event of a room.
         0x46 event Event {
             /// The room's number.
-            room: u32,
+            room: RoomNumber,
             /// Counts the events of this session in this room, from 1.
             sequence: u64,
             /// The room's version when the event was raised.
@@ -99,7 +99,7 @@ messages! {
         /// All of a room's state that the player may see.
         0x47 snapshot Snapshot {
             /// The room's number.
-            room: u32,
+            room: RoomNumber,
             /// New for each creation of the room.
             epoch: u64,
             /// The version that this is.
@@ -110,7 +110,7 @@ messages! {
         /// What changed in a room's state.
         0x48 patch Patch {
             /// The room's number.
-            room: u32,
+            room: RoomNumber,
             /// The version that this applies to.
             base: u64,
             /// The version that it leads to.
@@ -121,7 +121,7 @@ messages! {
         /// The digest that a room's copy should have.
         0x4d check Check {
             /// The room's number.
-            room: u32,
+            room: RoomNumber,
             /// The version of the copy.
             version: u64,
             /// Its digest.
@@ -140,9 +140,9 @@ messages! {
         /// Answers a request, or a `send`, or is about the connection.
         0x4b error Error {
             /// The request that this answers, if any.
-            request: Option<u32>,
+            request: Option<RequestNumber>,
             /// The number of the room that it concerns, if any.
-            room: Option<u32>,
+            room: Option<RoomNumber>,
             /// What went wrong.
             code: ErrorCode,
             /// What went wrong, for people.
@@ -181,17 +181,25 @@ record! {
     }
 }
 
-/// Appends a `patch` from `base` to `version`, whose body is what `body` appends.
+/// The versions that a patch leads from and to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// The version that the patch applies to.
+    pub base: u64,
+    /// The version that it leads to.
+    pub version: u64,
+}
+
+/// Appends a `patch`, whose body is what `body` appends.
 ///
 /// # Panics
-/// If `version` is before `base`.
+/// If the version is before its base.
 #[inline]
 pub fn write_patch(
     format: Format,
     out: &mut Vec<u8>,
-    room: u32,
-    base: u64,
-    version: u64,
+    room: RoomNumber,
+    Versions { base, version }: Versions,
     body: impl FnOnce(&mut Vec<u8>),
 ) {
     let advance = advance(base, version);
@@ -219,7 +227,7 @@ pub fn write_patch(
 pub fn write_snapshot(
     format: Format,
     out: &mut Vec<u8>,
-    room: u32,
+    room: RoomNumber,
     epoch: u64,
     version: u64,
     body: impl FnOnce(&mut Vec<u8>),
@@ -249,7 +257,7 @@ pub fn write_snapshot(
 pub fn write_event(
     format: Format,
     out: &mut Vec<u8>,
-    room: u32,
+    room: RoomNumber,
     sequence: u64,
     version: u64,
     index: u32,
@@ -270,7 +278,7 @@ pub fn write_event(
 }
 
 /// Appends a `reply`.
-pub fn write_reply(format: Format, out: &mut Vec<u8>, request: u32, payload: &[u8]) {
+pub fn write_reply(format: Format, out: &mut Vec<u8>, request: RequestNumber, payload: &[u8]) {
     if format == Format::Packed {
         put_u8(out, Kind::Reply as u8);
         put_varint(out, request.into());

@@ -3,7 +3,7 @@
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{DecodeError, ErrorCode, Format};
+use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
 
 fn from_json(text: &str) -> Result<ClientMessage<'_>, DecodeError> {
     ClientMessage::decode(Format::Json, text.as_bytes())
@@ -84,18 +84,27 @@ fn json_members_come_in_any_order_and_the_last_of_a_name_counts() {
          \"message\": \"w\\u0061ve\", \"type\": \"send\"}\r\n",
     );
     let message = MessageRef::Name("wave".into());
-    assert_eq!(send, Ok(ClientMessage::Send { room: 3, message, payload: b"[1, 2]" }));
+    assert_eq!(send, Ok(ClientMessage::Send { room: RoomNumber(3), message, payload: b"[1, 2]" }));
 }
 
 #[test]
 fn json_members_that_may_be_absent_may_also_be_null() {
-    let list = ClientMessage::List { request: 4, room_type: None, filter: vec![], limit: 0 };
+    let list = ClientMessage::List {
+        request: RequestNumber(4),
+        room_type: None,
+        filter: vec![],
+        limit: 0,
+    };
     assert_eq!(from_json(r#"{"type":"list","request":4}"#), Ok(list.clone()));
     let nulls = r#"{"type":"list","request":4,"room_type":null,"filter":null,"limit":null}"#;
     assert_eq!(from_json(nulls), Ok(list));
     let create = from_json(r#"{"type":"create","request":4,"room_type":"t","options":null}"#);
-    let expected =
-        ClientMessage::Create { request: 4, room_type: "t".into(), private: false, options: b"" };
+    let expected = ClientMessage::Create {
+        request: RequestNumber(4),
+        room_type: "t".into(),
+        private: false,
+        options: b"",
+    };
     assert_eq!(create, Ok(expected));
 }
 
@@ -149,7 +158,10 @@ fn deep_nesting_is_carried_without_recursion() {
     let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
     let text = format!(r#"{{"x":{deep},"type":"reply","request":1,"payload":{deep}}}"#);
     let reply = ServerMessage::decode(Format::Json, text.as_bytes());
-    assert_eq!(reply, Ok(ServerMessage::Reply { request: 1, payload: deep.as_bytes() }));
+    assert_eq!(
+        reply,
+        Ok(ServerMessage::Reply { request: RequestNumber(1), payload: deep.as_bytes() })
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom, SchemaRef
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::tree::TreeWriter;
-use playfield_wire::{Format, TreeFormat};
+use playfield_wire::{Format, RequestNumber, RoomNumber, TreeFormat};
 use serde_json::{Value, json};
 
 const MSGPACK: Format = Format::Msgpack;
@@ -27,7 +27,7 @@ fn msgpack(value: &Value) -> Vec<u8> {
 fn json_is_one_line_with_the_members_in_the_order_of_the_table() {
     let resume = Resume {
         token: Cow::Borrowed(&[1, 2, 3]),
-        rooms: vec![ResumeRoom { room: 1, epoch: 300, version: 7, sequence: 0 }],
+        rooms: vec![ResumeRoom { room: RoomNumber(1), epoch: 300, version: 7, sequence: 0 }],
     };
     let hello = ClientMessage::Hello(Hello {
         name: "Ada \"A\"".into(),
@@ -75,7 +75,7 @@ fn the_examples_of_the_document_are_true() {
     let [hello, join] = &documented()[..] else { panic!("two examples") };
     let expected = ClientMessage::Hello(Hello::new(MSGPACK));
     assert_eq!(ClientMessage::decode_first(hello), Ok((MSGPACK, expected)));
-    let expected = ClientMessage::Join { request: 1, room: "r7".into() };
+    let expected = ClientMessage::Join { request: RequestNumber(1), room: "r7".into() };
     assert_eq!(ClientMessage::decode(MSGPACK, join), Ok(expected));
 }
 
@@ -89,11 +89,19 @@ fn other_forms_are_read_too() {
     let message = named("wave");
     assert_eq!(
         ClientMessage::decode(MSGPACK, send),
-        Ok(ClientMessage::Send { room: 3, message, payload: b"\x92\x01\x02" })
+        Ok(ClientMessage::Send { room: RoomNumber(3), message, payload: b"\x92\x01\x02" })
     );
     let resync = msgpack(&json!({"type": "resync", "room": "7"}));
-    assert_eq!(ClientMessage::decode(MSGPACK, &resync), Ok(ClientMessage::Resync { room: 7 }));
-    let list = ClientMessage::List { request: 4, room_type: None, filter: vec![], limit: 0 };
+    assert_eq!(
+        ClientMessage::decode(MSGPACK, &resync),
+        Ok(ClientMessage::Resync { room: RoomNumber(7) })
+    );
+    let list = ClientMessage::List {
+        request: RequestNumber(4),
+        room_type: None,
+        filter: vec![],
+        limit: 0,
+    };
     let absent = msgpack(&json!({"type": "list", "request": 4}));
     assert_eq!(ClientMessage::decode(MSGPACK, &absent), Ok(list.clone()));
     let nulls = msgpack(
@@ -196,6 +204,6 @@ fn deep_nesting_is_carried_without_recursion() {
         .concat();
     assert_eq!(
         ServerMessage::decode(MSGPACK, &body),
-        Ok(ServerMessage::Reply { request: 1, payload: &deep })
+        Ok(ServerMessage::Reply { request: RequestNumber(1), payload: &deep })
     );
 }

@@ -1,12 +1,13 @@
 //! The server's side: a synced room, and the messages it sent.
 
 use playfield_state::{Format, PlayerId, Tracker, Tracking};
-use playfield_wire::server::{ServerMessage, write_patch, write_snapshot};
+use playfield_wire::RoomNumber;
+use playfield_wire::server::{ServerMessage, Versions, write_patch, write_snapshot};
 
 use crate::workloads::Workload;
 
 /// The number of the room in its players' sessions.
-pub(super) const ROOM: u32 = 1;
+pub(super) const ROOM: RoomNumber = RoomNumber(1);
 
 /// How often a player is sent a digest.
 const CHECK_EVERY_SYNCS: u64 = 100;
@@ -88,7 +89,8 @@ impl<'a, W: Workload> Room<'a, W> {
         for (place, seat) in self.players.iter_mut().enumerate() {
             let start = self.transport.bytes.len();
             let mut any = false;
-            write_patch(self.format, &mut self.transport.bytes, ROOM, seat.sent, version, |out| {
+            let versions = Versions { base: seat.sent, version };
+            write_patch(self.format, &mut self.transport.bytes, ROOM, versions, |out| {
                 any = self.tracker.patch(seat.id, seat.clean, self.format, out);
             });
             seat.clean = version;

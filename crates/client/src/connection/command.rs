@@ -6,9 +6,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use playfield_wire::Format;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
+use playfield_wire::{Format, RoomNumber};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::schemas::Build;
@@ -23,7 +23,7 @@ pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 pub(crate) enum Command {
     Enter(Enter),
     Leave {
-        room: u32,
+        room: RoomNumber,
         answer: Answer<()>,
     },
     Schema {
@@ -35,14 +35,14 @@ pub(crate) enum Command {
         answer: Answer<Vec<RoomInfo<'static>>>,
     },
     Request {
-        room: u32,
+        room: RoomNumber,
         index: u32,
         name: Cow<'static, str>,
         payload: Vec<u8>,
         answer: Answer<Vec<u8>>,
     },
     Send {
-        room: u32,
+        room: RoomNumber,
         index: u32,
         name: Cow<'static, str>,
         payload: Vec<u8>,
@@ -102,9 +102,9 @@ pub(crate) struct Entered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Signal {
     /// The room's handle was dropped.
-    Dropped { room: u32 },
+    Dropped { room: RoomNumber },
     /// The room's copy needs a snapshot.
-    Resync { room: u32 },
+    Resync { room: RoomNumber },
 }
 
 /// The signals that the task has not handled yet: each at most once, so they are bounded by the
@@ -140,7 +140,7 @@ impl Signals {
 /// a caller that has stopped waiting.
 #[derive(Debug)]
 pub(crate) struct Seat {
-    pub(super) room: u32,
+    pub(super) room: RoomNumber,
     pub(super) signals: Arc<Signals>,
 }
 
@@ -202,16 +202,21 @@ impl fmt::Debug for Line {
 
 #[cfg(test)]
 mod tests {
+    use playfield_wire::RoomNumber;
+
     use super::{Signal, Signals};
 
     #[tokio::test]
     async fn a_signal_waits_once_however_often_it_is_put() {
         let signals = Signals::default();
         for _ in 0..1000 {
-            signals.put(Signal::Resync { room: 1 });
+            signals.put(Signal::Resync { room: RoomNumber(1) });
         }
-        signals.put(Signal::Dropped { room: 1 });
+        signals.put(Signal::Dropped { room: RoomNumber(1) });
         let taken: Vec<_> = signals.take().await.into_iter().collect();
-        assert_eq!(taken, [Signal::Dropped { room: 1 }, Signal::Resync { room: 1 }]);
+        assert_eq!(
+            taken,
+            [Signal::Dropped { room: RoomNumber(1) }, Signal::Resync { room: RoomNumber(1) }]
+        );
     }
 }

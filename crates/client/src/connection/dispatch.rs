@@ -8,7 +8,7 @@ use std::time::Duration;
 use playfield_state::PlayerId;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
-use playfield_wire::{DecodeError, ErrorCode};
+use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
 
 use super::command::{Answer, Enter, Entered, Seat, Signal, Signals};
 use super::schema_requests::SchemaRequests;
@@ -25,11 +25,11 @@ use crate::error::Ending;
 pub(super) struct Dispatch {
     /// Waits for the welcome, or for the end if that comes first.
     welcomed: Option<Answer<()>>,
-    pub(super) waiting: NumberMap<Waiting>,
+    pub(super) waiting: NumberMap<RequestNumber, Waiting>,
     pub(super) pings: HashMap<u64, Answer<Duration>>,
-    pub(super) rooms: NumberMap<JoinedRoom>,
+    pub(super) rooms: NumberMap<RoomNumber, JoinedRoom>,
     /// Rooms to leave, as they have no handle any more.
-    pub(super) forsaken: Vec<u32>,
+    pub(super) forsaken: Vec<RoomNumber>,
     pub(super) schemas: Schemas,
     pub(super) schema_requests: SchemaRequests,
     /// The time since the connection began.
@@ -150,7 +150,7 @@ impl Dispatch {
     }
 
     /// The rooms of a type that wait for its schema, and their fingerprints.
-    fn holding(&self, room_type: &str) -> Vec<(u32, u64)> {
+    fn holding(&self, room_type: &str) -> Vec<(RoomNumber, u64)> {
         let holding = self.rooms.iter().filter_map(|(number, room)| {
             let (_, (joined, _)) = room.held.as_ref().zip(room.entering.as_ref())?;
             (joined.room_type == room_type).then_some((*number, joined.fingerprint))
@@ -159,7 +159,7 @@ impl Dispatch {
     }
 
     /// How to read what the node sends for a room.
-    fn translate(&mut self, number: u32, translation: Translation) {
+    fn translate(&mut self, number: RoomNumber, translation: Translation) {
         let Some(room) = self.rooms.get_mut(&number) else { return };
         let player = room.entering.as_ref().map_or(0, |(joined, _)| joined.player);
         match room.sink.translate(&translation, PlayerId(player)) {
@@ -174,12 +174,12 @@ impl Dispatch {
     }
 
     /// This client can't be in the room: ends it, and leaves it.
-    fn refuse(&mut self, room: u32, error: Error) {
+    fn refuse(&mut self, room: RoomNumber, error: Error) {
         self.end(room, error);
         self.forsaken.push(room);
     }
 
-    fn end(&mut self, room: u32, error: Error) {
+    fn end(&mut self, room: RoomNumber, error: Error) {
         if let Some(JoinedRoom { sink, entering, .. }) = self.rooms.remove(&room) {
             sink.end(error.clone());
             if let Some((_, answer)) = entering {
@@ -189,7 +189,7 @@ impl Dispatch {
     }
 
     /// Answers the handle that enters a room, once its copy is there.
-    fn entered(&mut self, number: u32) {
+    fn entered(&mut self, number: RoomNumber) {
         if let Some(room) = self.rooms.get_mut(&number)
             && room.held.is_none()
             && room.sink.has_copy()
@@ -210,7 +210,7 @@ impl Handler for Dispatch {
         }
     }
 
-    fn joined(&mut self, request: u32, joined: &Joined<'_>) {
+    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
         let Some(Waiting::Enter { build, sink, answer }) = self.waiting.remove(&request) else {
             return;
         };
@@ -230,7 +230,7 @@ impl Handler for Dispatch {
         }
     }
 
-    fn schema(&mut self, request: Option<u32>, room_type: &str, schema: &[u8]) {
+    fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {
         match request.and_then(|request| self.waiting.remove(&request)) {
             Some(Waiting::ShowSchema(answer)) => {
                 let _ = answer.send(RoomSchema::from_json(schema).map_err(Error::schema));
@@ -248,13 +248,19 @@ impl Handler for Dispatch {
         }
     }
 
-    fn listed(&mut self, request: u32, rooms: &[RoomInfo<'_>]) {
+    fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {
         if let Some(Waiting::List(answer)) = self.waiting.remove(&request) {
             let _ = answer.send(Ok(rooms.iter().map(static_info).collect()));
         }
     }
 
-    fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {
+    fn left(
+        &mut self,
+        room: RoomNumber,
+        request: Option<RequestNumber>,
+        code: ErrorCode,
+        text: &str,
+    ) {
         self.end(room, Error::left(code, text));
         if let Some(Waiting::Leave(answer)) =
             request.and_then(|request| self.waiting.remove(&request))
@@ -263,13 +269,13 @@ impl Handler for Dispatch {
         }
     }
 
-    fn reply(&mut self, request: u32, payload: &[u8]) {
+    fn reply(&mut self, request: RequestNumber, payload: &[u8]) {
         if let Some(Waiting::Reply(answer)) = self.waiting.remove(&request) {
             let _ = answer.send(Ok(payload.to_vec()));
         }
     }
 
-    fn failed(&mut self, request: u32, failure: &Failure<'_>) {
+    fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {
         if *failure == Failure::Closed {
             // These fail in `closed`, which knows how the connection ended.
             return;
@@ -299,13 +305,13 @@ impl Handler for Dispatch {
         }
     }
 
-    fn missed(&mut self, room: u32, events: u64) {
+    fn missed(&mut self, room: RoomNumber, events: u64) {
         if let Some(room) = self.rooms.get(&room) {
             room.sink.failed(Error::lost_events(events));
         }
     }
 
-    fn update(&mut self, number: u32, update: &Update<'_>) -> Result<(), DecodeError> {
+    fn update(&mut self, number: RoomNumber, update: &Update<'_>) -> Result<(), DecodeError> {
         let Some(room) = self.rooms.get(&number) else { return Ok(()) };
         room.sink.update(update)?;
         if room.entering.is_some() {
@@ -314,18 +320,18 @@ impl Handler for Dispatch {
         Ok(())
     }
 
-    fn check(&mut self, room: u32, digest: u64) -> bool {
+    fn check(&mut self, room: RoomNumber, digest: u64) -> bool {
         self.rooms.get(&room).is_none_or(|room| room.sink.check(digest))
     }
 
-    fn out_of_step(&mut self, room: u32, why: &OutOfStep) {
+    fn out_of_step(&mut self, room: RoomNumber, why: &OutOfStep) {
         // The core asks for a snapshot in all other cases.
         if let OutOfStep::NoSnapshot(error) = why {
             self.refuse(room, Error::payload("the room's state", error.clone()));
         }
     }
 
-    fn error(&mut self, room: Option<u32>, code: ErrorCode, text: &str) {
+    fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {
         match room {
             Some(room) => {
                 if let Some(room) = self.rooms.get(&room) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_wire::DecodeError;
+use playfield_wire::{DecodeError, RequestNumber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -221,7 +221,7 @@ impl Task {
     }
 
     /// Waits for the answer to a request, unless the core refused it.
-    fn wait(&mut self, asked: Result<u32, CommandError>, waiting: Waiting) {
+    fn wait(&mut self, asked: Result<RequestNumber, CommandError>, waiting: Waiting) {
         match asked {
             Ok(request) => drop(self.dispatch.waiting.insert(request, waiting)),
             Err(error) => waiting.fail(error.into()),

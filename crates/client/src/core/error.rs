@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::framing::FrameError;
-use playfield_wire::{DecodeError, Format, PROTOCOL};
+use playfield_wire::{DecodeError, Format, PROTOCOL, RequestNumber, RoomNumber};
 
 /// Represents a close frame without a code (RFC 6455, 7.1.5).
 const NO_CLOSE_CODE: u16 = 1005;
@@ -42,40 +42,40 @@ pub enum ClientError {
     /// An answer names a request that was never made, or that was answered before.
     UnknownRequest {
         /// The number in the answer.
-        request: u32,
+        request: RequestNumber,
     },
     /// An answer is of the wrong kind for its request.
     WrongAnswer {
         /// The request's number.
-        request: u32,
+        request: RequestNumber,
         /// What came.
         answer: &'static str,
     },
     /// A message names a room that this session isn't in.
     UnknownRoom {
         /// The number in the message.
-        room: u32,
+        room: RoomNumber,
         /// What came.
         message: &'static str,
     },
     /// The node gave a room the number of another.
     RoomNumberTaken {
         /// The number.
-        room: u32,
+        room: RoomNumber,
     },
     /// More than [`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX) updates in a row could not
     /// be used by a room's copy. Each was reported by
     /// [`Handler::out_of_step`](super::Handler::out_of_step).
     NeverInStep {
         /// The room's number.
-        room: u32,
+        room: RoomNumber,
         /// How many.
         unusable: u32,
     },
     /// An event is missing, or was sent twice.
     EventOutOfOrder {
         /// The room's number.
-        room: u32,
+        room: RoomNumber,
         /// The sequence number that was expected.
         due: u64,
         /// The sequence number that came.
@@ -186,7 +186,7 @@ pub enum CommandError {
     /// This client is not, or no longer, in the room.
     NotJoined {
         /// The room's number.
-        room: u32,
+        room: RoomNumber,
     },
     /// The message is longer than the node accepts.
     TooLarge {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use playfield_wire::server::RoomInfo;
-use playfield_wire::{DecodeError, ErrorCode};
+use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
 
 use super::{
     ClientError, Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind, Welcome,
@@ -19,21 +19,21 @@ pub enum Event {
     /// [`Handler::joined`].
     Joined {
         /// The request that this answers.
-        request: u32,
+        request: RequestNumber,
         /// The room.
         joined: Joined<'static>,
     },
     /// [`Handler::listed`].
     Listed {
         /// The request that this answers.
-        request: u32,
+        request: RequestNumber,
         /// The rooms found.
         rooms: Vec<RoomInfo<'static>>,
     },
     /// [`Handler::schema`].
     Schema {
         /// The request that this answers, if it does.
-        request: Option<u32>,
+        request: Option<RequestNumber>,
         /// The room type's name.
         room_type: String,
         /// The schema, as JSON.
@@ -42,9 +42,9 @@ pub enum Event {
     /// [`Handler::left`].
     Left {
         /// The room's number.
-        room: u32,
+        room: RoomNumber,
         /// The `leave` that this answers, if it does.
-        request: Option<u32>,
+        request: Option<RequestNumber>,
         /// Why.
         code: ErrorCode,
         /// Why, for people.
@@ -53,14 +53,14 @@ pub enum Event {
     /// [`Handler::reply`].
     Reply {
         /// The request that this answers.
-        request: u32,
+        request: RequestNumber,
         /// The reply itself.
         payload: Vec<u8>,
     },
     /// [`Handler::failed`].
     Failed {
         /// The request.
-        request: u32,
+        request: RequestNumber,
         /// Why.
         failure: Failure<'static>,
     },
@@ -69,14 +69,14 @@ pub enum Event {
     /// [`Handler::missed`].
     Missed {
         /// The room's number.
-        room: u32,
+        room: RoomNumber,
         /// How many.
         events: u64,
     },
     /// [`Handler::update`] with a snapshot.
     Snapshot {
         /// The room's number.
-        room: u32,
+        room: RoomNumber,
         /// The snapshot's version.
         version: u64,
         /// The state.
@@ -85,7 +85,7 @@ pub enum Event {
     /// [`Handler::update`] with a patch.
     Patch {
         /// The room's number.
-        room: u32,
+        room: RoomNumber,
         /// The version of the copy after the patch.
         version: u64,
         /// The changes.
@@ -94,14 +94,14 @@ pub enum Event {
     /// [`Handler::out_of_step`].
     OutOfStep {
         /// The room's number.
-        room: u32,
+        room: RoomNumber,
         /// Why.
         why: OutOfStep,
     },
     /// [`Handler::error`].
     Error {
         /// The number of the room that it is about.
-        room: Option<u32>,
+        room: Option<RoomNumber>,
         /// What is wrong.
         code: ErrorCode,
         /// What is wrong, for people.
@@ -155,29 +155,35 @@ impl Handler for EventQueue {
         self.events.push_back(Event::Welcome(welcome.to_static()));
     }
 
-    fn joined(&mut self, request: u32, joined: &Joined<'_>) {
+    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
         self.events.push_back(Event::Joined { request, joined: joined.to_static() });
     }
 
-    fn listed(&mut self, request: u32, rooms: &[RoomInfo<'_>]) {
+    fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {
         let rooms = rooms.iter().map(static_info).collect();
         self.events.push_back(Event::Listed { request, rooms });
     }
 
-    fn schema(&mut self, request: Option<u32>, room_type: &str, schema: &[u8]) {
+    fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {
         let (room_type, schema) = (room_type.to_owned(), schema.to_vec());
         self.events.push_back(Event::Schema { request, room_type, schema });
     }
 
-    fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {
+    fn left(
+        &mut self,
+        room: RoomNumber,
+        request: Option<RequestNumber>,
+        code: ErrorCode,
+        text: &str,
+    ) {
         self.events.push_back(Event::Left { room, request, code, text: text.to_owned() });
     }
 
-    fn reply(&mut self, request: u32, payload: &[u8]) {
+    fn reply(&mut self, request: RequestNumber, payload: &[u8]) {
         self.events.push_back(Event::Reply { request, payload: payload.to_vec() });
     }
 
-    fn failed(&mut self, request: u32, failure: &Failure<'_>) {
+    fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {
         self.events.push_back(Event::Failed { request, failure: failure.to_static() });
     }
 
@@ -185,11 +191,11 @@ impl Handler for EventQueue {
         self.events.push_back(Event::Event(event.to_static()));
     }
 
-    fn missed(&mut self, room: u32, events: u64) {
+    fn missed(&mut self, room: RoomNumber, events: u64) {
         self.events.push_back(Event::Missed { room, events });
     }
 
-    fn update(&mut self, room: u32, update: &Update<'_>) -> Result<(), DecodeError> {
+    fn update(&mut self, room: RoomNumber, update: &Update<'_>) -> Result<(), DecodeError> {
         let (version, body) = (update.version, update.body.to_vec());
         self.events.push_back(match update.kind {
             UpdateKind::Snapshot => Event::Snapshot { room, version, body },
@@ -198,11 +204,11 @@ impl Handler for EventQueue {
         Ok(())
     }
 
-    fn out_of_step(&mut self, room: u32, why: &OutOfStep) {
+    fn out_of_step(&mut self, room: RoomNumber, why: &OutOfStep) {
         self.events.push_back(Event::OutOfStep { room, why: why.clone() });
     }
 
-    fn error(&mut self, room: Option<u32>, code: ErrorCode, text: &str) {
+    fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {
         self.events.push_back(Event::Error { room, code, text: text.to_owned() });
     }
 

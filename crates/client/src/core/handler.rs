@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::RoomInfo;
-use playfield_wire::{DecodeError, ErrorCode};
+use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
 
 use super::ClientError;
 
@@ -19,32 +19,39 @@ pub trait Handler {
     fn welcome(&mut self, welcome: &Welcome<'_>) {}
 
     /// A request to enter a room was granted. The room's snapshot follows.
-    fn joined(&mut self, request: u32, joined: &Joined<'_>) {}
+    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {}
 
     /// The answer to `list`.
-    fn listed(&mut self, request: u32, rooms: &[RoomInfo<'_>]) {}
+    fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {}
 
     /// The schema of a room type, as JSON: the answer to the `schema` request named by `request`,
     /// or, right after the welcome, the schema of a room type for which this client
     /// [sent](super::ClientConfig::schemas) a different fingerprint.
-    fn schema(&mut self, request: Option<u32>, room_type: &str, schema: &[u8]) {}
+    fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {}
 
     /// This client is no longer in a room. `request` names the `leave` request that this answers,
     /// if it answers one. Requests that the room had not answered have [`failed`](Self::failed)
     /// just before.
-    fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {}
+    fn left(
+        &mut self,
+        room: RoomNumber,
+        request: Option<RequestNumber>,
+        code: ErrorCode,
+        text: &str,
+    ) {
+    }
 
     /// The answer to a user message.
-    fn reply(&mut self, request: u32, payload: &[u8]) {}
+    fn reply(&mut self, request: RequestNumber, payload: &[u8]) {}
 
     /// A request of any kind failed.
-    fn failed(&mut self, request: u32, failure: &Failure<'_>) {}
+    fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {}
 
     /// An event of a room.
     fn event(&mut self, event: &RoomEvent<'_>) {}
 
     /// This many events of a room were lost in unreadable messages, right before the next event.
-    fn missed(&mut self, room: u32, events: u64) {}
+    fn missed(&mut self, room: RoomNumber, events: u64) {}
 
     /// A snapshot or a patch to apply to a room's copy. The client has checked its version.
     ///
@@ -52,23 +59,23 @@ pub trait Handler {
     /// If the body can't be applied. The client then asks for a snapshot. If two snapshots in a row
     /// fail, it stops: the copy is frozen until [`Client::resync`](super::Client::resync) brings a
     /// good one.
-    fn update(&mut self, room: u32, update: &Update<'_>) -> Result<(), DecodeError> {
+    fn update(&mut self, room: RoomNumber, update: &Update<'_>) -> Result<(), DecodeError> {
         Ok(())
     }
 
     /// The digest that a room's copy should have at its current version. Return whether it has; if
     /// not, the client asks for a snapshot. Return `true` if the copy's digest is unknown.
-    fn check(&mut self, room: u32, digest: u64) -> bool {
+    fn check(&mut self, room: RoomNumber, digest: u64) -> bool {
         true
     }
 
     /// A room's copy fell out of step. It is frozen until the next snapshot. If this happens more
     /// than [`UNUSABLE_IN_A_ROW_MAX`](super::UNUSABLE_IN_A_ROW_MAX) times in a row, the connection
     /// ends.
-    fn out_of_step(&mut self, room: u32, why: &OutOfStep) {}
+    fn out_of_step(&mut self, room: RoomNumber, why: &OutOfStep) {}
 
     /// The node refused a `send` to `room`, or reports an error of the connection.
-    fn error(&mut self, room: Option<u32>, code: ErrorCode, text: &str) {}
+    fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {}
 
     /// The answer to [`Client::ping`](super::Client::ping).
     fn pong(&mut self, nonce: u64, round_trip: Duration) {}
@@ -119,7 +126,7 @@ pub struct Welcome<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined<'a> {
     /// The room's number in this session.
-    pub room: u32,
+    pub room: RoomNumber,
     /// The room's id.
     pub id: Cow<'a, str>,
     /// The room's type.
@@ -140,7 +147,7 @@ pub struct Joined<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomEvent<'a> {
     /// The room's number.
-    pub room: u32,
+    pub room: RoomNumber,
     /// The event's number in this room, from 1.
     pub sequence: u64,
     /// The version of the copy that holds everything synced before the event.

@@ -47,8 +47,8 @@ use std::mem;
 use std::time::Duration;
 
 use playfield_websocket::handshake::HandshakeError;
-use playfield_wire::Format;
 use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
+use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 pub use config::{ClientConfig, Transport};
 pub use error::{ClientError, CommandError};
@@ -228,7 +228,7 @@ impl Client {
 #[expect(clippy::missing_errors_doc, reason = "they are the same for all, and documented above")]
 impl Client {
     /// Asks to enter an existing room. Returns the number of the request.
-    pub fn join(&mut self, id: &str) -> Result<u32, CommandError> {
+    pub fn join(&mut self, id: &str) -> Result<RequestNumber, CommandError> {
         self.session.ask(Asked::Join, |request| ClientMessage::Join { request, room: id.into() })
     }
 
@@ -239,7 +239,7 @@ impl Client {
         room_type: &str,
         private: bool,
         options: &[u8],
-    ) -> Result<u32, CommandError> {
+    ) -> Result<RequestNumber, CommandError> {
         let room_type = room_type.into();
         self.session.ask(Asked::Join, |request| ClientMessage::Create {
             request,
@@ -250,7 +250,11 @@ impl Client {
     }
 
     /// Asks to enter any room of a type that is not full, or a new one with these options.
-    pub fn join_or_create(&mut self, room_type: &str, options: &[u8]) -> Result<u32, CommandError> {
+    pub fn join_or_create(
+        &mut self,
+        room_type: &str,
+        options: &[u8],
+    ) -> Result<RequestNumber, CommandError> {
         let room_type = room_type.into();
         self.session.ask(Asked::Join, |request| ClientMessage::JoinOrCreate {
             request,
@@ -266,7 +270,7 @@ impl Client {
         room_type: Option<&str>,
         filter: &[(&str, &str)],
         limit: u32,
-    ) -> Result<u32, CommandError> {
+    ) -> Result<RequestNumber, CommandError> {
         let room_type = room_type.map(Cow::Borrowed);
         let filter = filter.iter().map(|&(name, value)| (name.into(), value.into())).collect();
         self.session.ask(Asked::List, |request| ClientMessage::List {
@@ -278,13 +282,13 @@ impl Client {
     }
 
     /// Asks for the schema of a room type.
-    pub fn schema(&mut self, room_type: &str) -> Result<u32, CommandError> {
+    pub fn schema(&mut self, room_type: &str) -> Result<RequestNumber, CommandError> {
         let room_type = room_type.into();
         self.session.ask(Asked::Schema, |request| ClientMessage::Schema { request, room_type })
     }
 
     /// Asks to leave a room.
-    pub fn leave(&mut self, room: u32) -> Result<u32, CommandError> {
+    pub fn leave(&mut self, room: RoomNumber) -> Result<RequestNumber, CommandError> {
         self.session.rooms.get(room)?;
         self.session.ask(Asked::Leave { room }, |request| ClientMessage::Leave { request, room })
     }
@@ -293,18 +297,18 @@ impl Client {
     /// format determines which is sent. Returns the number of the request.
     pub fn request(
         &mut self,
-        room: u32,
+        room: RoomNumber,
         index: u32,
         name: &str,
         payload: &[u8],
-    ) -> Result<u32, CommandError> {
+    ) -> Result<RequestNumber, CommandError> {
         self.session.request(room, index, name, payload)
     }
 
     /// Sends a message that the room doesn't answer; see [`request`](Self::request).
     pub fn send(
         &mut self,
-        room: u32,
+        room: RoomNumber,
         index: u32,
         name: &str,
         payload: &[u8],
@@ -313,7 +317,7 @@ impl Client {
     }
 
     /// Acknowledges the version of a room's copy, and the last event received.
-    pub fn ack(&mut self, room: u32) -> Result<(), CommandError> {
+    pub fn ack(&mut self, room: RoomNumber) -> Result<(), CommandError> {
         let copy = self.session.rooms.get(room)?;
         let (version, sequence) = (copy.version, copy.sequence);
         self.session.send_message(&ClientMessage::Ack { room, version, sequence })
@@ -321,7 +325,7 @@ impl Client {
 
     /// Asks for a snapshot, and ignores patches until it comes. The client does this by itself when
     /// a copy falls out of step.
-    pub fn resync(&mut self, room: u32) -> Result<(), CommandError> {
+    pub fn resync(&mut self, room: RoomNumber) -> Result<(), CommandError> {
         self.session.resync(room)
     }
 

@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by a number that this client counts up, or that the node assigns to its rooms. Nobody
 /// gains from collisions, so a weak hash of one multiplication is enough.
-pub(crate) type NumberMap<T> = HashMap<u32, T, BuildHasherDefault<NumberHasher>>;
+pub(crate) type NumberMap<N, T> = HashMap<N, T, BuildHasherDefault<NumberHasher>>;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NumberHasher {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use playfield_wire::client::ClientMessage;
-use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, PROTOCOL};
+use playfield_wire::server::{ServerMessage, Versions};
+use playfield_wire::{ErrorCode, PROTOCOL, RequestNumber, RoomNumber};
 
 use super::requests::Asked;
 use super::session::{MESSAGE_BYTES_MAX, Session};
@@ -36,7 +36,7 @@ impl Session {
             ServerMessage::Patch { room, base, version, body } => {
                 let copy = self.rooms.named(room, "a patch")?;
                 let update = Update { kind: UpdateKind::Patch, version, body };
-                let verdict = copy.check_patch(base, version);
+                let verdict = copy.check_patch(Versions { base, version });
                 match copy.update(room, verdict, &update, handler)? {
                     None => Ok(()),
                     Some(why) => self.repair(room, &why, handler),
@@ -148,7 +148,7 @@ impl Session {
     /// An update can't be used: reports it and asks for a snapshot, but not forever.
     fn repair<H: Handler>(
         &mut self,
-        room: u32,
+        room: RoomNumber,
         why: &OutOfStep,
         handler: &mut H,
     ) -> Result<(), ClientError> {
@@ -162,7 +162,7 @@ impl Session {
     #[inline]
     fn reply<H: Handler>(
         &mut self,
-        request: u32,
+        request: RequestNumber,
         payload: &[u8],
         handler: &mut H,
     ) -> Result<(), ClientError> {
@@ -178,7 +178,7 @@ impl Session {
 
     fn refused<H: Handler>(
         &mut self,
-        request: u32,
+        request: RequestNumber,
         code: ErrorCode,
         text: &str,
         retry_after: Option<Duration>,
@@ -204,7 +204,7 @@ impl Session {
 
     fn joined<H: Handler>(
         &mut self,
-        request: u32,
+        request: RequestNumber,
         joined: &Joined<'_>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
@@ -219,8 +219,8 @@ impl Session {
 
     fn left<H: Handler>(
         &mut self,
-        request: Option<u32>,
-        room: u32,
+        request: Option<RequestNumber>,
+        room: RoomNumber,
         code: ErrorCode,
         text: &str,
         handler: &mut H,

@@ -2,6 +2,8 @@
 
 use std::collections::hash_map::Entry;
 
+use playfield_wire::{RequestNumber, RoomNumber};
+
 use super::numbers::NumberMap;
 use super::{ClientError, CommandError};
 
@@ -15,32 +17,32 @@ pub(super) enum Asked {
     /// The schema of a room type.
     Schema,
     /// To leave this room.
-    Leave { room: u32 },
+    Leave { room: RoomNumber },
     /// A user message to this room.
-    Message { room: u32 },
+    Message { room: RoomNumber },
 }
 
 /// Requests by number. Numbers count up from 1, which distinguishes an answer to an abandoned
 /// request from one to a request that was never made.
 #[derive(Debug)]
 pub(super) struct Requests {
-    waiting: NumberMap<Asked>,
+    waiting: NumberMap<RequestNumber, Asked>,
     waiting_max: usize,
-    next: u32,
+    next: RequestNumber,
     /// The count started over: any number may have been used before.
     wrapped: bool,
 }
 
 impl Requests {
     pub(super) fn new(waiting_max: usize) -> Self {
-        Self { waiting: NumberMap::default(), waiting_max, next: 1, wrapped: false }
+        Self { waiting: NumberMap::default(), waiting_max, next: RequestNumber(1), wrapped: false }
     }
 
     /// The number of the next request.
     ///
     /// # Errors
     /// If the most requests that may wait are waiting.
-    pub(super) fn reserve(&mut self) -> Result<u32, CommandError> {
+    pub(super) fn reserve(&mut self) -> Result<RequestNumber, CommandError> {
         if self.waiting.len() >= self.waiting_max {
             return Err(CommandError::Busy { waiting: self.waiting.len() });
         }
@@ -48,7 +50,7 @@ impl Requests {
     }
 
     /// The request under the reserved number was sent.
-    pub(super) fn sent(&mut self, request: u32, asked: Asked) {
+    pub(super) fn sent(&mut self, request: RequestNumber, asked: Asked) {
         self.waiting.insert(request, asked);
         self.step();
     }
@@ -58,7 +60,7 @@ impl Requests {
     #[inline]
     pub(super) fn answered(
         &mut self,
-        request: u32,
+        request: RequestNumber,
         answer: &'static str,
         fits: impl FnOnce(Asked) -> bool,
     ) -> Result<bool, ClientError> {
@@ -68,43 +70,43 @@ impl Requests {
                 Ok(true)
             }
             Entry::Occupied(_) => Err(ClientError::WrongAnswer { request, answer }),
-            Entry::Vacant(_) if self.wrapped || (1..self.next).contains(&request) => Ok(false),
+            Entry::Vacant(_) if self.wrapped || (1..self.next.0).contains(&request.0) => Ok(false),
             Entry::Vacant(_) => Err(ClientError::UnknownRequest { request }),
         }
     }
 
     /// A number for a request whose answer is ignored.
-    pub(super) fn reserve_unanswered(&mut self) -> u32 {
+    pub(super) fn reserve_unanswered(&mut self) -> RequestNumber {
         let request = self.free();
         self.step();
         request
     }
 
     /// Abandons the messages that a room has not answered, in the order of asking.
-    pub(super) fn give_up_room(&mut self, room: u32) -> Vec<u32> {
+    pub(super) fn give_up_room(&mut self, room: RoomNumber) -> Vec<RequestNumber> {
         let given_up = self.give_up(|asked| *asked == Asked::Message { room });
         given_up.into_iter().map(|(request, _)| request).collect()
     }
 
     /// Abandons all requests.
-    pub(super) fn give_up_all(&mut self) -> Vec<u32> {
+    pub(super) fn give_up_all(&mut self) -> Vec<RequestNumber> {
         self.give_up_each().into_iter().map(|(request, _)| request).collect()
     }
 
     /// Abandons all requests, and returns what each asked.
-    pub(super) fn give_up_each(&mut self) -> Vec<(u32, Asked)> {
+    pub(super) fn give_up_each(&mut self) -> Vec<(RequestNumber, Asked)> {
         self.give_up(|_| true)
     }
 
-    fn give_up(&mut self, which: impl Fn(&Asked) -> bool) -> Vec<(u32, Asked)> {
+    fn give_up(&mut self, which: impl Fn(&Asked) -> bool) -> Vec<(RequestNumber, Asked)> {
         let mut given_up: Vec<_> = self.waiting.extract_if(|_, asked| which(asked)).collect();
         // Numbers above the next one are from before the count started over.
-        given_up.sort_unstable_by_key(|(request, _)| request.wrapping_sub(self.next));
+        given_up.sort_unstable_by_key(|(request, _)| request.0.wrapping_sub(self.next.0));
         given_up
     }
 
     /// The next number that nothing waits under.
-    fn free(&mut self) -> u32 {
+    fn free(&mut self) -> RequestNumber {
         while self.wrapped && self.waiting.contains_key(&self.next) {
             self.step();
         }
@@ -112,24 +114,26 @@ impl Requests {
     }
 
     fn step(&mut self) {
-        self.next = self.next.checked_add(1).unwrap_or_else(|| {
+        self.next = RequestNumber(self.next.0.checked_add(1).unwrap_or_else(|| {
             self.wrapped = true;
             1
-        });
+        }));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use playfield_wire::{RequestNumber, RoomNumber};
+
     use super::{Asked, Requests};
     use crate::core::{ClientError, CommandError};
 
     /// Answers a request with a message of the right kind.
-    fn answered(requests: &mut Requests, request: u32) -> Result<bool, ClientError> {
+    fn answered(requests: &mut Requests, request: RequestNumber) -> Result<bool, ClientError> {
         requests.answered(request, "an answer", |_| true)
     }
 
-    fn ask(requests: &mut Requests, asked: Asked) -> u32 {
+    fn ask(requests: &mut Requests, asked: Asked) -> RequestNumber {
         let request = requests.reserve().unwrap();
         requests.sent(request, asked);
         request
@@ -138,14 +142,22 @@ mod tests {
     #[test]
     fn a_waiting_number_is_not_reused_when_the_count_starts_over() {
         let mut requests = Requests::new(10);
-        assert_eq!(ask(&mut requests, Asked::List), 1);
-        requests.next = u32::MAX;
-        assert_eq!(ask(&mut requests, Asked::Join), u32::MAX);
+        assert_eq!(ask(&mut requests, Asked::List), RequestNumber(1));
+        requests.next = RequestNumber(u32::MAX);
+        assert_eq!(ask(&mut requests, Asked::Join), RequestNumber(u32::MAX));
         assert!(requests.wrapped);
-        assert_eq!(ask(&mut requests, Asked::List), 2);
-        assert_eq!(answered(&mut requests, 1), Ok(true));
-        assert_eq!(answered(&mut requests, 1), Ok(false), "an old number is no breach");
-        assert_eq!(requests.give_up_all(), [u32::MAX, 2], "in the order asked");
+        assert_eq!(ask(&mut requests, Asked::List), RequestNumber(2));
+        assert_eq!(answered(&mut requests, RequestNumber(1)), Ok(true));
+        assert_eq!(
+            answered(&mut requests, RequestNumber(1)),
+            Ok(false),
+            "an old number is no breach"
+        );
+        assert_eq!(
+            requests.give_up_all(),
+            [RequestNumber(u32::MAX), RequestNumber(2)],
+            "in the order asked"
+        );
     }
 
     #[test]
@@ -154,15 +166,15 @@ mod tests {
         ask(&mut requests, Asked::List);
         ask(&mut requests, Asked::List);
         assert_eq!(requests.reserve(), Err(CommandError::Busy { waiting: 2 }));
-        assert_eq!(answered(&mut requests, 2), Ok(true));
-        assert_eq!(requests.reserve(), Ok(3));
+        assert_eq!(answered(&mut requests, RequestNumber(2)), Ok(true));
+        assert_eq!(requests.reserve(), Ok(RequestNumber(3)));
     }
 
     #[test]
     fn a_request_that_was_never_made_is_not_answered() {
         let mut requests = Requests::new(2);
         ask(&mut requests, Asked::List);
-        for request in [0, 2, u32::MAX] {
+        for request in [0, 2, u32::MAX].map(RequestNumber) {
             assert_eq!(
                 answered(&mut requests, request),
                 Err(ClientError::UnknownRequest { request })
@@ -182,11 +194,11 @@ mod tests {
     #[test]
     fn requests_to_a_room_end_with_it() {
         let mut requests = Requests::new(10);
-        let first = ask(&mut requests, Asked::Message { room: 1 });
-        ask(&mut requests, Asked::Message { room: 2 });
-        let leave = ask(&mut requests, Asked::Leave { room: 1 });
-        let second = ask(&mut requests, Asked::Message { room: 1 });
-        assert_eq!(requests.give_up_room(1), [first, second]);
+        let first = ask(&mut requests, Asked::Message { room: RoomNumber(1) });
+        ask(&mut requests, Asked::Message { room: RoomNumber(2) });
+        let leave = ask(&mut requests, Asked::Leave { room: RoomNumber(1) });
+        let second = ask(&mut requests, Asked::Message { room: RoomNumber(1) });
+        assert_eq!(requests.give_up_room(RoomNumber(1)), [first, second]);
         assert_eq!(answered(&mut requests, first), Ok(false), "an answer that crossed");
         assert_eq!(answered(&mut requests, leave), Ok(true));
     }

@@ -1,5 +1,8 @@
 //! The rooms of a session, and the version of each copy.
 
+use playfield_wire::RoomNumber;
+use playfield_wire::server::Versions;
+
 use super::numbers::NumberMap;
 use super::{ClientError, CommandError, Handler, OutOfStep, Update, UpdateKind};
 
@@ -39,7 +42,7 @@ pub(super) enum Verdict {
 impl RoomCopy {
     /// A patch must start at the copy's version, and advance it.
     #[inline]
-    pub(super) fn check_patch(&self, base: u64, version: u64) -> Verdict {
+    pub(super) fn check_patch(&self, Versions { base, version }: Versions) -> Verdict {
         if !self.in_step {
             Verdict::Skip
         } else if base != self.version {
@@ -68,7 +71,7 @@ impl RoomCopy {
     #[inline]
     pub(super) fn update<H: Handler>(
         &mut self,
-        room: u32,
+        room: RoomNumber,
         verdict: Verdict,
         update: &Update<'_>,
         handler: &mut H,
@@ -103,7 +106,7 @@ impl RoomCopy {
 
     /// An update can't be used: from now on the copy waits for a snapshot. `Err` if that happened
     /// too often in a row.
-    fn fell_out(&mut self, room: u32) -> Result<(), ClientError> {
+    fn fell_out(&mut self, room: RoomNumber) -> Result<(), ClientError> {
         self.in_step = false;
         self.unusable += 1;
         if self.unusable > UNUSABLE_IN_A_ROW_MAX {
@@ -120,11 +123,11 @@ impl RoomCopy {
 
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
-    copies: NumberMap<RoomCopy>,
+    copies: NumberMap<RoomNumber, RoomCopy>,
 }
 
 impl Rooms {
-    pub(super) fn joined(&mut self, room: u32, epoch: u64) -> Result<(), ClientError> {
+    pub(super) fn joined(&mut self, room: RoomNumber, epoch: u64) -> Result<(), ClientError> {
         let copy = RoomCopy {
             epoch,
             version: 0,
@@ -140,7 +143,7 @@ impl Rooms {
         }
     }
 
-    pub(super) fn left(&mut self, room: u32) -> Result<(), ClientError> {
+    pub(super) fn left(&mut self, room: RoomNumber) -> Result<(), ClientError> {
         self.copies
             .remove(&room)
             .map(drop)
@@ -151,7 +154,7 @@ impl Rooms {
         self.copies = NumberMap::default();
     }
 
-    pub(super) fn get(&self, room: u32) -> Result<&RoomCopy, CommandError> {
+    pub(super) fn get(&self, room: RoomNumber) -> Result<&RoomCopy, CommandError> {
         self.copies.get(&room).ok_or(CommandError::NotJoined { room })
     }
 
@@ -159,21 +162,21 @@ impl Rooms {
     #[inline]
     pub(super) fn named(
         &mut self,
-        room: u32,
+        room: RoomNumber,
         message: &'static str,
     ) -> Result<&mut RoomCopy, ClientError> {
         self.copies.get_mut(&room).ok_or(ClientError::UnknownRoom { room, message })
     }
 
     /// From now on the copy waits for a snapshot.
-    pub(super) fn wait_for_snapshot(&mut self, room: u32) -> Result<(), CommandError> {
+    pub(super) fn wait_for_snapshot(&mut self, room: RoomNumber) -> Result<(), CommandError> {
         let copy = self.copies.get_mut(&room).ok_or(CommandError::NotJoined { room })?;
         copy.in_step = false;
         Ok(())
     }
 
     /// Returns how many events before this one were lost in unreadable messages.
-    pub(super) fn event(&mut self, room: u32, got: u64) -> Result<u64, ClientError> {
+    pub(super) fn event(&mut self, room: RoomNumber, got: u64) -> Result<u64, ClientError> {
         let copy = self.named(room, "an event")?;
         let due = copy.sequence + 1;
         let missed = got.checked_sub(due).filter(|missed| *missed <= copy.unreadable_messages);
@@ -183,24 +186,24 @@ impl Rooms {
     }
 
     /// Notes that an unreadable message may have been about any room, and returns all rooms.
-    pub(super) fn missed_a_message(&mut self) -> Vec<u32> {
+    pub(super) fn missed_a_message(&mut self) -> Vec<RoomNumber> {
         self.copies.values_mut().for_each(|copy| copy.unreadable_messages += 1);
-        let mut rooms: Vec<u32> = self.copies.keys().copied().collect();
+        let mut rooms: Vec<RoomNumber> = self.copies.keys().copied().collect();
         rooms.sort_unstable();
         rooms
     }
 
-    pub(super) fn knows(&self, room: u32) -> bool {
+    pub(super) fn knows(&self, room: RoomNumber) -> bool {
         self.copies.contains_key(&room)
     }
 
     /// Whether this client is in the room, as far as it knows, and its copy waits for a snapshot.
-    pub(super) fn waits(&self, room: u32) -> bool {
+    pub(super) fn waits(&self, room: RoomNumber) -> bool {
         self.copies.get(&room).is_some_and(|copy| !copy.in_step)
     }
 
     /// An update for this copy can't be used.
-    pub(super) fn fell_out(&mut self, room: u32) -> Result<(), ClientError> {
+    pub(super) fn fell_out(&mut self, room: RoomNumber) -> Result<(), ClientError> {
         self.copies.get_mut(&room).map_or(Ok(()), |copy| copy.fell_out(room))
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use playfield_wire::Format;
 use playfield_wire::client::{ClientMessage, Hello, write_request, write_send};
+use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use super::pulse::{Due, Pulse};
 use super::requests::{Asked, Requests};
@@ -76,8 +76,8 @@ impl Session {
     pub(super) fn ask<'a>(
         &mut self,
         asked: Asked,
-        message: impl FnOnce(u32) -> ClientMessage<'a>,
-    ) -> Result<u32, CommandError> {
+        message: impl FnOnce(RequestNumber) -> ClientMessage<'a>,
+    ) -> Result<RequestNumber, CommandError> {
         let request = self.reserve()?;
         self.send_message(&message(request))?;
         self.requests.sent(request, asked);
@@ -86,11 +86,11 @@ impl Session {
 
     pub(super) fn request(
         &mut self,
-        room: u32,
+        room: RoomNumber,
         index: u32,
         name: &str,
         payload: &[u8],
-    ) -> Result<u32, CommandError> {
+    ) -> Result<RequestNumber, CommandError> {
         let request = self.reserve()?;
         self.rooms.get(room)?;
         let format = self.format;
@@ -101,7 +101,7 @@ impl Session {
 
     pub(super) fn send(
         &mut self,
-        room: u32,
+        room: RoomNumber,
         index: u32,
         name: &str,
         payload: &[u8],
@@ -125,7 +125,7 @@ impl Session {
         self.write(payload, |out| message.encode(format, out))
     }
 
-    pub(super) fn resync(&mut self, room: u32) -> Result<(), CommandError> {
+    pub(super) fn resync(&mut self, room: RoomNumber) -> Result<(), CommandError> {
         self.rooms.wait_for_snapshot(room)?;
         self.send_message(&ClientMessage::Resync { room })
     }
@@ -152,7 +152,7 @@ impl Session {
         }
     }
 
-    fn reserve(&mut self) -> Result<u32, CommandError> {
+    fn reserve(&mut self) -> Result<RequestNumber, CommandError> {
         self.check_open()?;
         self.requests.reserve()
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use playfield_wire::client::ClientMessage;
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{DecodeError, ErrorCode};
+use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
 
 use super::requests::Asked;
 use super::session::Session;
@@ -25,9 +25,9 @@ const ORPHANED_ROOMS_MAX: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct OrphanedRooms {
     /// Abandoned requests to enter a room, which may have been granted.
-    joins: BTreeSet<u32>,
+    joins: BTreeSet<RequestNumber>,
     /// Rooms that were left, and whose `left` message has not come.
-    rooms: BTreeSet<u32>,
+    rooms: BTreeSet<RoomNumber>,
 }
 
 impl OrphanedRooms {
@@ -35,17 +35,17 @@ impl OrphanedRooms {
         self.joins.is_empty() && self.rooms.is_empty()
     }
 
-    fn add_join(&mut self, request: u32) {
+    fn add_join(&mut self, request: RequestNumber) {
         add(&mut self.joins, request);
     }
 
-    fn add_room(&mut self, room: u32) {
+    fn add_room(&mut self, room: RoomNumber) {
         add(&mut self.rooms, room);
     }
 }
 
 /// Numbers are assigned in ascending order, so the smallest is the oldest.
-fn add(to: &mut BTreeSet<u32>, number: u32) {
+fn add<N: Ord>(to: &mut BTreeSet<N>, number: N) {
     to.insert(number);
     if to.len() > ORPHANED_ROOMS_MAX {
         to.pop_first();
@@ -156,7 +156,7 @@ impl Session {
     /// `left` message was lost.
     pub(super) fn not_joined<H: Handler>(
         &mut self,
-        room: u32,
+        room: RoomNumber,
         code: ErrorCode,
         text: &str,
         handler: &mut H,
@@ -173,7 +173,7 @@ impl Session {
     }
 
     /// Leaves a room for which there is no handle. The answer is dropped.
-    fn leave_unasked(&mut self, room: u32) {
+    fn leave_unasked(&mut self, room: RoomNumber) {
         self.orphaned_rooms.add_room(room);
         let request = self.requests.reserve_unanswered();
         // A client that is saying goodbye leaves all rooms.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use playfield_client::core::{Client, Event, EventQueue, Failure, Joined, RoomEvent, Welcome};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::RoomInfo;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::support::{Node, Said, WAYS, config, msgpack};
 
@@ -19,7 +19,7 @@ struct Step {
 
 const STEPS: [Step; 3] = [
     Step {
-        acts: |client| assert_eq!(client.join("r"), Ok(1)),
+        acts: |client| assert_eq!(client.join("r"), Ok(RequestNumber(1))),
         packed: &[
             b"\x41\x01\x07\x02tk\xe8\x07\x80\x08",
             b"\x42\x01\x01\x01r\x05table\x04\x03\x14\x0a\x63",
@@ -33,9 +33,9 @@ const STEPS: [Step; 3] = [
     },
     Step {
         acts: |client| {
-            assert_eq!(client.request(1, 0, "draw", b"1"), Ok(2));
-            assert_eq!(client.request(1, 0, "draw", b"2"), Ok(3));
-            assert_eq!(client.list(Some("table"), &[("map", "sea")], 9), Ok(4));
+            assert_eq!(client.request(RoomNumber(1), 0, "draw", b"1"), Ok(RequestNumber(2)));
+            assert_eq!(client.request(RoomNumber(1), 0, "draw", b"2"), Ok(RequestNumber(3)));
+            assert_eq!(client.list(Some("table"), &[("map", "sea")], 9), Ok(RequestNumber(4)));
             assert_eq!(client.ping(), Ok(1));
         },
         packed: &[
@@ -63,10 +63,10 @@ const STEPS: [Step; 3] = [
     },
     Step {
         acts: |client| {
-            client.ack(1).unwrap();
-            client.send(1, 2, "nudge", b"3").unwrap();
-            assert_eq!(client.leave(1), Ok(5));
-            assert_eq!(client.list(None, &[], 0), Ok(6));
+            client.ack(RoomNumber(1)).unwrap();
+            client.send(RoomNumber(1), 2, "nudge", b"3").unwrap();
+            assert_eq!(client.leave(RoomNumber(1)), Ok(RequestNumber(5)));
+            assert_eq!(client.list(None, &[], 0), Ok(RequestNumber(6)));
         },
         packed: &[b"\x44\x01\x05\x01\x1b\x00", b"\x4c\x17\x03bye"],
         json: &[
@@ -98,9 +98,9 @@ fn expected_events(format: Format) -> Vec<Event> {
             message_bytes_max: 1024,
         }),
         Event::Joined {
-            request: 1,
+            request: RequestNumber(1),
             joined: Joined {
-                room: 1,
+                room: RoomNumber(1),
                 id: "r".into(),
                 room_type: "table".into(),
                 player: 4,
@@ -110,19 +110,19 @@ fn expected_events(format: Format) -> Vec<Event> {
                 fingerprint: 99,
             },
         },
-        Event::Snapshot { room: 1, version: 5, body: body("\"s\"") },
-        Event::Patch { room: 1, version: 7, body: body("[]") },
+        Event::Snapshot { room: RoomNumber(1), version: 5, body: body("\"s\"") },
+        Event::Patch { room: RoomNumber(1), version: 7, body: body("[]") },
         Event::Event(RoomEvent {
-            room: 1,
+            room: RoomNumber(1),
             sequence: 1,
             version: 7,
             message: event,
             payload: body("{}").into(),
         }),
-        Event::Reply { request: 2, payload: body("17") },
-        Event::Failed { request: 3, failure: refused("no") },
+        Event::Reply { request: RequestNumber(2), payload: body("17") },
+        Event::Failed { request: RequestNumber(3), failure: refused("no") },
         Event::Listed {
-            request: 4,
+            request: RequestNumber(4),
             rooms: vec![RoomInfo {
                 id: "r".into(),
                 room_type: "table".into(),
@@ -133,11 +133,20 @@ fn expected_events(format: Format) -> Vec<Event> {
             }],
         },
         Event::Pong { nonce: 1, round_trip: Duration::ZERO },
-        Event::Error { room: Some(1), code: ErrorCode::Refused, text: "never".to_owned() },
-        Event::Patch { room: 1, version: 8, body: body("[]") },
-        Event::Left { room: 1, request: Some(5), code: ErrorCode::Left, text: String::new() },
+        Event::Error {
+            room: Some(RoomNumber(1)),
+            code: ErrorCode::Refused,
+            text: "never".to_owned(),
+        },
+        Event::Patch { room: RoomNumber(1), version: 8, body: body("[]") },
+        Event::Left {
+            room: RoomNumber(1),
+            request: Some(RequestNumber(5)),
+            code: ErrorCode::Left,
+            text: String::new(),
+        },
         Event::Goodbye { code: ErrorCode::ShuttingDown, text: "bye".to_owned() },
-        Event::Failed { request: 6, failure: Failure::Closed },
+        Event::Failed { request: RequestNumber(6), failure: Failure::Closed },
         Event::Closed { error: None },
     ]
 }
@@ -151,16 +160,26 @@ fn expected_said(format: Format) -> Vec<Said> {
     let room_type = Some("table".into());
     let filter = vec![("map".into(), "sea".into())];
     [
-        Message::Join { request: 1, room: "r".into() },
-        Message::Request { room: 1, request: 2, message: message(0, "draw"), payload: b"1" },
-        Message::Request { room: 1, request: 3, message: message(0, "draw"), payload: b"2" },
-        Message::List { request: 4, room_type, filter, limit: 9 },
+        Message::Join { request: RequestNumber(1), room: "r".into() },
+        Message::Request {
+            room: RoomNumber(1),
+            request: RequestNumber(2),
+            message: message(0, "draw"),
+            payload: b"1",
+        },
+        Message::Request {
+            room: RoomNumber(1),
+            request: RequestNumber(3),
+            message: message(0, "draw"),
+            payload: b"2",
+        },
+        Message::List { request: RequestNumber(4), room_type, filter, limit: 9 },
         Message::Ping { nonce: 1 },
         Message::Pong { nonce: 42 },
-        Message::Ack { room: 1, version: 8, sequence: 1 },
-        Message::Send { room: 1, message: message(2, "nudge"), payload: b"3" },
-        Message::Leave { request: 5, room: 1 },
-        Message::List { request: 6, room_type: None, filter: Vec::new(), limit: 0 },
+        Message::Ack { room: RoomNumber(1), version: 8, sequence: 1 },
+        Message::Send { room: RoomNumber(1), message: message(2, "nudge"), payload: b"3" },
+        Message::Leave { request: RequestNumber(5), room: RoomNumber(1) },
+        Message::List { request: RequestNumber(6), room_type: None, filter: Vec::new(), limit: 0 },
     ]
     .iter()
     .map(crate::support::said)

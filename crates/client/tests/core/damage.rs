@@ -5,7 +5,7 @@
 use playfield_client::core::{ClientError, Event, OutOfStep, UNUSABLE_IN_A_ROW_MAX};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::play::Play;
 use crate::support::{Said, joined, welcome};
@@ -13,14 +13,14 @@ use crate::support::{Said, joined, welcome};
 /// A client in a room that waits for answers of all kinds.
 struct Scene {
     play: Play,
-    requests: [u32; 4],
+    requests: [RequestNumber; 4],
 }
 
 /// The bytes of one of the node's messages, undamaged.
 fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
     let (base, patch) = play.node.patch();
     let (version, snapshot) = (play.node.version(), play.node.snapshot());
-    let (room, text) = (Some(1), "so it is".into());
+    let (room, text) = (Some(RoomNumber(1)), "so it is".into());
     let info = RoomInfo {
         id: "r".into(),
         room_type: "table".into(),
@@ -37,20 +37,39 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
     };
     let code = ErrorCode::Refused;
     let message = match place {
-        0 => ServerMessage::Patch { room: 1, base, version, body: &patch },
-        1 => ServerMessage::Snapshot { room: 1, epoch: 3, version, body: &snapshot },
-        2 => ServerMessage::Event { room: 1, sequence: 1, version, message: event, payload },
-        3 => ServerMessage::Reply { request: 2, payload },
-        4 => ServerMessage::Listed { request: 3, rooms: vec![info.clone(), info] },
-        5 => ServerMessage::Schema { request: Some(4), room_type: "table".into(), schema: b"{}" },
-        6 => joined(5, 2, 8),
-        7 => {
-            ServerMessage::Error { request: Some(2), room: None, code, text, retry_after_ms: None }
-        }
+        0 => ServerMessage::Patch { room: RoomNumber(1), base, version, body: &patch },
+        1 => ServerMessage::Snapshot { room: RoomNumber(1), epoch: 3, version, body: &snapshot },
+        2 => ServerMessage::Event {
+            room: RoomNumber(1),
+            sequence: 1,
+            version,
+            message: event,
+            payload,
+        },
+        3 => ServerMessage::Reply { request: RequestNumber(2), payload },
+        4 => ServerMessage::Listed { request: RequestNumber(3), rooms: vec![info.clone(), info] },
+        5 => ServerMessage::Schema {
+            request: Some(RequestNumber(4)),
+            room_type: "table".into(),
+            schema: b"{}",
+        },
+        6 => joined(RequestNumber(5), RoomNumber(2), 8),
+        7 => ServerMessage::Error {
+            request: Some(RequestNumber(2)),
+            room: None,
+            code,
+            text,
+            retry_after_ms: None,
+        },
         8 => ServerMessage::Error { request: None, room, code, text, retry_after_ms: None },
-        9 => ServerMessage::Left { request: None, room: 1, code: ErrorCode::Kicked, text },
+        9 => ServerMessage::Left {
+            request: None,
+            room: RoomNumber(1),
+            code: ErrorCode::Kicked,
+            text,
+        },
         10 => ServerMessage::Check {
-            room: 1,
+            room: RoomNumber(1),
             version,
             digest: play.node.tracker.digest(crate::play::ME, play.node.format),
         },
@@ -70,12 +89,12 @@ impl Scene {
         let mut play = Play::new(format);
         let client = &mut play.talk.client;
         let requests = [
-            client.request(1, 0, "draw", b"1").unwrap(),
+            client.request(RoomNumber(1), 0, "draw", b"1").unwrap(),
             client.list(None, &[], 0).unwrap(),
             client.schema("table").unwrap(),
             client.join("s").unwrap(),
         ];
-        assert_eq!(requests, [2, 3, 4, 5]);
+        assert_eq!(requests, [2, 3, 4, 5].map(RequestNumber));
         client.ping().unwrap();
         play.talk.heard();
         Self { play, requests }
@@ -111,7 +130,7 @@ impl Scene {
             let (base, patch) = play.node.patch();
             play.says_patch(base, base + 1, &patch);
             assert_eq!(play.copy.shown(), play.node.expected(), "{what}");
-        } else if play.talk.client.resync(1).is_ok() {
+        } else if play.talk.client.resync(RoomNumber(1)).is_ok() {
             // A readable damaged message may be accepted. A snapshot repairs the copy, unless the
             // damage gave it a later version.
             let (version, snapshot) = (play.node.version(), play.node.snapshot());

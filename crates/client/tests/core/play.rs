@@ -8,7 +8,7 @@ use playfield_client::core::{
 };
 use playfield_state::{JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking};
 use playfield_wire::server::{RoomInfo, ServerMessage};
-use playfield_wire::{DecodeError, ErrorCode, Format, TreeFormat};
+use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
 
 use crate::support::{Said, Talk, joined, welcome};
 
@@ -73,7 +73,7 @@ impl Node {
     pub(crate) fn expected(&mut self) -> String {
         let mut copy = Copy::new(self.format);
         let (kind, body) = (UpdateKind::Snapshot, &self.snapshot());
-        copy.update(1, &Update { kind, version: 1, body }).unwrap();
+        copy.update(RoomNumber(1), &Update { kind, version: 1, body }).unwrap();
         copy.shown()
     }
 }
@@ -110,45 +110,51 @@ impl Copy {
 }
 
 impl Handler for Copy {
-    fn update(&mut self, _: u32, update: &Update<'_>) -> Result<(), DecodeError> {
+    fn update(&mut self, _: RoomNumber, update: &Update<'_>) -> Result<(), DecodeError> {
         match &mut self.kind {
             Kind::Typed(mirror) => mirror.apply(update.kind, update.body, None),
             Kind::Tree(mirror) => mirror.apply(update.kind, update.body, None),
         }
     }
 
-    fn out_of_step(&mut self, _: u32, why: &OutOfStep) {
+    fn out_of_step(&mut self, _: RoomNumber, why: &OutOfStep) {
         self.why.push(why.clone());
     }
 
-    fn check(&mut self, _: u32, digest: u64) -> bool {
+    fn check(&mut self, _: RoomNumber, digest: u64) -> bool {
         match &self.kind {
             Kind::Typed(mirror) => mirror.digest() == digest,
             Kind::Tree(_) => true,
         }
     }
 
-    fn joined(&mut self, request: u32, joined: &Joined<'_>) {
+    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
         self.told.joined(request, joined);
     }
 
-    fn listed(&mut self, request: u32, rooms: &[RoomInfo<'_>]) {
+    fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {
         self.told.listed(request, rooms);
     }
 
-    fn schema(&mut self, request: Option<u32>, room_type: &str, schema: &[u8]) {
+    fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {
         self.told.schema(request, room_type, schema);
     }
 
-    fn left(&mut self, room: u32, request: Option<u32>, code: ErrorCode, text: &str) {
+    fn left(
+        &mut self,
+        room: RoomNumber,
+        request: Option<RequestNumber>,
+        code: ErrorCode,
+        text: &str,
+    ) {
         self.told.left(room, request, code, text);
     }
 
-    fn reply(&mut self, request: u32, payload: &[u8]) {
+    fn reply(&mut self, request: RequestNumber, payload: &[u8]) {
         self.told.reply(request, payload);
     }
 
-    fn failed(&mut self, request: u32, failure: &Failure<'_>) {
+    fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {
         self.told.failed(request, failure);
     }
 
@@ -175,7 +181,7 @@ impl Play {
         talk.says(&welcome(0, 1 << 20));
         let request = talk.client.join("r").unwrap();
         talk.heard();
-        talk.says(&joined(request, 1, 3));
+        talk.says(&joined(request, RoomNumber(1), 3));
         let mut play = Self { talk, node: Node::new(format), copy: Copy::new(format) };
         play.repair();
         play
@@ -187,11 +193,11 @@ impl Play {
     }
 
     pub(crate) fn says_patch(&mut self, base: u64, version: u64, body: &[u8]) {
-        self.says(&ServerMessage::Patch { room: 1, base, version, body });
+        self.says(&ServerMessage::Patch { room: RoomNumber(1), base, version, body });
     }
 
     pub(crate) fn says_snapshot(&mut self, epoch: u64, version: u64, body: &[u8]) {
-        self.says(&ServerMessage::Snapshot { room: 1, epoch, version, body });
+        self.says(&ServerMessage::Snapshot { room: RoomNumber(1), epoch, version, body });
     }
 
     /// The node sends a snapshot, after which the copy is right again.

@@ -4,7 +4,7 @@ use playfield_client::core::{Client, Event, EventQueue};
 use playfield_wire::Format;
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, framing};
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, framing};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -19,36 +19,59 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
     let (n, v) = (0..4_u32, 0..4_u64);
     let code = prop::sample::select(vec![ErrorCode::Busy, ErrorCode::Kicked, ErrorCode::TooSlow]);
     prop_oneof![
-        (n.clone(), n.clone(), v.clone())
-            .prop_map(|(request, room, epoch)| joined(request, room, epoch)),
-        (n.clone(), v.clone(), v.clone())
-            .prop_map(|(room, epoch, version)| snapshot(room, epoch, version)),
+        (n.clone(), n.clone(), v.clone()).prop_map(|(request, room, epoch)| joined(
+            RequestNumber(request),
+            RoomNumber(room),
+            epoch
+        )),
+        (n.clone(), v.clone(), v.clone()).prop_map(|(room, epoch, version)| snapshot(
+            RoomNumber(room),
+            epoch,
+            version
+        )),
         (n.clone(), v.clone(), v.clone()).prop_map(|(room, base, more)| patch(
-            room,
+            RoomNumber(room),
             base,
             base + more
         )),
-        n.clone().prop_map(|request| ServerMessage::Reply { request, payload: b"1" }),
-        n.clone().prop_map(|request| ServerMessage::Listed { request, rooms: vec![] }),
-        prop::option::of(n.clone()).prop_map(|request| {
+        n.clone().prop_map(|request| ServerMessage::Reply {
+            request: RequestNumber(request),
+            payload: b"1"
+        }),
+        n.clone().prop_map(|request| ServerMessage::Listed {
+            request: RequestNumber(request),
+            rooms: vec![]
+        }),
+        prop::option::of(n.clone().prop_map(RequestNumber)).prop_map(|request| {
             ServerMessage::Schema { request, room_type: "table".into(), schema: b"{}" }
         }),
         (n.clone(), v.clone()).prop_map(|(room, sequence)| {
             let message = MessageRef::Index(0);
-            ServerMessage::Event { room, sequence, version: 1, message, payload: b"1" }
+            ServerMessage::Event {
+                room: RoomNumber(room),
+                sequence,
+                version: 1,
+                message,
+                payload: b"1",
+            }
         }),
-        (prop::option::of(n.clone()), n.clone(), code.clone()).prop_map(|(request, room, code)| {
-            ServerMessage::Left { request, room, code, text: "x".into() }
-        }),
-        (prop::option::of(n.clone()), prop::option::of(n), code).prop_map(
-            |(request, room, code)| ServerMessage::Error {
+        (prop::option::of(n.clone().prop_map(RequestNumber)), n.clone(), code.clone()).prop_map(
+            |(request, room, code)| {
+                ServerMessage::Left { request, room: RoomNumber(room), code, text: "x".into() }
+            }
+        ),
+        (
+            prop::option::of(n.clone().prop_map(RequestNumber)),
+            prop::option::of(n.prop_map(RoomNumber)),
+            code
+        )
+            .prop_map(|(request, room, code)| ServerMessage::Error {
                 request,
                 room,
                 code,
                 text: "x".into(),
                 retry_after_ms: None
-            }
-        ),
+            }),
         v.clone().prop_map(|nonce| ServerMessage::Ping { nonce }),
         v.prop_map(|nonce| ServerMessage::Pong { nonce }),
     ]

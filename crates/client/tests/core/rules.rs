@@ -8,7 +8,7 @@ use playfield_client::core::{
 use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::framing::FrameError;
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::support::{Node, Said, Talk, config, joined, other, patch, snapshot, welcome};
 
@@ -18,16 +18,22 @@ use crate::support::{Node, Said, Talk, config, joined, other, patch, snapshot, w
 fn a_message_about_an_unknown_room_ends_the_connection() {
     let message = playfield_wire::message::MessageRef::Index(0);
     let cases = [
-        (patch(2, 1, 2), "a patch"),
-        (snapshot(2, 3, 1), "a snapshot"),
+        (patch(RoomNumber(2), 1, 2), "a patch"),
+        (snapshot(RoomNumber(2), 3, 1), "a snapshot"),
         (
-            ServerMessage::Event { room: 2, sequence: 1, version: 1, message, payload: b"" },
+            ServerMessage::Event {
+                room: RoomNumber(2),
+                sequence: 1,
+                version: 1,
+                message,
+                payload: b"",
+            },
             "an event",
         ),
         (
             ServerMessage::Left {
                 request: None,
-                room: 2,
+                room: RoomNumber(2),
                 code: ErrorCode::Kicked,
                 text: "".into(),
             },
@@ -37,7 +43,7 @@ fn a_message_about_an_unknown_room_ends_the_connection() {
     for (stray, message) in cases {
         let mut talk = Talk::in_room();
         talk.says(&stray);
-        talk.assert_closed(ClientError::UnknownRoom { room: 2, message });
+        talk.assert_closed(ClientError::UnknownRoom { room: RoomNumber(2), message });
     }
 }
 
@@ -45,43 +51,52 @@ fn a_message_about_an_unknown_room_ends_the_connection() {
 fn two_rooms_with_one_number_end_the_connection() {
     let mut talk = Talk::in_room();
     let request = talk.client.join("s").unwrap();
-    talk.says(&joined(request, 1, 3));
-    talk.assert_closed(ClientError::RoomNumberTaken { room: 1 });
+    talk.says(&joined(request, RoomNumber(1), 3));
+    talk.assert_closed(ClientError::RoomNumberTaken { room: RoomNumber(1) });
 }
 
 #[test]
 fn an_answer_to_an_unknown_request_ends_the_connection() {
     for answer in [
-        ServerMessage::Reply { request: 77, payload: b"" },
-        ServerMessage::Listed { request: 77, rooms: vec![] },
-        ServerMessage::Schema { request: Some(77), room_type: "table".into(), schema: b"{}" },
-        joined(77, 2, 3),
+        ServerMessage::Reply { request: RequestNumber(77), payload: b"" },
+        ServerMessage::Listed { request: RequestNumber(77), rooms: vec![] },
+        ServerMessage::Schema {
+            request: Some(RequestNumber(77)),
+            room_type: "table".into(),
+            schema: b"{}",
+        },
+        joined(RequestNumber(77), RoomNumber(2), 3),
         ServerMessage::Error {
-            request: Some(77),
+            request: Some(RequestNumber(77)),
             room: None,
             code: ErrorCode::Busy,
             text: "".into(),
             retry_after_ms: None,
         },
-        ServerMessage::Left { request: Some(77), room: 1, code: ErrorCode::Left, text: "".into() },
+        ServerMessage::Left {
+            request: Some(RequestNumber(77)),
+            room: RoomNumber(1),
+            code: ErrorCode::Left,
+            text: "".into(),
+        },
     ] {
         let mut talk = Talk::in_room();
         talk.says(&answer);
-        talk.assert_closed(ClientError::UnknownRequest { request: 77 });
+        talk.assert_closed(ClientError::UnknownRequest { request: RequestNumber(77) });
     }
 }
 
 #[test]
 fn an_answer_of_the_wrong_kind_ends_the_connection() {
-    type Make = fn(u32) -> ServerMessage<'static>;
+    type Make = fn(RequestNumber) -> ServerMessage<'static>;
     let cases: [(Make, _); 5] = [
         (|request| ServerMessage::Reply { request, payload: b"" }, "a reply"),
-        (|request| joined(request, 2, 3), "a room"),
+        (|request| joined(request, RoomNumber(2), 3), "a room"),
         (|request| ServerMessage::Listed { request, rooms: vec![] }, "a list"),
         (
             |request| {
                 let (request, code) = (Some(request), ErrorCode::Left);
-                ServerMessage::Left { request, room: 1, code, text: "".into() }
+                ServerMessage::Left { request, room: RoomNumber(1), code, text: "".into() }
             },
             "a left",
         ),
@@ -96,7 +111,7 @@ fn an_answer_of_the_wrong_kind_ends_the_connection() {
     for (which, (make, answer)) in cases.into_iter().enumerate() {
         let mut talk = Talk::in_room();
         let list = talk.client.list(None, &[], 0).unwrap();
-        let message = talk.client.request(1, 0, "draw", b"").unwrap();
+        let message = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
         let request = if which == 2 { message } else { list };
         talk.says(&make(request));
         talk.assert_closed(ClientError::WrongAnswer { request, answer });
@@ -117,14 +132,14 @@ fn schemas_come_as_answers_and_unasked() {
 #[test]
 fn the_end_of_a_room_fails_only_its_own_requests() {
     let mut talk = Talk::in_room();
-    let asked = talk.client.request(1, 0, "draw", b"").unwrap();
+    let asked = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
     let list = talk.client.list(None, &[], 0).unwrap();
     let (code, text) = (ErrorCode::Kicked, "out");
-    talk.says(&ServerMessage::Left { request: None, room: 1, code, text: text.into() });
+    talk.says(&ServerMessage::Left { request: None, room: RoomNumber(1), code, text: text.into() });
     let failure = Failure::Left { code, text: text.into() };
     let expected = [
         Event::Failed { request: asked, failure },
-        Event::Left { room: 1, request: None, code, text: text.to_owned() },
+        Event::Left { room: RoomNumber(1), request: None, code, text: text.to_owned() },
     ];
     assert_eq!(talk.all_events(), expected);
 
@@ -140,18 +155,21 @@ fn the_end_of_a_room_fails_only_its_own_requests() {
     assert_eq!(talk.all_events(), []);
     talk.says(&ServerMessage::Listed { request: list, rooms: vec![] });
     assert!(matches!(talk.event(), Event::Listed { .. }));
-    assert_eq!(talk.client.send(1, 0, "draw", b""), Err(CommandError::NotJoined { room: 1 }));
+    assert_eq!(
+        talk.client.send(RoomNumber(1), 0, "draw", b""),
+        Err(CommandError::NotJoined { room: RoomNumber(1) })
+    );
 }
 
 #[test]
 fn commands_for_an_unknown_room_fail() {
     let mut talk = Talk::in_room();
-    let refused = CommandError::NotJoined { room: 2 };
-    assert_eq!(talk.client.request(2, 0, "draw", b""), Err(refused));
-    assert_eq!(talk.client.send(2, 0, "draw", b""), Err(refused));
-    assert_eq!(talk.client.leave(2), Err(refused));
-    assert_eq!(talk.client.ack(2), Err(refused));
-    assert_eq!(talk.client.resync(2), Err(refused));
+    let refused = CommandError::NotJoined { room: RoomNumber(2) };
+    assert_eq!(talk.client.request(RoomNumber(2), 0, "draw", b""), Err(refused));
+    assert_eq!(talk.client.send(RoomNumber(2), 0, "draw", b""), Err(refused));
+    assert_eq!(talk.client.leave(RoomNumber(2)), Err(refused));
+    assert_eq!(talk.client.ack(RoomNumber(2)), Err(refused));
+    assert_eq!(talk.client.resync(RoomNumber(2)), Err(refused));
     assert_eq!(talk.heard(), []);
 }
 
@@ -160,14 +178,18 @@ fn a_message_longer_than_the_node_accepts_is_not_sent() {
     let mut talk = Talk::in_room();
     let bytes_max = 1000;
     // Four bytes precede the payload: kind, room, request and message.
-    assert_eq!(talk.client.request(1, 0, "draw", &[7; 996]), Ok(2));
+    assert_eq!(talk.client.request(RoomNumber(1), 0, "draw", &[7; 996]), Ok(RequestNumber(2)));
     let refused = CommandError::TooLarge { bytes: 1001, bytes_max };
-    assert_eq!(talk.client.request(1, 0, "draw", &[7; 997]), Err(refused));
-    assert_eq!(talk.client.send(1, 0, "draw", &[7; 998]), Err(refused));
+    assert_eq!(talk.client.request(RoomNumber(1), 0, "draw", &[7; 997]), Err(refused));
+    assert_eq!(talk.client.send(RoomNumber(1), 0, "draw", &[7; 998]), Err(refused));
     let refused = CommandError::TooLarge { bytes: 2000, bytes_max };
     assert_eq!(talk.client.join_or_create("table", &[7; 2000]), Err(refused));
     assert_eq!(talk.heard().len(), 1);
-    assert_eq!(talk.client.request(1, 0, "draw", b""), Ok(3), "the number was not used up");
+    assert_eq!(
+        talk.client.request(RoomNumber(1), 0, "draw", b""),
+        Ok(RequestNumber(3)),
+        "the number was not used up"
+    );
 }
 
 #[test]
@@ -183,7 +205,11 @@ fn the_number_of_waiting_requests_is_limited() {
 
 #[test]
 fn only_the_welcome_or_a_refusal_comes_first() {
-    for early in [joined(1, 1, 1), patch(1, 1, 2), snapshot(1, 1, 1)] {
+    for early in [
+        joined(RequestNumber(1), RoomNumber(1), 1),
+        patch(RoomNumber(1), 1, 2),
+        snapshot(RoomNumber(1), 1, 1),
+    ] {
         let mut talk = Talk::new(Format::Packed, false);
         talk.client.join("r").unwrap();
         talk.says(&early);
@@ -366,7 +392,7 @@ fn a_node_may_only_accept_the_compression_that_was_offered() {
 #[test]
 fn requests_without_an_answer_fail_with_the_connection() {
     let mut talk = Talk::in_room();
-    let first = talk.client.request(1, 0, "draw", b"").unwrap();
+    let first = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
     let second = talk.client.join("s").unwrap();
     talk.client.ended(&mut talk.events);
     let expected = [
@@ -382,10 +408,10 @@ fn requests_without_an_answer_fail_with_the_connection() {
 #[test]
 fn after_goodbye_a_client_receives_but_sends_nothing() {
     let mut talk = Talk::in_room();
-    let request = talk.client.request(1, 0, "draw", b"").unwrap();
+    let request = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
     talk.client.goodbye();
     talk.client.goodbye();
-    assert_eq!(talk.client.request(1, 0, "draw", b""), Err(CommandError::Closed));
+    assert_eq!(talk.client.request(RoomNumber(1), 0, "draw", b""), Err(CommandError::Closed));
     talk.says(&ServerMessage::Ping { nonce: 1 });
     assert_eq!(talk.heard().last(), Some(&other("Goodbye")));
     talk.says(&ServerMessage::Reply { request, payload: b"" });

@@ -5,13 +5,13 @@ use playfield_client::core::{
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::support::{Talk, joined, other, patch, snapshot, welcome};
 
 fn event(sequence: u64) -> ServerMessage<'static> {
     ServerMessage::Event {
-        room: 1,
+        room: RoomNumber(1),
         sequence,
         version: 5,
         message: MessageRef::Index(0),
@@ -29,8 +29,8 @@ fn says_nonsense(talk: &mut Talk) {
 fn in_two_rooms() -> Talk {
     let mut talk = Talk::in_room();
     let request = talk.client.join("s").unwrap();
-    talk.says(&joined(request, 2, 3));
-    talk.says(&snapshot(2, 3, 5));
+    talk.says(&joined(request, RoomNumber(2), 3));
+    talk.says(&snapshot(RoomNumber(2), 3, 5));
     talk.all_events();
     talk.heard();
     talk
@@ -54,23 +54,23 @@ fn each_room_waits_for_a_snapshot_and_ignores_patches() {
         Event::OutOfStep { room, why: OutOfStep::Message(_) } => *room,
         other => panic!("{other:?}"),
     });
-    assert_eq!(rooms.collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(rooms.collect::<Vec<_>>(), [1, 2].map(RoomNumber));
     assert_eq!(talk.heard(), [other("Resync { room: 1 }"), other("Resync { room: 2 }")]);
 
-    talk.says(&patch(1, 5, 6));
-    talk.says(&patch(2, 5, 6));
+    talk.says(&patch(RoomNumber(1), 5, 6));
+    talk.says(&patch(RoomNumber(2), 5, 6));
     assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
-    talk.says(&snapshot(2, 3, 6));
-    talk.says(&patch(2, 6, 7));
-    talk.says(&snapshot(1, 3, 6));
-    talk.says(&patch(1, 6, 7));
+    talk.says(&snapshot(RoomNumber(2), 3, 6));
+    talk.says(&patch(RoomNumber(2), 6, 7));
+    talk.says(&snapshot(RoomNumber(1), 3, 6));
+    talk.says(&patch(RoomNumber(1), 6, 7));
     assert!(matches!(
         talk.all_events()[..],
         [
-            Event::Snapshot { room: 2, .. },
-            Event::Patch { room: 2, .. },
-            Event::Snapshot { room: 1, .. },
-            Event::Patch { room: 1, .. }
+            Event::Snapshot { room: RoomNumber(2), .. },
+            Event::Patch { room: RoomNumber(2), .. },
+            Event::Snapshot { room: RoomNumber(1), .. },
+            Event::Patch { room: RoomNumber(1), .. }
         ]
     ));
 }
@@ -83,13 +83,13 @@ fn past_the_limit_the_connection_ends_and_a_usable_update_resets_the_count() {
             says_nonsense(&mut talk);
             assert_eq!(talk.heard().len(), 2);
         }
-        talk.says(&snapshot(1, 3, 6));
-        talk.says(&snapshot(2, 3, 6));
+        talk.says(&snapshot(RoomNumber(1), 3, 6));
+        talk.says(&snapshot(RoomNumber(2), 3, 6));
     }
     // A good room does not reset the count of another.
     for _ in 0..UNUSABLE_IN_A_ROW_MAX {
         says_nonsense(&mut talk);
-        talk.says(&snapshot(1, 3, 6));
+        talk.says(&snapshot(RoomNumber(1), 3, 6));
     }
     talk.heard();
     assert!(!talk.client.is_finished());
@@ -111,7 +111,7 @@ fn without_a_room_the_connection_ends() {
     let mut left = Talk::in_room();
     left.says(&ServerMessage::Left {
         request: None,
-        room: 1,
+        room: RoomNumber(1),
         code: ErrorCode::Kicked,
         text: "".into(),
     });
@@ -128,7 +128,7 @@ fn without_a_room_the_connection_ends() {
 #[test]
 fn requests_fail_and_late_answers_are_ignored() {
     let mut talk = Talk::in_room();
-    let message = talk.client.request(1, 0, "draw", b"").unwrap();
+    let message = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
     let list = talk.client.list(None, &[], 0).unwrap();
     let schema = talk.client.schema("table").unwrap();
     says_nonsense(&mut talk);
@@ -152,7 +152,7 @@ fn requests_fail_and_late_answers_are_ignored() {
     });
     assert_eq!(talk.all_events(), []);
     // Later requests work as usual.
-    let message = talk.client.request(1, 0, "draw", b"").unwrap();
+    let message = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
     talk.says(&ServerMessage::Reply { request: message, payload: b"" });
     assert!(matches!(talk.event(), Event::Reply { .. }));
 }
@@ -169,21 +169,24 @@ fn a_room_that_is_entered_after_all_is_left() {
     );
     talk.heard();
 
-    talk.says(&joined(join, 2, 3));
+    talk.says(&joined(join, RoomNumber(2), 3));
     assert_eq!(talk.heard(), [other("Leave { request: 3, room: 2 }")]);
-    talk.says(&snapshot(2, 3, 5));
-    talk.says(&patch(2, 5, 6));
-    assert_eq!(talk.client.request(2, 0, "draw", b""), Err(CommandError::NotJoined { room: 2 }));
+    talk.says(&snapshot(RoomNumber(2), 3, 5));
+    talk.says(&patch(RoomNumber(2), 5, 6));
+    assert_eq!(
+        talk.client.request(RoomNumber(2), 0, "draw", b""),
+        Err(CommandError::NotJoined { room: RoomNumber(2) })
+    );
     talk.says(&ServerMessage::Left {
-        request: Some(3),
-        room: 2,
+        request: Some(RequestNumber(3)),
+        room: RoomNumber(2),
         code: ErrorCode::Left,
         text: "".into(),
     });
     assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
     // After its `left`, the room is unknown.
-    talk.says(&patch(2, 6, 7));
-    talk.assert_closed(ClientError::UnknownRoom { room: 2, message: "a patch" });
+    talk.says(&patch(RoomNumber(2), 6, 7));
+    talk.assert_closed(ClientError::UnknownRoom { room: RoomNumber(2), message: "a patch" });
 }
 
 #[test]
@@ -193,21 +196,21 @@ fn a_room_whose_joined_was_lost_is_left() {
     says_nonsense(&mut talk);
     talk.all_events();
     talk.heard();
-    talk.says(&snapshot(2, 3, 5));
-    talk.says(&patch(2, 5, 6));
+    talk.says(&snapshot(RoomNumber(2), 3, 5));
+    talk.says(&patch(RoomNumber(2), 5, 6));
     assert_eq!(
         (talk.all_events(), talk.heard()),
         (vec![], vec![other("Leave { request: 3, room: 2 }")])
     );
     talk.says(&ServerMessage::Left {
-        request: Some(3),
-        room: 2,
+        request: Some(RequestNumber(3)),
+        room: RoomNumber(2),
         code: ErrorCode::Left,
         text: "".into(),
     });
     // The other room is unaffected.
-    talk.says(&snapshot(1, 3, 6));
-    assert!(matches!(talk.all_events()[..], [Event::Snapshot { room: 1, .. }]));
+    talk.says(&snapshot(RoomNumber(1), 3, 6));
+    assert!(matches!(talk.all_events()[..], [Event::Snapshot { room: RoomNumber(1), .. }]));
 }
 
 #[test]
@@ -219,7 +222,7 @@ fn the_left_of_an_orphaned_room_is_ignored() {
     talk.heard();
     let left = ServerMessage::Left {
         request: None,
-        room: 2,
+        room: RoomNumber(2),
         code: ErrorCode::RoomClosed,
         text: "".into(),
     };
@@ -235,7 +238,7 @@ fn the_left_of_an_orphaned_room_is_ignored() {
         retry_after_ms: None,
     });
     talk.says(&left);
-    talk.assert_closed(ClientError::UnknownRoom { room: 2, message: "a left" });
+    talk.assert_closed(ClientError::UnknownRoom { room: RoomNumber(2), message: "a left" });
 }
 
 #[test]
@@ -253,28 +256,33 @@ fn a_refused_join_allows_no_room() {
         retry_after_ms: None,
     });
     assert_eq!(talk.all_events(), []);
-    talk.says(&snapshot(2, 3, 5));
-    talk.assert_closed(ClientError::UnknownRoom { room: 2, message: "a snapshot" });
+    talk.says(&snapshot(RoomNumber(2), 3, 5));
+    talk.assert_closed(ClientError::UnknownRoom { room: RoomNumber(2), message: "a snapshot" });
 }
 
 /// Whether or not the unreadable message was the answer.
 #[test]
 fn a_room_that_is_being_left_counts_as_left() {
     let mut talk = Talk::in_room();
-    let asked = talk.client.request(1, 0, "draw", b"").unwrap();
-    let leave = talk.client.leave(1).unwrap();
+    let asked = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
+    let leave = talk.client.leave(RoomNumber(1)).unwrap();
     talk.heard();
     says_nonsense(&mut talk);
     let (code, text) = (ErrorCode::Left, String::new());
     let expected = [
         Event::Failed { request: asked, failure: Failure::Lost },
-        Event::Left { room: 1, request: Some(leave), code, text },
+        Event::Left { room: RoomNumber(1), request: Some(leave), code, text },
     ];
     assert_eq!(told_of_nonsense(&mut talk), expected);
     assert_eq!(talk.heard(), []);
-    talk.says(&patch(1, 5, 6));
+    talk.says(&patch(RoomNumber(1), 5, 6));
     talk.says(&event(1));
-    talk.says(&ServerMessage::Left { request: Some(leave), room: 1, code, text: "".into() });
+    talk.says(&ServerMessage::Left {
+        request: Some(leave),
+        room: RoomNumber(1),
+        code,
+        text: "".into(),
+    });
     assert_eq!(talk.all_events(), []);
 }
 
@@ -285,9 +293,12 @@ fn a_room_whose_left_was_lost_ends_with_the_next_request() {
         let mut talk = Talk::in_room();
         says_nonsense(&mut talk);
         talk.all_events();
-        let first = talk.client.request(1, 0, "draw", b"").unwrap();
-        let asked =
-            if is_leave { talk.client.leave(1) } else { talk.client.request(1, 0, "draw", b"") };
+        let first = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
+        let asked = if is_leave {
+            talk.client.leave(RoomNumber(1))
+        } else {
+            talk.client.request(RoomNumber(1), 0, "draw", b"")
+        };
         let asked = asked.unwrap();
         talk.heard();
         let (code, text) = (ErrorCode::NotJoined, "no");
@@ -304,14 +315,14 @@ fn a_room_whose_left_was_lost_ends_with_the_next_request() {
                 failure: Failure::Refused { code, text: text.into(), retry_after: None },
             },
             Event::Failed { request: first, failure: Failure::Left { code, text: text.into() } },
-            Event::Left { room: 1, request: None, code, text: text.to_owned() },
+            Event::Left { room: RoomNumber(1), request: None, code, text: text.to_owned() },
         ];
         assert_eq!(talk.all_events(), expected);
         // In case this client is in the room after all, it leaves.
         assert_eq!(talk.heard(), [other("Leave { request: 4, room: 1 }")]);
-        talk.says(&snapshot(1, 3, 6));
+        talk.says(&snapshot(RoomNumber(1), 3, 6));
         talk.says(&ServerMessage::Error {
-            request: Some(4),
+            request: Some(RequestNumber(4)),
             room: None,
             code,
             text: text.into(),
@@ -321,7 +332,7 @@ fn a_room_whose_left_was_lost_ends_with_the_next_request() {
     }
     // If the room is in step, its own code sent the error.
     let mut talk = Talk::in_room();
-    let asked = talk.client.request(1, 0, "draw", b"").unwrap();
+    let asked = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
     let (code, text) = (ErrorCode::NotJoined, "");
     talk.says(&ServerMessage::Error {
         request: Some(asked),
@@ -331,7 +342,7 @@ fn a_room_whose_left_was_lost_ends_with_the_next_request() {
         retry_after_ms: None,
     });
     assert!(matches!(talk.all_events()[..], [Event::Failed { .. }]));
-    assert!(talk.client.resync(1).is_ok());
+    assert!(talk.client.resync(RoomNumber(1)).is_ok());
 }
 
 #[test]
@@ -342,7 +353,7 @@ fn as_many_events_may_be_missing_as_messages_were_unreadable() {
     says_nonsense(&mut talk);
     talk.all_events();
     talk.says(&event(4));
-    assert_eq!(talk.event(), Event::Missed { room: 1, events: 2 });
+    assert_eq!(talk.event(), Event::Missed { room: RoomNumber(1), events: 2 });
     assert!(matches!(talk.event(), Event::Event(event) if event.sequence == 4));
     talk.says(&event(5));
     assert!(matches!(talk.all_events()[..], [Event::Event(_)]));
@@ -351,12 +362,12 @@ fn as_many_events_may_be_missing_as_messages_were_unreadable() {
     says_nonsense(&mut talk);
     talk.says(&event(6));
     talk.says(&event(8));
-    talk.assert_closed(ClientError::EventOutOfOrder { room: 1, due: 7, got: 8 });
+    talk.assert_closed(ClientError::EventOutOfOrder { room: RoomNumber(1), due: 7, got: 8 });
 
     let mut talk = Talk::in_room();
     says_nonsense(&mut talk);
     talk.says(&event(3));
-    talk.assert_closed(ClientError::EventOutOfOrder { room: 1, due: 1, got: 3 });
+    talk.assert_closed(ClientError::EventOutOfOrder { room: RoomNumber(1), due: 1, got: 3 });
 }
 
 #[test]
@@ -383,7 +394,7 @@ fn pings_are_sent_again() {
 #[test]
 fn after_goodbye_the_client_asks_for_nothing() {
     let mut talk = Talk::in_room();
-    let asked = talk.client.request(1, 0, "draw", b"").unwrap();
+    let asked = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
     talk.client.goodbye();
     talk.heard();
     says_nonsense(&mut talk);
@@ -405,9 +416,14 @@ fn in_every_format_and_on_every_transport_the_next_message_is_read() {
         talk.client.received(&mut answer, &mut talk.events);
         talk.says(&welcome(0, 1000));
         let request = talk.client.join("r").unwrap();
-        talk.says(&joined(request, 1, 3));
+        talk.says(&joined(request, RoomNumber(1), 3));
         // A body in any of the formats.
-        let snapshot = |version| ServerMessage::Snapshot { room: 1, epoch: 3, version, body: b"1" };
+        let snapshot = |version| ServerMessage::Snapshot {
+            room: RoomNumber(1),
+            epoch: 3,
+            version,
+            body: b"1",
+        };
         talk.says(&snapshot(5));
         talk.all_events();
         talk.heard();

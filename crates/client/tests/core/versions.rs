@@ -3,48 +3,54 @@
 use playfield_client::core::{
     ClientError, Event, EventQueue, Handler, OutOfStep, UNUSABLE_IN_A_ROW_MAX, Update, UpdateKind,
 };
-use playfield_wire::DecodeError;
 use playfield_wire::server::ServerMessage;
+use playfield_wire::{DecodeError, RoomNumber};
 
 use crate::support::{Talk, joined, other, patch, snapshot};
 
 #[test]
 fn a_patch_of_another_base_is_ignored_and_a_snapshot_is_asked_for_once() {
     let mut talk = Talk::in_room();
-    talk.says(&patch(1, 6, 7));
+    talk.says(&patch(RoomNumber(1), 6, 7));
     let why = OutOfStep::Base { base: 6, version: 5 };
-    assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why }]);
+    assert_eq!(talk.all_events(), [Event::OutOfStep { room: RoomNumber(1), why }]);
     assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
 
     // Later patches are ignored, even one that would fit.
-    talk.says(&patch(1, 7, 8));
-    talk.says(&patch(1, 5, 8));
+    talk.says(&patch(RoomNumber(1), 7, 8));
+    talk.says(&patch(RoomNumber(1), 5, 8));
     assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
 
-    talk.says(&snapshot(1, 3, 8));
+    talk.says(&snapshot(RoomNumber(1), 3, 8));
     assert!(matches!(talk.event(), Event::Snapshot { version: 8, .. }));
-    talk.says(&patch(1, 8, 9));
+    talk.says(&patch(RoomNumber(1), 8, 9));
     assert!(matches!(talk.event(), Event::Patch { version: 9, .. }));
 }
 
 #[test]
 fn a_repeated_patch_is_applied_once() {
     let mut talk = Talk::in_room();
-    talk.says(&patch(1, 5, 6));
+    talk.says(&patch(RoomNumber(1), 5, 6));
     assert!(matches!(talk.event(), Event::Patch { version: 6, .. }));
-    talk.says(&patch(1, 5, 6));
+    talk.says(&patch(RoomNumber(1), 5, 6));
     let why = OutOfStep::Base { base: 5, version: 6 };
-    assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why }]);
+    assert_eq!(talk.all_events(), [Event::OutOfStep { room: RoomNumber(1), why }]);
 }
 
 #[test]
 fn events_and_replies_arrive_while_a_snapshot_is_awaited() {
     let mut talk = Talk::in_room();
-    let request = talk.client.request(1, 0, "draw", b"").unwrap();
-    talk.client.resync(1).unwrap();
-    talk.says(&patch(1, 5, 6));
+    let request = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
+    talk.client.resync(RoomNumber(1)).unwrap();
+    talk.says(&patch(RoomNumber(1), 5, 6));
     let message = playfield_wire::message::MessageRef::Index(0);
-    talk.says(&ServerMessage::Event { room: 1, sequence: 1, version: 6, message, payload: b"" });
+    talk.says(&ServerMessage::Event {
+        room: RoomNumber(1),
+        sequence: 1,
+        version: 6,
+        message,
+        payload: b"",
+    });
     talk.says(&ServerMessage::Reply { request, payload: b"" });
     assert!(matches!(talk.event(), Event::Event(event) if event.version == 6));
     assert!(matches!(talk.event(), Event::Reply { .. }));
@@ -53,10 +59,10 @@ fn events_and_replies_arrive_while_a_snapshot_is_awaited() {
 #[test]
 fn a_patch_that_does_not_advance_the_version_is_ignored() {
     let mut talk = Talk::in_room();
-    talk.says(&patch(1, 5, 5));
+    talk.says(&patch(RoomNumber(1), 5, 5));
     assert_eq!(
         talk.all_events(),
-        [Event::OutOfStep { room: 1, why: OutOfStep::NoAdvance { version: 5 } }]
+        [Event::OutOfStep { room: RoomNumber(1), why: OutOfStep::NoAdvance { version: 5 } }]
     );
     assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
 }
@@ -65,23 +71,23 @@ fn a_patch_that_does_not_advance_the_version_is_ignored() {
 #[test]
 fn a_wrong_snapshot_is_ignored_and_another_is_asked_for() {
     let cases = [
-        (snapshot(1, 4, 6), OutOfStep::Epoch { joined: 3, got: 4 }),
-        (snapshot(1, 3, 4), OutOfStep::Older { version: 5, got: 4 }),
+        (snapshot(RoomNumber(1), 4, 6), OutOfStep::Epoch { joined: 3, got: 4 }),
+        (snapshot(RoomNumber(1), 3, 4), OutOfStep::Older { version: 5, got: 4 }),
     ];
     for (stray, why) in cases {
         let mut talk = Talk::in_room();
         talk.says(&stray);
-        assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why: why.clone() }]);
+        assert_eq!(talk.all_events(), [Event::OutOfStep { room: RoomNumber(1), why: why.clone() }]);
         assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
         // Patches are ignored, and the next snapshot is checked in the same way.
-        talk.says(&patch(1, 5, 6));
+        talk.says(&patch(RoomNumber(1), 5, 6));
         talk.says(&stray);
-        assert_eq!(talk.all_events(), [Event::OutOfStep { room: 1, why }]);
+        assert_eq!(talk.all_events(), [Event::OutOfStep { room: RoomNumber(1), why }]);
         assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
 
-        talk.says(&snapshot(1, 3, 8));
+        talk.says(&snapshot(RoomNumber(1), 3, 8));
         assert!(matches!(talk.event(), Event::Snapshot { version: 8, .. }));
-        talk.says(&patch(1, 8, 9));
+        talk.says(&patch(RoomNumber(1), 8, 9));
         assert!(matches!(talk.event(), Event::Patch { version: 9, .. }));
     }
 }
@@ -90,25 +96,25 @@ fn a_wrong_snapshot_is_ignored_and_another_is_asked_for() {
 fn the_first_snapshot_of_a_room_is_checked_too() {
     let mut talk = Talk::welcomed();
     let request = talk.client.join("r").unwrap();
-    talk.says(&joined(request, 1, 3));
-    talk.says(&snapshot(1, 4, 5));
+    talk.says(&joined(request, RoomNumber(1), 3));
+    talk.says(&snapshot(RoomNumber(1), 4, 5));
     let why = OutOfStep::Epoch { joined: 3, got: 4 };
-    assert_eq!(talk.all_events().pop(), Some(Event::OutOfStep { room: 1, why }));
+    assert_eq!(talk.all_events().pop(), Some(Event::OutOfStep { room: RoomNumber(1), why }));
     assert_eq!(talk.heard().pop(), Some(other("Resync { room: 1 }")));
-    talk.says(&snapshot(1, 3, 5));
+    talk.says(&snapshot(RoomNumber(1), 3, 5));
     assert!(matches!(talk.event(), Event::Snapshot { version: 5, .. }));
 }
 
 #[test]
 fn a_node_that_always_sends_a_wrong_snapshot_is_not_asked_forever() {
     let mut talk = Talk::in_room();
-    let wrong = snapshot(1, 4, 6);
+    let wrong = snapshot(RoomNumber(1), 4, 6);
     for _ in 0..UNUSABLE_IN_A_ROW_MAX {
         talk.says(&wrong);
         assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
     }
     // A usable one resets the count.
-    talk.says(&snapshot(1, 3, 6));
+    talk.says(&snapshot(RoomNumber(1), 3, 6));
     for _ in 0..UNUSABLE_IN_A_ROW_MAX {
         talk.says(&wrong);
         assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
@@ -117,9 +123,9 @@ fn a_node_that_always_sends_a_wrong_snapshot_is_not_asked_forever() {
     talk.says(&wrong);
     assert_eq!(talk.heard(), []);
     let why = OutOfStep::Epoch { joined: 3, got: 4 };
-    assert_eq!(talk.event(), Event::OutOfStep { room: 1, why });
+    assert_eq!(talk.event(), Event::OutOfStep { room: RoomNumber(1), why });
     let unusable = UNUSABLE_IN_A_ROW_MAX + 1;
-    talk.assert_closed(ClientError::NeverInStep { room: 1, unusable });
+    talk.assert_closed(ClientError::NeverInStep { room: RoomNumber(1), unusable });
 }
 
 #[test]
@@ -128,12 +134,18 @@ fn a_missing_event_ends_the_connection() {
         let mut talk = Talk::in_room();
         let event = |sequence| {
             let message = playfield_wire::message::MessageRef::Index(0);
-            ServerMessage::Event { room: 1, sequence, version: 5, message, payload: b"" }
+            ServerMessage::Event {
+                room: RoomNumber(1),
+                sequence,
+                version: 5,
+                message,
+                payload: b"",
+            }
         };
         talk.says(&event(first));
         talk.says(&event(got));
         let due = if first == 1 { 2 } else { 1 };
-        talk.assert_closed(ClientError::EventOutOfOrder { room: 1, due, got });
+        talk.assert_closed(ClientError::EventOutOfOrder { room: RoomNumber(1), due, got });
     }
 }
 
@@ -144,12 +156,12 @@ struct Blind {
 }
 
 impl Handler for Blind {
-    fn update(&mut self, _: u32, update: &Update<'_>) -> Result<(), DecodeError> {
+    fn update(&mut self, _: RoomNumber, update: &Update<'_>) -> Result<(), DecodeError> {
         let is_good = update.kind == UpdateKind::Snapshot && update.version == 5;
         if is_good { Ok(()) } else { Err(DecodeError::other("blind")) }
     }
 
-    fn out_of_step(&mut self, room: u32, why: &OutOfStep) {
+    fn out_of_step(&mut self, room: RoomNumber, why: &OutOfStep) {
         self.queue.out_of_step(room, why);
     }
 }
@@ -157,10 +169,10 @@ impl Handler for Blind {
 #[test]
 fn a_patch_that_cant_be_applied_leads_to_a_snapshot() {
     let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
-    let mut bytes = talk.node.write(&patch(1, 5, 6));
+    let mut bytes = talk.node.write(&patch(RoomNumber(1), 5, 6));
     talk.client.received(&mut bytes, &mut blind);
     let why = OutOfStep::Patch(DecodeError::other("blind"));
-    assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
+    assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: RoomNumber(1), why }));
     assert_eq!(talk.heard(), [other("Resync { room: 1 }")]);
 }
 
@@ -169,12 +181,12 @@ fn a_patch_that_cant_be_applied_leads_to_a_snapshot() {
 fn too_many_unreadable_snapshots_end_the_connection() {
     let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
     for _ in 0..UNUSABLE_IN_A_ROW_MAX {
-        talk.client.resync(1).unwrap();
-        let mut bytes = talk.node.write(&snapshot(1, 3, 6));
+        talk.client.resync(RoomNumber(1)).unwrap();
+        let mut bytes = talk.node.write(&snapshot(RoomNumber(1), 3, 6));
         talk.client.received(&mut bytes, &mut blind);
         assert!(!talk.client.is_finished());
     }
-    talk.client.received(&mut talk.node.write(&snapshot(1, 3, 6)), &mut blind);
+    talk.client.received(&mut talk.node.write(&snapshot(RoomNumber(1), 3, 6)), &mut blind);
     assert!(talk.client.is_finished());
 }
 
@@ -182,21 +194,21 @@ fn too_many_unreadable_snapshots_end_the_connection() {
 fn an_unreadable_snapshot_is_asked_for_again_once() {
     let (mut talk, mut blind) = (Talk::in_room(), Blind::default());
     for _ in 0..2 {
-        let mut bytes = talk.node.write(&snapshot(1, 3, 6));
-        bytes.extend(talk.node.write(&patch(1, 6, 7)));
+        let mut bytes = talk.node.write(&snapshot(RoomNumber(1), 3, 6));
+        bytes.extend(talk.node.write(&patch(RoomNumber(1), 6, 7)));
         talk.client.received(&mut bytes, &mut blind);
         let why = OutOfStep::Snapshot(DecodeError::other("blind"));
-        assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
+        assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: RoomNumber(1), why }));
         assert_eq!((blind.queue.pop(), talk.heard()), (None, vec![other("Resync { room: 1 }")]));
 
-        let mut bytes = talk.node.write(&snapshot(1, 3, 6));
-        bytes.extend(talk.node.write(&patch(1, 6, 7)));
+        let mut bytes = talk.node.write(&snapshot(RoomNumber(1), 3, 6));
+        bytes.extend(talk.node.write(&patch(RoomNumber(1), 6, 7)));
         talk.client.received(&mut bytes, &mut blind);
         let why = OutOfStep::NoSnapshot(DecodeError::other("blind"));
-        assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: 1, why }));
+        assert_eq!(blind.queue.pop(), Some(Event::OutOfStep { room: RoomNumber(1), why }));
         assert_eq!((blind.queue.pop(), talk.heard()), (None, vec![]), "the patch is passed over");
 
         // A readable one resets the count.
-        talk.client.received(&mut talk.node.write(&snapshot(1, 3, 5)), &mut blind);
+        talk.client.received(&mut talk.node.write(&snapshot(RoomNumber(1), 3, 5)), &mut blind);
     }
 }

@@ -11,7 +11,7 @@ use playfield_wire::client::ClientMessage;
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::tree::TreeWriter;
-use playfield_wire::{Format, TreeFormat};
+use playfield_wire::{Format, RequestNumber, RoomNumber, TreeFormat};
 
 /// Every format, without and with WebSocket.
 pub(crate) const WAYS: [(Format, bool); 6] = [
@@ -67,8 +67,8 @@ impl Talk {
     pub(crate) fn in_room() -> Self {
         let mut talk = Self::welcomed();
         let request = talk.client.join("r").unwrap();
-        talk.says(&joined(request, 1, 3));
-        talk.says(&snapshot(1, 3, 5));
+        talk.says(&joined(request, RoomNumber(1), 3));
+        talk.says(&snapshot(RoomNumber(1), 3, 5));
         talk.events.pop().unwrap();
         talk.events.pop().unwrap();
         talk.heard();
@@ -249,7 +249,11 @@ pub(crate) fn welcome(heartbeat_ms: u32, max_message_bytes: u32) -> ServerMessag
     }
 }
 
-pub(crate) fn joined(request: u32, room: u32, epoch: u64) -> ServerMessage<'static> {
+pub(crate) fn joined(
+    request: RequestNumber,
+    room: RoomNumber,
+    epoch: u64,
+) -> ServerMessage<'static> {
     ServerMessage::Joined {
         request,
         room,
@@ -264,18 +268,18 @@ pub(crate) fn joined(request: u32, room: u32, epoch: u64) -> ServerMessage<'stat
 }
 
 /// Room 1 in epoch 3, with this fingerprint.
-pub(crate) fn joined_as(request: u32, schema: u64) -> ServerMessage<'static> {
-    let mut message = joined(request, 1, 3);
+pub(crate) fn joined_as(request: RequestNumber, schema: u64) -> ServerMessage<'static> {
+    let mut message = joined(request, RoomNumber(1), 3);
     if let ServerMessage::Joined { fingerprint, .. } = &mut message {
         *fingerprint = schema;
     }
     message
 }
 
-pub(crate) fn snapshot(room: u32, epoch: u64, version: u64) -> ServerMessage<'static> {
+pub(crate) fn snapshot(room: RoomNumber, epoch: u64, version: u64) -> ServerMessage<'static> {
     ServerMessage::Snapshot { room, epoch, version, body: b"\"s\"" }
 }
 
-pub(crate) fn patch(room: u32, base: u64, version: u64) -> ServerMessage<'static> {
+pub(crate) fn patch(room: RoomNumber, base: u64, version: u64) -> ServerMessage<'static> {
     ServerMessage::Patch { room, base, version, body: b"[]" }
 }

@@ -6,6 +6,7 @@ use playfield_client::{
 };
 use playfield_room::{Context, PlayerId, Result, Room, room, schema};
 use playfield_state::{List, Map, State, Tracker, Tracking};
+use playfield_wire::RequestNumber;
 use playfield_wire::schema::fingerprint;
 use serde_json::{Value, json};
 
@@ -76,7 +77,7 @@ impl Node {
         let mut node = Self { server, arena, tracker, format, sent: 1 };
         let meet = async {
             node.server.hear().await;
-            let joined = joined_as(1, fingerprint(&schema::<Arena>()));
+            let joined = joined_as(RequestNumber(1), fingerprint(&schema::<Arena>()));
             node.server.say(&joined).await;
             node.snapshot().await;
         };

@@ -8,6 +8,7 @@ use playfield_client::{Connection, Dynamic, Error, ErrorCode, Format, Room};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::tree::digest_of;
+use playfield_wire::{RequestNumber, RoomNumber};
 use serde_json::json;
 
 use crate::server::Server;
@@ -15,20 +16,25 @@ use crate::support::{Said, WAYS, joined, other, patch};
 
 fn event(sequence: u64) -> ServerMessage<'static> {
     let message = MessageRef::Name("dealt".into());
-    ServerMessage::Event { room: 1, sequence, version: 5, message, payload: b"7" }
+    ServerMessage::Event { room: RoomNumber(1), sequence, version: 5, message, payload: b"7" }
 }
 
 fn left(code: ErrorCode) -> ServerMessage<'static> {
-    ServerMessage::Left { request: None, room: 1, code, text: "because".into() }
+    ServerMessage::Left { request: None, room: RoomNumber(1), code, text: "because".into() }
 }
 
 /// The state at version 5: `{"n": 1}`.
 fn counted() -> ServerMessage<'static> {
-    ServerMessage::Snapshot { room: 1, epoch: 3, version: 5, body: br#"[[[],{"n":1}]]"# }
+    ServerMessage::Snapshot {
+        room: RoomNumber(1),
+        epoch: 3,
+        version: 5,
+        body: br#"[[[],{"n":1}]]"#,
+    }
 }
 
 fn counts(base: u64, version: u64, body: &[u8]) -> ServerMessage<'_> {
-    ServerMessage::Patch { room: 1, base, version, body }
+    ServerMessage::Patch { room: RoomNumber(1), base, version, body }
 }
 
 /// A client in room 1, with the state of [`counted`].
@@ -42,7 +48,7 @@ async fn enter(connection: &Connection, server: &mut Server) -> Room<Dynamic> {
     let node = async {
         let heard = server.hear().await;
         assert_eq!(heard, other(r#"Join { request: 1, room: "r" }"#));
-        server.say(&joined(1, 1, 3)).await;
+        server.say(&joined(RequestNumber(1), RoomNumber(1), 3)).await;
         server.say(&counted()).await;
     };
     tokio::join!(connection.join_dynamic("r"), node).0.unwrap()
@@ -174,14 +180,14 @@ async fn each_request_gets_its_own_answer() {
         let (code, text) = (ErrorCode::Room(1001), "not so much".into());
         server
             .say(&ServerMessage::Error {
-                request: Some(3),
-                room: Some(1),
+                request: Some(RequestNumber(3)),
+                room: Some(RoomNumber(1)),
                 code,
                 text,
                 retry_after_ms: None,
             })
             .await;
-        server.say(&ServerMessage::Reply { request: 2, payload: b"[7]" }).await;
+        server.say(&ServerMessage::Reply { request: RequestNumber(2), payload: b"[7]" }).await;
     };
     let (value, million) = (json!(2), json!(1_000_000));
     let (reply, refused, ()) =
@@ -202,7 +208,7 @@ async fn events_and_refused_sends_come_in_order() {
     server
         .say(&ServerMessage::Error {
             request: None,
-            room: Some(1),
+            room: Some(RoomNumber(1)),
             code,
             text,
             retry_after_ms: None,
@@ -273,7 +279,7 @@ async fn a_patch_that_does_not_fit_leads_to_a_snapshot() {
 async fn a_wrong_copy_is_detected_and_replaced() {
     let (connection, room, mut server) = in_room().await;
     let check = |version, state| ServerMessage::Check {
-        room: 1,
+        room: RoomNumber(1),
         version,
         digest: digest_of(&state).into(),
     };
@@ -296,9 +302,9 @@ async fn a_room_whose_state_can_not_be_read_is_not_entered() {
     let (connection, mut server) = Server::welcomed().await;
     let node = async {
         server.hear().await;
-        server.say(&joined(1, 1, 3)).await;
+        server.say(&joined(RequestNumber(1), RoomNumber(1), 3)).await;
         let body = b"[[[],{\"n\":\"\\ud800\"}]]";
-        let snapshot = ServerMessage::Snapshot { room: 1, epoch: 3, version: 5, body };
+        let snapshot = ServerMessage::Snapshot { room: RoomNumber(1), epoch: 3, version: 5, body };
         server.say(&snapshot).await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));
         server.say(&snapshot).await;
@@ -332,10 +338,16 @@ async fn the_client_survives_an_unreadable_message() {
     assert_eq!(room.state()["n"], json!(9));
 
     // A late reply is ignored, and the lost event is reported.
-    server.say(&ServerMessage::Reply { request: 2, payload: b"1" }).await;
+    server.say(&ServerMessage::Reply { request: RequestNumber(2), payload: b"1" }).await;
     let message = playfield_wire::message::MessageRef::Name("hi".into());
     server
-        .say(&ServerMessage::Event { room: 1, sequence: 2, version: 6, message, payload: b"1" })
+        .say(&ServerMessage::Event {
+            room: RoomNumber(1),
+            sequence: 2,
+            version: 6,
+            message,
+            payload: b"1",
+        })
         .await;
     let error = room.next_event().await.unwrap_err();
     assert!(error.is_missed());
@@ -366,7 +378,14 @@ async fn leaving_waits_for_the_node() {
     let node = async {
         assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
         let (code, text) = (ErrorCode::Left, "".into());
-        server.say(&ServerMessage::Left { request: Some(2), room: 1, code, text }).await;
+        server
+            .say(&ServerMessage::Left {
+                request: Some(RequestNumber(2)),
+                room: RoomNumber(1),
+                code,
+                text,
+            })
+            .await;
     };
     tokio::join!(room.leave(), node).0.unwrap();
 }
@@ -385,7 +404,7 @@ async fn a_room_is_left_if_its_join_was_dropped() {
         _ = connection.join_dynamic("r") => panic!("it is not answered"),
         heard = server.hear() => assert_eq!(heard, other(r#"Join { request: 1, room: "r" }"#)),
     }
-    server.say(&joined(1, 1, 3)).await;
+    server.say(&joined(RequestNumber(1), RoomNumber(1), 3)).await;
     server.say(&counted()).await;
     assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
 }
@@ -465,7 +484,7 @@ async fn all_methods_report_the_goodbye_of_the_node() {
 #[tokio::test]
 async fn a_protocol_violation_is_reported() {
     let (_connection, room, mut server) = in_room().await;
-    server.say(&patch(9, 1, 2)).await;
+    server.say(&patch(RoomNumber(9), 1, 2)).await;
     let error = room.changed().await.unwrap_err();
     assert!(error.is_closed());
     assert_eq!(
@@ -491,7 +510,9 @@ async fn rooms_are_listed() {
         let expected =
             r#"List { request: 1, room_type: Some("table"), filter: [("map", "sea")], limit: 5 }"#;
         assert_eq!(server.hear().await, other(expected));
-        server.say(&ServerMessage::Listed { request: 1, rooms: vec![info.clone()] }).await;
+        server
+            .say(&ServerMessage::Listed { request: RequestNumber(1), rooms: vec![info.clone()] })
+            .await;
     };
     let (listed, ()) = tokio::join!(connection.list(Some("table"), &[("map", "sea")], 5), node);
     assert_eq!(listed.unwrap(), [info]);

@@ -6,6 +6,7 @@ use playfield_server::{Config, Running, Server};
 use playfield_state::{Bytes, Data, List, Map, State, Tracker, Tracking};
 use playfield_wire::schema::{RoomSchema, Type, fingerprint};
 use playfield_wire::server::ServerMessage;
+use playfield_wire::{RequestNumber, RoomNumber};
 use serde_json::{Value, json};
 
 #[derive(State, Default)]
@@ -218,15 +219,20 @@ async fn a_room_without_a_valid_schema_is_not_entered() {
             crate::server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
         let meet = async {
             node.hear().await;
-            node.say(&joined(1, 1, 3)).await;
-            node.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version: 1, body: &[1, 2, 3] })
-                .await;
+            node.say(&joined(RequestNumber(1), RoomNumber(1), 3)).await;
+            node.say(&ServerMessage::Snapshot {
+                room: RoomNumber(1),
+                epoch: 3,
+                version: 1,
+                body: &[1, 2, 3],
+            })
+            .await;
             let Said::Other(asked) = node.hear().await else { panic!("a question") };
             assert!(asked.starts_with("Schema { request: 2"), "{asked}");
             if answer.is_empty() {
-                node.error(Some(2), ErrorCode::UnknownRoomType, "no such").await;
+                node.error(Some(RequestNumber(2)), ErrorCode::UnknownRoomType, "no such").await;
             } else {
-                node.schema(Some(2), answer).await;
+                node.schema(Some(RequestNumber(2)), answer).await;
             }
             assert_eq!(node.hear().await, Said::Other("Leave { request: 3, room: 1 }".to_owned()));
         };
@@ -274,18 +280,18 @@ async fn a_wrong_copy_is_detected_and_replaced() {
     tracker.snapshot(me, Format::Packed, &mut body);
     let meet = async {
         node.hear().await;
-        node.say(&joined_as(1, fingerprint(&schema))).await;
+        node.say(&joined_as(RequestNumber(1), fingerprint(&schema))).await;
         node.snapshot(1, &body).await;
         let asked = node.hear().await;
         assert_eq!(asked, Said::Other(r#"Schema { request: 2, room_type: "table" }"#.to_owned()));
         let text = schema.to_json();
-        node.schema(Some(2), text.as_bytes()).await;
+        node.schema(Some(RequestNumber(2)), text.as_bytes()).await;
     };
     let (hall, ()) = tokio::join!(connection.join_dynamic("r"), meet);
     let hall = hall.unwrap();
     assert_eq!(*hall.state(), json!({"round": 1, "desks": {"4": {"lamp": {"level": 3}}}}));
     let check = |tracker: &mut Tracker<Hall>| ServerMessage::Check {
-        room: 1,
+        room: RoomNumber(1),
         version: tracker.version(),
         digest: tracker.digest(me, Format::Packed),
     };

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use playfield_client::{Connect, Connection, Error, connect};
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -66,33 +66,38 @@ impl Server {
 
     /// Sends a snapshot of room 1 in epoch 3.
     pub(crate) async fn snapshot(&mut self, version: u64, body: &[u8]) {
-        self.say(&ServerMessage::Snapshot { room: 1, epoch: 3, version, body }).await;
+        self.say(&ServerMessage::Snapshot { room: RoomNumber(1), epoch: 3, version, body }).await;
     }
 
     /// Sends a patch of room 1.
     pub(crate) async fn patch(&mut self, base: u64, version: u64, body: &[u8]) {
-        self.say(&ServerMessage::Patch { room: 1, base, version, body }).await;
+        self.say(&ServerMessage::Patch { room: RoomNumber(1), base, version, body }).await;
     }
 
     /// Sends a digest of room 1.
     pub(crate) async fn check(&mut self, version: u64, digest: u64) {
-        self.say(&ServerMessage::Check { room: 1, version, digest }).await;
+        self.say(&ServerMessage::Check { room: RoomNumber(1), version, digest }).await;
     }
 
     /// Sends the schema of the room type `table`.
-    pub(crate) async fn schema(&mut self, request: Option<u32>, schema: &[u8]) {
+    pub(crate) async fn schema(&mut self, request: Option<RequestNumber>, schema: &[u8]) {
         let room_type = "table".into();
         self.say(&ServerMessage::Schema { request, room_type, schema }).await;
     }
 
     /// Refuses a request.
-    pub(crate) async fn error(&mut self, request: Option<u32>, code: ErrorCode, text: &str) {
+    pub(crate) async fn error(
+        &mut self,
+        request: Option<RequestNumber>,
+        code: ErrorCode,
+        text: &str,
+    ) {
         let (room, text) = (None, text.into());
         self.say(&ServerMessage::Error { request, room, code, text, retry_after_ms: None }).await;
     }
 
     /// Refuses a request as one too many, until `retry_after_ms` have passed.
-    pub(crate) async fn refuse_for(&mut self, request: u32, retry_after_ms: u32) {
+    pub(crate) async fn refuse_for(&mut self, request: RequestNumber, retry_after_ms: u32) {
         let (room, code, text) = (None, ErrorCode::Limit, "too many".into());
         let (request, retry_after_ms) = (Some(request), Some(retry_after_ms));
         self.say(&ServerMessage::Error { request, room, code, text, retry_after_ms }).await;

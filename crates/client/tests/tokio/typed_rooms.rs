@@ -8,6 +8,7 @@ use playfield_state::{Data, Map, State, Tracker, Tracking};
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::{Field, Policy, RoomSchema, Type, fingerprint};
 use playfield_wire::server::ServerMessage;
+use playfield_wire::{RequestNumber, RoomNumber};
 
 use crate::server::Server;
 use crate::support::{joined_as, other};
@@ -66,7 +67,7 @@ impl Handle<Nudge> for Table {
 async fn tell_schema(server: &mut Server) {
     assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
     let text = schema::<Table>().to_json();
-    server.schema(Some(1), text.as_bytes()).await;
+    server.schema(Some(RequestNumber(1)), text.as_bytes()).await;
 }
 
 async fn enter(
@@ -78,7 +79,7 @@ async fn enter(
         tell_schema(server).await;
         let expected = r#"JoinOrCreate { request: 2, room_type: "table", options: [4] }"#;
         assert_eq!(server.hear().await, other(expected));
-        server.say(&joined_as(2, fingerprint(&schema::<Table>()))).await;
+        server.say(&joined_as(RequestNumber(2), fingerprint(&schema::<Table>()))).await;
         let mut body = Vec::new();
         tracker.snapshot(PlayerId(4), Format::Packed, &mut body);
         server.snapshot(1, &body).await;
@@ -106,9 +107,15 @@ async fn states_replies_and_events_are_typed() {
         server.patch(1, 2, &body).await;
         let message = MessageRef::Index(1);
         server
-            .say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] })
+            .say(&ServerMessage::Event {
+                room: RoomNumber(1),
+                sequence: 1,
+                version: 2,
+                message,
+                payload: &[9],
+            })
             .await;
-        server.say(&ServerMessage::Reply { request: 3, payload: &[17] }).await;
+        server.say(&ServerMessage::Reply { request: RequestNumber(3), payload: &[17] }).await;
     };
     let (card, ()) = tokio::join!(table.request(Draw { from: 3 }), node);
     assert_eq!(card.unwrap(), 17);
@@ -131,7 +138,7 @@ async fn a_wrong_copy_is_detected_and_replaced() {
     let me = PlayerId(4);
     let table = enter(&connection, &mut server, &mut tracker).await;
     let check = |tracker: &mut Tracker<Table>| ServerMessage::Check {
-        room: 1,
+        room: RoomNumber(1),
         version: tracker.version(),
         digest: tracker.digest(me, Format::Packed),
     };
@@ -169,7 +176,7 @@ async fn a_reply_of_another_type_is_an_error() {
     let table = enter(&connection, &mut server, &mut tracker).await;
     let node = async {
         server.hear().await;
-        server.say(&ServerMessage::Reply { request: 3, payload: b"\x01\x02" }).await;
+        server.say(&ServerMessage::Reply { request: RequestNumber(3), payload: b"\x01\x02" }).await;
     };
     let (card, ()) = tokio::join!(table.request(Draw { from: 3 }), node);
     let error = card.unwrap_err();
@@ -186,12 +193,12 @@ async fn a_room_of_another_build_is_not_entered() {
     state.fields[0].of = Type::I64;
     let node = async {
         server.hear().await;
-        server.say(&joined_as(1, fingerprint(&other_build))).await;
+        server.say(&joined_as(RequestNumber(1), fingerprint(&other_build))).await;
         server.snapshot(1, b"?").await;
         server.patch(1, 2, b"?").await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
         let text = other_build.to_json();
-        server.schema(Some(2), text.as_bytes()).await;
+        server.schema(Some(RequestNumber(2)), text.as_bytes()).await;
         assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
@@ -244,17 +251,23 @@ async fn updates_and_events_wait_for_the_schema() {
     let digest = tracker.digest(PlayerId(4), Format::Packed);
     let node = async {
         server.hear().await;
-        server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
+        server.say(&joined_as(RequestNumber(1), fingerprint(&grown_schema()))).await;
         server.snapshot(1, &snapshot).await;
         server.patch(1, 2, &bodies[0]).await;
         let message = MessageRef::Index(0);
         server
-            .say(&ServerMessage::Event { room: 1, sequence: 1, version: 2, message, payload: &[9] })
+            .say(&ServerMessage::Event {
+                room: RoomNumber(1),
+                sequence: 1,
+                version: 2,
+                message,
+                payload: &[9],
+            })
             .await;
         // A check says nothing about a copy that waits for its schema.
         server.check(2, 7).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
-        server.schema(Some(2), text.as_bytes()).await;
+        server.schema(Some(RequestNumber(2)), text.as_bytes()).await;
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
     let table = table.unwrap();
@@ -298,7 +311,7 @@ async fn a_schema_that_came_unasked_is_used() {
         let expected =
             r#"Create { request: 1, room_type: "table", private: false, options: [0, 4] }"#;
         assert_eq!(server.hear().await, other(expected));
-        server.error(Some(1), ErrorCode::Busy, "").await;
+        server.error(Some(RequestNumber(1)), ErrorCode::Busy, "").await;
     };
     let setup = Setup { seats: 4 };
     let (table, ()) = tokio::join!(connection.create::<Table>("table", false, &setup), node);
@@ -317,9 +330,9 @@ async fn a_room_is_entered_with_its_snapshot() {
     tracker.snapshot(PlayerId(4), Format::Packed, &mut snapshot);
     let node = async {
         server.hear().await;
-        server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
+        server.say(&joined_as(RequestNumber(1), fingerprint(&grown_schema()))).await;
         server.hear().await;
-        server.schema(Some(2), text.as_bytes()).await;
+        server.schema(Some(RequestNumber(2)), text.as_bytes()).await;
         server.snapshot(1, &snapshot).await;
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
@@ -341,11 +354,11 @@ async fn an_unreadable_snapshot_that_waited_is_asked_for_again() {
         let body = if is_readable { &snapshot[..] } else { b"?" };
         let node = async {
             server.hear().await;
-            server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
+            server.say(&joined_as(RequestNumber(1), fingerprint(&grown_schema()))).await;
             server.snapshot(1, b"?").await;
             server.patch(1, 2, b"?").await;
             server.hear().await;
-            server.schema(Some(2), text.as_bytes()).await;
+            server.schema(Some(RequestNumber(2)), text.as_bytes()).await;
             assert_eq!(server.hear().await, other("Resync { room: 1 }"));
             // It was sent before the node read the resync.
             server.patch(2, 3, b"?").await;
@@ -383,13 +396,13 @@ async fn the_updates_that_wait_for_the_schema_are_bounded() {
     let large = vec![0; 1 << 20];
     let node = async {
         server.hear().await;
-        server.say(&joined_as(1, fingerprint(&grown_schema()))).await;
+        server.say(&joined_as(RequestNumber(1), fingerprint(&grown_schema()))).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
         server.snapshot(1, &snapshot).await;
         server.patch(1, 2, &large).await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));
         server.snapshot(9, &snapshot).await;
-        server.schema(Some(2), text.as_bytes()).await;
+        server.schema(Some(RequestNumber(2)), text.as_bytes()).await;
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
     let table = table.unwrap();
@@ -402,9 +415,9 @@ async fn without_the_schema_entering_fails() {
         Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let node = async {
         server.hear().await;
-        server.say(&joined_as(1, 1)).await;
+        server.say(&joined_as(RequestNumber(1), 1)).await;
         server.hear().await;
-        server.error(Some(2), ErrorCode::Refused, "it is a secret").await;
+        server.error(Some(RequestNumber(2)), ErrorCode::Refused, "it is a secret").await;
         assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
     };
     let (table, ()) = tokio::join!(connection.join::<Table>("r"), node);
@@ -414,7 +427,11 @@ async fn without_the_schema_entering_fails() {
     let node = async {
         assert_eq!(server.hear().await, other(r#"Schema { request: 4, room_type: "table" }"#));
         server
-            .say(&ServerMessage::Schema { request: Some(4), room_type: "x".into(), schema: b"{}" })
+            .say(&ServerMessage::Schema {
+                request: Some(RequestNumber(4)),
+                room_type: "x".into(),
+                schema: b"{}",
+            })
             .await;
     };
     let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);
@@ -431,7 +448,7 @@ async fn a_join_does_not_wait_forever_for_a_schema() {
                 within 30ms; try again, or set a longer schema_timeout";
     let node = async {
         server.hear().await;
-        server.say(&joined_as(1, 1)).await;
+        server.say(&joined_as(RequestNumber(1), 1)).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
         assert_eq!(server.hear().await, other("Leave { request: 3, room: 1 }"));
     };
@@ -446,7 +463,7 @@ async fn a_join_does_not_wait_forever_for_a_schema() {
     assert_eq!(error.to_string(), text);
     assert_eq!(server.hear().await, other(r#"Schema { request: 4, room_type: "table" }"#));
     let late = schema::<Table>().to_json();
-    server.schema(Some(4), late.as_bytes()).await;
+    server.schema(Some(RequestNumber(4)), late.as_bytes()).await;
     tokio::join!(connection.ping(), server.pong()).0.unwrap();
 }
 
@@ -457,10 +474,10 @@ async fn a_schema_request_that_was_too_frequent_is_repeated() {
         Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let node = async {
         assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
-        server.refuse_for(1, 0).await;
+        server.refuse_for(RequestNumber(1), 0).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
         // This is longer than the time limit, so the request fails.
-        server.refuse_for(2, 3_600_000).await;
+        server.refuse_for(RequestNumber(2), 3_600_000).await;
     };
     let setup = Setup::default();
     let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use playfield_state::{Format, PlayerId};
-use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
+use playfield_wire::{ErrorCode, RequestNumber};
 
 use super::guard::guard;
 use super::{Live, RoomCore};
@@ -90,7 +90,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         player: PlayerId,
         message: &MessageRef<'_>,
         payload: &[u8],
-        request: Option<u32>,
+        request: Option<RequestNumber>,
         out: &mut dyn RoomOutput,
     ) {
         if !self.begin(at, out) {

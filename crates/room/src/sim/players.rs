@@ -1,8 +1,8 @@
 //! Simulated players: what they send, and what they receive.
 
 use playfield_state::{Data, Format, PlayerId};
-use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
+use playfield_wire::{ErrorCode, RequestNumber};
 
 use super::Sim;
 use super::copies::Copies;
@@ -66,7 +66,7 @@ impl<R: Room + Default> Sim<R> {
     /// The room's refusal, or `room_failed` if it panicked.
     pub fn request<M: MessageOf<R>>(&mut self, player: PlayerId, message: M) -> Result<M::Reply> {
         self.requests += 1;
-        let request = self.requests;
+        let request = RequestNumber(self.requests);
         self.message(player, &message, Some(request));
         match self.out.answers.remove(&request) {
             Some((format, reply)) => {
@@ -104,7 +104,7 @@ impl<R: Room + Default> Sim<R> {
         payload: &[u8],
     ) -> Result<Vec<u8>> {
         self.requests += 1;
-        let request = self.requests;
+        let request = RequestNumber(self.requests);
         self.core.message(
             self.now,
             player,
@@ -174,7 +174,12 @@ impl<R: Room + Default> Sim<R> {
         self.out.gone.get(&player)
     }
 
-    fn message<M: MessageOf<R>>(&mut self, player: PlayerId, message: &M, request: Option<u32>) {
+    fn message<M: MessageOf<R>>(
+        &mut self,
+        player: PlayerId,
+        message: &M,
+        request: Option<RequestNumber>,
+    ) {
         let format = self
             .players
             .get(&player)

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use playfield_state::{Format, PlayerId};
+use playfield_wire::RequestNumber;
 
 use crate::{Error, EventHeader, Job, Link, Mail, Result, RoomOutput, Task};
 
 /// What the room gave out.
 #[derive(Default)]
 pub(super) struct Record {
-    pub(super) answers: BTreeMap<u32, (Format, Result<Vec<u8>>)>,
+    pub(super) answers: BTreeMap<RequestNumber, (Format, Result<Vec<u8>>)>,
     pub(super) errors: Vec<(Link, Error)>,
     pub(super) events: Vec<SentEvent>,
     pub(super) removed: Vec<(Link, Error)>,
@@ -34,11 +35,11 @@ impl Record {
 }
 
 impl RoomOutput for Record {
-    fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
+    fn reply(&mut self, link: Link, request: RequestNumber, payload: &[u8]) {
         self.answers.insert(request, (self.format_of(link), Ok(payload.to_vec())));
     }
 
-    fn error(&mut self, link: Link, request: Option<u32>, error: &Error) {
+    fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error) {
         match request {
             Some(request) => {
                 self.answers.insert(request, (self.format_of(link), Err(error.clone())));

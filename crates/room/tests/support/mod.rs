@@ -9,14 +9,14 @@ use playfield_room::{
     RoomOutput, RoomType, Task,
 };
 use playfield_state::Format;
-use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
+use playfield_wire::{ErrorCode, RequestNumber};
 
 /// One output of a room.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Output {
-    Reply { link: Link, request: u32, payload: Vec<u8> },
-    Error { link: Link, request: Option<u32>, error: Error },
+    Reply { link: Link, request: RequestNumber, payload: Vec<u8> },
+    Error { link: Link, request: Option<RequestNumber>, error: Error },
     Event { link: Link, index: u32, name: &'static str, version: u64, payload: Vec<u8> },
     Removed { link: Link, why: Error },
     Spawn { task: u64 },
@@ -42,11 +42,11 @@ impl Record {
 }
 
 impl RoomOutput for Record {
-    fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
+    fn reply(&mut self, link: Link, request: RequestNumber, payload: &[u8]) {
         self.outputs.push(Output::Reply { link, request, payload: payload.to_vec() });
     }
 
-    fn error(&mut self, link: Link, request: Option<u32>, error: &Error) {
+    fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error) {
         self.outputs.push(Output::Error { link, request, error: error.clone() });
     }
 
@@ -132,7 +132,7 @@ impl Host {
         player: PlayerId,
         index: u32,
         payload: &[u8],
-        request: Option<u32>,
+        request: Option<RequestNumber>,
     ) {
         let message = MessageRef::Index(index);
         self.room.message(self.at, player, &message, payload, request, &mut self.out);

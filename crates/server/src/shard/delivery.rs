@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use playfield_room::{Error, EventHeader, Job, Link, Mail, RoomOutput, Task};
-use playfield_wire::ErrorCode;
 use playfield_wire::server::{self, ServerMessage};
+use playfield_wire::{ErrorCode, RequestNumber};
 
 use crate::background::{Background, Origin};
 use crate::node::Node;
@@ -193,7 +193,7 @@ impl Delivery {
 
     /// The member has left its room: its output is sent, then its session is informed.
     /// `answered` is the request to leave that was answered, if it was one.
-    pub(crate) fn part(&mut self, mut member: Member, answered: Option<u32>) {
+    pub(crate) fn part(&mut self, mut member: Member, answered: Option<RequestNumber>) {
         self.ship(&mut member);
         match member.output {
             MemberOutput::Here(connection) => {
@@ -221,7 +221,7 @@ pub(crate) struct HostedRoomOutput<'a> {
 
 impl HostedRoomOutput<'_> {
     /// Takes a request off the list of those that wait for an answer; false if it isn't there.
-    fn is_answer(member: &mut Member, request: u32) -> bool {
+    fn is_answer(member: &mut Member, request: RequestNumber) -> bool {
         let Some(at) = member.unanswered.iter().rposition(|&unanswered| unanswered == request)
         else {
             return false;
@@ -232,7 +232,7 @@ impl HostedRoomOutput<'_> {
 }
 
 impl RoomOutput for HostedRoomOutput<'_> {
-    fn reply(&mut self, link: Link, request: u32, payload: &[u8]) {
+    fn reply(&mut self, link: Link, request: RequestNumber, payload: &[u8]) {
         let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
         if Self::is_answer(member, request) {
@@ -243,7 +243,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
         }
     }
 
-    fn error(&mut self, link: Link, request: Option<u32>, error: &Error) {
+    fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error) {
         let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
         if request.is_none_or(|request| Self::is_answer(member, request)) {

@@ -1,8 +1,8 @@
 //! What shards say to each other.
 
 use playfield_room::{Error, Mail};
-use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use crate::room_id::RoomId;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
@@ -20,15 +20,20 @@ pub(crate) enum ShardMail {
     /// To the room's shard: `bytes` of output for a member were written to the transport.
     Receive { room: RoomKey, member: MemberKey, bytes: usize },
     /// To the session's shard: the room agreed. `joined` follows with the room's next sync.
-    Seated { connection: ConnectionKey, number: u32, seat: Seat },
+    Seated { connection: ConnectionKey, number: RoomNumber, seat: Seat },
     /// To the session's shard: the room, or its shard, did not agree.
     Refused { connection: ConnectionKey, join: Box<JoinRequest>, error: Error },
     /// To the session's shard: how many acts of the member are done, and whole messages for the
     /// client, in its dialect. The first of these is `joined`.
-    Output { connection: ConnectionKey, number: u32, done: u32, bytes: Vec<u8> },
+    Output { connection: ConnectionKey, number: RoomNumber, done: u32, bytes: Vec<u8> },
     /// To the session's shard: the session has left the room. `snapshots` is what is left of its
     /// limit, and `answered` the request to leave that was answered, if there was one.
-    Ended { connection: ConnectionKey, number: u32, snapshots: Allowance, answered: Option<u32> },
+    Ended {
+        connection: ConnectionKey,
+        number: RoomNumber,
+        snapshots: Allowance,
+        answered: Option<RequestNumber>,
+    },
     /// To the session's shard: its client is too slow, and has to be closed.
     Doom { connection: ConnectionKey, code: ErrorCode, text: String },
     /// To the room's shard: mail from another room.
@@ -43,7 +48,7 @@ pub(crate) const ACTS_MAX: u32 = 64;
 
 /// What a member does.
 pub(crate) enum Act {
-    Message { message: MessageRef<'static>, payload: Vec<u8>, request: Option<u32> },
-    Leave { request: u32 },
+    Message { message: MessageRef<'static>, payload: Vec<u8>, request: Option<RequestNumber> },
+    Leave { request: RequestNumber },
     Resync,
 }

@@ -1,7 +1,7 @@
 //! Rooms of other shards: mail, from both ends.
 
 use playfield_room::Mail;
-use playfield_wire::ErrorCode;
+use playfield_wire::{ErrorCode, RoomNumber};
 
 use crate::shard::Shard;
 use crate::shard::connection::Moving;
@@ -58,7 +58,7 @@ impl Shard {
     }
 
     /// On the session's shard: output of a room elsewhere.
-    fn forward(&mut self, key: ConnectionKey, number: u32, done: u32, bytes: &[u8]) {
+    fn forward(&mut self, key: ConnectionKey, number: RoomNumber, done: u32, bytes: &[u8]) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(session) = connection.session.as_deref_mut() else { return };
         let Some(room) = session.room_mut(number) else { return };

@@ -14,7 +14,7 @@ use playfield_websocket::handshake::{ClientHandshake, HeadLimits, Response};
 use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 pub(crate) use speech::{Heard, encoded, heard, hello};
 
@@ -140,18 +140,24 @@ impl Client {
         self.socket.write_all(&bytes).unwrap();
     }
 
-    pub(crate) fn join(&mut self, request: u32, room: &str) {
+    pub(crate) fn join(&mut self, request: RequestNumber, room: &str) {
         self.say(&encoded(self.format, &ClientMessage::Join { request, room: room.into() }));
     }
 
-    pub(crate) fn join_or_create(&mut self, request: u32, options: &str) {
+    pub(crate) fn join_or_create(&mut self, request: RequestNumber, options: &str) {
         let options = room::encoded(self.format, options.as_bytes());
         let message =
             ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: &options };
         self.say(&encoded(self.format, &message));
     }
 
-    pub(crate) fn request(&mut self, room: u32, request: u32, name: &str, payload: &str) {
+    pub(crate) fn request(
+        &mut self,
+        room: RoomNumber,
+        request: RequestNumber,
+        name: &str,
+        payload: &str,
+    ) {
         self.say(&speech::request(self.format, room, request, name, payload));
     }
 
@@ -221,7 +227,7 @@ impl Client {
         }
     }
 
-    pub(crate) fn until_reply(&mut self, request: u32) -> String {
+    pub(crate) fn until_reply(&mut self, request: RequestNumber) -> String {
         self.until(|heard| match heard {
             Heard::Reply { request: answered, payload } if *answered == request => {
                 Some(payload.clone())
@@ -234,7 +240,10 @@ impl Client {
     }
 
     /// The room's number and id, or why not.
-    pub(crate) fn until_joined(&mut self, request: u32) -> Result<(u32, String), ErrorCode> {
+    pub(crate) fn until_joined(
+        &mut self,
+        request: RequestNumber,
+    ) -> Result<(RoomNumber, String), ErrorCode> {
         self.until(|heard| match heard {
             Heard::Joined { request: answered, room, id, .. } if *answered == request => {
                 Some(Ok((*room, id.clone())))

@@ -10,7 +10,7 @@ use playfield_room::{
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::tree::{TreeWriter, read_value};
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 /// The messages, in the order of their numbers.
 pub(crate) const MESSAGES: [&str; 18] = [
@@ -89,9 +89,9 @@ struct TestRoom {
     seats: BTreeMap<PlayerId, (Link, Format)>,
     players: u64,
     /// Requests to be answered by `answer`.
-    later: Vec<(PlayerId, u32)>,
+    later: Vec<(PlayerId, RequestNumber)>,
     /// Requests to be answered when another room has answered.
-    asked: Vec<(PlayerId, u32)>,
+    asked: Vec<(PlayerId, RequestNumber)>,
     refuses: bool,
     wants_sync: bool,
     /// So many bytes more in each snapshot.
@@ -233,7 +233,7 @@ impl AnyRoom for TestRoom {
         player: PlayerId,
         message: &MessageRef<'_>,
         payload: &[u8],
-        request: Option<u32>,
+        request: Option<RequestNumber>,
         out: &mut dyn RoomOutput,
     ) {
         let Some(&(link, format)) = self.seats.get(&player) else { return };

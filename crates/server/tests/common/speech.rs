@@ -3,7 +3,7 @@
 use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::tree::read_value;
-use playfield_wire::{ErrorCode, Format, TreeFormat};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
 
 use super::room;
 
@@ -11,18 +11,18 @@ use super::room;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Heard {
     Welcome { session: u64 },
-    Joined { request: u32, room: u32, id: String, player: u64 },
-    Listed { request: u32, ids: Vec<String> },
-    Left { request: Option<u32>, room: u32, code: ErrorCode },
-    Reply { request: u32, payload: String },
-    Event { room: u32, sequence: u64, payload: String },
-    Snapshot { room: u32, version: u64, body: String },
-    Patch { room: u32, base: u64, version: u64, body: String },
-    Schema { request: Option<u32>, room_type: String, schema: String },
+    Joined { request: RequestNumber, room: RoomNumber, id: String, player: u64 },
+    Listed { request: RequestNumber, ids: Vec<String> },
+    Left { request: Option<RequestNumber>, room: RoomNumber, code: ErrorCode },
+    Reply { request: RequestNumber, payload: String },
+    Event { room: RoomNumber, sequence: u64, payload: String },
+    Snapshot { room: RoomNumber, version: u64, body: String },
+    Patch { room: RoomNumber, base: u64, version: u64, body: String },
+    Schema { request: Option<RequestNumber>, room_type: String, schema: String },
     Ping,
-    Check { room: u32, version: u64, digest: u64 },
+    Check { room: RoomNumber, version: u64, digest: u64 },
     Pong { nonce: u64 },
-    Error { request: Option<u32>, room: Option<u32>, code: ErrorCode },
+    Error { request: Option<RequestNumber>, room: Option<RoomNumber>, code: ErrorCode },
     Goodbye { code: ErrorCode },
 }
 
@@ -81,8 +81,8 @@ pub(crate) fn hello(format: Format) -> Vec<u8> {
 
 pub(crate) fn request(
     format: Format,
-    room: u32,
-    request: u32,
+    room: RoomNumber,
+    request: RequestNumber,
     name: &str,
     payload: &str,
 ) -> Vec<u8> {
@@ -92,7 +92,7 @@ pub(crate) fn request(
     body
 }
 
-pub(crate) fn send(room: u32, name: &str, payload: &str) -> Vec<u8> {
+pub(crate) fn send(room: RoomNumber, name: &str, payload: &str) -> Vec<u8> {
     let mut body = Vec::new();
     client::write_send(
         Format::Packed,

@@ -15,7 +15,7 @@ use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};
 use playfield_wire::client::{ClientMessage, Hello, write_request, write_send};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 #[derive(State, Default, Debug)]
 pub struct Table {
@@ -162,7 +162,7 @@ pub struct Client {
     input: Vec<u8>,
     pub mirror: Mirror<Table>,
     pub version: u64,
-    pub room: u32,
+    pub room: RoomNumber,
     pub room_id: String,
     pub player: PlayerId,
     requests: u32,
@@ -210,7 +210,7 @@ impl Client {
             input,
             mirror: Mirror::new(),
             version: 0,
-            room: 0,
+            room: RoomNumber(0),
             room_id: String::new(),
             player: PlayerId(0),
             requests: 0,
@@ -354,17 +354,21 @@ impl Client {
     /// Joins, or is refused.
     pub fn join_or_create(&mut self) -> Result<(), (ErrorCode, String)> {
         let request = self.request_number();
-        self.say(&ClientMessage::JoinOrCreate { request, room_type: "table".into(), options: &[] });
-        self.joined(request)
+        self.say(&ClientMessage::JoinOrCreate {
+            request: RequestNumber(request),
+            room_type: "table".into(),
+            options: &[],
+        });
+        self.joined(RequestNumber(request))
     }
 
     pub fn join(&mut self, room: &str) -> Result<(), (ErrorCode, String)> {
         let request = self.request_number();
-        self.say(&ClientMessage::Join { request, room: room.into() });
-        self.joined(request)
+        self.say(&ClientMessage::Join { request: RequestNumber(request), room: room.into() });
+        self.joined(RequestNumber(request))
     }
 
-    pub fn joined(&mut self, request: u32) -> Result<(), (ErrorCode, String)> {
+    pub fn joined(&mut self, request: RequestNumber) -> Result<(), (ErrorCode, String)> {
         let joined = self.expect(|message| match message {
             ServerMessage::Joined { request: of, room, id, player, .. } if *of == request => {
                 Some(Ok((*room, id.to_string(), PlayerId(*player))))
@@ -391,14 +395,24 @@ impl Client {
         let request = self.request_number();
         let (mut payload, mut body) = (Vec::new(), Vec::new());
         message.write(self.format, &mut payload);
-        write_request(self.format, &mut body, self.room, request, index, M::NAME, &payload);
+        write_request(
+            self.format,
+            &mut body,
+            self.room,
+            RequestNumber(request),
+            index,
+            M::NAME,
+            &payload,
+        );
         self.say_bytes(&body);
         let format = self.format;
         self.expect(|message| match message {
-            ServerMessage::Reply { request: of, payload } if *of == request => {
+            ServerMessage::Reply { request: of, payload } if *of == RequestNumber(request) => {
                 Some(Ok(M::Reply::read(format, payload).unwrap()))
             }
-            ServerMessage::Error { request: Some(of), code, text, .. } if *of == request => {
+            ServerMessage::Error { request: Some(of), code, text, .. }
+                if *of == RequestNumber(request) =>
+            {
                 Some(Err((*code, text.to_string())))
             }
             _ => None,
@@ -422,7 +436,7 @@ impl Client {
     }
 
     /// The same in a room whose number was read already, or is about to be.
-    pub fn count_in(&mut self, room: u32) -> u64 {
+    pub fn count_in(&mut self, room: RoomNumber) -> u64 {
         self.room = room;
         self.count()
     }

@@ -8,7 +8,7 @@ use crate::reader::Reader;
 use crate::tree::Object;
 use crate::tree::members::{Member, Members, Pair, Raw};
 use crate::writer::{put_bool, put_bytes, put_text, put_u8, put_varint};
-use crate::{DecodeError, ErrorCode, Format, TreeFormat};
+use crate::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
 
 /// Where the fields of a message are written.
 pub(crate) trait Output {
@@ -275,6 +275,16 @@ fields! {
         Reader::varint_u32,
         |object, name, value| object.integer(name, *value),
         Members::u32;
+    RoomNumber:
+        |out, room| put_varint(out, (*room).into()),
+        |reader| reader.varint_u32().map(RoomNumber),
+        |object, name, room| object.integer(name, *room),
+        |members, member| Ok(members.u32(member)?.map(RoomNumber));
+    RequestNumber:
+        |out, request| put_varint(out, (*request).into()),
+        |reader| reader.varint_u32().map(RequestNumber),
+        |object, name, request| object.integer(name, *request),
+        |members, member| Ok(members.u32(member)?.map(RequestNumber));
     u64:
         |out, value| put_varint(out, *value),
         Reader::varint,

@@ -6,7 +6,7 @@ use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom, SchemaRef
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::tree::TreeWriter;
-use playfield_wire::{ErrorCode, Format, TreeFormat};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -79,8 +79,14 @@ fn code() -> impl Strategy<Value = ErrorCode> {
 }
 
 fn resume() -> impl Strategy<Value = Resume<'static>> {
-    let room = (number_u32(), number(), number(), number())
-        .prop_map(|(room, epoch, version, sequence)| ResumeRoom { room, epoch, version, sequence });
+    let room = (number_u32(), number(), number(), number()).prop_map(
+        |(room, epoch, version, sequence)| ResumeRoom {
+            room: RoomNumber(room),
+            epoch,
+            version,
+            sequence,
+        },
+    );
     (bytes(), vec(room, 0..4)).prop_map(|(token, rooms)| Resume { token, rooms })
 }
 
@@ -97,43 +103,57 @@ fn hello(format: Format) -> BoxedStrategy<ClientMessage<'static>> {
 pub(crate) fn client_message(format: Format) -> impl Strategy<Value = ClientMessage<'static>> {
     prop_oneof![
         hello(format),
-        (number_u32(), text()).prop_map(|(request, room)| ClientMessage::Join { request, room }),
+        (number_u32(), text()).prop_map(|(request, room)| ClientMessage::Join {
+            request: RequestNumber(request),
+            room
+        }),
         (number_u32(), text(), any::<bool>(), raw(format)).prop_map(
             |(request, room_type, private, options)| {
-                ClientMessage::Create { request, room_type, private, options }
+                ClientMessage::Create {
+                    request: RequestNumber(request),
+                    room_type,
+                    private,
+                    options,
+                }
             }
         ),
         (number_u32(), text(), raw(format)).prop_map(|(request, room_type, options)| {
-            ClientMessage::JoinOrCreate { request, room_type, options }
+            ClientMessage::JoinOrCreate { request: RequestNumber(request), room_type, options }
         }),
         (number_u32(), option::of(text()), pairs(), number_u32()).prop_map(
             |(request, room_type, filter, limit)| ClientMessage::List {
-                request,
+                request: RequestNumber(request),
                 room_type,
                 filter,
                 limit
             }
         ),
-        (number_u32(), number_u32())
-            .prop_map(|(request, room)| ClientMessage::Leave { request, room }),
+        (number_u32(), number_u32()).prop_map(|(request, room)| ClientMessage::Leave {
+            request: RequestNumber(request),
+            room: RoomNumber(room)
+        }),
         (number_u32(), number_u32(), message_ref(format), raw(format)).prop_map(
             |(room, request, message, payload)| ClientMessage::Request {
-                room,
-                request,
+                room: RoomNumber(room),
+                request: RequestNumber(request),
                 message,
                 payload
             }
         ),
-        (number_u32(), message_ref(format), raw(format))
-            .prop_map(|(room, message, payload)| ClientMessage::Send { room, message, payload }),
-        (number_u32(), number(), number())
-            .prop_map(|(room, version, sequence)| ClientMessage::Ack { room, version, sequence }),
-        number_u32().prop_map(|room| ClientMessage::Resync { room }),
+        (number_u32(), message_ref(format), raw(format)).prop_map(|(room, message, payload)| {
+            ClientMessage::Send { room: RoomNumber(room), message, payload }
+        }),
+        (number_u32(), number(), number()).prop_map(|(room, version, sequence)| {
+            ClientMessage::Ack { room: RoomNumber(room), version, sequence }
+        }),
+        number_u32().prop_map(|room| ClientMessage::Resync { room: RoomNumber(room) }),
         number().prop_map(|nonce| ClientMessage::Ping { nonce }),
         number().prop_map(|nonce| ClientMessage::Pong { nonce }),
         Just(ClientMessage::Goodbye),
-        (number_u32(), text())
-            .prop_map(|(request, room_type)| ClientMessage::Schema { request, room_type }),
+        (number_u32(), text()).prop_map(|(request, room_type)| ClientMessage::Schema {
+            request: RequestNumber(request),
+            room_type
+        }),
     ]
 }
 
@@ -171,8 +191,8 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                     (player, epoch, tick_hz, sync_hz, fingerprint),
                 )| {
                     ServerMessage::Joined {
-                        request,
-                        room,
+                        request: RequestNumber(request),
+                        room: RoomNumber(room),
                         id,
                         room_type,
                         player,
@@ -183,16 +203,25 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                     }
                 }
             ),
-        (number_u32(), vec(room_info(), 0..4))
-            .prop_map(|(request, rooms)| ServerMessage::Listed { request, rooms }),
-        (option::of(number_u32()), number_u32(), code(), text()).prop_map(
-            |(request, room, code, text)| ServerMessage::Left { request, room, code, text }
+        (number_u32(), vec(room_info(), 0..4)).prop_map(|(request, rooms)| ServerMessage::Listed {
+            request: RequestNumber(request),
+            rooms
+        }),
+        (option::of(number_u32().prop_map(RequestNumber)), number_u32(), code(), text()).prop_map(
+            |(request, room, code, text)| ServerMessage::Left {
+                request,
+                room: RoomNumber(room),
+                code,
+                text
+            }
         ),
-        (number_u32(), raw(format))
-            .prop_map(|(request, payload)| ServerMessage::Reply { request, payload }),
+        (number_u32(), raw(format)).prop_map(|(request, payload)| ServerMessage::Reply {
+            request: RequestNumber(request),
+            payload
+        }),
         (number_u32(), number(), number(), message_ref(format), raw(format)).prop_map(
             |(room, sequence, version, message, payload)| ServerMessage::Event {
-                room,
+                room: RoomNumber(room),
                 sequence,
                 version,
                 message,
@@ -200,18 +229,24 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
             }
         ),
         (number_u32(), number(), number(), raw(format)).prop_map(|(room, epoch, version, body)| {
-            ServerMessage::Snapshot { room, epoch, version, body }
+            ServerMessage::Snapshot { room: RoomNumber(room), epoch, version, body }
         }),
         (number_u32(), number(), number(), raw(format)).prop_map(|(room, one, other, body)| {
-            ServerMessage::Patch { room, base: one.min(other), version: one.max(other), body }
+            ServerMessage::Patch {
+                room: RoomNumber(room),
+                base: one.min(other),
+                version: one.max(other),
+                body,
+            }
         }),
-        (number_u32(), number(), any::<u64>())
-            .prop_map(|(room, version, digest)| ServerMessage::Check { room, version, digest }),
+        (number_u32(), number(), any::<u64>()).prop_map(|(room, version, digest)| {
+            ServerMessage::Check { room: RoomNumber(room), version, digest }
+        }),
         number().prop_map(|nonce| ServerMessage::Ping { nonce }),
         number().prop_map(|nonce| ServerMessage::Pong { nonce }),
         (
-            option::of(number_u32()),
-            option::of(number_u32()),
+            option::of(number_u32().prop_map(RequestNumber)),
+            option::of(number_u32().prop_map(RoomNumber)),
             code(),
             text(),
             option::of(number_u32())
@@ -222,7 +257,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
         (code(), text()).prop_map(|(code, text)| ServerMessage::Goodbye { code, text }),
         // In MessagePack it is the text of the JSON.
         (
-            option::of(number_u32()),
+            option::of(number_u32().prop_map(RequestNumber)),
             text(),
             raw(if format == Format::Msgpack { Format::Json } else { format })
         )

@@ -6,7 +6,7 @@ use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom, SchemaRef
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::tree::TreeWriter;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 /// A payload, in each format.
 fn payload(format: Format) -> &'static [u8] {
@@ -38,7 +38,7 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
     let own = payload(format);
     let resume = Resume {
         token: Cow::Borrowed(&[1, 2, 3]),
-        rooms: vec![ResumeRoom { room: 1, epoch: 300, version: 7, sequence: 0 }],
+        rooms: vec![ResumeRoom { room: RoomNumber(1), epoch: 300, version: 7, sequence: 0 }],
     };
     vec![
         ("a hello of a guest", ClientMessage::Hello(Hello::new(format))),
@@ -52,11 +52,11 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
                 ..Hello::new(format)
             }),
         ),
-        ("join", ClientMessage::Join { request: 1, room: "r7".into() }),
+        ("join", ClientMessage::Join { request: RequestNumber(1), room: "r7".into() }),
         (
             "create, without options",
             ClientMessage::Create {
-                request: 2,
+                request: RequestNumber(2),
                 room_type: "table".into(),
                 private: true,
                 options: b"",
@@ -65,7 +65,7 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
         (
             "create, with options",
             ClientMessage::Create {
-                request: 2,
+                request: RequestNumber(2),
                 room_type: "table".into(),
                 private: false,
                 options: own,
@@ -73,34 +73,52 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
         ),
         (
             "join or create",
-            ClientMessage::JoinOrCreate { request: 3, room_type: "täble".into(), options: own },
+            ClientMessage::JoinOrCreate {
+                request: RequestNumber(3),
+                room_type: "täble".into(),
+                options: own,
+            },
         ),
         (
             "list, of all",
-            ClientMessage::List { request: 4, room_type: None, filter: vec![], limit: 0 },
+            ClientMessage::List {
+                request: RequestNumber(4),
+                room_type: None,
+                filter: vec![],
+                limit: 0,
+            },
         ),
         (
             "list, of some",
             ClientMessage::List {
-                request: 4,
+                request: RequestNumber(4),
                 room_type: Some("table".into()),
                 filter: vec![("map".into(), "sea".into()), ("a\"b".into(), "".into())],
                 limit: 20,
             },
         ),
-        ("schema", ClientMessage::Schema { request: 3, room_type: "table".into() }),
-        ("leave", ClientMessage::Leave { request: u32::MAX, room: 1 }),
+        ("schema", ClientMessage::Schema { request: RequestNumber(3), room_type: "table".into() }),
+        ("leave", ClientMessage::Leave { request: RequestNumber(u32::MAX), room: RoomNumber(1) }),
         (
             "request",
-            ClientMessage::Request { room: 1, request: 128, message: which(format), payload: own },
+            ClientMessage::Request {
+                room: RoomNumber(1),
+                request: RequestNumber(128),
+                message: which(format),
+                payload: own,
+            },
         ),
-        ("send", ClientMessage::Send { room: 1, message: which(format), payload: own }),
+        ("send", ClientMessage::Send { room: RoomNumber(1), message: which(format), payload: own }),
         (
             "send, of a message without fields",
-            ClientMessage::Send { room: 0, message: which(format), payload: nothing(format) },
+            ClientMessage::Send {
+                room: RoomNumber(0),
+                message: which(format),
+                payload: nothing(format),
+            },
         ),
-        ("ack", ClientMessage::Ack { room: 1, version: 300, sequence: 4 }),
-        ("resync", ClientMessage::Resync { room: 16_384 }),
+        ("ack", ClientMessage::Ack { room: RoomNumber(1), version: 300, sequence: 4 }),
+        ("resync", ClientMessage::Resync { room: RoomNumber(16_384) }),
         ("ping, with a nonce past 2^53", ClientMessage::Ping { nonce: 1 << 53 }),
         ("pong", ClientMessage::Pong { nonce: 9 }),
         ("goodbye", ClientMessage::Goodbye),
@@ -132,8 +150,8 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
         (
             "joined",
             ServerMessage::Joined {
-                request: 1,
-                room: 2,
+                request: RequestNumber(1),
+                room: RoomNumber(2),
                 id: "r7".into(),
                 room_type: "table".into(),
                 player: 3,
@@ -143,11 +161,11 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 fingerprint: 0xAF63_DC4C_8601_EC8C,
             },
         ),
-        ("listed, none", ServerMessage::Listed { request: 4, rooms: vec![] }),
+        ("listed, none", ServerMessage::Listed { request: RequestNumber(4), rooms: vec![] }),
         (
             "listed",
             ServerMessage::Listed {
-                request: 4,
+                request: RequestNumber(4),
                 rooms: vec![
                     info("r7", false, vec![("map".into(), "sea".into())]),
                     info("é", true, vec![]),
@@ -156,7 +174,11 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
         ),
         (
             "schema, asked for",
-            ServerMessage::Schema { request: Some(3), room_type: "table".into(), schema: b"{}" },
+            ServerMessage::Schema {
+                request: Some(RequestNumber(3)),
+                room_type: "table".into(),
+                schema: b"{}",
+            },
         ),
         (
             "schema, by itself",
@@ -165,8 +187,8 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
         (
             "left, asked for",
             ServerMessage::Left {
-                request: Some(5),
-                room: 1,
+                request: Some(RequestNumber(5)),
+                room: RoomNumber(1),
                 code: ErrorCode::Left,
                 text: "".into(),
             },
@@ -175,17 +197,20 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
             "left, thrown out",
             ServerMessage::Left {
                 request: None,
-                room: 1,
+                room: RoomNumber(1),
                 code: ErrorCode::Kicked,
                 text: "bye".into(),
             },
         ),
-        ("reply", ServerMessage::Reply { request: 6, payload: own }),
-        ("reply, of nothing", ServerMessage::Reply { request: 6, payload: nothing(format) }),
+        ("reply", ServerMessage::Reply { request: RequestNumber(6), payload: own }),
+        (
+            "reply, of nothing",
+            ServerMessage::Reply { request: RequestNumber(6), payload: nothing(format) },
+        ),
         (
             "event",
             ServerMessage::Event {
-                room: 1,
+                room: RoomNumber(1),
                 sequence: 2,
                 version: 300,
                 message: which(format),
@@ -194,19 +219,36 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
         ),
         (
             "snapshot",
-            ServerMessage::Snapshot { room: 1, epoch: 2, version: 300, body: whole(format) },
+            ServerMessage::Snapshot {
+                room: RoomNumber(1),
+                epoch: 2,
+                version: 300,
+                body: whole(format),
+            },
         ),
         (
             "patch",
-            ServerMessage::Patch { room: 1, base: 300, version: 302, body: operations(format) },
+            ServerMessage::Patch {
+                room: RoomNumber(1),
+                base: 300,
+                version: 302,
+                body: operations(format),
+            },
         ),
-        ("check", ServerMessage::Check { room: 1, version: 300, digest: 0x0102_0304_0506_0708 }),
+        (
+            "check",
+            ServerMessage::Check {
+                room: RoomNumber(1),
+                version: 300,
+                digest: 0x0102_0304_0506_0708,
+            },
+        ),
         ("ping", ServerMessage::Ping { nonce: 8 }),
         ("pong", ServerMessage::Pong { nonce: u64::MAX }),
         (
             "error, about a request",
             ServerMessage::Error {
-                request: Some(6),
+                request: Some(RequestNumber(6)),
                 room: None,
                 code: ErrorCode::RoomFull,
                 text: "4 of 4".into(),
@@ -217,7 +259,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
             "error, with a room's own code",
             ServerMessage::Error {
                 request: None,
-                room: Some(1),
+                room: Some(RoomNumber(1)),
                 code: ErrorCode::Room(1001),
                 text: "".into(),
                 retry_after_ms: None,
@@ -226,7 +268,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
         (
             "error, of a rate",
             ServerMessage::Error {
-                request: Some(7),
+                request: Some(RequestNumber(7)),
                 room: None,
                 code: ErrorCode::Limit,
                 text: "lists_per_second_max: one session gets 10 in a second".into(),

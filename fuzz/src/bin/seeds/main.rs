@@ -19,7 +19,8 @@ use playfield_fuzz::{VIEWER, schema_of};
 use playfield_state::{Format, Tracker, Tracking};
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::framing;
-use playfield_wire::server::{ServerMessage, write_patch, write_snapshot};
+use playfield_wire::server::{ServerMessage, Versions, write_patch, write_snapshot};
+use playfield_wire::{RequestNumber, RoomNumber};
 
 fn main() -> io::Result<()> {
     of_state::<World>(0)?;
@@ -86,9 +87,10 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
         heartbeat_ms: 1000,
         max_message_bytes: 100_000,
     };
+    let room = RoomNumber(1);
     let joined = ServerMessage::Joined {
-        request: 1,
-        room: 1,
+        request: RequestNumber(1),
+        room,
         id: "r".into(),
         room_type: "world".into(),
         player: 1,
@@ -99,8 +101,9 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
     };
     say(&|out| welcome.encode(format, out));
     say(&|out| joined.encode(format, out));
-    say(&|out| write_snapshot(format, out, 1, 1, 1, |out| out.extend_from_slice(snapshot)));
-    say(&|out| write_patch(format, out, 1, 1, 2, |out| out.extend_from_slice(patch)));
+    say(&|out| write_snapshot(format, out, room, 1, 1, |out| out.extend_from_slice(snapshot)));
+    let versions = Versions { base: 1, version: 2 };
+    say(&|out| write_patch(format, out, room, versions, |out| out.extend_from_slice(patch)));
     let mut talk = vec![place, 0];
     for message in &messages {
         let mut frame = Vec::new();

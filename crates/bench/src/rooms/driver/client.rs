@@ -6,6 +6,7 @@ use playfield_state::{Data, Format, PlayerId};
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::ServerMessage;
+use playfield_wire::{RequestNumber, RoomNumber};
 
 use super::check::{ClientCheck, RoomCheck, Taken};
 use super::socket::{Cutter, Socket, put_message};
@@ -26,7 +27,7 @@ pub(super) struct Client {
     /// The index of its room.
     pub(super) room: usize,
     /// The room's number in the client's session.
-    pub(super) number: u32,
+    pub(super) number: RoomNumber,
     check: Option<ClientCheck>,
     pub(super) arrivals: Arrivals,
     /// At the baseline: how many bytes of an incomplete message have arrived.
@@ -68,7 +69,7 @@ impl Room {
 
     /// Creates the room, joins it, or waits until the first client has created it.
     pub(super) fn enter(&mut self, client: usize, case: &Case, out: &mut Vec<u8>) {
-        let request = 1;
+        let request = RequestNumber(1);
         match &self.id {
             Some(id) => {
                 put(
@@ -108,7 +109,7 @@ impl Client {
             socket,
             cutter: None,
             room,
-            number: 0,
+            number: RoomNumber(0),
             check: None,
             arrivals: Arrivals::default(),
             begun_bytes: 0,
@@ -194,11 +195,15 @@ pub(super) fn hello(transport: Transport) -> Vec<u8> {
 }
 
 /// Appends a request for the number of inputs that a room has handled.
-pub(super) fn count_inputs(transport: Transport, room: u32, out: &mut Vec<u8>) {
+pub(super) fn count_inputs(transport: Transport, room: RoomNumber, out: &mut Vec<u8>) {
     let mut payload = Vec::new();
     CountInputs.encode(&mut payload);
     let message = MessageRef::Index(1);
-    put(transport, out, &ClientMessage::Request { room, request: 2, message, payload: &payload });
+    put(
+        transport,
+        out,
+        &ClientMessage::Request { room, request: RequestNumber(2), message, payload: &payload },
+    );
 }
 
 pub(super) fn is_patch(message: &[u8]) -> bool {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use playfield_state::{Data, Format};
+use playfield_wire::RoomNumber;
 use playfield_wire::client::{ClientMessage, write_send};
 
 use super::client::put;
@@ -59,7 +60,7 @@ impl Pacer {
     }
 
     /// Appends the message of a client whose room has this number in its session.
-    pub(super) fn put(&self, transport: Transport, room: u32, out: &mut Vec<u8>) {
+    pub(super) fn put(&self, transport: Transport, room: RoomNumber, out: &mut Vec<u8>) {
         if !self.inputs {
             return put(transport, out, &ClientMessage::Ping { nonce: self.sent });
         }

@@ -6,7 +6,7 @@
 
 use playfield_room::{Creator, Entrant, Error};
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, excerpt};
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, excerpt};
 
 use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
@@ -20,7 +20,12 @@ use crate::shard::session::allowance::Rate;
 
 impl Shard {
     /// Picks a room for a session, and sends the request there.
-    pub(in crate::shard) fn join(&mut self, key: ConnectionKey, request: u32, target: JoinTarget) {
+    pub(in crate::shard) fn join(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        target: JoinTarget,
+    ) {
         match self.pick(key, request, target) {
             Ok((shard, join)) => self.send_off(key, shard, join),
             Err(error) => self.send_error(key, Some(request), None, &error),
@@ -30,7 +35,7 @@ impl Shard {
     fn pick(
         &mut self,
         key: ConnectionKey,
-        request: u32,
+        request: RequestNumber,
         target: JoinTarget,
     ) -> Result<(u16, JoinRequest), Error> {
         let node = &self.delivery.node;
@@ -84,7 +89,7 @@ impl Shard {
             session.creations.take(self.now, rate);
         }
         session.rooms_numbered += 1;
-        let (number, id) = (session.rooms_numbered, choice.id);
+        let (number, id) = (RoomNumber(session.rooms_numbered), choice.id);
         session.rooms.push(SessionRoom {
             number,
             id,
@@ -232,7 +237,7 @@ impl Shard {
     }
 
     /// Tells the session where it sits.
-    fn tell_seated(&mut self, joiner: &Joiner, number: u32, seat: Seat) {
+    fn tell_seated(&mut self, joiner: &Joiner, number: RoomNumber, seat: Seat) {
         let &Joiner { shard, connection, .. } = joiner;
         if shard == self.delivery.shard {
             self.seated(connection, number, seat);
@@ -242,7 +247,7 @@ impl Shard {
     }
 
     /// On the session's shard: the room agreed.
-    pub(in crate::shard) fn seated(&mut self, key: ConnectionKey, number: u32, seat: Seat) {
+    pub(in crate::shard) fn seated(&mut self, key: ConnectionKey, number: RoomNumber, seat: Seat) {
         let session = self.delivery.connections.session_mut(key);
         match session.and_then(|session| session.room_mut(number)) {
             Some(room) => room.seat = Some(seat),
@@ -303,8 +308,8 @@ impl Shard {
     pub(in crate::shard) fn send_error(
         &mut self,
         key: ConnectionKey,
-        request: Option<u32>,
-        room: Option<u32>,
+        request: Option<RequestNumber>,
+        room: Option<RoomNumber>,
         error: &Error,
     ) {
         let (code, text) = (error.code(), error.text().into());

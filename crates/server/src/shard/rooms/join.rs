@@ -1,6 +1,6 @@
 //! A request to join a room, and whose it is, on the way from the session to the room.
 
-use playfield_wire::Format;
+use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use crate::room_id::RoomId;
 use crate::shard::connection::transport::Dialect;
@@ -37,9 +37,9 @@ pub(crate) struct RoomSpec {
 
 /// A request to join the room that was picked for it; a seat is reserved there.
 pub(crate) struct JoinRequest {
-    pub(crate) request: u32,
+    pub(crate) request: RequestNumber,
     /// The number that the room will have in the session.
-    pub(crate) number: u32,
+    pub(crate) number: RoomNumber,
     pub(crate) id: RoomId,
     /// What was asked for, unless it was this very room.
     pub(crate) spec: Option<RoomSpec>,

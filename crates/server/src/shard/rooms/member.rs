@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use playfield_room::{EventHeader, PlayerId};
+use playfield_wire::{RequestNumber, RoomNumber};
 
 use crate::shard::connection::transport::Dialect;
 use crate::shard::keys::{ConnectionKey, OfMember};
@@ -18,7 +19,7 @@ pub(crate) struct Member {
     pub(crate) dialect: Dialect,
     pub(crate) standing: Standing,
     /// The room's number in the session.
-    pub(crate) number: u32,
+    pub(crate) number: RoomNumber,
     pub(crate) player: PlayerId,
     /// The version, as the client counts, of the last patch or snapshot: the base of the next.
     pub(crate) sent: u64,
@@ -34,7 +35,7 @@ pub(crate) struct Member {
     /// How many events were sent.
     pub(crate) events: u64,
     /// The client's requests that the room has not answered.
-    pub(crate) unanswered: Vec<u32>,
+    pub(crate) unanswered: Vec<RequestNumber>,
 }
 
 /// Whether a member's client knows of it.
@@ -47,10 +48,9 @@ pub(crate) enum Standing {
 }
 
 /// A member that its client doesn't know of yet.
-#[derive(Default)]
 pub(crate) struct Entering {
     /// The request to be answered.
-    pub(crate) request: u32,
+    pub(crate) request: RequestNumber,
     /// The room has agreed.
     pub(crate) seated: bool,
     /// Events that follow the snapshot.
@@ -112,8 +112,8 @@ impl Member {
         output: MemberOutput,
         dialect: Dialect,
         snapshots: Allowance,
-        number: u32,
-        request: u32,
+        number: RoomNumber,
+        request: RequestNumber,
     ) -> Self {
         let entering = Entering { request, seated: false, events: Vec::new(), events_bytes: 0 };
         Self {

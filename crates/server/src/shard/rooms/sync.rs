@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use playfield_room::{AnyRoom, PlayerId};
-use playfield_wire::Format;
-use playfield_wire::server::{self, ServerMessage};
+use playfield_wire::server::{self, ServerMessage, Versions};
+use playfield_wire::{Format, RoomNumber};
 
 use crate::shard::Shard;
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::lateness::Cost;
-use crate::shard::rooms::member::{Entering, Member, MemberOutput, Standing};
+use crate::shard::rooms::member::{Member, MemberOutput, Standing};
 use crate::shard::session::allowance::Rate;
 
 /// Why a room is synced.
@@ -78,11 +78,12 @@ impl Shard {
                 }
                 Standing::Entering(entering) if entering.seated => {
                     member.snapshots.take(self.now, rate);
-                    let entering = std::mem::replace(entering, Box::new(Entering::default()));
+                    let (request, events) =
+                        (entering.request, std::mem::take(&mut entering.events));
                     member.standing = Standing::Live;
                     let room_type = &self.delivery.node.room_types[usize::from(*room_type)];
                     let joined = ServerMessage::Joined {
-                        request: entering.request,
+                        request,
                         room: member.number,
                         id: id.as_str().into(),
                         room_type: room_type.name.clone().into(),
@@ -97,7 +98,7 @@ impl Shard {
                         mark_joined(&mut self.delivery, connection, member.number);
                     }
                     snapshot(&mut self.delivery, place, member, &mut **room, *epoch, clock);
-                    for event in entering.events {
+                    for event in events {
                         self.delivery.event(place, member, event.header, &event.payload);
                     }
                 }
@@ -204,12 +205,13 @@ fn patch(
     }
     let version = clock.max(member.sent + 1);
     let (dialect, format, number) = (member.dialect, member.dialect.format, member.number);
-    let (player, sent, clean) = (member.player, member.sent, member.clean);
+    let versions = Versions { base: member.sent, version };
+    let (player, clean) = (member.player, member.clean);
     let mut write = |out: &mut Vec<u8>| {
         let mut changed = false;
         dialect.write_with(out, |out| {
             if room.reaches(clean) {
-                server::write_patch(format, out, number, sent, version, |out| {
+                server::write_patch(format, out, number, versions, |out| {
                     changed = room.patch(player, clean, format, out);
                 });
             } else {
@@ -314,7 +316,7 @@ fn write_snapshot(
     room: &mut dyn AnyRoom,
     player: PlayerId,
     format: Format,
-    number: u32,
+    number: RoomNumber,
     (epoch, version): (u64, u64),
     out: &mut Vec<u8>,
 ) {
@@ -324,7 +326,7 @@ fn write_snapshot(
 }
 
 /// From here on the session may speak to the room.
-fn mark_joined(delivery: &mut Delivery, connection: ConnectionKey, number: u32) {
+fn mark_joined(delivery: &mut Delivery, connection: ConnectionKey, number: RoomNumber) {
     let session = delivery.connections.session_mut(connection);
     if let Some(room) = session.and_then(|session| session.room_mut(number)) {
         room.request = None;

@@ -6,7 +6,7 @@ use playfield_room::{Error, RoomType};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
-use playfield_wire::{ErrorCode, Format, excerpt};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 
 use crate::shard::Shard;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
@@ -97,7 +97,12 @@ impl Shard {
 
     /// The session's seat in a room; if it has none, the client gets an error.
     #[inline]
-    fn seat_of(&mut self, key: ConnectionKey, room: u32, request: Option<u32>) -> Option<Seat> {
+    fn seat_of(
+        &mut self,
+        key: ConnectionKey,
+        room: RoomNumber,
+        request: Option<RequestNumber>,
+    ) -> Option<Seat> {
         let session = self.delivery.connections.session_mut(key)?;
         let seat = session.joined(room);
         // What crosses a `left` on the way is dropped, unless somebody waits for an answer.
@@ -108,7 +113,7 @@ impl Shard {
         seat
     }
 
-    fn is_new_request(&mut self, key: ConnectionKey, request: u32) -> bool {
+    fn is_new_request(&mut self, key: ConnectionKey, request: RequestNumber) -> bool {
         let Some(session) = self.delivery.connections.session_mut(key) else { return false };
         let is_new = !session.awaits_joined(request);
         if !is_new {
@@ -117,7 +122,12 @@ impl Shard {
         is_new
     }
 
-    fn known_type(&mut self, key: ConnectionKey, request: u32, name: &str) -> Option<u16> {
+    fn known_type(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        name: &str,
+    ) -> Option<u16> {
         if !self.is_new_request(key, request) {
             return None;
         }
@@ -132,10 +142,10 @@ impl Shard {
     fn handle_user_message(
         &mut self,
         key: ConnectionKey,
-        room: u32,
+        room: RoomNumber,
         message: &MessageRef<'_>,
         payload: &[u8],
-        request: Option<u32>,
+        request: Option<RequestNumber>,
     ) {
         let Some(seat) = self.seat_of(key, room, request) else { return };
         if request.is_some_and(|request| !self.is_new_request(key, request)) {
@@ -160,7 +170,7 @@ impl Shard {
         member: MemberKey,
         message: &MessageRef<'_>,
         payload: &[u8],
-        request: Option<u32>,
+        request: Option<RequestNumber>,
     ) {
         let Some(sender) =
             self.rooms.get_mut(room).and_then(|hosted| hosted.members.get_mut(member))
@@ -234,7 +244,7 @@ impl Shard {
     fn list(
         &mut self,
         key: ConnectionKey,
-        request: u32,
+        request: RequestNumber,
         room_type: Option<&str>,
         filter: &[(Cow<'_, str>, Cow<'_, str>)],
         limit: u32,
@@ -278,7 +288,7 @@ impl Shard {
         self.delivery.connections.send(key, &ServerMessage::Listed { request, rooms });
     }
 
-    fn tell_schema(&mut self, key: ConnectionKey, request: u32, room_type: &str) {
+    fn tell_schema(&mut self, key: ConnectionKey, request: RequestNumber, room_type: &str) {
         let Some(room_type) = self.known_type(key, request, room_type) else { return };
         let per_second = self.delivery.node.config.schemas_per_second_max;
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
@@ -293,7 +303,7 @@ impl Shard {
     pub(in crate::shard) fn send_schema(
         &mut self,
         key: ConnectionKey,
-        request: Option<u32>,
+        request: Option<RequestNumber>,
         room_type: u16,
     ) {
         let RoomType { name, schema, .. } = &self.delivery.node.room_types[usize::from(room_type)];
@@ -314,7 +324,12 @@ impl Shard {
     }
 
     /// Takes a member out of its room, and answers the request for it, if there was one.
-    pub(in crate::shard) fn vacate(&mut self, room: RoomKey, key: MemberKey, request: Option<u32>) {
+    pub(in crate::shard) fn vacate(
+        &mut self,
+        room: RoomKey,
+        key: MemberKey,
+        request: Option<RequestNumber>,
+    ) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(mut member) = hosted.members.remove(key) else { return };
         let player = member.player;
@@ -342,11 +357,11 @@ pub(in crate::shard) fn wrong_format(format: Format) -> &'static str {
     }
 }
 
-pub(in crate::shard) fn not_joined(room: u32) -> Error {
+pub(in crate::shard) fn not_joined(room: RoomNumber) -> Error {
     Error::new(ErrorCode::NotJoined, format!("this session is in no room {room}"))
 }
 
-fn duplicate(request: u32) -> Error {
+fn duplicate(request: RequestNumber) -> Error {
     Error::new(ErrorCode::DuplicateRequest, format!("request {request} is still unanswered"))
 }
 

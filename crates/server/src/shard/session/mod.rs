@@ -4,6 +4,8 @@ pub(crate) mod allowance;
 mod hello;
 pub(crate) mod messages;
 
+use playfield_wire::{RequestNumber, RoomNumber};
+
 use crate::room_id::RoomId;
 use crate::shard::keys::Seat;
 use crate::shard::mail::ACTS_MAX;
@@ -31,10 +33,10 @@ pub(crate) struct Session {
 
 /// A room that a session is in, or on its way into.
 pub(crate) struct SessionRoom {
-    pub(crate) number: u32,
+    pub(crate) number: RoomNumber,
     pub(crate) id: RoomId,
     /// The request to be answered by `joined`; `None` after that.
-    pub(crate) request: Option<u32>,
+    pub(crate) request: Option<RequestNumber>,
     /// Where it sits; `None` until the room's shard said so.
     pub(crate) seat: Option<Seat>,
     /// Bytes from the room's shard whose writing is not confirmed yet.
@@ -43,13 +45,13 @@ pub(crate) struct SessionRoom {
     pub(crate) acts: u32,
     /// The request to leave that is on its way to the room's shard. The client may send the room
     /// nothing more.
-    pub(crate) leaving: Option<u32>,
+    pub(crate) leaving: Option<RequestNumber>,
 }
 
 impl Session {
     /// The seat in the room with this number, if the client has joined it and is not leaving.
     #[inline]
-    pub(crate) fn joined(&self, number: u32) -> Option<Seat> {
+    pub(crate) fn joined(&self, number: RoomNumber) -> Option<Seat> {
         let room = self.rooms.iter().find(|room| room.number == number)?;
         if room.request.is_none() && room.leaving.is_none() { room.seat } else { None }
     }
@@ -64,31 +66,31 @@ impl Session {
         self.rooms.iter().any(|room| room.acts >= ACTS_MAX)
     }
 
-    pub(crate) fn room_mut(&mut self, number: u32) -> Option<&mut SessionRoom> {
+    pub(crate) fn room_mut(&mut self, number: RoomNumber) -> Option<&mut SessionRoom> {
         self.rooms.iter_mut().find(|room| room.number == number)
     }
 
     /// Whether a room had this number once.
-    pub(crate) fn was_numbered(&self, number: u32) -> bool {
-        (1..=self.rooms_numbered).contains(&number)
+    pub(crate) fn was_numbered(&self, number: RoomNumber) -> bool {
+        (1..=self.rooms_numbered).contains(&number.0)
     }
 
     /// Whether this request waits for a `joined`.
-    pub(crate) fn awaits_joined(&self, request: u32) -> bool {
+    pub(crate) fn awaits_joined(&self, request: RequestNumber) -> bool {
         self.rooms.iter().any(|room| room.request == Some(request))
     }
 
     /// It has left a room, in which its limit of snapshots stood at `snapshots`.
-    pub(crate) fn left(&mut self, number: u32, snapshots: Allowance) -> Option<SessionRoom> {
+    pub(crate) fn left(&mut self, number: RoomNumber, snapshots: Allowance) -> Option<SessionRoom> {
         self.snapshots = self.snapshots.least(snapshots);
         self.remove(number)
     }
 
     /// Takes a room out. A number that the client never heard of may be given again.
-    pub(crate) fn remove(&mut self, number: u32) -> Option<SessionRoom> {
+    pub(crate) fn remove(&mut self, number: RoomNumber) -> Option<SessionRoom> {
         let at = self.rooms.iter().position(|room| room.number == number)?;
         let room = self.rooms.swap_remove(at);
-        if room.request.is_some() && number == self.rooms_numbered {
+        if room.request.is_some() && number.0 == self.rooms_numbered {
             self.rooms_numbered -= 1;
         }
         Some(room)

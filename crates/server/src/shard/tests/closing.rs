@@ -1,8 +1,8 @@
 //! The closing handshake of WebSockets (RFC 6455, 7): who says Close, who waits for whom, and for
 //! how long.
 
-use playfield_wire::Format;
 use playfield_wire::client::ClientMessage;
+use playfield_wire::{Format, RequestNumber};
 
 use super::speech::{encoded, request};
 use super::world::{CLOSE, Client, World};
@@ -51,7 +51,7 @@ fn what_was_on_its_way_is_passed_over() {
         let (room, _) = world.room(client, "");
         goodbye(&mut world, client);
         world.raw(client);
-        let late = request(PACKED, room, 7, "big", "900");
+        let late = request(PACKED, room, RequestNumber(7), "big", "900");
         let bytes =
             [&world.framed(client, &late)[..], &world.framed(client, &late), CLOSE].concat();
         let (front, back) = bytes.split_at(cut.min(bytes.len() - 1));
@@ -114,13 +114,13 @@ fn a_close_may_have_come_while_nothing_was_read() {
     let client = world.websocket_client(0, PACKED);
     let other = world.client(0);
     let (room, id) = world.room(client, "");
-    world.join(other, 1, &id);
+    world.join(other, RequestNumber(1), &id);
     let (seat, _) = world.joined(other);
     world.takes(client, 0);
-    let ask = world.framed(client, &request(PACKED, room, 7, "big", "500"));
+    let ask = world.framed(client, &request(PACKED, room, RequestNumber(7), "big", "500"));
     world.bytes(client, &[&ask[..], CLOSE].concat());
     // It has not read the reply, so its Close was not looked at; and events are too much for it.
-    world.request(other, seat, 2, "shout", &"x".repeat(600));
+    world.request(other, seat, RequestNumber(2), "shout", &"x".repeat(600));
     world.takes(client, usize::MAX);
     assert!(world.is_over(client));
     assert!(

@@ -1,8 +1,8 @@
 //! How a conversation goes: transports, hello, pages, goodbye.
 
-use playfield_wire::Format;
 use playfield_wire::client::ClientMessage;
 use playfield_wire::framing::PREAMBLE;
+use playfield_wire::{Format, RequestNumber};
 
 use super::speech::{Heard, encoded, hello};
 use super::world::World;
@@ -17,7 +17,7 @@ fn all_transports_and_formats_say_the_same() {
     for client in [native, binary, msgpack, text] {
         let (room, _) = world.room(client, "");
         let heard = world.ask(client, room, "add", "");
-        assert_eq!(heard, [Heard::Reply { request: 77, payload: "1".into() }]);
+        assert_eq!(heard, [Heard::Reply { request: RequestNumber(77), payload: "1".into() }]);
         world.wait(50);
         let heard = world.heard(client);
         assert!(matches!(&heard[..], [Heard::Patch { body, .. }] if body == "c=1 "), "{heard:?}");
@@ -137,7 +137,7 @@ fn after_goodbye_the_session_is_gone_from_its_rooms() {
     let mut world = World::new(1, &[]);
     let (one, other) = (world.client(0), world.websocket_client(0, Format::Packed));
     let (room, id) = world.room(one, "");
-    world.join(other, 1, &id);
+    world.join(other, RequestNumber(1), &id);
     world.joined(other);
     world.say(other, &encoded(Format::Packed, &ClientMessage::Goodbye));
     assert_eq!(world.heard(other), []);
@@ -157,11 +157,14 @@ fn who_closes_its_half_still_gets_what_it_asked_for() {
     let client = world.client(0);
     let (room, _) = world.room(client, "");
     world.takes(client, 0);
-    world.request(client, room, 1, "add", "");
+    world.request(client, room, RequestNumber(1), "add", "");
     world.hang_up(client);
     assert!(!world.is_over(client));
     world.takes(client, usize::MAX);
-    assert_eq!(world.heard(client), [Heard::Reply { request: 1, payload: "1".into() }]);
+    assert_eq!(
+        world.heard(client),
+        [Heard::Reply { request: RequestNumber(1), payload: "1".into() }]
+    );
     assert!(world.is_over(client));
     assert_eq!(world.counters(0).connections, 0);
 }

@@ -1,6 +1,6 @@
 //! Compressed messages: for whom, and how often they are compressed.
 
-use playfield_wire::Format;
+use playfield_wire::{Format, RequestNumber};
 
 use super::speech::Heard;
 use super::world::{Client, World};
@@ -33,7 +33,7 @@ fn what_players_are_sent_alike_is_compressed_once() {
     let before = clients.map(|client| world.came(client).len());
     forget();
     for client in clients {
-        world.join(client, 1, &id);
+        world.join(client, RequestNumber(1), &id);
     }
     world.wait(100);
     for (client, before) in clients.into_iter().zip(before) {
@@ -49,11 +49,11 @@ fn rooms_of_other_shards_send_compressed_messages_too() {
     let (host, id) = large_room(&mut world);
     let client = world.deflating_client(1, Format::Packed);
     // It goes to where its first room is, and enters the second from there.
-    world.create(client, 1, false, "");
+    world.create(client, RequestNumber(1), false, "");
     world.joined(client);
     assert_ne!(world.shard_of(client), world.shard_of(host));
     let before = world.came(client).len();
-    world.join(client, 2, &id);
+    world.join(client, RequestNumber(2), &id);
     world.wait(200);
     let (body, bytes) = snapshot(&mut world, client, before);
     assert!(body.len() > 5000 && bytes < 1000, "{bytes} bytes");

@@ -10,8 +10,8 @@ use playfield_room::{
     RoomOutput, RoomSummary, RoomType, room,
 };
 use playfield_state::{Data, Format, List, Map, State};
-use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
+use playfield_wire::{ErrorCode, RequestNumber};
 
 #[derive(State, Default, Clone, Debug)]
 pub(super) struct Law {
@@ -363,7 +363,7 @@ impl AnyRoom for Witness {
         player: PlayerId,
         message: &MessageRef<'_>,
         payload: &[u8],
-        request: Option<u32>,
+        request: Option<RequestNumber>,
         out: &mut dyn RoomOutput,
     ) {
         self.room.message(at, player, message, payload, request, out);

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use playfield_room::Message;
 use playfield_state::{Data, JsonMirror, Mirror, PlayerId, view, view_in};
-use playfield_wire::Format;
 use playfield_wire::client::{ClientMessage, write_send};
 use playfield_wire::server::ServerMessage;
+use playfield_wire::{Format, RequestNumber, RoomNumber};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
@@ -161,7 +161,7 @@ struct Seat {
     is_slow: bool,
     requests: u32,
     /// By the rooms' numbers.
-    copies: BTreeMap<u32, Copy>,
+    copies: BTreeMap<RoomNumber, Copy>,
 }
 
 impl Seat {
@@ -239,7 +239,7 @@ impl Play {
         let rooms = [0, 1].map(|shard| {
             let founder = world.named_client(shard, false, Format::Json, "founder");
             let create = ClientMessage::Create {
-                request: 1,
+                request: RequestNumber(1),
                 room_type: pace.room_type().into(),
                 private: false,
                 options: options.as_bytes(),
@@ -283,13 +283,17 @@ impl Play {
                 let client = self.connected(seat);
                 self.seats[seat].requests += 1;
                 let room = self.rooms[room].clone().into();
-                let join = ClientMessage::Join { request: self.seats[seat].requests, room };
+                let join =
+                    ClientMessage::Join { request: RequestNumber(self.seats[seat].requests), room };
                 self.world.say(client, &encoded(self.seats[seat].format, &join));
             }
             Step::Leave { seat, pick } => {
                 let Some((client, room)) = self.place(seat, pick) else { return };
                 self.seats[seat].requests += 1;
-                let leave = ClientMessage::Leave { request: self.seats[seat].requests, room };
+                let leave = ClientMessage::Leave {
+                    request: RequestNumber(self.seats[seat].requests),
+                    room,
+                };
                 self.world.say(client, &encoded(self.seats[seat].format, &leave));
             }
             Step::Resync { seat, pick } => {
@@ -349,7 +353,7 @@ impl Play {
     }
 
     /// One of the rooms that a client is in.
-    fn place(&mut self, seat: usize, pick: usize) -> Option<(Client, u32)> {
+    fn place(&mut self, seat: usize, pick: usize) -> Option<(Client, RoomNumber)> {
         let client = self.seats[seat].client?;
         let rooms = self.world.rooms_of(client);
         let (number, _) = rooms.get(pick % rooms.len().max(1))?;
@@ -377,7 +381,7 @@ impl Play {
                 continue;
             }
             let joined = self.world.rooms_of(client);
-            let known: Vec<u32> = seat.copies.keys().copied().collect();
+            let known: Vec<RoomNumber> = seat.copies.keys().copied().collect();
             assert_eq!(known, joined.iter().map(|(number, _)| *number).collect::<Vec<_>>());
             for copy in seat.copies.values() {
                 let now = law_room::version(&copy.id).expect("it was synced");

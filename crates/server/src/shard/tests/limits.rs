@@ -1,14 +1,14 @@
 //! Every limit: what happens one past it, and that memory stays bounded.
 
 use playfield_wire::client::ClientMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, request, send};
 use super::world::{Client, World};
 
 const PACKED: Format = Format::Packed;
 
-fn refusal(request: u32, code: ErrorCode) -> Heard {
+fn refusal(request: RequestNumber, code: ErrorCode) -> Heard {
     Heard::Error { request: Some(request), room: None, code }
 }
 
@@ -18,7 +18,7 @@ fn waiting(world: &World, client: Client) -> usize {
     world.shards[shard].unsent(key).len()
 }
 
-fn list(world: &mut World, client: Client, request: u32) {
+fn list(world: &mut World, client: Client, request: RequestNumber) {
     let message = ClientMessage::List { request, room_type: None, filter: Vec::new(), limit: 0 };
     world.say(client, &encoded(PACKED, &message));
 }
@@ -29,8 +29,8 @@ fn rooms_max() {
     let client = world.client(0);
     let (room, _) = world.room(client, "");
     world.room(client, "");
-    world.create(client, 1, false, "");
-    assert_eq!(world.heard(client), [refusal(1, ErrorCode::Limit)]);
+    world.create(client, RequestNumber(1), false, "");
+    assert_eq!(world.heard(client), [refusal(RequestNumber(1), ErrorCode::Limit)]);
     world.say(client, &send(room, "close", ""));
     world.heard(client);
     world.room(client, "");
@@ -41,14 +41,14 @@ fn rooms_per_session_max() {
     let mut world = World::new(1, &[("rooms_per_session_max", "2")]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
-    world.join_or_create(client, 1, "");
+    world.join_or_create(client, RequestNumber(1), "");
     // One that is not joined yet counts too.
-    world.join_or_create(client, 2, "");
-    assert_eq!(world.heard(client), [refusal(2, ErrorCode::Limit)]);
+    world.join_or_create(client, RequestNumber(2), "");
+    assert_eq!(world.heard(client), [refusal(RequestNumber(2), ErrorCode::Limit)]);
     world.joined(client);
-    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: 3, room }));
+    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(3), room }));
     world.heard(client);
-    world.join_or_create(client, 4, "");
+    world.join_or_create(client, RequestNumber(4), "");
     world.joined(client);
 }
 
@@ -63,38 +63,41 @@ fn rooms_created_per_minute_max() {
     );
     let (client, other) = (world.client(0), world.client(0));
     let (_, first) = world.room(other, AT_ONCE);
-    let limit = [refusal(9, ErrorCode::Limit)];
+    let limit = [refusal(RequestNumber(9), ErrorCode::Limit)];
     let started = world.now;
     for number in 1..=3 {
-        world.create(client, number, false, AT_ONCE);
+        world.create(client, RequestNumber(number), false, AT_ONCE);
         assert!(matches!(world.heard(client)[..], [Heard::Joined { .. }, ..]));
     }
     for _ in 0..10 {
-        world.create(client, 9, false, AT_ONCE);
+        world.create(client, RequestNumber(9), false, AT_ONCE);
         assert_eq!(world.heard(client), limit);
     }
     // Rooms that are there may be joined, by their id or not.
-    world.join(client, 4, &first);
+    world.join(client, RequestNumber(4), &first);
     assert!(matches!(&world.heard(client)[..], [Heard::Joined { id, .. }, ..] if *id == first));
-    world.join_or_create(client, 9, AT_ONCE);
+    world.join_or_create(client, RequestNumber(9), AT_ONCE);
     assert_eq!(world.heard(client), limit, "it is in all rooms that there are");
     // What was refused left nothing behind: there is space for one more room, and a seat in it.
     world.heard(other);
     let (_, last) = world.room(other, AT_ONCE);
-    world.create(other, 9, false, AT_ONCE);
+    world.create(other, RequestNumber(9), false, AT_ONCE);
     assert_eq!(world.heard(other), limit, "rooms_max, for anyone");
-    world.join_or_create(client, 5, AT_ONCE);
+    world.join_or_create(client, RequestNumber(5), AT_ONCE);
     assert!(matches!(&world.heard(client)[..], [Heard::Joined { id, .. }, ..] if *id == last));
 
-    world.say(other, &send(1, "close", ""));
+    world.say(other, &send(RoomNumber(1), "close", ""));
     world.wait(19_900 - (world.now - started).as_millis() as u64);
     world.heard(client);
-    world.join_or_create(client, 9, AT_ONCE);
+    world.join_or_create(client, RequestNumber(9), AT_ONCE);
     assert_eq!(world.heard(client), limit);
     world.wait(200);
-    world.join_or_create(client, 6, AT_ONCE);
-    assert!(matches!(world.heard(client)[..], [Heard::Joined { request: 6, .. }, ..]));
-    world.create(client, 9, false, AT_ONCE);
+    world.join_or_create(client, RequestNumber(6), AT_ONCE);
+    assert!(matches!(
+        world.heard(client)[..],
+        [Heard::Joined { request: RequestNumber(6), .. }, ..]
+    ));
+    world.create(client, RequestNumber(9), false, AT_ONCE);
     assert_eq!(world.heard(client), limit, "one was back, and no more");
 }
 
@@ -104,14 +107,17 @@ fn a_session_takes_along_to_another_shard_what_it_has_used_up() {
         World::new(2, &[("rooms_created_per_minute_max", "1"), ("lists_per_second_max", "1")]);
     let (host, client) = (world.client(1), world.client(1));
     world.room(host, AT_ONCE);
-    list(&mut world, client, 1);
+    list(&mut world, client, RequestNumber(1));
     assert!(matches!(world.heard(client)[..], [Heard::Listed { .. }]));
-    world.create(client, 2, false, AT_ONCE);
+    world.create(client, RequestNumber(2), false, AT_ONCE);
     assert_eq!(world.shard_of(client), 0, "where less is to do");
     world.heard(client);
-    list(&mut world, client, 3);
-    world.create(client, 4, false, AT_ONCE);
-    assert_eq!(world.heard(client), [refusal(3, ErrorCode::Limit), refusal(4, ErrorCode::Limit)]);
+    list(&mut world, client, RequestNumber(3));
+    world.create(client, RequestNumber(4), false, AT_ONCE);
+    assert_eq!(
+        world.heard(client),
+        [refusal(RequestNumber(3), ErrorCode::Limit), refusal(RequestNumber(4), ErrorCode::Limit)]
+    );
 }
 
 #[test]
@@ -119,18 +125,27 @@ fn lists_per_second_max() {
     let mut world = World::new(1, &[("lists_per_second_max", "3")]);
     let (client, other) = (world.client(0), world.client(0));
     for number in 1..=5 {
-        list(&mut world, client, number);
+        list(&mut world, client, RequestNumber(number));
     }
     let heard = world.heard(client);
     let listed = |request| Heard::Listed { request, ids: Vec::new() };
-    assert_eq!(heard[..3], [listed(1), listed(2), listed(3)]);
-    assert_eq!(heard[3..], [refusal(4, ErrorCode::Limit), refusal(5, ErrorCode::Limit)]);
-    list(&mut world, other, 1);
-    assert_eq!(world.heard(other), [listed(1)], "each session for itself");
+    assert_eq!(
+        heard[..3],
+        [listed(RequestNumber(1)), listed(RequestNumber(2)), listed(RequestNumber(3))]
+    );
+    assert_eq!(
+        heard[3..],
+        [refusal(RequestNumber(4), ErrorCode::Limit), refusal(RequestNumber(5), ErrorCode::Limit)]
+    );
+    list(&mut world, other, RequestNumber(1));
+    assert_eq!(world.heard(other), [listed(RequestNumber(1))], "each session for itself");
     world.wait(334);
-    list(&mut world, client, 6);
-    list(&mut world, client, 7);
-    assert_eq!(world.heard(client), [listed(6), refusal(7, ErrorCode::Limit)]);
+    list(&mut world, client, RequestNumber(6));
+    list(&mut world, client, RequestNumber(7));
+    assert_eq!(
+        world.heard(client),
+        [listed(RequestNumber(6)), refusal(RequestNumber(7), ErrorCode::Limit)]
+    );
 }
 
 #[test]
@@ -138,12 +153,13 @@ fn schemas_per_second_max() {
     let mut world = World::new(1, &[("schemas_per_second_max", "1")]);
     let client = world.client(0);
     for request in [1, 2] {
-        let message = ClientMessage::Schema { request, room_type: "test".into() };
+        let message =
+            ClientMessage::Schema { request: RequestNumber(request), room_type: "test".into() };
         world.say(client, &encoded(PACKED, &message));
     }
     let heard = world.heard(client);
-    assert!(matches!(heard[0], Heard::Schema { request: Some(1), .. }));
-    assert_eq!(heard[1..], [refusal(2, ErrorCode::Limit)]);
+    assert!(matches!(heard[0], Heard::Schema { request: Some(RequestNumber(1)), .. }));
+    assert_eq!(heard[1..], [refusal(RequestNumber(2), ErrorCode::Limit)]);
 }
 
 #[test]
@@ -152,12 +168,12 @@ fn requests_unanswered_max() {
     let client = world.client(0);
     let (room, _) = world.room(client, "");
     for number in 1..=4 {
-        world.request(client, room, number, "later", "");
+        world.request(client, room, RequestNumber(number), "later", "");
     }
-    assert_eq!(world.heard(client), [refusal(4, ErrorCode::Limit)]);
+    assert_eq!(world.heard(client), [refusal(RequestNumber(4), ErrorCode::Limit)]);
     world.say(client, &send(room, "answer", ""));
     assert_eq!(world.heard(client).len(), 3);
-    world.request(client, room, 4, "later", "");
+    world.request(client, room, RequestNumber(4), "later", "");
     assert_eq!(world.heard(client), []);
 }
 
@@ -169,8 +185,12 @@ fn list_max() {
         world.room(client, "");
     }
     for limit in [0, 3] {
-        let message =
-            ClientMessage::List { request: 1, room_type: None, filter: Vec::new(), limit };
+        let message = ClientMessage::List {
+            request: RequestNumber(1),
+            room_type: None,
+            filter: Vec::new(),
+            limit,
+        };
         world.say(client, &encoded(PACKED, &message));
         assert!(matches!(&world.heard(client)[..], [Heard::Listed { ids, .. }] if ids.len() == 2));
     }
@@ -205,7 +225,7 @@ fn outbox_bytes_max_closes_who_does_not_read_its_events() {
     let mut world = World::new(1, &[("outbox_bytes_max", "10000")]);
     let (speaker, deaf) = (world.client(0), world.client(0));
     let (room, id) = world.room(speaker, "");
-    world.join(deaf, 1, &id);
+    world.join(deaf, RequestNumber(1), &id);
     world.joined(deaf);
     world.takes(deaf, 0);
     let text = "x".repeat(1000);
@@ -243,7 +263,9 @@ fn outbox_high_bytes_stops_reading_from_who_does_not_read() {
     let (room, _) = world.room(client, "");
     world.takes(client, 0);
     let bytes: Vec<u8> = (0..1000)
-        .flat_map(|number| world.framed(client, &request(PACKED, room, number, "big", "1000")))
+        .flat_map(|number| {
+            world.framed(client, &request(PACKED, room, RequestNumber(number), "big", "1000"))
+        })
         .collect();
     world.bytes(client, &bytes);
     assert!(waiting(&world, client) < 7000, "{}", waiting(&world, client));
@@ -273,11 +295,11 @@ fn compute_queues_are_bounded_and_say_so() {
     let client = world.client(0);
     let (room, _) = world.room(client, "");
     for number in 1..=3 {
-        world.request(client, room, number, "compute", "x");
+        world.request(client, room, RequestNumber(number), "compute", "x");
     }
     let heard = world.heard(client);
     assert!(matches!(heard[..], [Heard::Reply { .. }, Heard::Reply { .. }, _]));
-    assert_eq!(heard[2], refusal(3, ErrorCode::Busy));
+    assert_eq!(heard[2], refusal(RequestNumber(3), ErrorCode::Busy));
 }
 
 #[test]
@@ -287,7 +309,9 @@ fn mailbox_max_bounds_mail_between_rooms_of_a_shard() {
     let (room, id) = world.room(client, "");
     // All of these are handled in one turn, before any mail is delivered.
     let bytes: Vec<u8> = (1..=4)
-        .flat_map(|number| world.framed(client, &request(PACKED, room, number, "ask", &id)))
+        .flat_map(|number| {
+            world.framed(client, &request(PACKED, room, RequestNumber(number), "ask", &id))
+        })
         .collect();
     world.bytes(client, &bytes);
     // The room answers all that wait as soon as any answer comes; here, those that were not
@@ -336,7 +360,7 @@ fn resyncs_per_second_max() {
         if shard == 1 {
             world.room(client, options);
         }
-        world.join(client, 1, &id);
+        world.join(client, RequestNumber(1), &id);
         let (room, _) = world.joined(client);
         let resync = world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room }));
         // The one that it came in with counts, too.
@@ -365,19 +389,23 @@ fn a_resync_that_waits_is_forgotten_with_its_player_and_kept_for_one_who_does_no
     let (_, id) = world.room(host, AT_ONCE);
     let (gone, slow) = (world.client(0), world.client(0));
     for client in [gone, slow] {
-        world.join(client, 1, &id);
+        world.join(client, RequestNumber(1), &id);
         world.joined(client);
     }
     world.wait(1000);
     for client in [gone, slow] {
-        let resync = world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room: 1 }));
+        let resync =
+            world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room: RoomNumber(1) }));
         world.bytes(client, &resync.repeat(2));
         assert_eq!(snapshots(&mut world, client), 1);
     }
-    world.say(gone, &encoded(PACKED, &ClientMessage::Leave { request: 2, room: 1 }));
+    world.say(
+        gone,
+        &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(2), room: RoomNumber(1) }),
+    );
     world.takes(slow, 0);
     // An event is stuck on its way when the time has come.
-    world.say(host, &send(1, "shout", "hi"));
+    world.say(host, &send(RoomNumber(1), "shout", "hi"));
     world.wait(1500);
     assert_eq!((snapshots(&mut world, gone), snapshots(&mut world, slow)), (0, 0));
     world.takes(slow, usize::MAX);
@@ -388,7 +416,7 @@ fn a_resync_that_waits_is_forgotten_with_its_player_and_kept_for_one_who_does_no
 /// seconds: how many snapshots that drew, and the milliseconds that the slowest join took.
 fn draw(world: &mut World, client: Client, ids: &[String]) -> (usize, u64) {
     let (mut drawn, mut slowest, mut joins, mut asked_at) = (0, 0, 0, 0);
-    world.join(client, 1, &ids[0]);
+    world.join(client, RequestNumber(1), &ids[0]);
     for ms in 0..3000 {
         for heard in world.heard(client) {
             match heard {
@@ -397,12 +425,13 @@ fn draw(world: &mut World, client: Client, ids: &[String]) -> (usize, u64) {
                     slowest = slowest.max(ms - asked_at);
                     let resync =
                         world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room }));
-                    let leave = encoded(PACKED, &ClientMessage::Leave { request: 2, room });
+                    let leave =
+                        encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(2), room });
                     world.bytes(client, &[resync.repeat(5), world.framed(client, &leave)].concat());
                 }
                 Heard::Left { .. } => {
                     (joins, asked_at) = (joins + 1, ms);
-                    world.join(client, 1, &ids[joins % ids.len()]);
+                    world.join(client, RequestNumber(1), &ids[joins % ids.len()]);
                 }
                 Heard::Error { .. } => panic!("{heard:?}"),
                 _ => {}
@@ -449,14 +478,17 @@ fn rooms_that_are_left_and_joined_now_and_then_are_joined_at_once() {
     let client = world.client(0);
     for sixteen in ids {
         for (request, id) in (1..).zip(&sixteen) {
-            world.join(client, request, id);
+            world.join(client, RequestNumber(request), id);
             assert!(matches!(
                 world.heard(client)[..],
                 [Heard::Joined { .. }, Heard::Snapshot { .. }, ..]
             ));
         }
         for (room, _) in world.rooms_of(client) {
-            world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: 99, room }));
+            world.say(
+                client,
+                &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(99), room }),
+            );
             assert!(matches!(world.heard(client)[..], [Heard::Left { .. }]));
         }
     }

@@ -1,7 +1,7 @@
 //! What a client must not do, what it is told, and that nobody else is disturbed.
 
 use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, hello, request, send};
 use super::world::{Client, World};
@@ -28,7 +28,7 @@ fn first(world: &mut World, body: &[u8]) -> Client {
 }
 
 /// The client is answered with this code, and goes on.
-fn assert_refused(world: &mut World, client: Client, request: u32, code: ErrorCode) {
+fn assert_refused(world: &mut World, client: Client, request: RequestNumber, code: ErrorCode) {
     assert_eq!(world.heard(client), [Heard::Error { request: Some(request), room: None, code }]);
     world.say(client, &encoded(PACKED, &ClientMessage::Ping { nonce: 1 }));
     assert_eq!(world.heard(client), [Heard::Pong { nonce: 1 }]);
@@ -174,13 +174,13 @@ fn rooms_that_are_not_there() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
     for id in ["", "aaaaaaaaaaaaaaaa", "not an id at all", "../../etc/passwd"] {
-        world.join(client, 1, id);
-        assert_refused(&mut world, client, 1, ErrorCode::RoomNotFound);
+        world.join(client, RequestNumber(1), id);
+        assert_refused(&mut world, client, RequestNumber(1), ErrorCode::RoomNotFound);
     }
     let (room, id) = world.room(client, "");
     world.ask(client, room, "close", "");
-    world.join(client, 2, &id);
-    assert_refused(&mut world, client, 2, ErrorCode::RoomNotFound);
+    world.join(client, RequestNumber(2), &id);
+    assert_refused(&mut world, client, RequestNumber(2), ErrorCode::RoomNotFound);
 }
 
 #[test]
@@ -188,42 +188,42 @@ fn rooms_that_let_nobody_in() {
     let mut world = World::new(1, &[]);
     let (host, client) = (world.client(0), world.client(0));
     let (_, full) = world.room(host, "capacity=1");
-    world.join(client, 1, &full);
-    assert_refused(&mut world, client, 1, ErrorCode::RoomFull);
+    world.join(client, RequestNumber(1), &full);
+    assert_refused(&mut world, client, RequestNumber(1), ErrorCode::RoomFull);
 
     let (room, locked) = world.room(host, "");
     world.ask(host, room, "lock", "");
-    world.join(client, 2, &locked);
-    assert_refused(&mut world, client, 2, ErrorCode::RoomLocked);
+    world.join(client, RequestNumber(2), &locked);
+    assert_refused(&mut world, client, RequestNumber(2), ErrorCode::RoomLocked);
 
-    world.create(client, 3, false, "refuse");
-    assert_refused(&mut world, client, 3, ErrorCode::Room(1001));
+    world.create(client, RequestNumber(3), false, "refuse");
+    assert_refused(&mut world, client, RequestNumber(3), ErrorCode::Room(1001));
     assert_eq!(world.counters(0).rooms, 2, "a room that refused its founder does not stay");
 
-    world.join(host, 4, &locked);
-    assert_refused(&mut world, host, 4, ErrorCode::AlreadyJoined);
+    world.join(host, RequestNumber(4), &locked);
+    assert_refused(&mut world, host, RequestNumber(4), ErrorCode::AlreadyJoined);
 }
 
 #[test]
 fn rooms_that_cannot_be_made() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
-    world.create(client, 1, false, "nonsense");
-    assert_refused(&mut world, client, 1, ErrorCode::BadPayload);
-    world.create(client, 2, false, "panic");
-    assert_refused(&mut world, client, 2, ErrorCode::RoomFailed);
+    world.create(client, RequestNumber(1), false, "nonsense");
+    assert_refused(&mut world, client, RequestNumber(1), ErrorCode::BadPayload);
+    world.create(client, RequestNumber(2), false, "panic");
+    assert_refused(&mut world, client, RequestNumber(2), ErrorCode::RoomFailed);
     let message = ClientMessage::Create {
-        request: 3,
+        request: RequestNumber(3),
         room_type: "other".into(),
         private: false,
         options: &[],
     };
     world.say(client, &encoded(PACKED, &message));
-    assert_refused(&mut world, client, 3, ErrorCode::UnknownRoomType);
+    assert_refused(&mut world, client, RequestNumber(3), ErrorCode::UnknownRoomType);
     // Nothing of them is left, and numbers are not used up by them.
     assert_eq!(world.counters(0).rooms, 0);
     let (room, _) = world.room(client, "");
-    assert_eq!(room, 1);
+    assert_eq!(room, RoomNumber(1));
 }
 
 #[test]
@@ -233,15 +233,15 @@ fn schemas_are_told_to_who_asks() {
     let ask = |request, room_type: &'static str| {
         encoded(PACKED, &ClientMessage::Schema { request, room_type: room_type.into() })
     };
-    world.say(client, &ask(1, "test"));
+    world.say(client, &ask(RequestNumber(1), "test"));
     let schema = Heard::Schema {
-        request: Some(1),
+        request: Some(RequestNumber(1)),
         room_type: "test".into(),
         schema: r#"{"fingerprint":7}"#.into(),
     };
     assert_eq!(world.heard(client), [schema]);
-    world.say(client, &ask(2, "other"));
-    assert_refused(&mut world, client, 2, ErrorCode::UnknownRoomType);
+    world.say(client, &ask(RequestNumber(2), "other"));
+    assert_refused(&mut world, client, RequestNumber(2), ErrorCode::UnknownRoomType);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn a_client_that_was_built_for_another_schema_is_told_it_and_let_in() {
             schema: r#"{"fingerprint":7}"#.into(),
         };
         assert_eq!(told, if is_told { vec![schema] } else { Vec::new() });
-        world.join_or_create(client, 1, "");
+        world.join_or_create(client, RequestNumber(1), "");
         world.joined(client);
     }
 }
@@ -278,18 +278,24 @@ fn a_client_that_was_built_for_another_schema_is_told_it_and_let_in() {
 fn messages_for_a_room_that_was_not_joined() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
-    world.request(client, 1, 5, "add", "");
-    assert_refused(&mut world, client, 5, ErrorCode::NotJoined);
-    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: 6, room: 1 }));
-    assert_refused(&mut world, client, 6, ErrorCode::NotJoined);
+    world.request(client, RoomNumber(1), RequestNumber(5), "add", "");
+    assert_refused(&mut world, client, RequestNumber(5), ErrorCode::NotJoined);
+    world.say(
+        client,
+        &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(6), room: RoomNumber(1) }),
+    );
+    assert_refused(&mut world, client, RequestNumber(6), ErrorCode::NotJoined);
     for message in [
-        send(1, "add", ""),
-        encoded(PACKED, &ClientMessage::Ack { room: 1, version: 1, sequence: 0 }),
-        encoded(PACKED, &ClientMessage::Resync { room: 1 }),
+        send(RoomNumber(1), "add", ""),
+        encoded(PACKED, &ClientMessage::Ack { room: RoomNumber(1), version: 1, sequence: 0 }),
+        encoded(PACKED, &ClientMessage::Resync { room: RoomNumber(1) }),
     ] {
         world.say(client, &message);
         let code = ErrorCode::NotJoined;
-        assert_eq!(world.heard(client), [Heard::Error { request: None, room: Some(1), code }]);
+        assert_eq!(
+            world.heard(client),
+            [Heard::Error { request: None, room: Some(RoomNumber(1)), code }]
+        );
     }
 }
 
@@ -298,24 +304,24 @@ fn messages_that_cross_a_left_are_dropped() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
-    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: 1, room }));
+    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(1), room }));
     assert_eq!(
         world.heard(client),
-        [Heard::Left { request: Some(1), room, code: ErrorCode::Left }]
+        [Heard::Left { request: Some(RequestNumber(1)), room, code: ErrorCode::Left }]
     );
     world.say(client, &send(room, "add", ""));
     assert_eq!(world.heard(client), []);
-    world.request(client, room, 2, "add", "");
-    assert_refused(&mut world, client, 2, ErrorCode::NotJoined);
+    world.request(client, room, RequestNumber(2), "add", "");
+    assert_refused(&mut world, client, RequestNumber(2), ErrorCode::NotJoined);
 }
 
 #[test]
 fn messages_before_joined_are_not_for_the_room_yet() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
-    world.join_or_create(client, 1, "");
-    world.request(client, 1, 2, "add", "");
-    assert_refused(&mut world, client, 2, ErrorCode::NotJoined);
+    world.join_or_create(client, RequestNumber(1), "");
+    world.request(client, RoomNumber(1), RequestNumber(2), "add", "");
+    assert_refused(&mut world, client, RequestNumber(2), ErrorCode::NotJoined);
     world.joined(client);
 }
 
@@ -324,8 +330,8 @@ fn what_a_room_refuses() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
-    world.request(client, room, 1, "refuse", "");
-    assert_refused(&mut world, client, 1, ErrorCode::Refused);
+    world.request(client, room, RequestNumber(1), "refuse", "");
+    assert_refused(&mut world, client, RequestNumber(1), ErrorCode::Refused);
     world.say(client, &send(room, "refuse", ""));
     let code = ErrorCode::Refused;
     assert_eq!(world.heard(client), [Heard::Error { request: None, room: Some(room), code }]);
@@ -336,19 +342,22 @@ fn request_numbers_that_are_still_unanswered() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
-    world.request(client, room, 1, "later", "");
-    world.request(client, room, 1, "add", "");
-    assert_refused(&mut world, client, 1, ErrorCode::DuplicateRequest);
+    world.request(client, room, RequestNumber(1), "later", "");
+    world.request(client, room, RequestNumber(1), "add", "");
+    assert_refused(&mut world, client, RequestNumber(1), ErrorCode::DuplicateRequest);
     let heard = world.ask(client, room, "answer", "");
-    assert!(heard.contains(&Heard::Reply { request: 1, payload: "at last".into() }), "{heard:?}");
-    world.request(client, room, 1, "refuse", "");
-    assert_refused(&mut world, client, 1, ErrorCode::Refused);
+    assert!(
+        heard.contains(&Heard::Reply { request: RequestNumber(1), payload: "at last".into() }),
+        "{heard:?}"
+    );
+    world.request(client, room, RequestNumber(1), "refuse", "");
+    assert_refused(&mut world, client, RequestNumber(1), ErrorCode::Refused);
 
-    world.join_or_create(client, 2, "");
-    world.join_or_create(client, 2, "");
-    assert_refused(&mut world, client, 2, ErrorCode::DuplicateRequest);
-    world.request(client, room, 2, "add", "");
-    assert_refused(&mut world, client, 2, ErrorCode::DuplicateRequest);
+    world.join_or_create(client, RequestNumber(2), "");
+    world.join_or_create(client, RequestNumber(2), "");
+    assert_refused(&mut world, client, RequestNumber(2), ErrorCode::DuplicateRequest);
+    world.request(client, room, RequestNumber(2), "add", "");
+    assert_refused(&mut world, client, RequestNumber(2), ErrorCode::DuplicateRequest);
 }
 
 #[test]
@@ -357,12 +366,12 @@ fn who_vanishes_in_the_middle_of_a_frame_or_floods_disturbs_nobody() {
     let (bystander, vandal, flood) = (world.client(0), world.client(0), world.client(0));
     let (room, id) = world.room(bystander, "");
     for client in [vandal, flood] {
-        world.join(client, 1, &id);
+        world.join(client, RequestNumber(1), &id);
         world.joined(client);
     }
     world.bytes(vandal, &[200, 0, 0, 0, 8, 1, 0]);
     world.vanish(vandal);
-    let message = world.framed(flood, &request(PACKED, 1, 9, "add", ""));
+    let message = world.framed(flood, &request(PACKED, RoomNumber(1), RequestNumber(9), "add", ""));
     world.bytes(flood, &message.repeat(5000));
     let replies =
         world.heard(flood).into_iter().filter(|heard| matches!(heard, Heard::Reply { .. })).count();
@@ -374,7 +383,7 @@ fn who_vanishes_in_the_middle_of_a_frame_or_floods_disturbs_nobody() {
     );
     assert_eq!(
         world.ask(bystander, room, "add", "")[0],
-        Heard::Reply { request: 77, payload: "5001".into() }
+        Heard::Reply { request: RequestNumber(77), payload: "5001".into() }
     );
 }
 
@@ -399,7 +408,7 @@ fn noise_of_every_kind() {
             _ => world.websocket_client(0, Format::Json),
         };
         if round % 5 == 1 {
-            world.join(client, 1, &id);
+            world.join(client, RequestNumber(1), &id);
         }
         let mut bytes: Vec<u8> = (0..random()).map(|_| random()).collect();
         if round % 3 == 0 {

@@ -1,7 +1,7 @@
 //! Several shards: connections that move, rooms elsewhere, full mailboxes.
 
 use playfield_wire::client::ClientMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, send};
 use super::world::{Client, World};
@@ -15,7 +15,7 @@ fn apart(world: &mut World, options: &str) -> (Client, String, Client) {
     let (_, id) = world.room(host, options);
     let visitor = world.client(1);
     let (own, _) = world.room(visitor, "sync=0 tick=0");
-    assert_eq!((world.shard_of(host), world.shard_of(visitor), own), (0, 1, 1));
+    assert_eq!((world.shard_of(host), world.shard_of(visitor), own), (0, 1, RoomNumber(1)));
     (host, id, visitor)
 }
 
@@ -26,7 +26,7 @@ fn a_connection_moves_to_its_first_room() {
     let (_, id) = world.room(host, "");
     for format in Format::ALL {
         let client = world.websocket_client(1, format);
-        world.join(client, 1, &id);
+        world.join(client, RequestNumber(1), &id);
         let (room, joined) = world.joined(client);
         assert_eq!((world.shard_of(client), &joined), (0, &id));
         let heard = world.ask(client, room, "add", "");
@@ -42,7 +42,7 @@ fn what_was_sent_after_the_join_moves_too() {
     let host = world.client(0);
     let (_, id) = world.room(host, "sync=0");
     let client = world.client(1);
-    let join = ClientMessage::Join { request: 1, room: id.into() };
+    let join = ClientMessage::Join { request: RequestNumber(1), room: id.into() };
     let mut bytes = world.framed(client, &encoded(PACKED, &join));
     for nonce in 1..=3 {
         bytes.extend(world.framed(client, &encoded(PACKED, &ClientMessage::Ping { nonce })));
@@ -65,10 +65,13 @@ fn a_connection_moves_once_at_most() {
     let (_, on_one) = world.room(one, "");
     let client = world.client(1);
     for (request, id) in [(1, &on_zero), (2, &on_one)] {
-        world.join(client, request, id);
+        world.join(client, RequestNumber(request), id);
         let (room, _) = world.joined(client);
         assert_eq!(world.shard_of(client), 0);
-        world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: 9, room }));
+        world.say(
+            client,
+            &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(9), room }),
+        );
         world.heard(client);
     }
 }
@@ -77,12 +80,12 @@ fn a_connection_moves_once_at_most() {
 fn a_room_elsewhere_is_played_through_the_mail() {
     let mut world = World::new(2, &[]);
     let (host, id, visitor) = apart(&mut world, "");
-    world.join(visitor, 1, &id);
+    world.join(visitor, RequestNumber(1), &id);
     let (room, _) = world.joined(visitor);
     assert_eq!(world.shard_of(visitor), 1);
     assert_eq!(
         world.ask(visitor, room, "add", ""),
-        [Heard::Reply { request: 77, payload: "1".into() }]
+        [Heard::Reply { request: RequestNumber(77), payload: "1".into() }]
     );
     assert_eq!(world.ask(visitor, room, "refuse", "").len(), 1);
     world.say(visitor, &send(room, "shout", "hi"));
@@ -95,14 +98,17 @@ fn a_room_elsewhere_is_played_through_the_mail() {
     assert!(matches!(&heard[..], [Heard::Patch { body, .. }] if body == "c=1 "), "{heard:?}");
     world.say(visitor, &encoded(PACKED, &ClientMessage::Resync { room }));
     assert!(matches!(world.heard(visitor)[..], [Heard::Snapshot { .. }]));
-    world.say(visitor, &encoded(PACKED, &ClientMessage::Leave { request: 3, room }));
+    world.say(visitor, &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(3), room }));
     assert_eq!(
         world.heard(visitor),
-        [Heard::Left { request: Some(3), room, code: ErrorCode::Left }]
+        [Heard::Left { request: Some(RequestNumber(3)), room, code: ErrorCode::Left }]
     );
-    world.request(visitor, room, 4, "add", "");
+    world.request(visitor, room, RequestNumber(4), "add", "");
     let code = ErrorCode::NotJoined;
-    assert_eq!(world.heard(visitor), [Heard::Error { request: Some(4), room: None, code }]);
+    assert_eq!(
+        world.heard(visitor),
+        [Heard::Error { request: Some(RequestNumber(4)), room: None, code }]
+    );
     let heard = world.heard(host);
     assert!(
         matches!(&heard[..], [.., Heard::Event { payload, .. }] if payload == "2 leaves"),
@@ -118,14 +124,16 @@ fn one_who_asks_and_does_not_read_is_kept_little() {
     for asks in ["resync", "request"] {
         let mut world = World::new(2, &settings);
         let (_, id, visitor) = apart(&mut world, "ballast=2000");
-        world.join(visitor, 1, &id);
+        world.join(visitor, RequestNumber(1), &id);
         let (room, _) = world.joined(visitor);
         world.takes(visitor, 0);
         let mut all = Vec::new();
         for request in 0..500 {
             let message = match asks {
                 "resync" => encoded(PACKED, &ClientMessage::Resync { room }),
-                _ => super::speech::request(PACKED, room, 10 + request, "big", "1000"),
+                _ => {
+                    super::speech::request(PACKED, room, RequestNumber(10 + request), "big", "1000")
+                }
             };
             all.extend(world.framed(visitor, &message));
         }
@@ -150,7 +158,7 @@ fn one_who_asks_and_does_not_read_is_kept_little() {
         }
         assert_eq!(
             world.ask(visitor, room, "add", ""),
-            [Heard::Reply { request: 77, payload: "1".into() }]
+            [Heard::Reply { request: RequestNumber(77), payload: "1".into() }]
         );
     }
 }
@@ -159,21 +167,24 @@ fn one_who_asks_and_does_not_read_is_kept_little() {
 fn after_a_leave_nothing_goes_unanswered() {
     let mut world = World::new(2, &[]);
     let (_, id, visitor) = apart(&mut world, "");
-    world.join(visitor, 1, &id);
+    world.join(visitor, RequestNumber(1), &id);
     let (room, _) = world.joined(visitor);
     let mut all = Vec::new();
     for request in [111, 112] {
-        let leave = encoded(PACKED, &ClientMessage::Leave { request, room });
+        let leave =
+            encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(request), room });
         all.extend(world.framed(visitor, &leave));
     }
-    all.extend(world.framed(visitor, &super::speech::request(PACKED, room, 113, "add", "")));
+    all.extend(
+        world.framed(visitor, &super::speech::request(PACKED, room, RequestNumber(113), "add", "")),
+    );
     world.bytes(visitor, &all);
     let mut heard = world.heard(visitor);
     heard.sort_by_key(|heard| matches!(heard, Heard::Left { .. }));
     let not_joined =
         |request| Heard::Error { request: Some(request), room: None, code: ErrorCode::NotJoined };
-    let left = Heard::Left { request: Some(111), room, code: ErrorCode::Left };
-    assert_eq!(heard, [not_joined(112), not_joined(113), left]);
+    let left = Heard::Left { request: Some(RequestNumber(111)), room, code: ErrorCode::Left };
+    assert_eq!(heard, [not_joined(RequestNumber(112)), not_joined(RequestNumber(113)), left]);
 }
 
 #[test]
@@ -181,15 +192,16 @@ fn a_leave_that_crosses_the_end_of_a_room_is_answered() {
     for end in ["close", "kick"] {
         let mut world = World::new(2, &[]);
         let (host, id, visitor) = apart(&mut world, "");
-        world.join(visitor, 1, &id);
+        world.join(visitor, RequestNumber(1), &id);
         let (room, _) = world.joined(visitor);
-        let leave = encoded(PACKED, &ClientMessage::Leave { request: 7, room });
-        let (end, leave) = (world.framed(host, &send(1, end, "2")), world.framed(visitor, &leave));
+        let leave = encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(7), room });
+        let (end, leave) =
+            (world.framed(host, &send(RoomNumber(1), end, "2")), world.framed(visitor, &leave));
         world.each(&[(host, end), (visitor, leave)]);
         let heard = world.heard(visitor);
         let [Heard::Left { request: None, .. }, answer] = &heard[..] else { panic!("{heard:?}") };
         let code = ErrorCode::NotJoined;
-        assert_eq!(*answer, Heard::Error { request: Some(7), room: None, code });
+        assert_eq!(*answer, Heard::Error { request: Some(RequestNumber(7)), room: None, code });
     }
 }
 
@@ -197,28 +209,34 @@ fn a_leave_that_crosses_the_end_of_a_room_is_answered() {
 fn a_room_elsewhere_may_refuse_or_end() {
     let mut world = World::new(2, &[]);
     let (host, id, visitor) = apart(&mut world, "");
-    world.join(visitor, 1, &id);
+    world.join(visitor, RequestNumber(1), &id);
     let (room, _) = world.joined(visitor);
-    world.say(host, &send(1, "kick", "2"));
+    world.say(host, &send(RoomNumber(1), "kick", "2"));
     assert_eq!(
         world.heard(visitor),
         [Heard::Left { request: None, room, code: ErrorCode::Kicked }]
     );
-    world.say(host, &send(1, "lock", ""));
-    world.join(visitor, 2, &id);
+    world.say(host, &send(RoomNumber(1), "lock", ""));
+    world.join(visitor, RequestNumber(2), &id);
     let code = ErrorCode::RoomLocked;
-    assert_eq!(world.heard(visitor), [Heard::Error { request: Some(2), room: None, code }]);
-    world.say(host, &send(1, "close", ""));
-    world.join(visitor, 3, &id);
+    assert_eq!(
+        world.heard(visitor),
+        [Heard::Error { request: Some(RequestNumber(2)), room: None, code }]
+    );
+    world.say(host, &send(RoomNumber(1), "close", ""));
+    world.join(visitor, RequestNumber(3), &id);
     let code = ErrorCode::RoomNotFound;
-    assert_eq!(world.heard(visitor), [Heard::Error { request: Some(3), room: None, code }]);
+    assert_eq!(
+        world.heard(visitor),
+        [Heard::Error { request: Some(RequestNumber(3)), room: None, code }]
+    );
 }
 
 #[test]
 fn a_session_that_ends_leaves_rooms_elsewhere_too() {
     let mut world = World::new(2, &[]);
     let (host, id, visitor) = apart(&mut world, "");
-    world.join(visitor, 1, &id);
+    world.join(visitor, RequestNumber(1), &id);
     world.joined(visitor);
     world.heard(host);
     world.vanish(visitor);
@@ -231,7 +249,7 @@ fn a_session_that_ends_leaves_rooms_elsewhere_too() {
     let visitor = world.client(1);
     world.room(visitor, "");
     world.space[1] = 0;
-    world.join(visitor, 1, &id);
+    world.join(visitor, RequestNumber(1), &id);
     world.heard(host);
     world.vanish(visitor);
     world.space[1] = usize::MAX;
@@ -247,11 +265,11 @@ fn a_session_that_ends_leaves_rooms_elsewhere_too() {
 fn one_patch_at_most_is_on_its_way_to_another_shard() {
     let mut world = World::new(2, &[]);
     let (host, id, visitor) = apart(&mut world, "");
-    world.join(visitor, 1, &id);
+    world.join(visitor, RequestNumber(1), &id);
     world.joined(visitor);
     world.takes(visitor, 5);
     for _ in 0..10 {
-        world.say(host, &send(1, "add", ""));
+        world.say(host, &send(RoomNumber(1), "add", ""));
         world.wait(50);
     }
     let (shard, key) = world.place_of(visitor);
@@ -272,12 +290,12 @@ fn one_patch_at_most_is_on_its_way_to_another_shard() {
 fn who_does_not_read_events_from_elsewhere_is_closed_too() {
     let mut world = World::new(2, &[("outbox_bytes_max", "10000")]);
     let (host, id, visitor) = apart(&mut world, "");
-    world.join(visitor, 1, &id);
+    world.join(visitor, RequestNumber(1), &id);
     world.joined(visitor);
     world.takes(visitor, 0);
     let text = "x".repeat(1000);
     for _ in 0..20 {
-        world.say(host, &send(1, "shout", &text));
+        world.say(host, &send(RoomNumber(1), "shout", &text));
     }
     assert_eq!(world.counters(1).sessions, 0);
     let (shard, key) = world.place_of(visitor);
@@ -291,33 +309,39 @@ fn who_does_not_read_events_from_elsewhere_is_closed_too() {
 fn while_a_mailbox_is_full_requests_are_busy_and_nothing_accepted_is_lost() {
     let mut world = World::new(2, &[]);
     let (host, id, visitor) = apart(&mut world, "");
-    world.join(visitor, 1, &id);
+    world.join(visitor, RequestNumber(1), &id);
     let (room, _) = world.joined(visitor);
     world.space[0] = 0;
     // Accepted before anyone could know.
-    world.request(visitor, room, 1, "add", "");
+    world.request(visitor, room, RequestNumber(1), "add", "");
     assert_eq!(world.heard(visitor), []);
     let code = ErrorCode::Busy;
-    world.request(visitor, room, 2, "add", "");
-    assert_eq!(world.heard(visitor), [Heard::Error { request: Some(2), room: None, code }]);
+    world.request(visitor, room, RequestNumber(2), "add", "");
+    assert_eq!(
+        world.heard(visitor),
+        [Heard::Error { request: Some(RequestNumber(2)), room: None, code }]
+    );
     // From here on it is not read.
     for number in 3..=5 {
-        world.request(visitor, room, number, "add", "");
+        world.request(visitor, room, RequestNumber(number), "add", "");
     }
     assert_eq!(world.heard(visitor), []);
     world.space[0] = usize::MAX;
     world.wait(5);
     let heard = world.heard(visitor);
-    let replies: Vec<u32> = heard
+    let replies: Vec<_> = heard
         .iter()
         .filter_map(|heard| match heard {
             Heard::Reply { request, .. } => Some(*request),
             _ => None,
         })
         .collect();
-    assert_eq!(replies, [1, 3, 4, 5]);
+    assert_eq!(replies, [1, 3, 4, 5].map(RequestNumber));
     world.heard(host);
-    assert_eq!(world.ask(host, 1, "add", ""), [Heard::Reply { request: 77, payload: "5".into() }]);
+    assert_eq!(
+        world.ask(host, RoomNumber(1), "add", ""),
+        [Heard::Reply { request: RequestNumber(77), payload: "5".into() }]
+    );
 }
 
 #[test]
@@ -329,24 +353,30 @@ fn a_join_through_a_full_mailbox_is_busy() {
         world.space[0] = 0;
         if !moves {
             // Only a shard that met a full mailbox knows of it.
-            world.join(visitor, 1, &id);
+            world.join(visitor, RequestNumber(1), &id);
             assert_eq!(world.heard(visitor), [], "it waits to be sent");
             let other = world.client(1);
             world.room(other, "tick=0 sync=0");
-            world.join(other, 2, &id);
+            world.join(other, RequestNumber(2), &id);
             let code = ErrorCode::RoomFull;
-            assert_eq!(world.heard(other), [Heard::Error { request: Some(2), room: None, code }]);
+            assert_eq!(
+                world.heard(other),
+                [Heard::Error { request: Some(RequestNumber(2)), room: None, code }]
+            );
         } else {
-            world.join(visitor, 1, &id);
+            world.join(visitor, RequestNumber(1), &id);
             let code = ErrorCode::Busy;
-            assert_eq!(world.heard(visitor), [Heard::Error { request: Some(1), room: None, code }]);
+            assert_eq!(
+                world.heard(visitor),
+                [Heard::Error { request: Some(RequestNumber(1)), room: None, code }]
+            );
             assert_eq!(world.shard_of(visitor), 1);
         }
         world.space[0] = usize::MAX;
         world.wait(5);
         // The seat that was reserved for it is free again, or taken by it.
         if moves {
-            world.join(visitor, 2, &id);
+            world.join(visitor, RequestNumber(2), &id);
         }
         world.joined(visitor);
     }
@@ -356,21 +386,27 @@ fn a_join_through_a_full_mailbox_is_busy() {
 fn rooms_of_different_shards_write_to_each_other() {
     let mut world = World::new(2, &[]);
     let (host, there, visitor) = apart(&mut world, "");
-    let heard = world.ask(visitor, 1, "ask", &there);
-    assert_eq!(heard, [Heard::Reply { request: 77, payload: "1".into() }]);
-    world.say(visitor, &send(1, "tell", &there));
+    let heard = world.ask(visitor, RoomNumber(1), "ask", &there);
+    assert_eq!(heard, [Heard::Reply { request: RequestNumber(77), payload: "1".into() }]);
+    world.say(visitor, &send(RoomNumber(1), "tell", &there));
     assert!(matches!(&world.heard(host)[..], [Heard::Event { payload, .. }] if payload == "told"));
     // The room ends while the question is on its way.
     world.space[0] = 0;
-    world.request(visitor, 1, 5, "ask", &there);
-    world.say(host, &send(1, "close", ""));
-    world.request(visitor, 1, 6, "ask", &there);
+    world.request(visitor, RoomNumber(1), RequestNumber(5), "ask", &there);
+    world.say(host, &send(RoomNumber(1), "close", ""));
+    world.request(visitor, RoomNumber(1), RequestNumber(6), "ask", &there);
     world.space[0] = usize::MAX;
     world.wait(5);
     let code = ErrorCode::RoomNotFound;
     let heard = world.heard(visitor);
-    assert!(heard.contains(&Heard::Error { request: Some(5), room: None, code }), "{heard:?}");
-    assert!(heard.contains(&Heard::Error { request: Some(6), room: None, code }), "{heard:?}");
+    assert!(
+        heard.contains(&Heard::Error { request: Some(RequestNumber(5)), room: None, code }),
+        "{heard:?}"
+    );
+    assert!(
+        heard.contains(&Heard::Error { request: Some(RequestNumber(6)), room: None, code }),
+        "{heard:?}"
+    );
 }
 
 #[test]
@@ -378,11 +414,11 @@ fn a_question_for_a_room_whose_mailbox_is_full_is_answered_busy() {
     let mut world = World::new(2, &[]);
     let (_, there, visitor) = apart(&mut world, "");
     world.space[0] = 0;
-    world.say(visitor, &send(1, "tell", &there));
+    world.say(visitor, &send(RoomNumber(1), "tell", &there));
     let code = ErrorCode::Busy;
     assert_eq!(
-        world.ask(visitor, 1, "ask", &there),
-        [Heard::Error { request: Some(77), room: None, code }]
+        world.ask(visitor, RoomNumber(1), "ask", &there),
+        [Heard::Error { request: Some(RequestNumber(77)), room: None, code }]
     );
 }
 
@@ -391,7 +427,7 @@ fn joins_from_two_shards_at_once_fill_rooms_exactly() {
     let mut world = World::new(2, &[]);
     let clients: Vec<Client> = (0..40).map(|number| world.client(number % 2)).collect();
     let join = ClientMessage::JoinOrCreate {
-        request: 1,
+        request: RequestNumber(1),
         room_type: "test".into(),
         options: b"capacity=4",
     };
@@ -419,15 +455,22 @@ fn who_waits_for_a_room_that_cannot_be_made_gets_another() {
     let message = |options: &'static [u8]| {
         encoded(
             PACKED,
-            &ClientMessage::JoinOrCreate { request: 1, room_type: "test".into(), options },
+            &ClientMessage::JoinOrCreate {
+                request: RequestNumber(1),
+                room_type: "test".into(),
+                options,
+            },
         )
     };
-    world.say(load, &send(1, "lock", ""));
+    world.say(load, &send(RoomNumber(1), "lock", ""));
     let (bad, good) =
         (world.framed(first, &message(b"nonsense")), world.framed(second, &message(b"")));
     world.each(&[(first, bad), (second, good)]);
     let code = ErrorCode::BadPayload;
-    assert_eq!(world.heard(first), [Heard::Error { request: Some(1), room: None, code }]);
+    assert_eq!(
+        world.heard(first),
+        [Heard::Error { request: Some(RequestNumber(1)), room: None, code }]
+    );
     world.joined(second);
 }
 
@@ -435,9 +478,9 @@ fn who_waits_for_a_room_that_cannot_be_made_gets_another() {
 fn a_node_with_several_shards_shuts_down() {
     let mut world = World::new(2, &[]);
     let (host, id, visitor) = apart(&mut world, "");
-    world.join(visitor, 1, &id);
+    world.join(visitor, RequestNumber(1), &id);
     world.joined(visitor);
-    world.request(visitor, 2, 8, "add", "");
+    world.request(visitor, RoomNumber(2), RequestNumber(8), "add", "");
     world.shut_down();
     let code = ErrorCode::ShuttingDown;
     for client in [host, visitor] {

@@ -2,7 +2,7 @@
 
 use playfield_wire::client::ClientMessage;
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::room::EMPTY;
 use super::speech::{Heard, encoded, send};
@@ -27,10 +27,10 @@ fn events(heard: &[Heard]) -> Vec<(u64, &str)> {
 }
 
 /// Two players in one room of this kind.
-fn two(world: &mut World, options: &str) -> (Client, Client, u32, String) {
+fn two(world: &mut World, options: &str) -> (Client, Client, RoomNumber, String) {
     let (one, other) = (world.client(0), world.client(0));
     let (room, id) = world.room(one, options);
-    world.join(other, 1, &id);
+    world.join(other, RequestNumber(1), &id);
     world.joined(other);
     world.heard(one);
     (one, other, room, id)
@@ -40,14 +40,23 @@ fn two(world: &mut World, options: &str) -> (Client, Client, u32, String) {
 fn joined_and_the_snapshot_come_with_the_next_sync_and_events_after_them() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
-    world.join_or_create(client, 1, "");
+    world.join_or_create(client, RequestNumber(1), "");
     assert_eq!(world.heard(client), [], "not before the room's next sync");
     world.wait(51);
     let heard = world.heard(client);
     let [joined, snapshot, event] = &heard[..] else { panic!("{heard:?}") };
-    assert!(matches!(joined, Heard::Joined { request: 1, room: 1, player: 1, .. }));
-    assert_eq!(*snapshot, Heard::Snapshot { room: 1, version: 2, body: "c=0 s=0 ".into() });
-    assert_eq!(*event, Heard::Event { room: 1, sequence: 1, payload: "ann joins".into() });
+    assert!(matches!(
+        joined,
+        Heard::Joined { request: RequestNumber(1), room: RoomNumber(1), player: 1, .. }
+    ));
+    assert_eq!(
+        *snapshot,
+        Heard::Snapshot { room: RoomNumber(1), version: 2, body: "c=0 s=0 ".into() }
+    );
+    assert_eq!(
+        *event,
+        Heard::Event { room: RoomNumber(1), sequence: 1, payload: "ann joins".into() }
+    );
 }
 
 #[test]
@@ -55,9 +64,12 @@ fn a_room_knows_who_asks_for_it_to_be_created() {
     let mut world = World::new(2, &[]);
     for shard in 0..2 {
         let client = world.client(shard);
-        world.create(client, 1, false, "only=bob");
+        world.create(client, RequestNumber(1), false, "only=bob");
         let code = ErrorCode::Refused;
-        assert_eq!(world.heard(client), [Heard::Error { request: Some(1), room: None, code }]);
+        assert_eq!(
+            world.heard(client),
+            [Heard::Error { request: Some(RequestNumber(1)), room: None, code }]
+        );
         world.room(client, "only=ann");
     }
 }
@@ -68,26 +80,29 @@ fn events_of_a_join_that_was_refused_reach_only_the_others() {
     let (one, other) = (world.client(0), world.client(0));
     let (room, id) = world.room(one, "");
     world.ask(one, room, "lock", "");
-    world.join(other, 1, &id);
+    world.join(other, RequestNumber(1), &id);
     world.wait(100);
     let code = ErrorCode::RoomLocked;
-    assert_eq!(world.heard(other), [Heard::Error { request: Some(1), room: None, code }]);
+    assert_eq!(
+        world.heard(other),
+        [Heard::Error { request: Some(RequestNumber(1)), room: None, code }]
+    );
 }
 
 #[test]
 fn a_room_without_a_sync_rate_makes_joins_known_at_once_and_syncs_on_demand() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
-    world.create(client, 1, false, "sync=0 tick=0");
+    world.create(client, RequestNumber(1), false, "sync=0 tick=0");
     let heard = world.heard(client);
     assert!(
         matches!(&heard[..], [Heard::Joined { .. }, Heard::Snapshot { .. }, Heard::Event { .. }]),
         "{heard:?}"
     );
-    world.ask(client, 1, "add", "");
+    world.ask(client, RoomNumber(1), "add", "");
     world.wait(500);
     assert_eq!(world.heard(client), []);
-    let heard = world.ask(client, 1, "sync", "");
+    let heard = world.ask(client, RoomNumber(1), "sync", "");
     assert!(matches!(patches(&heard)[..], [(1, _, "c=1 ")]), "{heard:?}");
 }
 
@@ -295,16 +310,19 @@ fn a_session_may_be_in_several_rooms_and_numbers_are_not_used_again() {
     let client = world.client(0);
     let (first, _) = world.room(client, "");
     let (second, _) = world.room(client, "");
-    assert_eq!((first, second), (1, 2));
+    assert_eq!((first, second), (RoomNumber(1), RoomNumber(2)));
     world.ask(client, second, "add", "");
-    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: 1, room: second }));
+    world.say(
+        client,
+        &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(1), room: second }),
+    );
     world.heard(client);
     let (third, _) = world.room(client, "");
-    assert_eq!(third, 3);
+    assert_eq!(third, RoomNumber(3));
     let heard = world.ask(client, first, "add", "");
     assert_eq!(
         heard,
-        [Heard::Reply { request: 77, payload: "1".into() }],
+        [Heard::Reply { request: RequestNumber(77), payload: "1".into() }],
         "each room has its own counter"
     );
 }
@@ -316,11 +334,11 @@ fn players_can_be_taken_out() {
     world.ask(one, room, "kick", "2");
     assert_eq!(
         world.heard(other),
-        [Heard::Left { request: None, room: 1, code: ErrorCode::Kicked }]
+        [Heard::Left { request: None, room: RoomNumber(1), code: ErrorCode::Kicked }]
     );
-    world.join(other, 5, &id);
+    world.join(other, RequestNumber(5), &id);
     world.wait(60);
-    assert!(matches!(world.heard(other)[0], Heard::Joined { room: 2, .. }));
+    assert!(matches!(world.heard(other)[0], Heard::Joined { room: RoomNumber(2), .. }));
 }
 
 #[test]
@@ -328,11 +346,14 @@ fn who_is_taken_out_before_it_was_told_of_joining_is_refused() {
     let mut world = World::new(1, &[]);
     let (one, other) = (world.client(0), world.client(0));
     let (room, id) = world.room(one, "");
-    world.join(other, 9, &id);
+    world.join(other, RequestNumber(9), &id);
     world.ask(one, room, "kick", "2");
     world.wait(100);
     let code = ErrorCode::Kicked;
-    assert_eq!(world.heard(other), [Heard::Error { request: Some(9), room: None, code }]);
+    assert_eq!(
+        world.heard(other),
+        [Heard::Error { request: Some(RequestNumber(9)), room: None, code }]
+    );
 }
 
 #[test]
@@ -342,7 +363,10 @@ fn a_room_that_ends_lets_everybody_go() {
         let (one, other, room, _) = two(&mut world, "");
         world.say(one, &send(room, how, ""));
         for client in [one, other] {
-            assert_eq!(world.heard(client), [Heard::Left { request: None, room: 1, code }]);
+            assert_eq!(
+                world.heard(client),
+                [Heard::Left { request: None, room: RoomNumber(1), code }]
+            );
             assert!(!world.is_over(client));
         }
         assert_eq!(world.counters(0).rooms, 0);
@@ -354,15 +378,18 @@ fn a_room_is_dropped_when_its_own_time_is_over() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
     let (room, id) = world.room(client, "");
-    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: 1, room }));
+    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(1), room }));
     world.wait(EMPTY.as_millis() as u64 - 100);
     assert_eq!(world.counters(0).rooms, 1);
     world.wait(200);
     assert_eq!(world.counters(0).rooms, 0);
     world.heard(client);
-    world.join(client, 2, &id);
+    world.join(client, RequestNumber(2), &id);
     let code = ErrorCode::RoomNotFound;
-    assert_eq!(world.heard(client), [Heard::Error { request: Some(2), room: None, code }]);
+    assert_eq!(
+        world.heard(client),
+        [Heard::Error { request: Some(RequestNumber(2)), room: None, code }]
+    );
 }
 
 #[test]
@@ -393,10 +420,10 @@ fn rooms_write_to_each_other() {
     world.say(one, &send(room, "tell", &there));
     assert_eq!(events(&world.heard(other)), [(2, "told")]);
     let heard = world.ask(one, room, "ask", &there);
-    assert_eq!(heard, [Heard::Reply { request: 77, payload: "1".into() }]);
+    assert_eq!(heard, [Heard::Reply { request: RequestNumber(77), payload: "1".into() }]);
     let heard = world.ask(one, room, "ask", "aaaaaaaaaaaaaaaa");
     let code = ErrorCode::RoomNotFound;
-    assert_eq!(heard, [Heard::Error { request: Some(77), room: None, code }]);
+    assert_eq!(heard, [Heard::Error { request: Some(RequestNumber(77)), room: None, code }]);
     world.say(one, &send(room, "tell", "nobody"));
     assert_eq!(world.heard(one), []);
 }
@@ -407,25 +434,31 @@ fn rooms_are_listed_with_what_they_say_of_themselves() {
     let client = world.client(0);
     let (_, duel) = world.room(client, "mode=duel");
     let (_, race) = world.room(client, "mode=race");
-    world.create(client, 1, true, "mode=duel");
+    world.create(client, RequestNumber(1), true, "mode=duel");
     world.joined(client);
-    let mut list = |room_type: Option<&'static str>,
-                    filter: &[(&'static str, &'static str)],
-                    limit| {
-        let filter = filter.iter().map(|&(name, value)| (name.into(), value.into())).collect();
-        let message =
-            ClientMessage::List { request: 3, room_type: room_type.map(Into::into), filter, limit };
-        world.say(client, &encoded(PACKED, &message));
-        world.heard(client)
-    };
+    let mut list =
+        |room_type: Option<&'static str>, filter: &[(&'static str, &'static str)], limit| {
+            let filter = filter.iter().map(|&(name, value)| (name.into(), value.into())).collect();
+            let message = ClientMessage::List {
+                request: RequestNumber(3),
+                room_type: room_type.map(Into::into),
+                filter,
+                limit,
+            };
+            world.say(client, &encoded(PACKED, &message));
+            world.heard(client)
+        };
     let listed = |ids: &[&String]| {
-        [Heard::Listed { request: 3, ids: ids.iter().copied().cloned().collect() }]
+        [Heard::Listed { request: RequestNumber(3), ids: ids.iter().copied().cloned().collect() }]
     };
     assert_eq!(list(None, &[], 0), listed(&[&duel, &race]));
     assert_eq!(list(Some("test"), &[], 1), listed(&[&duel]));
     assert_eq!(list(None, &[("mode", "race")], 0), listed(&[&race]));
     let code = ErrorCode::UnknownRoomType;
-    assert_eq!(list(Some("other"), &[], 0), [Heard::Error { request: Some(3), room: None, code }]);
+    assert_eq!(
+        list(Some("other"), &[], 0),
+        [Heard::Error { request: Some(RequestNumber(3)), room: None, code }]
+    );
 }
 
 #[test]
@@ -434,12 +467,12 @@ fn join_or_create_fills_the_oldest_room_first() {
     let clients: Vec<Client> = (0..5).map(|_| world.client(0)).collect();
     let mut ids = Vec::new();
     for &client in &clients {
-        world.join_or_create(client, 1, "capacity=2");
+        world.join_or_create(client, RequestNumber(1), "capacity=2");
         ids.push(world.joined(client).1);
     }
     assert_eq!((&ids[0], &ids[2]), (&ids[1], &ids[3]));
     assert!(ids[0] != ids[2] && ids[2] != ids[4]);
-    world.join_or_create(clients[4], 2, "");
+    world.join_or_create(clients[4], RequestNumber(2), "");
     let (_, id) = world.joined(clients[4]);
     assert_ne!(id, ids[4], "a session is not put into a room that it is in");
 }

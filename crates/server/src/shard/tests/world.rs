@@ -10,7 +10,7 @@ use playfield_room::{Error, Job, Mail, Task};
 use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::law_room;
 use super::room;
@@ -355,7 +355,7 @@ impl World {
     }
 
     /// The rooms that the client's session is in: their numbers and ids, by number.
-    pub(super) fn rooms_of(&mut self, client: Client) -> Vec<(u32, String)> {
+    pub(super) fn rooms_of(&mut self, client: Client) -> Vec<(RoomNumber, String)> {
         let Some((shard, key)) = self.peers[client].place else { return Vec::new() };
         let session = self.shards[shard].delivery.connections.session_mut(key);
         let mut rooms: Vec<_> = session.map_or(Vec::new(), |session| {
@@ -387,19 +387,25 @@ impl World {
         self.place_of(client).0
     }
 
-    pub(super) fn join(&mut self, client: Client, request: u32, id: &str) {
+    pub(super) fn join(&mut self, client: Client, request: RequestNumber, id: &str) {
         let message = ClientMessage::Join { request, room: id.into() };
         self.say(client, &speech::encoded(self.peers[client].format, &message));
     }
 
-    pub(super) fn create(&mut self, client: Client, request: u32, private: bool, options: &str) {
+    pub(super) fn create(
+        &mut self,
+        client: Client,
+        request: RequestNumber,
+        private: bool,
+        options: &str,
+    ) {
         let options = self.payload(client, options);
         let room_type = "test".into();
         let message = ClientMessage::Create { request, room_type, private, options: &options };
         self.say(client, &speech::encoded(self.peers[client].format, &message));
     }
 
-    pub(super) fn join_or_create(&mut self, client: Client, request: u32, options: &str) {
+    pub(super) fn join_or_create(&mut self, client: Client, request: RequestNumber, options: &str) {
         let options = self.payload(client, options);
         let message =
             ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: &options };
@@ -414,13 +420,13 @@ impl World {
     }
 
     /// Makes a room with these options, and waits for it: its number and id.
-    pub(super) fn room(&mut self, client: Client, options: &str) -> (u32, String) {
-        self.create(client, 1000, false, options);
+    pub(super) fn room(&mut self, client: Client, options: &str) -> (RoomNumber, String) {
+        self.create(client, RequestNumber(1000), false, options);
         self.joined(client)
     }
 
     /// Waits for a room to be joined: its number and id.
-    pub(super) fn joined(&mut self, client: Client) -> (u32, String) {
+    pub(super) fn joined(&mut self, client: Client) -> (RoomNumber, String) {
         for _ in 0..20 {
             self.wait(60);
             if !self.peers[client].input.is_empty() {
@@ -439,8 +445,8 @@ impl World {
     pub(super) fn request(
         &mut self,
         client: Client,
-        room: u32,
-        request: u32,
+        room: RoomNumber,
+        request: RequestNumber,
         name: &str,
         payload: &str,
     ) {
@@ -451,11 +457,11 @@ impl World {
     pub(super) fn ask(
         &mut self,
         client: Client,
-        room: u32,
+        room: RoomNumber,
         name: &str,
         payload: &str,
     ) -> Vec<Heard> {
-        self.request(client, room, 77, name, payload);
+        self.request(client, room, RequestNumber(77), name, payload);
         self.heard(client)
     }
 
