@@ -24,7 +24,7 @@
 //! assert!(matches!(events.pop(), Some(Event::Welcome(welcome)) if welcome.session == 7));
 //!
 //! let request = client.join_or_create("table", b"")?;
-//! # assert_eq!(request, 1);
+//! # assert_eq!(request, playfield_client::RequestNumber(1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
