@@ -223,7 +223,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         let error = config(&["--shard=3"], &[]).unwrap_err();
         assert!(
-            error.starts_with("there is no option --shard; there are --config, --listen, --shards"),
+            error.starts_with("there is no option --shard; there are --config, --listen, --log"),
             "{error}"
         );
         let error = config(&["--shards=many"], &[]).unwrap_err();

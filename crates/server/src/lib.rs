@@ -25,6 +25,7 @@ mod mailbox;
 mod memory;
 mod node;
 mod pages;
+mod panics;
 mod room_id;
 mod server;
 pub mod service;

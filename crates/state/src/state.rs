@@ -120,7 +120,7 @@ use crate::{Part, PlayerId};
 /// impl playfield_state::State for Table {}
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can't be kept in step",
+    message = "`{Self}` can't be synchronized",
     note = "derive it: `#[derive(State)]`; collections are `playfield::Map`, `playfield::Set` and `playfield::List`, an enum is `#[derive(State, Data, Clone)]`"
 )]
 pub trait State: Write + Read {
@@ -134,6 +134,10 @@ pub trait State: Write + Read {
 impl<T: Write + Read> State for T {}
 
 /// What is known of a state's type. For generated code.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be synchronized",
+    note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
+)]
 pub trait Describe: Sized + 'static {
     /// It has an `owner` field whose owner must be the key of an enclosing map: the error if there
     /// is no such map.
@@ -162,6 +166,10 @@ pub trait Describe: Sized + 'static {
 }
 
 /// The server compares the live state with its shadow. For generated code.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be synchronized",
+    note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
+)]
 pub trait Compare: Describe {
     /// What was last synced, stamped with versions.
     type Shadow: 'static;
@@ -193,6 +201,10 @@ pub trait Compare: Describe {
 }
 
 /// The server writes bodies from the shadow alone. For generated code.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be synchronized",
+    note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
+)]
 pub trait Write: Compare {
     /// Appends the whole of it (packed), of [`Part::Shared`] or [`Part::All`].
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>);
@@ -257,6 +269,10 @@ pub trait Write: Compare {
 }
 
 /// A client reads its copy. For generated code.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be synchronized",
+    note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
+)]
 pub trait Read: Describe {
     /// Reads what [`write_full`](Write::write_full) wrote.
     ///

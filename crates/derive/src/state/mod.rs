@@ -13,7 +13,7 @@ mod view;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned as _;
-use syn::{Data, DeriveInput};
+use syn::{Data, DeriveInput, GenericArgument, PathArguments, Type};
 
 use self::tree::Tree;
 use crate::fields::{Field, fields, refuse_generics};
@@ -36,20 +36,51 @@ pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
     }
 }
 
-/// Requires at each field's place in the source that its type can be kept in step, so that the
-/// compiler reports one that can't there, and not at the name of the macro.
+/// Requires at each field's place in the source that its type can be synchronized. So the compiler
+/// names the type that can't be, and not the macro or the collection around it.
 fn checked(all: &[Field]) -> TokenStream {
     let rt = crate::rt();
-    let checks = all.iter().filter(|field| field.quantize.is_none()).map(|field| {
-        let of = &field.of;
-        quote_spanned!(of.span()=> let _ = kept_in_step::<#of>;)
-    });
+    let mut checks = TokenStream::new();
+    for field in all.iter().filter(|field| field.quantize.is_none()) {
+        check(&field.of, &mut checks);
+    }
     quote! {
         const _: () = {
-            const fn kept_in_step<T: #rt::State>() {}
-            #(#checks)*
+            const fn synchronized<T: #rt::State>() {}
+            const fn key<T: #rt::Key>() {}
+            #checks
         };
     }
+}
+
+/// Adds the checks of a type: of a collection, those of what is in it.
+fn check(of: &Type, checks: &mut TokenStream) {
+    let arguments = arguments(of);
+    let arguments = arguments.as_ref().map(|(name, types)| (name.as_str(), types.as_slice()));
+    match (of, arguments) {
+        (_, Some(("Map", [keys, values]))) => {
+            checks.extend(quote_spanned!(keys.span()=> let _ = key::<#keys>;));
+            check(values, checks);
+        }
+        (_, Some(("Set", [keys]))) => {
+            checks.extend(quote_spanned!(keys.span()=> let _ = key::<#keys>;));
+        }
+        (_, Some(("List" | "Option", [elements]))) => check(elements, checks),
+        (Type::Array(array), _) => check(&array.elem, checks),
+        _ => checks.extend(quote_spanned!(of.span()=> let _ = synchronized::<#of>;)),
+    }
+}
+
+/// The name of a generic type and the types it is applied to.
+fn arguments(of: &Type) -> Option<(String, Vec<&Type>)> {
+    let Type::Path(path) = of else { return None };
+    let last = path.path.segments.last()?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    let types = arguments.args.iter().map(|argument| match argument {
+        GenericArgument::Type(of) => Some(of),
+        _ => None,
+    });
+    Some((last.ident.to_string(), types.collect::<Option<_>>()?))
 }
 
 fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> {

@@ -1,11 +1,10 @@
 //! A service as its shard knows it: with its connections' states, and without its type.
 
-use std::any::Any;
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use playfield_wire::framing::{FrameCodec, FrameError};
 
+use crate::panics::guard;
 use crate::service::{Closed, ConnectionId, Context, Peer, Reach, Service};
 use crate::shard::keys::ConnectionKey;
 
@@ -82,7 +81,7 @@ impl<S: Service> Hosted<S> {
         let space = reach.outbox_high_bytes.saturating_sub(waiting);
         let mut peer = Peer { cx: Context::new(codec, Some(key), reach), key };
         let mut progress = Progress { space, ..Progress::default() };
-        let result = guard(|| call(service, state, codec, &mut peer, &mut progress));
+        let result = guard("a service", || call(service, state, codec, &mut peer, &mut progress));
         let ends = result.unwrap_or_else(|| {
             peer.cx.out.truncate(progress.written);
             Some(Closed::Panicked)
@@ -174,28 +173,14 @@ impl<S: Service> AnyService for Hosted<S> {
         };
         let id = ConnectionId { shard: reach.shard, key };
         let mut cx = Context::new(codec, None, reach);
-        guard(|| service.closed(state, id, why, &mut cx));
+        guard("a service", || service.closed(state, id, why, &mut cx));
         cx.finish();
     }
 
     fn woken(&mut self, reach: Reach<'_>) {
         let Self { service, codec, .. } = self;
         let mut cx = Context::new(codec, None, reach);
-        guard(|| service.woken(&mut cx));
+        guard("a service", || service.woken(&mut cx));
         cx.finish();
     }
-}
-
-/// Runs a service's code; `None` if it panicked.
-#[inline]
-fn guard<T>(code: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| report(&*panic)).ok()
-}
-
-#[cold]
-fn report(panic: &(dyn Any + Send)) {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text =
-        text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no text)");
-    log::error!("a service panicked: {text}");
 }

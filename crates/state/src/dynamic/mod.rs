@@ -147,8 +147,7 @@ impl DynamicMirror {
 
     fn change(&mut self, walk: Walk<'_>) -> Result<(), DecodeError> {
         if self.broken {
-            return Err(DecodeError::new(
-                0,
+            return Err(DecodeError::other(
                 "a patch before it could not be applied: a snapshot is needed",
             ));
         }

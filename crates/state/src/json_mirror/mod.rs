@@ -272,9 +272,7 @@ impl Allowance {
 
     fn take(&mut self, length: usize) -> Result<(), DecodeError> {
         self.left = self.left.checked_sub(length).ok_or_else(|| {
-            DecodeError::new(
-                0,
-                format!(
+            DecodeError::other(format!(
                     "the patch comes to ever more arrays to change their shape, or to the same ones again: this one, of {length} elements, is \
                      past the {RESHAPED_MAX} that may be in them, and {RESHAPED_FACTOR} for each value in the copy and each byte of the patch"
                 ),

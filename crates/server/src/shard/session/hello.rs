@@ -7,6 +7,7 @@ use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format, PROTOCOL};
 
+use crate::panics::guard;
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
@@ -47,9 +48,11 @@ impl Shard {
             return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
         }
         let node = std::sync::Arc::clone(&self.delivery.node);
-        let identity = match node.authenticator.authenticate(hello) {
-            Ok(identity) => identity,
-            Err(error) => return self.fail(key, error.code(), error.text()),
+        let decided = guard("the authenticator", || node.authenticator.authenticate(hello));
+        let identity = match decided {
+            Some(Ok(identity)) => identity,
+            Some(Err(error)) => return self.fail(key, error.code(), error.text()),
+            None => return self.fail(key, ErrorCode::Internal, "the authenticator failed"),
         };
         // A set: each type is sent once, however often the client names it.
         let mismatches: BTreeSet<u16> = hello

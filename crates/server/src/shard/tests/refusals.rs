@@ -4,7 +4,7 @@ use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, hello, request, send};
-use super::world::{Client, World};
+use super::world::{Client, PANIC_TOKEN, World};
 
 const PACKED: Format = Format::Packed;
 
@@ -53,6 +53,20 @@ fn something_before_hello_and_a_second_hello() {
     let client = world.client(0);
     world.say(client, &hello(PACKED));
     assert_closed(&mut world, client, ErrorCode::HelloExpected);
+}
+
+#[test]
+fn a_panic_of_the_authenticator_ends_one_connection() {
+    let mut world = World::new(1, &[]);
+    let other = world.client(0);
+    let hello = Hello { token: PANIC_TOKEN.into(), ..Hello::new(PACKED) };
+    let client = first(&mut world, &encoded(PACKED, &ClientMessage::Hello(hello)));
+    let code = ErrorCode::Internal;
+    let expected = [Heard::Error { request: None, room: None, code }, Heard::Goodbye { code }];
+    assert_eq!(world.heard(client), expected);
+    assert!(world.is_over(client));
+    world.say(other, &encoded(PACKED, &ClientMessage::Ping { nonce: 1 }));
+    assert_eq!(world.heard(other), [Heard::Pong { nonce: 1 }]);
 }
 
 #[test]
