@@ -117,7 +117,7 @@ fn order() -> old::Order {
 }
 
 #[test]
-fn a_message_gets_what_it_lacks_as_nothing() {
+fn missing_fields_of_a_message_become_empty() {
     let mut out = Vec::new();
     let number = transcoder().message(0, &encoded(&order()), &mut out).unwrap();
     let cost = |gold| grown::Cost { tax: BTreeMap::new(), gold };
@@ -142,7 +142,7 @@ fn a_message_gets_what_it_lacks_as_nothing() {
 }
 
 #[test]
-fn replies_and_events_lose_what_the_client_does_not_know() {
+fn replies_and_events_lose_fields_that_the_client_lacks() {
     let cost = encoded(&grown::Cost { tax: [(1, 2), (3, 4)].into(), gold: 500 });
     let known = encoded(&old::Cost { gold: 500 });
     let (transcoder, mut out) = (transcoder(), Vec::new());
@@ -166,7 +166,7 @@ fn no_options_stay_none() {
 }
 
 #[test]
-fn what_is_cut_off_or_damaged_is_refused_or_passes() {
+fn truncated_or_damaged_values_are_rejected_or_pass_through() {
     let (transcoder, whole) = (transcoder(), encoded(&order()));
     for end in 0..whole.len() {
         assert!(transcoder.message(0, &whole[..end], &mut Vec::new()).is_err(), "{end}");

@@ -1,4 +1,4 @@
-//! `#[derive(State)]`: trees that are kept in step.
+//! `#[derive(State)]`: trees that are synced to clients.
 
 mod columns;
 mod compare;
@@ -31,13 +31,13 @@ pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
             })
         }
         Data::Union(_) => {
-            Err(syn::Error::new_spanned(input, "a union can't be kept in step: use an enum"))
+            Err(syn::Error::new_spanned(input, "a union can't be synced: use an enum"))
         }
     }
 }
 
-/// Requires at each field's place in the source that its type can be kept in step, so that the
-/// compiler reports one that can't there, and not at the name of the macro.
+/// Requires at each field's span that its type can be synced, so that the compiler reports a wrong
+/// type there and not at the name of the macro.
 fn checked(all: &[Field]) -> TokenStream {
     let rt = crate::rt();
     let checks = all.iter().filter(|field| field.quantize.is_none()).map(|field| {

@@ -1,14 +1,14 @@
 //! Which elements of a list moved.
 
-/// The fewest moves that put elements into an order, which names each by its old index. A move is
-/// the index it goes to and the index it comes from, in the list as the moves before it left it.
+/// The fewest moves that reorder a list. The order names each element by its old index. A move is a
+/// target index and a source index, both in the list after all earlier moves.
 pub(crate) fn moved(stood: &[usize]) -> Vec<(usize, usize)> {
     if stood.is_sorted() {
         return Vec::new();
     }
     let stays = staying(stood);
-    // Every element has a spot at its old index, and one that moves has a second: behind the element
-    // that it follows.
+    // Every element has a spot at its old index. An element that moves has a second spot, after the
+    // element that it follows.
     let mut heads = Vec::new();
     let mut followers = vec![Vec::new(); stood.len()];
     let mut behind = &mut heads;
@@ -47,11 +47,11 @@ pub(crate) fn moved(stood: &[usize]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Which elements are in a longest increasing subsequence (Fredman, "On computing the length of longest
-/// increasing subsequences", 1975).
+/// Which elements are in a longest increasing subsequence (Fredman, "On computing the length of
+/// longest increasing subsequences", 1975).
 fn staying(stood: &[usize]) -> Vec<bool> {
-    // For each length the place at which the lowest sequence ends, and for each place the one before
-    // it in its sequence.
+    // For each length, where the sequence with the lowest end ends; for each place, its predecessor
+    // in its sequence.
     let mut ends: Vec<usize> = Vec::new();
     let mut before = vec![None; stood.len()];
     for (place, from) in stood.iter().enumerate() {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn as_few_as_can_be_move() {
+    fn as_few_elements_as_possible_move() {
         assert_eq!(moved(&[]), []);
         assert_eq!(moved(&[0, 1, 2]), []);
         assert_eq!(moved(&[1, 2, 0]), [(2, 0)]);

@@ -19,13 +19,13 @@ impl<'a> Watch<'a> {
         Self { path: Vec::new(), tell, hushed: 0 }
     }
 
-    /// Whether there is a listener, and reports are not suppressed.
+    /// Whether there is a listener and reports are not suppressed.
     #[inline]
     pub(crate) fn listens(&self) -> bool {
         self.tell.is_some() && self.hushed == 0
     }
 
-    /// Suppresses reports while a value is read that is reported as a whole, or ends that.
+    /// Suppresses reports, or resumes them. Used while reading a value that is reported as a whole.
     pub(crate) fn hush(&mut self, hush: bool) {
         if hush {
             self.hushed += 1;
@@ -91,24 +91,24 @@ impl<'a> Watch<'a> {
         self.path.truncate(depth);
     }
 
-    /// A value came to this place.
+    /// A value was added at this place.
     pub(crate) fn entered(&mut self, new: &Value) {
         self.say(ChangeKind::Entered, || (None, Some(new.clone())));
     }
 
-    /// A value went from this place.
+    /// A value was removed from this place.
     pub(crate) fn left(&mut self, old: Value) {
         self.say(ChangeKind::Left, || (Some(old), None));
     }
 
-    /// An element of this list came to an index from another.
+    /// An element of this list moved to an index.
     pub(crate) fn moved(&mut self, to: usize, from: usize) {
         self.enter_at(to);
         self.say(ChangeKind::Moved { from }, || (None, None));
         self.leave();
     }
 
-    /// Another value stands at this place.
+    /// The value at this place changed.
     #[inline]
     pub(crate) fn replaced(&mut self, of: Option<&Shape>, old: &Value, new: &Value) {
         if self.hushed == 0

@@ -1,4 +1,4 @@
-//! Maps in step: the server compares and writes.
+//! Comparing and writing maps, on the server.
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
@@ -161,7 +161,7 @@ impl<K: Key, V: State> Write for Map<K, V> {
             return write_own_change::<K, V>(shadow, lens, out);
         }
         if lens.fresh {
-            // A fresh value is never patched: this is all of it, through an `owner` field.
+            // A fresh value is never patched. This is all of it, through an `owner` field.
             out.push(DEFINED);
             Self::write_full(shadow, lens, out);
             return !shadow.index.is_empty();
@@ -540,8 +540,8 @@ fn own_entry<'a, K: Key, S>(shadow: &'a MapShadow<K, S>, lens: Lens) -> Own<'a, 
         };
     }
     let Some(key) = K::of_player(lens.viewer) else { return Own::Nothing };
-    // For a version too long ago, an absent entry is always sent: what is remembered here may
-    // depend on others.
+    // For a version that is too old, an absent entry is always sent, since what is remembered here
+    // may depend on others.
     let gone = lens.stale || shadow.gone.get(&key).is_some_and(|end| *end > lens.since);
     if lens.since > 0 && gone { Own::Gone(key) } else { Own::Nothing }
 }

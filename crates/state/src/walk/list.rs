@@ -1,4 +1,4 @@
-//! Lists: changes of shape, then those elements that came or changed.
+//! Lists: changes of shape, then the inserted and changed elements.
 
 use super::{Done, Made, Shape, Target, Walk, refused};
 use crate::Part;
@@ -36,7 +36,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reads which elements came, went or moved, then those that came or changed.
+    /// Reads which elements were inserted, removed or moved, then the inserted and changed ones.
     fn reshape_list(&mut self, of: &Shape, target: Target<'_>, part: Part) -> Done {
         let (values, nodes) = target.items();
         let ops = read_ops(&mut self.reader, values.len())?;
@@ -71,7 +71,7 @@ impl Walk<'_> {
                     made
                 }
                 None => {
-                    let what = "an element that came to a list was not sent";
+                    let what = "an inserted list element was not sent";
                     return refused(self.reader.offset(), what);
                 }
             };
@@ -84,9 +84,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reports which elements left, and which moved. `old` holds those that left.
+    /// Reports which elements were removed, and which moved. `old` holds the removed ones.
     fn report_shape(&mut self, old: &mut [Option<Made>], stood: &[u32]) {
-        // How many went before each place: by so many those behind it moved down.
+        // How many were removed before each place: the elements after it moved down by that many.
         let mut gone = Vec::with_capacity(old.len());
         let mut count = 0;
         for item in old.iter() {

@@ -1,4 +1,4 @@
-//! Fields that not everyone sees, and values that come to be by a patch.
+//! Fields that not everyone sees, and values that a patch creates.
 
 use playfield_wire::DecodeError;
 use serde_json::{Map, Value};
@@ -55,7 +55,7 @@ impl Walk<'_> {
             } else if !is_seen {
                 nodes[place] = None;
                 let old = members.remove(&field.name).unwrap_or_default();
-                // A value may have come into view and left it since.
+                // A value may have entered the view and left it since.
                 if !is_new {
                     walk.watch.left(old);
                 }
@@ -65,7 +65,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Reads one of them. Returns whether it is still seen.
+    /// Reads one of them. Returns whether it is still visible.
     fn private_field(
         &mut self,
         field: &FieldShape,
@@ -86,7 +86,7 @@ impl Walk<'_> {
                     self.replace(shape, target, made);
                 }
                 ViewPatch::Changed if target.is_missing() => {
-                    return refused(at, "a change came for a value that is not in view here");
+                    return refused(at, "a value was changed, but it is not in view in this copy");
                 }
                 ViewPatch::Changed => self.patch(shape, target, Part::All)?,
             },
@@ -95,7 +95,7 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// A struct of which these fields are about to be read, and nothing was here before.
+    /// A new struct whose fields with these bits are about to be read.
     pub(super) fn unsent_struct(
         &mut self,
         of: &StructShape,
@@ -113,20 +113,18 @@ impl Walk<'_> {
         Ok(made)
     }
 
-    /// A part of what was not here before. Only an empty one may be left out.
+    /// A part of a new value. Only an empty part may be left out.
     pub(super) fn unsent(&mut self, shape: &Shape, is_marked: bool) -> Result<Made, DecodeError> {
         if is_marked {
             return Ok(Made::missing());
         }
         match self.blank(shape)? {
             Some(made) => Ok(made),
-            None => {
-                refused(self.reader.offset(), "a part of a value that is new here was not sent")
-            }
+            None => refused(self.reader.offset(), "a part of a new value was not sent"),
         }
     }
 
-    /// What private fields hold until a body says something of them.
+    /// The values of private fields that no body has sent yet.
     pub(super) fn unsaid_fields(&mut self, of: &StructShape, target: Target<'_>) -> Done {
         if of.private == 0 {
             return Ok(());
@@ -158,12 +156,12 @@ impl Walk<'_> {
         Ok(made)
     }
 
-    /// Bounds what is made without a byte for it by the length of the body.
+    /// Bounds by the length of the body what is created without a byte for it.
     fn spend(&mut self, places: usize) -> Done {
         match self.unsaid_left.checked_sub(places) {
             Some(left) => self.unsaid_left = left,
             None => {
-                let what = "far more goes without saying than was said: this body is refused";
+                let what = "this body implies too many values that it does not send";
                 return refused(self.reader.offset(), what);
             }
         }
