@@ -37,7 +37,7 @@ pub struct JsonMirror {
     state: Value,
     /// Changes of the copy can be reported: a snapshot has been applied, and every patch since
     /// then.
-    in_step: bool,
+    in_sync: bool,
 }
 
 impl JsonMirror {
@@ -48,7 +48,7 @@ impl JsonMirror {
 
     /// Creates an empty copy, `null`, for bodies in this format.
     pub fn of(format: TreeFormat) -> Self {
-        Self { format, state: Value::Null, in_step: false }
+        Self { format, state: Value::Null, in_sync: false }
     }
 
     /// The format of the bodies that it accepts.
@@ -72,7 +72,7 @@ impl JsonMirror {
     /// If the body isn't such a list in the copy's format. The copy is unchanged.
     pub fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         self.state = self.read_snapshot(body)?;
-        self.in_step = true;
+        self.in_sync = true;
         Ok(())
     }
 
@@ -88,7 +88,7 @@ impl JsonMirror {
     ) -> Result<(), DecodeError> {
         let state = self.read_snapshot(body)?;
         let before = std::mem::replace(&mut self.state, state);
-        if std::mem::replace(&mut self.in_step, true) {
+        if std::mem::replace(&mut self.in_sync, true) {
             compare(None, &before, &self.state, &mut Vec::new(), &mut tell);
         }
         Ok(())
@@ -123,7 +123,7 @@ impl JsonMirror {
         let applied =
             self.read_ops(body).and_then(|ops| apply_all(&mut self.state, ops, body.len(), watch));
         if applied.is_err() {
-            (self.state, self.in_step) = (Value::Null, false);
+            (self.state, self.in_sync) = (Value::Null, false);
         }
         applied
     }
@@ -378,9 +378,9 @@ fn change(at: &mut Value, mut op: Op, watch: &mut Watch<'_>) -> Result<(), Decod
                 return Err(op.refused());
             }
             if watch.listens() {
-                let stood: Vec<usize> =
+                let old_indices: Vec<usize> =
                     order.iter().filter_map(Value::as_number).map(place).collect();
-                moved(&stood).into_iter().for_each(|(to, from)| watch.moved(to, from));
+                moved(&old_indices).into_iter().for_each(|(to, from)| watch.moved(to, from));
             }
         }
         _ => return Err(op.refused()),

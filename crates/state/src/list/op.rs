@@ -34,7 +34,7 @@ pub(super) fn ops_max(length: usize) -> usize {
 }
 
 /// Marks an inserted element where elements are named by their old index.
-pub(crate) const CAME: u32 = u32::MAX;
+pub(crate) const INSERTED: u32 = u32::MAX;
 
 pub(crate) const REMOVE: u64 = 0;
 pub(crate) const INSERT: u64 = 1;
@@ -57,7 +57,7 @@ impl Op {
                 drop(list.drain(index as usize..(index + count) as usize));
             }
             Self::Insert { index, count } => {
-                let came = std::iter::repeat_n(CAME, count as usize);
+                let came = std::iter::repeat_n(INSERTED, count as usize);
                 drop(list.splice(index as usize..index as usize, came));
             }
             Self::Move { from, to, count } => shift(list, from, to, count),

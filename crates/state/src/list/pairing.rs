@@ -5,7 +5,7 @@
 //! to everyone.
 
 use super::align::{common, longest_rising};
-use super::op::{CAME, Op, ops_max};
+use super::op::{INSERTED, Op, ops_max};
 
 /// A list's shadow, and the list.
 pub(super) trait Looks {
@@ -39,7 +39,7 @@ impl Pairing {
             return Some(index);
         }
         match self.middle.get(index - self.front) {
-            Some(&CAME) => None,
+            Some(&INSERTED) => None,
             Some(&from) => Some(from as usize),
             None => Some(index + self.old - self.new),
         }
@@ -97,7 +97,7 @@ impl<L: Looks> Middle<'_, L> {
             return None;
         }
         let found = common(old, new, |i, j| self.same(i, j));
-        let mut alike = vec![CAME; new];
+        let mut alike = vec![INSERTED; new];
         for &(i, j, count) in found.iter().flatten() {
             (0..count).for_each(|place| alike[j + place] = (i + place) as u32);
         }
@@ -113,9 +113,9 @@ impl<L: Looks> Middle<'_, L> {
         }
         let has_moved = self.find_moved(&mut alike);
         let in_place = match stayed {
-            Some(stayed) => fill(old, &stayed, |j| stayed[j] != CAME),
+            Some(stayed) => fill(old, &stayed, |j| stayed[j] != INSERTED),
             None if !has_moved && old == new => return None,
-            None => (0..new).map(|j| if j < old { j as u32 } else { CAME }).collect(),
+            None => (0..new).map(|j| if j < old { j as u32 } else { INSERTED }).collect(),
         };
         let ops = Steps::of(old, &in_place).in_place(self.front);
         if !has_moved {
@@ -125,7 +125,10 @@ impl<L: Looks> Middle<'_, L> {
     }
 
     fn pairing(&self, mut middle: Vec<u32>, ops: Vec<Op>) -> Pairing {
-        middle.iter_mut().filter(|from| **from != CAME).for_each(|from| *from += self.front as u32);
+        middle
+            .iter_mut()
+            .filter(|from| **from != INSERTED)
+            .for_each(|from| *from += self.front as u32);
         Pairing { old: self.old, new: self.new, front: self.front, middle, ops }
     }
 
@@ -133,9 +136,12 @@ impl<L: Looks> Middle<'_, L> {
     /// on. Returns whether there are any.
     fn find_moved(&self, alike: &mut [u32]) -> bool {
         let mut is_left = vec![true; self.old_len()];
-        alike.iter().filter(|from| **from != CAME).for_each(|from| is_left[*from as usize] = false);
+        alike
+            .iter()
+            .filter(|from| **from != INSERTED)
+            .for_each(|from| is_left[*from as usize] = false);
         let old: Vec<usize> = (0..self.old_len()).filter(|&i| is_left[i]).collect();
-        let new: Vec<usize> = (0..self.new_len()).filter(|&j| alike[j] == CAME).collect();
+        let new: Vec<usize> = (0..self.new_len()).filter(|&j| alike[j] == INSERTED).collect();
         if old.is_empty() || new.is_empty() || !self.may_have_moved(&old, &new) {
             return false;
         }
@@ -178,7 +184,7 @@ impl<L: Looks> Middle<'_, L> {
     fn shortest(&self, alike: &[u32], in_place: Vec<u32>, ops: Vec<Op>) -> Option<Pairing> {
         let mut sizes = Sizes::default();
         for (j, &from) in alike.iter().enumerate() {
-            if from != CAME && in_place[j] != from {
+            if from != INSERTED && in_place[j] != from {
                 sizes.add(self.looks.size(self.front + from as usize));
             }
         }
@@ -192,7 +198,7 @@ impl<L: Looks> Middle<'_, L> {
             let whole = from
                 .iter()
                 .zip(&best.from)
-                .filter(|(one, other)| **one == CAME && **other != CAME)
+                .filter(|(one, other)| **one == INSERTED && **other != INSERTED)
                 .count();
             let bytes = bytes(&ops, self.new) + whole * sizes.mean();
             if bytes < best.bytes {
@@ -249,17 +255,17 @@ fn bytes(ops: &[Op], length: usize) -> usize {
 /// Pairs those that look alike. Others between the same two fixed elements are paired by position.
 fn fill(old: usize, alike: &[u32], stays: impl Fn(usize) -> bool) -> Vec<u32> {
     let mut is_left = vec![true; old];
-    alike.iter().filter(|from| **from != CAME).for_each(|from| is_left[*from as usize] = false);
+    alike.iter().filter(|from| **from != INSERTED).for_each(|from| is_left[*from as usize] = false);
     let mut from = alike.to_vec();
     let (mut next_old, mut next_new) = (0, 0);
     for end in 0..=alike.len() {
         let old_end = match alike.get(end) {
             None => old,
             Some(_) if !stays(end) => continue,
-            Some(&stood) => stood as usize,
+            Some(&old_indices) => old_indices as usize,
         };
         let mut left = (next_old..old_end).filter(|&i| is_left[i]);
-        let others = from[next_new..end].iter_mut().filter(|from| **from == CAME);
+        let others = from[next_new..end].iter_mut().filter(|from| **from == INSERTED);
         others.zip(&mut left).for_each(|(from, i)| *from = i as u32);
         (next_old, next_new) = (old_end, end);
     }
@@ -277,7 +283,7 @@ struct Steps {
 impl Steps {
     fn of(old: usize, from: &[u32]) -> Self {
         let mut stays = vec![false; old];
-        from.iter().filter(|from| **from != CAME).for_each(|from| stays[*from as usize] = true);
+        from.iter().filter(|from| **from != INSERTED).for_each(|from| stays[*from as usize] = true);
         let mut rank = Vec::with_capacity(old);
         let mut removals = Vec::new();
         let mut left = 0;
@@ -289,10 +295,13 @@ impl Steps {
                 _ => removals.push(Op::Remove { index: left, count: 1 }),
             }
         }
-        let order =
-            from.iter().filter(|from| **from != CAME).map(|from| rank[*from as usize]).collect();
+        let order = from
+            .iter()
+            .filter(|from| **from != INSERTED)
+            .map(|from| rank[*from as usize])
+            .collect();
         let mut insertions = Vec::new();
-        for (place, _) in from.iter().enumerate().filter(|(_, from)| **from == CAME) {
+        for (place, _) in from.iter().enumerate().filter(|(_, from)| **from == INSERTED) {
             match insertions.last_mut() {
                 Some(Op::Insert { index, count }) if *index + *count == place as u32 => *count += 1,
                 _ => insertions.push(Op::Insert { index: place as u32, count: 1 }),
@@ -358,9 +367,10 @@ fn moves(order: &[u32]) -> Option<Vec<Op>> {
         // Elements that were adjacent and stay adjacent move together.
         let follows = |place: usize| order[place] == order[place - 1] + 1 && !stays[place];
         let count = 1 + (at + 1..order.len()).take_while(|&place| follows(place)).count();
-        let stood = |element: u32| list.iter().position(|one| *one == element).unwrap_or_default();
-        let from = stood(order[at]);
-        let to = match at.checked_sub(1).map(|before| stood(order[before])) {
+        let old_indices =
+            |element: u32| list.iter().position(|one| *one == element).unwrap_or_default();
+        let from = old_indices(order[at]);
+        let to = match at.checked_sub(1).map(|before| old_indices(order[before])) {
             None => 0,
             Some(before) if before < from => before + 1,
             Some(before) => before + 1 - count,
@@ -554,7 +564,7 @@ mod tests {
         let mut list: Vec<u32> = (0..old.len() as u32).collect();
         pairing.ops.iter().for_each(|op| op.apply(&mut list));
         let paired: Vec<u32> = (0..new.len())
-            .map(|index| pairing.from(index).map_or(CAME, |from| from as u32))
+            .map(|index| pairing.from(index).map_or(INSERTED, |from| from as u32))
             .collect();
         assert_eq!(list, paired, "{old:?} to {new:?}: {:?}", pairing.ops);
         paired.iter().zip(new).filter(|(from, new)| old.get(**from as usize) == Some(*new)).count()
@@ -574,7 +584,7 @@ mod tests {
     fn the_longest_increasing_subsequence_stays() {
         let of = |numbers: &[u32]| longest_rising(numbers.iter().copied());
         assert!(of(&[]).is_empty());
-        assert_eq!(of(&[3, 0, 1, CAME, 2]), [false, true, true, false, true]);
+        assert_eq!(of(&[3, 0, 1, INSERTED, 2]), [false, true, true, false, true]);
         assert_eq!(of(&[2, 1, 0]), [false, false, true]);
     }
 }

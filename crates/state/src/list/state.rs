@@ -57,7 +57,7 @@ impl<T: State> Compare for List<T> {
         let stamps = Stamps::new(now, T::HAS_OWNED);
         let elements = self.items.iter_mut().map(|item| element(item, now)).collect();
         let shadow = ListShadow::new(new_token(), elements, stamps, now);
-        self.in_step(shadow.token);
+        self.in_sync(shadow.token);
         shadow
     }
 
@@ -69,19 +69,19 @@ impl<T: State> Compare for List<T> {
             return Changed::NO;
         }
         let changed = self.diff_elements(shadow, step, another || step.tracking == Tracking::Off);
-        self.in_step(shadow.token);
+        self.in_sync(shadow.token);
         shadow.stamps.note(changed, step.now);
         changed
     }
 
     fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
-        let in_step = self.token == shadow.token && tracking == Tracking::On && !self.shape;
-        if in_step && !self.touched {
+        let in_sync = self.token == shadow.token && tracking == Tracking::On && !self.shape;
+        if in_sync && !self.touched {
             return true;
         }
         self.len() == shadow.elements.len()
             && self.items.iter().zip(&shadow.elements).all(|(item, element)| {
-                (in_step && !item.touched) || item.value.same_shared(&element.shadow, tracking)
+                (in_sync && !item.touched) || item.value.same_shared(&element.shadow, tracking)
             })
     }
 
@@ -304,7 +304,7 @@ impl<T: State> List<T> {
         }
     }
 
-    fn in_step(&mut self, token: u64) {
+    fn in_sync(&mut self, token: u64) {
         let places = self.shape || self.token != token;
         self.token = token;
         self.touched = false;
@@ -406,13 +406,13 @@ impl<T: State> List<T> {
 
     fn read_shape(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
         let ops = read_ops(reader, self.items.len())?;
-        let mut stood: Vec<u32> = (0..self.items.len() as u32).collect();
-        ops.iter().for_each(|op| op.apply(&mut stood));
+        let mut old_indices: Vec<u32> = (0..self.items.len() as u32).collect();
+        ops.iter().for_each(|op| op.apply(&mut old_indices));
         let mut old: Vec<Option<Item<T>>> = self.items.drain(..).map(Some).collect();
         self.shape = true;
         let mut next = 0;
-        let mut following = next_index(reader, &mut next, stood.len())?;
-        for (index, from) in stood.iter().enumerate() {
+        let mut following = next_index(reader, &mut next, old_indices.len())?;
+        for (index, from) in old_indices.iter().enumerate() {
             let is_named = following == Some(index);
             match old.get_mut(*from as usize).and_then(Option::take) {
                 Some(mut item) => {
@@ -430,7 +430,7 @@ impl<T: State> List<T> {
                 }
             }
             if is_named {
-                following = next_index(reader, &mut next, stood.len())?;
+                following = next_index(reader, &mut next, old_indices.len())?;
             }
         }
         Ok(())

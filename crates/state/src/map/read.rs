@@ -46,7 +46,7 @@ impl<K: Key, V: State> Map<K, V> {
             while let Some(slot) = slots.next(reader)? {
                 left.extend(self.read_entry(reader, slot, part)?);
             }
-            if left.iter().any(|&slot| !self.stands(slot)) {
+            if left.iter().any(|&slot| !self.is_consistent(slot)) {
                 return Err(DecodeError::new(at, TWO_SLOTS));
             }
         }
@@ -211,7 +211,7 @@ impl<K: Key, V: State> Map<K, V> {
     }
 
     /// Whether the slot is empty, or the index maps its key to it.
-    fn stands(&self, slot: u32) -> bool {
+    fn is_consistent(&self, slot: u32) -> bool {
         let Some(place) = self.place_of(slot) else { return true };
         match &self.entries[place as usize] {
             Some(entry) => self.index.get(&entry.key) == Some(&place),

@@ -40,7 +40,7 @@ impl<K: Key, V: State> Compare for Map<K, V> {
         let mut shadow = MapShadow::new(new_token(), Stamps::new(now, V::HAS_OWNED));
         let places: Vec<u32> = self.index.values().copied().collect();
         self.define_fresh(places, &mut shadow, now);
-        self.in_step(shadow.token);
+        self.in_sync(shadow.token);
         shadow
     }
 
@@ -87,9 +87,9 @@ impl<K: Key, V: State> Compare for Map<K, V> {
     }
 
     fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
-        let in_step =
+        let in_sync =
             self.track.token == shadow.token && tracking == Tracking::On && !self.track.all;
-        if in_step && self.track.touched.is_empty() && self.track.removed.is_empty() {
+        if in_sync && self.track.touched.is_empty() && self.track.removed.is_empty() {
             return true;
         }
         self.index.len() == shadow.index.len()
@@ -97,7 +97,7 @@ impl<K: Key, V: State> Compare for Map<K, V> {
                 key == known
                     && match (&self.entries[place as usize], &shadow.slot(slot).entry) {
                         (Some(entry), Some((_, last))) => {
-                            (in_step && !entry.touched) || entry.value.same_shared(last, tracking)
+                            (in_sync && !entry.touched) || entry.value.same_shared(last, tracking)
                         }
                         _ => false,
                     }
@@ -398,7 +398,7 @@ impl<K: Key, V: State> Map<K, V> {
     fn rebind(&mut self, shadow: &mut MapShadow<K, V::Shadow>) {
         let token = new_token();
         shadow.token = token;
-        self.in_step(token);
+        self.in_sync(token);
         self.track.all = true;
         for entry in self.entries.iter_mut().flatten() {
             entry.slot = shadow.index.get(&entry.key).copied().unwrap_or(FRESH);

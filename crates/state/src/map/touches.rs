@@ -75,7 +75,7 @@ impl Watch {
                 }
             }
         }
-        map.in_step(self.token);
+        map.in_sync(self.token);
     }
 }
 
@@ -96,7 +96,7 @@ impl<K: Key, V> Map<K, V> {
     }
 
     /// From now on, touches count from the sync with `token`.
-    pub(super) fn in_step(&mut self, token: u64) {
+    pub(super) fn in_sync(&mut self, token: u64) {
         self.track.token = token;
         self.track.touched.clear();
         self.track.removed = BTreeMap::new();

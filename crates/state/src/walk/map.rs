@@ -131,7 +131,7 @@ impl Walk<'_> {
                 }
                 left.extend(put(members, node, slot.into(), key, made));
             }
-            if left.iter().any(|&slot| !node.stands(slot)) {
+            if left.iter().any(|&slot| !node.is_consistent(slot)) {
                 return refused(at, TWO_SLOTS);
             }
         }

@@ -39,8 +39,8 @@ use crate::{Change, Data, Part, PlayerId, digest};
 
 /// How many places a body may imply without sending a byte for them: this number, plus a number for
 /// each of its bytes.
-const UNSAID_MIN: usize = 1 << 16;
-const UNSAID_PER_BYTE: usize = 16;
+const IMPLIED_MIN: usize = 1 << 16;
+const IMPLIED_PER_BYTE: usize = 16;
 
 type Done = Result<(), DecodeError>;
 
@@ -53,7 +53,7 @@ pub(crate) struct Walk<'a> {
     owner: Option<PlayerId>,
     watch: Watch<'a>,
     /// How many places may still be implied.
-    unsaid_left: usize,
+    implied_left: usize,
     /// The body converted to another schema, if requested.
     output: Option<Output<'a>>,
 }
@@ -73,7 +73,7 @@ impl<'a> Walk<'a> {
             viewer,
             owner: None,
             watch: Watch::new(tell),
-            unsaid_left: UNSAID_MIN + UNSAID_PER_BYTE * body.len(),
+            implied_left: IMPLIED_MIN + IMPLIED_PER_BYTE * body.len(),
             output: None,
         }
     }
@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
                 nodes[place] = Some(made.node);
                 Ok(())
             })?;
-            self.unsaid_fields(of, made.target())?;
+            self.implied_fields(of, made.target())?;
         }
         if of.is_padded {
             let at = self.reader.offset();

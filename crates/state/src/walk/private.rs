@@ -18,9 +18,9 @@ impl Walk<'_> {
             self.output.as_mut().and_then(|output| output.begin_private(of, self.reader.offset()));
         let mask = self.mask(of, of.private)?;
         let (members, nodes) = target.fields();
-        self.watch.hush(true);
+        self.watch.mute(true);
         self.private_fields(of, mask, members, nodes)?;
-        self.watch.hush(false);
+        self.watch.mute(false);
         if let (Some(output), Some(start)) = (&mut self.output, left_out) {
             output.leave_out_private(self.reader.offset(), start);
         }
@@ -41,14 +41,14 @@ impl Walk<'_> {
             if is_new {
                 members.insert(field.name.clone(), Value::Null);
                 nodes[place] = Some(Node::Missing);
-                walk.watch.hush(true);
+                walk.watch.mute(true);
             }
             let mut is_seen = true;
             if let Some(target) = field_of(of, place, members, nodes) {
                 is_seen = walk.private_field(field, target)?;
             }
             if is_new {
-                walk.watch.hush(false);
+                walk.watch.mute(false);
             }
             if is_seen && is_new {
                 walk.watch.entered(&members[&field.name]);
@@ -109,7 +109,7 @@ impl Walk<'_> {
             members.insert(field.name.clone(), made.value);
             nodes[place] = Some(made.node);
         }
-        self.unsaid_fields(of, made.target())?;
+        self.implied_fields(of, made.target())?;
         Ok(made)
     }
 
@@ -125,7 +125,7 @@ impl Walk<'_> {
     }
 
     /// The values of private fields that no body has sent yet.
-    pub(super) fn unsaid_fields(&mut self, of: &StructShape, target: Target<'_>) -> Done {
+    pub(super) fn implied_fields(&mut self, of: &StructShape, target: Target<'_>) -> Done {
         if of.private == 0 {
             return Ok(());
         }
@@ -158,8 +158,8 @@ impl Walk<'_> {
 
     /// Bounds by the length of the body what is created without a byte for it.
     fn spend(&mut self, places: usize) -> Done {
-        match self.unsaid_left.checked_sub(places) {
-            Some(left) => self.unsaid_left = left,
+        match self.implied_left.checked_sub(places) {
+            Some(left) => self.implied_left = left,
             None => {
                 let what = "this body implies too many values that it does not send";
                 return refused(self.reader.offset(), what);

@@ -268,10 +268,10 @@ mod tests {
     #[test]
     fn fields_may_be_added_and_reordered() {
         let old = || structure(&[("a", Type::U8), ("b", Type::Text)]);
-        let grown = |of| structure(&[("b", Type::Text), ("new", of), ("a", Type::U8)]);
-        assert_eq!(down(grown(Type::U64), old()), None);
+        let later = |of| structure(&[("b", Type::Text), ("new", of), ("a", Type::U8)]);
+        assert_eq!(down(later(Type::U64), old()), None);
         assert_eq!(
-            down(old(), grown(Type::U64)).unwrap(),
+            down(old(), later(Type::U64)).unwrap(),
             "state.it.new: this client was built with this field, which the node lacks: rebuild the client"
         );
         for empty in [
@@ -280,23 +280,23 @@ mod tests {
             Type::Set(Box::new(Type::U8)),
             Type::Map(Box::new(Type::U8), Box::new(Type::U8)),
         ] {
-            assert_eq!(up(grown(empty), old()), None);
+            assert_eq!(up(later(empty), old()), None);
         }
         assert_eq!(
-            up(grown(Type::U64), old()).unwrap(),
+            up(later(Type::U64), old()).unwrap(),
             "messages.Ask.new: the node has this field, which is required and which this client was not built with: rebuild the client"
         );
-        assert!(up(old(), grown(Type::U64)).is_some());
+        assert!(up(old(), later(Type::U64)).is_some());
     }
 
     #[test]
     fn variants_may_be_added_only_towards_the_node() {
-        let (old, grown) = (|| variants(&["A", "B"]), || variants(&["B", "C", "A"]));
-        assert_eq!(up(grown(), old()), None);
+        let (old, later) = (|| variants(&["A", "B"]), || variants(&["B", "C", "A"]));
+        assert_eq!(up(later(), old()), None);
         assert_eq!(down(variants(&["B", "A"]), old()), None);
-        let error = down(grown(), old()).unwrap();
+        let error = down(later(), old()).unwrap();
         assert!(error.starts_with("state.it.C: the node has this variant"), "{error}");
-        for error in [down(old(), grown()), up(old(), grown())] {
+        for error in [down(old(), later()), up(old(), later())] {
             let error = error.unwrap();
             assert!(error.contains(".C: this client was built with this variant"), "{error}");
         }
