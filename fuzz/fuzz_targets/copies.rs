@@ -16,9 +16,9 @@ use playfield_state::{DynamicMirror, Mirror, view};
 
 /// As in `crates/state/tests/readers.rs`.
 const UNKNOWABLE: [&str; 3] = [
-    "a change came for a value that is not in view here",
-    "a part of a value that is new here was not sent",
-    "far more goes without saying than was said: this body is refused",
+    "a value was changed, but it is not in view in this copy",
+    "a part of a new value was not sent",
+    "this body implies too many values that it does not send",
 ];
 
 fuzz_target!(|data: &[u8]| playfield_fuzz::of_one_state!(check, data));

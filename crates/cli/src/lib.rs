@@ -23,7 +23,7 @@ pub fn main(make: impl FnOnce(Config) -> Server) -> ExitCode {
     exit_code(run(&program, arguments.collect(), make, &mut io::stdout().lock()))
 }
 
-/// Reports a failure on standard error, and says it in the exit status.
+/// Reports a failure on standard error, and returns the exit status.
 pub fn exit_code(result: Result<(), Failure>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::SUCCESS };
     let (text, code) = match failure {
@@ -31,12 +31,12 @@ pub fn exit_code(result: Result<(), Failure>) -> ExitCode {
         Failure::Work(error) => (error.to_string(), ExitCode::FAILURE),
         Failure::Unverified => ("a result could not be verified".to_owned(), ExitCode::FAILURE),
     };
-    // Where this can't be written, the status has to do.
+    // If this can't be written, the status must suffice.
     let _ = writeln!(io::stderr(), "{text}");
     code
 }
 
-/// The program's name in its help: that of its file.
+/// The program's name in its help: the name of its file.
 fn name(path: Option<OsString>) -> String {
     let stem = path.as_deref().and_then(|path| Path::new(path).file_stem());
     stem.map_or_else(|| "server".into(), |stem| stem.to_string_lossy().into_owned())
@@ -65,7 +65,7 @@ fn run(
         "schema" => schema::run(parser, program, out),
         "help" => help(parser, program, out),
         other => {
-            Err(Usage(format!("there is no command {other:?}; there are serve, schema, help"))
+            Err(Usage(format!("unknown command {other:?}; the commands are serve, schema, help"))
                 .into())
         }
     }
@@ -79,7 +79,7 @@ fn help(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> Resu
             "serve" => serve::help(program),
             "schema" => schema::help(program),
             other => {
-                let text = format!("there is no help on {other:?}; there is on serve, schema");
+                let text = format!("no help for {other:?}; there is help for serve, schema");
                 return Err(Usage(text).into());
             }
         },

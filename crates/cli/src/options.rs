@@ -5,14 +5,14 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// Why a command did not end well.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The arguments made no sense.
+    /// The arguments are wrong.
     Usage(Usage),
     /// The work failed.
     Work(io::Error),
-    /// It ended, but something was not as it should be.
+    /// It finished, but a result could not be verified.
     Unverified,
 }
 
@@ -24,9 +24,9 @@ pub struct Usage(pub String);
 pub struct Opt {
     /// Its name, without the dashes.
     pub name: &'static str,
-    /// What stands for its value in help; empty if it takes none.
+    /// The placeholder for its value in the help; empty if it takes none.
     pub value: &'static str,
-    /// What it does, and its default; empty for what is not for people.
+    /// What it does, and its default; empty if it is internal.
     pub help: &'static str,
 }
 
@@ -42,7 +42,7 @@ pub fn describe(options: &[Opt]) -> String {
     text
 }
 
-/// An argument that the command does not know.
+/// The error for an argument that the command does not know.
 pub fn unknown(argument: &lexopt::Arg<'_>, options: &[Opt]) -> Failure {
     let people = options.iter().filter(|option| !option.help.is_empty());
     unknown_among(argument, people.map(|option| option.name.to_owned()))
@@ -54,11 +54,11 @@ pub fn unknown_among(argument: &lexopt::Arg<'_>, names: impl Iterator<Item = Str
         lexopt::Arg::Short(letter) => format!("-{letter}"),
         lexopt::Arg::Long(name) => format!("--{name}"),
         lexopt::Arg::Value(value) => {
-            return Usage(format!("{value:?} is one argument too many")).into();
+            return Usage(format!("unexpected argument {value:?}")).into();
         }
     };
     let known: Vec<String> = names.chain(["help".into()]).map(|name| format!("--{name}")).collect();
-    Usage(format!("there is no option {shown}; there are {}", known.join(", "))).into()
+    Usage(format!("unknown option {shown}; the options are {}", known.join(", "))).into()
 }
 
 /// The value of the option just read.
@@ -70,8 +70,8 @@ where
     text.parse().map_err(|error| Usage(format!("--{name} {text}: {error}")).into())
 }
 
-/// The value of the option just read; of a switch that stands alone, before another option or at
-/// the end, that is `true`.
+/// The value of the option just read. It is `true` for a switch without a value, before another
+/// option or at the end.
 pub fn text_or_true(parser: &mut lexopt::Parser, is_switch: bool) -> Result<String, Failure> {
     if is_switch {
         if let Some(value) = parser.optional_value() {
@@ -85,7 +85,7 @@ pub fn text_or_true(parser: &mut lexopt::Parser, is_switch: bool) -> Result<Stri
     text(parser)
 }
 
-/// The value of the option just read, which must lie in a range.
+/// The value of the option just read, which must be in a range.
 pub fn within<T>(
     parser: &mut lexopt::Parser,
     name: &str,
@@ -99,7 +99,7 @@ where
     if range.contains(&value) {
         return Ok(value);
     }
-    Err(Usage(format!("--{name} {value} is not from {} to {}", range.start(), range.end())).into())
+    Err(Usage(format!("--{name} {value} must be from {} to {}", range.start(), range.end())).into())
 }
 
 /// The value of the option just read, which must be one of a few words.
@@ -111,7 +111,7 @@ pub fn one_of<T: Copy>(
     let text = text(parser)?;
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        Usage(format!("--{name} {text}: there are {}", known.join(", "))).into()
+        Usage(format!("--{name} {text}: must be one of {}", known.join(", "))).into()
     })
 }
 
@@ -147,20 +147,20 @@ mod tests {
     ];
 
     #[test]
-    fn an_unknown_option_is_named_with_those_there_are() {
+    fn an_unknown_option_error_lists_the_known_options() {
         let Failure::Usage(Usage(text)) = unknown(&lexopt::Arg::Long("player"), OPTIONS) else {
             panic!()
         };
-        assert_eq!(text, "there is no option --player; there are --players, --help");
+        assert_eq!(text, "unknown option --player; the options are --players, --help");
     }
 
     #[test]
-    fn a_value_outside_its_range_is_told_the_range() {
+    fn a_value_out_of_range_error_names_the_range() {
         let mut parser = lexopt::Parser::from_args(["--players=0"]);
         parser.next().unwrap();
         let Err(Failure::Usage(Usage(text))) = within(&mut parser, "players", 1_u64..=9) else {
             panic!()
         };
-        assert_eq!(text, "--players 0 is not from 1 to 9");
+        assert_eq!(text, "--players 0 must be from 1 to 9");
     }
 }

@@ -53,7 +53,7 @@ async fn ask(url: &str, room_type: &str) -> Result<String, Error> {
     Ok(schema.to_json_pretty())
 }
 
-/// An error with what led to it.
+/// An error with its causes.
 fn explained(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -61,7 +61,7 @@ pub(crate) fn run(
         if is_stopping.swap(true, Ordering::Relaxed) { exit_at_once() } else { stopper.stop() }
     };
     ctrlc::set_handler(stop).map_err(io::Error::other)?;
-    // A node serves on where nobody reads its output.
+    // A node keeps serving if its output can't be written.
     let _ = announce(&running, out);
     Ok(running.wait()?)
 }
@@ -85,7 +85,7 @@ fn exit_at_once() {
 #[derive(Debug, Default)]
 struct Flags {
     file: Option<OsString>,
-    /// Settings by name, in the order in which they came.
+    /// Settings by name, in the order given.
     settings: Vec<(&'static str, String)>,
 }
 
@@ -109,7 +109,7 @@ impl Flags {
         Ok(Some(flags))
     }
 
-    /// The settings: the file's, over them the environment's, over them the flags'.
+    /// The settings: flags override the environment, which overrides the file.
     fn config(
         self,
         variables: impl Iterator<Item = (String, OsString)>,
@@ -148,7 +148,7 @@ fn read(file: &Path) -> Result<Config, Usage> {
     Config::from_toml(&text).map_err(|error| Usage(format!("{}: {error}", file.display())))
 }
 
-/// The flags there are.
+/// All flags.
 fn names() -> impl Iterator<Item = String> {
     ["config".to_owned()].into_iter().chain(settings().iter().map(|setting| flag(setting.name)))
 }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_goes_over_the_environment_and_that_over_the_file() {
+    fn flags_override_the_environment_which_overrides_the_file() {
         let file = std::env::temp_dir().join(format!("playfield-cli-{}.toml", std::process::id()));
         fs::write(&file, "shards = 1\nlist_max = 1\nrooms_max = 1\n").unwrap();
         let path = file.to_string_lossy().into_owned();
@@ -220,10 +220,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_argument() {
         let error = config(&["--shard=3"], &[]).unwrap_err();
         assert!(
-            error.starts_with("there is no option --shard; there are --config, --listen, --log"),
+            error.starts_with("unknown option --shard; the options are --config, --listen, --log"),
             "{error}"
         );
         let error = config(&["--shards=many"], &[]).unwrap_err();

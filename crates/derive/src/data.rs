@@ -116,7 +116,7 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
             from_jsons.push(quote! { #variant_name => { #from_json } });
         }
     }
-    let unknown = format!("is no variant of {name}");
+    let unknown = format!("is not a variant of {name}");
     Ok(quote! {
         #[automatically_derived]
         impl #rt::Data for #ident {
@@ -187,7 +187,7 @@ impl Shape {
             let field = of.iter().nth(place);
             return Err(syn::Error::new_spanned(
                 field,
-                "a type that derives Data is sent whole to everyone, so its fields have no policy and are not quantized: \
+                "a type that derives Data is sent as a whole to everyone, so its fields have no policy and are not quantized: \
                  derive State alone, and use another type in messages",
             ));
         }
@@ -300,10 +300,10 @@ impl Shape {
             let names = self.fields.iter().map(|field| &field.name);
             return quote! {
                 let ::std::option::Option::Some(members) = value.as_object() else {
-                    return ::std::result::Result::Err(#rt::DecodeError::other(::std::format!("an object was expected, {value} came")));
+                    return ::std::result::Result::Err(#rt::DecodeError::other(::std::format!("expected an object, found {value}")));
                 };
                 #(
-                    // An absent member reads as null, which an option takes for None.
+                    // An absent member reads as null, which an option reads as `None`.
                     let #bindings = <#types as #rt::Data>::from_json(members.get(#names).unwrap_or(&#rt::Value::Null))
                         .map_err(|error| error.in_member(#names))?;
                 )*
@@ -316,7 +316,7 @@ impl Shape {
             let elements = match value.as_array() {
                 ::std::option::Option::Some(elements) if elements.len() == #count => elements,
                 _ => return ::std::result::Result::Err(
-                    #rt::DecodeError::other(::std::format!("an array of {} was expected, {value} came", #count)),
+                    #rt::DecodeError::other(::std::format!("expected an array of {}, found {value}", #count)),
                 ),
             };
             #(let #bindings = <#types as #rt::Data>::from_json(&elements[#places])?;)*

@@ -94,7 +94,7 @@ fn fix(word: &str) -> &'static str {
             "write `view = function, viewer = map`, with the name of the function that decides who sees it"
         }
         "viewer" => {
-            "write `viewer = map`, with the name of the map in this struct whose entries the function is given"
+            "write `viewer = map`, with the name of the map in this struct whose entries the function gets"
         }
         "quantize" => "write `quantize = step`, as in `quantize = 0.01`",
         "angle" => "write `angle = step`, as in `angle = 0.01`",
@@ -184,7 +184,7 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
     }
     sync.view = view(field, function, viewer)?;
     if sync.view.is_some() && sync.quantize.is_some() {
-        let message = "a field with a view is sent whole: put the quantized number into a struct, and the view on that";
+        let message = "a field with a view is sent as a whole: put the quantized number into a struct, and the view on that";
         return Err(Error::new_spanned(field, message));
     }
     if sync.policy == Policy::Hidden && sync.quantize.is_some() {
@@ -203,7 +203,8 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
     Ok(sync)
 }
 
-/// Checks what the text alone shows. The compiler checks the rest, where it knows the numbers.
+/// Checks what the source text alone shows. The compiler checks the rest, once it knows the
+/// numbers.
 fn check_quantized(field: &syn::Field, quantize: &Quantize) -> syn::Result<()> {
     let is_float = match &field.ty {
         Type::Path(of) => {

@@ -15,18 +15,19 @@ use proc_macro::TokenStream;
 use quote::quote;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Keeps a type in step with its copies. See `playfield_state::State`.
+/// Makes a type a state that is synced to clients. See `playfield_state::State`.
 ///
-/// Fields may have `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(mask = function)]`,
-/// `#[sync(view = function, viewer = map)]`, `#[sync(quantize = step)]` (optionally with
-/// `range = least..=most`) or `#[sync(angle = step)]`. An enum is atomic: it is compared and sent
-/// whole. It must also derive `Data` and `Clone`.
+/// Fields may have `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(mask = function)]`, `#[sync(view =
+/// function, viewer = map)]`, `#[sync(quantize = step)]` (optionally with `range = least..=most`)
+/// or `#[sync(angle = step)]`. An enum is atomic: it is compared and sent as a whole. It must also
+/// derive `Data` and `Clone`.
 #[proc_macro_derive(State, attributes(sync))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
     finish(state::expand_state(&parse_macro_input!(input as DeriveInput)))
 }
 
-/// Makes a struct or an enum an atomic value, which is sent whole. See `playfield_state::Data`.
+/// Makes a struct or an enum an atomic value, which is sent as a whole. See
+/// `playfield_state::Data`.
 #[proc_macro_derive(Data)]
 pub fn derive_data(input: TokenStream) -> TokenStream {
     finish(data::expand_data(&parse_macro_input!(input as DeriveInput)))

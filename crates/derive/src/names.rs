@@ -19,8 +19,8 @@ impl Names {
         Self(names)
     }
 
-    /// An identifier that does not occur in the input: `base`, or `base` followed by as many `_` as
-    /// it takes. Different bases that end in a letter or a digit never give the same name.
+    /// An identifier that does not occur in the input: `base`, followed by as many `_` as
+    /// necessary. Different bases that end in a letter or a digit never give the same name.
     pub(crate) fn fresh(&self, base: &str) -> Ident {
         let mut name = base.to_owned();
         while self.0.contains(&name) {

@@ -79,7 +79,7 @@ pub(crate) fn expand_packet(input: &DeriveInput) -> syn::Result<TokenStream> {
                 ::std::result::Result::Ok(Self { #(#members: #reads,)* })
             }
         }
-        // Worked out here, whether or not it is ever read: see `PacketField::DEPTH`.
+        // Evaluated here even if it is never read: see `PacketField::DEPTH`.
         const _: usize = <#whole as #rt::packet::PacketField<'static>>::DEPTH;
         #opcode
     })
@@ -119,7 +119,7 @@ fn opcode(input: &DeriveInput) -> syn::Result<Option<Opcode>> {
         attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("opcode") {
                 return Err(meta.error(
-                    "a struct can have #[packet(opcode = 7_u16)]; all else goes on its fields",
+                    "a struct can have #[packet(opcode = 7_u16)]; everything else belongs on its fields",
                 ));
             }
             let value: LitInt = meta.value()?.parse()?;
@@ -298,7 +298,7 @@ fn width(meta: &ParseNestedMeta<'_>, name: &str) -> syn::Result<usize> {
 }
 
 impl Field {
-    /// Whether it takes all bytes that are left.
+    /// Whether it takes all remaining bytes.
     fn open_ended(&self, rt: &TokenStream) -> TokenStream {
         let of = &self.of;
         match self.form {
@@ -308,8 +308,8 @@ impl Field {
         }
     }
 
-    /// Assertions for the compiler, since it alone knows which structs take all bytes that are
-    /// left.
+    /// Compile-time assertions, since only the compiler knows which structs take all remaining
+    /// bytes.
     fn ends(&self, is_last: bool, rt: &TokenStream) -> Option<TokenStream> {
         let Self { of, name, form, .. } = self;
         let element = format!(

@@ -96,10 +96,10 @@ fn number(
     Ok(())
 }
 
-/// `impl Room for … { … }`. Its body stays as it is, unparsed: it may be what a macro made, with
-/// groups that rustc understands and syn does not, and rustc reports errors in it better.
+/// `impl Room for … { … }`. Its body is kept unparsed: it may come from a macro, with groups that
+/// rustc understands and syn does not, and rustc reports errors in it better.
 pub(crate) struct RoomImpl {
-    /// All before the body, and the same parsed.
+    /// Everything before the body, and the same parsed.
     tokens: TokenStream,
     header: ItemImpl,
     body: Group,
@@ -124,7 +124,7 @@ impl RoomImpl {
         fn search(tokens: TokenStream, kind: &str, name: &str) -> bool {
             let mut after_kind = false;
             tokens.into_iter().any(|token| match token {
-                // An item that a macro passed on.
+                // An item passed on by a macro.
                 TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
                     search(group.stream(), kind, name)
                 }
@@ -286,8 +286,8 @@ fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenS
     }
 }
 
-/// The function that dispatches to each of these, with the span of the declaration, where the
-/// compiler then reports a missing handler.
+/// The function that dispatches to each of these. It has the span of the declaration, so the
+/// compiler reports a missing handler there.
 fn functions(rt: &TokenStream, name: &str, of: &[Path]) -> Vec<TokenStream> {
     let function = |path: &Path| {
         let (rt, name) = (at(rt, path.span()), Ident::new(name, path.span()));

@@ -25,7 +25,7 @@ pub use playfield_wire::client::Hello;
 pub use playfield_wire::schema::{Incompatible, RoomSchema, SchemaError, check_compatible};
 pub use server::Server;
 
-/// Named by generated code. Not for people.
+/// For generated code.
 #[doc(hidden)]
 pub use playfield_room::__rt;
 
@@ -58,7 +58,7 @@ pub mod prelude {
 #[doc = include_str!("../../../docs/guide.md")]
 struct Guide;
 
-/// So do the examples for packets.
+/// The examples for packets compile too.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/packets.md")]
 struct Packets;

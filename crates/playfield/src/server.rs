@@ -12,8 +12,7 @@ use playfield_server::{Authenticator, Config, Running, log_to_stderr};
 /// The browser client: one JavaScript module without dependencies, served at `/playfield.js`.
 const BROWSER_CLIENT: &str = include_str!("../web/playfield.js");
 
-/// A server: its room types, the pages it serves to browsers, and services that speak protocols of
-/// their own.
+/// A server: its room types, the pages it serves to browsers, and services with custom protocols.
 ///
 /// ```no_run
 /// use playfield::prelude::*;
@@ -44,8 +43,8 @@ struct Page {
 }
 
 impl Server {
-    /// A server without rooms. It serves the browser client at `/playfield.js`, unless it has
-    /// services and neither rooms nor pages.
+    /// Creates a server without rooms. It serves the browser client at `/playfield.js`, unless it
+    /// has only services, no rooms and no pages.
     pub fn new() -> Self {
         Self { types: Vec::new(), pages: Vec::new(), authenticator: None, services: Vec::new() }
     }
@@ -53,8 +52,8 @@ impl Server {
     /// Adds a room type, which clients ask for by `name`.
     ///
     /// # Panics
-    /// If the types of the room hold each other, or lie too deep within each other, or are too
-    /// many, for a schema that clients can read: see [`RoomType::of`].
+    /// If clients can't read the room's schema, because its types hold each other, are nested too
+    /// deep or are too many: see [`RoomType::of`].
     #[must_use]
     pub fn room<R: Room>(mut self, name: &str) -> Self {
         self.types.push(RoomType::of::<R>(name));
@@ -73,8 +72,7 @@ impl Server {
     }
 
     /// Sets the authenticator, which decides who may open a session, and as whom. Without one,
-    /// every client is a guest under the name that it gives, as [`Guests`](crate::Guests)
-    /// describes.
+    /// every client is a guest with the name that it gives, as [`Guests`](crate::Guests) describes.
     ///
     /// ```
     /// use playfield::{Authenticator, Error, ErrorCode, Hello, Identity, Server};
@@ -109,10 +107,10 @@ impl Server {
         self
     }
 
-    /// Runs a protocol of your own at an address of its own: [`service`](crate::service) says how.
-    /// `make` is called once for each shard.
+    /// Runs a custom protocol at its own address: see [`service`](crate::service). `make` is called
+    /// once for each shard.
     ///
-    /// A server with services alone, no rooms and no pages, does not listen anywhere else.
+    /// A server with only services, no rooms and no pages, does not listen anywhere else.
     #[must_use]
     pub fn service<S: Service>(
         mut self,
@@ -124,24 +122,24 @@ impl Server {
         self
     }
 
-    /// Starts with the given settings, and returns at once.
+    /// Starts with these settings, and returns immediately.
     ///
-    /// The node logs through the crate `log`: warnings, failures of rooms, and errors for which no
-    /// player waits. If the program has installed no backend, this installs one that writes to
+    /// The node logs through the crate `log`: warnings, failures of rooms, and errors that are not
+    /// sent to a player. If the program has installed no backend, this installs one that writes to
     /// standard error, unless the setting [`log`](Config::log) is `Off`.
     ///
     /// # Errors
-    /// The port can't be listened on, or a thread can't be started.
+    /// If the port can't be listened on, or a thread can't be started.
     pub fn start(self, config: Config) -> io::Result<Running> {
         log_to_stderr(config.log);
         self.build(config).start()
     }
 
-    /// Runs the command in this program's arguments: without one it serves until it is
-    /// interrupted, and `help` lists the others. It logs as [`start`](Self::start) does.
+    /// Runs the command in this program's arguments: without a command, it serves until it is
+    /// interrupted; `help` lists the commands. It logs as [`start`](Self::start) does.
     ///
     /// Settings come from flags, the environment (`PLAYFIELD_…`) and a TOML file. The exit status
-    /// is 0 after an orderly end, 1 after a failure, and 2 if the arguments are wrong.
+    /// is 0 after an orderly shutdown, 1 after a failure, and 2 if the arguments are wrong.
     #[cfg(feature = "tools")]
     pub fn run(self) -> ExitCode {
         playfield_cli::main(|config| self.build(config))

@@ -1,5 +1,4 @@
-//! The house stands as `docs/architecture.md` draws it: the table of layers there is what these
-//! tests go by.
+//! The crates follow the table of layers in `docs/architecture.md`, which these tests read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,10 +8,10 @@ use toml::Table;
 
 const DRAWING: &str = "docs/architecture.md";
 
-/// Who may import whom on one layer: the derive macros belong to the trait they implement.
+/// Allowed imports within one layer: the derive macros belong to the trait they implement.
 const MAY_IMPORT_BESIDE: &[(&str, &str)] = &[("state", "derive")];
 
-/// Crates that set lints of their own, and so may hold `unsafe` code.
+/// Crates that set their own lints, and so may contain `unsafe` code.
 const SET_OWN_LINTS: &[&str] = &[];
 
 #[test]
@@ -29,7 +28,7 @@ fn every_crate_has_a_layer_and_every_layer_its_crates() {
         "{missing:?} have no row in the table of layers: add one to {DRAWING}"
     );
     let gone: Vec<_> = drawn.difference(&built).collect();
-    assert!(gone.is_empty(), "{gone:?} are not under crates/: take their rows out of {DRAWING}");
+    assert!(gone.is_empty(), "{gone:?} are not under crates/: remove their rows from {DRAWING}");
 }
 
 #[test]
@@ -73,10 +72,7 @@ fn every_package_inherits_the_lints() {
             inherits || excepted,
             "{name} does not inherit the workspace's lints: add `[lints]` and `workspace = true` to its Cargo.toml"
         );
-        assert!(
-            !(inherits && excepted),
-            "{name} inherits the lints after all: take it out of SET_OWN_LINTS"
-        );
+        assert!(!(inherits && excepted), "{name} inherits the lints: remove it from SET_OWN_LINTS");
     }
 }
 
@@ -106,7 +102,7 @@ fn every_test_file_is_part_of_its_crates_test_binary() {
 }
 
 #[test]
-fn a_breach_names_both_crates_their_layers_and_the_mend() {
+fn a_violation_names_both_crates_their_layers_and_the_fix() {
     let layers = layers(&[("state", 2), ("derive", 2), ("room", 3), ("server", 4), ("client", 4)]);
 
     let sound =
@@ -155,7 +151,7 @@ fn imports_are_found_wherever_a_manifest_declares_them() {
 }
 
 #[test]
-fn the_table_is_read_by_its_head() {
+fn the_table_is_found_by_its_header() {
     let drawing = "| word | meaning |\n|---|---|\n| `x` | 9 |\n\n\
         | layer | crate | its work |\n|---|---|---|\n| 1 | `wire` | `bytes` |\n| 2 | `state`, `derive` | |\n\nend | 3 | `no` |\n";
     assert_eq!(table_of_layers(drawing), Ok(layers(&[("wire", 1), ("state", 2), ("derive", 2)])));
@@ -167,7 +163,7 @@ fn the_table_is_read_by_its_head() {
     assert!(table_of_layers("| layer | crate |\n|---|---|\n| 1 | wire |\n").is_err());
 }
 
-/// One sentence for each import that does not go down.
+/// One sentence for each import that does not go to a lower layer.
 fn breaches(
     layers: &BTreeMap<String, u32>,
     imports: &BTreeMap<String, BTreeSet<String>>,
@@ -175,7 +171,7 @@ fn breaches(
     let mut breaches = Vec::new();
     for (importer, imported) in imports {
         for imported in imported {
-            // A crate without a layer is another test's finding.
+            // Another test reports a crate without a layer.
             let (Some(&own), Some(&other)) = (layers.get(importer), layers.get(imported)) else {
                 continue;
             };
@@ -184,7 +180,7 @@ fn breaches(
             if other >= own && !beside {
                 breaches.push(format!(
                     "`{importer}` (layer {own}) imports `{imported}` (layer {other}), but imports go down: \
-                     move what both need to a layer below {own}, or let a caller above hand it \
+                     move what both need to a layer below {own}, or let a caller above pass it \
                      to `{importer}`; {DRAWING} draws the layers"
                 ));
             }
@@ -193,7 +189,7 @@ fn breaches(
     breaches
 }
 
-/// The layers as the document draws them: crate and layer.
+/// The layers in the document: crate and layer.
 fn drawn_layers() -> BTreeMap<String, u32> {
     let drawing = read(&root().join(DRAWING));
     table_of_layers(&drawing)
@@ -209,7 +205,7 @@ fn table_of_layers(drawing: &str) -> Result<BTreeMap<String, u32>, String> {
     let mut layers = BTreeMap::new();
     for row in rows.skip(1).take_while(|cells| !cells.is_empty()) {
         let (layer, crates) = (row[0], row.get(1).copied().unwrap_or_default());
-        let layer = layer.parse().map_err(|_| format!("`{layer}` is no number of a layer"))?;
+        let layer = layer.parse().map_err(|_| format!("`{layer}` is not a layer number"))?;
         let names: Vec<_> = crates.split('`').skip(1).step_by(2).collect();
         if names.is_empty() {
             return Err(format!("the row of layer {layer} names no crate in `code`"));
@@ -223,7 +219,7 @@ fn table_of_layers(drawing: &str) -> Result<BTreeMap<String, u32>, String> {
     Ok(layers)
 }
 
-/// The cells of one row; none if the line is not of a table.
+/// The cells of one row; none if the line is not in a table.
 fn cells(line: &str) -> Vec<&str> {
     let row = line.trim().strip_prefix('|').and_then(|row| row.strip_suffix('|'));
     row.map(|row| row.split('|').map(str::trim).collect()).unwrap_or_default()
@@ -249,7 +245,7 @@ fn imported_packages(manifest: &Table, root: &Table) -> BTreeSet<String> {
         .collect()
 }
 
-/// Every crate of the house by the name of its folder.
+/// Every crate of the workspace by the name of its folder.
 fn crates() -> BTreeMap<String, Table> {
     let crates = packages_in("crates");
     assert!(crates.contains_key("playfield"), "no crates found under {}", root().display());
@@ -262,7 +258,7 @@ fn names_by_package(crates: &BTreeMap<String, Table>) -> BTreeMap<String, String
     crates.iter().filter_map(|(name, manifest)| Some((package(manifest)?, name.clone()))).collect()
 }
 
-/// The manifests in the folders of a folder; none if it is not there.
+/// The manifests in the subfolders of a folder; none if the folder does not exist.
 fn packages_in(folder: &str) -> BTreeMap<String, Table> {
     let Ok(entries) = fs::read_dir(root().join(folder)) else { return BTreeMap::new() };
     entries

@@ -1,8 +1,8 @@
-//! The browser's client (`web/playfield.js`) applies the engine's own patches: its copy equals what
-//! its player may see.
+//! The browser client (`web/playfield.js`) applies the engine's patches: its copy equals what its
+//! player may see.
 //!
-//! Node runs it; where Node is missing, this says so and is left out. `PLAYFIELD_LAW_CASES` sets
-//! the number of histories.
+//! Node runs it. If Node is missing, the test reports that and is skipped. `PLAYFIELD_LAW_CASES`
+//! sets the number of histories.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _, stderr};
@@ -154,7 +154,7 @@ fn change_list<T: State>(
     }
 }
 
-/// Numbers that follow from a seed: SplitMix64, by Steele, Lea and Flood.
+/// Random numbers from a seed: SplitMix64, by Steele, Lea and Flood.
 struct Dice(u64);
 
 impl Dice {
@@ -178,14 +178,14 @@ impl Dice {
         self.pick(6) as u32
     }
 
-    /// Among them what is an index, and what means something else to JavaScript.
+    /// These include indices, and words with a special meaning in JavaScript.
     fn word(&mut self) -> String {
         ["a", "0", "1", "", "ü \"quoted\"", "length", "__proto__", "constructor"][self.pick(8)]
             .to_owned()
     }
 }
 
-/// One history as a line of JSON. Some syncs pass without a patch, as for a reader who is slow.
+/// One history as a line of JSON. Some syncs send no patch, as to a slow reader.
 fn history(seed: u64) -> String {
     let dice = &mut Dice(seed);
     let viewer = PlayerId(1 + dice.pick(3) as u64);
@@ -211,7 +211,7 @@ fn history(seed: u64) -> String {
     let mut line = String::from_utf8(line).expect("JSON is text");
     let (expected, digest) = (view(&world, Some(viewer)), tracker.digest(viewer, Format::Json));
     writeln!(line, r#"],"expected":{expected},"digest":{digest}}}"#)
-        .expect("a string takes anything");
+        .expect("writing to a String can't fail");
     line
 }
 
@@ -229,14 +229,14 @@ fn the_browsers_copy_equals_what_its_player_may_see() {
     let mut node = match node {
         Ok(node) => node,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // Past the test harness, which keeps what a passing test prints to itself.
-            let text = "playfield: node is missing, so the test of the browser's copy (tests/browser.rs) is left out.";
+            // This bypasses the test harness, which hides the output of passing tests.
+            let text = "playfield: node is missing, so the test of the browser's copy (tests/browser.rs) is skipped.";
             return writeln!(stderr(), "{text}").expect("stderr can be written");
         }
         Err(error) => panic!("node can't be started: {error}"),
     };
-    // Node answers only after it has read everything. Should it end before, what it said tells more
-    // than the broken pipe.
+    // Node answers only after it has read everything. If it ends earlier, its output says more than
+    // the broken pipe.
     let mut input = node.stdin.take().expect("it is piped");
     let written = (0..count).try_for_each(|seed| input.write_all(history(seed).as_bytes()));
     drop(input);

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         Some("serve" | "schema" | "help" | "bench") => return server().run(),
         Some("start") => return start(),
         Some("start-with-own-log") => {
-            log::set_logger(&OwnLog).expect("the first backend");
+            log::set_logger(&OwnLog).expect("no backend is installed yet");
             log::set_max_level(log::LevelFilter::Info);
             return start();
         }
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
 
 /// A program that calls `start`, and waits.
 fn start() -> ExitCode {
-    let config = Config::from_env(std::env::vars()).expect("the settings are right");
+    let config = Config::from_env(std::env::vars()).expect("the settings are valid");
     let running = server().start(config).expect("it starts");
     println!("listening on {}", running.local_addr());
     match running.wait() {
@@ -59,7 +59,7 @@ fn server() -> Server {
     Server::new().room::<Trouble>("trouble")
 }
 
-/// A room that does what it should not.
+/// A room that misbehaves.
 #[derive(State, Default)]
 struct Trouble {
     joined: u32,
@@ -69,7 +69,7 @@ struct Trouble {
 #[derive(Message)]
 struct Crash {}
 
-/// Sets a timer that fails, then answers.
+/// Sets a timer that will fail, then answers.
 #[derive(Message)]
 #[reply(bool)]
 struct Fail {}
@@ -100,7 +100,7 @@ impl On<Due> for Trouble {
     }
 }
 
-/// A backend that panics on errors, and writes all else.
+/// A backend that panics on errors, and writes all other records.
 struct OwnLog;
 
 impl Log for OwnLog {
@@ -134,13 +134,13 @@ impl Node {
             .expect("this program can be run");
         let mut line = String::new();
         let stdout = process.stdout.take().expect("it is piped");
-        BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
+        BufReader::new(stdout).read_line(&mut line).expect("it prints its address");
         let address = line.trim().strip_prefix("listening on ").expect("an address");
         let address = address.parse().expect("an address");
         Self { process, address }
     }
 
-    /// Enters a room, and does something there.
+    /// Joins a room, and does something there.
     fn play<T>(
         &self,
         act: impl AsyncFnOnce(&client::Room<Trouble>) -> std::result::Result<T, Error>,
@@ -162,13 +162,13 @@ impl Node {
 
     fn stop(&mut self) -> Option<i32> {
         let id = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw);
-        kill_process(id.expect("it has a number"), Signal::TERM).expect("it still runs");
+        kill_process(id.expect("it has a process id"), Signal::TERM).expect("it is still running");
         self.process.wait().expect("it can be waited for").code()
     }
 
     /// Reads the log until a line contains `text`.
     fn until_logged(&mut self, text: &str) {
-        let stderr = self.process.stderr.take().expect("it is piped, and nobody has read it");
+        let stderr = self.process.stderr.take().expect("it is piped and not read yet");
         let mut lines = BufReader::new(stderr).lines().map(|line| line.expect("text"));
         assert!(lines.any(|line| line.contains(text)), "{text:?} was not logged");
     }
@@ -218,7 +218,7 @@ fn help_names_the_program_and_its_commands() {
 fn wrong_arguments_are_named() {
     for (arguments, expected) in [
         (&["serve", "--shard=3"][..], "--shard;"),
-        (&["bench"], "\"bench\"; there are serve, schema, help"),
+        (&["bench"], "\"bench\"; the commands are serve, schema, help"),
         (&["schema", "tcp://127.0.0.1"], "a URL and a room type"),
     ] {
         let output = output(arguments);

@@ -1,7 +1,6 @@
-//! What can't be kept in step doesn't compile, and the compiler says which field it is and how to
-//! mend it.
+//! A type that can't be synced doesn't compile, and the error names the field and how to fix it.
 
 #[test]
-fn misuse_is_told_with_the_field_and_the_mend() {
+fn misuse_errors_name_the_field_and_the_fix() {
     trybuild::TestCases::new().compile_fail("tests/misuse/*.rs");
 }

@@ -1,4 +1,4 @@
-//! The background: one thread for work that waits, a few for work that computes.
+//! Background work: one thread for tasks that wait, a few for tasks that compute.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,7 +27,7 @@ pub(crate) struct Control {
     tasks_max: usize,
 }
 
-/// The threads behind it.
+/// Its threads.
 pub(crate) struct ControlThreads {
     stops: Arc<Notify>,
     queue: Arc<Queue>,
@@ -71,7 +71,7 @@ impl Control {
         let waits = thread::Builder::new().name("playfield-tasks".into());
         threads.threads.push(waits.spawn(move || {
             runtime.block_on(stops.notified());
-            // Tasks that still wait are dropped with it.
+            // Pending tasks are dropped with it.
             runtime.shutdown_background();
         })?);
         for number in 0..compute_threads {
@@ -93,7 +93,7 @@ impl Background for Control {
         }
         let (shared, tasks) = (Arc::clone(&self.shared), Arc::clone(&self.tasks));
         self.runtime.spawn(async move {
-            // A task of its own, so that a panic in it is an error here.
+            // A separate task, so that a panic in it is an error here.
             let message = tokio::spawn(work).await.ok();
             tasks.fetch_sub(1, Ordering::Relaxed);
             finish(&shared, origin, message);
@@ -124,7 +124,7 @@ impl Drop for Control {
 }
 
 impl ControlThreads {
-    /// Stops them; whatever is not begun is dropped. The threads end when what they are at ends.
+    /// Stops the threads. Queued work is dropped. Each thread ends when its current task ends.
     pub(crate) fn stop(self) -> Vec<JoinHandle<()>> {
         self.stops.notify_one();
         self.queue.lock().stops = true;
@@ -134,7 +134,7 @@ impl ControlThreads {
 }
 
 impl Queue {
-    /// What each thread for computations does.
+    /// The loop of a thread for computations.
     fn work(&self, shared: &SharedRuntime) {
         loop {
             let mut jobs = self.lock();
@@ -156,7 +156,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Jobs> {
-        // Jobs run outside of the lock.
+        // Jobs run outside the lock.
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

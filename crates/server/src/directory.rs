@@ -1,5 +1,5 @@
-//! Which rooms the node has, and where. Used when rooms are created, joined, listed and ended,
-//! never for a message.
+//! Which rooms the node has, and on which shards. It is used when rooms are created, joined, listed
+//! and ended, never for messages.
 
 mod index;
 #[cfg(test)]
@@ -24,11 +24,11 @@ pub(crate) struct Directory {
 
 struct Inner {
     rooms: HashMap<RoomId, Listed>,
-    /// Rooms that anyone may be put into, for each type by age.
+    /// Rooms that `join_or_create` may choose, for each type by age.
     open: Vec<BTreeMap<u64, RoomId>>,
-    /// Rooms that are there and no secret, for each type.
+    /// Existing public rooms, for each type.
     listed: Vec<Index>,
-    /// For each shard, its rooms and the seats that are or will be taken in them.
+    /// For each shard, the number of its rooms plus their taken and reserved seats.
     loads: Vec<usize>,
     created: u64,
 }
@@ -36,42 +36,42 @@ struct Inner {
 struct Listed {
     room_type: u16,
     shard: u16,
-    /// How many rooms were created before it.
+    /// The number of rooms created before it.
     age: u64,
     /// It does not exist yet: its shard creates it when its first player arrives.
     awaited: bool,
     summary: RoomSummary,
-    /// Seats promised to players on their way.
+    /// Seats reserved for players who are about to join.
     reserved: u32,
 }
 
-/// Where a room is, and of which type.
+/// The location and type of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) room_type: u16,
     pub(crate) shard: u16,
 }
 
-/// A room that someone is to be put into; a seat there is reserved.
+/// A room chosen for a player, with a reserved seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) id: RoomId,
     pub(crate) shard: u16,
-    /// It was entered just now, and has to be made.
+    /// It was just registered, and must be created.
     pub(crate) new: bool,
 }
 
-/// A room that is about to be.
+/// A room to be created.
 pub(crate) struct Plan {
     pub(crate) id: RoomId,
     pub(crate) room_type: u16,
     pub(crate) capacity: u32,
     pub(crate) private: bool,
-    /// The shard that gets it, if none has less to do.
+    /// The shard that gets it, unless another one has less load.
     pub(crate) shard: u16,
 }
 
-/// A room as others read of it.
+/// A room as listed to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listing {
     pub(crate) id: RoomId,
@@ -98,7 +98,7 @@ impl Directory {
             .map(|room| Place { room_type: room.room_type, shard: room.shard })
     }
 
-    /// Reserves a seat in a certain room.
+    /// Reserves a seat in this room.
     pub(crate) fn reserve(&self, id: RoomId) -> Result<(), Error> {
         let mut inner = self.lock();
         match inner.rooms.get(&id) {
@@ -114,8 +114,8 @@ impl Directory {
         }
     }
 
-    /// Reserves a seat in the oldest room that fits, or, if none does, in the new room of `plan`,
-    /// unless the one who asks may not have one.
+    /// Reserves a seat in the oldest matching room. If none matches, reserves one in the new room
+    /// of `plan`, if the player may create it.
     pub(crate) fn choose(
         &self,
         plan: &Plan,
@@ -134,28 +134,28 @@ impl Directory {
         inner.plan(plan, self.rooms_max)
     }
 
-    /// Enters a new room, and reserves a seat in it.
+    /// Registers a new room, and reserves a seat in it.
     pub(crate) fn plan(&self, plan: &Plan) -> Result<Choice, Error> {
         self.lock().plan(plan, self.rooms_max)
     }
 
-    /// Whether the room was entered and not made yet.
+    /// Whether the room is registered but not created yet.
     pub(crate) fn is_awaited(&self, id: RoomId) -> bool {
         self.lock().rooms.get(&id).is_some_and(|room| room.awaited)
     }
 
-    /// The room was made, or changed.
+    /// The room was created or changed.
     pub(crate) fn publish(&self, id: RoomId, summary: &RoomSummary) {
         self.lock().change(id, Some(summary), |room| room.awaited = false);
     }
 
-    /// A reserved seat was taken, or it was refused: the room says how many there are now.
+    /// A reserved seat was taken or rejected. The summary has the present number of players.
     pub(crate) fn seated(&self, id: RoomId, summary: &RoomSummary) {
         self.lock()
             .change(id, Some(summary), |room| room.reserved = room.reserved.saturating_sub(1));
     }
 
-    /// A reserved seat is not needed.
+    /// A reserved seat is no longer needed.
     pub(crate) fn release(&self, id: RoomId) {
         self.lock().change(id, None, |room| room.reserved = room.reserved.saturating_sub(1));
     }
@@ -172,8 +172,7 @@ impl Directory {
         }
     }
 
-    /// Up to `limit` rooms that are no secret, oldest first, and have all of `filter` in their
-    /// metadata.
+    /// Up to `limit` public rooms whose metadata has all of `filter`, oldest first.
     pub(crate) fn list(
         &self,
         room_type: Option<u16>,
@@ -183,7 +182,7 @@ impl Directory {
         let mut filter = filter.to_vec();
         filter.sort_unstable();
         filter.dedup();
-        // No room has more; whoever asks for more may not keep the lock for long.
+        // No room has more. A client that asks for more must not hold the lock for long.
         if filter.len() > METADATA_MAX {
             return Vec::new();
         }
@@ -202,7 +201,7 @@ impl Directory {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // No user code runs under the lock, and every change is whole before anything in here could
+        // No user code runs under the lock, and every change is complete before anything here could
         // panic.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -211,7 +210,7 @@ impl Directory {
 impl Inner {
     fn plan(&mut self, plan: &Plan, rooms_max: usize) -> Result<Choice, Error> {
         if self.rooms.len() >= rooms_max {
-            let text = format!("rooms_max: the node has {rooms_max} rooms, and makes no more");
+            let text = format!("rooms_max: the node already has {rooms_max} rooms");
             return Err(Error::new(ErrorCode::Limit, text));
         }
         let shard = self.least_loaded(plan.shard);
@@ -230,7 +229,7 @@ impl Inner {
         Ok(Choice { id: plan.id, shard, new: true })
     }
 
-    /// The shard with the least to do; `preferred` if no other has less.
+    /// The shard with the least load; `preferred` if no other has less.
     fn least_loaded(&self, preferred: u16) -> u16 {
         let least = self.loads.iter().min().copied().unwrap_or_default();
         if self.loads[usize::from(preferred)] == least {
@@ -239,8 +238,7 @@ impl Inner {
         self.loads.iter().position(|&load| load == least).map_or(preferred, |shard| shard as u16)
     }
 
-    /// Changes a room, and what follows from it. `summary` is what it says of itself now, if that
-    /// is known.
+    /// Changes a room, and updates what depends on it. `summary` is its new summary, if known.
     fn change(
         &mut self,
         id: RoomId,
@@ -344,11 +342,11 @@ mod tests {
         assert_eq!(choose(&directory, 6).id, id(4));
         assert_eq!(directory.choose(&plan(6), &[id(4)], Ok(())).unwrap().id, id(5));
         directory.remove(id(4));
-        assert!(choose(&directory, 6).new, "the other is full by now");
+        assert!(choose(&directory, 6).new, "the other is full");
     }
 
     #[test]
-    fn new_rooms_go_where_the_least_is_to_do() {
+    fn new_rooms_go_to_the_least_loaded_shard() {
         let directory = Directory::new(1, 3, 10);
         let shards: Vec<u16> =
             (1..=4).map(|number| directory.plan(&plan(number)).unwrap().shard).collect();
@@ -370,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_leave_out_what_is_private_or_not_there_yet() {
+    fn lists_omit_private_and_unborn_rooms() {
         let directory = Directory::new(2, 1, 10);
         for number in 1..=4 {
             directory.plan(&plan(number)).unwrap();
@@ -401,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_create_nothing_is_put_into_what_is_there_or_leaves_no_trace() {
+    fn a_player_who_may_not_create_rooms_gets_an_existing_one_or_an_error() {
         let directory = Directory::new(1, 1, 1);
         let may_not = || Err(Error::new(ErrorCode::Limit, "too fast"));
         assert_eq!(directory.choose(&plan(1), &[], may_not()).unwrap_err().text(), "too fast");
@@ -410,6 +408,6 @@ mod tests {
         assert_eq!(directory.choose(&plan(3), &[], may_not()).unwrap().id, id(2));
         assert!(directory.choose(&plan(3), &[], may_not()).is_err());
         directory.release(id(2));
-        assert!(directory.reserve(id(2)).is_ok(), "no more seats are reserved than were given");
+        assert!(directory.reserve(id(2)).is_ok(), "every reserved seat was released");
     }
 }

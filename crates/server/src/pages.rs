@@ -1,8 +1,8 @@
-//! Plain HTTP: pages that were registered, and nothing else.
+//! Plain HTTP: registered pages only.
 
 use std::collections::HashMap;
 
-/// What is served to browsers, by path.
+/// The pages for browsers, by path.
 #[derive(Default)]
 pub(crate) struct Pages {
     pages: HashMap<String, Page>,
@@ -18,7 +18,7 @@ impl Pages {
         self.pages.is_empty()
     }
 
-    /// Registers a page, in place of an earlier one at this path.
+    /// Registers a page. It replaces an earlier one at this path.
     pub(crate) fn insert(&mut self, path: String, content_type: String, body: Vec<u8>) {
         self.pages.insert(path, Page { content_type, body });
     }

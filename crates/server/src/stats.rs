@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[doc = $help:literal])+ $name:ident,)*) => {
-        /// What a shard counts. It is published once a turn.
+        /// The counters of a shard. They are published once per turn.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub(crate) struct Counters {
             $(pub(crate) $name: u64,)*
@@ -26,21 +26,21 @@ macro_rules! counters {
         }
 
         impl Published {
-            /// Publishes what was counted.
+            /// Publishes the counters.
             pub(crate) fn publish(&self, counters: &Counters) {
                 let lateness_us_max = self.lateness_us_max.load(Ordering::Relaxed).max(counters.lateness_us_max);
                 $(self.$name.store(counters.$name, Ordering::Relaxed);)*
                 self.lateness_us_max.store(lateness_us_max, Ordering::Relaxed);
             }
 
-            /// Reads it.
+            /// Reads the counters.
             pub(crate) fn read(&self) -> ShardStats {
                 ShardStats { $($name: self.$name.load(Ordering::Relaxed),)* }
             }
         }
 
         impl ShardStats {
-            /// This and another shard together.
+            /// The sum of these counters and another shard's.
             fn and(self, other: Self) -> Self {
                 Self {
                     lateness_us_max: self.lateness_us_max.max(other.lateness_us_max),
@@ -56,7 +56,7 @@ counters! {
     connections,
     /// Sessions open now.
     sessions,
-    /// Rooms there are now.
+    /// Rooms that exist now.
     rooms,
     /// Messages received from clients.
     messages_in,
@@ -72,8 +72,8 @@ counters! {
     ticks_skipped,
     /// Syncs of rooms.
     syncs,
-    /// Syncs that were due by the rooms' rates and were not made, because the shard was late.
-    /// Players see what changed with the next sync.
+    /// Syncs that were due by the rooms' rates but were missed because the shard was late. Players
+    /// get the changes with the next sync.
     syncs_missed,
     /// Patches written.
     patches,
@@ -82,7 +82,7 @@ counters! {
     conflated,
     /// Mail between rooms that could not be delivered.
     mail_dropped,
-    /// Connections that were closed on arrival, because there were `connections_max`.
+    /// Connections that were closed on arrival because `connections_max` was reached.
     connections_refused,
     /// WebSocket handshakes that were refused, because they came from pages of other origins than
     /// `allowed_origins`.
@@ -102,19 +102,19 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// All shards together.
+    /// The sum over all shards.
     #[must_use]
     pub fn total(&self) -> ShardStats {
         self.shards.iter().copied().fold(ShardStats::default(), ShardStats::and)
     }
 }
 
-/// A sign of life, for the watchdog.
+/// A heartbeat for the watchdog.
 #[derive(Default)]
 pub(crate) struct Pulse {
     /// When the turn began, in milliseconds since the node started, plus 1; 0 between turns.
     pub(crate) turn_began_ms: AtomicU64,
-    /// What was called last in this turn, as [`Called`] is written.
+    /// What was called last in this turn, as an encoded [`Called`].
     called: AtomicU32,
     /// The shard was reported as stuck.
     pub(crate) stuck: AtomicBool,
@@ -122,17 +122,17 @@ pub(crate) struct Pulse {
     pub(crate) failed: AtomicBool,
 }
 
-/// Whose code a shard called last.
+/// The user code that a shard called last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Called {
     Nothing,
-    /// A room of the type of this number.
+    /// A room of the type with this number.
     Room(u16),
-    /// The service of this number.
+    /// The service with this number.
     Service(u16),
 }
 
-/// Where services begin among what is called; before them come the room types, from 1.
+/// The first number for services; room types have the numbers below, from 1.
 const SERVICES: u32 = 1 << 16;
 
 impl Pulse {

@@ -1,4 +1,4 @@
-//! Finds a shard that does not finish its turn: a handler that never returns can't be stopped, but
+//! Finds shards that do not finish their turn. A handler that never returns can't be stopped, but
 //! it can be reported.
 
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::node::Node;
 use crate::stats::{Called, Published};
 
-/// Looks at all shards from time to time.
+/// Checks all shards periodically.
 pub(crate) struct Watchdog {
     pub(crate) node: Arc<Node>,
     pub(crate) published: Vec<Arc<Published>>,
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn it_tells_whose_code_was_called_last() {
+    fn it_reports_whose_code_was_called_last() {
         let published = Arc::new(Published::default());
         let watch = Watch(Arc::clone(&published));
         let called = || published.pulse.called();

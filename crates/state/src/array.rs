@@ -24,7 +24,7 @@ const FIXED_MAX: usize = 16;
 
 impl<T: State, const N: usize> Describe for [T; N] {
     const UNOWNED: Option<&'static str> = {
-        assert!(N > 0, "an array without elements has nothing to keep in step: give it a length");
+        assert!(N > 0, "an array without elements has nothing to sync: give it a length");
         T::UNOWNED
     };
     const HAS_OWNED: bool = T::HAS_OWNED;
@@ -184,7 +184,7 @@ impl<A: Copy> InArray<A> {
     }
 }
 
-/// Reads a mask of `count` bits. Returns which of them are set.
+/// Reads a mask of `count` bits. Returns the positions of those that are set.
 pub(crate) fn read_marked(
     reader: &mut Reader<'_>,
     count: usize,
@@ -206,7 +206,7 @@ fn from_each<T, const N: usize>(
     mut next: impl FnMut() -> Result<T, DecodeError>,
 ) -> Result<[T; N], DecodeError> {
     let items: Vec<T> = (0..N).map(|_| next()).collect::<Result<_, _>>()?;
-    Ok(items.try_into().unwrap_or_else(|_| unreachable!("as many were read as there are")))
+    Ok(items.try_into().unwrap_or_else(|_| unreachable!("exactly `N` elements were read")))
 }
 
 impl<T: Data, const N: usize> Data for [T; N] {

@@ -1,17 +1,17 @@
 //! One field of many entries, written together.
 //!
-//! Where many entries of a map change in the same fields, a patch names the fields once and then
-//! writes, for each of them, the values of all those entries: a *column*. Integers are
-//! often close together, so a column of them is its least value and each one's distance from it, in
-//! as few bits as the largest needs (frame of reference; Goldstein, Ramakrishnan, Shaft,
-//! "Compressing Relations and Indexes", 1998).
+//! If many entries of a map change in the same fields, a patch names the fields once. Then it
+//! writes, for each field, the values of all those entries: a *column*. Integers are often close
+//! together, so a column of integers is its least value and the distance of each integer from it,
+//! in as few bits as the largest distance needs (frame of reference; Goldstein, Ramakrishnan,
+//! Shaft, "Compressing Relations and Indexes", 1998).
 
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
 use crate::{Data, PlayerId};
 
-/// In place of a width: the values follow one by one, as outside of columns, since a few of them are
+/// In place of a width: the values follow one by one, as outside columns, since a few of them are
 /// far from the rest.
 pub(crate) const ONE_BY_ONE: u8 = 65;
 
@@ -23,7 +23,7 @@ pub(crate) trait Integer: Data + Copy {
     /// The integer of a rank, if it is in range.
     fn of_rank(rank: u64) -> Option<Self>;
 
-    /// Its length in bytes outside of columns.
+    /// Its length in bytes outside columns.
     fn bytes(self) -> usize;
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn put<'a, T: Integer + 'a>(
     }
 }
 
-/// Reads `count` integers that [`put`] wrote, and hands each with its place to `set`.
+/// Reads `count` integers that [`put`] wrote, and passes each with its place to `set`.
 pub(crate) fn get<T: Integer>(
     reader: &mut Reader<'_>,
     count: usize,
@@ -100,7 +100,9 @@ fn read_width(reader: &mut Reader<'_>) -> Result<u8, DecodeError> {
     let at = reader.offset();
     match reader.u8()? {
         width @ 0..=ONE_BY_ONE => Ok(width),
-        width => Err(DecodeError::new(at, format!("a column's width is at most 65, {width} came"))),
+        width => {
+            Err(DecodeError::new(at, format!("the width of a column is at most 65, not {width}")))
+        }
     }
 }
 
@@ -145,7 +147,7 @@ fn put_bits(out: &mut Vec<u8>, count: usize, width: u32, at: impl Fn(usize) -> u
     out.extend_from_slice(&(held as u64).to_le_bytes()[..bits.div_ceil(8) as usize]);
 }
 
-/// Reads them back from as many bytes as they take.
+/// Reads what [`put_bits`] wrote.
 fn get_bits(
     bytes: &[u8],
     count: usize,
@@ -288,9 +290,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_column_is_refused() {
+    fn invalid_columns_are_rejected() {
         let say = |bytes: &[u8]| read::<u8>(bytes, 2).unwrap_err().to_string();
-        assert_eq!(say(&[66, 0, 0, 0]), "at byte 0: a column's width is at most 65, 66 came");
+        assert_eq!(say(&[66, 0, 0, 0]), "at byte 0: the width of a column is at most 65, not 66");
         assert_eq!(
             say(&[4, 250, 0x0f]),
             "at byte 0: a value 15 above the least of its column is out of range"

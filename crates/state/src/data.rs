@@ -56,7 +56,7 @@ pub trait Data: Sized {
     /// Reads what [`encode`](Self::encode) wrote.
     ///
     /// # Errors
-    /// Anything but what the schema says.
+    /// Anything that doesn't match the schema.
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
 
     /// Writes it as a tree, in JSON or MessagePack.
@@ -66,11 +66,11 @@ pub trait Data: Sized {
     /// [`msgpack::read_value`](playfield_wire::msgpack::read_value) for MessagePack).
     ///
     /// # Errors
-    /// Anything but what the schema says.
+    /// Anything that doesn't match the schema.
     fn from_json(value: &Value) -> Result<Self, DecodeError>;
 
-    /// Whether both are sent as the same bytes. That is not `==`: a NaN is the same as itself, and
-    /// `-0.0` is not `0.0`.
+    /// Whether both are sent as the same bytes. This is not `==`: a NaN is the same as itself, and
+    /// `-0.0` differs from `0.0`.
     fn same(&self, other: &Self) -> bool {
         let (mut one, mut two) = (Vec::new(), Vec::new());
         self.encode(&mut one);
@@ -97,7 +97,7 @@ pub trait Data: Sized {
     /// as `null`.
     ///
     /// # Errors
-    /// Anything but what the schema says.
+    /// Anything that doesn't match the schema.
     fn read(format: Format, payload: &[u8]) -> Result<Self, DecodeError> {
         match format.tree() {
             None => {
@@ -118,7 +118,7 @@ pub(crate) fn unexpected(wanted: &'static str, got: &Value) -> DecodeError {
         shown.truncate(excerpt(&shown, 40).len());
         shown.push('…');
     }
-    DecodeError::other(format!("{wanted} was expected, {shown} came"))
+    DecodeError::other(format!("expected {wanted}, found {shown}"))
 }
 
 /// The name and the value of an object's only member. For generated code.
@@ -402,7 +402,7 @@ impl Data for () {
             0 => Ok(()),
             other => Err(DecodeError::new(
                 at,
-                format!("a value without content is the byte 0, {other} came"),
+                format!("a value without content is the byte 0, not {other}"),
             )),
         }
     }
@@ -515,7 +515,7 @@ impl<K: Key, V: Data> Data for BTreeMap<K, V> {
             let at = reader.offset();
             let key = K::decode(reader)?;
             if map.insert(key, V::decode(reader)?).is_some() {
-                return Err(DecodeError::new(at, "a key came twice in one map"));
+                return Err(DecodeError::new(at, "a key occurs twice in one map"));
             }
         }
         Ok(map)

@@ -36,7 +36,7 @@ pub(crate) fn of_word(word: u64) -> u64 {
 }
 
 /// The digest of a field that not everyone sees. The copy of a player who doesn't see it has the
-/// default there, so the default counts as nothing.
+/// default there, so the default has the digest 0.
 pub fn of_private(digest: u64, default: u64) -> u64 {
     if digest == default { 0 } else { digest }
 }

@@ -42,7 +42,7 @@ pub trait Key: Data + Ord + Clone + 'static {
     /// Reads it back.
     ///
     /// # Errors
-    /// A name that is no such key.
+    /// If the name is not such a key.
     fn parse(name: &str) -> Result<Self, DecodeError>;
 }
 
@@ -79,7 +79,7 @@ macro_rules! integer_keys {
                 Cow::Owned(self.to_string())
             }
             fn parse(name: &str) -> Result<Self, DecodeError> {
-                name.parse().map_err(|_| DecodeError::other(format!("{name:?} is no {}", stringify!($int))))
+                name.parse().map_err(|_| DecodeError::other(format!("{name:?} is not a valid {}", stringify!($int))))
             }
         }
     )*};

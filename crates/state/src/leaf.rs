@@ -1,4 +1,4 @@
-//! Values that are compared and sent whole.
+//! Values that are compared and sent as a whole.
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
@@ -14,7 +14,7 @@ use crate::set::Present;
 use crate::state::{Compare, Describe, Read, Write};
 use crate::{Bytes, Part, PlayerId, column};
 
-/// A value that is compared and sent whole. For generated code.
+/// A value that is compared and sent as a whole. For generated code.
 pub trait Atomic: Data + Clone + 'static {
     /// Its values take few bytes; see [`Describe::FIXED`].
     const FIXED: bool = false;
@@ -25,7 +25,7 @@ pub trait Atomic: Data + Clone + 'static {
         column::put_each(out, count, at);
     }
 
-    /// Reads what [`put_column`](Self::put_column) wrote, and hands each value to `set`.
+    /// Reads what [`put_column`](Self::put_column) wrote, and passes each value to `set`.
     ///
     /// # Errors
     /// Anything but a column of `count` such values.
@@ -80,7 +80,7 @@ impl Atomic for Bytes {}
 
 impl Atomic for Present {}
 
-/// The shadow of a value that is compared and sent whole.
+/// The shadow of a value that is compared and sent as a whole.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf<T> {
     value: T,
@@ -184,10 +184,10 @@ impl<T: Atomic> Read for T {
     }
 }
 
-/// A value as a copy has it that was read from this format.
+/// A value as it is in a copy read from this format.
 fn tree(value: &impl Data, format: TreeFormat) -> Value {
     let mut bytes = Vec::new();
     value.to_tree(TreeWriter::new(format, &mut bytes));
-    // `to_tree` writes a tree. If a broken implementation does not, the text shows it.
+    // `to_tree` must write a valid tree. If an implementation doesn't, the string shows the error.
     read_value(format, &bytes).unwrap_or_else(|error| Value::String(error.to_string()))
 }

@@ -26,19 +26,20 @@ pub struct Lens {
     pub owner: Option<PlayerId>,
     /// Only what changed after this version; 0 = everything.
     pub since: u64,
-    /// That version is so long ago that keys removed by then are forgotten.
+    /// That version is so old that keys removed before it are forgotten.
     pub stale: bool,
-    /// The value came into view, or may have. Its history must not show to the viewer in slots.
+    /// The value came into view, or may have. The slots that the viewer sees must not reveal its
+    /// history.
     pub fresh: bool,
 }
 
-/// For how many versions a removed key is remembered where only one player learns of it. It must not
-/// be a number of keys: that would reveal to that player how many others were removed.
+/// For how many versions a removed key is remembered if only one player learns of it. This must not
+/// be a number of keys, which would reveal to that player how many others were removed.
 pub(crate) const GONE_VERSIONS: u64 = 1 << 14;
 
 impl Lens {
-    /// What everyone sees (`viewer` is ignored then), what only `viewer` sees, or both, at version
-    /// `now`.
+    /// A lens on what everyone sees (which ignores `viewer`), what only `viewer` sees, or both, at
+    /// version `now`.
     pub fn new(part: Part, viewer: PlayerId, since: u64, now: u64) -> Self {
         Self { part, viewer, owner: None, since, stale: Self::forgotten(since, now), fresh: false }
     }
@@ -49,13 +50,13 @@ impl Lens {
         Self { part: Part::All, fresh: true, ..self }
     }
 
-    /// Whether a version is so long ago that nobody learns what was removed by then.
+    /// Whether a version is so old that what was removed before it is no longer sent to anyone.
     pub(crate) fn forgotten(version: u64, now: u64) -> bool {
         version.saturating_add(GONE_VERSIONS) < now
     }
 
-    /// The same, for something that was created at version `defined`. To a copy of an earlier
-    /// version all of it is new.
+    /// The same, for something that was created at version `defined`. For a copy of an earlier
+    /// version, all of it is new.
     #[must_use]
     pub fn of(self, defined: u64) -> Self {
         if defined > self.since { Self { since: 0, ..self } } else { self }
@@ -67,8 +68,8 @@ impl Lens {
         if owner.is_some() { Self { owner, ..self } } else { self }
     }
 
-    /// Whether to look at every place that may have been the viewer's entry, so that what others did
-    /// there has no influence.
+    /// Whether to look at every place that may have been the viewer's entry, so that the actions of
+    /// others there have no influence.
     #[inline]
     pub fn recalls_all(self) -> bool {
         self.stale && self.part != Part::Shared

@@ -1,20 +1,20 @@
-//! The client's end, typed.
+//! The client's side, typed.
 
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
 use crate::{Part, State};
 
-/// A client's copy of a room's state, kept in step by bodies in `packed`.
+/// A client's copy of a room's state, kept up to date by bodies in `packed`.
 ///
-/// What the player may not see is at its default.
+/// What the player may not see has its default value.
 #[derive(Debug)]
 pub struct Mirror<T> {
     state: T,
 }
 
 impl<T: State + Default> Mirror<T> {
-    /// A copy of nothing yet.
+    /// Creates an empty copy.
     pub fn new() -> Self {
         Self { state: T::default() }
     }
@@ -32,7 +32,7 @@ impl<T: State + Default> Mirror<T> {
     /// Replaces the copy by a snapshot.
     ///
     /// # Errors
-    /// A body that isn't one of this state's; the copy is as before.
+    /// If the body doesn't match this state's schema. The copy is unchanged.
     pub fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         let mut reader = Reader::new(body);
         let mut state = T::read_full(&mut reader, Part::Shared)?;
@@ -41,11 +41,10 @@ impl<T: State + Default> Mirror<T> {
         Ok(())
     }
 
-    /// Takes the copy to the patch's version. The caller must ensure that the patch begins at the
-    /// copy's version.
+    /// Applies a patch. The caller must ensure that it starts at the copy's version.
     ///
     /// # Errors
-    /// A body that isn't one of this state's, or doesn't fit this copy. Its changes so far can't be
+    /// If the body doesn't match this state's schema or this copy. Its changes so far can't be
     /// undone, so the copy is reset to the default until the next snapshot.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         let mut reader = Reader::new(body);
@@ -66,7 +65,7 @@ impl<T: State + Default> Default for Mirror<T> {
     }
 }
 
-/// The second part of a body is there if bytes are left.
+/// The second part of a body is present if bytes are left.
 fn read_own<T: State>(state: &mut T, mut reader: Reader<'_>) -> Result<(), DecodeError> {
     if !reader.is_empty() {
         state.read_patch(&mut reader, Part::Owned)?;

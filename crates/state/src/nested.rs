@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_may_lie_as_deep_as_the_limit_and_no_deeper() {
+    fn types_may_be_nested_up_to_the_limit() {
         fn tower(height: usize) -> Type {
             nested("Floor", || if height == 1 { Type::Unit } else { tower(height - 1) })
         }

@@ -21,7 +21,7 @@ pub struct OptionShadow<S> {
     stamps: Stamps,
 }
 
-/// What an option's patch begins with.
+/// The first byte of an option's patch.
 #[derive(Clone, Copy)]
 pub(crate) enum OptionPatch {
     Nothing = 0,
@@ -111,7 +111,7 @@ impl<T: State> Write for Option<T> {
 
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         let Some(some) = &shadow.some else {
-            // The shared part has already said that it is absent.
+            // The shared part already states that it is absent.
             out.push(OptionPatch::Nothing as u8);
             return lens.part != Part::Owned && shadow.defined > lens.since;
         };
@@ -167,7 +167,7 @@ impl<T: State> Read for Option<T> {
                 None => {
                     return Err(DecodeError::new(
                         at,
-                        "a change came for an option that holds nothing here",
+                        "an option was changed, but it is None in this copy",
                     ));
                 }
             },

@@ -3,7 +3,7 @@
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
-/// The kind at whose place among `kinds` the next byte stands. What is said of any other begins
+/// Reads a byte and returns the kind at that index in `kinds`. The error for any other byte begins
 /// with `rule`.
 #[inline]
 pub(crate) fn read_kind<T: Copy>(
@@ -14,5 +14,5 @@ pub(crate) fn read_kind<T: Copy>(
     let at = reader.offset();
     let byte = reader.u8()?;
     let kind = kinds.get(usize::from(byte)).copied();
-    kind.ok_or_else(|| DecodeError::new(at, format!("{rule}, {byte} came")))
+    kind.ok_or_else(|| DecodeError::new(at, format!("{rule}, not {byte}")))
 }

@@ -1,9 +1,9 @@
-//! Who a player is, inside one room.
+//! The identity of a player inside one room.
 
 use std::fmt;
 
-/// A player's number inside one room: counted from 1 in the order of those who asked to join, and
-/// never used again there.
+/// A player's number inside one room. It counts from 1 in the order of the requests to join, and is
+/// never reused in that room.
 ///
 /// It outlives the player's connection. In JSON, and as a key of a map there, it is written in
 /// decimal.

@@ -93,7 +93,7 @@ impl Scale {
                 if whole as f64 == steps { whole - 1 } else { whole }
             }
             Some((least, most)) => {
-                let rises = least < most; // which no NaN does
+                let rises = least < most; // false for NaN
                 if !rises {
                     return Err("the second end of a range must be greater than the first");
                 }
@@ -298,7 +298,7 @@ mod tests {
         let value = read.value();
         assert!(
             Quantized::<F, Q>::of(value).value().same(&value),
-            "what was sent is sent as itself"
+            "a received value is sent unchanged"
         );
         value
     }
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_back_as_people_write_them() {
+    fn decimal_values_survive_quantization() {
         assert_eq!(sent::<f64, Hundredth>(0.5699), 0.57);
         assert_eq!(sent::<f64, Hundredth>(-7.0), -7.0);
         assert_eq!(sent::<f32, Hundredth>(1.1), 1.1);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_past_the_range_are_refused() {
+    fn steps_out_of_range_are_rejected() {
         let mut bytes = Vec::new();
         writer::put_varint(&mut bytes, 3501);
         let error = Quantized::<f64, Wide>::decode(&mut Reader::new(&bytes)).unwrap_err();

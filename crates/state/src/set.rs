@@ -30,17 +30,17 @@ impl<K: Key> Set<K> {
         Self::default()
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// Whether the element is in it.
+    /// Whether the set contains the element.
     pub fn contains<Q: Ord + ?Sized>(&self, element: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -48,12 +48,12 @@ impl<K: Key> Set<K> {
         self.map.contains_key(element)
     }
 
-    /// Puts an element in, and says whether it is new.
+    /// Inserts an element. Returns whether it is new.
     pub fn insert(&mut self, element: K) -> bool {
         self.map.insert(element, Present).is_none()
     }
 
-    /// Takes an element out, and says whether it was there.
+    /// Removes an element. Returns whether it was present.
     pub fn remove<Q: Ord + ?Sized>(&mut self, element: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -61,7 +61,7 @@ impl<K: Key> Set<K> {
         self.map.remove(element).is_some()
     }
 
-    /// Takes all elements out.
+    /// Removes all elements.
     pub fn clear(&mut self) {
         self.map.clear();
     }
@@ -117,7 +117,7 @@ impl<K: Key + fmt::Debug> fmt::Debug for Set<K> {
     }
 }
 
-/// In step as a map to nothing.
+/// Synced as a map whose values are empty.
 impl<K: Key> Describe for Set<K> {
     const KEYED_BY_PLAYER: bool = K::IS_PLAYER;
 

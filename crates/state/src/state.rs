@@ -1,4 +1,4 @@
-//! The traits of everything that can be kept in step.
+//! The traits of everything that can be synced.
 //!
 //! [`State`] is what applications name. Generated code and the collections implement the traits
 //! under it, one for each user: [`Describe`] for schemas, [`Compare`] for the server's comparison,
@@ -14,7 +14,7 @@ use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::{Part, PlayerId};
 
-/// A tree of plain data that can be kept in step. Derive it: `#[derive(State)]`.
+/// A tree of plain data that is synced to clients. Derive it: `#[derive(State)]`.
 ///
 /// A field's attribute says who sees it:
 ///
@@ -120,7 +120,7 @@ use crate::{Part, PlayerId};
 /// impl playfield_state::State for Table {}
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can't be synchronized",
+    message = "`{Self}` can't be synced",
     note = "derive it: `#[derive(State)]`; collections are `playfield::Map`, `playfield::Set` and `playfield::List`, an enum is `#[derive(State, Data, Clone)]`"
 )]
 pub trait State: Write + Read {
@@ -133,16 +133,16 @@ pub trait State: Write + Read {
 #[diagnostic::do_not_recommend]
 impl<T: Write + Read> State for T {}
 
-/// What is known of a state's type. For generated code.
+/// What is known about a state's type. For generated code.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can't be synchronized",
+    message = "`{Self}` can't be synced",
     note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
 )]
 pub trait Describe: Sized + 'static {
     /// It has an `owner` field whose owner must be the key of an enclosing map: the error if there
     /// is no such map.
     const UNOWNED: Option<&'static str> = None;
-    /// It has something that not everyone sees.
+    /// Part of it is not visible to everyone.
     const HAS_OWNED: bool = false;
     /// It has a map keyed by player that holds something owned, so owners differ further down.
     const NESTED_OWNERS: bool = false;
@@ -167,7 +167,7 @@ pub trait Describe: Sized + 'static {
 
 /// The server compares the live state with its shadow. For generated code.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can't be synchronized",
+    message = "`{Self}` can't be synced",
     note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
 )]
 pub trait Compare: Describe {
@@ -202,7 +202,7 @@ pub trait Compare: Describe {
 
 /// The server writes bodies from the shadow alone. For generated code.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can't be synchronized",
+    message = "`{Self}` can't be synced",
     note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
 )]
 pub trait Write: Compare {
@@ -270,7 +270,7 @@ pub trait Write: Compare {
 
 /// A client reads its copy. For generated code.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can't be synchronized",
+    message = "`{Self}` can't be synced",
     note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
 )]
 pub trait Read: Describe {
@@ -320,7 +320,7 @@ pub(crate) fn write_owner_field<T: Write>(
     }
 }
 
-/// Whether anything that the lens sees changed. Stamps alone also cover what other owners see.
+/// Whether anything that the lens sees changed. Stamps alone also cover what only other owners see.
 pub(crate) fn differs<T: State>(shadow: &T::Shadow, lens: Lens) -> bool {
     let lens = Lens { fresh: false, ..lens };
     T::stamps(shadow).after(lens) && T::write_patch(shadow, lens, &mut Vec::new())
@@ -336,7 +336,8 @@ pub(crate) fn tree_owner_field<T: Write>(shadow: &T::Shadow, lens: Lens, ops: &m
     }
 }
 
-/// The value in the copy of a player who was sent none: its default, with all maps and sets empty.
+/// The value in the copy of a player to whom it was not sent: its default, with all maps and sets
+/// empty.
 pub fn copy_default<T: State + Default>() -> T {
     let mut value = T::default();
     value.empty_maps();

@@ -1,4 +1,4 @@
-//! The server's end: the shadow, and the bodies made from it.
+//! The server's side: the shadow, and the bodies made from it.
 
 use playfield_wire::tree::{Array, Place, TreeDigest, TreeWriter};
 use playfield_wire::{Format, TreeFormat};
@@ -17,7 +17,7 @@ pub struct Tracker<T: State> {
     version: u64,
     /// The shadow counts versions from this one, which is its 0.
     bound_at: u64,
-    /// How far it can count.
+    /// The most versions that it can count.
     versions_max: u64,
     tracking: Tracking,
     shared: Vec<Shared>,
@@ -40,7 +40,7 @@ struct Shared {
 }
 
 impl<T: State> Tracker<T> {
-    /// Begins with the state as it is, at version 1.
+    /// Starts with the present state, at version 1.
     pub fn new(state: &mut T, tracking: Tracking) -> Self {
         const { check_root::<T>() }
         Self {
@@ -60,7 +60,7 @@ impl<T: State> Tracker<T> {
         self.version
     }
 
-    /// Compares the state with the shadow. What differs gets the next version.
+    /// Compares the state with the shadow. Differences get the next version.
     pub fn sync(&mut self, state: &mut T) {
         self.version += 1;
         self.used = 0;
@@ -80,9 +80,9 @@ impl<T: State> Tracker<T> {
         (self.bound_at + 1..=self.version).contains(&since)
     }
 
-    /// Appends the body that takes `viewer`'s copy from version `since`, which must be [in
-    /// reach](Self::reaches), to now. Returns whether there is anything to send; if not, nothing is
-    /// appended.
+    /// Appends the body that brings `viewer`'s copy from version `since`, which must be [in
+    /// reach](Self::reaches), to the current version. Returns whether there is anything to send; if
+    /// not, nothing is appended.
     ///
     /// # Panics
     /// If `since` is out of reach: the patch would not fit the copy.
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no patch leads from version 3 to 2")]
-    fn a_patch_from_a_future_version_is_refused() {
+    fn a_patch_from_a_future_version_is_rejected() {
         let mut state = Map::<u32, u8>::new();
         let mut tracker = Tracker::new(&mut state, Tracking::On);
         tracker.sync(&mut state);

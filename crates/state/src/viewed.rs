@@ -1,6 +1,6 @@
 //! Fields with a view: `#[sync(view = function, viewer = map)]`.
 //!
-//! The function is given a value and the viewer's entry in a map keyed by player. It is called again
+//! The function gets a value and the viewer's entry in a map keyed by player. It is called again
 //! only if the value or that entry was touched. For each viewer, the results are kept with the
 //! versions at which values entered and left the view. So a patch from any version can distinguish
 //! *entered*, *left* and *changed*, and each viewer has slots and tombstones of their own.
@@ -25,9 +25,9 @@ use crate::{Key, Map, Part, PlayerId, State};
 pub trait Viewed {
     /// The field's type.
     type Of: State;
-    /// The type that the function is given.
+    /// The type of the function's first argument.
     type Item;
-    /// What was last synced of it, and who sees what.
+    /// What was last synced, and who sees what.
     type Shadow: 'static;
 
     /// Makes a shadow of it as it is. Nobody sees anything until [`look`](Self::look).
@@ -79,7 +79,7 @@ pub trait Viewed {
     fn view(value: &Self::Of, sight: Sight, sees: impl Fn(&Self::Item) -> bool) -> Option<Value>;
 }
 
-/// Any value but a map: a viewer sees all of it or nothing.
+/// A value other than a map: a viewer sees all of it or nothing.
 pub struct AsWhole<T>(std::marker::PhantomData<T>);
 
 /// The shadow of [`AsWhole`].
@@ -110,13 +110,13 @@ impl ViewPatch {
         read_kind(
             reader,
             &[Self::Left, Self::Entered, Self::Changed, Self::Replaced],
-            "what comes into view begins with 0 to 3",
+            "the patch of a value with a view begins with 0 to 3",
         )
     }
 }
 
 /// What happened to it, for one viewer.
-enum Came {
+enum ViewChange {
     Nothing,
     Left,
     Entered,
@@ -124,17 +124,17 @@ enum Came {
 }
 
 impl<S> WholeShadow<S> {
-    fn came<T: State<Shadow = S>>(&self, lens: Lens) -> Came {
+    fn came<T: State<Shadow = S>>(&self, lens: Lens) -> ViewChange {
         let (sees, since) =
             self.eyes.get(&lens.viewer).map_or((false, 0), |eye| (eye.sees, eye.since));
-        // For a version that is long ago, the present state is sent, whatever it was then.
+        // For a version that is too old, the present state is sent, whatever it was then.
         let turned = since > lens.since || lens.stale;
         match (lens.part, sees) {
-            (Part::Shared, _) => Came::Nothing,
-            (_, true) if turned => Came::Entered,
-            (_, true) if differs::<T>(&self.value, lens.in_view()) => Came::Changed,
-            (_, false) if turned && lens.since > 0 => Came::Left,
-            _ => Came::Nothing,
+            (Part::Shared, _) => ViewChange::Nothing,
+            (_, true) if turned => ViewChange::Entered,
+            (_, true) if differs::<T>(&self.value, lens.in_view()) => ViewChange::Changed,
+            (_, false) if turned && lens.since > 0 => ViewChange::Left,
+            _ => ViewChange::Nothing,
         }
     }
 }
@@ -200,17 +200,17 @@ impl<T: State + Default> Viewed for AsWhole<T> {
 
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         match shadow.came::<T>(lens) {
-            Came::Nothing => return false,
-            Came::Left => out.push(ViewPatch::Left as u8),
-            Came::Entered => {
+            ViewChange::Nothing => return false,
+            ViewChange::Left => out.push(ViewPatch::Left as u8),
+            ViewChange::Entered => {
                 out.push(ViewPatch::Entered as u8);
                 T::write_full(&shadow.value, lens.in_view(), out);
             }
-            Came::Changed if T::PLAIN => {
+            ViewChange::Changed if T::PLAIN => {
                 out.push(ViewPatch::Changed as u8);
                 return T::write_patch(&shadow.value, lens.in_view(), out);
             }
-            Came::Changed => {
+            ViewChange::Changed => {
                 out.push(ViewPatch::Replaced as u8);
                 T::write_full(&shadow.value, lens.in_view(), out);
             }
@@ -238,10 +238,10 @@ impl<T: State + Default> Viewed for AsWhole<T> {
 
     fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
         match shadow.came::<T>(lens) {
-            Came::Nothing => {}
-            Came::Left => ops.remove(),
-            Came::Changed if T::PLAIN => T::tree_patch(&shadow.value, lens.in_view(), ops),
-            Came::Entered | Came::Changed => {
+            ViewChange::Nothing => {}
+            ViewChange::Left => ops.remove(),
+            ViewChange::Changed if T::PLAIN => T::tree_patch(&shadow.value, lens.in_view(), ops),
+            ViewChange::Entered | ViewChange::Changed => {
                 ops.set(|out| T::tree_full(&shadow.value, lens.in_view(), out));
             }
         }

@@ -1,4 +1,4 @@
-//! What a copy tells of changes is all that changed: repeated on an older copy, it makes the newer
+//! A copy reports everything that changed: applying the reports to an older copy gives the newer
 //! one.
 
 use crate::common;
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 const VIEWER: PlayerId = PlayerId(1);
 
-/// Makes a change in a tree, and sees that what it says was there is there.
+/// Applies a change to a tree, and checks that the old value is there.
 fn repeat(tree: &mut Value, change: &Change) {
     let Change { path, kind, old, new } = change;
     let (last, above) = path.steps().split_last().expect("a change is inside the root");
@@ -68,31 +68,34 @@ fn changes_make_the_newer_copy<T: Root>(start: u64, seed: u64) {
         (0..1 + dice.pick(8)).for_each(|_| world.change(&mut dice));
         tracker.sync(&mut world);
         if dice.once_in(3) {
-            continue; // one who reads slowly
+            continue; // a slow reader
         }
         let (before, before_json) = (packed.state().clone(), json.state().clone());
-        let (mut told, mut told_json) = (Vec::new(), Vec::new());
+        let (mut reported, mut reported_json) = (Vec::new(), Vec::new());
         let (mut body, mut body_json) = (Vec::new(), Vec::new());
         let is_first = at == 0;
         if is_first || dice.once_in(8) {
             tracker.snapshot(VIEWER, Format::Packed, &mut body);
             tracker.snapshot(VIEWER, Format::Json, &mut body_json);
-            packed.snapshot_with(&body, |change| told.push(change)).unwrap();
-            json.snapshot_with(&body_json, |change| told_json.push(change)).unwrap();
+            packed.snapshot_with(&body, |change| reported.push(change)).unwrap();
+            json.snapshot_with(&body_json, |change| reported_json.push(change)).unwrap();
         } else if tracker.patch(VIEWER, at, Format::Packed, &mut body) {
             assert!(tracker.patch(VIEWER, at, Format::Json, &mut body_json));
-            packed.patch_with(&body, |change| told.push(change)).unwrap();
-            json.patch_with(&body_json, |change| told_json.push(change)).unwrap();
+            packed.patch_with(&body, |change| reported.push(change)).unwrap();
+            json.patch_with(&body_json, |change| reported_json.push(change)).unwrap();
         }
         at = tracker.version();
         if is_first {
-            assert!(told.is_empty() && told_json.is_empty(), "the first copy tells nothing");
+            assert!(
+                reported.is_empty() && reported_json.is_empty(),
+                "the first copy reports nothing"
+            );
             continue;
         }
-        for (mut tree, told, now) in
-            [(before, &told, packed.state()), (before_json, &told_json, json.state())]
+        for (mut tree, reported, now) in
+            [(before, &reported, packed.state()), (before_json, &reported_json, json.state())]
         {
-            told.iter().for_each(|change| repeat(&mut tree, change));
+            reported.iter().for_each(|change| repeat(&mut tree, change));
             assert_eq!(tree, *now);
         }
     }

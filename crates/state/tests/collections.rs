@@ -1,4 +1,4 @@
-//! What maps and lists do for the code of a room, apart from being kept in step.
+//! The behavior of maps and lists as plain collections.
 
 use playfield_state::{List, Map, PlayerId};
 
@@ -30,7 +30,7 @@ fn players_come_in_the_order_of_their_numbers() {
 }
 
 #[test]
-fn a_map_finds_puts_and_takes() {
+fn a_map_gets_inserts_and_removes() {
     let mut map = Map::<String, u32>::new();
     assert!(map.is_empty());
     assert_eq!(map.insert("a".into(), 1), None);
@@ -46,17 +46,17 @@ fn a_map_finds_puts_and_takes() {
 }
 
 #[test]
-fn an_entry_is_made_only_if_there_is_none() {
+fn an_entry_is_inserted_only_if_it_is_absent() {
     let mut map = Map::<u32, u32>::new();
     *map.get_or_default(1) += 5;
     *map.get_or_default(1) += 5;
     assert_eq!(map.get(&1), Some(&10));
-    assert_eq!(*map.get_or_insert_with(1, || unreachable!("it is there")), 10);
+    assert_eq!(*map.get_or_insert_with(1, || unreachable!("it exists")), 10);
     assert_eq!(*map.get_or_insert_with(2, || 7), 7);
 }
 
 #[test]
-fn a_map_keeps_what_it_is_told_to_keep() {
+fn a_map_retains_the_chosen_entries() {
     let mut map = map(&[(1, "a"), (2, "b"), (3, "c")]);
     map.retain(|key, value| {
         value.push('!');
@@ -70,7 +70,7 @@ fn a_map_keeps_what_it_is_told_to_keep() {
 }
 
 #[test]
-fn maps_are_equal_by_what_they_hold() {
+fn maps_are_equal_by_their_entries() {
     let mut one = map(&[(1, "a"), (2, "b")]);
     let other = map(&[(2, "b"), (1, "a")]);
     assert_eq!(one, other);
@@ -131,7 +131,7 @@ fn a_list_moves_its_elements() {
 }
 
 #[test]
-fn an_element_keeps_its_id_until_it_is_taken_out() {
+fn an_element_keeps_its_id_until_it_is_removed() {
     let mut list = List::from(["a", "b", "c", "d"]);
     let ids: Vec<_> = list.ids().collect();
     list.swap(0, 3);
@@ -145,7 +145,7 @@ fn an_element_keeps_its_id_until_it_is_taken_out() {
     assert_eq!((list.get_by_id(ids[1]), list.get_by_id(ids[0])), (Some(&"b"), None));
     *list.get_by_id_mut(ids[3]).unwrap() = "f";
     assert_eq!((list[1], list.id_at(1), list.id_at(4)), ("f", Some(ids[3]), None));
-    // What is put in has an id that none has had.
+    // An inserted element has a new id.
     let one = list.remove(0).unwrap();
     list.clear();
     list.push(one);

@@ -1,5 +1,5 @@
-//! A copy of an older build, kept by transcoded bodies, is the state as its player sees it, cut
-//! down to what that build knows.
+//! The copy of an older build, updated by transcoded bodies, is the state as its player sees it,
+//! reduced to what that build knows.
 
 use crate::common;
 
@@ -90,7 +90,7 @@ mod old {
 #[derive(Key, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct UnitId(u32);
 
-/// What a view looks at, in either build.
+/// What a view needs, in either build.
 trait Sees {
     fn hp(&self) -> i32;
 }
@@ -139,7 +139,7 @@ fn near<U: Seen, S: Sees>(unit: &U, seat: &S) -> bool {
     unit.height() < seat.hp()
 }
 
-/// A lamp at its default, as it stands in the copy of one who does not see it, is seen by nobody.
+/// Nobody sees a lamp with its default value, which is what the copies of others have.
 fn lit<U: Seen, S: Sees>(lamp: &U, seat: &S) -> bool {
     lamp.height() > 0 && (lamp.height() + seat.hp()) % 2 == 0
 }
@@ -308,7 +308,7 @@ impl World {
                 *self.purses.get_or_default(player) += 1;
                 self.deck.push(0);
             }
-            // Many in the same fields go in columns.
+            // Many entries that change in the same fields use columns.
             11 => self.seats.values_mut().for_each(|seat| {
                 seat.hp += dice.pick(5) as i32 - 2;
                 seat.armour = seat.armour.wrapping_add(1);
@@ -333,7 +333,7 @@ fn schema<T: State>() -> RoomSchema {
     RoomSchema { state: T::schema(), options: Type::Unit, messages: vec![], events: vec![] }
 }
 
-/// What of a value a type knows.
+/// The part of a value that a type has.
 fn cut(value: &Value, of: &Type) -> Value {
     match (value, of) {
         (Value::Null, _) => Value::Null,
@@ -361,7 +361,7 @@ fn cut(value: &Value, of: &Type) -> Value {
     }
 }
 
-/// One who looks now and then.
+/// A client that reads now and then.
 struct Client {
     player: PlayerId,
     mirror: Mirror<old::World>,
@@ -407,7 +407,7 @@ proptest! {
                 *version = tracker.version();
                 let digest = tracker.digest(*player, Format::Packed);
                 prop_assert_eq!(transcoder.digest(), Some(digest));
-                // A copy goes by what was sent: numbers in steps, and the view as of then.
+                // A copy has what was sent: quantized numbers, and the view of that time.
                 let expected = cut(&view(&world, Some(*player)), &client.state);
                 prop_assert_eq!(view(mirror.state(), Some(*player)), expected);
             }

@@ -33,7 +33,7 @@ mod old {
     pub(crate) struct Bare;
 }
 
-mod grown {
+mod later {
     use super::{BTreeMap, Data, PlayerId};
 
     #[derive(Data, Debug, PartialEq, Clone)]
@@ -95,7 +95,7 @@ fn schema(name: &'static str, order: Type, reply: Type, bare: Type) -> RoomSchem
 }
 
 fn transcoder() -> Transcoder {
-    let node = schema("node", grown::Order::schema(), grown::Cost::schema(), grown::Bare::schema());
+    let node = schema("node", later::Order::schema(), later::Cost::schema(), later::Bare::schema());
     let client = schema("client", old::Order::schema(), old::Cost::schema(), old::Bare::schema());
     Transcoder::new(&node, &client).unwrap()
 }
@@ -117,11 +117,11 @@ fn order() -> old::Order {
 }
 
 #[test]
-fn a_message_gets_what_it_lacks_as_nothing() {
+fn missing_fields_of_a_message_become_empty() {
     let mut out = Vec::new();
     let number = transcoder().message(0, &encoded(&order()), &mut out).unwrap();
-    let cost = |gold| grown::Cost { tax: BTreeMap::new(), gold };
-    let grown = grown::Order {
+    let cost = |gold| later::Cost { tax: BTreeMap::new(), gold };
+    let later = later::Order {
         notes: vec![],
         done: (),
         costs: [(3, cost(500)), (4, cost(0))].into(),
@@ -129,21 +129,21 @@ fn a_message_gets_what_it_lacks_as_nothing() {
         until: None,
         mark: [None, Some(cost(7))],
         steps: vec![
-            grown::Step::Say { loud: None, text: "hi".into() },
-            grown::Step::Wait,
-            grown::Step::Go(-9),
+            later::Step::Say { loud: None, text: "hi".into() },
+            later::Step::Wait,
+            later::Step::Go(-9),
         ],
     };
-    assert_eq!((number, out), (2, encoded(&grown)));
+    assert_eq!((number, out), (2, encoded(&later)));
 
     let mut out = Vec::new();
     let number = transcoder().message(1, &encoded(&old::Bare), &mut out).unwrap();
-    assert_eq!((number, out), (1, encoded(&grown::Bare { more: None })));
+    assert_eq!((number, out), (1, encoded(&later::Bare { more: None })));
 }
 
 #[test]
-fn replies_and_events_lose_what_the_client_does_not_know() {
-    let cost = encoded(&grown::Cost { tax: [(1, 2), (3, 4)].into(), gold: 500 });
+fn replies_and_events_lose_fields_that_the_client_lacks() {
+    let cost = encoded(&later::Cost { tax: [(1, 2), (3, 4)].into(), gold: 500 });
     let known = encoded(&old::Cost { gold: 500 });
     let (transcoder, mut out) = (transcoder(), Vec::new());
     transcoder.reply(0, &cost, &mut out).unwrap();
@@ -162,11 +162,11 @@ fn no_options_stay_none() {
     transcoder.options(&[], &mut out).unwrap();
     assert!(out.is_empty());
     transcoder.options(&encoded(&old::Bare), &mut out).unwrap();
-    assert_eq!(out, encoded(&grown::Bare { more: None }));
+    assert_eq!(out, encoded(&later::Bare { more: None }));
 }
 
 #[test]
-fn what_is_cut_off_or_damaged_is_refused_or_passes() {
+fn truncated_or_damaged_values_are_rejected_or_pass_through() {
     let (transcoder, whole) = (transcoder(), encoded(&order()));
     for end in 0..whole.len() {
         assert!(transcoder.message(0, &whole[..end], &mut Vec::new()).is_err(), "{end}");

@@ -85,7 +85,7 @@ impl Default for Badge {
     }
 }
 
-/// What not everyone sees has another default here than its type has.
+/// The private fields have other defaults here than their types have.
 #[derive(State)]
 struct Kit {
     eyes: Map<PlayerId, bool>,
@@ -128,7 +128,7 @@ fn only_defaults_that_do_not_follow_from_the_type_are_stated() {
     assert_eq!(stated(table), ["banner", "phase"]);
     let seat = fields(&table.fields[0].of);
     assert_eq!(stated(seat), ["gear", "pair", "phase", "badge"]);
-    assert_eq!(stated(fields(&seat.fields[1].of)), [""; 0], "what everyone sees has none");
+    assert_eq!(stated(fields(&seat.fields[1].of)), [""; 0], "fields that everyone sees have none");
     // Not everyone sees a kit's fields. In its default digest they have the defaults of their own
     // types.
     assert_eq!(stated(fields(&seat.fields[5].of)), [""; 0]);
@@ -167,7 +167,7 @@ impl Looker {
     }
 }
 
-/// Something happens in the room.
+/// A change in the room.
 type Step = fn(&mut Table);
 
 const STEPS: [(&str, Step); 9] = [
@@ -241,7 +241,7 @@ fn copies_have_the_right_digests() {
 
 /// Without default digests in the schema, all defaults are taken to follow from the types.
 #[test]
-fn without_default_digests_defaults_are_taken_to_follow_from_the_types() {
+fn without_default_digests_the_defaults_of_the_types_apply() {
     let mut schema = Table::schema();
     let Type::Struct(table) = &mut schema else { unreachable!("the state is a struct") };
     table.fields.iter_mut().for_each(|field| field.default_digest = None);

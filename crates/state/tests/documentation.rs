@@ -1,4 +1,4 @@
-//! The examples of `docs/state.md` are what the crate writes, and what it reads.
+//! The crate writes and reads the examples of `docs/state.md`.
 //!
 //! A block that begins with ```` ```hex NAME ```` holds bytes, each line up to its first `;`, and
 //! so does ```` ```msgpack NAME ````; one that begins with ```` ```json NAME ```` holds a value.
@@ -48,7 +48,7 @@ fn examples(kind: &str) -> BTreeMap<String, String> {
             let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
             assert!(
                 examples.insert(name.to_owned(), body.join("\n")).is_none(),
-                "{name} is there twice"
+                "{name} occurs twice"
             );
         }
     }
@@ -63,8 +63,8 @@ fn bytes(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// What both players are sent, step by step, checked against the document.
-struct Told {
+/// What is sent to both players, step by step, checked against the document.
+struct Checks {
     table: Table,
     tracker: Tracker<Table>,
     packed: [Mirror<Table>; 2],
@@ -76,7 +76,7 @@ struct Told {
     text: BTreeMap<String, String>,
 }
 
-impl Told {
+impl Checks {
     fn snapshots(&mut self, name: &str) {
         for (place, player) in [ANN, BOB].into_iter().enumerate() {
             let name = format!("{name} {}", ["ann", "bob"][place]);
@@ -126,7 +126,7 @@ impl Told {
         }
     }
 
-    /// A body is as the document says, if it says anything of it.
+    /// Checks a body against the document, if it has an example of it.
     fn check(&mut self, name: &str, body: &[u8], format: Format) {
         match format {
             Format::Packed => {
@@ -154,7 +154,7 @@ impl Told {
 }
 
 #[test]
-fn the_examples_are_true() {
+fn the_examples_are_correct() {
     let mut table = Table { round: 1, last: Some(9), ..Table::default() };
     table.seats.insert(ANN, Seat { hp: 100, secret: 7 });
     table.seats.insert(BOB, Seat { hp: -3, secret: 8 });
@@ -162,7 +162,7 @@ fn the_examples_are_true() {
     table.deck.extend([1, 2, 3]);
     table.log.extend([10, 20, 30]);
     let tracker = Tracker::new(&mut table, Tracking::On);
-    let mut told = Told {
+    let mut checks = Checks {
         table,
         tracker,
         packed: Default::default(),
@@ -174,50 +174,52 @@ fn the_examples_are_true() {
         text: examples("json"),
     };
     assert!(
-        told.hex.len() >= 6 && told.text.len() >= 5 && told.msgpack_hex.len() >= 2,
+        checks.hex.len() >= 6 && checks.text.len() >= 5 && checks.msgpack_hex.len() >= 2,
         "the examples are found"
     );
-    told.snapshots("snapshot");
+    checks.snapshots("snapshot");
 
-    told.table.round = 300;
-    told.table.seats.get_mut(&ANN).unwrap().hp -= 1;
-    told.patches("fields");
+    checks.table.round = 300;
+    checks.table.seats.get_mut(&ANN).unwrap().hp -= 1;
+    checks.patches("fields");
 
-    told.table.seats.get_mut(&ANN).unwrap().secret = 9;
-    told.table.hands.get_mut(&ANN).unwrap().cards.push(4);
-    told.patches("owned");
+    checks.table.seats.get_mut(&ANN).unwrap().secret = 9;
+    checks.table.hands.get_mut(&ANN).unwrap().cards.push(4);
+    checks.patches("owned");
 
-    told.table.seats.remove(&ANN);
-    told.table.hands.remove(&ANN);
-    told.table.seats.insert(PlayerId(3), Seat { hp: 1, secret: 2 });
-    told.table.hands.get_or_default(BOB);
-    told.patches("map");
+    checks.table.seats.remove(&ANN);
+    checks.table.hands.remove(&ANN);
+    checks.table.seats.insert(PlayerId(3), Seat { hp: 1, secret: 2 });
+    checks.table.hands.get_or_default(BOB);
+    checks.patches("map");
 
-    told.table.log.remove(0);
-    told.table.log[0] = 21;
-    told.table.log.push(40);
-    told.table.last = None;
-    told.patches("list");
+    checks.table.log.remove(0);
+    checks.table.log[0] = 21;
+    checks.table.log.push(40);
+    checks.table.last = None;
+    checks.patches("list");
 
-    told.table.log.extend((1..=6).map(|n| 100 + n));
-    told.patches("longer list");
-    told.table.log.move_to(1, 7);
-    told.patches("move");
-    told.table.log.reverse();
-    told.patches("order");
+    checks.table.log.extend((1..=6).map(|n| 100 + n));
+    checks.patches("longer list");
+    checks.table.log.move_to(1, 7);
+    checks.patches("move");
+    checks.table.log.reverse();
+    checks.patches("order");
 
     for player in 10..15 {
-        told.table.seats.insert(PlayerId(player), Seat { hp: 100, secret: 0 });
+        checks.table.seats.insert(PlayerId(player), Seat { hp: 100, secret: 0 });
     }
-    told.patches("arrivals");
+    checks.patches("arrivals");
     for (player, hp) in (10..15).zip([100 - 1, 97, 98, 96, 95]) {
-        told.table.seats.get_mut(&PlayerId(player)).unwrap().hp = hp;
+        checks.table.seats.get_mut(&PlayerId(player)).unwrap().hp = hp;
     }
-    told.patches("columns");
+    checks.patches("columns");
 
-    told.table.deck.clear();
-    told.patches("hidden");
-    let untold: Vec<String> =
-        [told.hex, told.text, told.msgpack_hex].into_iter().flat_map(BTreeMap::into_keys).collect();
-    assert!(untold.is_empty(), "examples that nothing is held to: {untold:?}");
+    checks.table.deck.clear();
+    checks.patches("hidden");
+    let unchecked: Vec<String> = [checks.hex, checks.text, checks.msgpack_hex]
+        .into_iter()
+        .flat_map(BTreeMap::into_keys)
+        .collect();
+    assert!(unchecked.is_empty(), "examples that nothing checks: {unchecked:?}");
 }

@@ -1,5 +1,5 @@
-//! Reading by a schema: what is refused, and what goes without saying. That all else is read right
-//! is law one's to see to.
+//! Reading by a schema: what is rejected, and what is implied without being sent. Law 1 covers
+//! everything else.
 
 use playfield_state::{
     Change, ChangeKind, Data, DynamicMirror, Format, JsonExchange, List, Map, Path, PathStep,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const ANN: PlayerId = PlayerId(1);
 
-/// A root struct and a leaf leave room for so many types between them.
+/// How many types fit between a root struct and a leaf.
 const DEEPEST: usize = playfield_wire::schema::TYPE_DEPTH_MAX - 2;
 
 fn field(name: &'static str, policy: Policy, of: Type) -> Field {
@@ -23,7 +23,7 @@ fn structure(fields: Vec<Field>) -> Type {
     Type::Struct(Struct { name: "Thing".into(), fields })
 }
 
-/// A state of one open field.
+/// A state with one open field.
 fn around(of: Type) -> Type {
     structure(vec![field("it", Policy::Everyone, of)])
 }
@@ -40,54 +40,49 @@ fn mirror(of: &Type) -> DynamicMirror {
     DynamicMirror::new(of, ANN).unwrap()
 }
 
-/// A copy of a state of one open field, after a snapshot.
+/// A copy of a state with one open field, after a snapshot.
 fn copy(of: Type, snapshot: &[u8]) -> DynamicMirror {
     let mut mirror = mirror(&around(of));
     mirror.snapshot(snapshot).unwrap();
     mirror
 }
 
-/// What a patch of that field is refused with.
+/// The error for a patch of that field.
 fn refusal(of: Type, snapshot: &[u8], patch: &[u8]) -> String {
     let mut mirror = copy(of, snapshot);
     mirror.patch(&[&[1], patch].concat()).unwrap_err().to_string()
 }
 
 #[test]
-fn what_does_not_fit_a_copy_is_refused() {
+fn patches_that_do_not_fit_a_copy_are_rejected() {
     let numbers = || map(Type::U32, Type::U8);
     let cases: [(Type, &[u8], &[u8], &str); 20] = [
-        (numbers(), &[0], &[32], "at byte 1: the flags of a map's patch are below 32, 32 came"),
+        (numbers(), &[0], &[32], "at byte 1: the flags of a map's patch are below 32, not 32"),
         (
             numbers(),
             &[0],
             &[4, 3, 1, 0],
-            "at byte 3: a change came for slot 2, which is empty here",
+            "at byte 3: slot 2 was changed, but it is empty in this copy",
         ),
         (
             numbers(),
             &[0],
             &[16, 1, 1, 0],
-            "at byte 3: a change came for slot 0, which is empty here",
+            "at byte 3: slot 0 was changed, but it is empty in this copy",
         ),
-        (
-            numbers(),
-            &[1, 5, 9, 0],
-            &[2, 2, 5, 8, 0],
-            "at byte 1: one key stands in two slots of a map",
-        ),
-        (numbers(), &[0], &[8, 9], "at byte 2: a map's patch has 1 to 8 groups, 9 came"),
+        (numbers(), &[1, 5, 9, 0], &[2, 2, 5, 8, 0], "at byte 1: one key is in two slots of a map"),
+        (numbers(), &[0], &[8, 9], "at byte 2: a map's patch has 1 to 8 groups, not 9"),
         (
             numbers(),
             &[1, 5, 9, 0],
             &[8, 1, 4, 0, 1, 0, 1, 0, 0],
-            "at byte 3: a change came for slot 1, which is empty here",
+            "at byte 3: slot 1 was changed, but it is empty in this copy",
         ),
         (
             numbers(),
             &[1, 5, 9, 0],
             &[8, 1, 2, 0, 1, 66, 0],
-            "at byte 6: a column's width is at most 65, 66 came",
+            "at byte 6: the width of a column is at most 65, not 66",
         ),
         (
             numbers(),
@@ -95,7 +90,7 @@ fn what_does_not_fit_a_copy_is_refused() {
             &[8, 1, 2, 0, 1, 1, 255, 1],
             "at byte 6: a value 1 above the least of its column is out of range",
         ),
-        (list(Type::U8), &[1, 7], &[3], "at byte 1: a list's patch begins with 0, 1 or 2, 3 came"),
+        (list(Type::U8), &[1, 7], &[3], "at byte 1: a list's patch begins with 0, 1 or 2, not 3"),
         (
             list(Type::U8),
             &[1, 7],
@@ -106,13 +101,13 @@ fn what_does_not_fit_a_copy_is_refused() {
             list(Type::U8),
             &[1, 7],
             &[2, 5, 0, 0, 0],
-            "at byte 6: an element that came to a list was not sent",
+            "at byte 6: an inserted list element was not sent",
         ),
         (
             list(Type::U8),
             &[1, 7],
             &[2, 8, 0, 0],
-            "at byte 2: 2 elements can't go from 0 of a list of 1",
+            "at byte 2: can't remove 2 elements at 0 of a list of 1",
         ),
         (
             list(Type::U8),
@@ -124,13 +119,13 @@ fn what_does_not_fit_a_copy_is_refused() {
             Type::Option(Box::new(Type::U8)),
             &[0],
             &[2, 1],
-            "at byte 1: a change came for an option that holds nothing here",
+            "at byte 1: an option was changed, but it is None in this copy",
         ),
         (
             Type::Option(Box::new(Type::U8)),
             &[0],
             &[3],
-            "at byte 1: an option's patch begins with 0, 1 or 2, 3 came",
+            "at byte 1: an option's patch begins with 0, 1 or 2, not 3",
         ),
         (
             Type::Array(Box::new(Type::U8), 3),
@@ -138,7 +133,12 @@ fn what_does_not_fit_a_copy_is_refused() {
             &[8, 0],
             "at byte 1: element 3 is past the end of an array of 3",
         ),
-        (around(Type::U8), &[7], &[2], "at byte 1: the mask 0x2 marks fields that can't come here"),
+        (
+            around(Type::U8),
+            &[7],
+            &[2],
+            "at byte 1: the mask 0x2 marks fields that are not allowed here",
+        ),
         (Type::U16, &[7], &[0xff, 0xff, 7], "at byte 1: 131071 is past the range of u16"),
         (Type::U8, &[7], &[7, 1, 1, 9], "at byte 4: the end was expected, 1 bytes remain"),
         (Type::Text, &[0], &[2, b'a'], "at byte 1: a text of 2 bytes was announced, 1 remain"),
@@ -149,7 +149,7 @@ fn what_does_not_fit_a_copy_is_refused() {
 }
 
 #[test]
-fn what_is_its_owners_alone_comes_where_it_may() {
+fn owner_fields_are_accepted_only_where_allowed() {
     let seats = map(
         Type::Player,
         structure(vec![
@@ -162,23 +162,23 @@ fn what_is_its_owners_alone_comes_where_it_may() {
     let say = |patch: &[u8]| refusal(seats.clone(), &whole, patch);
     assert_eq!(
         say(&[4, 1, 2, 1, 1]),
-        "at byte 3: a field that is its owner's alone came in the part that all share"
+        "at byte 3: a field that only its owner sees was sent in the shared part"
     );
     let own = |patch: &[u8]| {
         let mut mirror = copy(seats.clone(), &whole);
         mirror.patch(&[&[0, 1], patch].concat()).map(|()| mirror.state().clone())
     };
-    // A list that is not here yet comes whole, and a part that is left out is an error.
+    // A list that the copy doesn't have yet is sent whole. A part that is left out is an error.
     let all = json!({"it": {"1": {"open": 7, "own": {"it": [9]}}}});
     assert_eq!(own(&[4, 1, 2, 1, 0, 1, 9, 0]), Ok(all));
     let error = own(&[4, 1, 2, 0, 0]).unwrap_err().to_string();
-    assert_eq!(error, "at byte 6: a part of a value that is new here was not sent");
+    assert_eq!(error, "at byte 6: a part of a new value was not sent");
     let error = own(&[4, 1, 4, 2, 9, 0]).unwrap_err().to_string();
-    assert_eq!(error, "at byte 5: a change came for a value that is not in view here");
+    assert_eq!(error, "at byte 5: a value was changed, but it is not in view in this copy");
     let error = own(&[4, 1, 4, 9, 0]).unwrap_err().to_string();
-    assert_eq!(error, "at byte 5: what comes into view begins with 0 to 3, 9 came");
+    assert_eq!(error, "at byte 5: the patch of a value with a view begins with 0 to 3, not 9");
     let error = own(&[8, 1, 2, 0, 1, 1]).unwrap_err().to_string();
-    assert_eq!(error, "at byte 2: what an owner alone sees came in columns");
+    assert_eq!(error, "at byte 2: a field that only its owner sees was sent in columns");
 
     let hands = structure(vec![field("hands", Policy::Owner, map(Type::Player, Type::U8))]);
     let mut copy = mirror(&hands);
@@ -188,10 +188,10 @@ fn what_is_its_owners_alone_comes_where_it_may() {
         let mut copy = copy.clone();
         copy.patch(&[&[0, 1], patch].concat()).unwrap_err().to_string()
     };
-    assert_eq!(say(&[3, 1]), "at byte 2: an entry of one's own begins with 0, 1 or 2, 3 came");
+    assert_eq!(say(&[3, 1]), "at byte 2: the player's own entry begins with 0, 1 or 2, not 3");
     assert_eq!(
         say(&[2, 1, 1]),
-        "at byte 2: a change came for an entry of one's own that is not here"
+        "at byte 2: the player's own entry was changed, but this copy has none"
     );
     copy.patch(&[0, 1, 1, 1, 9]).unwrap();
     copy.patch(&[0, 1, 2, 1, 8]).unwrap();
@@ -201,23 +201,23 @@ fn what_is_its_owners_alone_comes_where_it_may() {
 }
 
 #[test]
-fn a_copy_that_refused_a_patch_is_mended_by_a_snapshot_alone() {
+fn only_a_snapshot_repairs_a_copy_that_rejected_a_patch() {
     let mut copy = mirror(&around(list(Type::U8)));
     assert_eq!((copy.state(), copy.digest()), (&Value::Null, 0));
     let error = copy.patch(&[1]).unwrap_err().to_string();
-    assert_eq!(error, "a patch came before the first snapshot");
+    assert_eq!(error, "a patch was received before the first snapshot");
     copy.snapshot(&[1, 7]).unwrap();
-    // A snapshot that is refused leaves the copy as it was.
+    // A rejected snapshot leaves the copy unchanged.
     copy.snapshot(&[2, 7]).unwrap_err();
     copy.patch(&[1, 1, 1, 8, 0]).unwrap();
     assert_eq!(*copy.state(), json!({"it": [8]}));
     copy.patch(&[1, 1, 9]).unwrap_err();
     let error = copy.patch(&[1, 1, 1, 8, 0]).unwrap_err().to_string();
-    assert_eq!(error, "a patch before it could not be applied: a snapshot is needed");
-    let mut told = 0;
-    copy.snapshot_with(&[1, 1], |_| told += 1).unwrap();
-    copy.patch_with(&[1, 1, 1, 2, 0], |_| told += 1).unwrap();
-    assert_eq!((copy.state(), told), (&json!({"it": [2]}), 1));
+    assert_eq!(error, "an earlier patch could not be applied: a snapshot is needed");
+    let mut reported = 0;
+    copy.snapshot_with(&[1, 1], |_| reported += 1).unwrap();
+    copy.patch_with(&[1, 1, 1, 2, 0], |_| reported += 1).unwrap();
+    assert_eq!((copy.state(), reported), (&json!({"it": [2]}), 1));
 }
 
 #[derive(State, Default)]
@@ -246,9 +246,9 @@ struct Purse {
     name: String,
 }
 
-/// What has nothing in it is there for its owner, though no byte speaks of it.
+/// Empty values exist in their owner's copy, though no byte is sent for them.
 #[test]
-fn what_is_empty_goes_without_saying() {
+fn empty_values_are_implied() {
     let mut room = Room::default();
     room.players.get_or_default(ANN);
     room.players.get_or_default(PlayerId(2));
@@ -274,7 +274,7 @@ fn what_is_empty_goes_without_saying() {
 }
 
 #[test]
-fn a_schema_that_no_state_has_is_refused() {
+fn a_schema_that_no_state_can_have_is_rejected() {
     let say = |of: &Type| DynamicMirror::new(of, ANN).unwrap_err();
     assert_eq!(say(&Type::U8), ShapeError::Root);
     let deep = |depth: usize| (0..depth).fold(Type::U8, |of, _| Type::Option(Box::new(of)));
@@ -318,8 +318,8 @@ fn open(of: Type) -> Field {
     field("it", Policy::Everyone, of)
 }
 
-/// As deep as can be, each way down: neither reading, nor comparing, nor dropping overflows the
-/// stack of a small thread.
+/// With every kind of type nested as deep as possible, reading, comparing and dropping don't
+/// overflow the stack of a small thread.
 #[test]
 fn deep_values_take_little_of_the_stack() {
     let run = || {
@@ -340,54 +340,54 @@ fn deep_values_take_little_of_the_stack() {
             let close = if matches!(one(Type::U8), Type::Map(..)) { DEEPEST } else { 0 };
             let body = |leaf: u8| [bytes, &[leaf], &vec![0; close]].concat();
             copy.snapshot(&body(5)).unwrap();
-            let mut told = 0;
-            copy.snapshot_with(&body(6), |_| told += 1).unwrap();
-            assert_eq!(told, 1);
+            let mut reported = 0;
+            copy.snapshot_with(&body(6), |_| reported += 1).unwrap();
+            assert_eq!(reported, 1);
             let _ = (copy.digest(), copy.state().to_string());
         }
     };
     std::thread::Builder::new().stack_size(512 << 10).spawn(run).unwrap().join().unwrap();
 }
 
-/// A few bytes that announce much are refused before anything is made of them.
+/// A few bytes that announce much are rejected before anything is allocated for them.
 #[test]
-fn nothing_is_made_of_what_did_not_come() {
+fn announced_but_missing_values_allocate_nothing() {
     for body in [&[0xff, 0xff, 0xff, 0xff, 0x0f][..], &[0xff, 0xff, 0x03]] {
         mirror(&around(list(Type::U8))).snapshot(body).unwrap_err();
         mirror(&around(map(Type::U8, Type::U8))).snapshot(body).unwrap_err();
     }
-    // Patches that bring many elements only to take them away.
+    // Patches that insert many elements only to remove them.
     let say = refusal(
         list(Type::U8),
         &[1, 7],
         &[2, 81, 0, 80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     );
-    assert_eq!(say, "at byte 2: 20 elements came to a list, of which 1 are left");
+    assert_eq!(say, "at byte 2: 20 elements were inserted into a list that has 1 at the end");
 }
 
 #[test]
-fn changes_of_a_list_are_told_in_an_order_in_which_they_can_be_repeated() {
+fn list_changes_are_reported_in_an_order_that_can_be_replayed() {
     let mut copy = copy(list(Type::U8), &[4, 1, 2, 3, 4]);
-    let mut told = Vec::new();
-    // The first goes, the last moves to the front, one comes behind it, and what was the third
-    // changes.
-    copy.patch_with(&[1, 2, 4, 0, 6, 2, 0, 5, 1, 0, 2, 9, 2, 8, 0], |change| told.push(change))
+    let mut reported = Vec::new();
+    // The first is removed, the last moves to the front, one is inserted after it, and the old
+    // third changes.
+    copy.patch_with(&[1, 2, 4, 0, 6, 2, 0, 5, 1, 0, 2, 9, 2, 8, 0], |change| reported.push(change))
         .unwrap();
     assert_eq!(*copy.state(), json!({"it": [4, 9, 2, 8]}));
     let at = |index| Path(vec![PathStep::Name("it".into()), PathStep::Index(index)]);
-    let told_of = |index, kind, old: Value, new: Value| Change {
+    let change_at = |index, kind, old: Value, new: Value| Change {
         path: at(index),
         kind,
         old: Some(old).filter(|old| !old.is_null()),
         new: Some(new).filter(|new| !new.is_null()),
     };
     assert_eq!(
-        told,
+        reported,
         [
-            told_of(0, ChangeKind::Left, json!(1), Value::Null),
-            told_of(0, ChangeKind::Moved { from: 2 }, Value::Null, Value::Null),
-            told_of(1, ChangeKind::Entered, Value::Null, json!(9)),
-            told_of(3, ChangeKind::Changed, json!(3), json!(8)),
+            change_at(0, ChangeKind::Left, json!(1), Value::Null),
+            change_at(0, ChangeKind::Moved { from: 2 }, Value::Null, Value::Null),
+            change_at(1, ChangeKind::Entered, Value::Null, json!(9)),
+            change_at(3, ChangeKind::Changed, json!(3), json!(8)),
         ]
     );
 }
@@ -417,7 +417,7 @@ enum What {
 }
 
 #[test]
-fn what_is_said_goes_from_json_to_packed_and_back() {
+fn messages_convert_from_json_to_packed_and_back() {
     let said = Said {
         names: [(10, None), (-9, Some("a".to_owned())), (9, None)].into(),
         what: vec![
@@ -450,7 +450,7 @@ fn what_is_said_goes_from_json_to_packed_and_back() {
     assert_eq!(exchange.options(&value), Ok(packed.clone()));
     assert_eq!(exchange.reply(0, &packed), Ok(value.clone()));
     assert_eq!(exchange.event(0, &packed), Ok(("said", value.clone())));
-    // Whatever is cut off or damaged is read or refused, as by the type itself.
+    // Truncated or damaged bytes are read or rejected, exactly as by the typed reader.
     for end in 0..packed.len() {
         exchange.reply(0, &packed[..end]).unwrap_err();
         for byte in [0, 1, 0x7f, 0xff] {

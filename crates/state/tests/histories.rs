@@ -1,4 +1,4 @@
-//! Cases that once broke a law, or nearly did, each with its own name.
+//! Cases that once broke a law, or nearly did. Each has its own test.
 
 use playfield_state::{
     Data, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, TreeFormat,
@@ -8,7 +8,7 @@ use playfield_state::{
 const ANN: PlayerId = PlayerId(1);
 const BOB: PlayerId = PlayerId(2);
 
-/// What one player is sent to get from a version to now; `None` if there is nothing to send.
+/// The patch for one player from a version to now; `None` if there is nothing to send.
 fn patch<T: State>(
     tracker: &mut Tracker<T>,
     viewer: PlayerId,
@@ -78,7 +78,7 @@ struct Table {
     cards: List<Back>,
 }
 
-/// A card face down.
+/// A face-down card.
 #[derive(State, Default, Clone)]
 struct Back {
     back: u8,
@@ -87,7 +87,7 @@ struct Back {
 }
 
 #[test]
-fn a_shuffle_of_cards_face_down_sends_nothing() {
+fn a_shuffle_of_face_down_cards_sends_nothing() {
     let mut table = Table { cards: (0..52).map(|face| Back { back: 1, face }).collect() };
     let mut tracker = Tracker::new(&mut table, Tracking::On);
     table.cards.sort_by(|a, b| a.face.reverse_bits().cmp(&b.face.reverse_bits()));
@@ -97,7 +97,7 @@ fn a_shuffle_of_cards_face_down_sends_nothing() {
 }
 
 #[test]
-fn which_of_many_equal_cards_was_drawn_does_not_show() {
+fn which_of_many_equal_cards_was_drawn_is_not_revealed() {
     let sent = [0, 17, 51].map(|drawn| {
         let mut table = Table { cards: (0..52).map(|face| Back { back: 1, face }).collect() };
         let mut tracker = Tracker::new(&mut table, Tracking::On);
@@ -110,14 +110,14 @@ fn which_of_many_equal_cards_was_drawn_does_not_show() {
 }
 
 #[test]
-fn a_sort_by_what_is_hidden_sends_what_any_exchange_of_the_backs_would() {
-    // Two piles of backs, mixed in one way; the faces that lie under them are mixed in many.
+fn a_sort_by_hidden_fields_reveals_only_the_order_of_the_backs() {
+    // Two piles of backs, shuffled in one way; the faces under them are shuffled in many ways.
     let sent = [3_u8, 5, 7, 11].map(|step| {
         let card = |place: u8| Back { back: place / 26, face: place.wrapping_mul(step) };
         let mut table = Table { cards: (0..52).map(card).collect() };
         let mut tracker = Tracker::new(&mut table, Tracking::On);
         table.cards.sort_by_key(|card| card.face);
-        // The backs come to alternate, whichever cards they are.
+        // The backs alternate, whichever cards they are.
         let (mut ones, mut others): (Vec<Back>, Vec<Back>) =
             table.cards.drain(..).partition(|card| card.back == 0);
         while let (Some(one), Some(other)) = (ones.pop(), others.pop()) {
@@ -130,12 +130,12 @@ fn a_sort_by_what_is_hidden_sends_what_any_exchange_of_the_backs_would() {
 }
 
 #[test]
-fn what_moves_between_two_that_look_the_same_does_not_show() {
+fn a_move_between_equal_looking_values_is_not_revealed() {
     let mut table = Table { cards: (0..9).map(|face| Back { back: face % 2, face }).collect() };
     let mut tracker = Tracker::new(&mut table, Tracking::On);
     table.cards.move_to(0, 8);
     table.cards.move_to(7, 0);
-    // The backs are as before, over other faces.
+    // The backs are unchanged, but the faces differ.
     assert!(table.cards[0].face == 8 && table.cards[8].face == 0);
     assert!(
         table.cards.iter().enumerate().all(|(place, card)| usize::from(card.back) == place % 2)
@@ -152,7 +152,7 @@ struct Numbers {
 }
 
 #[test]
-fn a_list_that_came_to_be_another_way_sends_the_same() {
+fn a_list_with_another_history_sends_the_same() {
     let ways: [fn(&mut List<u32>); 4] = [
         |list| {
             list.remove(0);
@@ -204,7 +204,7 @@ struct Plan {
 }
 
 #[test]
-fn what_is_the_owners_comes_with_an_entry_that_is_new() {
+fn a_new_entry_is_sent_with_its_owner_fields() {
     let mut club = Club::default();
     let mut tracker = Tracker::new(&mut club, Tracking::On);
     let mut ann = Copies::of(&club, &mut tracker, ANN);
@@ -241,7 +241,7 @@ struct Good {
 }
 
 #[test]
-fn what_others_own_inside_what_is_mine_does_not_show() {
+fn what_others_own_inside_my_fields_is_not_revealed() {
     let mut market = Market::default();
     market.stalls.get_or_default(ANN).goods.push(Good { price: 1, bids: Map::new() });
     let mut tracker = Tracker::new(&mut market, Tracking::On);
@@ -251,7 +251,7 @@ fn what_others_own_inside_what_is_mine_does_not_show() {
     for format in Format::ALL {
         assert_eq!(patch(&mut tracker, ANN, 1, format), None);
     }
-    // Bob's bid is his, but it lies in what Ann alone sees.
+    // Bob's bid is his, but it is inside something that only Ann sees.
     bob.read(&market, &mut tracker);
 }
 
@@ -306,11 +306,11 @@ struct Hand {
     cards: List<u8>,
 }
 
-/// More versions than those for which it is remembered which entries went.
+/// More versions than those for which removed entries are remembered.
 const LONG: u64 = (1 << 14) + 10;
 
 #[test]
-fn how_many_others_left_does_not_show() {
+fn the_number_of_others_who_left_is_not_revealed() {
     let sent = [0_u64, 3, 20_000].map(|others| {
         let mut game = Game::default();
         let mut tracker = Tracker::new(&mut game, Tracking::On);
@@ -330,7 +330,7 @@ fn how_many_others_left_does_not_show() {
 }
 
 #[test]
-fn one_who_was_away_for_long_learns_that_their_entry_went() {
+fn after_a_long_absence_a_player_learns_that_their_entry_was_removed() {
     let mut game = Game::default();
     game.hands.get_or_default(ANN).cards.push(1);
     let mut tracker = Tracker::new(&mut game, Tracking::On);
@@ -349,12 +349,12 @@ fn one_who_was_away_for_long_learns_that_their_entry_went() {
 }
 
 #[test]
-fn one_who_was_away_for_long_learns_what_went_from_inside_anothers_entry() {
+fn after_a_long_absence_a_player_learns_what_was_removed_inside_anothers_entry() {
     let mut club = Club::default();
     club.seats.get_or_default(ANN).offers.get_or_default(BOB).done = true;
     let mut tracker = Tracker::new(&mut club, Tracking::On);
     let mut bob = Copies::of(&club, &mut tracker, BOB);
-    // What everyone sees of the seats stays as it was all the time.
+    // What everyone sees of the seats never changes.
     club.seats.get_or_default(ANN).offers.remove(&BOB);
     (0..LONG).for_each(|_| tracker.sync(&mut club));
     bob.read(&club, &mut tracker);
@@ -366,7 +366,7 @@ struct Words {
 }
 
 #[test]
-fn more_keys_go_than_are_remembered() {
+fn more_keys_are_removed_than_are_remembered() {
     let mut words = Words::default();
     words.words.extend((0..6_000).map(|n| (format!("{n}"), 1)));
     let mut tracker = Tracker::new(&mut words, Tracking::On);
@@ -410,7 +410,7 @@ fn a_copy_of_a_map_that_shrank_is_a_copy_like_any_other() {
 }
 
 #[test]
-fn a_key_goes_and_comes_back_between_two_syncs_to_its_own_slot() {
+fn a_key_removed_and_reinserted_between_syncs_keeps_its_slot() {
     let mut words = Words::default();
     words.words.extend([("a".into(), 1), ("b".into(), 2)]);
     let mut tracker = Tracker::new(&mut words, Tracking::On);

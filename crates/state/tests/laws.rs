@@ -1,6 +1,6 @@
-//! The two laws of state in step.
+//! The two laws of synced state.
 //!
-//! 1. After every sync, each client's copy equals the server's state, cut down to what that client
+//! 1. After every sync, each client's copy equals the server's state, reduced to what that client
 //!    may see.
 //! 2. Two histories that differ only in what a player may not see send that player identical bytes.
 //!
@@ -21,22 +21,22 @@ use playfield_state::{
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
-/// Players 1 to 3 look on; player 4 has entries and no client.
+/// Players 1 to 3 have clients; player 4 has entries but no client.
 const PLAYERS: [PlayerId; 3] = [PlayerId(1), PlayerId(2), PlayerId(3)];
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Changes the state, as the seed says.
+    /// Changes the state at random.
     Mutate(u64),
-    /// Changes what is not seen, as the seed says.
+    /// Changes what is not visible at random.
     Scramble(u64),
-    /// Syncs; the seed says who reads and who is slow.
+    /// Syncs. The seed determines who reads and who is slow.
     Sync(u64),
-    /// Syncs until it is long ago that anything happened.
+    /// Syncs until the last change is old.
     Wait,
 }
 
-/// More than the versions for which a map remembers by name which keys went.
+/// More than the versions for which a map remembers removed keys.
 const LONG: usize = (1 << 14) + 10;
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -52,10 +52,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// has 60 steps on average. `make laws` runs a million steps.
 const CASES: u32 = 60;
 
-/// In one of so many cases, copies are read by the schema as well.
+/// In one of this many cases, copies are also read by the schema.
 const DYNAMIC_EVERY: u64 = 4;
 
-/// The number of cases, or a part of it for those that take long.
+/// The number of cases, or a fraction of it for slow ones.
 fn config(part: u32) -> Config {
     let cases = std::env::var("PLAYFIELD_LAW_CASES")
         .ok()
@@ -73,7 +73,7 @@ fn tracking(on: bool) -> Tracking {
     if on { Tracking::On } else { Tracking::Off }
 }
 
-/// Half of what is read as a tree is read in each of the two formats.
+/// Chooses one of the two tree formats with equal probability.
 fn one_of_trees(dice: &mut Dice) -> TreeFormat {
     if dice.once_in(2) { TreeFormat::Msgpack } else { TreeFormat::Json }
 }
@@ -82,15 +82,15 @@ fn one_of_trees(dice: &mut Dice) -> TreeFormat {
 struct Client<T> {
     player: PlayerId,
     packed: Option<(Mirror<T>, u64)>,
-    /// Read by the schema, from the same bodies as `packed`; not in every case.
+    /// Read by the schema from the same bodies as `packed`, in some cases only.
     dynamic: Option<DynamicMirror>,
     tree: Option<(JsonMirror, u64)>,
-    /// That of `tree`.
+    /// The format of `tree`.
     format: TreeFormat,
 }
 
 impl<T: Root> Client<T> {
-    /// Brings the copies to now, or some of them, and checks those.
+    /// Updates some or all of the copies, and checks those.
     fn read(&mut self, world: &T, tracker: &mut Tracker<T>, dice: &mut Dice) {
         let now = tracker.version();
         let mut body = Vec::new();
@@ -118,7 +118,7 @@ impl<T: Root> Client<T> {
                             .unwrap_or_else(|error| panic!("{error} in {body:02x?}"));
                     }
                 } else if dice.once_in(2) {
-                    *at = now; // equal already: the base may stay, or be now
+                    *at = now; // equal already: the base may stay or be the current version
                 }
             }
             Some(_) => return,
@@ -136,7 +136,7 @@ impl<T: Root> Client<T> {
         }
         body.clear();
         if dice.once_in(8) {
-            self.tree = None; // it asks for a snapshot
+            self.tree = None; // it needs a snapshot
         }
         match &mut self.tree {
             None => {
@@ -195,7 +195,7 @@ fn copies_equal_the_filtered_state<T: Root>(start: u64, steps: &[Step], tracking
     }
 }
 
-/// The bodies that one player is owed in one history, in `packed` and in one of trees.
+/// The bodies for one player in one history, in `packed` and in a tree format.
 fn bodies<T: Root>(
     tracker: &mut Tracker<T>,
     viewer: PlayerId,
@@ -221,18 +221,17 @@ fn shown(bodies: &[Option<Vec<u8>>; 4]) -> String {
     format!("{packed:02x?}\n{:?}\n{whole:02x?}\n{:?}", text(tree), text(whole_tree))
 }
 
-/// Where a value moved from where the viewer can't see it to where they can, lets it be the same
-/// one in both.
+/// If a value moved to where the viewer can see it, makes it the same in both.
 fn look_alike<T: Root>([a, b]: &mut [T; 2], eye: Eye, seed: u64) {
     if !looks_like(a, b, eye) {
         *b = a.clone();
         b.scramble(&mut Dice::new(seed), eye);
-        assert!(looks_like(a, b, eye), "the model scrambles only what is not seen");
+        assert!(looks_like(a, b, eye), "the model scrambles only what is not visible");
     }
 }
 
-/// Whether both look the same. That something is seen at all shows in trees alone, if it is at its
-/// default.
+/// Whether both look the same. If something has its default value, only trees show whether it is
+/// visible.
 fn looks_like<T: Root>(a: &T, b: &T, eye: Eye) -> bool {
     a.redact(eye).equals(&b.redact(eye)) && view(a, Some(eye.viewer)) == view(b, Some(eye.viewer))
 }
@@ -328,7 +327,7 @@ fn with_a_long_wait(mut steps: Vec<Step>, place: usize) -> Vec<Step> {
     steps
 }
 
-/// Both laws, of one type of state.
+/// Both laws, for one type of state.
 macro_rules! laws {
     ($name:ident, $state:ty) => {
         mod $name {
@@ -382,9 +381,9 @@ macro_rules! laws {
     };
 }
 
-/// A depth of nought that is seen, and one that is too deep to be seen, look the same but for that.
+/// A depth of 0 that is visible, and one that is too deep to be visible, differ only in that.
 #[test]
-fn the_model_tells_a_default_from_what_is_not_seen() {
+fn the_model_distinguishes_a_default_from_an_unseen_value() {
     let viewer = PLAYERS[0];
     let zone = |depth| Zone {
         depth,

@@ -1,5 +1,4 @@
-//! Lists whose elements move: what is sent of it, what the copies come to, and which element is
-//! which.
+//! Lists whose elements move: what is sent, what the copies become, and the identity of elements.
 
 use crate::common;
 
@@ -102,12 +101,12 @@ impl Table {
         }
     }
 
-    /// The same to Bob: what else there is changed, and how it came to be so.
+    /// A table that looks the same to Bob, with other hidden contents and another history.
     fn disguised(&self, dice: &mut Dice) -> Self {
         let mut other = self.clone();
         if let Some(seat) = other.seats.get_mut(&ANN) {
             seat.own.push(Card::any(dice, 3));
-            // Cards that look the same change places.
+            // Cards that look the same swap places.
             let length = seat.cards.len();
             for _ in 0..length {
                 let (a, b) = (dice.pick(length), dice.pick(length));
@@ -128,7 +127,7 @@ impl Table {
     }
 }
 
-/// One player's copies, which they bring up to date now and then.
+/// One player's copies, updated now and then.
 struct Client {
     player: PlayerId,
     packed: Mirror<Table>,
@@ -236,7 +235,7 @@ proptest! {
     }
 }
 
-/// A table with so many cards before Ann that are all different.
+/// A table with this many cards, all different, before Ann.
 fn table_of(cards: u16) -> Table {
     let mut table = Table::default();
     let card = |look| Card { look, note: look + 500, face: 0, marks: List::from([1, 2]) };
@@ -244,7 +243,7 @@ fn table_of(cards: u16) -> Table {
     table
 }
 
-/// What Bob is sent of a change of Ann's cards, of which Ann has a copy as well.
+/// What is sent to Bob for a change of Ann's cards. Ann's copy is checked too.
 fn sent(cards: u16, change: impl FnOnce(&mut List<Card>)) -> [usize; 2] {
     let mut table = table_of(cards);
     let mut tracker = Tracker::new(&mut table, Tracking::On);
@@ -337,7 +336,7 @@ fn the_time_to_sort_a_long_list_grows_with_its_length() {
     let mut table = table_of(10_000);
     let mut tracker = Tracker::new(&mut table, Tracking::On);
     let mut bob = Client::new(&mut tracker, BOB);
-    // With the square of it, these would take minutes.
+    // With quadratic time, these would take minutes.
     for turn in 0..4 {
         let cards = &mut table.seats.get_mut(&ANN).unwrap().cards;
         cards.sort_by_key(|card| {

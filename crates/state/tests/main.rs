@@ -1,4 +1,4 @@
-//! The tests of state and its copies. One binary for all, which links once; each file is a module.
+//! The tests of state and its copies. They are one binary, so it links once; each file is a module.
 
 mod changes;
 mod collections;

@@ -120,7 +120,7 @@ mod shadowing {
 }
 
 #[test]
-fn no_name_of_the_users_is_taken_for_a_generated_one() {
+fn generated_names_do_not_collide_with_the_users() {
     let mut game = shadowing::Game {
         card: 9,
         place: 1,

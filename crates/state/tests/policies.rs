@@ -1,6 +1,6 @@
-//! What the derive works out at compile time, and what the schema says of it.
+//! What the derive computes at compile time, and what the schema says about it.
 
-#![allow(dead_code)] // these types are only asked for their shape
+#![allow(dead_code)] // only the shape of these types is used
 
 use playfield_state::{
     Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view,
@@ -12,7 +12,7 @@ struct Plain {
     b: List<u8>,
 }
 
-/// Its owner is told by a map around it.
+/// Its owner is determined by an enclosing map.
 #[derive(State, Default, Clone)]
 struct Secretive {
     open: u8,
@@ -51,7 +51,7 @@ fn constants<T: State>() -> [bool; 4] {
 }
 
 #[test]
-fn the_owner_of_a_field_is_looked_for_in_the_maps_around_it() {
+fn the_owner_of_a_field_is_found_in_the_enclosing_maps() {
     let (yes, no) = (true, false);
     assert_eq!(constants::<u32>(), [no; 4]);
     assert_eq!(constants::<Plain>(), [no; 4]);
@@ -60,18 +60,18 @@ fn the_owner_of_a_field_is_looked_for_in_the_maps_around_it() {
     assert_eq!(constants::<Option<Secretive>>(), [yes, yes, no, no]);
     assert_eq!(constants::<List<Secretive>>(), [yes, yes, no, no]);
     assert_eq!(constants::<Map<String, Secretive>>(), [yes, yes, no, no]);
-    // A map keyed by player says whose its entries are.
+    // A map keyed by player determines the owners of its entries.
     assert_eq!(constants::<Map<PlayerId, Secretive>>(), [no, yes, yes, yes]);
     assert_eq!(constants::<Map<PlayerId, Map<u8, Secretive>>>(), [no, yes, yes, yes]);
     assert_eq!(constants::<Map<u8, Map<PlayerId, Secretive>>>(), [no, yes, yes, no]);
     assert_eq!(constants::<Map<PlayerId, Plain>>(), [no, no, no, yes]);
-    // On such a map itself, `owner` needs nothing around it.
+    // On such a map itself, `owner` needs no enclosing map.
     assert_eq!(constants::<Hands>(), [no, yes, yes, no]);
     assert_eq!(constants::<Mixed>(), [yes, yes, yes, no]);
 }
 
 #[test]
-fn null_is_a_value_of_options_alone() {
+fn only_options_can_be_null() {
     let nullable = [
         nullable::<Option<u8>>(),
         nullable::<u8>(),
@@ -103,7 +103,7 @@ fn a_view_shows_what_the_policies_say() {
     let first =
         r#"{"hands":{"1":{"a":3,"b":[]}},"seats":{"1":{"open":1,"secret":2},"2":{"open":1}}}"#;
     assert_eq!(view(&room, Some(PlayerId(1))).to_string(), first);
-    // One who has no entry sees what everyone sees.
+    // A player without an entry sees what everyone sees.
     assert_eq!(view(&room, Some(PlayerId(3))).to_string(), everyone);
     Tracker::new(&mut room, Tracking::On);
 }
@@ -126,7 +126,7 @@ fn lit(depth: &u8, camera: &Camera) -> bool {
 }
 
 #[test]
-fn viewers_that_were_taken_away_and_come_back_are_looked_at_again() {
+fn viewers_that_return_after_removal_are_evaluated_again() {
     let mut night = Night::default();
     night.cameras.insert(PlayerId(1), Camera { level: 0 });
     night.things.insert(1, 5);
@@ -183,7 +183,7 @@ struct Camp {
 }
 
 #[test]
-fn a_default_with_entries_in_it_does_not_show_in_a_copy() {
+fn entries_of_a_default_are_not_revealed_in_a_copy() {
     for taken in [false, true] {
         let mut camp = Camp::default();
         let bag = &mut camp.carriers.get_or_default(PlayerId(1)).bag;
@@ -206,7 +206,7 @@ fn a_default_with_entries_in_it_does_not_show_in_a_copy() {
     }
 }
 
-/// A box that comes with a spot in it, which few see.
+/// A box whose default contains a spot, which few see.
 #[derive(State)]
 struct Case {
     eyes: Map<PlayerId, bool>,
@@ -235,10 +235,10 @@ struct Station {
     porters: Map<PlayerId, Porter>,
 }
 
-/// What a default has where not everyone sees it stood in copies of those who do not, and so their
+/// Private contents of a default once got into the copies of players who don't see them, so their
 /// digests were never right.
 #[test]
-fn what_a_default_has_out_of_sight_does_not_show_in_a_copy() {
+fn hidden_contents_of_a_default_are_not_revealed_in_a_copy() {
     let mut station = Station::default();
     let mut tracker = Tracker::new(&mut station, Tracking::On);
     station.porters.get_or_default(PlayerId(1));

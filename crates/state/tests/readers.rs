@@ -1,4 +1,4 @@
-//! Whatever bytes come, a copy reads them or says what is wrong; it never panics.
+//! For any bytes, a copy reads them or returns an error; it never panics.
 
 use crate::common;
 
@@ -17,15 +17,15 @@ use proptest::test_runner::Config;
 
 const VIEWER: PlayerId = PlayerId(1);
 
-/// What a typed copy does not refuse, since it is plain values with no room to note that one is not
-/// there: it has defaults instead.
+/// Errors that a typed copy can't report: it is made of plain values, and has defaults where
+/// something is missing.
 const UNKNOWABLE: [&str; 3] = [
-    "a change came for a value that is not in view here",
-    "a part of a value that is new here was not sent",
-    "far more goes without saying than was said: this body is refused",
+    "a value was changed, but it is not in view in this copy",
+    "a part of a new value was not sent",
+    "this body implies too many values that it does not send",
 ];
 
-/// Bodies that one player was sent: a snapshot, and a patch that goes on from it.
+/// Bodies that were sent to one player: a snapshot, and a patch that follows it.
 struct Bodies {
     snapshot: Vec<u8>,
     patch: Vec<u8>,
@@ -48,7 +48,7 @@ impl Bodies {
     }
 }
 
-/// Reads both bodies, as far as they can be read, and looks at the copy.
+/// Reads both bodies until an error, and looks at the copy.
 fn read<T: Root>(format: Format, snapshot: &[u8], patch: &[u8]) {
     match format.tree() {
         None => {
@@ -58,11 +58,11 @@ fn read<T: Root>(format: Format, snapshot: &[u8], patch: &[u8]) {
             assert_agree::<T>(&read, snapshot, &[]);
             if read.0.is_ok() {
                 let typed = mirror.patch(patch);
-                // A copy that refused a patch is thrown away, and yet may be looked at.
+                // A copy that rejected a patch is useless, but looking at it must not panic.
                 view(mirror.state(), Some(VIEWER));
                 if read.1.is_ok() {
-                    let mut told = 0;
-                    let read = (typed, dynamic.patch_with(patch, |_| told += 1));
+                    let mut reported = 0;
+                    let read = (typed, dynamic.patch_with(patch, |_| reported += 1));
                     assert_agree::<T>(&read, snapshot, patch);
                     drop(dynamic.state().to_string());
                     let digests = (dynamic.digest(), mirror.digest());
@@ -81,8 +81,8 @@ fn read<T: Root>(format: Format, snapshot: &[u8], patch: &[u8]) {
     }
 }
 
-/// The typed copy and the one made from the schema take the same bodies, and refuse the others for
-/// the same reason at the same byte; but for what a typed one can't know.
+/// The typed copy and the one made from the schema accept the same bodies, and reject the others
+/// for the same reason at the same byte, except for errors that a typed one can't detect.
 fn assert_agree<T: Root>(
     read: &(Result<(), DecodeError>, Result<(), DecodeError>),
     snapshot: &[u8],
@@ -156,7 +156,7 @@ fn config() -> Config {
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 
-/// Of one type of state: bodies that were damaged, and bodies of any bytes.
+/// The tests for one type of state: damaged bodies, and random bytes.
 macro_rules! readers {
     ($name:ident, $state:ty) => {
         mod $name {
@@ -203,7 +203,7 @@ macro_rules! readers {
             }
 
             #[test]
-            fn every_beginning_of_a_body_is_read_or_refused() {
+            fn every_prefix_of_a_body_is_read_or_rejected() {
                 for seed in 0..4 {
                     for format in Format::ALL {
                         let Bodies { snapshot, patch } = Bodies::of::<$state>(seed, format);
@@ -236,7 +236,7 @@ proptest! {
     }
 }
 
-/// An operation out of the words that real ones are made of.
+/// A random operation, made from the parts of real ones.
 fn operation() -> impl Strategy<Value = String> {
     let step = prop_oneof![
         Just("\"players\""),
@@ -279,7 +279,7 @@ fn operation() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn a_refused_snapshot_leaves_the_copy_as_it_was() {
+fn a_rejected_snapshot_leaves_the_copy_unchanged() {
     let Bodies { snapshot, .. } = Bodies::of::<World>(3, Format::Packed);
     let mut mirror = Mirror::<World>::new();
     mirror.snapshot(&snapshot).unwrap();
@@ -301,11 +301,11 @@ fn a_copy_in_json_can_t_be_nested_without_end() {
         mirror.patch(deepest(steps).as_bytes()).unwrap();
     }
     let error = mirror.patch(deepest(129).as_bytes()).unwrap_err().to_string();
-    assert!(error.contains("a path of 1 to 128 steps was expected"), "{error}");
+    assert!(error.contains("expected a path of 1 to 128 steps"), "{error}");
 }
 
 #[test]
-fn a_snapshot_in_json_begins_with_the_whole() {
+fn a_snapshot_in_json_sets_the_root_first() {
     let mut mirror = JsonMirror::new();
     mirror.snapshot(br#"[[[], {"a": 1}], [["b"], 2]]"#).unwrap();
     let before = mirror.state().clone();
@@ -344,7 +344,7 @@ struct Locker {
 }
 
 #[test]
-fn open_fields_are_not_marked_among_those_of_an_owner() {
+fn open_fields_are_not_marked_in_an_owners_mask() {
     let body = |mask: u8| [0, 1, 1, 1, 7, mask, 5];
     let both = |body: &[u8]| {
         let (mut typed, mut dynamic) =
@@ -355,5 +355,5 @@ fn open_fields_are_not_marked_among_those_of_an_owner() {
     };
     assert_eq!(both(&body(0b10)), Ok(Some(5)));
     let error = both(&body(0b11)).unwrap_err().to_string();
-    assert_eq!(error, "at byte 5: the mask 0x3 marks fields that can't come here");
+    assert_eq!(error, "at byte 5: the mask 0x3 marks fields that are not allowed here");
 }

@@ -1,4 +1,4 @@
-//! A snapshot that is the same for all is written once for each version and format.
+//! A snapshot that is the same for all players is written once for each version and format.
 
 use std::cell::Cell;
 
@@ -61,7 +61,7 @@ struct Hand {
     card: u8,
 }
 
-/// How often the counted value is written while three players get snapshots.
+/// How often the counted value is written when three players get snapshots.
 fn writes<T: State>(tracker: &mut Tracker<T>, format: Format) -> u32 {
     WRITTEN.set(0);
     let mut first = Vec::new();
@@ -75,7 +75,7 @@ fn writes<T: State>(tracker: &mut Tracker<T>, format: Format) -> u32 {
 }
 
 #[test]
-fn where_nobody_owns_anything_all_get_the_same_bytes() {
+fn without_owner_fields_all_players_get_the_same_bytes() {
     let mut board = Board::default();
     let mut tracker = Tracker::new(&mut board, Tracking::On);
     for turn in 1..4 {
@@ -89,7 +89,7 @@ fn where_nobody_owns_anything_all_get_the_same_bytes() {
 }
 
 #[test]
-fn what_everyone_sees_is_written_once_even_where_players_have_something_of_their_own() {
+fn what_everyone_sees_is_written_once_even_with_owner_fields() {
     let mut hands = Hands::default();
     hands.hands.extend((1..4).map(|player| (PlayerId(u64::from(player)), Hand { card: player })));
     let mut tracker = Tracker::new(&mut hands, Tracking::On);

@@ -1,4 +1,4 @@
-//! One table with every construct, through the whole way from state to copy.
+//! One table with every construct, all the way from state to copy.
 
 use playfield_state::{
     Data, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking, view,
@@ -46,7 +46,7 @@ struct Card {
 const ANN: PlayerId = PlayerId(1);
 const BOB: PlayerId = PlayerId(2);
 
-/// A table in step with two players in both formats.
+/// A table synced to two players in both formats.
 struct Bench {
     table: Table,
     tracker: Tracker<Table>,
@@ -148,7 +148,7 @@ fn copies_follow_through_a_game() {
 }
 
 #[test]
-fn what_changes_nothing_sends_nothing() {
+fn a_write_without_a_change_sends_nothing() {
     let mut bench = Bench::new();
     bench.table.players.insert(ANN, seat("Ann"));
     bench.sync();
@@ -162,7 +162,7 @@ fn what_changes_nothing_sends_nothing() {
 }
 
 #[test]
-fn an_owner_alone_hears_of_what_is_the_owners() {
+fn only_the_owner_gets_owner_fields() {
     let mut bench = Bench::new();
     bench.table.players.insert(ANN, seat("Ann"));
     bench.table.hands.get_or_default(ANN);
@@ -191,7 +191,7 @@ fn a_collection_that_is_replaced_is_compared_whole() {
 }
 
 #[test]
-fn two_collections_that_change_places_are_told_apart() {
+fn two_collections_that_swap_places_are_distinguished() {
     let mut bench = Bench::new();
     bench.table.marks.get_or_default("a".into()).extend([1, 2, 3]);
     bench.table.marks.get_or_default("b".into()).extend([9]);

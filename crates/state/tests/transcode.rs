@@ -1,5 +1,5 @@
-//! Bodies of one schema become those of another: put in another order and back they are the same to
-//! the byte, and it is all one whether fields are left out at once or one after the other.
+//! Bodies are converted between schemas. Reordering fields and back gives identical bytes, and
+//! removing fields at once or one by one gives the same result.
 
 use crate::common;
 
@@ -66,7 +66,7 @@ fn cut(of: &Type, dice: &mut Dice) -> Type {
     changed(of, &mut |of| of.fields.retain(|_| !dice.once_in(4)))
 }
 
-/// What a viewer who looks at every other sync is sent in a random history: a snapshot and patches.
+/// What is sent in a random history to a viewer who reads every other sync: a snapshot and patches.
 fn bodies<T: Root>(seed: u64, viewer: PlayerId) -> Vec<Vec<u8>> {
     let mut state = T::changed(60 + seed % 60);
     let mut tracker = Tracker::new(&mut state, Tracking::On);
@@ -130,7 +130,7 @@ fn bit_by_bit<T: Root>(seed: u64) {
     assert_eq!(transcoded(&between(&less, &least), viewer, &some), at_once);
 }
 
-/// Bytes that came wrong are refused, or pass through as they are.
+/// Damaged bytes are rejected, or pass through unchanged.
 fn damaged<T: Root>(seed: u64, at: usize, bits: u8) {
     let whole = <T as State>::schema();
     let same = between(&whole, &whole);
@@ -143,7 +143,7 @@ fn damaged<T: Root>(seed: u64, at: usize, bits: u8) {
         let (mut same, mut fewer) = (same.state(PlayerId(1)), fewer.state(PlayerId(1)));
         let is_snapshot = same.snapshot(snapshot, &mut one).is_ok();
         let is_patch = same.patch(patch, &mut two).is_ok();
-        // What becomes of them is for the copy to say.
+        // The copy decides what to make of them.
         let mut mirror = Mirror::<T>::new();
         if is_snapshot {
             assert_eq!(one, snapshot);

@@ -1,4 +1,4 @@
-//! Whole values: derived, in every format, there and back.
+//! Whole values with derived code survive a round trip in every format.
 
 use std::collections::BTreeMap;
 
@@ -132,7 +132,7 @@ fn messagepack_of_other_senders_is_read() {
     fn read<T: Data>(bytes: &[u8]) -> Result<T, String> {
         T::read(Format::Msgpack, bytes).map_err(|error| error.to_string())
     }
-    // Integers of any width and sign that fit, and as texts.
+    // Integers of any fitting width and sign, and as texts.
     for seven in [
         &b"\x07"[..],
         b"\xcc\x07",
@@ -143,10 +143,10 @@ fn messagepack_of_other_senders_is_read() {
     ] {
         assert_eq!((read::<u8>(seven), read::<i64>(seven)), (Ok(7), Ok(7)), "{seven:02x?}");
     }
-    assert!(read::<u8>(b"\xcd\x01\0").unwrap_err().contains("256 came"));
-    assert!(read::<u8>(b"\xff").unwrap_err().contains("-1 came"));
-    assert!(read::<u8>(b"\xca\x3f\xc0\0\0").unwrap_err().contains("1.5 came"));
-    // Floats of either width, integers, and what JSON calls them.
+    assert!(read::<u8>(b"\xcd\x01\0").unwrap_err().contains("found 256"));
+    assert!(read::<u8>(b"\xff").unwrap_err().contains("found -1"));
+    assert!(read::<u8>(b"\xca\x3f\xc0\0\0").unwrap_err().contains("found 1.5"));
+    // Floats of either width, integers, and the names that JSON uses.
     assert_eq!(read::<f64>(b"\xca\x3f\xc0\0\0"), Ok(1.5));
     assert_eq!(read::<f32>(b"\xcb\x3f\xf8\0\0\0\0\0\0"), Ok(1.5));
     assert_eq!(read::<f32>(b"\xfe"), Ok(-2.0));
@@ -161,10 +161,10 @@ fn messagepack_of_other_senders_is_read() {
             .unwrap_err()
             .contains("neither a text nor an integer")
     );
-    // No other type for another.
-    assert!(read::<bool>(b"\x01").unwrap_err().contains("true or false was expected, 1 came"));
-    assert!(read::<String>(b"\x01").unwrap_err().contains("a text was expected, 1 came"));
-    assert!(read::<Vec<u8>>(b"\xc4\x01\x01").unwrap_err().contains("an array was expected"));
+    // A value of a wrong type is rejected.
+    assert!(read::<bool>(b"\x01").unwrap_err().contains("expected true or false, found 1"));
+    assert!(read::<String>(b"\x01").unwrap_err().contains("expected a text, found 1"));
+    assert!(read::<Vec<u8>>(b"\xc4\x01\x01").unwrap_err().contains("expected an array"));
     assert!(read::<PlayerId>(b"\xd7\xff\0\0\0\0\0\0\0\0").unwrap_err().contains("extension type"));
     assert!(read::<Unit>(b"\xc0\xc0").unwrap_err().contains("the end was expected"));
     assert_eq!(read::<Unit>(b""), Ok(Unit));
@@ -184,13 +184,13 @@ fn what_json_lacks_is_written_as_text() {
     there_and_back(&i64::MIN);
     there_and_back(&f64::NEG_INFINITY);
     assert!(f32::read(Format::Json, br#""NaN""#).unwrap().is_nan());
-    // Both forms are accepted of every integer.
+    // Every integer is accepted in both forms.
     assert_eq!(u8::read(Format::Json, br#""7""#), Ok(7));
     assert_eq!(i16::read(Format::Json, b"-7"), Ok(-7));
 }
 
 #[test]
-fn a_value_is_the_same_if_it_travels_as_the_same_bytes() {
+fn a_value_is_the_same_if_it_is_sent_as_the_same_bytes() {
     assert!(f64::NAN.same(&f64::NAN) && !f64::NAN.same(&-f64::NAN));
     assert!(!0.0_f32.same(&-0.0) && 0.5_f32.same(&0.5));
     assert!(Some(f32::NAN).same(&Some(f32::NAN)) && !Some(0_u8).same(&None));
@@ -201,7 +201,7 @@ fn a_value_is_the_same_if_it_travels_as_the_same_bytes() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_its_reason() {
+fn invalid_values_are_rejected_with_the_reason() {
     let say = |error: playfield_state::DecodeError| error.to_string();
     assert!(
         say(u16::read(Format::Packed, &[0x80, 0x80, 4]).unwrap_err())
@@ -209,32 +209,31 @@ fn what_does_not_fit_is_refused_with_its_reason() {
     );
     assert!(
         say(u8::read(Format::Json, b"256").unwrap_err())
-            .contains("a whole number from 0 to 255 was expected, 256 came")
+            .contains("expected a whole number from 0 to 255, found 256")
     );
-    assert!(say(u8::read(Format::Json, b"1.5").unwrap_err()).contains("1.5 came"));
+    assert!(say(u8::read(Format::Json, b"1.5").unwrap_err()).contains("found 1.5"));
     assert!(say(bool::read(Format::Packed, &[1, 1]).unwrap_err()).contains("the end was expected"));
     assert!(
-        say(Choice::read(Format::Packed, &[9]).unwrap_err()).contains("9 is no variant of Choice")
+        say(Choice::read(Format::Packed, &[9]).unwrap_err())
+            .contains("9 is not a variant of Choice")
     );
     assert!(
         say(Choice::read(Format::Json, br#""Other""#).unwrap_err())
-            .contains("is no variant of Choice")
+            .contains("is not a variant of Choice")
     );
     assert!(
         say(Choice::read(Format::Json, br#"{"One":1,"Two":2}"#).unwrap_err())
-            .contains("is no variant of Choice")
+            .contains("is not a variant of Choice")
     );
     assert!(
         say(Unit::read(Format::Packed, &[1]).unwrap_err())
             .contains("without content is the byte 0")
     );
-    assert!(
-        say(Pair::read(Format::Json, b"[1]").unwrap_err()).contains("an array of 2 was expected")
-    );
+    assert!(say(Pair::read(Format::Json, b"[1]").unwrap_err()).contains("expected an array of 2"));
     let twice = [2, 1, b'a', 0, 0, 1, b'a', 0, 0];
     assert!(
         say(BTreeMap::<String, Pair>::read(Format::Packed, &twice).unwrap_err())
-            .contains("a key came twice")
+            .contains("a key occurs twice")
     );
     let huge = [0xff, 0xff, 0xff, 0xff, 0x0f];
     assert!(

@@ -1,7 +1,7 @@
-//! The bodies in `conformance/vectors/state/`, for clients in other languages: they are what this
-//! crate writes, and every reader here follows them.
+//! The bodies in `conformance/vectors/state/`, for clients in other languages. This crate writes
+//! exactly these, and every reader here applies them.
 //!
-//! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-state vectors` writes them anew.
+//! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-state vectors` regenerates them.
 
 mod cases;
 mod story;
@@ -32,7 +32,7 @@ fn the_vectors_are_what_is_written() {
         let found = fs::read_to_string(&path).unwrap_or_default();
         assert!(
             found == text,
-            "{file} is not what is written now. If that is meant, write the vectors anew: see the top of this test"
+            "{file} is not what is written now. If that is intended, regenerate the vectors: see the top of this test"
         );
         names.insert(file);
     }
@@ -42,7 +42,7 @@ fn the_vectors_are_what_is_written() {
     assert_eq!(there.filter(|name| name.ends_with(".json")).collect::<BTreeSet<_>>(), names);
 }
 
-/// As a client in another language would: by nothing but the files.
+/// Reads them as a client in another language would: from the files alone.
 #[test]
 fn a_reader_that_knows_only_the_files_follows_them() {
     for entry in fs::read_dir(folder()).unwrap() {
@@ -57,11 +57,11 @@ fn a_reader_that_knows_only_the_files_follows_them() {
     }
 }
 
-fn follow(schema: &RoomSchema, told: &Value, name: &str) {
-    let viewer = PlayerId(told["viewer"].as_u64().unwrap());
+fn follow(schema: &RoomSchema, story: &Value, name: &str) {
+    let viewer = PlayerId(story["viewer"].as_u64().unwrap());
     let mut packed = DynamicMirror::new(&schema.state, viewer).unwrap();
     let mut trees = [JsonMirror::of(TreeFormat::Json), JsonMirror::of(TreeFormat::Msgpack)];
-    for (place, step) in told["steps"].as_array().unwrap().iter().enumerate() {
+    for (place, step) in story["steps"].as_array().unwrap().iter().enumerate() {
         let place = format!("{name}, viewer {}, step {place}", viewer.0);
         let body = |format: &str| match &step[format] {
             Value::String(hex) => story_bytes(hex),
@@ -89,8 +89,8 @@ fn follow(schema: &RoomSchema, told: &Value, name: &str) {
         }
         assert_eq!(*packed.state(), step["state"], "{place}");
         assert_eq!(*json.state(), step["state"], "{place}");
-        // What MessagePack has and JSON has not, numbers past 2^53 and floats of 32 bits, is
-        // compared where the vectors are written.
+        // Values that only MessagePack has, numbers past 2^53 and floats of 32 bits, are compared
+        // where the vectors are written.
         assert_eq!(
             msgpack.state().as_object().map(|members| members.len()),
             step["state"].as_object().map(|members| members.len())

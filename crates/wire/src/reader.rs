@@ -4,8 +4,8 @@ use crate::error::{DecodeError, Kind};
 
 /// A checked cursor over bytes in the format `packed`.
 ///
-/// Whatever is read borrows from those bytes. No input makes it panic, and none makes it announce
-/// more than has arrived.
+/// What it returns borrows from those bytes. It never panics, and never announces more than there
+/// are bytes.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -13,7 +13,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the first of `bytes`.
+    /// Creates a reader at the start of `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, offset: 0 }
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         self.bytes.len() - self.offset
     }
 
-    /// The next byte, which stays.
+    /// The next byte, without reading it.
     #[must_use]
     pub fn peek(&self) -> Option<u8> {
         self.bytes.get(self.offset).copied()
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
     /// One byte, 0 or 1.
     ///
     /// # Errors
-    /// If no byte is left, or it is any other.
+    /// If no byte is left, or it is neither 0 nor 1.
     #[inline]
     pub fn bool(&mut self) -> Result<bool, DecodeError> {
         let at = self.offset;
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
     /// An unsigned integer in LEB128, in its shortest form.
     ///
     /// # Errors
-    /// If it is cut off, longer than need be, or past 64 bits.
+    /// If it is truncated, not in its shortest form, or longer than 64 bits.
     #[inline]
     pub fn varint(&mut self) -> Result<u64, DecodeError> {
         match self.bytes.get(self.offset) {
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
     fn varint_of_many(&mut self) -> Result<u64, DecodeError> {
         let mut value = 0;
         for (index, &byte) in self.bytes[self.offset..].iter().enumerate() {
-            // Nine bytes carry 63 bits: the tenth may only add the last one, and must end the
+            // Nine bytes hold 63 bits. The tenth may only add the last one, and must end the
             // number.
             if index == 9 && byte > 1 {
                 return Err(DecodeError::of(self.offset, Kind::VarintOverflow));
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
     /// A text: its length in bytes, then UTF-8.
     ///
     /// # Errors
-    /// If it is cut off or not UTF-8.
+    /// If it is truncated or not UTF-8.
     pub fn text(&mut self) -> Result<&'a str, DecodeError> {
         let bytes = self.announced("text")?;
         let start = self.offset - bytes.len();
@@ -168,10 +168,10 @@ impl<'a> Reader<'a> {
             .map_err(|error| DecodeError::of(start + error.valid_up_to(), Kind::NotUtf8))
     }
 
-    /// Bytes, after their number.
+    /// Bytes, prefixed by their number.
     ///
     /// # Errors
-    /// If they are cut off.
+    /// If they are truncated.
     pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         self.announced("byte string")
     }
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Ends the reading.
+    /// Checks that all bytes have been read.
     ///
     /// # Errors
     /// If bytes are left.
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    /// A number of things that take at least one byte each.
+    /// A count of things that take at least one byte each.
     #[inline]
     fn length(&mut self, what: &'static str, unit: &'static str) -> Result<usize, DecodeError> {
         let at = self.offset;
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_varint_that_is_cut_off_padded_or_too_large_is_refused() {
+    fn truncated_padded_or_too_large_varints_are_rejected() {
         let say = |bytes: &[u8]| Reader::new(bytes).varint().unwrap_err().to_string();
         assert_eq!(say(&[]), "at byte 0: a varint was expected, 0 bytes remain");
         assert_eq!(say(&[0x80]), "at byte 0: a varint was expected, 1 bytes remain");
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_past_their_type_are_refused() {
+    fn numbers_out_of_range_are_rejected() {
         let mut reader = Reader::new(&[0x80, 0x80, 0x80, 0x80, 0x10]);
         let error = reader.varint_u32().unwrap_err();
         assert_eq!(error.to_string(), "at byte 0: the number 4294967296 is past 4294967295");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_past_the_end_are_refused_before_anything_is_read() {
+    fn lengths_past_the_end_are_rejected_before_anything_is_read() {
         let mut bytes = vec![9; 7];
         bytes.extend([0xac, 2]);
         bytes.extend([b'x'; 12]);
@@ -314,13 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_not_utf8_is_refused_at_the_byte() {
+    fn a_text_that_is_not_utf8_is_rejected_at_the_byte() {
         let error = Reader::new(&[3, b'a', 0xff, b'b']).text().unwrap_err();
         assert_eq!(error.to_string(), "at byte 2: a text is not UTF-8");
     }
 
     #[test]
-    fn the_end_is_the_end() {
+    fn bytes_after_the_end_are_rejected() {
         let mut reader = Reader::new(&[1, 2, 3]);
         assert_eq!(reader.u8(), Ok(1));
         assert_eq!(

@@ -59,7 +59,7 @@ pub fn put_text(out: &mut Vec<u8>, value: &str) {
     put_bytes(out, value.as_bytes());
 }
 
-/// Bytes, after their number.
+/// Bytes, prefixed by their number.
 #[inline]
 pub fn put_bytes(out: &mut Vec<u8>, value: &[u8]) {
     put_varint(out, value.len() as u64);

@@ -1,4 +1,5 @@
-//! The tests of packets, messages and schemas. One binary for all, which links once; each file is a module.
+//! The tests of packets, messages and schemas. They are one binary, so it links once; each file is
+//! a module.
 
 mod messages;
 mod packets;

@@ -1,4 +1,5 @@
-//! Packets of one's own: what is written is read again, and whatever else comes is refused by name.
+//! Custom packets: what is written reads back, and anything else is rejected with the name of the
+//! field.
 
 use playfield_derive::Packet;
 use playfield_wire::packet::{
@@ -92,7 +93,7 @@ fn every_byte_of_a_struct_is_where_it_should_be() {
 }
 
 #[test]
-fn the_least_that_a_struct_takes_is_known() {
+fn the_minimum_size_of_a_struct_is_known() {
     assert_eq!(Stats::BYTES_MIN, 9);
     assert_eq!(Item::BYTES_MIN, 6);
     assert_eq!(Login::BYTES_MIN, 4 + 2 + 1 + 8 + 9 + 8 + 1 + 1 + 1 + 2 + 1 + 8 + 3);
@@ -131,7 +132,7 @@ fn a_struct_that_takes_the_rest_may_be_the_last_field_of_another() {
 }
 
 #[test]
-fn every_truncation_is_refused_at_its_field() {
+fn every_truncation_is_rejected_at_its_field() {
     let whole = Login { rest: Vec::new(), ..login() };
     let bytes = written::<Little>(&whole);
     let mut fields = Vec::new();
@@ -157,7 +158,7 @@ fn every_truncation_is_refused_at_its_field() {
 #[test]
 fn errors_name_the_byte_the_field_and_what_to_expect() {
     let say = |bytes: &[u8]| Login::parse::<Little>(bytes).unwrap_err().to_string();
-    assert_eq!(say(b"\x2b\0"), "at byte 0, field opcode: the packet 0x2a was expected, 0x2b came");
+    assert_eq!(say(b"\x2b\0"), "at byte 0, field opcode: expected the packet 0x2a, found 0x2b");
     assert_eq!(say(b"\x2a\0\x01"), "at byte 2, field Login.id: i32 was expected, 1 bytes remain");
     assert_eq!(
         say(b"\x2a\0\0\0\0\0\x05\0abc"),
@@ -169,7 +170,7 @@ fn errors_name_the_byte_the_field_and_what_to_expect() {
     );
     assert_eq!(
         say(b"\x2a\0\0\0\0\0\0\0\0ab\0c\0\0\0\0"),
-        "at byte 12, field Login.tag: a text is padded with zeros, 0x63 came"
+        "at byte 12, field Login.tag: a text must be padded with zeros, not 0x63"
     );
     let mut bytes = written::<Little>(&login());
     let is_new = 2 + 4 + 5 + 3 + 8 + 9 + 8 + 2 + 1;
@@ -184,10 +185,10 @@ fn errors_name_the_byte_the_field_and_what_to_expect() {
     );
 }
 
-/// What mpacket lets pass or dies of: reads past the end, lengths below zero or past 32,767, texts
-/// past their length's bits.
+/// Input that mpacket accepts or crashes on: reads past the end, negative lengths, lengths past
+/// 32,767, and texts too long for their prefix.
 #[test]
-fn nothing_is_made_up_and_nothing_wraps() {
+fn malformed_lengths_and_numbers_are_rejected() {
     let mut reader = PacketReader::<Little>::new(b"\x01");
     assert_eq!(reader.u8(), Ok(1));
     let missing = PacketErrorKind::Truncated { expected: "i64", remain: 0 };
@@ -221,7 +222,7 @@ fn nothing_is_made_up_and_nothing_wraps() {
 }
 
 #[test]
-fn a_packet_that_can_not_be_written_leaves_the_buffer_as_it_was() {
+fn a_packet_that_can_not_be_written_leaves_the_buffer_unchanged() {
     let mut out = b"before".to_vec();
     for (packet, kind) in [
         (
@@ -239,9 +240,9 @@ fn a_packet_that_can_not_be_written_leaves_the_buffer_as_it_was() {
     }
 }
 
-/// Lists are not made room for before their elements came.
+/// Memory for lists is not reserved before their elements have arrived.
 #[test]
-fn a_count_is_held_against_what_came() {
+fn a_count_is_checked_against_the_bytes_left() {
     #[derive(Packet, Debug, PartialEq)]
     #[packet(opcode = 1_u8)]
     struct Lists {
@@ -256,7 +257,7 @@ fn a_count_is_held_against_what_came() {
 }
 
 #[test]
-fn numbers_that_are_known_later() {
+fn numbers_are_reserved_and_set_later() {
     let mut out = b"before".to_vec();
     let mut writer = PacketWriter::<Big>::new(&mut out);
     let length = writer.later::<u16>();
@@ -340,7 +341,7 @@ fn write<O: Order>(part: &Part, packet: &mut PacketWriter<'_, O>) {
     }
 }
 
-/// Reads what stands in the place of a part.
+/// Reads one part.
 fn read<O: Order>(part: &Part, packet: &mut PacketReader<'_, O>) -> Result<Part, PacketError> {
     Ok(match part {
         Part::U8(_) => Part::U8(packet.u8()?),
@@ -372,7 +373,8 @@ fn come_back<O: Order>(parts: &[Part]) -> Result<(), TestCaseError> {
         prop_assert_eq!(&read(part, &mut reader), &Ok(part.clone()));
     }
     prop_assert_eq!(reader.finish(), Ok(()));
-    // Cut anywhere, one of the reads is refused, and none before it gives another value.
+    // If the packet is cut anywhere, one of the reads fails, and none before it returns another
+    // value.
     for end in 0..bytes.len() {
         let mut reader = PacketReader::<O>::new(&bytes[..end]);
         let failed = parts.iter().find_map(|part| match read(part, &mut reader) {
@@ -408,7 +410,7 @@ proptest! {
                 break;
             }
         }
-        // A struct that can be read is written as the bytes that it was read from.
+        // A struct that could be read is written as the same bytes.
         let mut packet = b"\x2a\0".to_vec();
         packet.extend_from_slice(&bytes);
         if let Ok(login) = Login::parse::<Big>(&packet) {
@@ -419,7 +421,7 @@ proptest! {
     }
 }
 
-/// What a packet's user may have in scope beside it.
+/// Names that a user of packets may have in scope.
 mod shadowing {
     use playfield_derive::Packet;
 
@@ -434,16 +436,16 @@ mod shadowing {
     #[derive(Packet, Default, Debug, PartialEq)]
     pub(super) struct PacketWriter(pub u8);
 
-    #[allow(dead_code, reason = "it is there for its name")]
+    #[allow(dead_code, reason = "only its name matters")]
     type Result = ();
-    #[allow(dead_code, reason = "it is there for its name")]
+    #[allow(dead_code, reason = "only its name matters")]
     struct PacketError;
-    #[allow(dead_code, non_snake_case, reason = "it is there for its name")]
+    #[allow(dead_code, non_snake_case, reason = "only its name matters")]
     fn Ok() {}
 }
 
 #[test]
-fn no_name_of_the_users_is_taken_for_a_generated_one() {
+fn generated_names_do_not_collide_with_the_users() {
     let packet = shadowing::Order { packet: shadowing::PacketWriter(1), value: vec![2] };
     let mut bytes = Vec::new();
     PacketField::write(&packet, &mut PacketWriter::<Big>::new(&mut bytes)).unwrap();

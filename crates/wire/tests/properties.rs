@@ -1,4 +1,4 @@
-//! What holds for every message, in every format, and for bytes that are no message at all.
+//! Properties of every message in every format, and of bytes that are no message.
 
 use crate::messages;
 
@@ -18,7 +18,7 @@ use playfield_wire::{Format, TreeFormat};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Whether the last field is a `rest`: such a message has no end of its own, so it may be longer.
+/// Whether the last field is a `rest`. Such a message is not self-delimiting, so it may be longer.
 fn client_ends_open(message: &ClientMessage<'_>) -> bool {
     use ClientMessage::{Create, JoinOrCreate, Request, Send};
     matches!(message, Create { .. } | JoinOrCreate { .. } | Request { .. } | Send { .. })
@@ -29,7 +29,7 @@ fn server_ends_open(message: &ServerMessage<'_>) -> bool {
     matches!(message, Event { .. } | Patch { .. } | Reply { .. } | Schema { .. } | Snapshot { .. })
 }
 
-/// The length of what must be there: in a message with a `rest`, all that stands before it.
+/// The required length: in a message with a `rest`, everything before that.
 fn client_required(message: &ClientMessage<'_>, length: usize) -> usize {
     match message {
         ClientMessage::Create { options: rest, .. }
@@ -103,7 +103,7 @@ impl FrameCodec for Lines {
     }
 }
 
-/// All frames of a stream that comes in such pieces, as a service reads it.
+/// All frames of a stream that arrives in these pieces, as a service reads it.
 fn frames_of(
     codec: &impl FrameCodec,
     stream: &[u8],

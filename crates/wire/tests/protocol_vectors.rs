@@ -1,8 +1,7 @@
-//! The messages in `conformance/vectors/protocol/`, for clients in other languages: they are what
-//! this crate writes and reads.
+//! The messages in `conformance/vectors/protocol/`, for clients in other languages. This crate
+//! writes and reads exactly these.
 //!
-//! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-wire protocol_vectors` writes them
-//! anew.
+//! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-wire protocol_vectors` regenerates them.
 
 mod cases;
 
@@ -14,10 +13,10 @@ use playfield_wire::server::ServerMessage;
 use playfield_wire::{DecodeError, Format};
 use serde_json::{Value, json};
 
-/// One for both directions.
+/// Messages of either direction.
 trait Message: PartialEq + std::fmt::Debug {
     fn written(&self, format: Format) -> Vec<u8>;
-    /// What is wrong with the bytes, or what they are written as once they were read.
+    /// Reads the bytes and writes the message again.
     fn read(format: Format, bytes: &[u8]) -> Result<Vec<u8>, DecodeError>;
     fn is_read_from(&self, format: Format, bytes: &[u8]) -> bool;
 }
@@ -54,8 +53,8 @@ fn bytes(hex: &Value) -> Vec<u8> {
         .collect()
 }
 
-/// Lengths of `packed` messages that end within a field: such a message must be refused. Others end
-/// where a payload begins.
+/// Lengths at which a truncated `packed` message ends within a field, so it must be rejected. At
+/// other lengths, a payload begins.
 fn refused_cuts<M: Message>(whole: &[u8]) -> Vec<usize> {
     (0..whole.len()).filter(|cut| M::read(Format::Packed, &whole[..*cut]).is_err()).collect()
 }
@@ -118,12 +117,12 @@ fn the_vectors_are_what_is_written() {
         let found = fs::read_to_string(&path).unwrap_or_default();
         assert!(
             found == text,
-            "{file} is not what is written now. If that is meant, write the vectors anew: see the top of this test"
+            "{file} is not what is written now. If that is intended, regenerate the vectors: see the top of this test"
         );
     }
 }
 
-/// As a client in another language would: by nothing but the files.
+/// Reads them as a client in another language would: from the files alone.
 fn follows<M: Message>(file: &str) {
     let vectors: Value = serde_json::from_slice(&fs::read(folder().join(file)).unwrap()).unwrap();
     for message in vectors["messages"].as_array().unwrap() {
@@ -140,8 +139,7 @@ fn follows<M: Message>(file: &str) {
                 let is_refused = format == Format::Msgpack
                     || message["refused_cuts"].as_array().unwrap().contains(&cut.into());
                 assert_eq!(read.is_err(), is_refused, "{name} in {}, {cut} bytes", format.name());
-                // What is no error is another message, which is written as it was read: nothing was
-                // made up.
+                // Without an error, it is another message, which is written exactly as it was read.
                 assert!(
                     read.is_err() || read.as_deref() == Ok(&whole[..cut]),
                     "{name}, {cut} bytes"
@@ -167,7 +165,7 @@ fn a_reader_that_knows_only_the_files_follows_them() {
     follows::<ServerMessage<'_>>("server.json");
 }
 
-/// The table names each kind of message once at least.
+/// The table has each kind of message at least once.
 #[test]
 fn every_message_is_there() {
     for (messages, kinds) in [

@@ -1,4 +1,4 @@
-//! What is refused, what is forgiven, and what the errors say.
+//! What is rejected, what is tolerated, and the error texts.
 
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::message::MessageRef;
@@ -14,7 +14,7 @@ fn complaint(text: &str) -> String {
 }
 
 #[test]
-fn the_first_message_tells_its_format() {
+fn the_first_message_determines_the_format() {
     let packed = ClientMessage::decode_first(&[1, 1, 0, 0, 0, 0, 0]);
     assert_eq!(packed, Ok((Format::Packed, ClientMessage::Hello(Hello::new(Format::Packed)))));
     let packed_naming_json = ClientMessage::decode_first(&[1, 1, 2, 0, 0, 0, 0]);
@@ -39,7 +39,7 @@ fn the_first_message_tells_its_format() {
 }
 
 #[test]
-fn a_format_that_is_not_spoken_is_told_apart() {
+fn an_unsupported_format_has_its_own_error() {
     let packed = ClientMessage::decode_first(&[1, 1, 3, 0, 0, 0, 0]).unwrap_err();
     assert_eq!(packed.unspoken_format(), Some(3));
     assert_eq!(packed.to_string(), "at byte 2: the format 3 is not supported here");
@@ -54,7 +54,7 @@ fn a_format_that_is_not_spoken_is_told_apart() {
 }
 
 #[test]
-fn a_hello_of_another_protocol_is_read_so_far() {
+fn a_hello_of_another_protocol_version_is_read() {
     let hello = |format| ClientMessage::Hello(Hello { protocol: 2, ..Hello::new(format) });
     let packed = ClientMessage::decode_first(&[1, 2, 0xee, 0xee]);
     assert_eq!(packed, Ok((Format::Packed, hello(Format::Packed))));
@@ -64,7 +64,7 @@ fn a_hello_of_another_protocol_is_read_so_far() {
 }
 
 #[test]
-fn unknown_kinds_are_told_apart() {
+fn unknown_kinds_have_their_own_error() {
     for body in [&[0x00][..], &[0x0f], &[0x41, 1], &[0xff]] {
         let error = ClientMessage::decode(Format::Packed, body).unwrap_err();
         assert!(error.is_unknown_kind(), "{error}");
@@ -142,7 +142,7 @@ fn json_errors_name_the_member_and_the_place() {
 }
 
 #[test]
-fn what_is_not_json_is_refused_where_it_stops_being_so() {
+fn invalid_json_is_rejected_at_the_first_wrong_byte() {
     assert_eq!(complaint("{\"type\":\n\"ping\",}"), "at byte 16: trailing comma");
     assert_eq!(
         complaint("[]"),
@@ -165,7 +165,7 @@ fn deep_nesting_is_carried_without_recursion() {
 }
 
 #[test]
-fn lists_longer_than_the_message_are_refused() {
+fn lists_longer_than_the_message_are_rejected() {
     let listed = [0x43, 4, 0xff, 0xff, 0xff, 0xff, 0x0f];
     let error = ServerMessage::decode(Format::Packed, &listed).unwrap_err();
     assert_eq!(
@@ -197,7 +197,7 @@ fn codes_are_names_and_a_rooms_own_are_numbers() {
 }
 
 #[test]
-fn a_patch_leads_forward() {
+fn a_patch_must_not_lead_back() {
     let text = br#"{"type":"patch","room":1,"base":3,"version":2,"ops":[]}"#;
     let error = ServerMessage::decode(Format::Json, text).unwrap_err();
     assert_eq!(

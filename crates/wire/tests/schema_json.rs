@@ -1,4 +1,4 @@
-//! Schemas as JSON: what is written is read again, and what is no schema is refused by its place.
+//! Schemas as JSON: a written schema reads back, and errors name the place.
 
 use playfield_wire::schema::{
     Enum, EventSchema, Field, MessageSchema, Policy, Quantized, RoomSchema, SCHEMA_BYTES_MAX,
@@ -88,7 +88,7 @@ fn the_text_has_its_members_in_a_fixed_order_and_no_hidden_fields() {
 }
 
 #[test]
-fn what_was_written_is_read_again_but_for_hidden_fields() {
+fn a_written_schema_reads_back_without_hidden_fields() {
     let mut shown = table();
     let read = RoomSchema::from_json(table_text().as_bytes()).unwrap();
     assert_eq!(RoomSchema::from_json(table().to_json_pretty().as_bytes()), Ok(read.clone()));
@@ -114,70 +114,70 @@ fn the_example_in_the_protocol_is_a_schema() {
 }
 
 #[test]
-fn what_is_no_schema_is_refused_by_its_place() {
+fn schema_errors_name_the_place() {
     let cases = [
-        ("", "", r#"{"a":"#, "a schema is JSON: EOF while parsing a value at line 1 column 5"),
-        ("", "", "[]", "the schema: an object was expected, [] came"),
+        ("", "", r#"{"a":"#, "a schema must be JSON: EOF while parsing a value at line 1 column 5"),
+        ("", "", "[]", "the schema: expected an object, found []"),
         (r#""options":"unit","#, "", "", r#"the schema: the member "options" is missing"#),
         (
             r#""type":"i32""#,
             r#""type":"i33""#,
             "",
-            r#"state.seats.*.hp: the word for a type was expected, "i33" came"#,
+            r#"state.seats.*.hp: expected the word for a type, found "i33""#,
         ),
         (r#""name":"hp","#, "", "", r#"state.seats.*: the member "name" is missing"#),
-        (r#""name":"hp""#, r#""name":7"#, "", "state.seats.*: a name was expected, 7 came"),
-        (
-            r#""name":"x""#,
-            r#""name":"hp""#,
-            "",
-            "state.seats.*.hp: two of this name stand beside each other",
-        ),
+        (r#""name":"hp""#, r#""name":7"#, "", "state.seats.*: expected a name, found 7"),
+        (r#""name":"x""#, r#""name":"hp""#, "", "state.seats.*.hp: two have this name"),
         (
             r#"{"option":"u8"}"#,
             r#"{"maybe":"u8"}"#,
             "",
-            r#"state.seats.*.secret: a type was expected, {"maybe":"u8"} came"#,
+            r#"state.seats.*.secret: expected a type, found {"maybe":"u8"}"#,
         ),
         (
             "owner",
             "everyone",
             "",
-            r#"state.seats.*.secret: the policy "owner" or "view" was expected, "everyone" came"#,
+            r#"state.seats.*.secret: expected the policy "owner" or "view", found "everyone""#,
         ),
         (
             r#""0123456789abcdef""#,
             r#""123456789abcdef""#,
             "",
-            r#"state.seats.*.mood: a digest of 16 digits from 0 to f was expected, "123456789abcdef" came"#,
+            r#"state.seats.*.mood: expected a digest of 16 digits from 0 to f, found "123456789abcdef""#,
         ),
         (
             r#""0123456789abcdef""#,
             r#""0123456789ABCDEF""#,
             "",
-            "state.seats.*.mood: a digest of 16 digits",
+            "state.seats.*.mood: expected a digest of 16 digits",
         ),
         (
             r#""0123456789abcdef""#,
             r#""+123456789abcdef""#,
             "",
-            "state.seats.*.mood: a digest of 16 digits",
+            "state.seats.*.mood: expected a digest of 16 digits",
         ),
-        (r#""0123456789abcdef""#, r#""ééééabcd""#, "", "state.seats.*.mood: a digest of 16 digits"),
+        (
+            r#""0123456789abcdef""#,
+            r#""ééééabcd""#,
+            "",
+            "state.seats.*.mood: expected a digest of 16 digits",
+        ),
         (
             r#""0123456789abcdef""#,
             "81985529216486895",
             "",
-            "state.seats.*.mood: a digest of 16 digits",
+            "state.seats.*.mood: expected a digest of 16 digits",
         ),
-        (r#""0123456789abcdef""#, "null", "", "state.seats.*.mood: a digest of 16 digits"),
+        (r#""0123456789abcdef""#, "null", "", "state.seats.*.mood: expected a digest of 16 digits"),
         (
             r#""policy":"view","default_digest""#,
             r#""default_digest""#,
             "",
-            r#"state.seats.*.mood: no "default_digest" where everyone sees the field was expected, "0123456789abcdef" came"#,
+            r#"state.seats.*.mood: expected no "default_digest" where everyone sees the field, found "0123456789abcdef""#,
         ),
-        (r#""key":"player""#, r#""key":"bool""#, "", r#"state.seats (its key): a player"#),
+        (r#""key":"player""#, r#""key":"bool""#, "", r#"state.seats (its key): expected a player"#),
         (
             r#""key":"player""#,
             r#""kee":"player""#,
@@ -188,43 +188,53 @@ fn what_is_no_schema_is_refused_by_its_place() {
             r#""length":9"#,
             r#""length":0"#,
             "",
-            "state.marks: a length from 1 to 2^32 - 1 was expected, 0 came",
+            "state.marks: expected a length from 1 to 2^32 - 1, found 0",
         ),
-        (r#""length":9"#, r#""length":4294967296"#, "", "state.marks: a length from 1 to 2^32 - 1"),
+        (
+            r#""length":9"#,
+            r#""length":4294967296"#,
+            "",
+            "state.marks: expected a length from 1 to 2^32 - 1",
+        ),
         (
             r#""step":0.01"#,
             r#""step":0"#,
             "",
-            "state.seats.*.x: a step greater than 0 was expected, 0 came",
+            "state.seats.*.x: expected a step greater than 0, found 0",
         ),
+        (r#""quantized":"f32""#, r#""quantized":"u8""#, "", "state.seats.*.x: expected f32 or f64"),
         (
-            r#""quantized":"f32""#,
-            r#""quantized":"u8""#,
+            "[-50.0,50.0]",
+            "[1,0]",
             "",
-            "state.seats.*.x: f32 or f64 was expected",
+            "state.seats.*.x: expected a least value and then a greatest one",
         ),
-        ("[-50.0,50.0]", "[1,0]", "", "state.seats.*.x: a least value and then a greatest one"),
         (
             r#""angle":true"#,
             r#""angle":true,"range":[0,1]"#,
             "",
-            "state.seats.*.heading: true, and no range",
+            "state.seats.*.heading: expected true, and no range",
         ),
-        (r#""angle":true"#, r#""angle":false"#, "", "state.seats.*.heading: true, and no range"),
+        (
+            r#""angle":true"#,
+            r#""angle":false"#,
+            "",
+            "state.seats.*.heading: expected true, and no range",
+        ),
         (
             r#"{"list":"bytes"}"#,
             r#"{"list":0}"#,
             "",
-            "messages.Draw.*: an object was expected, 0 came",
+            "messages.Draw.*: expected an object, found 0",
         ),
         (r#","reply":"f64""#, "", "", r#"messages.Draw: the member "reply" is missing"#),
         (
             r#""reply":"f64""#,
             r#""reply":"f65""#,
             "",
-            "messages.Draw (its reply): the word for a type",
+            "messages.Draw (its reply): expected the word for a type",
         ),
-        (r#""variants":["#, r#""variants":[7,"#, "", "state.phase: an object was expected, 7 came"),
+        (r#""variants":["#, r#""variants":[7,"#, "", "state.phase: expected an object, found 7"),
     ];
     for (from, to, text, expected) in cases {
         let text =
@@ -235,7 +245,7 @@ fn what_is_no_schema_is_refused_by_its_place() {
 }
 
 #[test]
-fn the_fingerprint_is_that_of_the_content() {
+fn the_fingerprint_must_match_the_content() {
     let text = table_text().replace(r#""type":"i32""#, r#""type":"i64""#);
     let stated = fingerprint(&table());
     let error = RoomSchema::from_json(text.as_bytes()).unwrap_err();
@@ -273,7 +283,7 @@ fn depth_and_length_are_limited() {
         let event = EventSchema { name: "x".repeat(bytes).into(), of: Type::Unit };
         RoomSchema { events: vec![event], ..table() }
     };
-    // The fingerprint in it is not always as long.
+    // The fingerprint's length varies.
     let left = (SCHEMA_BYTES_MAX - named(0).to_json().len() - 4..)
         .find(|bytes| named(*bytes).to_json().len() > SCHEMA_BYTES_MAX)
         .unwrap();

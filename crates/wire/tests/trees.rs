@@ -1,5 +1,5 @@
-//! Messages in `json` and `msgpack`: what the vectors can't say of them, other forms that are read
-//! too, and what errors say.
+//! Messages in `json` and `msgpack`: what the vectors can't express, other accepted forms, and
+//! error texts.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ fn msgpack(value: &Value) -> Vec<u8> {
     out
 }
 
-/// The vectors hold JSON as a tree, whose members have no order, and compare it as one.
+/// The vectors store and compare JSON as a tree, whose members have no order.
 #[test]
 fn json_is_one_line_with_the_members_in_the_order_of_the_table() {
     let resume = Resume {
@@ -48,7 +48,7 @@ fn json_is_one_line_with_the_members_in_the_order_of_the_table() {
     );
 }
 
-/// Only in `packed`: what follows a tree is in the tree's own format.
+/// Only in `packed`: after a hello in a tree format, messages use that format.
 #[test]
 fn a_hello_in_packed_may_name_another_format() {
     let hello = ClientMessage::Hello(Hello::new(Format::Json));
@@ -71,7 +71,7 @@ fn documented() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_examples_of_the_document_are_true() {
+fn the_examples_of_the_document_are_correct() {
     let [hello, join] = &documented()[..] else { panic!("two examples") };
     let expected = ClientMessage::Hello(Hello::new(MSGPACK));
     assert_eq!(ClientMessage::decode_first(hello), Ok((MSGPACK, expected)));
@@ -117,7 +117,7 @@ fn other_forms_are_read_too() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_and_named() {
+fn errors_name_what_is_wrong() {
     let complaint = |body: &[u8]| ClientMessage::decode(MSGPACK, body).unwrap_err().to_string();
     let of = |value: Value| complaint(&msgpack(&value));
     assert_eq!(of(json!({"type": "join"})), r#"at byte 0: the member "request" is missing"#);
@@ -159,19 +159,19 @@ fn what_is_wrong_is_refused_and_named() {
             .unwrap_err()
             .is_unknown_kind()
     );
-    assert_eq!(complaint(b"\x90"), "at byte 0: a message is a map, and another type came");
+    assert_eq!(complaint(b"\x90"), "at byte 0: a message must be a map, but is another type");
     assert_eq!(complaint(b"\x81\x01\x01"), "at byte 1: the name of a member is not a text");
     assert_eq!(
         complaint(b"\x81\xa4type\xa7goodbye\0"),
         "at byte 14: the end was expected, 1 bytes remain"
     );
     assert_eq!(complaint(b""), "at byte 0: a value was expected, 0 bytes remain");
-    let extension = "at byte 3: 0xd4 begins an extension type, and none has a meaning here";
+    let extension = "at byte 3: 0xd4 begins an extension type, which is not supported";
     assert_eq!(complaint(b"\x82\xa1x\xd4\0\0\xa4type\xa7goodbye"), extension);
 }
 
 #[test]
-fn a_number_past_the_bytes_that_came_is_refused() {
+fn a_count_past_the_bytes_left_is_rejected() {
     for (body, why) in [
         (
             &b"\xdf\xff\xff\xff\xff\xa1x"[..],

@@ -157,7 +157,7 @@ async fn an_incompatible_client_learns_why() {
     assert_eq!(error.code(), Some(ErrorCode::SchemaMismatch));
     assert_eq!(
         error.to_string(),
-        "state.seats.*.hp: the node has i32, this client was built with u16: build it anew"
+        "state.seats.*.hp: the node has i32, this client was built with u16: rebuild the client"
     );
     // The client leaves the room, and the connection continues.
     connection.ping().await.unwrap();

@@ -205,7 +205,7 @@ async fn a_room_of_another_build_is_not_entered() {
     let error = table.unwrap_err();
     assert!(error.is_incompatible());
     assert_eq!(error.code(), Some(ErrorCode::SchemaMismatch));
-    let text = "state.round: the node has i64, this client was built with u32: build it anew";
+    let text = "state.round: the node has i64, this client was built with u32: rebuild the client";
     assert_eq!(error.to_string(), text);
     // Now the schema is known, and no room is created.
     let error = connection.create::<Table>("table", true, &Setup::default()).await.unwrap_err();

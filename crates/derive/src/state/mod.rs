@@ -1,4 +1,4 @@
-//! `#[derive(State)]`: trees that are kept in step.
+//! `#[derive(State)]`: trees that are synced to clients.
 
 mod columns;
 mod compare;
@@ -31,12 +31,12 @@ pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
             })
         }
         Data::Union(_) => {
-            Err(syn::Error::new_spanned(input, "a union can't be kept in step: use an enum"))
+            Err(syn::Error::new_spanned(input, "a union can't be synced: use an enum"))
         }
     }
 }
 
-/// Requires at each field's place in the source that its type can be synchronized. So the compiler
+/// Requires at each field's place in the source that its type can be synced. So the compiler
 /// names the type that can't be, and not the macro or the collection around it.
 fn checked(all: &[Field]) -> TokenStream {
     let rt = crate::rt();
@@ -46,7 +46,7 @@ fn checked(all: &[Field]) -> TokenStream {
     }
     quote! {
         const _: () = {
-            const fn synchronized<T: #rt::State>() {}
+            const fn synced<T: #rt::State>() {}
             const fn key<T: #rt::Key>() {}
             #checks
         };
@@ -67,7 +67,7 @@ fn check(of: &Type, checks: &mut TokenStream) {
         }
         (_, Some(("List" | "Option", [elements]))) => check(elements, checks),
         (Type::Array(array), _) => check(&array.elem, checks),
-        _ => checks.extend(quote_spanned!(of.span()=> let _ = synchronized::<#of>;)),
+        _ => checks.extend(quote_spanned!(of.span()=> let _ = synced::<#of>;)),
     }
 }
 

@@ -33,7 +33,8 @@ impl Tree<'_> {
                     quote!(self.#member = ::std::default::Default::default();)
                 }
                 Form::Quantized => quote!(),
-                // A player may or may not see it. If not, it is as in a struct that was read whole.
+                // A player may or may not see it. If not, it has the same value as in a struct that
+                // was read whole.
                 _ if field.is_private() => quote!(self.#member = #rt::copy_default::<#of>();),
                 _ => quote!(<#of as #rt::Read>::empty_maps(&mut self.#member);),
             }
@@ -72,7 +73,7 @@ impl Tree<'_> {
             quote! {
                 if part == #rt::Part::Shared && mask & #owner_bits != 0 {
                     return ::std::result::Result::Err(
-                        #rt::DecodeError::new(at, "a field that is its owner's alone came in the part that all share"),
+                        #rt::DecodeError::new(at, "a field that only its owner sees was sent in the shared part"),
                     );
                 }
             }
@@ -116,7 +117,7 @@ impl Tree<'_> {
             let mask = u64::from_le_bytes(bytes);
             if mask & !#known != 0 {
                 return ::std::result::Result::Err(
-                    #rt::DecodeError::new(at, ::std::format!("the mask {mask:#x} marks fields that can't come here")),
+                    #rt::DecodeError::new(at, ::std::format!("the mask {mask:#x} marks fields that are not allowed here")),
                 );
             }
         }

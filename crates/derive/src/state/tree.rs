@@ -32,7 +32,7 @@ pub(super) struct Synced {
 pub(super) struct SyncedField {
     pub(super) member: TokenStream,
     pub(super) name: String,
-    /// The type that is kept in step: the field's own, or its form on the wire.
+    /// The type that is synced: the field's own, or its form on the wire.
     pub(super) of: TokenStream,
     pub(super) owner: bool,
     pub(super) form: Form,
@@ -43,7 +43,7 @@ pub(super) struct SyncedField {
 pub(super) struct Look {
     /// The implementation of `Viewed`.
     pub(super) by: TokenStream,
-    /// The field is a map, judging by the name of its type.
+    /// Whether the field is a map, judging by the name of its type.
     pub(super) by_entry: bool,
     /// The function that the attribute names.
     pub(super) path: Path,
@@ -55,14 +55,14 @@ pub(super) struct Look {
     pub(super) watch: Ident,
 }
 
-/// How a field's value becomes what is kept in step.
+/// How a field's value becomes what is synced.
 pub(super) enum Form {
-    /// It is the value.
+    /// The value itself.
     Plain,
-    /// It is the result of the function that the attribute names. The generated function `name`
-    /// calls it; see `functions.rs`.
+    /// The result of the function that the attribute names. The generated function `name` calls it;
+    /// see `functions.rs`.
     Mask { function: Path, name: Ident },
-    /// It is a number of steps.
+    /// A number of steps.
     Quantized,
 }
 
@@ -70,7 +70,7 @@ pub(super) enum Form {
 pub(super) struct Watched {
     pub(super) name: Ident,
     pub(super) member: TokenStream,
-    /// It is compared with a shadow of its own.
+    /// Whether it is compared with its own shadow.
     pub(super) compared: bool,
 }
 
@@ -83,7 +83,7 @@ impl SyncedField {
         }
     }
 
-    /// An expression that borrows what is kept in step out of `self`.
+    /// An expression that borrows the synced value from `self`.
     pub(super) fn borrowed(&self, mutably: bool) -> TokenStream {
         let Self { member, of, .. } = self;
         let reference = if mutably { quote!(&mut) } else { quote!(&) };
@@ -115,18 +115,18 @@ impl SyncedField {
         }
     }
 
-    /// The same, if it counts as nothing. In a map with a view each entry counts.
+    /// The same, if it has no weight in the copy's digest. In a map with a view, each entry counts.
     pub(super) fn uncounted_digest(&self, rt: &TokenStream) -> Option<TokenStream> {
         let by_entry = self.view.as_ref().is_some_and(|look| look.by_entry);
         (self.is_private() && !by_entry).then(|| self.default_digest(rt))
     }
 
-    /// Not everyone who sees the struct sees it.
+    /// Whether only some who see the struct see it.
     pub(super) fn is_private(&self) -> bool {
         self.owner || self.view.is_some()
     }
 
-    /// Statements that `read` what is kept in step into the member of `this`.
+    /// Statements that `read` the synced value into the member of `this`.
     pub(super) fn read_into(&self, read: impl Fn(TokenStream) -> TokenStream) -> TokenStream {
         let Self { member, of, .. } = self;
         match self.form {
@@ -263,7 +263,7 @@ impl<'a> Tree<'a> {
                 });
             }
             if !owner {
-                // Where its type can't be kept in step, the compiler shows the field.
+                // If its type can't be synced, the compiler points to the field.
                 return quote_spanned!(of.span()=> <#of as #rt::Describe>::UNOWNED);
             }
             let message = format!(
@@ -350,7 +350,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The type of a field that is kept in step, and how its value becomes that.
+/// The synced type of a field, and how its value becomes that.
 pub(super) fn wire_form(rt: &TokenStream, names: &Names, field: &Field) -> (TokenStream, Form) {
     let of = &field.of;
     match (&field.mask, &field.quantize) {
@@ -377,7 +377,7 @@ fn look(
     let by = if view.by_entry { quote!(#rt::ByEntry<#of>) } else { quote!(#rt::AsWhole<#of>) };
     let Some(viewers) = all.iter().find(|other| other.name == plain_name(viewer)) else {
         let message = format!(
-            "no field of this struct is called `{viewer}`: name the map, keyed by player, whose entries the function is given"
+            "this struct has no field `{viewer}`: name the map, keyed by player, whose entries the function gets"
         );
         return Err(syn::Error::new_spanned(viewer, message));
     };

@@ -1,7 +1,7 @@
 //! The index behind `list`: rooms by age and by metadata.
 //!
-//! A list walks what it returns, or, with a filter, the rooms that have the rarest of the wanted
-//! values; never all rooms.
+//! Listing visits only the rooms that it returns, or, with a filter, the rooms with the rarest of
+//! the filter's values. It never visits all rooms.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -21,7 +21,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Enters a room; ages differ.
+    /// Adds a room. Ages are unique.
     pub(super) fn insert(&mut self, age: u64, id: RoomId, metadata: &Metadata) {
         self.by_age.insert(age, id);
         for (name, value) in metadata {
@@ -30,7 +30,7 @@ impl Index {
         }
     }
 
-    /// Takes a room out that was entered with this metadata.
+    /// Removes a room that was added with this metadata.
     pub(super) fn remove(&mut self, age: u64, metadata: &Metadata) {
         self.by_age.remove(&age);
         for (name, value) in metadata {
@@ -67,7 +67,7 @@ impl Index {
         }
     }
 
-    /// Whether nothing is kept for any room.
+    /// Whether the index is empty.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.by_age.is_empty() && self.having.is_empty()
@@ -81,8 +81,8 @@ pub(super) fn oldest<'a>(
 ) -> impl Iterator<Item = RoomId> + 'a {
     let mut types: Vec<_> = indexes.iter().map(|index| index.fitting(filter)).collect();
     let mut heads = BinaryHeap::with_capacity(types.len());
-    // The types whose next room is to be found. Not before it is asked for: the search may be long,
-    // and in vain.
+    // The types whose next room must be found. The search is lazy, since it may be long and find
+    // nothing.
     let mut behind: Vec<usize> = (0..types.len()).collect();
     std::iter::from_fn(move || {
         for at in behind.drain(..) {

@@ -1,4 +1,4 @@
-//! Whatever happens to rooms, lists are what a look at every room would find.
+//! Whatever happens to rooms, a list equals the result of checking every room.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ enum Step {
     List { room_type: Option<u16>, filter: Vec<(usize, usize)>, limit: usize },
 }
 
-/// One room, as someone would note it who keeps no index.
+/// One room in the model, which has no index.
 struct Noted {
     number: u8,
     room_type: u16,
@@ -67,7 +67,7 @@ fn id(number: u8) -> RoomId {
     RoomId::from_random([number; 10])
 }
 
-/// The list, found by looking at all rooms, oldest first.
+/// The list, computed by checking all rooms, oldest first.
 fn naive(
     rooms: &[Noted],
     room_type: Option<u16>,
@@ -114,7 +114,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Plan { number, room_type, private } => {
-                    // No two rooms have one id.
+                    // Room ids are unique.
                     if rooms.iter().all(|room| room.number != number) {
                         directory.plan(&Plan { id: id(number), room_type, capacity: 4, private, shard: 0 }).unwrap();
                         let summary = RoomSummary { capacity: 4, private, ..RoomSummary::default() };
@@ -151,7 +151,7 @@ proptest! {
             directory.remove(id(room.number));
         }
         let inner = directory.lock();
-        assert!(inner.listed.iter().all(super::Index::is_empty), "of a room that is gone nothing is kept");
+        assert!(inner.listed.iter().all(super::Index::is_empty), "nothing is kept of a removed room");
         assert!(inner.open.iter().all(BTreeMap::is_empty) && inner.loads == [0]);
     }
 }

@@ -1,4 +1,5 @@
-//! What a service's handlers reach: the connection that they are called for, all others, and time.
+//! What a service's handlers can access: the connection that they are called for, all others, and
+//! time.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -9,18 +10,18 @@ use crate::service::{Closed, Service};
 use crate::shard::connection::Connections;
 use crate::shard::keys::ConnectionKey;
 
-/// Names a connection of a service on its shard, for ever: no later one has the same. On another
-/// shard, it names none.
+/// Identifies a connection of a service on its shard. Ids are never reused. On another shard, it
+/// identifies no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {
     pub(crate) shard: u16,
     pub(crate) key: ConnectionKey,
 }
 
-/// A connection that is to be closed, and why.
+/// A connection to be closed, and why.
 pub(crate) type Leave = (ConnectionKey, Closed);
 
-/// What a shard lends to a service for the time of a call.
+/// What a shard lends to a service during a call.
 pub(crate) struct Reach<'a> {
     pub(crate) shard: u16,
     /// The service's number.
@@ -35,15 +36,15 @@ pub(crate) struct Reach<'a> {
     pub(crate) wake_at: &'a mut Option<Duration>,
 }
 
-/// What any handler of a service reaches.
+/// What every handler of a service can access.
 pub struct Context<'a, S: Service> {
     codec: &'a S::Codec,
     pub(super) reach: Reach<'a>,
     /// The connection that the handler is called for, if it is for one.
     serving: Option<ConnectionKey>,
-    /// What is written to it, until it gets to its outbox with the end of the call.
+    /// Data for it, which is moved to its outbox when the call ends.
     pub(super) out: Vec<u8>,
-    /// It is to be closed.
+    /// Whether it is to be closed.
     pub(super) ends: bool,
     messages_out: u64,
 }
@@ -65,16 +66,17 @@ impl<'a, S: Service> Context<'a, S> {
         self.reach.now
     }
 
-    /// Has [`Service::woken`] called once, after this time. A later call takes the place of an
-    /// earlier one.
+    /// Schedules one call of [`Service::woken`] after this time. A later call replaces an earlier
+    /// one.
     pub fn wake_in(&mut self, time: Duration) {
         *self.reach.wake_at = self.reach.now.checked_add(time);
     }
 
-    /// Writes a frame to a connection of this service, any on this shard; whether it was.
+    /// Writes a frame to any connection of this service on this shard. Returns whether it was
+    /// written.
     ///
-    /// It is not if the connection is over, or its client is too slow for it: then more than
-    /// `outbox_bytes_max` bytes would have waited for it, and its connection is closed.
+    /// It is not written if the connection is closed, or if its client is too slow: then more than
+    /// `outbox_bytes_max` bytes would have been queued, and the connection is closed.
     ///
     /// # Errors
     /// If no frame can hold such a body.
@@ -82,7 +84,7 @@ impl<'a, S: Service> Context<'a, S> {
         self.send_with(to, |out| out.extend_from_slice(body))
     }
 
-    /// As [`send`](Self::send), with what `body` appends for a body.
+    /// As [`send`](Self::send), with the body that `body` appends.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -96,7 +98,7 @@ impl<'a, S: Service> Context<'a, S> {
             return Ok(true);
         }
         let Some(waiting) = self.waiting(to) else { return Ok(false) };
-        // Not into the outbox itself: what waits there is not the service's to change.
+        // Not directly into the outbox: a service must not change the data queued there.
         let mut frame = self.reach.connections.buffer();
         let written = self.codec.encode_with(&mut frame, body);
         let fits = waiting == 0 || waiting + frame.len() <= self.reach.outbox_bytes_max;
@@ -115,13 +117,13 @@ impl<'a, S: Service> Context<'a, S> {
         Ok(fits)
     }
 
-    /// Closes a connection of this service, after what was written to it. Nothing more is read from
-    /// it.
+    /// Closes a connection of this service after sending what was written to it. Nothing more is
+    /// read from it.
     pub fn close(&mut self, id: ConnectionId) {
         if self.serves(id) {
             self.ends = true;
         } else if self.waiting(id).is_some() {
-            self.leave(id.key, Closed::Told);
+            self.leave(id.key, Closed::ByService);
         }
     }
 
@@ -129,7 +131,8 @@ impl<'a, S: Service> Context<'a, S> {
         self.serving == Some(id.key) && id.shard == self.reach.shard
     }
 
-    /// How many bytes wait for a connection; `None` if it is over, or none of the service's.
+    /// How many bytes are queued for a connection; `None` if it is closed, or does not belong to
+    /// the service.
     fn waiting(&self, id: ConnectionId) -> Option<usize> {
         let connection = self.reach.connections.get(id.key)?;
         let is_own = id.shard == self.reach.shard && connection.is_served_by(self.reach.service);
@@ -143,8 +146,7 @@ impl<'a, S: Service> Context<'a, S> {
         }
     }
 
-    /// Ends the call: what was written to the connection that it was for, and whether that is to be
-    /// closed.
+    /// Ends the call. Returns what was written to its connection, and whether that is to be closed.
     #[inline]
     pub(super) fn finish(self) -> (Vec<u8>, bool) {
         self.reach.connections.messages_out += self.messages_out;
@@ -164,20 +166,21 @@ impl<'a, S: Service> Context<'a, S> {
     }
 }
 
-/// The connection that a handler is called for. It is a [`Context`] too, and reaches all others.
+/// The connection that a handler is called for. It is also a [`Context`], with access to all
+/// others.
 pub struct Peer<'a, S: Service> {
     pub(super) cx: Context<'a, S>,
     pub(super) key: ConnectionKey,
 }
 
 impl<S: Service> Peer<'_, S> {
-    /// What names the connection, for [`Context::send`] and [`Context::close`] in any later call.
+    /// The connection's id, for [`Context::send`] and [`Context::close`] in any later call.
     #[must_use]
     pub fn id(&self) -> ConnectionId {
         ConnectionId { shard: self.cx.reach.shard, key: self.key }
     }
 
-    /// Writes a frame to the client. All that a turn writes leaves at once.
+    /// Writes a frame to the client. Everything written in one turn is sent together.
     ///
     /// # Errors
     /// If no frame can hold such a body.
@@ -186,7 +189,7 @@ impl<S: Service> Peer<'_, S> {
         self.cx.reply(body)
     }
 
-    /// As [`reply`](Self::reply), with what `body` appends for a body.
+    /// As [`reply`](Self::reply), with the body that `body` appends.
     ///
     /// # Errors
     /// As [`reply`](Self::reply).
@@ -195,14 +198,14 @@ impl<S: Service> Peer<'_, S> {
         self.cx.reply_with(body)
     }
 
-    /// Writes bytes to the client as they are, with no frame around them.
+    /// Writes raw bytes to the client, without a frame.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) {
         self.cx.out.extend_from_slice(bytes);
     }
 
-    /// Closes the connection, after what was written to it and what this call still writes. Nothing
-    /// more is read from it.
+    /// Closes the connection after sending what was written to it, including what this call still
+    /// writes. Nothing more is read from it.
     pub fn hang_up(&mut self) {
         self.cx.ends = true;
     }

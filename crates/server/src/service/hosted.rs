@@ -1,4 +1,4 @@
-//! A service as its shard knows it: with its connections' states, and without its type.
+//! A service as its shard sees it: with its connections' states, and type-erased.
 
 use std::net::SocketAddr;
 
@@ -8,31 +8,31 @@ use crate::panics::guard;
 use crate::service::{Closed, ConnectionId, Context, Peer, Reach, Service};
 use crate::shard::keys::ConnectionKey;
 
-/// What a frame may have around its body, at most: so much more than a body's limit may wait for
-/// the end of a frame.
+/// The maximum overhead of a frame. An incomplete frame may be this much longer than the limit of a
+/// body.
 const AROUND_BODY_BYTES_MAX: usize = 64;
 
-/// What is said of a codec that takes no bytes, or bytes that did not come, for a frame.
-const NO_FRAME: &str = "the codec made a frame of no bytes, or of more than came";
+/// The error for a codec that consumes no bytes for a frame, or more than were received.
+const NO_FRAME: &str = "the codec returned a frame of no bytes, or of more than were received";
 
-/// A service without its type: one dynamic call for all frames of a read.
+/// A type-erased service. It makes one dynamic call for all frames of a read.
 pub(crate) trait AnyService: Send {
     fn connected(&mut self, key: ConnectionKey, address: SocketAddr, reach: Reach<'_>) -> Served;
-    /// Handles the whole frames at the front, as many as the outbox has space for the replies to.
+    /// Handles the complete frames at the front, as many as the outbox has space for replies.
     fn received(&mut self, key: ConnectionKey, input: &[u8], reach: Reach<'_>) -> Served;
     fn silent(&mut self, key: ConnectionKey, reach: Reach<'_>) -> Served;
     fn closed(&mut self, key: ConnectionKey, why: &Closed, reach: Reach<'_>);
     fn woken(&mut self, reach: Reach<'_>);
 }
 
-/// What a call for one connection came to.
+/// The result of a call for one connection.
 pub(crate) struct Served {
-    /// How many bytes of the input are done with.
+    /// How many bytes of the input were handled.
     pub(crate) handled: usize,
     pub(crate) frames: u64,
-    /// What is to be written to the connection.
+    /// Data to be written to the connection.
     pub(crate) out: Vec<u8>,
-    /// So much waits to be written to it that no more of its input is to be handled for now.
+    /// So much is queued for it that no more of its input is handled for now.
     pub(crate) is_behind: bool,
     /// The connection is to be closed.
     pub(crate) ends: Option<Closed>,
@@ -46,11 +46,11 @@ pub(crate) struct Hosted<S: Service> {
     states: Vec<Option<Held<S::Connection>>>,
 }
 
-/// What is held for a connection.
+/// The state of a connection.
 struct Held<C> {
     state: C,
-    /// How many bytes at the front of its input the codec has seen without finding a frame's end in
-    /// them.
+    /// How many bytes at the front of its input the codec has seen without finding the end of a
+    /// frame.
     known: usize,
 }
 
@@ -59,7 +59,7 @@ impl<S: Service> Hosted<S> {
         Self { codec: service.codec(), service, states: Vec::new() }
     }
 
-    /// Calls for one connection. After a panic, what was half written is taken back.
+    /// Makes a call for one connection. After a panic, a partly written frame is discarded.
     fn serve(
         &mut self,
         key: ConnectionKey,
@@ -92,7 +92,7 @@ impl<S: Service> Hosted<S> {
             frames: progress.frames,
             is_behind: out.len() > space,
             out,
-            ends: ends.or_else(|| is_told.then_some(Closed::Told)),
+            ends: ends.or_else(|| is_told.then_some(Closed::ByService)),
         }
     }
 }
@@ -122,8 +122,7 @@ impl<S: Service> AnyService for Hosted<S> {
             let body_bytes_max = peer.cx.reach.message_bytes_max;
             loop {
                 let left = input.get(progress.handled..)?;
-                // Asked about the first bytes once more, and about those behind a frame for the
-                // first time.
+                // The codec sees the first bytes again, and those after a frame for the first time.
                 let seen = std::mem::take(known).min(left.len());
                 let frame = match codec.decode_on(left, seen, body_bytes_max) {
                     Ok(Some(frame)) => frame,
@@ -138,7 +137,7 @@ impl<S: Service> AnyService for Hosted<S> {
                     }
                     Err(error) => return Some(Closed::Frame(error)),
                 };
-                // Codecs of one's own may err.
+                // Custom codecs may be wrong.
                 if !(1..=left.len()).contains(&frame.consumed) {
                     return Some(Closed::Frame(FrameError::Malformed(NO_FRAME)));
                 }

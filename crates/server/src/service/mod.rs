@@ -1,14 +1,12 @@
-//! Services: protocols of your own, on the same loop as the rooms.
+//! Services: custom protocols, on the same event loop as the rooms.
 //!
-//! A [`Service`] has an address of its own, and speaks whatever its [`FrameCodec`] and its handlers
-//! make of the bytes that come there. The shards hold its connections as they hold those of the
-//! rooms: the same turn, so that all replies to what came in leave in one write; the same limits,
-//! back-pressure and orderly end.
+//! A [`Service`] has its own address. Its [`FrameCodec`] and its handlers define the protocol. The
+//! shards treat its connections like those of the rooms: in the same turn, so that all replies to a
+//! read are sent in one write, and with the same limits, backpressure and orderly shutdown.
 //!
-//! There is one value of the service for each shard, made by the factory that was given to the
-//! server. It is shared with nobody, so handlers work on it with plain `&mut self`, and no lock.
-//! Where connections of all shards have to reach each other, run one shard, or share an `Arc` among
-//! the values.
+//! Each shard has its own value of the service, made by the factory that was given to the server.
+//! It is not shared, so handlers use plain `&mut self` without a lock. If connections on all shards
+//! must reach each other, run one shard, or share an `Arc` among the values.
 //!
 //! ```no_run
 //! use std::net::SocketAddr;
@@ -16,7 +14,7 @@
 //! use playfield_server::service::{Frame, NativeFrames, Peer, Result, Service};
 //! use playfield_server::{Config, Server};
 //!
-//! /// Sends back what it hears.
+//! /// Echoes every frame.
 //! struct Echo;
 //!
 //! impl Service for Echo {
@@ -55,39 +53,36 @@ pub use context::{ConnectionId, Context, Peer};
 pub(crate) use context::{Leave, Reach};
 pub(crate) use hosted::{AnyService, Hosted, Served};
 
-/// What a handler ends with. An error closes the connection, after what was written to it.
+/// The result of a handler. An error closes the connection after sending what was written to it.
 pub type Result<T = (), E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
 
-/// A protocol of your own on the same loop as the rooms; [the module](self) says how it is run.
+/// A custom protocol on the same event loop as the rooms. [The module](self) describes how it runs.
 ///
 /// Its limits are settings of the node: `max_message_bytes` for a frame's body, `outbox_bytes_max`
-/// and `outbox_high_bytes` for what waits to be written, `connections_max`, and `heartbeat_ms` for
-/// silence.
+/// and `outbox_high_bytes` for queued output, `connections_max`, and `heartbeat_ms` for silence.
 ///
-/// A panic in a handler closes the connection that it was called for, and is logged. The value of
-/// the service goes on as the panic left it, with all its other connections: one client must not be
-/// able to take away those of all others. So what belongs together should change together, after
-/// what may fail; or in the connection's own state, which [`closed`](Self::closed) gets for the
-/// last time.
+/// A panic in a handler closes the connection that it was called for, and is logged. The service
+/// keeps running as the panic left it, with all its other connections: one client must not be able
+/// to close those of all others. So make related changes together, after anything that may fail, or
+/// keep them in the connection's own state, which [`closed`](Self::closed) gets last.
 pub trait Service: Sized + Send + 'static {
-    /// What is kept for each connection.
+    /// The state of each connection.
     type Connection: Send + 'static;
 
     /// How the byte stream is cut into frames.
     type Codec: FrameCodec;
 
-    /// The codec, asked for once.
+    /// Returns the codec. It is called once.
     fn codec(&self) -> Self::Codec;
 
     /// A client has connected, from this address.
     fn connected(&mut self, address: SocketAddr, peer: &mut Peer<Self>) -> Self::Connection;
 
-    /// A frame arrived. It lies in the read buffer, and is gone after the call.
-    /// This is called in a loop over all frames of a read; where nanoseconds count, mark it
-    /// `#[inline]`.
+    /// A frame arrived. It borrows from the read buffer, and is gone after the call. This is called
+    /// in a loop over all frames of a read; where nanoseconds count, mark it `#[inline]`.
     ///
     /// # Errors
-    /// Whatever makes it impossible to go on with this client: its connection is closed.
+    /// Any error that makes it impossible to continue with this client. Its connection is closed.
     fn received(
         &mut self,
         connection: &mut Self::Connection,
@@ -95,8 +90,8 @@ pub trait Service: Sized + Send + 'static {
         peer: &mut Peer<Self>,
     ) -> Result;
 
-    /// A connection is over: nothing more comes from it, and nothing more can be written to it.
-    /// What was written before still leaves.
+    /// A connection is closed: nothing more is received from it, and nothing more can be written to
+    /// it. What was written before is still sent.
     fn closed(
         &mut self,
         connection: Self::Connection,
@@ -107,8 +102,8 @@ pub trait Service: Sized + Send + 'static {
         let _ = (connection, id, why, cx);
     }
 
-    /// A client has been silent for half of `heartbeat_ms`: time to ask for a sign of life,
-    /// if the protocol has one. After twice `heartbeat_ms` the connection is closed.
+    /// A client has been silent for half of `heartbeat_ms`. Send a ping, if the protocol has one.
+    /// After twice `heartbeat_ms` the connection is closed.
     fn silent(&mut self, connection: &mut Self::Connection, peer: &mut Peer<Self>) {
         let _ = (connection, peer);
     }
@@ -119,23 +114,23 @@ pub trait Service: Sized + Send + 'static {
     }
 }
 
-/// Why a connection is over.
+/// Why a connection was closed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Closed {
     /// The client closed it, or the connection broke.
     HungUp,
     /// The service closed it.
-    Told,
-    /// The client sent what is no frame, or one past `max_message_bytes`.
+    ByService,
+    /// The client sent an invalid frame, or one longer than `max_message_bytes`.
     Frame(FrameError),
     /// A handler ended with an error.
     Failed(Box<dyn Error + Send + Sync>),
     /// A handler panicked.
     Panicked,
-    /// More than `outbox_bytes_max` bytes would have waited for the client to read them.
+    /// More than `outbox_bytes_max` bytes would have been queued for the client.
     TooSlow,
-    /// Nothing came from the client for twice `heartbeat_ms`.
+    /// Nothing was received from the client for twice `heartbeat_ms`.
     Silent,
     /// The node is shutting down.
     ShuttingDown,
@@ -144,13 +139,13 @@ pub enum Closed {
 impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::HungUp => f.write_str("the client is gone"),
-            Self::Told => f.write_str("the service closed the connection"),
+            Self::HungUp => f.write_str("the client closed the connection, or it broke"),
+            Self::ByService => f.write_str("the service closed the connection"),
             Self::Frame(error) => error.fmt(f),
             Self::Failed(error) => error.fmt(f),
             Self::Panicked => f.write_str("the service panicked"),
-            Self::TooSlow => f.write_str("outbox_bytes_max: too many bytes wait to be read"),
-            Self::Silent => f.write_str("heartbeat_ms: nothing was heard for twice that time"),
+            Self::TooSlow => f.write_str("outbox_bytes_max: too many bytes are queued"),
+            Self::Silent => f.write_str("heartbeat_ms: nothing was received for twice that time"),
             Self::ShuttingDown => f.write_str("the node is shutting down"),
         }
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{Change, ChangeKind, Path, PathStep};
 use crate::walk::Shape;
 
-/// Reports what is different in `new`. Without a shape it compares the JSON alone.
+/// Reports the differences in `new`. Without a shape it compares the JSON alone.
 pub(crate) fn compare(
     of: Option<&Shape>,
     old: &Value,
@@ -59,7 +59,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// First what left, then what entered, then what changed.
+    /// Removed members first, then new ones, then changed ones.
     fn members(&mut self, of: Option<&Shape>, old: &Map<String, Value>, new: &Map<String, Value>) {
         for (name, old) in old.iter().filter(|(name, _)| !new.contains_key(*name)) {
             self.member(of, name, Some(old), None);

@@ -1,18 +1,18 @@
 //! Which elements of a list moved.
 
-/// The fewest moves that put elements into an order, which names each by its old index. A move is
-/// the index it goes to and the index it comes from, in the list as the moves before it left it.
-pub(crate) fn moved(stood: &[usize]) -> Vec<(usize, usize)> {
-    if stood.is_sorted() {
+/// The fewest moves that reorder a list. The order names each element by its old index. A move is a
+/// target index and a source index, both in the list after all earlier moves.
+pub(crate) fn moved(old_indices: &[usize]) -> Vec<(usize, usize)> {
+    if old_indices.is_sorted() {
         return Vec::new();
     }
-    let stays = staying(stood);
-    // Every element has a spot at its old index, and one that moves has a second: behind the element
-    // that it follows.
+    let stays = staying(old_indices);
+    // Every element has a spot at its old index. An element that moves has a second spot, after the
+    // element that it follows.
     let mut heads = Vec::new();
-    let mut followers = vec![Vec::new(); stood.len()];
+    let mut followers = vec![Vec::new(); old_indices.len()];
     let mut behind = &mut heads;
-    for (&from, stays) in stood.iter().zip(&stays) {
+    for (&from, stays) in old_indices.iter().zip(&stays) {
         if *stays {
             behind = &mut followers[from];
         } else {
@@ -20,8 +20,8 @@ pub(crate) fn moved(stood: &[usize]) -> Vec<(usize, usize)> {
         }
     }
     let mut spots =
-        Spots::new(stood.len() + heads.len() + followers.iter().map(Vec::len).sum::<usize>());
-    let (mut old, mut new) = (vec![0; stood.len()], vec![0; stood.len()]);
+        Spots::new(old_indices.len() + heads.len() + followers.iter().map(Vec::len).sum::<usize>());
+    let (mut old, mut new) = (vec![0; old_indices.len()], vec![0; old_indices.len()]);
     let mut spot = 0;
     let mut take = |spots: &mut Spots, of: &mut usize, is_taken: bool| {
         *of = spot;
@@ -35,7 +35,7 @@ pub(crate) fn moved(stood: &[usize]) -> Vec<(usize, usize)> {
         take(&mut spots, &mut old[from], true);
         followers.iter().for_each(|from| take(&mut spots, &mut new[*from], false));
     }
-    let moving = stood.iter().zip(stays).filter(|(_, stays)| !stays);
+    let moving = old_indices.iter().zip(stays).filter(|(_, stays)| !stays);
     moving
         .map(|(&from, _)| {
             let start = spots.before(old[from]);
@@ -47,22 +47,22 @@ pub(crate) fn moved(stood: &[usize]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Which elements are in a longest increasing subsequence (Fredman, "On computing the length of longest
-/// increasing subsequences", 1975).
-fn staying(stood: &[usize]) -> Vec<bool> {
-    // For each length the place at which the lowest sequence ends, and for each place the one before
-    // it in its sequence.
+/// Which elements are in a longest increasing subsequence (Fredman, "On computing the length of
+/// longest increasing subsequences", 1975).
+fn staying(old_indices: &[usize]) -> Vec<bool> {
+    // For each length, where the sequence with the lowest end ends; for each place, its predecessor
+    // in its sequence.
     let mut ends: Vec<usize> = Vec::new();
-    let mut before = vec![None; stood.len()];
-    for (place, from) in stood.iter().enumerate() {
-        let length = ends.partition_point(|end| stood[*end] < *from);
+    let mut before = vec![None; old_indices.len()];
+    for (place, from) in old_indices.iter().enumerate() {
+        let length = ends.partition_point(|end| old_indices[*end] < *from);
         before[place] = length.checked_sub(1).map(|shorter| ends[shorter]);
         match ends.get_mut(length) {
             Some(end) => *end = place,
             None => ends.push(place),
         }
     }
-    let mut stays = vec![false; stood.len()];
+    let mut stays = vec![false; old_indices.len()];
     let mut place = ends.last().copied();
     while let Some(at) = place {
         stays[at] = true;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn as_few_as_can_be_move() {
+    fn as_few_elements_as_possible_move() {
         assert_eq!(moved(&[]), []);
         assert_eq!(moved(&[0, 1, 2]), []);
         assert_eq!(moved(&[1, 2, 0]), [(2, 0)]);

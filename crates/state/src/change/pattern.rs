@@ -51,7 +51,8 @@ impl Pattern {
     pub fn matches(&self, path: &Path) -> bool {
         let (parts, steps) = (&self.parts, path.steps());
         let (mut part, mut step) = (0, 0);
-        // Where to go on if what follows the last `**` does not match: it takes one more step.
+        // Where to resume if what follows the last `**` does not match: `**` then takes one more
+        // step.
         let mut retry = None;
         while step < steps.len() {
             match parts.get(part) {
@@ -93,10 +94,9 @@ impl FromStr for Pattern {
         let mut rest = pattern;
         loop {
             let (part, behind) = if rest.starts_with('"') {
-                let end =
-                    quoted_end(rest).ok_or_else(|| refuse("a quotation that does not end"))?;
-                let name =
-                    serde_json::from_str(&rest[..end]).map_err(|_| refuse("a bad quotation"))?;
+                let end = quoted_end(rest).ok_or_else(|| refuse("an unterminated quote"))?;
+                let name = serde_json::from_str(&rest[..end])
+                    .map_err(|_| refuse("an invalid quoted name"))?;
                 (Part::Step(name), &rest[end..])
             } else {
                 let end = rest.find('.').unwrap_or(rest.len());
@@ -115,13 +115,13 @@ impl FromStr for Pattern {
             match behind.strip_prefix('.') {
                 Some(behind) => rest = behind,
                 None if behind.is_empty() => return Ok(Self { parts }),
-                None => return Err(refuse("no dot behind a quotation")),
+                None => return Err(refuse("no dot after a quoted name")),
             }
         }
     }
 }
 
-/// Where the quotation ends with which the text begins.
+/// The end of the quoted name that the text begins with.
 fn quoted_end(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.char_indices().skip(1).find_map(|(at, letter)| {
@@ -134,7 +134,7 @@ fn quoted_end(text: &str) -> Option<usize> {
 impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pattern, what } = self;
-        write!(f, "{pattern:?} is no pattern such as players.*.hp: it has {what}")
+        write!(f, "{pattern:?} is not a pattern such as players.*.hp: it has {what}")
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_stand_for_steps() {
+    fn stars_match_steps() {
         for (pattern, yes, no) in [
             ("a.*.c", &["a/b/c", "a/1/c"][..], &["a/c", "a/b/b/c", "a/b"][..]),
             ("**", &["", "a", "a/b"], &[]),
@@ -182,16 +182,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_patterns_are_rejected() {
         let say = |pattern: &str| pattern.parse::<Pattern>().unwrap_err().to_string();
         assert_eq!(
             say("a..b"),
-            r#""a..b" is no pattern such as players.*.hp: it has an empty step"#
+            r#""a..b" is not a pattern such as players.*.hp: it has an empty step"#
         );
         for bad in
             ["", ".", "a.", ".a", "a*", "***", "a\"b\"", "\"a", "\"a\"b", "\"\\\"", "\"\\q\""]
         {
-            assert!(say(bad).contains("is no pattern"));
+            assert!(say(bad).contains("is not a pattern"));
         }
     }
 

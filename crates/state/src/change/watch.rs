@@ -11,26 +11,26 @@ pub(crate) struct Watch<'a> {
     path: Vec<PathStep>,
     tell: Option<&'a mut dyn FnMut(Change)>,
     /// How many levels deep reports are suppressed.
-    hushed: u32,
+    muted: u32,
 }
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(tell: Option<&'a mut dyn FnMut(Change)>) -> Self {
-        Self { path: Vec::new(), tell, hushed: 0 }
+        Self { path: Vec::new(), tell, muted: 0 }
     }
 
-    /// Whether there is a listener, and reports are not suppressed.
+    /// Whether there is a listener and reports are not suppressed.
     #[inline]
     pub(crate) fn listens(&self) -> bool {
-        self.tell.is_some() && self.hushed == 0
+        self.tell.is_some() && self.muted == 0
     }
 
-    /// Suppresses reports while a value is read that is reported as a whole, or ends that.
-    pub(crate) fn hush(&mut self, hush: bool) {
-        if hush {
-            self.hushed += 1;
+    /// Suppresses reports, or resumes them. Used while reading a value that is reported as a whole.
+    pub(crate) fn mute(&mut self, mute: bool) {
+        if mute {
+            self.muted += 1;
         } else {
-            self.hushed -= 1;
+            self.muted -= 1;
         }
     }
 
@@ -91,27 +91,27 @@ impl<'a> Watch<'a> {
         self.path.truncate(depth);
     }
 
-    /// A value came to this place.
+    /// A value was added at this place.
     pub(crate) fn entered(&mut self, new: &Value) {
         self.say(ChangeKind::Entered, || (None, Some(new.clone())));
     }
 
-    /// A value went from this place.
+    /// A value was removed from this place.
     pub(crate) fn left(&mut self, old: Value) {
         self.say(ChangeKind::Left, || (Some(old), None));
     }
 
-    /// An element of this list came to an index from another.
+    /// An element of this list moved to an index.
     pub(crate) fn moved(&mut self, to: usize, from: usize) {
         self.enter_at(to);
         self.say(ChangeKind::Moved { from }, || (None, None));
         self.leave();
     }
 
-    /// Another value stands at this place.
+    /// The value at this place changed.
     #[inline]
     pub(crate) fn replaced(&mut self, of: Option<&Shape>, old: &Value, new: &Value) {
-        if self.hushed == 0
+        if self.muted == 0
             && let Some(tell) = &mut self.tell
         {
             compare(of, old, new, &mut self.path, *tell);
@@ -119,7 +119,7 @@ impl<'a> Watch<'a> {
     }
 
     fn say(&mut self, kind: ChangeKind, values: impl FnOnce() -> (Option<Value>, Option<Value>)) {
-        if self.hushed == 0
+        if self.muted == 0
             && let Some(tell) = &mut self.tell
         {
             let (old, new) = values();

@@ -1,4 +1,4 @@
-//! Messages, replies, events and options, by a schema that is known only at run time.
+//! Messages, replies, events and options, converted by a schema that is known only at run time.
 
 use playfield_wire::DecodeError;
 use playfield_wire::schema::{RoomSchema, Type};
@@ -34,10 +34,10 @@ pub struct JsonExchange {
 }
 
 impl JsonExchange {
-    /// For a room of this schema.
+    /// Creates the converter for a room with this schema.
     ///
     /// # Errors
-    /// A type that no message can have.
+    /// If the schema has a type that no message can have.
     pub fn new(schema: &RoomSchema) -> Result<Self, ShapeError> {
         let whole = |of: &Type| Shape::atomic(of);
         let messages = schema
@@ -55,10 +55,10 @@ impl JsonExchange {
         Ok(Self { options: whole(&schema.options)?, messages, events })
     }
 
-    /// The number of a message, and the message.
+    /// Returns the number of a message, and the message in `packed`.
     ///
     /// # Errors
-    /// If the room has no message of that name, or it is of another type.
+    /// If the room has no message with that name, or the value has another type.
     pub fn message(&self, name: &str, value: &Value) -> Result<(u32, Vec<u8>), DecodeError> {
         let number = self.messages.iter().position(|(known, ..)| known == name);
         let number = number
@@ -68,34 +68,34 @@ impl JsonExchange {
         Ok((number as u32, payload))
     }
 
-    /// The reply to a message.
+    /// Converts the reply to a message.
     ///
     /// # Errors
-    /// If the room has no message of that number, or the reply is of another type.
+    /// If the room has no message with that number, or the reply has another type.
     pub fn reply(&self, number: u32, payload: &[u8]) -> Result<Value, DecodeError> {
         let message = self.messages.get(number as usize);
         let (_, _, reply) = message.ok_or_else(|| {
-            DecodeError::other(format!("the room has no message of the number {number}"))
+            DecodeError::other(format!("the room has no message with the number {number}"))
         })?;
         read(reply, payload)
     }
 
-    /// The name of an event, and the event.
+    /// Returns the name of an event, and the event as JSON.
     ///
     /// # Errors
-    /// If the room has no event of that number, or it is of another type.
+    /// If the room has no event with that number, or the payload has another type.
     pub fn event(&self, number: u32, payload: &[u8]) -> Result<(&str, Value), DecodeError> {
         let event = self.events.get(number as usize);
         let (name, event) = event.ok_or_else(|| {
-            DecodeError::other(format!("the room has no event of the number {number}"))
+            DecodeError::other(format!("the room has no event with the number {number}"))
         })?;
         Ok((name, read(event, payload)?))
     }
 
-    /// The options of a room that is created.
+    /// Converts the options for creating a room.
     ///
     /// # Errors
-    /// If they are of another type.
+    /// If they have another type.
     pub fn options(&self, value: &Value) -> Result<Vec<u8>, DecodeError> {
         let mut payload = Vec::new();
         self.options.write(value, &mut payload)?;
@@ -105,6 +105,6 @@ impl JsonExchange {
 
 /// Reads a whole payload; no byte may be left over.
 fn read(of: &Shape, payload: &[u8]) -> Result<Value, DecodeError> {
-    // An atomic value is nobody's.
+    // An atomic value has no owner.
     Walk::new(payload, PlayerId(0), None).atomic(of)
 }

@@ -1,4 +1,4 @@
-//! The client's end of `packed`, by a schema that is known only at run time.
+//! The client's side of `packed`, read by a schema that is known only at run time.
 
 mod exchange;
 
@@ -14,8 +14,8 @@ use crate::{Change, PlayerId};
 
 pub use exchange::JsonExchange;
 
-/// A client's copy of a room's state as a JSON tree. Bodies in `packed` keep it in step, read by the
-/// state's schema.
+/// A client's copy of a room's state as a JSON tree. Bodies in `packed`, read by the state's
+/// schema, keep it up to date.
 ///
 /// It holds what a [`JsonMirror`](crate::JsonMirror) holds: only what the player may see.
 ///
@@ -47,15 +47,15 @@ pub struct DynamicMirror {
     shape: Arc<Shape>,
     viewer: PlayerId,
     copy: Option<Made>,
-    /// A patch could not be applied, and what it had changed was dropped.
+    /// A patch could not be applied, and the copy was dropped.
     broken: bool,
 }
 
 impl DynamicMirror {
-    /// An empty copy (`null`) of a state of this type, for this player.
+    /// Creates an empty copy (`null`) of a state of this type, for this player.
     ///
     /// # Errors
-    /// A type that no state can have.
+    /// If no state can have this type.
     pub fn new(of: &Type, viewer: PlayerId) -> Result<Self, ShapeError> {
         Ok(Self { shape: Arc::new(Shape::root(of)?), viewer, copy: None, broken: false })
     }
@@ -65,8 +65,7 @@ impl DynamicMirror {
         self.copy.as_ref().map_or(&Value::Null, |copy| &copy.value)
     }
 
-    /// The copy's digest, which equals the server's if the copy is right; 0 before the first
-    /// snapshot.
+    /// The copy's digest. It equals the server's if the copy is right. 0 before the first snapshot.
     pub fn digest(&self) -> u64 {
         self.copy.as_ref().map_or(0, |copy| self.shape.digest(&copy.node))
     }
@@ -74,13 +73,13 @@ impl DynamicMirror {
     /// Replaces the copy by a snapshot.
     ///
     /// # Errors
-    /// A body that isn't one of this state's; the copy is as before.
+    /// If the body doesn't match this state's schema. The copy is unchanged.
     pub fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         self.replace(body, None)
     }
 
     /// As [`snapshot`](Self::snapshot), and reports how it differs from the copy that it replaces.
-    /// The first one reports nothing, nor does one that comes after a patch was refused.
+    /// The first snapshot reports nothing, nor does the first after a rejected patch.
     ///
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
@@ -92,12 +91,11 @@ impl DynamicMirror {
         self.replace(body, Some(&mut tell))
     }
 
-    /// Takes the copy to the patch's version. The caller ensures that the patch begins at the copy's
-    /// version.
+    /// Applies a patch. The caller ensures that it starts at the copy's version.
     ///
     /// # Errors
-    /// A body that isn't one of this state's, or doesn't fit this copy. There is then no copy any
-    /// more, and patches are refused until a snapshot comes.
+    /// If the body doesn't match this state's schema or this copy. The copy is then dropped, and
+    /// patches are rejected until the next snapshot.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         self.apply(body, None)
     }
@@ -148,25 +146,25 @@ impl DynamicMirror {
     fn change(&mut self, walk: Walk<'_>) -> Result<(), DecodeError> {
         if self.broken {
             return Err(DecodeError::other(
-                "a patch before it could not be applied: a snapshot is needed",
+                "an earlier patch could not be applied: a snapshot is needed",
             ));
         }
         let Some(mut made) = self.copy.take() else {
-            return Err(DecodeError::other("a patch came before the first snapshot"));
+            return Err(DecodeError::other("a patch was received before the first snapshot"));
         };
         let read = walk.apply(&self.shape, &mut made);
-        // What a refused body has changed can't be undone: there is no copy any more.
+        // The changes of a rejected body can't be undone, so the copy is dropped.
         self.broken = read.is_err();
         self.copy = (!self.broken).then_some(made);
         read
     }
 
-    /// An empty copy, whose bodies are turned into those of the schema that the shape has as target.
+    /// An empty copy that converts its bodies to the shape's target schema.
     pub(crate) fn turning(shape: Arc<Shape>, viewer: PlayerId) -> Self {
         Self { shape, viewer, copy: None, broken: false }
     }
 
-    /// As [`snapshot`](Self::snapshot), and appends what the body becomes.
+    /// As [`snapshot`](Self::snapshot), and appends the converted body.
     pub(crate) fn turn_snapshot(
         &mut self,
         body: &[u8],
@@ -175,7 +173,7 @@ impl DynamicMirror {
         self.put(Walk::new(body, self.viewer, None).turning(body, out), None)
     }
 
-    /// As [`patch`](Self::patch), and appends what the body becomes.
+    /// As [`patch`](Self::patch), and appends the converted body.
     pub(crate) fn turn_patch(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
         self.change(Walk::new(body, self.viewer, None).turning(body, out))
     }

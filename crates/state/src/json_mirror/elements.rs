@@ -2,19 +2,20 @@
 
 use serde_json::Value;
 
-/// How many operations are made in the undivided array. Most patches have fewer, for which dividing
-/// it would cost more than it saves.
+/// How many operations are applied to the undivided array. Most patches have fewer, and for those,
+/// dividing the array would cost more than it saves.
 const WHOLE_MAX: u32 = 8;
 
-/// The greatest length of a piece.
+/// The maximum length of a piece.
 const PIECE_MAX: usize = 1_024;
 
-/// The elements of an array. An operation moves all elements behind its index; so after some
-/// operations the array is divided into pieces, and an operation moves the elements of one piece.
+/// The elements of an array. An operation moves all elements after its index. So after some
+/// operations the array is divided into pieces, and each operation moves the elements of one piece
+/// only.
 pub(super) struct Elements {
     pieces: Vec<Vec<Value>>,
     length: usize,
-    /// How many operations have been made.
+    /// How many operations have been applied.
     done: u32,
 }
 
@@ -107,7 +108,7 @@ mod tests {
                     let at = at.index(plain.len());
                     prop_assert_eq!(elements.remove(at), plain.remove(at));
                 }
-                // Many at one index, so that a piece grows past its limit.
+                // Many at one index, so that a piece exceeds its limit.
                 if place == burst.index(steps.len()) {
                     let at = at.index(plain.len() + 1);
                     plain.splice(at..at, (0..PIECE_MAX).rev().map(Value::from));

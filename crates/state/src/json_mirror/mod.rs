@@ -1,4 +1,4 @@
-//! The client's end of `json` and `msgpack`, without types.
+//! The client's side of `json` and `msgpack`, without types.
 
 mod elements;
 
@@ -13,43 +13,45 @@ use crate::change::{Watch, compare, moved};
 use crate::data::unexpected;
 use elements::Elements;
 
-/// The most steps of a path. A copy can't be nested deeper than this and what the parsers allow in
-/// one value: a deeper tree could not be dropped without overflowing the stack.
+/// The most steps of a path. A copy can't be nested deeper than this plus what the parsers allow in
+/// one value. Dropping a deeper tree would overflow the stack.
 const PATH_STEPS_MAX: usize = 128;
 
-/// The most elements in the arrays whose shape one patch changes, beside [`RESHAPED_FACTOR`] for
-/// each value in the copy and each byte of the patch. An array counts each time that the patch
-/// turns to it from another place.
+/// The most elements in the arrays whose shape one patch changes, in addition to
+/// [`RESHAPED_FACTOR`] for each value in the copy and each byte of the patch. An array counts each
+/// time that the patch switches to it from another place.
 const RESHAPED_MAX: usize = 65_536;
 
-/// See [`RESHAPED_MAX`]. A node turns to an array at most twice, before and after an order, and
-/// removes at most half of the elements that remain.
+/// See [`RESHAPED_MAX`]. A node switches to an array at most twice, before and after an order, and
+/// removes at most half of the remaining elements.
 const RESHAPED_FACTOR: usize = 5;
 
-/// A client's copy of a room's state as a JSON value. Bodies in `json` or `msgpack` keep it in step.
+/// A client's copy of a room's state as a JSON value. Bodies in `json` or `msgpack` keep it up to
+/// date.
 ///
-/// In a copy from `msgpack`, integers of any size are numbers. Bytes are strings in base64, and NaN
-/// and infinities are their names, as in JSON.
+/// In a copy from `msgpack`, integers of any size are numbers. As in JSON, bytes are base64
+/// strings, and NaN and the infinities are strings.
 #[derive(Clone, Debug)]
 pub struct JsonMirror {
     format: TreeFormat,
     state: Value,
-    /// Changes of the copy can be reported: a snapshot has come, and every patch since was applied.
-    in_step: bool,
+    /// Changes of the copy can be reported: a snapshot has been applied, and every patch since
+    /// then.
+    in_sync: bool,
 }
 
 impl JsonMirror {
-    /// An empty copy, `null`, for bodies in `json`.
+    /// Creates an empty copy, `null`, for bodies in `json`.
     pub fn new() -> Self {
         Self::of(TreeFormat::Json)
     }
 
-    /// An empty copy, `null`, for bodies in this format.
+    /// Creates an empty copy, `null`, for bodies in this format.
     pub fn of(format: TreeFormat) -> Self {
-        Self { format, state: Value::Null, in_step: false }
+        Self { format, state: Value::Null, in_sync: false }
     }
 
-    /// The format of the bodies that it takes.
+    /// The format of the bodies that it accepts.
     pub fn format(&self) -> TreeFormat {
         self.format
     }
@@ -59,23 +61,23 @@ impl JsonMirror {
         &self.state
     }
 
-    /// The copy's digest, which equals the server's if the copy is right: see [`digest_of`].
+    /// The copy's digest. It equals the server's if the copy is right. See [`digest_of`].
     pub fn digest(&self) -> u64 {
         digest_of(&self.state).into()
     }
 
-    /// Replaces the copy by a snapshot: operations, of which the first sets the root.
+    /// Replaces the copy by a snapshot: a list of operations, the first of which sets the root.
     ///
     /// # Errors
-    /// A body that isn't such a list in the copy's format; the copy is as before.
+    /// If the body isn't such a list in the copy's format. The copy is unchanged.
     pub fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         self.state = self.read_snapshot(body)?;
-        self.in_step = true;
+        self.in_sync = true;
         Ok(())
     }
 
     /// As [`snapshot`](Self::snapshot), and reports how it differs from the copy that it replaces.
-    /// The first one reports nothing, nor does one that comes after a patch was refused.
+    /// The first snapshot reports nothing, nor does the first after a rejected patch.
     ///
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
@@ -86,26 +88,26 @@ impl JsonMirror {
     ) -> Result<(), DecodeError> {
         let state = self.read_snapshot(body)?;
         let before = std::mem::replace(&mut self.state, state);
-        if std::mem::replace(&mut self.in_step, true) {
+        if std::mem::replace(&mut self.in_sync, true) {
             compare(None, &before, &self.state, &mut Vec::new(), &mut tell);
         }
         Ok(())
     }
 
-    /// Applies a list of operations. The caller ensures that they begin at the copy's version.
+    /// Applies a list of operations. The caller ensures that they start at the copy's version.
     ///
     /// # Errors
-    /// A body that isn't a list of operations, or doesn't fit this copy. What it has
-    /// changed by then can't be undone: the copy is `null` until a snapshot comes.
+    /// If the body isn't a list of operations, or doesn't fit this copy. Its changes so far can't
+    /// be undone, so the copy is `null` until the next snapshot.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         self.apply_all(body, &mut Watch::new(None))
     }
 
-    /// As [`patch`](Self::patch), and reports what changed, place by place. A value that is sent
-    /// whole is compared with the one it replaces.
+    /// As [`patch`](Self::patch), and reports what changed, place by place. A value that is sent as
+    /// a whole is compared with the one it replaces.
     ///
-    /// The copy does not know its type: where an object with one member replaces one with another
-    /// member, the object changed, since it may be an enum, though it may be a map.
+    /// The copy does not know its type. If an object with one member replaces an object with
+    /// another member, it is reported as changed: it may be an enum, but it may also be a map.
     ///
     /// # Errors
     /// As [`patch`](Self::patch). More may have changed than was reported before the error.
@@ -121,7 +123,7 @@ impl JsonMirror {
         let applied =
             self.read_ops(body).and_then(|ops| apply_all(&mut self.state, ops, body.len(), watch));
         if applied.is_err() {
-            (self.state, self.in_step) = (Value::Null, false);
+            (self.state, self.in_sync) = (Value::Null, false);
         }
         applied
     }
@@ -134,7 +136,7 @@ impl JsonMirror {
             }
             other => {
                 return Err(unexpected(
-                    "a snapshot that begins with the whole",
+                    "a snapshot whose first operation sets the root",
                     &other.unwrap_or_default(),
                 ));
             }
@@ -168,8 +170,8 @@ fn apply_all(
     Ok(())
 }
 
-/// Applies an operation, and, if it changes the shape of an array, those after it that change the
-/// shape of the same array.
+/// Applies an operation. If it changes the shape of an array, also applies the operations after it
+/// that change the shape of the same array.
 fn apply(
     state: &mut Value,
     op: Op,
@@ -222,7 +224,7 @@ impl Op {
         };
         let (value, word) = (parts.next(), parts.next());
         if let Some(more) = parts.next() {
-            return Err(unexpected("an operation of three parts at most", &more));
+            return Err(unexpected("an operation with at most three parts", &more));
         }
         Ok(Self { above, last, value, word })
     }
@@ -249,8 +251,8 @@ impl Op {
     }
 }
 
-/// How many more elements the arrays may have whose shape a patch changes. Turning to an array costs
-/// time in proportion to its length.
+/// How many more elements the arrays whose shape a patch changes may have. Switching to an array
+/// takes time proportional to its length.
 struct Allowance {
     left: usize,
     body_bytes: usize,
@@ -262,8 +264,8 @@ impl Allowance {
         Self { left: RESHAPED_MAX, body_bytes, is_measured: false }
     }
 
-    /// Adds the part in proportion to the copy and the patch. Measuring the copy visits all of it;
-    /// few patches need that.
+    /// Adds the part that is proportional to the copy and the patch. Measuring the copy visits all
+    /// of it; few patches need that.
     fn measure(&mut self, state: &Value) {
         if !std::mem::replace(&mut self.is_measured, true) {
             self.left += RESHAPED_FACTOR * (values_in(state) + self.body_bytes);
@@ -272,8 +274,9 @@ impl Allowance {
 
     fn take(&mut self, length: usize) -> Result<(), DecodeError> {
         self.left = self.left.checked_sub(length).ok_or_else(|| {
-            DecodeError::other(format!(
-                    "the patch comes to ever more arrays to change their shape, or to the same ones again: this one, of {length} elements, is \
+            DecodeError::other(
+                format!(
+                    "the patch changes the shape of too many arrays, or of the same ones too often: this one, of {length} elements, is \
                      past the {RESHAPED_MAX} that may be in them, and {RESHAPED_FACTOR} for each value in the copy and each byte of the patch"
                 ),
             )
@@ -291,7 +294,7 @@ fn values_in(tree: &Value) -> usize {
     }
 }
 
-/// Changes the shape of an array by this operation and those after it that do so too.
+/// Applies this operation, which changes the shape of an array, and the similar ones that follow.
 fn reshape(
     array: &mut Vec<Value>,
     first: Op,
@@ -353,7 +356,8 @@ fn change(at: &mut Value, mut op: Op, watch: &mut Watch<'_>) -> Result<(), Decod
             }
             members.insert(name.clone(), value);
         }
-        // An entry that came and went since this copy's version may be named, and is not here.
+        // The patch may name an entry that was added and removed since this copy's version; it is
+        // absent here.
         (Value::Object(members), Value::String(name), None, _) => {
             if let Some(old) = members.remove(name) {
                 watch.left(old);
@@ -373,9 +377,9 @@ fn change(at: &mut Value, mut op: Op, watch: &mut Watch<'_>) -> Result<(), Decod
                 return Err(op.refused());
             }
             if watch.listens() {
-                let stood: Vec<usize> =
+                let old_indices: Vec<usize> =
                     order.iter().filter_map(Value::as_number).map(place).collect();
-                moved(&stood).into_iter().for_each(|(to, from)| watch.moved(to, from));
+                moved(&old_indices).into_iter().for_each(|(to, from)| watch.moved(to, from));
             }
         }
         _ => return Err(op.refused()),
@@ -392,7 +396,7 @@ fn inside<'a>(at: &'a mut Value, step: &Value) -> Option<&'a mut Value> {
     }
 }
 
-/// Reorders elements by their old indices. Returns whether each is named once.
+/// Reorders elements by their old indices. Returns whether each is named exactly once.
 fn put_in_order(elements: &mut Vec<Value>, order: &[Value]) -> bool {
     if order.len() != elements.len() {
         return false;
@@ -442,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn many_elements_come_and_go_in_one_patch() {
+    fn one_patch_inserts_and_removes_many_elements() {
         let ones = |of: &str| vec![of; 100_000].join(",");
         let mut mirror = JsonMirror::new();
         mirror.snapshot(format!(r#"[[[], {{"log": [{}]}}]]"#, ones("1")).as_bytes()).unwrap();
@@ -463,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_goes_from_array_to_array_and_back_is_refused_past_the_limit() {
+    fn a_patch_that_switches_between_arrays_too_often_is_rejected() {
         let array = vec!["1"; 10_000].join(",");
         // 20,003 values in the copy.
         let snapshot = format!(r#"[[[], {{"a": [{array}], "b": [{array}]}}]]"#);
@@ -494,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_move_or_order_of_these_elements_is_refused() {
+    fn invalid_moves_and_orders_are_rejected() {
         for op in [
             r#"[["log", 0], 3, "move"]"#,
             r#"[["log", 3], 0, "move"]"#,
@@ -513,8 +517,10 @@ mod tests {
             r#"[["log", 0], 1, "insert", 2]"#,
         ] {
             let error = patched(&format!("[{op}]")).unwrap_err();
-            let known =
-                ["an operation that fits this copy was", "an operation of three parts at most was"];
+            let known = [
+                "expected an operation that fits this copy,",
+                "expected an operation with at most three parts,",
+            ];
             assert!(known.iter().any(|known| error.contains(known)), "{op}: {error}");
         }
     }

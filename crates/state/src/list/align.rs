@@ -1,10 +1,10 @@
-//! What two lists have in common, in order.
+//! The common subsequence of two lists.
 
-/// The most single insertions and removals that are looked for, beyond those that the change of
-/// length asks for. The time it takes grows with their square.
+/// The most single insertions and removals that are searched for, beyond those that the change of
+/// length requires. The time is quadratic in this number.
 const EDITS_MORE_MAX: usize = 8;
 
-/// The most single insertions and removals that are looked for at all.
+/// The most single insertions and removals that are searched for at all.
 const EDITS_MAX: usize = 64;
 
 /// The longest common subsequence, as runs of (old, new, count), by the greedy algorithm of E. W.
@@ -15,7 +15,7 @@ pub(super) fn common(
     new: usize,
     same: impl Fn(usize, usize) -> bool,
 ) -> Option<Vec<(usize, usize, usize)>> {
-    // None on one side: nothing in common.
+    // One list is empty: nothing in common.
     if old == 0 || new == 0 {
         return Some(Vec::new());
     }
@@ -38,9 +38,9 @@ pub(super) fn common(
     None
 }
 
-/// For each number of edits `d` and each diagonal, how far into the old list one gets. A diagonal
-/// is known by its place in the row of `d`: on the one at `place`, the new list's index is the old
-/// one's + d − 2 place.
+/// For each number of edits `d` and each diagonal, the furthest index reached in the old list. A
+/// diagonal is identified by its place in the row of `d`: on the diagonal at `place`, the new index
+/// is the old index + d − 2 place.
 #[derive(Default)]
 struct Reached(Vec<usize>);
 
@@ -56,8 +56,7 @@ impl Reached {
         (removed.max(inserted).unwrap_or(0), removed >= inserted)
     }
 
-    /// Walks from the end of both lists to their front, and collects what was passed on the
-    /// diagonals.
+    /// Walks from the end of both lists to their front, and collects the runs on the diagonals.
     fn walk_back(&self, edits: usize, mut place: usize) -> Vec<(usize, usize, usize)> {
         let mut runs = Vec::new();
         for d in (0..=edits).rev() {
@@ -73,11 +72,11 @@ impl Reached {
     }
 }
 
-/// Which of these numbers, all different, are of a longest rising subsequence; `u32::MAX` stands
-/// for none.
+/// Which of these distinct numbers are in a longest increasing subsequence. `u32::MAX` means no
+/// number.
 pub(super) fn longest_rising(numbers: impl Iterator<Item = u32>) -> Vec<bool> {
-    // For each length, where the subsequence ends that ends lowest; and for each number what came
-    // before it in one that ends there.
+    // For each length, where the subsequence with the lowest end ends; for each number, its
+    // predecessor in the subsequence that ends there.
     let mut ends: Vec<(u32, usize)> = Vec::new();
     let mut before = Vec::new();
     for (place, number) in numbers.enumerate() {

@@ -31,7 +31,7 @@ pub struct List<T> {
     items: Vec<Item<T>>,
     /// The number of ids given so far.
     ids: u64,
-    /// The shadow that this list is in step with; 0 = none.
+    /// The shadow that this list is in sync with; 0 = none.
     token: u64,
     /// Some element was borrowed mutably.
     touched: bool,
@@ -59,7 +59,7 @@ struct Item<T> {
 const FRESH: u32 = u32::MAX;
 
 impl<T> Item<T> {
-    /// It is known to be as it was last synced, at this place.
+    /// Whether it is known to be unchanged since the last sync, at this place.
     fn is_still(&self, place: usize) -> bool {
         !self.touched && self.place as usize == place
     }
@@ -279,7 +279,7 @@ impl<T> Default for List<T> {
     }
 }
 
-/// A clone is a separate list: it is in step with no shadow.
+/// A clone is a separate list: it has no shadow yet.
 impl<T: Clone> Clone for List<T> {
     fn clone(&self) -> Self {
         self.iter().cloned().collect()

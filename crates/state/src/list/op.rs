@@ -3,7 +3,7 @@
 use playfield_wire::reader::Reader;
 use playfield_wire::{DecodeError, writer};
 
-/// A change of shape, at indices of the list as the changes before it left it.
+/// A change of shape. Its indices are those of the list after all earlier changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Remove {
@@ -24,17 +24,17 @@ pub(crate) enum Op {
     Order(Box<[u32]>),
 }
 
-/// The most changes of shape in one patch. Beyond it the list is sent whole.
+/// The most changes of shape in one patch. With more, the list is sent whole.
 pub(crate) const LIST_OPS_MAX: usize = 1_024;
 
-/// The most changes of shape in the patch of a list of this length: more of them cost more than the
-/// list does.
+/// The most changes of shape in the patch of a list of this length: more would cost more than the
+/// list itself.
 pub(super) fn ops_max(length: usize) -> usize {
     (1 + length / 2).min(LIST_OPS_MAX)
 }
 
-/// An inserted element, where elements are named by their old index.
-pub(crate) const CAME: u32 = u32::MAX;
+/// Marks an inserted element where elements are named by their old index.
+pub(crate) const INSERTED: u32 = u32::MAX;
 
 pub(crate) const REMOVE: u64 = 0;
 pub(crate) const INSERT: u64 = 1;
@@ -50,14 +50,14 @@ impl Op {
         }
     }
 
-    /// Makes the change in a list of indices.
+    /// Applies the change to a list of indices.
     pub(crate) fn apply(&self, list: &mut Vec<u32>) {
         match *self {
             Self::Remove { index, count } => {
                 drop(list.drain(index as usize..(index + count) as usize));
             }
             Self::Insert { index, count } => {
-                let came = std::iter::repeat_n(CAME, count as usize);
+                let came = std::iter::repeat_n(INSERTED, count as usize);
                 drop(list.splice(index as usize..index as usize, came));
             }
             Self::Move { from, to, count } => shift(list, from, to, count),
@@ -67,7 +67,7 @@ impl Op {
         }
     }
 
-    /// Appends it: a varint, four times the count and the kind, and what the kind asks for.
+    /// Appends it: a varint (four times the count, plus the kind), then what the kind requires.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let mut word = |count: usize, kind| writer::put_varint(out, count as u64 * 4 + kind);
         match *self {
@@ -101,12 +101,12 @@ pub(super) fn shift<T>(list: &mut [T], from: u32, to: u32, count: u32) {
     }
 }
 
-/// Reads the changes of shape of a list of this length, up to the 0 that ends them, and checks that
-/// they fit it before any is made. `usize::MAX` stands for a length that is not known: the first
-/// order states it.
+/// Reads the changes of shape of a list of this length, up to the terminating 0, and checks that
+/// they fit before any is applied. `usize::MAX` means that the length is unknown: the first order
+/// states it.
 pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>, DecodeError> {
     let begin = reader.offset();
-    // No more came than are left now, and of those each stood here before or is sent.
+    // No more were inserted than are left now, and each of those was here before or is sent.
     let inserted_max = length.saturating_add(reader.remaining()) as u64;
     let mut is_known = length != usize::MAX;
     let mut length = length as u64;
@@ -120,12 +120,10 @@ pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>
         }
         let refused = |what: String| DecodeError::new(at, what);
         if ops.len() == LIST_OPS_MAX {
-            return Err(refused(format!(
-                "more than {LIST_OPS_MAX} changes of shape came for one list"
-            )));
+            return Err(refused(format!("one list has more than {LIST_OPS_MAX} changes of shape")));
         }
         let count = word / 4;
-        // What fits is less than this, but for a list longer than any that is sent.
+        // Valid values are below this, except in a list longer than any that is sent.
         let fits = |n: u64| u32::try_from(n).ok().filter(|_| count > 0);
         match word % 4 {
             REMOVE => {
@@ -134,7 +132,7 @@ pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>
                     (fits(count), fits(index), index.saturating_add(count) <= length)
                 else {
                     return Err(refused(format!(
-                        "{count} elements can't go from {index} of a list of {length}"
+                        "can't remove {count} elements at {index} of a list of {length}"
                     )));
                 };
                 length -= count;
@@ -146,7 +144,7 @@ pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>
                     (fits(count), fits(index), index <= length && count <= inserted_max - inserted)
                 else {
                     return Err(refused(format!(
-                        "{count} elements can't come at {index} of a list of {length}"
+                        "can't insert {count} elements at {index} of a list of {length}"
                     )));
                 };
                 length = length.saturating_add(count);
@@ -160,7 +158,7 @@ pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>
                     (fits(count), fits(from), fits(to), last <= length)
                 else {
                     return Err(refused(format!(
-                        "{count} elements can't move from {from} to {to} of a list of {length}"
+                        "can't move {count} elements from {from} to {to} of a list of {length}"
                     )));
                 };
                 ops.push(Op::Move { from: from32, to: to32, count: count32 });
@@ -171,17 +169,17 @@ pub(crate) fn read_ops(reader: &mut Reader<'_>, length: usize) -> Result<Vec<Op>
             }
             _ => {
                 return Err(refused(format!(
-                    "an order of {count} elements came for a list of {length}"
+                    "an order of {count} elements does not fit a list of {length}"
                 )));
             }
         }
     }
-    // A list to which more came than are left is sent whole; so the work is in proportion to the
-    // list.
+    // If more elements were inserted than are left, the list is sent whole. So the work is
+    // proportional to the list.
     if inserted > length {
         return Err(DecodeError::new(
             begin,
-            format!("{inserted} elements came to a list, of which {length} are left"),
+            format!("{inserted} elements were inserted into a list that has {length} at the end"),
         ));
     }
     Ok(ops)
@@ -194,7 +192,7 @@ fn read_order(reader: &mut Reader<'_>, length: u64) -> Result<Box<[u32]>, Decode
     else {
         return Err(DecodeError::new(
             begin,
-            format!("an order of {length} elements came in {} bytes", reader.remaining()),
+            format!("an order of {length} elements does not fit in {} bytes", reader.remaining()),
         ));
     };
     let mut taken = vec![false; count];

@@ -1,22 +1,22 @@
 //! Pairing the elements of a list with its shadow.
 //!
-//! Elements are paired by what everyone sees of them, never by their identity: a patch must not show
-//! a shuffle of cards that lie face down. So the pairing depends only on what was seen before and
-//! what is seen now.
+//! Elements are paired by what everyone sees of them, never by their identity: a patch must not
+//! reveal how face-down cards were shuffled. So the pairing depends only on what was and is visible
+//! to everyone.
 
 use super::align::{common, longest_rising};
-use super::op::{CAME, Op, ops_max};
+use super::op::{INSERTED, Op, ops_max};
 
 /// A list's shadow, and the list.
 pub(super) trait Looks {
-    /// Whether the old element of an index looks like the new one of another.
+    /// Whether an old element looks like a new one.
     fn same(&self, old: usize, new: usize) -> bool;
-    /// The digest of an old element: equal for those that look the same, and almost never for
-    /// others.
+    /// The digest of an old element. It is equal for elements that look the same, and almost never
+    /// for others.
     fn old_look(&self, index: usize) -> u64;
     /// The digest of a new element.
     fn new_look(&self, index: usize) -> u64;
-    /// The length of an old element in bytes, as a whole value.
+    /// The length in bytes of an old element, written as a whole value.
     fn size(&self, index: usize) -> usize;
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Pairing {
     old: usize,
     new: usize,
     front: usize,
-    /// Of those between the front and the back, where each stood.
+    /// The old index of each element between the common front and back.
     middle: Vec<u32>,
     /// Removals, then a new order, then insertions: each from front to back.
     pub(super) ops: Vec<Op>,
@@ -39,28 +39,29 @@ impl Pairing {
             return Some(index);
         }
         match self.middle.get(index - self.front) {
-            Some(&CAME) => None,
+            Some(&INSERTED) => None,
             Some(&from) => Some(from as usize),
             None => Some(index + self.old - self.new),
         }
     }
 }
 
-/// The most moves in one sync. Beyond it the order of all elements is sent. The time they take to
-/// find grows with their number times that of elements.
+/// The most moves in one sync. With more, the order of all elements is sent. Finding them takes
+/// time proportional to their number times the number of elements.
 const MOVES_MAX: usize = 64;
 
-/// Of more elements than these, some are looked at before all are.
+/// With more elements than this, a sample is examined first.
 const MANY: usize = 64;
 const SAMPLE: usize = 16;
 
-/// Pairs `old` elements with `new` ones. `None`: each is paired with the one in its place, and none
-/// came or went.
+/// Pairs `old` elements with `new` ones. `None`: each element is paired with the one at its index,
+/// and none was inserted or removed.
 ///
-/// As many as possible keep their order and are paired with one that looks the same, if that takes
-/// few edits. In the gaps between them old and new elements are paired by position; the rest went
-/// or came. Where elements are left over on both sides that look the same, they may have moved;
-/// then it is as above, or they move, or all get a new order, whichever is the shortest to say.
+/// If that takes few edits, as many elements as possible keep their order and are paired with one
+/// that looks the same. In the gaps between them, old and new elements are paired by position; the
+/// rest were removed or inserted. Unpaired elements that look the same on both sides may have
+/// moved. Then the shortest of three encodings is used: the above, moves, or a new order of all
+/// elements.
 pub(super) fn pair(old: usize, new: usize, looks: &impl Looks) -> Option<Pairing> {
     let shorter = old.min(new);
     let front = (0..shorter).take_while(|&at| looks.same(at, at)).count();
@@ -68,8 +69,7 @@ pub(super) fn pair(old: usize, new: usize, looks: &impl Looks) -> Option<Pairing
     Middle { old, new, front, back, looks }.pair()
 }
 
-/// What is left between elements that look the same in front and at the back. Its indices begin at
-/// 0.
+/// What remains between the equal elements at the front and at the back. Its indices start at 0.
 struct Middle<'a, L> {
     old: usize,
     new: usize,
@@ -97,14 +97,14 @@ impl<L: Looks> Middle<'_, L> {
             return None;
         }
         let found = common(old, new, |i, j| self.same(i, j));
-        let mut alike = vec![CAME; new];
+        let mut alike = vec![INSERTED; new];
         for &(i, j, count) in found.iter().flatten() {
             (0..count).for_each(|place| alike[j + place] = (i + place) as u32);
         }
         let stayed = found.is_some().then(|| alike.clone());
         if stayed.is_none() {
-            // Too much changed to find out what stayed; but what looks as it did in its place did
-            // not move.
+            // Too much changed to find the common subsequence. But an element that looks the same
+            // at its index did not move.
             for (place, alike) in alike.iter_mut().enumerate().take(old.min(new)) {
                 if self.same(place, place) {
                     *alike = place as u32;
@@ -113,9 +113,9 @@ impl<L: Looks> Middle<'_, L> {
         }
         let has_moved = self.find_moved(&mut alike);
         let in_place = match stayed {
-            Some(stayed) => fill(old, &stayed, |j| stayed[j] != CAME),
+            Some(stayed) => fill(old, &stayed, |j| stayed[j] != INSERTED),
             None if !has_moved && old == new => return None,
-            None => (0..new).map(|j| if j < old { j as u32 } else { CAME }).collect(),
+            None => (0..new).map(|j| if j < old { j as u32 } else { INSERTED }).collect(),
         };
         let ops = Steps::of(old, &in_place).in_place(self.front);
         if !has_moved {
@@ -125,17 +125,23 @@ impl<L: Looks> Middle<'_, L> {
     }
 
     fn pairing(&self, mut middle: Vec<u32>, ops: Vec<Op>) -> Pairing {
-        middle.iter_mut().filter(|from| **from != CAME).for_each(|from| *from += self.front as u32);
+        middle
+            .iter_mut()
+            .filter(|from| **from != INSERTED)
+            .for_each(|from| *from += self.front as u32);
         Pairing { old: self.old, new: self.new, front: self.front, middle, ops }
     }
 
-    /// Pairs elements that are left over on both sides and look the same: the first with the first,
-    /// and so on. Says whether there are any.
+    /// Pairs unpaired elements that look the same on both sides: the first with the first, and so
+    /// on. Returns whether there are any.
     fn find_moved(&self, alike: &mut [u32]) -> bool {
         let mut is_left = vec![true; self.old_len()];
-        alike.iter().filter(|from| **from != CAME).for_each(|from| is_left[*from as usize] = false);
+        alike
+            .iter()
+            .filter(|from| **from != INSERTED)
+            .for_each(|from| is_left[*from as usize] = false);
         let old: Vec<usize> = (0..self.old_len()).filter(|&i| is_left[i]).collect();
-        let new: Vec<usize> = (0..self.new_len()).filter(|&j| alike[j] == CAME).collect();
+        let new: Vec<usize> = (0..self.new_len()).filter(|&j| alike[j] == INSERTED).collect();
         if old.is_empty() || new.is_empty() || !self.may_have_moved(&old, &new) {
             return false;
         }
@@ -158,7 +164,7 @@ impl<L: Looks> Middle<'_, L> {
         any
     }
 
-    /// Whether it is worth the time to look for moves: not in a list of which all elements change.
+    /// Whether searching for moves is worth the time: not if all elements of the list change.
     fn may_have_moved(&self, old: &[usize], new: &[usize]) -> bool {
         if old.len().max(new.len()) <= MANY {
             return true;
@@ -173,12 +179,12 @@ impl<L: Looks> Middle<'_, L> {
         })
     }
 
-    /// The shortest of three ways to say it, of elements that look `alike`: as if none had moved,
+    /// The shortest of three encodings, given the elements that look `alike`: as if none had moved,
     /// with moves, or with a new order.
     fn shortest(&self, alike: &[u32], in_place: Vec<u32>, ops: Vec<Op>) -> Option<Pairing> {
         let mut sizes = Sizes::default();
         for (j, &from) in alike.iter().enumerate() {
-            if from != CAME && in_place[j] != from {
+            if from != INSERTED && in_place[j] != from {
                 sizes.add(self.looks.size(self.front + from as usize));
             }
         }
@@ -188,11 +194,11 @@ impl<L: Looks> Middle<'_, L> {
             ops,
         };
         let least = |from: Vec<u32>, ops: Vec<Op>, best: &mut Candidate| {
-            // What is paired otherwise is a change, and here comes whole.
+            // An element that is paired differently is a change, and is sent whole here.
             let whole = from
                 .iter()
                 .zip(&best.from)
-                .filter(|(one, other)| **one == CAME && **other != CAME)
+                .filter(|(one, other)| **one == INSERTED && **other != INSERTED)
                 .count();
             let bytes = bytes(&ops, self.new) + whole * sizes.mean();
             if bytes < best.bytes {
@@ -236,7 +242,7 @@ impl Sizes {
     }
 }
 
-/// Their length in bytes in the patch of a list of this length, with the 0 that ends them.
+/// Their length in bytes in the patch of a list of this length, including the terminating 0.
 fn bytes(ops: &[Op], length: usize) -> usize {
     if ops.len() > ops_max(length) {
         return usize::MAX / 2; // the list would be sent whole
@@ -246,31 +252,30 @@ fn bytes(ops: &[Op], length: usize) -> usize {
     out.len() + usize::from(!ops.is_empty())
 }
 
-/// Pairs those that look alike, and by position the others that lie between the same two of those
-/// that stay.
+/// Pairs those that look alike. Others between the same two fixed elements are paired by position.
 fn fill(old: usize, alike: &[u32], stays: impl Fn(usize) -> bool) -> Vec<u32> {
     let mut is_left = vec![true; old];
-    alike.iter().filter(|from| **from != CAME).for_each(|from| is_left[*from as usize] = false);
+    alike.iter().filter(|from| **from != INSERTED).for_each(|from| is_left[*from as usize] = false);
     let mut from = alike.to_vec();
     let (mut next_old, mut next_new) = (0, 0);
     for end in 0..=alike.len() {
         let old_end = match alike.get(end) {
             None => old,
             Some(_) if !stays(end) => continue,
-            Some(&stood) => stood as usize,
+            Some(&old_indices) => old_indices as usize,
         };
         let mut left = (next_old..old_end).filter(|&i| is_left[i]);
-        let others = from[next_new..end].iter_mut().filter(|from| **from == CAME);
+        let others = from[next_new..end].iter_mut().filter(|from| **from == INSERTED);
         others.zip(&mut left).for_each(|(from, i)| *from = i as u32);
         (next_old, next_new) = (old_end, end);
     }
     from
 }
 
-/// The steps from a list to another, in which each element is known by where it stood.
+/// The steps from one list to another. Each element is identified by its old index.
 struct Steps {
     removals: Vec<Op>,
-    /// Of those that are there before and after, the new order.
+    /// The new order of the elements that are in both lists.
     order: Vec<u32>,
     insertions: Vec<Op>,
 }
@@ -278,7 +283,7 @@ struct Steps {
 impl Steps {
     fn of(old: usize, from: &[u32]) -> Self {
         let mut stays = vec![false; old];
-        from.iter().filter(|from| **from != CAME).for_each(|from| stays[*from as usize] = true);
+        from.iter().filter(|from| **from != INSERTED).for_each(|from| stays[*from as usize] = true);
         let mut rank = Vec::with_capacity(old);
         let mut removals = Vec::new();
         let mut left = 0;
@@ -290,10 +295,13 @@ impl Steps {
                 _ => removals.push(Op::Remove { index: left, count: 1 }),
             }
         }
-        let order =
-            from.iter().filter(|from| **from != CAME).map(|from| rank[*from as usize]).collect();
+        let order = from
+            .iter()
+            .filter(|from| **from != INSERTED)
+            .map(|from| rank[*from as usize])
+            .collect();
         let mut insertions = Vec::new();
-        for (place, _) in from.iter().enumerate().filter(|(_, from)| **from == CAME) {
+        for (place, _) in from.iter().enumerate().filter(|(_, from)| **from == INSERTED) {
             match insertions.last_mut() {
                 Some(Op::Insert { index, count }) if *index + *count == place as u32 => *count += 1,
                 _ => insertions.push(Op::Insert { index: place as u32, count: 1 }),
@@ -320,7 +328,7 @@ impl Steps {
         let end = front + self.order.len() as u32;
         let order =
             (0..front).chain(self.order.iter().map(|from| front + from)).chain(end..end + back);
-        // It is of the whole list already, and what the front adds to the others is none of it.
+        // An order covers the whole list already, so the offset of the front does not apply to it.
         let order = Op::Order(order.collect());
         self.with(vec![order], front as usize)
     }
@@ -344,8 +352,8 @@ impl Steps {
     }
 }
 
-/// The moves that put a list into an order, front to back; `None` if they are too many. As many
-/// elements as possible stay.
+/// The moves that bring a list into an order, front to back; `None` if there are too many. As many
+/// elements as possible stay in place.
 fn moves(order: &[u32]) -> Option<Vec<Op>> {
     let stays = longest_rising(order.iter().copied());
     let mut list: Vec<u32> = (0..order.len() as u32).collect();
@@ -356,12 +364,13 @@ fn moves(order: &[u32]) -> Option<Vec<Op>> {
             at += 1;
             continue;
         }
-        // Those that stood side by side, and will again, move together.
+        // Elements that were adjacent and stay adjacent move together.
         let follows = |place: usize| order[place] == order[place - 1] + 1 && !stays[place];
         let count = 1 + (at + 1..order.len()).take_while(|&place| follows(place)).count();
-        let stood = |element: u32| list.iter().position(|one| *one == element).unwrap_or_default();
-        let from = stood(order[at]);
-        let to = match at.checked_sub(1).map(|before| stood(order[before])) {
+        let old_indices =
+            |element: u32| list.iter().position(|one| *one == element).unwrap_or_default();
+        let from = old_indices(order[at]);
+        let to = match at.checked_sub(1).map(|before| old_indices(order[before])) {
             None => 0,
             Some(before) if before < from => before + 1,
             Some(before) => before + 1 - count,
@@ -383,7 +392,7 @@ fn moves(order: &[u32]) -> Option<Vec<Op>> {
 mod tests {
     use super::*;
 
-    /// Numbers that look as they are, and take so many bytes each.
+    /// Numbers that look like themselves, with a size in bytes for each.
     struct Numbers<'a>(&'a [u32], &'a [u32], usize);
 
     impl Looks for Numbers<'_> {
@@ -391,7 +400,7 @@ mod tests {
             self.0[old] == self.1[new]
         }
         fn old_look(&self, index: usize) -> u64 {
-            // Some that differ have the same number.
+            // Some different elements have the same digest.
             u64::from(self.0[index] / 2)
         }
         fn new_look(&self, index: usize) -> u64 {
@@ -424,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_and_a_pop_at_the_front_are_one_removal_and_one_insertion() {
+    fn a_push_and_a_pop_at_the_front_are_one_insertion_and_one_removal() {
         assert_eq!(ops(&[2, 4, 6], &[4, 6, 8], 1), [remove(0, 1), insert(2, 1)]);
     }
 
@@ -451,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_is_moved() {
+    fn moved_elements_are_sent_as_moves() {
         let old = even(0..1000);
         let mut new = old.clone();
         new[10..900].rotate_left(1);
@@ -462,7 +471,7 @@ mod tests {
         let mut new = old.clone();
         new.swap(3, 500);
         assert_eq!(ops(&old, &new, 8), [shifted(500, 3, 1), shifted(4, 500, 1)]);
-        // What came and went as well does so around it.
+        // Insertions and removals around it are found too.
         new.remove(700);
         new.insert(0, 9_999);
         assert_eq!(
@@ -472,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_is_sent_rather_than_moved() {
+    fn small_elements_are_sent_rather_than_moved() {
         let old = even(0..100);
         let mut new = old.clone();
         new.swap(3, 50);
@@ -480,20 +489,20 @@ mod tests {
     }
 
     #[test]
-    fn many_that_moved_get_an_order() {
+    fn many_moves_become_an_order() {
         let old = even(0..100);
         let mut new: Vec<u32> = old.iter().rev().copied().collect();
         let reversed = Op::Order((0..100).rev().collect());
         assert_eq!(ops(&old, &new, 4), [reversed]);
-        // Of those that look like none, the first are paired, wherever they are.
+        // Of those that look like no other, the first are paired, wherever they are.
         new[0] = 9_998;
         new.pop();
         let order = Op::Order(std::iter::once(0).chain((1..99).rev()).collect());
         assert_eq!(ops(&old, &new, 4), [remove(99, 1), order]);
     }
 
-    /// Every pair of short lists: the steps lead from the one to the other, and few edits are found
-    /// as few.
+    /// For every pair of short lists, the steps lead from one to the other, and short edit scripts
+    /// are found.
     #[test]
     fn steps_lead_from_the_old_list_to_the_new_one() {
         let lists: Vec<Vec<u32>> = (0..3_u32.pow(5))
@@ -510,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_lead_from_any_list_to_any() {
+    fn steps_lead_from_any_list_to_any_other() {
         let mut seed = 1_u64;
         let mut pick = move |count: usize| {
             seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
@@ -546,7 +555,7 @@ mod tests {
         }
     }
 
-    /// Follows the steps; says how many elements are paired with one that looks the same.
+    /// Applies the steps. Returns how many elements are paired with one that looks the same.
     fn check(old: &[u32], new: &[u32], size: usize) -> usize {
         let Some(pairing) = pair(old.len(), new.len(), &Numbers(old, new, size)) else {
             assert_eq!(old.len(), new.len());
@@ -555,7 +564,7 @@ mod tests {
         let mut list: Vec<u32> = (0..old.len() as u32).collect();
         pairing.ops.iter().for_each(|op| op.apply(&mut list));
         let paired: Vec<u32> = (0..new.len())
-            .map(|index| pairing.from(index).map_or(CAME, |from| from as u32))
+            .map(|index| pairing.from(index).map_or(INSERTED, |from| from as u32))
             .collect();
         assert_eq!(list, paired, "{old:?} to {new:?}: {:?}", pairing.ops);
         paired.iter().zip(new).filter(|(from, new)| old.get(**from as usize) == Some(*new)).count()
@@ -572,10 +581,10 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_rising_stay() {
+    fn the_longest_increasing_subsequence_stays() {
         let of = |numbers: &[u32]| longest_rising(numbers.iter().copied());
         assert!(of(&[]).is_empty());
-        assert_eq!(of(&[3, 0, 1, CAME, 2]), [false, true, true, false, true]);
+        assert_eq!(of(&[3, 0, 1, INSERTED, 2]), [false, true, true, false, true]);
         assert_eq!(of(&[2, 1, 0]), [false, false, true]);
     }
 }

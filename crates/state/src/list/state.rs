@@ -1,4 +1,4 @@
-//! Lists in step.
+//! Syncing lists.
 //!
 //! Packed, a list's patch begins with a byte for its kind: the whole list (a count, then the
 //! elements), or changes of shape (ended by 0), then the elements that changed or were inserted.
@@ -57,7 +57,7 @@ impl<T: State> Compare for List<T> {
         let stamps = Stamps::new(now, T::HAS_OWNED);
         let elements = self.items.iter_mut().map(|item| element(item, now)).collect();
         let shadow = ListShadow::new(new_token(), elements, stamps, now);
-        self.in_step(shadow.token);
+        self.in_sync(shadow.token);
         shadow
     }
 
@@ -69,19 +69,19 @@ impl<T: State> Compare for List<T> {
             return Changed::NO;
         }
         let changed = self.diff_elements(shadow, step, another || step.tracking == Tracking::Off);
-        self.in_step(shadow.token);
+        self.in_sync(shadow.token);
         shadow.stamps.note(changed, step.now);
         changed
     }
 
     fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
-        let in_step = self.token == shadow.token && tracking == Tracking::On && !self.shape;
-        if in_step && !self.touched {
+        let in_sync = self.token == shadow.token && tracking == Tracking::On && !self.shape;
+        if in_sync && !self.touched {
             return true;
         }
         self.len() == shadow.elements.len()
             && self.items.iter().zip(&shadow.elements).all(|(item, element)| {
-                (in_step && !item.touched) || item.value.same_shared(&element.shadow, tracking)
+                (in_sync && !item.touched) || item.value.same_shared(&element.shadow, tracking)
             })
     }
 
@@ -285,7 +285,7 @@ impl<T: State> List<T> {
         changed
     }
 
-    /// Makes a change of shape. Insertions come last, so their indices are those of this list.
+    /// Applies a change of shape. Insertions are last, so their indices are those of this list.
     fn reshape(&mut self, elements: &mut Vec<Element<T::Shadow>>, op: &Op, now: u64) {
         match *op {
             Op::Remove { index, count } => {
@@ -304,7 +304,7 @@ impl<T: State> List<T> {
         }
     }
 
-    fn in_step(&mut self, token: u64) {
+    fn in_sync(&mut self, token: u64) {
         let places = self.shape || self.token != token;
         self.token = token;
         self.touched = false;
@@ -319,8 +319,8 @@ impl<T: State> List<T> {
 
 // The server writes.
 
-/// Writes the elements that came (whole) or changed, each after its distance from the one before
-/// (the first: from −1); then 0.
+/// Writes the elements that were inserted (whole) or changed, each after its distance from the
+/// previous one (the first: from −1). A 0 ends them.
 fn write_elements<T: State>(shadow: &ListShadow<T::Shadow>, lens: Lens, out: &mut Vec<u8>) -> bool {
     let mut next = 0;
     let mut any = false;
@@ -359,7 +359,8 @@ fn tree_op<T: State>(shadow: &ListShadow<T::Shadow>, op: &Op, lens: Lens, ops: &
                 });
             }
         }
-        // One at a time: towards the end, each in turn is the first of those that are left.
+        // One at a time: when moving towards the end, each in turn is the first of those that are
+        // left.
         Op::Move { from, to, count } => {
             for place in 0..count {
                 let (from, to) =
@@ -405,13 +406,13 @@ impl<T: State> List<T> {
 
     fn read_shape(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
         let ops = read_ops(reader, self.items.len())?;
-        let mut stood: Vec<u32> = (0..self.items.len() as u32).collect();
-        ops.iter().for_each(|op| op.apply(&mut stood));
+        let mut old_indices: Vec<u32> = (0..self.items.len() as u32).collect();
+        ops.iter().for_each(|op| op.apply(&mut old_indices));
         let mut old: Vec<Option<Item<T>>> = self.items.drain(..).map(Some).collect();
         self.shape = true;
         let mut next = 0;
-        let mut following = next_index(reader, &mut next, stood.len())?;
-        for (index, from) in stood.iter().enumerate() {
+        let mut following = next_index(reader, &mut next, old_indices.len())?;
+        for (index, from) in old_indices.iter().enumerate() {
             let is_named = following == Some(index);
             match old.get_mut(*from as usize).and_then(Option::take) {
                 Some(mut item) => {
@@ -424,12 +425,12 @@ impl<T: State> List<T> {
                 None => {
                     return Err(DecodeError::new(
                         reader.offset(),
-                        "an element that came to a list was not sent",
+                        "an inserted list element was not sent",
                     ));
                 }
             }
             if is_named {
-                following = next_index(reader, &mut next, stood.len())?;
+                following = next_index(reader, &mut next, old_indices.len())?;
             }
         }
         Ok(())
@@ -454,9 +455,9 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_shape_are_made_in_their_order() {
-        // One removed from the front, two put behind the next; then the two that came, and the last
-        // one changed.
+    fn changes_of_shape_are_applied_in_order() {
+        // One is removed from the front and two are inserted after the next; then the two inserted
+        // elements follow, and the last one changes.
         let body = [SHAPE_AND_ELEMENTS, 4, 0, 9, 1, 0, 2, 8, 1, 9, 1, 7, 0];
         assert_eq!(read(&[1, 2, 3], &body), Ok(vec![2, 8, 9, 7]));
         assert_eq!(read(&[1, 2, 3], &[WHOLE, 2, 5, 6]), Ok(vec![5, 6]));
@@ -464,37 +465,37 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_a_list_is_refused() {
+    fn list_patches_that_do_not_fit_are_rejected() {
         let say = |body: &[u8]| read(&[1, 2, 3], body).unwrap_err();
-        assert_eq!(say(&[3]), "at byte 0: a list's patch begins with 0, 1 or 2, 3 came");
+        assert_eq!(say(&[3]), "at byte 0: a list's patch begins with 0, 1 or 2, not 3");
         assert_eq!(say(&[ELEMENTS, 4, 9, 0]), "at byte 1: index 3 is past the end of a list of 3");
         assert_eq!(
             say(&[SHAPE_AND_ELEMENTS, 8, 2, 0, 0]),
-            "at byte 1: 2 elements can't go from 2 of a list of 3"
+            "at byte 1: can't remove 2 elements at 2 of a list of 3"
         );
         assert_eq!(
             say(&[SHAPE_AND_ELEMENTS, 5, 4, 0, 0]),
-            "at byte 1: 1 elements can't come at 4 of a list of 3"
+            "at byte 1: can't insert 1 elements at 4 of a list of 3"
         );
         assert_eq!(
             say(&[SHAPE_AND_ELEMENTS, 5, 0, 0, 0]),
-            "at byte 5: an element that came to a list was not sent"
+            "at byte 5: an inserted list element was not sent"
         );
         // More than could ever be sent.
         let mut body = vec![SHAPE_AND_ELEMENTS];
         writer::put_varint(&mut body, u64::MAX - 2);
         body.extend([0, 0, 0]);
-        assert!(say(&body).contains("elements can't come at 0"));
+        assert!(say(&body).contains("elements at 0 of a list"));
     }
 
     #[test]
-    fn elements_that_come_only_to_go_are_bounded_by_those_that_stay() {
+    fn transient_insertions_are_bounded_by_the_final_length() {
         let mut body = vec![SHAPE_AND_ELEMENTS];
-        body.extend([81, 0, 80, 0]); // 20 come, 20 go
+        body.extend([81, 0, 80, 0]); // 20 inserted, 20 removed
         body.extend([0; 30]);
         assert_eq!(
             read(&[1, 2, 3], &body).unwrap_err(),
-            "at byte 1: 20 elements came to a list, of which 3 are left"
+            "at byte 1: 20 elements were inserted into a list that has 3 at the end"
         );
         assert_eq!(read(&[1, 2, 3], &[SHAPE_AND_ELEMENTS, 13, 0, 12, 0, 0, 0]), Ok(vec![1, 2, 3]));
     }
@@ -509,32 +510,32 @@ mod tests {
         assert_eq!(moved([10, 3, 1]), Ok(vec![1, 4, 5, 2, 3]));
         assert_eq!(moved([22, 0, 0]), Ok(vec![1, 2, 3, 4, 5]));
         for (op, said) in [
-            ([22, 0, 1], "at byte 1: 5 elements can't move from 0 to 1 of a list of 5"),
-            ([6, 5, 0], "at byte 1: 1 elements can't move from 5 to 0 of a list of 5"),
-            ([6, 0, 5], "at byte 1: 1 elements can't move from 0 to 5 of a list of 5"),
-            ([2, 0, 0], "at byte 1: 0 elements can't move from 0 to 0 of a list of 5"),
+            ([22, 0, 1], "at byte 1: can't move 5 elements from 0 to 1 of a list of 5"),
+            ([6, 5, 0], "at byte 1: can't move 1 elements from 5 to 0 of a list of 5"),
+            ([6, 0, 5], "at byte 1: can't move 1 elements from 0 to 5 of a list of 5"),
+            ([2, 0, 0], "at byte 1: can't move 0 elements from 0 to 0 of a list of 5"),
         ] {
             assert_eq!(moved(op).unwrap_err(), said);
         }
     }
 
     #[test]
-    fn a_list_is_put_into_an_order() {
+    fn a_list_is_reordered() {
         let ordered =
             |op: &[u8]| read(&[1, 2, 3], &[&[SHAPE_AND_ELEMENTS], op, &[0, 2, 9, 0]].concat());
         assert_eq!(ordered(&[15, 2, 0, 1]), Ok(vec![3, 9, 2]));
         for (op, said) in [
             (&[15, 2, 0, 2][..], "at byte 4: an order names the element 2 twice"),
             (&[15, 2, 0, 3], "at byte 4: an order of 3 elements names the element 3"),
-            (&[11, 1, 0], "at byte 1: an order of 2 elements came for a list of 3"),
-            (&[19, 1, 0, 2, 3], "at byte 1: an order of 4 elements came for a list of 3"),
-            (&[3], "at byte 1: an order of 0 elements came for a list of 3"),
+            (&[11, 1, 0], "at byte 1: an order of 2 elements does not fit a list of 3"),
+            (&[19, 1, 0, 2, 3], "at byte 1: an order of 4 elements does not fit a list of 3"),
+            (&[3], "at byte 1: an order of 0 elements does not fit a list of 3"),
         ] {
             assert_eq!(ordered(op).unwrap_err(), said);
         }
         assert_eq!(
             read(&[1; 100], &[SHAPE_AND_ELEMENTS, 0x93, 3, 0, 1]).unwrap_err(),
-            "at byte 3: an order of 100 elements came in 2 bytes"
+            "at byte 3: an order of 100 elements does not fit in 2 bytes"
         );
         assert!(
             read(&[], &[SHAPE_AND_ELEMENTS, 3, 0, 0])

@@ -9,7 +9,7 @@ use crate::lens::Lens;
 /// The changed slots of a patch: groups whose changes are written in columns, and the others.
 pub(super) struct Groups<'a, V: State> {
     groups: Vec<Group<'a, V>>,
-    /// Slots outside of the groups.
+    /// Slots outside the groups.
     pub(super) rest: Cow<'a, [u32]>,
 }
 

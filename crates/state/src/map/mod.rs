@@ -19,7 +19,7 @@ pub use viewed::ByEntry;
 
 use crate::Key;
 
-/// The maximum number of entries of a synced map. Beyond it the sync fails, which closes the room.
+/// The maximum number of entries of a synced map. With more, the sync fails, which closes the room.
 pub const MAP_SLOTS_MAX: usize = 1 << 20;
 
 /// A map from players, texts or integers to state, iterated in the order of its keys on every
@@ -62,7 +62,7 @@ const FRESH: u32 = u32::MAX;
 /// What happened since the last sync with the shadow of the same token. A map that was never
 /// synced, such as a hidden one, records nothing.
 struct Track<K> {
-    /// The shadow that this map is in step with; 0 = none.
+    /// The shadow that this map is in sync with; 0 = none.
     token: u64,
     touched: Vec<u32>,
     /// There are too many touches to record them one by one.
@@ -292,7 +292,7 @@ impl<K, V> Default for Map<K, V> {
     }
 }
 
-/// A clone is a separate map: it is in step with no shadow.
+/// A clone is a separate map: it has no shadow yet.
 impl<K: Key, V: Clone> Clone for Map<K, V> {
     fn clone(&self) -> Self {
         self.iter().map(|(key, value)| (key.clone(), value.clone())).collect()

@@ -1,4 +1,4 @@
-//! Maps in step: the client reads.
+//! Reading maps, on the client.
 
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
@@ -46,7 +46,7 @@ impl<K: Key, V: State> Map<K, V> {
             while let Some(slot) = slots.next(reader)? {
                 left.extend(self.read_entry(reader, slot, part)?);
             }
-            if left.iter().any(|&slot| !self.stands(slot)) {
+            if left.iter().any(|&slot| !self.is_consistent(slot)) {
                 return Err(DecodeError::new(at, TWO_SLOTS));
             }
         }
@@ -65,7 +65,10 @@ impl<K: Key, V: State> Map<K, V> {
         }
         if flags & COLUMNS != 0 {
             if part == Part::Owned {
-                return Err(DecodeError::new(at, "what an owner alone sees came in columns"));
+                return Err(DecodeError::new(
+                    at,
+                    "a field that only its owner sees was sent in columns",
+                ));
             }
             self.read_groups(reader)?;
         }
@@ -76,7 +79,7 @@ impl<K: Key, V: State> Map<K, V> {
     fn entry_in(&mut self, slot: u32, at: usize) -> Result<&mut Entry<K, V>, DecodeError> {
         let entry = self.place_of(slot).and_then(|place| self.entries[place as usize].as_mut());
         entry.ok_or_else(|| {
-            DecodeError::new(at, format!("a change came for slot {slot}, which is empty here"))
+            DecodeError::new(at, format!("slot {slot} was changed, but it is empty in this copy"))
         })
     }
 
@@ -104,7 +107,10 @@ impl<K: Key, V: State> Map<K, V> {
             let place = self.place_of(slot);
             let entry = place.and_then(|place| Some((place, self.entries[place as usize].take()?)));
             taken.push(entry.ok_or_else(|| {
-                DecodeError::new(at, format!("a change came for slot {slot}, which is empty here"))
+                DecodeError::new(
+                    at,
+                    format!("slot {slot} was changed, but it is empty in this copy"),
+                )
             })?);
             Ok(())
         })?;
@@ -129,7 +135,10 @@ impl<K: Key, V: State> Map<K, V> {
             OwnPatch::Patch => self
                 .get_mut(&key)
                 .ok_or_else(|| {
-                    DecodeError::new(at, "a change came for an entry of one's own that is not here")
+                    DecodeError::new(
+                        at,
+                        "the player's own entry was changed, but this copy has none",
+                    )
                 })?
                 .read_patch(reader, Part::All)?,
         }
@@ -163,8 +172,8 @@ impl<K: Key, V: State> Map<K, V> {
         }
     }
 
-    /// A free place for an empty slot. A slot far beyond the number of entries gets another place, so
-    /// that the size of the table is in proportion to what arrived.
+    /// A free place for an empty slot. A slot far beyond the number of entries gets another place,
+    /// so that the size of the table is proportional to what arrived.
     fn room_for(&mut self, slot: u32) -> u32 {
         let wanted = slot as usize;
         let places = self.entries.len();
@@ -201,8 +210,8 @@ impl<K: Key, V: State> Map<K, V> {
         }
     }
 
-    /// Whether the slot is empty, or the index leads from its key to it.
-    fn stands(&self, slot: u32) -> bool {
+    /// Whether the slot is empty, or the index maps its key to it.
+    fn is_consistent(&self, slot: u32) -> bool {
         let Some(place) = self.place_of(slot) else { return true };
         match &self.entries[place as usize] {
             Some(entry) => self.index.get(&entry.key) == Some(&place),
@@ -211,7 +220,7 @@ impl<K: Key, V: State> Map<K, V> {
     }
 }
 
-pub(crate) const TWO_SLOTS: &str = "one key stands in two slots of a map";
+pub(crate) const TWO_SLOTS: &str = "one key is in two slots of a map";
 
 #[cfg(test)]
 mod tests {
@@ -223,7 +232,7 @@ mod tests {
     use super::*;
     use crate::state::Read as _;
 
-    /// What one section says of some slots: the value that each has now, or that it is empty.
+    /// A section of a patch for some slots: the new value of each, or that it is empty.
     fn section(entries: impl Iterator<Item = (u32, Option<u8>)>) -> Vec<u8> {
         let (mut body, mut slots) = (Vec::new(), Slots::default());
         for (slot, value) in entries {
@@ -280,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_at_the_limit_costs_one_place_and_one_beyond_is_refused() {
+    fn a_slot_at_the_limit_costs_one_place_and_one_beyond_is_rejected() {
         let last = super::super::MAP_SLOTS_MAX as u32 - 1;
         let body = section([(last, Some(1))].into_iter());
         let map = Map::<u32, u8>::read_full(&mut Reader::new(&body), Part::Shared).unwrap();
@@ -291,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_in_the_place_of_its_number_is_not_far() {
+    fn a_slot_at_the_place_of_its_number_is_not_far() {
         let mut map = Map::<u32, u8>::new();
         for slot in 0..5 {
             let gone = [slot].into_iter().filter(|slot| *slot > 0).map(|slot| (slot - 1, None));
@@ -317,41 +326,41 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_moves_to_another_slot_must_leave_its_own() {
+    fn a_key_that_moves_to_another_slot_must_leave_its_old_one() {
         let body = [1, 5, 10, 1, 6, 20, 0]; // key 5 in slot 0, key 6 in slot 1
         let whole = || Map::<u32, u8>::read_full(&mut Reader::new(&body), Part::Shared).unwrap();
-        // They change places.
+        // They swap slots.
         let mut map = whole();
         map.read_patch(&mut Reader::new(&[DEFINED, 1, 6, 21, 1, 5, 11, 0]), Part::Shared).unwrap();
         assert_eq!(map.iter().collect::<Vec<_>>(), [(&5, &11), (&6, &21)]);
-        // One is put where the other was, and stays where it was.
+        // One is put into the other's slot, but also stays in its own.
         let error = whole()
             .read_patch(&mut Reader::new(&[DEFINED, 1, 6, 21, 0]), Part::Shared)
             .unwrap_err();
-        assert_eq!(error.to_string(), "at byte 0: one key stands in two slots of a map");
+        assert_eq!(error.to_string(), "at byte 0: one key is in two slots of a map");
         let body = [1, 5, 10, 1, 5, 20, 0];
         let error = Map::<u32, u8>::read_full(&mut Reader::new(&body), Part::Shared).unwrap_err();
-        assert_eq!(error.to_string(), "at byte 4: one key stands in two slots of a map");
+        assert_eq!(error.to_string(), "at byte 4: one key is in two slots of a map");
     }
 
     #[test]
-    fn what_does_not_fit_a_map_is_refused() {
+    fn map_patches_that_do_not_fit_are_rejected() {
         let say = |body: &[u8]| {
             let mut map = Map::<u32, u8>::new();
             map.read_patch(&mut Reader::new(body), Part::Shared).unwrap_err().to_string()
         };
-        assert_eq!(say(&[32]), "at byte 0: the flags of a map's patch are below 32, 32 came");
+        assert_eq!(say(&[32]), "at byte 0: the flags of a map's patch are below 32, not 32");
         assert_eq!(
             say(&[CHANGED, 3, 1, 0]),
-            "at byte 2: a change came for slot 2, which is empty here"
+            "at byte 2: slot 2 was changed, but it is empty in this copy"
         );
         let mut own = Map::<crate::PlayerId, u8>::new();
         let mut read =
             |body: &[u8]| own.read_owner_patch(&mut Reader::new(body)).unwrap_err().to_string();
-        assert_eq!(read(&[3, 1]), "at byte 0: an entry of one's own begins with 0, 1 or 2, 3 came");
+        assert_eq!(read(&[3, 1]), "at byte 0: the player's own entry begins with 0, 1 or 2, not 3");
         assert_eq!(
             read(&[OwnPatch::Patch as u8, 1, 1]),
-            "at byte 0: a change came for an entry of one's own that is not here"
+            "at byte 0: the player's own entry was changed, but this copy has none"
         );
     }
 }

@@ -27,7 +27,7 @@ pub struct MapShadow<K, S> {
     /// Changes, oldest first: a version and a slot. A slot that changed several times is in it
     /// several times; the version in the slot counts.
     log: Vec<(Stamp, u32)>,
-    /// Digests of what everyone who looks at it sees, one for each kind.
+    /// Digests of what everyone sees of it, one for each kind.
     digests: RefCell<Vec<Digests>>,
     /// Removed keys, with versions, for patches that name keys and not slots: those in JSON, and
     /// those of an owner's entry.
@@ -48,8 +48,8 @@ pub(super) enum DigestOf {
 }
 
 impl DigestOf {
-    /// Whether one replaces the other. A map is in one place of the tree, so after a move the digests
-    /// of the old place are of no use.
+    /// Whether one replaces the other. A map is in one place of the tree, so after a move the
+    /// digests of the old place are useless.
     fn replaces(self, other: Self) -> bool {
         match (self, other) {
             (Self::Packed, Self::Packed) => true,

@@ -1,4 +1,4 @@
-//! Maps in step: the server compares and writes.
+//! Comparing and writing maps, on the server.
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
@@ -40,7 +40,7 @@ impl<K: Key, V: State> Compare for Map<K, V> {
         let mut shadow = MapShadow::new(new_token(), Stamps::new(now, V::HAS_OWNED));
         let places: Vec<u32> = self.index.values().copied().collect();
         self.define_fresh(places, &mut shadow, now);
-        self.in_step(shadow.token);
+        self.in_sync(shadow.token);
         shadow
     }
 
@@ -87,9 +87,9 @@ impl<K: Key, V: State> Compare for Map<K, V> {
     }
 
     fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool {
-        let in_step =
+        let in_sync =
             self.track.token == shadow.token && tracking == Tracking::On && !self.track.all;
-        if in_step && self.track.touched.is_empty() && self.track.removed.is_empty() {
+        if in_sync && self.track.touched.is_empty() && self.track.removed.is_empty() {
             return true;
         }
         self.index.len() == shadow.index.len()
@@ -97,7 +97,7 @@ impl<K: Key, V: State> Compare for Map<K, V> {
                 key == known
                     && match (&self.entries[place as usize], &shadow.slot(slot).entry) {
                         (Some(entry), Some((_, last))) => {
-                            (in_step && !entry.touched) || entry.value.same_shared(last, tracking)
+                            (in_sync && !entry.touched) || entry.value.same_shared(last, tracking)
                         }
                         _ => false,
                     }
@@ -161,7 +161,7 @@ impl<K: Key, V: State> Write for Map<K, V> {
             return write_own_change::<K, V>(shadow, lens, out);
         }
         if lens.fresh {
-            // A fresh value is never patched: this is all of it, through an `owner` field.
+            // A fresh value is never patched. This is all of it, through an `owner` field.
             out.push(DEFINED);
             Self::write_full(shadow, lens, out);
             return !shadow.index.is_empty();
@@ -398,7 +398,7 @@ impl<K: Key, V: State> Map<K, V> {
     fn rebind(&mut self, shadow: &mut MapShadow<K, V::Shadow>) {
         let token = new_token();
         shadow.token = token;
-        self.in_step(token);
+        self.in_sync(token);
         self.track.all = true;
         for entry in self.entries.iter_mut().flatten() {
             entry.slot = shadow.index.get(&entry.key).copied().unwrap_or(FRESH);
@@ -540,8 +540,8 @@ fn own_entry<'a, K: Key, S>(shadow: &'a MapShadow<K, S>, lens: Lens) -> Own<'a, 
         };
     }
     let Some(key) = K::of_player(lens.viewer) else { return Own::Nothing };
-    // For a version too long ago, an absent entry is always sent: what is remembered here may
-    // depend on others.
+    // For a version that is too old, an absent entry is always sent, since what is remembered here
+    // may depend on others.
     let gone = lens.stale || shadow.gone.get(&key).is_some_and(|end| *end > lens.since);
     if lens.since > 0 && gone { Own::Gone(key) } else { Own::Nothing }
 }

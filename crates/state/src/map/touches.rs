@@ -8,7 +8,7 @@ use crate::{Key, PlayerId};
 
 /// The places of a map's entries that were touched since the last sync.
 pub enum Touches {
-    /// All of them, as far as is known.
+    /// All of them may have been touched.
     All,
     /// These, in order.
     Places(Vec<u32>),
@@ -26,7 +26,7 @@ impl Touches {
 /// A map in which a view looks up each player's entry. For generated code.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a map of viewers",
-    note = "the field that `viewer` names is a Map keyed by PlayerId, and the function of the view is given each viewer's entry in it"
+    note = "`viewer` must name a Map keyed by PlayerId; the view function gets each viewer's entry in it"
 )]
 pub trait Viewers {
     /// Its keys are players.
@@ -75,12 +75,12 @@ impl Watch {
                 }
             }
         }
-        map.in_step(self.token);
+        map.in_sync(self.token);
     }
 }
 
 impl<K: Key, V> Map<K, V> {
-    /// What was touched since the map came in step with `token`.
+    /// What was touched since the map was synced with `token`.
     pub(super) fn touches(&self, token: u64, step: Step) -> Touches {
         if token == 0
             || self.track.token != token
@@ -95,8 +95,8 @@ impl<K: Key, V> Map<K, V> {
         Touches::Places(places)
     }
 
-    /// From now on, touches count from the moment at which the map was in step with `token`.
-    pub(super) fn in_step(&mut self, token: u64) {
+    /// From now on, touches count from the sync with `token`.
+    pub(super) fn in_sync(&mut self, token: u64) {
         self.track.token = token;
         self.track.touched.clear();
         self.track.removed = BTreeMap::new();

@@ -39,7 +39,7 @@ struct Eye<K> {
     seen: MapShadow<K, u32>,
     /// The version at which the view became empty and `seen` was reset. An older copy is sent all
     /// that is in view. So the map doesn't remember forever what a player has seen, and players who
-    /// left take no memory.
+    /// left use no memory.
     emptied: u64,
     /// By slots of the map: 1 more than the viewer's slot, 0 where nothing is seen.
     slots: Vec<u32>,
@@ -286,7 +286,7 @@ fn all_places<'a, K: Key, V, S>(
 }
 
 impl<K: Key, S> ViewedShadow<K, S> {
-    /// Writes all that is in view, in place of what the reader has.
+    /// Writes everything that is in view. It replaces what the reader has.
     fn write_all<V: State<Shadow = S>>(&self, lens: Lens, out: &mut Vec<u8>) -> bool {
         out.push(ALL);
         let inside = Lens { since: 0, ..lens.in_view() };
@@ -407,7 +407,7 @@ impl<K: Key> Eye<K> {
         self.emptied = now;
     }
 
-    /// Whether what was in view at a version is forgotten.
+    /// Whether the view at a version is forgotten.
     fn is_past(&self, since: u64) -> bool {
         since > 0 && since < self.emptied
     }

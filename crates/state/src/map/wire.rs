@@ -40,7 +40,7 @@ impl OwnPatch {
         read_kind(
             reader,
             &[Self::Gone, Self::Whole, Self::Patch],
-            "an entry of one's own begins with 0, 1 or 2",
+            "the player's own entry begins with 0, 1 or 2",
         )
     }
 }
@@ -52,7 +52,7 @@ pub(crate) fn read_flags(reader: &mut Reader<'_>) -> Result<u8, DecodeError> {
     if flags & !(REMOVED | DEFINED | CHANGED | COLUMNS | REPLACED) != 0 {
         return Err(DecodeError::new(
             at,
-            format!("the flags of a map's patch are below 32, {flags} came"),
+            format!("the flags of a map's patch are below 32, not {flags}"),
         ));
     }
     Ok(flags)
@@ -65,7 +65,7 @@ pub(crate) fn read_group_count(reader: &mut Reader<'_>) -> Result<u8, DecodeErro
     if groups == 0 || usize::from(groups) > GROUPS_MAX {
         return Err(DecodeError::new(
             at,
-            format!("a map's patch has 1 to {GROUPS_MAX} groups, {groups} came"),
+            format!("a map's patch has 1 to {GROUPS_MAX} groups, not {groups}"),
         ));
     }
     Ok(groups)
@@ -134,8 +134,8 @@ pub(super) fn put_slots(slots: &[u32], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`put_slots`] wrote, and passes each slot to `take`, which refuses impossible ones. So
-/// a few bytes that name many slots cost no more than the existing slots.
+/// Reads what [`put_slots`] wrote, and passes each slot to `take`, which rejects impossible ones.
+/// So a few bytes that name many slots cost no more than the existing slots.
 pub(crate) fn read_slots(
     reader: &mut Reader<'_>,
     mut take: impl FnMut(u32) -> Result<(), DecodeError>,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_past_the_limit_is_refused_at_its_first_slot_that_is() {
+    fn a_slot_set_is_rejected_at_the_first_slot_past_the_limit() {
         assert_eq!(
             read(&[2, 0x80, 0x80, 0x40, 1]).unwrap_err().to_string(),
             "at byte 0: slot 1048576 is past the limit of 1048576"

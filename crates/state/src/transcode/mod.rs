@@ -1,9 +1,9 @@
-//! From the schema of a node to the one that a client was built with, and back.
+//! Converts between a node's schema and the one that a client was built with.
 //!
 //! A node writes by its own schema for all clients, so that what everyone sees is encoded once. A
-//! client that was built with an older schema turns what it receives (bodies of snapshots and
-//! patches, replies, events) into what it knows, and what it sends (messages, options) into what
-//! the node knows. The node's copy is kept beside the client's, for the node's digests are of it.
+//! client that was built with an older schema converts what it receives (bodies of snapshots and
+//! patches, replies, events) to its own schema, and what it sends (messages, options) to the
+//! node's. It also keeps the node's copy, since the node's digests refer to that.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use playfield_wire::schema::{Incompatible, RoomSchema, Type, check_compatible};
 use crate::walk::{Shape, ShapeError, Walk};
 use crate::{DynamicMirror, PlayerId};
 
-/// Turns what a node and a client that was built with an older schema send each other from one
-/// schema into the other, in the format `packed`.
+/// Converts what a node and a client with an older schema send each other from one schema to the
+/// other, in the format `packed`.
 ///
-/// Every method appends to `out`; after an error, what it appended is of no use. The time is
+/// Every method appends to `out`. After an error, what it appended is invalid. The time is
 /// proportional to the length of the body, except for orders of a list and moves after them, which
-/// take up to some microseconds for each byte.
+/// may take a few microseconds per byte.
 #[derive(Debug)]
 pub struct Transcoder {
     state: Arc<Shape>,
-    /// `None` if the client has nothing to say.
+    /// `None` if the client sends no options.
     options: Option<Shape>,
     messages: Vec<Message>,
-    /// By the node's numbers.
+    /// Indexed by the node's numbers.
     events: Vec<Option<Event>>,
 }
 
@@ -44,11 +44,11 @@ struct Event {
 }
 
 impl Transcoder {
-    /// Between a node and a client.
+    /// Creates the converter between a node and a client.
     ///
     /// # Errors
-    /// If the node's schema is not [compatible](check_compatible) with the client's, or has a type
-    /// that no room can have.
+    /// If the node's schema is not [compatible](check_compatible) with the client's, or a schema
+    /// has a type that no room can have.
     pub fn new(node: &RoomSchema, client: &RoomSchema) -> Result<Self, TranscoderError> {
         check_compatible(node, client)?;
         let mut messages = Vec::new();
@@ -78,15 +78,15 @@ impl Transcoder {
         Ok(Self { state, options, messages, events })
     }
 
-    /// What turns the bodies that one player is sent of a room's state.
+    /// Creates the converter for the bodies of one player.
     pub fn state(&self, viewer: PlayerId) -> StateTranscoder {
         StateTranscoder { copy: DynamicMirror::turning(Arc::clone(&self.state), viewer) }
     }
 
-    /// A message, to the node: the client's number becomes the node's, which is returned.
+    /// Converts a message to the node's schema. Returns the node's number for it.
     ///
     /// # Errors
-    /// Anything but what the client's schema says.
+    /// If the payload doesn't match the client's schema.
     pub fn message(
         &self,
         number: u32,
@@ -98,19 +98,19 @@ impl Transcoder {
         Ok(message.number)
     }
 
-    /// The reply to the message of the client's number, to the client.
+    /// Converts the reply to the message with this client number to the client's schema.
     ///
     /// # Errors
-    /// Anything but what the node's schema says.
+    /// If the payload doesn't match the node's schema.
     pub fn reply(&self, number: u32, payload: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
         value(&self.declared(number)?.reply, payload, out)
     }
 
-    /// An event, to the client: the node's number becomes the client's. `None` if the client was not
-    /// built with it.
+    /// Converts an event to the client's schema. Returns the client's number for it, or `None` if
+    /// the client was not built with it.
     ///
     /// # Errors
-    /// Anything but what the node's schema says.
+    /// If the payload doesn't match the node's schema.
     pub fn event(
         &self,
         number: u32,
@@ -125,10 +125,10 @@ impl Transcoder {
         Ok(Some(event.number))
     }
 
-    /// Options, to the node; none if the client knows of none, or gave none.
+    /// Converts options to the node's schema. Appends nothing if the client has none, or gave none.
     ///
     /// # Errors
-    /// Anything but what the client's schema says.
+    /// If the payload doesn't match the client's schema.
     pub fn options(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
         match &self.options {
             Some(options) if !payload.is_empty() => value(options, payload, out),
@@ -142,39 +142,39 @@ impl Transcoder {
     }
 }
 
-/// Appends what an atomic value becomes. No byte may be left over.
+/// Appends the converted atomic value. No byte may be left over.
 fn value(shape: &Shape, payload: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
     Walk::new(payload, PlayerId(0), None).turning(payload, out).atomic(shape).map(drop)
 }
 
-/// Turns the bodies of snapshots and patches that one player is sent into those of an older schema.
+/// Converts the bodies of snapshots and patches for one player to an older schema.
 ///
-/// It holds the node's copy meanwhile, and so has the digest that the node has.
+/// It holds the node's copy, so its digest is comparable with the node's.
 #[derive(Clone, Debug)]
 pub struct StateTranscoder {
     copy: DynamicMirror,
 }
 
 impl StateTranscoder {
-    /// Appends the body of a snapshot by the client's schema.
+    /// Appends the body of a snapshot, converted to the client's schema.
     ///
     /// # Errors
-    /// A body that isn't one of the node's state; the copy is as before.
+    /// If the body doesn't match the node's schema. The copy is unchanged.
     pub fn snapshot(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
         self.copy.turn_snapshot(body, out)
     }
 
-    /// Appends the body of a patch by the client's schema.
+    /// Appends the body of a patch, converted to the client's schema.
     ///
     /// # Errors
-    /// A body that isn't one of the node's state, or doesn't fit the copy. Patches are then refused
-    /// until a snapshot comes.
+    /// If the body doesn't match the node's schema or the copy. Patches are then rejected until the
+    /// next snapshot.
     pub fn patch(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
         self.copy.turn_patch(body, out)
     }
 
-    /// The digest of the node's copy. `None` if there is none: before the first snapshot, and after
-    /// a patch that was refused.
+    /// The digest of the node's copy. `None` if there is no copy: before the first snapshot, and
+    /// after a rejected patch.
     pub fn digest(&self) -> Option<u64> {
         (!self.copy.state().is_null()).then(|| self.copy.digest())
     }

@@ -1,10 +1,10 @@
-//! What a schema must be so that values can be read by it.
+//! Limits on schemas that values are read by.
 
 use std::fmt;
 
 use playfield_wire::schema::Type;
 
-/// The most types that may lie within each other: readers recurse by type, and the stack is finite.
+/// The maximum nesting depth of types: readers recurse by type, and the stack is finite.
 const DEPTH_MAX: usize = playfield_wire::schema::TYPE_DEPTH_MAX;
 
 /// The most values that one value may contain by its type alone.
@@ -17,7 +17,7 @@ pub(super) const FIELDS_MAX: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShapeError {
-    /// The root is no struct.
+    /// The root is not a struct.
     Root,
     /// Types are nested deeper than schemas may be (`TYPE_DEPTH_MAX`).
     TooDeep,
@@ -35,7 +35,7 @@ pub enum ShapeError {
         /// That name.
         field: String,
     },
-    /// A map or a set has a key of a type that is no key.
+    /// A map or a set has a key of a type that can't be a key.
     Key {
         /// The type of its key.
         of: String,
@@ -142,7 +142,7 @@ impl Measure {
         done
     }
 
-    /// One value more.
+    /// Counts one more value.
     pub(super) fn place(&mut self) -> Result<(), ShapeError> {
         self.add(1)
     }
@@ -152,7 +152,7 @@ impl Measure {
         if self.places > PLACES_MAX { Err(ShapeError::TooLarge) } else { Ok(()) }
     }
 
-    /// A value that exists only if it is sent.
+    /// A value that is present only if it was sent.
     pub(super) fn apart<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, ShapeError>,
@@ -164,7 +164,7 @@ impl Measure {
         done
     }
 
-    /// A value that exists `count` times.
+    /// A value that occurs `count` times.
     pub(super) fn times<T>(
         &mut self,
         count: usize,

@@ -1,4 +1,4 @@
-//! Lists: changes of shape, then those elements that came or changed.
+//! Lists: changes of shape, then the inserted and changed elements.
 
 use super::{Done, Made, Shape, Target, Walk, refused};
 use crate::Part;
@@ -36,21 +36,22 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reads which elements came, went or moved, then those that came or changed.
+    /// Reads which elements were inserted, removed or moved, then the inserted and changed ones.
     fn reshape_list(&mut self, of: &Shape, target: Target<'_>, part: Part) -> Done {
         let (values, nodes) = target.items();
         let ops = read_ops(&mut self.reader, values.len())?;
-        let mut stood: Vec<u32> = (0..values.len() as u32).collect();
-        ops.iter().for_each(|op| op.apply(&mut stood));
+        let mut old_indices: Vec<u32> = (0..values.len() as u32).collect();
+        ops.iter().for_each(|op| op.apply(&mut old_indices));
         let old = values.drain(..).zip(nodes.drain(..));
         let mut old: Vec<Option<Made>> =
             old.map(|(value, node)| Some(Made { value, node })).collect();
-        let mut items = Vec::with_capacity(stood.len().min(old.len() + self.reader.remaining()));
-        for from in &stood {
+        let mut items =
+            Vec::with_capacity(old_indices.len().min(old.len() + self.reader.remaining()));
+        for from in &old_indices {
             items.push(old.get_mut(*from as usize).and_then(Option::take));
         }
         if self.watch.listens() {
-            self.report_shape(&mut old, &stood);
+            self.report_shape(&mut old, &old_indices);
         }
         let mut next = 0;
         let mut following = next_index(&mut self.reader, &mut next, items.len())?;
@@ -71,22 +72,22 @@ impl Walk<'_> {
                     made
                 }
                 None => {
-                    let what = "an element that came to a list was not sent";
+                    let what = "an inserted list element was not sent";
                     return refused(self.reader.offset(), what);
                 }
             };
             values.push(made.value);
             nodes.push(made.node);
             if is_named {
-                following = next_index(&mut self.reader, &mut next, stood.len())?;
+                following = next_index(&mut self.reader, &mut next, old_indices.len())?;
             }
         }
         Ok(())
     }
 
-    /// Reports which elements left, and which moved. `old` holds those that left.
-    fn report_shape(&mut self, old: &mut [Option<Made>], stood: &[u32]) {
-        // How many went before each place: by so many those behind it moved down.
+    /// Reports which elements were removed, and which moved. `old` holds the removed ones.
+    fn report_shape(&mut self, old: &mut [Option<Made>], old_indices: &[u32]) {
+        // How many were removed before each place: the elements after it moved down by that many.
         let mut gone = Vec::with_capacity(old.len());
         let mut count = 0;
         for item in old.iter() {
@@ -100,7 +101,8 @@ impl Walk<'_> {
                 self.watch.leave();
             }
         }
-        let kept = stood.iter().filter_map(|from| Some(*from as usize - gone.get(*from as usize)?));
+        let kept =
+            old_indices.iter().filter_map(|from| Some(*from as usize - gone.get(*from as usize)?));
         moved(&kept.collect::<Vec<_>>())
             .into_iter()
             .for_each(|(to, from)| self.watch.moved(to, from));

@@ -15,7 +15,7 @@ use crate::map::wire::{
 };
 use crate::{Part, PlayerId};
 
-/// What left a map and what entered it while its patch is read, for a listener.
+/// What a map's patch removed and added, for a listener.
 #[derive(Default)]
 struct News {
     gone: BTreeMap<String, Value>,
@@ -46,7 +46,7 @@ impl Walk<'_> {
             let at = self.reader.offset();
             let (key, made) = self.entry(of, Part::Shared)?;
             if members.insert(key.name, made.value).is_some() {
-                return refused(at, "a key came twice in one map");
+                return refused(at, "a key occurs twice in one map");
             }
         }
         Ok(Made { value: Value::Object(members), node: Node::Atomic })
@@ -91,7 +91,7 @@ impl Walk<'_> {
         }
         if flags & COLUMNS != 0 {
             if part == Part::Owned {
-                return refused(at, "what an owner alone sees came in columns");
+                return refused(at, "a field that only its owner sees was sent in columns");
             }
             self.groups(&of.value, members, node)?;
         }
@@ -111,19 +111,19 @@ impl Walk<'_> {
         if flags & REMOVED != 0 {
             let mut slots = Slots::default();
             while let Some(slot) = slots.next(&mut self.reader)? {
-                // An older copy knows nothing of an entry that has come and gone since.
+                // An older copy doesn't have an entry that was added and removed since.
                 displace(members, node, slot.into(), &mut news);
             }
         }
         if flags & DEFINED != 0 {
             let mut slots = Slots::default();
-            // A key that moved to a lower slot is in the old one too, until that is displaced in turn.
+            // A key that moved to a lower slot is still in the old one until that is replaced too.
             let mut left = Vec::new();
             while let Some(slot) = slots.next(&mut self.reader)? {
                 let (key, made) = self.entry(of, part)?;
                 displace(members, node, slot.into(), &mut news);
                 if self.watch.listens() {
-                    // If the key is in another slot still, its value leaves now.
+                    // If the key is still in another slot, its value is removed now.
                     if let Some(old) = members.remove(&key.name) {
                         news.gone.entry(key.name.clone()).or_insert(old);
                     }
@@ -131,7 +131,7 @@ impl Walk<'_> {
                 }
                 left.extend(put(members, node, slot.into(), key, made));
             }
-            if left.iter().any(|&slot| !node.stands(slot)) {
+            if left.iter().any(|&slot| !node.is_consistent(slot)) {
                 return refused(at, TWO_SLOTS);
             }
         }
@@ -161,7 +161,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Reads a section of entries that are here.
+    /// Reads a section of entries that exist in this copy.
     fn each_entry(
         &mut self,
         members: &mut Map<String, Value>,
@@ -184,7 +184,8 @@ impl Walk<'_> {
     /// Reads groups of entries that changed in the same fields.
     fn groups(&mut self, of: &Shape, members: &mut Map<String, Value>, node: &mut MapNode) -> Done {
         (0..read_group_count(&mut self.reader)?).try_for_each(|_| {
-            // The entries are out of the map while they are changed, so that none is named twice.
+            // The entries are taken out of the map while they are changed, so none can be named
+            // twice.
             let mut taken = Vec::new();
             let read = self.group(of, members, node, &mut taken);
             for (slot, value, entry) in taken {
@@ -220,7 +221,7 @@ impl Walk<'_> {
         self.columns(of, targets.collect(), &names, &mut Vec::new())
     }
 
-    /// Reads a patch of one's own entry, which names the key and no slot.
+    /// Reads a patch of the player's own entry, which names the key and not the slot.
     pub(super) fn patch_own(&mut self, of: &MapShape, target: Target<'_>) -> Done {
         let (members, node) = target.map();
         let at = self.reader.offset();
@@ -245,7 +246,10 @@ impl Walk<'_> {
             }
             OwnPatch::Patch => {
                 let missing = || {
-                    DecodeError::new(at, "a change came for an entry of one's own that is not here")
+                    DecodeError::new(
+                        at,
+                        "the player's own entry was changed, but this copy has none",
+                    )
                 };
                 let entry = slot.and_then(|slot| node.slots.get_mut(&slot)).ok_or_else(missing)?;
                 let value = members.get_mut(&key.name).ok_or_else(missing)?;
@@ -279,5 +283,5 @@ fn displace(members: &mut Map<String, Value>, node: &mut MapNode, slot: u64, new
 }
 
 fn empty(at: usize, slot: u32) -> DecodeError {
-    DecodeError::new(at, format!("a change came for slot {slot}, which is empty here"))
+    DecodeError::new(at, format!("slot {slot} was changed, but it is empty in this copy"))
 }

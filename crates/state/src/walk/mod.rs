@@ -37,10 +37,10 @@ use crate::change::Watch;
 use crate::option::OptionPatch;
 use crate::{Change, Data, Part, PlayerId, digest};
 
-/// How many places a body may imply without a byte for them: so many, and so many more for each of
-/// its bytes.
-const UNSAID_MIN: usize = 1 << 16;
-const UNSAID_PER_BYTE: usize = 16;
+/// How many places a body may imply without sending a byte for them: this number, plus a number for
+/// each of its bytes.
+const IMPLIED_MIN: usize = 1 << 16;
+const IMPLIED_PER_BYTE: usize = 16;
 
 type Done = Result<(), DecodeError>;
 
@@ -53,8 +53,8 @@ pub(crate) struct Walk<'a> {
     owner: Option<PlayerId>,
     watch: Watch<'a>,
     /// How many places may still be implied.
-    unsaid_left: usize,
-    /// What the body becomes by another schema, where that is wanted.
+    implied_left: usize,
+    /// The body converted to another schema, if requested.
     output: Option<Output<'a>>,
 }
 
@@ -73,12 +73,12 @@ impl<'a> Walk<'a> {
             viewer,
             owner: None,
             watch: Watch::new(tell),
-            unsaid_left: UNSAID_MIN + UNSAID_PER_BYTE * body.len(),
+            implied_left: IMPLIED_MIN + IMPLIED_PER_BYTE * body.len(),
             output: None,
         }
     }
 
-    /// Appends to `out` what the body becomes by the schema that the shape turns it into.
+    /// Also converts the body to the shape's target schema, and appends that to `out`.
     pub(crate) fn turning(mut self, body: &'a [u8], out: &'a mut Vec<u8>) -> Self {
         self.output = Some(Output::new(body, out));
         self
@@ -106,7 +106,7 @@ impl<'a> Walk<'a> {
         self.finish()
     }
 
-    /// What a viewer alone sees follows if bytes are left.
+    /// What only the viewer sees follows if bytes are left.
     fn owned(&mut self, shape: &Shape, target: Target<'_>) -> Done {
         if self.reader.is_empty() {
             return Ok(());
@@ -163,7 +163,7 @@ impl<'a> Walk<'a> {
         let number = self.reader.varint()?;
         let place = usize::try_from(number).ok().filter(|place| *place < of.variants.len());
         let Some(place) = place else {
-            return refused(at, format!("{number} is no variant of {}", of.name));
+            return refused(at, format!("{number} is not a variant of {}", of.name));
         };
         if let Some(output) = &mut self.output {
             output.variant(of, place, at, self.reader.offset());
@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
                 nodes[place] = Some(made.node);
                 Ok(())
             })?;
-            self.unsaid_fields(of, made.target())?;
+            self.implied_fields(of, made.target())?;
         }
         if of.is_padded {
             let at = self.reader.offset();
@@ -252,7 +252,10 @@ impl<'a> Walk<'a> {
         bytes[..of.mask_bytes()].copy_from_slice(self.reader.take(of.mask_bytes())?);
         let mask = u64::from_le_bytes(bytes);
         if mask & !known != 0 {
-            return refused(at, format!("the mask {mask:#x} marks fields that can't come here"));
+            return refused(
+                at,
+                format!("the mask {mask:#x} marks fields that are not allowed here"),
+            );
         }
         if let Some(output) = &mut self.output {
             output.mask(of, mask, at, self.reader.offset());
@@ -294,9 +297,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Puts another value in a place, and reports the difference.
+    /// Replaces the value at a place, and reports the difference.
     fn replace(&mut self, shape: &Shape, mut target: Target<'_>, made: Made) {
-        // The JSON of an enum says which variant it is, and what is in it.
+        // The JSON of an enum names the variant and has its fields.
         let known = !matches!(shape, Shape::Enum(_));
         self.watch.replaced(known.then_some(shape), target.value, &made.value);
         target.set(made);
@@ -312,7 +315,7 @@ impl<'a> Walk<'a> {
             }
             OptionPatch::Patch => {
                 let Node::Option(Some(node)) = target.node else {
-                    return refused(at, "a change came for an option that holds nothing here");
+                    return refused(at, "an option was changed, but it is None in this copy");
                 };
                 self.patch(of, Target { value: target.value, node }, part)?;
             }
@@ -324,10 +327,7 @@ impl<'a> Walk<'a> {
         let at = self.reader.offset();
         let mask = self.mask(of, of.open | of.private)?;
         if part == Part::Shared && mask & of.private != 0 {
-            return refused(
-                at,
-                "a field that is its owner's alone came in the part that all share",
-            );
+            return refused(at, "a field that only its owner sees was sent in the shared part");
         }
         if target.is_missing() {
             target.set(self.unsent_struct(of, mask)?);

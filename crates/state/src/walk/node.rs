@@ -1,4 +1,4 @@
-//! What a copy holds of each place beside its JSON: the digests of leaves, and the slots of maps.
+//! What a copy stores for each place in addition to its JSON: digests of leaves and slots of maps.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +8,30 @@ use super::{Access, MapShape, Shape, StructShape};
 use crate::map::MAP_SLOTS_MAX;
 use crate::{PlayerId, digest};
 
-/// The most values that are made where nothing was sent, since they are empty.
+/// The most values that are created where nothing was sent because they are empty.
 const BLANKS_MAX: usize = 1 << 12;
 
-/// Beside each value of a copy, of the same shape.
+/// What is stored for each value of a copy, with the same shape.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     /// The digest of a value that is sent whole.
     Leaf(u64),
     Option(Option<Box<Node>>),
-    /// Of a list or an array.
+    /// The elements of a list or an array.
     Items(Vec<Node>),
     Map(Box<MapNode>),
-    /// Of each field; `None` for those that are not seen.
+    /// The fields; `None` for those that the viewer does not see.
     Struct(Vec<Option<Node>>),
-    /// Of an atomic value, which is never patched.
+    /// An atomic value, which is never patched.
     Atomic,
-    /// The value is being read, and was not there before.
+    /// The value is being read, and did not exist before.
     Missing,
 }
 
 /// The entries of a map, by slot and by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MapNode {
-    /// By slot. One's own entries, which have none, have numbers past all slots.
+    /// By slot. The player's own entries have no slots; they get numbers past all slots.
     pub(crate) slots: BTreeMap<u64, Entry>,
     pub(crate) index: BTreeMap<String, u64>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
-/// A value, and what is held beside it.
+/// A value, and what is stored for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub(crate) value: Value,
@@ -75,8 +75,8 @@ impl Made {
         Self { value: Value::Object(Map::new()), node: Node::Map(Box::default()) }
     }
 
-    /// What a copy holds of a value that its viewer sees, before a body says anything of it. Only
-    /// what is empty may be left out. Counts in `blanks` the places that it looked at.
+    /// What a copy holds for a visible value that no body has sent. Only an empty value may be left
+    /// out. Adds the places that it visited to `blanks`.
     pub(crate) fn blank(shape: &Shape, blanks: &mut usize) -> Option<Self> {
         *blanks += 1;
         if *blanks > BLANKS_MAX {
@@ -109,7 +109,7 @@ impl Made {
         }
     }
 
-    /// A struct without any of its fields.
+    /// A struct without its fields.
     pub(crate) fn structure(of: &StructShape) -> Self {
         let nodes = of.fields.iter().map(|_| None).collect();
         Self { value: Value::Object(Map::new()), node: Node::Struct(nodes) }
@@ -120,7 +120,7 @@ impl Made {
         Self { value: Value::Null, node: Node::Missing }
     }
 
-    /// The place of it.
+    /// Its place.
     pub(crate) fn target(&mut self) -> Target<'_> {
         Target { value: &mut self.value, node: &mut self.node }
     }
@@ -132,8 +132,8 @@ pub(crate) struct Target<'a> {
     pub(crate) node: &'a mut Node,
 }
 
-// A value and its node are made and changed together, by one shape: each is of the kind that the
-// shape says.
+// A value and its node are created and changed together, by the same shape, so both always have the
+// kind that the shape requires.
 
 impl<'a> Target<'a> {
     /// The same place again.
@@ -172,7 +172,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The place of a field, if it is seen.
+/// The place of a field, if it is visible.
 pub(crate) fn field_of<'a>(
     of: &StructShape,
     place: usize,
@@ -180,7 +180,7 @@ pub(crate) fn field_of<'a>(
     nodes: &'a mut [Option<Node>],
 ) -> Option<Target<'a>> {
     let node = nodes[place].as_mut()?;
-    let value = members.get_mut(&of.fields[place].name).expect("what is seen is a member");
+    let value = members.get_mut(&of.fields[place].name).expect("a visible field is a member");
     Some(Target { value, node })
 }
 
@@ -203,11 +203,11 @@ impl MapNode {
     }
 
     /// Whether the slot is empty, or is the one that its key is in.
-    pub(crate) fn stands(&self, slot: u64) -> bool {
+    pub(crate) fn is_consistent(&self, slot: u64) -> bool {
         self.slots.get(&slot).is_none_or(|entry| self.index.get(&entry.name) == Some(&slot))
     }
 
-    /// A slot number for one's own entry.
+    /// A slot number for the player's own entry.
     pub(crate) fn own_slot(&self) -> u64 {
         let last = self.slots.last_key_value().map_or(0, |(slot, _)| slot + 1);
         last.max(MAP_SLOTS_MAX as u64)

@@ -68,7 +68,7 @@ macro_rules! with_type {
     }};
 }
 
-/// The same of a key. What is no other key is a text.
+/// The same for a key. Any other key is a text.
 macro_rules! with_key {
     ($plain:expr, $of:ident => $then:expr) => {
         match $plain {
@@ -113,7 +113,7 @@ impl Plain {
     #[inline]
     #[expect(
         clippy::let_unit_value,
-        reason = "nothing is a value of the type unit, read and written as others are"
+        reason = "the unit type is read and written as the others are"
     )]
     pub(crate) fn read(self, reader: &mut Reader<'_>) -> Result<(Value, u64), DecodeError> {
         with_type!(self, T => {
@@ -143,10 +143,7 @@ impl Plain {
     }
 
     /// Appends the default.
-    #[expect(
-        clippy::unit_arg,
-        reason = "nothing is a value of the type unit, read and written as others are"
-    )]
+    #[expect(clippy::unit_arg, reason = "the unit type is read and written as the others are")]
     pub(crate) fn write_default(self, out: &mut Vec<u8>) {
         with_type!(self, T => T::default().encode(out));
     }
@@ -177,7 +174,7 @@ impl KeyShape {
     }
 
     /// The entries of a map that is given as JSON, each with the bytes of its key, in the order of
-    /// the keys. Of two spellings of one key the first counts.
+    /// the keys. If two members have the same key, the first one counts.
     pub(crate) fn in_order(
         self,
         members: &Map<String, Value>,
@@ -198,9 +195,9 @@ impl KeyShape {
     }
 }
 
-/// A float that was read in 32 or 64 bits, as JSON.
+/// A float of 32 or 64 bits, as JSON.
 pub(crate) fn float(value: f64, is_short: bool) -> Value {
-    // What JSON writes without a point is read as an integer.
+    // JSON reads a number without a decimal point as an integer.
     if value.fract() == 0.0 && value.abs() < 1e9 && (value != 0.0 || value.is_sign_positive()) {
         return Value::from(value as i64);
     }

@@ -1,4 +1,4 @@
-//! Fields that not everyone sees, and values that come to be by a patch.
+//! Fields that not everyone sees, and values that a patch creates.
 
 use playfield_wire::DecodeError;
 use serde_json::{Map, Value};
@@ -18,9 +18,9 @@ impl Walk<'_> {
             self.output.as_mut().and_then(|output| output.begin_private(of, self.reader.offset()));
         let mask = self.mask(of, of.private)?;
         let (members, nodes) = target.fields();
-        self.watch.hush(true);
+        self.watch.mute(true);
         self.private_fields(of, mask, members, nodes)?;
-        self.watch.hush(false);
+        self.watch.mute(false);
         if let (Some(output), Some(start)) = (&mut self.output, left_out) {
             output.leave_out_private(self.reader.offset(), start);
         }
@@ -41,21 +41,21 @@ impl Walk<'_> {
             if is_new {
                 members.insert(field.name.clone(), Value::Null);
                 nodes[place] = Some(Node::Missing);
-                walk.watch.hush(true);
+                walk.watch.mute(true);
             }
             let mut is_seen = true;
             if let Some(target) = field_of(of, place, members, nodes) {
                 is_seen = walk.private_field(field, target)?;
             }
             if is_new {
-                walk.watch.hush(false);
+                walk.watch.mute(false);
             }
             if is_seen && is_new {
                 walk.watch.entered(&members[&field.name]);
             } else if !is_seen {
                 nodes[place] = None;
                 let old = members.remove(&field.name).unwrap_or_default();
-                // A value may have come into view and left it since.
+                // A value may have entered the view and left it since.
                 if !is_new {
                     walk.watch.left(old);
                 }
@@ -65,7 +65,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Reads one of them. Returns whether it is still seen.
+    /// Reads one of them. Returns whether it is still visible.
     fn private_field(
         &mut self,
         field: &FieldShape,
@@ -86,7 +86,7 @@ impl Walk<'_> {
                     self.replace(shape, target, made);
                 }
                 ViewPatch::Changed if target.is_missing() => {
-                    return refused(at, "a change came for a value that is not in view here");
+                    return refused(at, "a value was changed, but it is not in view in this copy");
                 }
                 ViewPatch::Changed => self.patch(shape, target, Part::All)?,
             },
@@ -95,7 +95,7 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// A struct of which these fields are about to be read, and nothing was here before.
+    /// A new struct whose fields with these bits are about to be read.
     pub(super) fn unsent_struct(
         &mut self,
         of: &StructShape,
@@ -109,25 +109,23 @@ impl Walk<'_> {
             members.insert(field.name.clone(), made.value);
             nodes[place] = Some(made.node);
         }
-        self.unsaid_fields(of, made.target())?;
+        self.implied_fields(of, made.target())?;
         Ok(made)
     }
 
-    /// A part of what was not here before. Only an empty one may be left out.
+    /// A part of a new value. Only an empty part may be left out.
     pub(super) fn unsent(&mut self, shape: &Shape, is_marked: bool) -> Result<Made, DecodeError> {
         if is_marked {
             return Ok(Made::missing());
         }
         match self.blank(shape)? {
             Some(made) => Ok(made),
-            None => {
-                refused(self.reader.offset(), "a part of a value that is new here was not sent")
-            }
+            None => refused(self.reader.offset(), "a part of a new value was not sent"),
         }
     }
 
-    /// What private fields hold until a body says something of them.
-    pub(super) fn unsaid_fields(&mut self, of: &StructShape, target: Target<'_>) -> Done {
+    /// The values of private fields that no body has sent yet.
+    pub(super) fn implied_fields(&mut self, of: &StructShape, target: Target<'_>) -> Done {
         if of.private == 0 {
             return Ok(());
         }
@@ -158,12 +156,12 @@ impl Walk<'_> {
         Ok(made)
     }
 
-    /// Bounds what is made without a byte for it by the length of the body.
+    /// Bounds by the length of the body what is created without a byte for it.
     fn spend(&mut self, places: usize) -> Done {
-        match self.unsaid_left.checked_sub(places) {
-            Some(left) => self.unsaid_left = left,
+        match self.implied_left.checked_sub(places) {
+            Some(left) => self.implied_left = left,
             None => {
-                let what = "far more goes without saying than was said: this body is refused";
+                let what = "this body implies too many values that it does not send";
                 return refused(self.reader.offset(), what);
             }
         }

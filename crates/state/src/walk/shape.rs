@@ -1,4 +1,4 @@
-//! A schema, compiled to read by.
+//! A schema, compiled for reading.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use super::{ShapeError, Turn};
 use crate::quantized::Scale;
 use crate::{Data, digest};
 
-/// The shape of a value: of one that is patched, or of one that is always sent as a whole.
+/// The shape of a value that is patched, or of one that is always sent as a whole.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape {
     Plain(Plain),
-    /// The value of a set's element: no bytes.
+    /// The value of a set's element, which takes no bytes.
     Present,
     /// A quantized float, and whether it has 32 bits.
     Steps(Scale, bool),
@@ -48,15 +48,15 @@ pub(crate) struct StructShape {
     pub(crate) name: String,
     /// Those that aren't hidden.
     pub(crate) fields: Vec<FieldShape>,
-    /// The bits of those that everyone sees. An atomic struct has no bits, and is all open.
+    /// The bits of those that everyone sees. An atomic struct has no bits: everyone sees all of it.
     pub(crate) open: u64,
     /// The bits of the others.
     pub(crate) private: u64,
-    /// Of an atomic struct.
+    /// How an atomic struct is written in JSON.
     pub(crate) form: Option<Form>,
-    /// Without open fields it is one byte 0.
+    /// Without open fields it is a single byte 0.
     pub(crate) is_padded: bool,
-    /// What changes on the way to another schema, if anything does.
+    /// What changes in the conversion to another schema, if anything does.
     pub(crate) turn: Option<Turn>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct FieldShape {
     pub(crate) name: String,
     pub(crate) access: Access,
     pub(crate) of: Shape,
-    /// The digest of its default. Where not everyone sees the field, it counts as nothing.
+    /// The digest of its default. If not everyone sees the field, this value counts as 0.
     pub(crate) default: u64,
 }
 
@@ -73,26 +73,26 @@ pub(crate) struct FieldShape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Open,
-    /// Its owner, all of it.
+    /// The owner sees all of it.
     Owner,
-    /// Each player their own entry.
+    /// Each player sees their own entry.
     OwnEntry,
-    /// Each entry those for whom a function says so.
+    /// A function decides for each entry who sees it.
     ViewedMap,
-    /// The whole those for whom a function says so.
+    /// A function decides who sees the whole value.
     Viewed,
 }
 
 /// How the fields of an atomic struct are written in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// There are none: `null`.
+    /// No fields: `null`.
     Nothing,
-    /// One without a name: the field itself.
+    /// One field without a name: the field itself.
     One,
-    /// Several without names: an array.
+    /// Several fields without names: an array.
     Tuple,
-    /// An object.
+    /// Named fields: an object.
     Named,
 }
 
@@ -119,8 +119,8 @@ impl Shape {
         Self::turning_atomic(of, of)
     }
 
-    /// The shape of a state whose bodies are turned into those of another schema. That the two are
-    /// compatible has been checked.
+    /// The shape of a state whose bodies are converted to another schema. The caller has checked
+    /// that the two are compatible.
     pub(crate) fn turning_root(of: &Type, to: &Type) -> Result<Self, ShapeError> {
         match of {
             Type::Struct(_) => Self::new(of, to, true, &mut Measure::default()),
@@ -128,7 +128,7 @@ impl Shape {
         }
     }
 
-    /// The same of an atomic value.
+    /// The same for an atomic value.
     pub(crate) fn turning_atomic(of: &Type, to: &Type) -> Result<Self, ShapeError> {
         Self::new(of, to, false, &mut Measure::default())
     }
@@ -183,7 +183,7 @@ impl Shape {
         })
     }
 
-    /// The digest of the default that follows from the type alone: 0, empty, nothing, `false`, and
+    /// The digest of the default that follows from the type alone: 0, empty, `None`, `false`, and
     /// an enum's first variant.
     fn default_digest(&self) -> u64 {
         match self {
@@ -225,7 +225,7 @@ impl Shape {
     }
 }
 
-/// The digest that a schema states of the default of a field that not everyone sees, if another one
+/// The digest that a schema states for the default of a field that not everyone sees. `None` if it
 /// follows from the type. `None` for a type that has no copy. For generated code.
 pub fn explicit_default_digest(of: &Type, digest: u64) -> Option<u64> {
     let shape = Shape::new(of, of, true, &mut Measure::default()).ok()?;
@@ -257,7 +257,7 @@ impl StructShape {
             if !patched && field.policy != Policy::Everyone {
                 return Err(ShapeError::Policy { field: field.name.clone().into_owned() });
             }
-            // A field that the target lacks is read as it is, and left out.
+            // A field that the target lacks is read unconverted, and left out.
             let to = to.shown().find(|other| other.name == field.name).unwrap_or(field);
             let of = Shape::new(&field.of, &to.of, patched, measure)?;
             let default = match access {
@@ -340,7 +340,7 @@ impl EnumShape {
             let shape = |measure: &mut Measure| {
                 StructShape::new(variant, &to.variants[number], false, false, measure)
             };
-            // The first is the default; the others are in no value that was not sent.
+            // The first is the default. The others occur only in values that were sent.
             variants.push(if place == 0 { shape(measure)? } else { measure.apart(shape)? });
             numbers.push(number);
         }

@@ -1,6 +1,6 @@
-//! The body that is read, as another schema has it.
+//! Converting the body that is read to another schema.
 //!
-//! What both schemas have is copied in long pieces. Masks, the order of fields and the numbers of
+//! What both schemas have is copied in long runs. Masks, the order of fields and the numbers of
 //! variants are rewritten where they differ; fields that the target lacks are left out. Slots, keys
 //! and indices stay.
 
@@ -47,11 +47,11 @@ impl Turn {
     }
 }
 
-/// Where the body goes by the target's schema. Offsets are those of the body that is read.
+/// The body by the target's schema. Offsets are those of the body that is read.
 pub(super) struct Output<'a> {
     body: &'a [u8],
     out: &'a mut Vec<u8>,
-    /// Up to here the body has been copied or left out.
+    /// The body has been copied or left out up to this offset.
     done: usize,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Output<'a> {
     pub(super) fn end_fields(&mut self, of: &StructShape, pieces: Pieces) {
         let Pieces { start, of: mut pieces, .. } = pieces;
         for &to in of.turn.iter().flat_map(|turn| &turn.missing) {
-            // An option that holds nothing, or an empty list, map or set.
+            // An option that is `None`, or an empty list, map or set.
             pieces.push((to, self.out.len()..self.out.len() + 1));
             self.out.push(0);
         }

@@ -1,4 +1,4 @@
-//! Atomic values, written from their JSON.
+//! Writing atomic values from JSON.
 
 use playfield_wire::{DecodeError, writer};
 use serde_json::Value;
@@ -56,7 +56,7 @@ impl Shape {
                         && (variant.form == Some(Form::Nothing)) == value.is_none()
                 });
                 let place = place.ok_or_else(|| {
-                    DecodeError::other(format!("{name:?} is no variant of {}", of.name))
+                    DecodeError::other(format!("{name:?} is not a variant of {}", of.name))
                 })?;
                 writer::put_varint(out, place as u64);
                 value.map_or(Ok(()), |value| of.variants[place].write(value, out))
@@ -82,7 +82,7 @@ impl StructShape {
             Form::Named => {
                 let members = value.as_object().ok_or_else(|| unexpected("an object", value))?;
                 fields.try_for_each(|field| {
-                    // An absent member reads as null, which an option takes for nothing.
+                    // An absent member reads as null, which an option reads as `None`.
                     let value = members.get(&field.name).unwrap_or(&Value::Null);
                     field.of.write(value, out).map_err(|error| {
                         DecodeError::other(format!("member {:?}: {error}", field.name))

@@ -1,5 +1,5 @@
-//! A state in which functions say who sees what: in maps, in single values, inside entries, inside
-//! what is an owner's, by a map that is seen itself and by one that is not.
+//! A state with views: on maps, on single values, inside entries, inside an owner's values, with a
+//! map of viewers that is visible and one that is not.
 
 use playfield_state::{Key, List, Map, PlayerId, State};
 
@@ -16,7 +16,7 @@ pub(crate) struct Field {
     pub(crate) things: Map<u8, Thing>,
     #[sync(hidden)]
     pub(crate) cameras: Map<PlayerId, Camera>,
-    /// What stands in the place of the cameras from time to time.
+    /// Swapped with the cameras from time to time.
     #[sync(hidden)]
     pub(crate) spare: Map<PlayerId, Camera>,
     #[sync(view = lit, viewer = cameras)]
@@ -98,7 +98,7 @@ fn filmed(bird: &Bird, viewer: &Camera) -> bool {
     bird.height == viewer.level
 }
 
-/// Those who look are those who are looked at, and some of each is their own.
+/// The viewers are also the viewed, and each has owner fields.
 #[derive(State, Default, Clone, Debug)]
 pub(crate) struct Walker {
     pub(crate) x: i8,
@@ -114,7 +114,7 @@ pub(crate) struct Walker {
 
 model!(Walker { open x, owner purse, owner notes, hidden mood, owner medals, });
 
-/// Something masked inside what is an owner's.
+/// A mask inside an owner's value.
 #[derive(State, Default, Clone, Debug)]
 pub(crate) struct Medal {
     pub(crate) year: u16,
@@ -151,13 +151,13 @@ impl Zone {
     }
 }
 
-/// What of a map is seen.
+/// The visible part of a map.
 fn seen<K: Key, V: Model>(map: &Map<K, V>, eye: Eye, sees: impl Fn(&V) -> bool) -> Map<K, V> {
     let seen = map.iter().filter(|(_, value)| sees(value));
     seen.map(|(key, value)| (key.clone(), value.redact(eye.under(key.player())))).collect()
 }
 
-/// Changes a value if that leaves it as much in sight as it was.
+/// Changes a value, unless that changes whether it is in view.
 fn nudge<V: Model>(value: &mut V, dice: &mut Dice, eye: Eye, sees: &impl Fn(&V) -> bool) {
     let before = value.clone();
     if sees(&before) {
@@ -170,7 +170,7 @@ fn nudge<V: Model>(value: &mut V, dice: &mut Dice, eye: Eye, sees: &impl Fn(&V) 
     }
 }
 
-/// Changes what is out of sight.
+/// Changes what is not in view.
 fn stir<K: AnyKey, V: Model>(
     map: &mut Map<K, V>,
     dice: &mut Dice,
@@ -249,7 +249,7 @@ impl Model for Field {
         }
     }
     fn scramble(&mut self, dice: &mut Dice, eye: Eye) {
-        // What others see from where they stand is no one else's affair.
+        // What others see is hidden from this viewer.
         for player in (1..5).map(PlayerId).filter(|player| *player != eye.viewer) {
             match (dice.pick(3), self.avatars.get_mut(&player)) {
                 (0, Some(avatar)) => avatar.scramble(dice, eye.under(Some(player))),
@@ -267,7 +267,7 @@ impl Model for Field {
         });
         let viewer = self.walkers.get(&eye.viewer).cloned();
         let here = |walker: &Walker| viewer.as_ref().is_some_and(|viewer| beside(walker, viewer));
-        // One who sees nobody, not being there, would see themselves on coming.
+        // A viewer without an entry sees nobody, but would see themselves after joining.
         let own = self.walkers.contains_key(&eye.viewer);
         stir(&mut self.walkers, dice, eye, here);
         if !own {

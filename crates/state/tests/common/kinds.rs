@@ -1,5 +1,5 @@
-//! A state of the kinds of values that `World` has none of: arrays, byte strings, sets, keys of
-//! one's own, masks and steps.
+//! A state with the kinds of values that `World` lacks: arrays, byte strings, sets, custom keys,
+//! masks and quantized numbers.
 
 use playfield_state::{Bytes, Key, List, Map, PlayerId, Set, State};
 
@@ -93,7 +93,7 @@ model!(Unit {
     open owner,
 });
 
-/// What is a captain's own, by a key that is a player under another name.
+/// A captain's own values, in a map whose key is a newtype of a player.
 #[derive(State, Default, Clone, Debug)]
 pub(crate) struct Mate {
     pub(crate) items: [Item; 2],
@@ -126,7 +126,7 @@ impl AnyKey for Captain {
     }
 }
 
-/// A key is a value, too.
+/// Keys are values too.
 macro_rules! keys {
     ($($key:ty)*) => {$(
         impl Model for $key {
@@ -253,7 +253,7 @@ impl Masked for Option<Card> {
     }
 }
 
-/// Only those in even places are seen, and of them not the rank.
+/// Only cards at even places are visible, without their rank.
 impl Masked for Map<u8, Card> {
     fn masked(&self) -> Self {
         let even = self.iter().filter(|(key, _)| **key % 2 == 0);
@@ -269,7 +269,7 @@ impl Masked for Map<u8, Card> {
     }
 }
 
-/// How many there are, and the top one.
+/// Everyone sees the number of cards and the top one.
 impl Masked for List<Card> {
     fn masked(&self) -> Self {
         let last = self.len().saturating_sub(1);

@@ -4,7 +4,7 @@ use playfield_state::PlayerId;
 
 use super::{Dice, Eye, Model};
 
-/// A few values of each type, so that equal ones meet often.
+/// A few values of each type, so that equal ones are frequent.
 macro_rules! leaves {
     ($($of:ty: [$($value:expr),*], $same:expr, $weight:expr;)*) => {$(
         impl Model for $of {
@@ -78,7 +78,7 @@ impl<T: Model> Model for Option<T> {
     }
 }
 
-/// Not a list in step: a value that travels whole.
+/// Not a `List`: an atomic value.
 impl<T: Model> Model for Vec<T> {
     fn mutate(&mut self, dice: &mut Dice) {
         match dice.pick(3) {
@@ -95,14 +95,14 @@ impl<T: Model> Model for Vec<T> {
     }
 }
 
-/// In steps of 0.01, of which a double can count 2^50.
+/// Quantized in steps of 0.01; a double can count 2^50 of them.
 pub(crate) fn hundredth(value: f64) -> f64 {
     let most = (1_u64 << 50) as f64;
     let steps = if value.is_nan() { 0.0 } else { (value * 100.0).round().clamp(-most, most) };
     (steps + 0.0) / 100.0
 }
 
-/// Another value that is the same in steps of 0.01.
+/// Changes a value to another one with the same quantized value.
 pub(crate) fn nudge(value: &mut f64, dice: &mut Dice) {
     let near = [0.0, -0.0, f64::NAN, -f64::NAN, *value + 0.001, *value - 0.004][dice.pick(6)];
     if hundredth(near).to_bits() == hundredth(*value).to_bits() {
@@ -110,20 +110,17 @@ pub(crate) fn nudge(value: &mut f64, dice: &mut Dice) {
     }
 }
 
-/// In steps of a 629th of a turn, from −π to π.
+/// Quantized in steps of a 629th of a turn, from −π to π.
 pub(crate) fn turn(value: f32) -> f32 {
     let step = std::f64::consts::TAU / 629.0;
     let part = f64::from(value).rem_euclid(std::f64::consts::TAU);
     let steps = if part.is_nan() { 0.0 } else { (part / step).round_ties_even() % 629.0 + 0.0 };
-    let from_nought = steps * step;
-    (if from_nought > std::f64::consts::PI {
-        from_nought - std::f64::consts::TAU
-    } else {
-        from_nought
-    }) as f32
+    let from_zero = steps * step;
+    (if from_zero > std::f64::consts::PI { from_zero - std::f64::consts::TAU } else { from_zero })
+        as f32
 }
 
-/// In steps of 0.5, from −4 to 4.
+/// Quantized in steps of 0.5, from −4 to 4.
 pub(crate) fn half(value: f32) -> f32 {
     if value.is_nan() { 0.0 } else { (value.clamp(-4.0, 4.0) * 2.0).round_ties_even() / 2.0 + 0.0 }
 }

@@ -1,4 +1,4 @@
-//! Lists, through every way of changing one.
+//! Lists, changed in every possible way.
 
 use playfield_state::List;
 
@@ -95,7 +95,7 @@ impl<T: Model> Model for List<T> {
                 self.clear();
                 self.extend(values);
             }
-            // Those that look the same may change places unseen.
+            // Elements that look the same may swap places unnoticed.
             7..=8 if self.len() > 1 => {
                 let (a, b) = (dice.pick(self.len()), dice.pick(self.len()));
                 if self[a].looks_like(&self[b], eye) {

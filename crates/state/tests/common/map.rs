@@ -1,10 +1,10 @@
-//! Maps, through every way of changing one.
+//! Maps, changed in every possible way.
 
 use playfield_state::{Key, Map, PlayerId};
 
 use super::{Dice, Eye, Model, OwnModel};
 
-/// A key out of a few.
+/// One of a few keys.
 pub(crate) trait AnyKey: Key {
     fn any(dice: &mut Dice) -> Self;
 }
@@ -80,7 +80,7 @@ impl<K: AnyKey, V: Model> Model for Map<K, V> {
                     keys.into_iter().map(|key| (key, V::random(dice))).collect(),
                 ));
             }
-            // Values change places, by the ways in which they can.
+            // Values swap places, in every way that the API allows.
             19 => {
                 let (a, b) = (self.remove(&key), self.remove(&other));
                 if let Some(a) = a {

@@ -1,10 +1,10 @@
 //! A model of state for the laws: values that can be changed at random, changed only where a player
 //! can't see it, and cut down to what a player may see.
 //!
-//! The cutting is written here once more, from the policies as the documentation states them, and
-//! shares nothing with the crate.
+//! Redaction is implemented here independently, from the policies as documented. It shares no code
+//! with the crate.
 
-// Each test binary takes what it needs of this.
+// Each test uses a part of this.
 #![allow(dead_code)]
 
 pub(crate) mod field;
@@ -18,7 +18,7 @@ pub(crate) mod world;
 
 use playfield_state::PlayerId;
 
-/// Numbers that follow from a seed, so that a failing case can be shrunk and run again.
+/// Random numbers from a seed, so that a failing case can be shrunk and repeated.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -46,7 +46,7 @@ impl Dice {
     }
 }
 
-/// Who looks, and whose the place is.
+/// The viewer, and the owner of the place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Eye {
     pub(crate) viewer: PlayerId,
@@ -69,38 +69,37 @@ impl Eye {
 
 /// A piece of state.
 pub(crate) trait Model: Clone + Default {
-    /// Changes something. What is changed depends on the dice and on what every viewer sees, on
-    /// nothing hidden.
+    /// Changes something. What it changes depends only on the dice and on what every viewer sees.
     fn mutate(&mut self, dice: &mut Dice);
 
     /// Touches it, and changes only what `eye` may not see.
     fn scramble(&mut self, dice: &mut Dice, eye: Eye);
 
-    /// What `eye` may see; the rest is as who does not see it has it.
+    /// What `eye` may see; the rest has the values of a copy that does not see it.
     fn redact(&self, eye: Eye) -> Self;
 
-    /// What a copy has of it whose player does not see it: its default, in which nothing is that
-    /// can't be told to be gone.
+    /// Its value in a copy that does not see it: its default, without anything that a patch could
+    /// not remove.
     fn unseen() -> Self {
         Self::default().emptied()
     }
 
-    /// It without the entries of maps and sets, and with fields that not everyone sees as who does
-    /// not see them has them.
+    /// The value without entries of maps and sets, and with private fields as in a copy that does
+    /// not see them.
     fn emptied(self) -> Self {
         self
     }
 
-    /// Equal to the bit.
+    /// Bitwise equality.
     fn equals(&self, other: &Self) -> bool;
 
-    /// Whether `eye` can't tell one from the other. Where a function says who sees a value, its
-    /// default differs from not seeing it.
+    /// Whether both look the same to `eye`. For a value with a view, its default differs from not
+    /// seeing it.
     fn looks_like(&self, other: &Self, eye: Eye) -> bool {
         self.redact(eye).equals(&other.redact(eye))
     }
 
-    /// Something of it that everyone sees, to sort by.
+    /// A sort key that everyone sees.
     fn weight(&self) -> u64 {
         0
     }
@@ -114,23 +113,23 @@ pub(crate) trait Model: Clone + Default {
     }
 }
 
-/// A map of which each player sees their own entry.
+/// A map in which each player sees their own entry.
 pub(crate) trait OwnModel: Model {
     fn scramble_own(&mut self, dice: &mut Dice, eye: Eye);
     fn redact_own(&self, eye: Eye) -> Self;
 }
 
-/// A value of which a function says what may be seen.
+/// A value with a mask.
 pub(crate) trait Masked: Model {
     fn masked(&self) -> Self;
 
-    /// Changes only what can't be seen.
+    /// Changes only what the mask hides.
     fn scramble_masked(&mut self, dice: &mut Dice);
 }
 
-/// Says who sees the fields of a struct: `open`, `owner`, `own` (an `owner` map or set keyed by
-/// player), `hidden` or `mask`; or how it is sent: in steps of a `hundredth`, to its owner alone
-/// (`ownhundredth`), of a `half` between −4 and 4, or of a 629th of a `turn`.
+/// Declares who sees the fields of a struct: `open`, `owner`, `own` (an `owner` map or set keyed by
+/// player), `hidden` or `mask`; or how it is quantized: in steps of a `hundredth` (`ownhundredth`:
+/// only its owner sees it), of a `half` between −4 and 4, or of a 629th of a `turn`.
 #[macro_export]
 macro_rules! model {
     ($name:ident { $($policy:ident $field:ident,)* }) => {

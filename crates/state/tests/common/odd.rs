@@ -1,6 +1,5 @@
-//! A state of which the defaults are others than follow from the types: numbers, texts, an enum,
-//! keys, collections and numbers in steps, which their owner sees, or those of whom a function says
-//! so.
+//! A state whose defaults do not follow from the types: numbers, texts, an enum, keys, collections
+//! and quantized numbers, in owner fields and in fields with a view.
 
 use playfield_state::{Data, Key, List, Map, PlayerId, State};
 
@@ -108,7 +107,7 @@ model!(Gear {
     open last,
 });
 
-/// In its default, what not everyone sees is not at the default of its type.
+/// In its default, the private fields differ from the defaults of their types.
 #[derive(State, Clone, Debug)]
 pub(crate) struct Kit {
     pub(crate) gear: Gear,
@@ -190,7 +189,7 @@ impl Model for Badge {
     }
 }
 
-/// Changes what may be seen or not: if it is, only what does not show.
+/// Changes a value that may be visible: if it is, only its hidden parts.
 fn stir<T: Model>(value: &mut T, dice: &mut Dice, eye: Eye, is_seen: bool) {
     if is_seen {
         value.scramble(dice, eye);

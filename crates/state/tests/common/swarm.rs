@@ -1,4 +1,4 @@
-//! A state of many small entries that change together: what patches write in columns.
+//! A state with many small entries that change together, so patches use columns.
 
 use playfield_state::{Map, PlayerId, State};
 
@@ -60,7 +60,7 @@ pub(crate) struct Spot {
 
 model!(Spot { open x, open y, open layer, });
 
-/// Some of it is its owner's.
+/// Some fields are owner fields.
 #[derive(State, Default, Clone, Debug)]
 pub(crate) struct Guard {
     pub(crate) hp: i32,
@@ -71,7 +71,7 @@ pub(crate) struct Guard {
 
 model!(Guard { open hp, open at, owner orders, });
 
-/// All of it is its owner's: columns stand inside what one player alone sees.
+/// All fields are owner fields: columns occur inside what only one player sees.
 #[derive(State, Default, Clone, Debug)]
 pub(crate) struct Scout {
     pub(crate) seen: Map<u8, Mote>,
@@ -94,13 +94,13 @@ impl Root for Swarm {
     }
 }
 
-/// Many entries come.
+/// Inserts many entries.
 fn fill<V: Model>(map: &mut Map<u8, V>, dice: &mut Dice) {
     let first = u8::any(dice);
     (first..first + 12).for_each(|key| drop(map.insert(key, V::random(dice))));
 }
 
-/// Many entries change, most of them alike.
+/// Changes many entries, most of them in the same fields.
 fn change_some<V: Model>(map: &mut Map<u8, V>, dice: &mut Dice) {
     let (seed, odd) = (dice.roll(), dice.pick(5));
     for (_, value) in map.iter_mut() {

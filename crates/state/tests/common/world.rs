@@ -63,14 +63,14 @@ model!(World {
 
 /// A whole state.
 pub(crate) trait Root: Model + State + std::fmt::Debug {
-    /// Nothing is in what a typed copy has where its player sees nothing: so it notices, as one by
-    /// the schema does, when a damaged body changes what is not there.
+    /// The values that a typed copy has for what its player does not see are empty. So it detects,
+    /// like a copy by the schema, a damaged body that changes something absent.
     const IS_BLANK_EMPTY: bool = true;
 
     /// Changes something.
     fn change(&mut self, dice: &mut Dice);
 
-    /// A state in which something has happened.
+    /// A state after some changes.
     fn changed(times: u64) -> Self {
         let mut state = Self::default();
         (0..times).for_each(|seed| state.change(&mut Dice::new(seed)));
@@ -79,14 +79,14 @@ pub(crate) trait Root: Model + State + std::fmt::Debug {
 }
 
 impl Root for World {
-    /// What has the most policies in it most often.
+    /// The fields with the most policies change most often.
     fn change(&mut self, dice: &mut Dice) {
         match dice.pick(12) {
             0..=3 => self.players.mutate(dice),
             4 => self.hands.mutate(dice),
             5 => self.units.mutate(dice),
             6 => self.backs.mutate(dice),
-            // Values change places across collections.
+            // Values move between collections.
             7 if dice.once_in(3) => {
                 let (mut one, two) =
                     (std::mem::take(self.players.get_or_default(PlayerId(1))), PlayerId(2));
@@ -116,8 +116,8 @@ impl Root for World {
     }
 }
 
-/// A smaller state, in which the same places are met again and again: what is an owner's inside
-/// lists, options and maps.
+/// A smaller state, which changes the same places often: owner fields inside lists, options and
+/// maps.
 #[derive(State, Default, Clone, Debug)]
 pub(crate) struct Desks {
     pub(crate) desks: Map<PlayerId, ContextState>,
@@ -146,7 +146,7 @@ pub(crate) struct ContextState {
 
 model!(ContextState { open slots, owner stack, open held, owner items, });
 
-/// Compared and sent whole.
+/// Atomic.
 #[derive(State, Data, Default, Clone, PartialEq, Debug)]
 pub(crate) enum Weather {
     #[default]
@@ -195,7 +195,7 @@ pub(crate) struct Card {
 
 model!(Card { open suit, open rank, });
 
-/// A card face down: all that is seen is its back.
+/// A face-down card: only its back is visible.
 #[derive(State, Default, Clone, Debug)]
 pub(crate) struct Back {
     pub(crate) back: bool,
@@ -223,7 +223,7 @@ pub(crate) struct Alarm {
 
 model!(Alarm { open at, open by, });
 
-/// Everything but one field is its owner's.
+/// All fields but one are owner fields.
 #[derive(State, Default, Clone, Debug)]
 pub(crate) struct Note {
     #[sync(owner)]
@@ -317,7 +317,7 @@ pub(crate) struct Slot {
 
 model!(Slot { open open, owner inner, owner stack, hidden weight, own shares, });
 
-/// One player's word to another, in the other's seat.
+/// A message from one player to another, in the other's seat.
 #[derive(State, Default, Clone, Debug)]
 pub(crate) struct Offer {
     pub(crate) price: u32,

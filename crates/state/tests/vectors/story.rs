@@ -1,4 +1,4 @@
-//! What happens in a state, and what its viewers are sent of it.
+//! Changes of a state, and the bodies that its viewers get.
 
 use playfield_state::{
     DynamicMirror, Format, JsonMirror, Mirror, PlayerId, State, Tracker, Tracking, TreeFormat,
@@ -7,14 +7,14 @@ use playfield_state::{
 use playfield_wire::schema::{RoomSchema, Type};
 use serde_json::{Value, json};
 
-/// A change of a state, with a word on it. Without one it is not sent by itself, but with the next
-/// that has one.
+/// A change of a state, with a description. A change without one is not sent by itself, but with
+/// the next that has one.
 pub(crate) type Step<T> = (&'static str, fn(&mut T));
 
-/// A body that is to be refused by a copy that has come to the end of the story, and why.
+/// A body that a copy at the end of the story must reject, and why.
 pub(crate) type Refused = (&'static str, &'static str);
 
-/// Tells a story from its beginning, in which the first step has been taken before the snapshot.
+/// Runs a story from the beginning. The first step happens before the snapshot.
 pub(crate) fn story<T: State + Default>(
     about: &str,
     viewers: &[u64],
@@ -29,34 +29,38 @@ pub(crate) fn story<T: State + Default>(
     };
     let schema: Value = serde_json::from_str(&schema.to_json()).unwrap();
     let viewers: Vec<Value> =
-        viewers.iter().map(|viewer| told(PlayerId(*viewer), steps, refused)).collect();
+        viewers.iter().map(|viewer| viewer_story(PlayerId(*viewer), steps, refused)).collect();
     json!({ "about": about, "schema": schema, "viewers": viewers })
 }
 
-fn told<T: State + Default>(viewer: PlayerId, steps: &[Step<T>], refused: &[Refused]) -> Value {
+fn viewer_story<T: State + Default>(
+    viewer: PlayerId,
+    steps: &[Step<T>],
+    refused: &[Refused],
+) -> Value {
     let (first, rest) = steps.split_first().expect("a story begins somewhere");
     let mut state = T::default();
     first.1(&mut state);
     let mut tracker = Tracker::new(&mut state, Tracking::On);
     let mut copies = Copies::<T>::new(viewer);
-    let mut told = vec![copies.snapshot(first.0, &state, &mut tracker)];
+    let mut steps_sent = vec![copies.snapshot(first.0, &state, &mut tracker)];
     let mut sent = tracker.version();
     for (what, change) in rest {
         change(&mut state);
         tracker.sync(&mut state);
         if what.is_empty() {
-            continue; // a version that nobody is sent
+            continue; // a version that is sent to no one
         }
         if let Some(step) = copies.patch(what, &state, &mut tracker, sent) {
             sent = tracker.version();
-            told.push(step);
+            steps_sent.push(step);
         }
     }
     if !refused.is_empty() {
         let refused = refused.iter().map(|(why, hex)| copies.refuse(why, hex));
-        told.push(json!({ "kind": "refused", "refused": refused.collect::<Vec<Value>>() }));
+        steps_sent.push(json!({ "kind": "refused", "refused": refused.collect::<Vec<Value>>() }));
     }
-    json!({ "viewer": viewer.0, "steps": told })
+    json!({ "viewer": viewer.0, "steps": steps_sent })
 }
 
 /// One viewer's copies.
@@ -66,7 +70,7 @@ struct Copies<T> {
     dynamic: DynamicMirror,
     json: JsonMirror,
     msgpack: JsonMirror,
-    /// What the typed copy was made of, for it can't be cloned.
+    /// The bodies that the typed copy was made from, since it can't be cloned.
     bodies: Vec<Vec<u8>>,
 }
 
@@ -145,11 +149,11 @@ impl<T: State + Default> Copies<T> {
     }
 
     fn refuse(&self, why: &str, body: &str) -> Value {
-        assert!(!self.takes(&bytes(body)), "it should be refused: {why}");
+        assert!(!self.takes(&bytes(body)), "it should be rejected: {why}");
         json!({ "why": why, "packed": body })
     }
 
-    /// Whether a copy takes this patch, the typed one and the other alike.
+    /// Whether the typed copy and the other both accept this patch.
     fn takes(&self, body: &[u8]) -> bool {
         let mut typed = Mirror::<T>::new();
         let (snapshot, patches) = self.bodies.split_first().expect("a snapshot has come");
@@ -184,7 +188,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes of a text in hex, in which spaces mean nothing.
+/// The bytes of a hex string. Spaces are ignored.
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u32> = hex.chars().filter_map(|digit| digit.to_digit(16)).collect();
     digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()

@@ -1,5 +1,5 @@
-//! The primitive types of the format `json`: each `write_` appends to `out`, each `as_` reads a
-//! value.
+//! The primitive types of the format `json`: each `write_` function appends to `out`, each `as_`
+//! function reads a value.
 
 pub(crate) mod raw;
 
@@ -7,21 +7,21 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// The largest integer that every JSON reader takes as it is, 2^53 − 1. Past it, on either side,
-/// integers are written as decimal strings.
+/// The largest integer that every JSON reader represents exactly, 2^53 − 1. Integers whose
+/// magnitude is greater are written as decimal strings.
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
 
 /// A text, quoted and escaped.
 pub fn write_text(out: &mut Vec<u8>, value: &str) {
-    serde_json::to_writer(out, value).expect("a Vec takes all that is written to it");
+    serde_json::to_writer(out, value).expect("writing to a Vec can't fail");
 }
 
-/// An unsigned integer, as a string past [`INTEGER_MAX`].
+/// An unsigned integer; a string if it is greater than [`INTEGER_MAX`].
 pub fn write_u64(out: &mut Vec<u8>, value: u64) {
     write_integer(out, value, false);
 }
 
-/// A signed integer, as a string past [`INTEGER_MAX`] on either side.
+/// A signed integer; a string if its magnitude is greater than [`INTEGER_MAX`].
 pub fn write_i64(out: &mut Vec<u8>, value: i64) {
     write_integer(out, value.unsigned_abs(), value < 0);
 }
@@ -72,16 +72,16 @@ pub fn write_f32(out: &mut Vec<u8>, value: f32) {
     }
 }
 
-/// The number that a reader gets who parses `text` to 64 bits, unless rounding that to 32 bits
-/// gives the neighbor of `value`. That happens with the shortest form of a few numbers, such as
-/// 7.038531e-26; these need all digits of the 64-bit value.
+/// The number that a 64-bit reader parses from `text`; `None` if rounding that to 32 bits gives a
+/// neighbor of `value`. That happens with the shortest form of a few numbers, such as 7.038531e-26.
+/// These need all digits of the 64-bit value.
 fn read_back(text: &[u8], value: f32) -> Option<f64> {
     let wide: f64 = serde_json::from_slice(text).ok()?;
     ((wide as f32).to_bits() == value.to_bits()).then_some(wide)
 }
 
-/// The number that a reader of 64-bit floats makes of what [`write_f32`] writes. `room` is memory to
-/// work in.
+/// The number that a reader of 64-bit floats gets from what [`write_f32`] writes. `room` is scratch
+/// memory.
 pub(crate) fn f32_as_read(value: f32, room: &mut Vec<u8>) -> f64 {
     room.clear();
     if value.is_finite() {
@@ -100,7 +100,7 @@ fn not_finite(value: f64) -> Option<&'static [u8]> {
     }
 }
 
-/// The text that stands for a float which is no number.
+/// The text for a NaN or an infinity.
 pub(crate) fn name_of_float(value: f64) -> &'static str {
     if value.is_nan() {
         "NaN"
@@ -112,7 +112,7 @@ pub(crate) fn name_of_float(value: f64) -> &'static str {
 }
 
 fn write_finite<T: serde::Serialize>(out: &mut Vec<u8>, value: &T) {
-    serde_json::to_writer(&mut *out, value).expect("a Vec takes all that is written to it");
+    serde_json::to_writer(&mut *out, value).expect("writing to a Vec can't fail");
     if out.ends_with(b".0") {
         out.truncate(out.len() - 2);
     }
@@ -128,9 +128,9 @@ pub fn write_base64(out: &mut Vec<u8>, value: &[u8]) {
 /// The same without the quotes.
 pub(crate) fn put_base64(out: &mut Vec<u8>, value: &[u8]) {
     let start = out.len();
-    // Four characters for every three bytes begun.
+    // Four characters for every three bytes, rounded up.
     out.resize(start + value.len().div_ceil(3) * 4, 0);
-    STANDARD.encode_slice(value, &mut out[start..]).expect("the room was made to measure");
+    STANDARD.encode_slice(value, &mut out[start..]).expect("the buffer has the exact size");
 }
 
 /// An unsigned integer, from a number or a decimal string.
@@ -183,7 +183,7 @@ pub(crate) fn parse_base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// An integer as JSON writes numbers: no sign but a minus, no zeros in front.
+/// An integer as JSON writes numbers: no plus sign, no leading zeros.
 pub(crate) fn parse_u64(text: &str) -> Option<u64> {
     let canonical = text == "0" || text.starts_with(|first: char| matches!(first, '1'..='9'));
     if canonical { text.parse().ok() } else { None }

@@ -16,7 +16,7 @@ use crate::tree::members::{Member, Pair, Raw, Values};
 pub(crate) struct RawJson<'a>(&'a str);
 
 impl<'a> RawJson<'a> {
-    /// A whole message, of which nothing has been seen yet.
+    /// A whole message, not parsed yet.
     pub(crate) fn of_message(body: &'a [u8]) -> Result<Self, DecodeError> {
         let text = std::str::from_utf8(body);
         text.map(Self).map_err(|error| DecodeError::of(error.valid_up_to(), Kind::NotUtf8))
@@ -78,14 +78,14 @@ fn parse<'a, S: DeserializeSeed<'a>>(text: &'a str, seed: S) -> serde_json::Resu
     Ok(value)
 }
 
-/// The offset within `text` of an error, which knows it as line and column.
+/// The offset of an error within `text`, from its line and column.
 fn offset_of_error(text: &str, error: &serde_json::Error) -> usize {
     let lines_before = error.line().saturating_sub(1);
     let line_start: usize = text.split_inclusive('\n').take(lines_before).map(str::len).sum();
     (line_start + error.column().saturating_sub(1)).min(text.len())
 }
 
-/// What an error says, without its line and column.
+/// An error's text, without its line and column.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {

@@ -1,5 +1,5 @@
-//! The primitive types of the format `msgpack` (<https://msgpack.org>): each `write_` appends to
-//! `out`, in the shortest form; [`read_value`] reads a value.
+//! The primitive types of the format `msgpack` (<https://msgpack.org>). Each `write_` function
+//! appends to `out`, in the shortest form. [`read_value`] reads a value.
 
 pub(crate) mod raw;
 mod token;
@@ -7,9 +7,9 @@ mod value;
 
 pub use value::{NESTING_MAX, read_value};
 
-const ALWAYS: &str = "a Vec takes all that is written to it";
+const ALWAYS: &str = "writing to a Vec can't fail";
 
-/// Nothing.
+/// Null.
 pub fn write_null(out: &mut Vec<u8>) {
     rmp::encode::write_nil(out).expect(ALWAYS);
 }
@@ -54,17 +54,17 @@ pub fn write_bytes(out: &mut Vec<u8>, value: &[u8]) {
     rmp::encode::write_bin(out, value).expect(ALWAYS);
 }
 
-/// What stands before the members of an object.
+/// The head of an object with this many members.
 pub(crate) fn write_object_head(out: &mut Vec<u8>, count: usize) {
     rmp::encode::write_map_len(out, count_u32(count)).expect(ALWAYS);
 }
 
-/// What stands before the elements of an array.
+/// The head of an array with this many elements.
 pub(crate) fn write_array_head(out: &mut Vec<u8>, count: usize) {
     rmp::encode::write_array_len(out, count_u32(count)).expect(ALWAYS);
 }
 
-/// How many bytes stand before the members of an object, or the elements of an array.
+/// The length in bytes of the head of an object or an array.
 pub(crate) fn head_bytes(count: usize) -> usize {
     match count {
         0..16 => 1,
@@ -77,7 +77,7 @@ fn count_u32(count: usize) -> u32 {
     u32::try_from(count).expect("a message is shorter than 4 GiB")
 }
 
-/// Whether a byte begins a MessagePack map, which is what every message is.
+/// Whether a byte begins a MessagePack map, as every message does.
 pub(crate) fn begins_map(byte: u8) -> bool {
     matches!(byte, 0x80..=0x8f | 0xde | 0xdf)
 }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_is_as_long_as_it_is_said_to_be() {
+    fn the_head_has_the_predicted_length() {
         for count in [0, 15, 16, 0xffff, 0x1_0000, u32::MAX as usize] {
             assert_eq!(written(|out| write_array_head(out, count)).len(), head_bytes(count));
             let object = written(|out| write_object_head(out, count));

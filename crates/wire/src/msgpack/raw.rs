@@ -8,12 +8,12 @@ use crate::error::DecodeError;
 use crate::json;
 use crate::tree::members::{Member, Pair, Raw, Values};
 
-/// The bytes of one value, in which values and their lengths are well formed.
+/// The bytes of one value. All values and lengths in them are well formed.
 #[derive(Clone, Copy)]
 pub(crate) struct RawMsgpack<'a>(&'a [u8]);
 
 impl<'a> RawMsgpack<'a> {
-    /// A whole message, of which nothing has been seen yet.
+    /// A whole message, not parsed yet.
     pub(crate) fn of_message(body: &'a [u8]) -> Self {
         Self(body)
     }
@@ -37,7 +37,7 @@ impl<'a> Raw<'a> for RawMsgpack<'a> {
     fn members(self, what: &'static str) -> Result<Values<Self>, DecodeError> {
         let mut cursor = Cursor::new(self.0);
         let Token::Map(count) = cursor.token()? else {
-            return Err(DecodeError::other(format!("{what} is a map, and another type came")));
+            return Err(DecodeError::other(format!("{what} must be a map, but is another type")));
         };
         let mut values = Values::none();
         for _ in 0..count {

@@ -4,14 +4,14 @@ use rmp::Marker;
 
 use crate::error::{DecodeError, Kind};
 
-/// A checked cursor. No input makes it panic, and none makes it announce more than has arrived.
+/// A checked cursor. It never panics, and never announces more than there are bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// A value without what it holds, or the head of one that holds others.
+/// A scalar value, or the head of an array or a map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Token<'a> {
     Null,
@@ -21,12 +21,12 @@ pub(super) enum Token<'a> {
     Negative(i64),
     F32(f32),
     F64(f64),
-    /// Of which nobody has seen yet whether it is UTF-8.
+    /// Not checked for UTF-8 yet.
     Text(&'a [u8]),
     Bytes(&'a [u8]),
-    /// So many values follow.
+    /// This many values follow.
     Array(usize),
-    /// So many pairs of values follow.
+    /// This many pairs of values follow.
     Map(usize),
 }
 
@@ -104,19 +104,19 @@ impl<'a> Cursor<'a> {
             | Marker::Reserved => {
                 return Err(DecodeError::new(
                     at,
-                    format!("{byte:#04x} begins an extension type, and none has a meaning here"),
+                    format!("{byte:#04x} begins an extension type, which is not supported"),
                 ));
             }
         })
     }
 
-    /// Reads past one value, whatever it is, without recursion.
+    /// Skips one value of any type, without recursion.
     pub(super) fn skip(&mut self) -> Result<(), DecodeError> {
         let mut pending = 1_usize;
         while pending > 0 {
             let at = self.at;
             pending -= 1;
-            // Each value takes a byte at least: so the sum stays below the number of bytes.
+            // Each value takes at least one byte, so the sum stays below the number of bytes.
             match self.token()? {
                 Token::Array(count) => pending += count,
                 Token::Map(count) => pending += 2 * count,
@@ -138,7 +138,7 @@ impl<'a> Cursor<'a> {
         Ok(&self.bytes[start..self.at])
     }
 
-    /// Ends the reading.
+    /// Checks that all bytes have been read.
     pub(super) fn finish(self) -> Result<(), DecodeError> {
         match self.remaining() {
             0 => Ok(()),
@@ -194,7 +194,7 @@ impl<'a> Cursor<'a> {
         self.checked(at, what, if bytes == 1 { "elements" } else { "members" }, count, bytes)
     }
 
-    /// A number of things that take at least so many bytes each.
+    /// A count of things that each take at least this many bytes.
     fn checked(
         &self,
         at: usize,
@@ -214,7 +214,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// An integer of a signed form, which need not be below 0.
+/// An integer in a signed form. It may still be positive.
 fn signed<'a>(value: i64) -> Token<'a> {
     u64::try_from(value).map_or(Token::Negative(value), Token::Unsigned)
 }

@@ -6,16 +6,16 @@ use super::token::{Cursor, Token};
 use crate::error::{DecodeError, Kind};
 use crate::json;
 
-/// How deep arrays and maps may stand in one another: as deep as in JSON.
+/// The maximum nesting depth of arrays and maps, the same as in JSON.
 pub const NESTING_MAX: usize = 127;
 
-/// Reads one value, as the JSON value that it is: bytes as base64, a float that is no number as its
-/// name in JSON, a key that is an integer as its decimal digits. Of members with one name the last
-/// counts.
+/// Reads one value, as a JSON value. Bytes become base64 strings, NaN and infinities become their
+/// names in JSON, and integer keys become decimal strings. If members have the same name, the last
+/// one counts.
 ///
 /// # Errors
-/// If it is cut off or followed by anything, nested deeper than [`NESTING_MAX`], an extension type,
-/// a text that is not UTF-8, or a map with a key that is neither text nor integer.
+/// If the value is truncated or followed by anything, nested deeper than [`NESTING_MAX`], an
+/// extension type, a text that is not UTF-8, or a map with a key that is neither text nor integer.
 pub fn read_value(bytes: &[u8]) -> Result<Value, DecodeError> {
     let mut cursor = Cursor::new(bytes);
     let value = value(&mut cursor, 0)?;
@@ -34,7 +34,7 @@ fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, DecodeError> {
         Token::F64(value) => float(value),
         Token::Text(text) => utf8(cursor, text)?.into(),
         Token::Bytes(bytes) => json::base64(bytes).into(),
-        // Neither reserves room for its count: a value may be far larger than the byte that
+        // Neither reserves memory for its count: a value may be far larger than the byte that
         // announces it.
         Token::Array(count) => {
             let depth = deeper(depth, at)?;
@@ -73,7 +73,7 @@ fn name(cursor: &mut Cursor<'_>) -> Result<String, DecodeError> {
     }
 }
 
-/// The text that `cursor` has just passed.
+/// Checks the text that `cursor` has just read.
 fn utf8<'a>(cursor: &Cursor<'_>, text: &'a [u8]) -> Result<&'a str, DecodeError> {
     std::str::from_utf8(text).map_err(|error| {
         DecodeError::of(cursor.offset() - text.len() + error.valid_up_to(), Kind::NotUtf8)
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_refused_where_it_stops_being_so() {
+    fn invalid_values_are_rejected_at_the_first_wrong_byte() {
         assert_eq!(complaint(b""), "at byte 0: a value was expected, 0 bytes remain");
         assert_eq!(complaint(b"\x01\x02"), "at byte 1: the end was expected, 1 bytes remain");
         assert_eq!(complaint(b"\x91\xa2a\xff"), "at byte 3: a text is not UTF-8");
@@ -143,9 +143,8 @@ mod tests {
             "at byte 1: a text of 5 bytes was announced, 1 remain"
         );
         for byte in [0xc1, 0xc7, 0xc8, 0xc9, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8] {
-            let why = format!(
-                "at byte 1: {byte:#04x} begins an extension type, and none has a meaning here"
-            );
+            let why =
+                format!("at byte 1: {byte:#04x} begins an extension type, which is not supported");
             assert_eq!(complaint(&[0x91, byte, 0, 0, 0]), why);
         }
     }

@@ -1,9 +1,8 @@
-//! What can be wrong with a packet.
+//! Errors in packets.
 
 use std::fmt;
 
-/// Bytes that are not the packet which was expected, or a value that doesn't fit the packet which
-/// was to be written.
+/// Bytes that are not the expected packet, or a value that doesn't fit the packet to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketError {
     offset: usize,
@@ -22,14 +21,14 @@ pub enum PacketErrorKind {
         /// How many bytes remain.
         remain: usize,
     },
-    /// A length or a count is more than can be there.
+    /// A length or a count is greater than the bytes left allow.
     PastEnd {
-        /// What the prefix says: bytes, or elements of a list.
+        /// The announced number of bytes, or of elements of a list.
         announced: u64,
         /// How many bytes remain.
         remain: usize,
     },
-    /// Bytes are left behind the end.
+    /// Bytes are left after the end.
     Trailing {
         /// How many.
         remain: usize,
@@ -39,48 +38,49 @@ pub enum PacketErrorKind {
         /// The byte.
         value: u8,
     },
-    /// A varint has more bytes than it needs, or more bits than it may.
+    /// A varint has more bytes than it needs, or more bits than allowed.
     Varint,
     /// A text is not UTF-8, from this byte on.
     NotUtf8,
-    /// A padded text is followed by something else than zeros.
+    /// The padding of a text is not all zeros.
     Padding {
-        /// The byte that stands there.
+        /// The byte in the padding.
         value: u8,
     },
-    /// A padded text that is to be written has a zero in it, at which it would end.
+    /// A padded text to be written contains a zero, which would end it.
     ZeroInText,
-    /// A value that is to be written is longer than can be said.
+    /// A value to be written is longer than its prefix allows.
     TooLong {
         /// Its length: bytes, or elements of a list.
         length: usize,
-        /// The most that can be said.
+        /// The maximum length.
         max: usize,
     },
-    /// The packet is another one.
+    /// The packet has another opcode.
     Opcode {
-        /// The opcode that was expected.
+        /// The expected opcode.
         expected: u64,
-        /// The one that came.
+        /// The opcode that was received.
         got: u64,
     },
 }
 
 impl PacketError {
-    /// An error at this place, for types with a [`PacketField`](super::PacketField) of their own.
+    /// Creates an error at this offset, for types that implement
+    /// [`PacketField`](super::PacketField) themselves.
     #[cold]
     #[must_use]
     pub const fn new(offset: usize, field: &'static str, kind: PacketErrorKind) -> Self {
         Self { offset, field, kind }
     }
 
-    /// Where: how many bytes stand before it in the packet.
+    /// The offset of the error in the packet, in bytes.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The field, as the last [`at`](super::PacketReader::at) named it; empty if none was named.
+    /// The field that the last [`at`](super::PacketReader::at) named; empty if none was named.
     #[must_use]
     pub const fn field(&self) -> &'static str {
         self.field
@@ -112,20 +112,20 @@ impl fmt::Display for PacketError {
             }
             PacketErrorKind::Bool { value } => write!(f, "a bool is 0 or 1, not {value}"),
             PacketErrorKind::Varint => {
-                f.write_str("a varint is not in its shortest form, or is past its bits")
+                f.write_str("a varint is not in its shortest form, or too large")
             }
             PacketErrorKind::NotUtf8 => f.write_str("a text is not UTF-8"),
             PacketErrorKind::Padding { value } => {
-                write!(f, "a text is padded with zeros, {value:#04x} came")
+                write!(f, "a text must be padded with zeros, not {value:#04x}")
             }
-            PacketErrorKind::ZeroInText => {
-                f.write_str("a padded text ends at its first zero; leave it out, or send a length")
-            }
+            PacketErrorKind::ZeroInText => f.write_str(
+                "a padded text ends at its first zero: remove the zero, or send a length",
+            ),
             PacketErrorKind::TooLong { length, max } => {
-                write!(f, "a length of {length} is past {max}, the most that can be written here")
+                write!(f, "a length of {length} is greater than {max}, the maximum here")
             }
             PacketErrorKind::Opcode { expected, got } => {
-                write!(f, "the packet {expected:#x} was expected, {got:#x} came")
+                write!(f, "expected the packet {expected:#x}, found {got:#x}")
             }
         }
     }

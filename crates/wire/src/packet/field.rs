@@ -1,23 +1,23 @@
-//! Whole values in packets: what structs are made of, and the structs.
+//! Whole values in packets: fields and structs.
 
 use super::{Number, Order, PacketError, PacketErrorKind, PacketReader, PacketWriter, Prefix};
 
 pub(super) type Done = Result<(), PacketError>;
 
-/// A value with a place in packets: a number, a bool, a text or bytes with their length before
-/// them, an array or a list of such, or a struct that derives `Packet`.
+/// A value that can be a field of a packet: a number, a bool, a length-prefixed text or byte
+/// string, an array or a list of these, or a struct that derives `Packet`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no place in a packet",
-    label = "not a packet's field",
-    note = "numbers of 8 to 64 bits, `bool`, `&str`, `String`, `&[u8]`, `&[u8; N]`, arrays and `Vec`s have one, and structs with `#[derive(Packet)]`",
-    note = "a length or an index is sent as a `u32` or `u64`; an enum or an `Option` as a number, and what follows is read by it"
+    message = "`{Self}` can't be a field of a packet",
+    label = "not a packet field",
+    note = "fields can be numbers of 8 to 64 bits, `bool`, `&str`, `String`, `&[u8]`, `&[u8; N]`, arrays, `Vec`s, and structs with `#[derive(Packet)]`",
+    note = "send a length or an index as a `u32` or `u64`, and an enum or an `Option` as a number that determines how to read what follows"
 )]
 pub trait PacketField<'a>: Sized {
-    /// The fewest bytes that one takes.
+    /// The minimum number of bytes that a value takes.
     const BYTES_MIN: usize;
 
-    /// How deep what it holds is nested. Types that hold themselves can't say, and so don't
-    /// compile: a sender could nest them until the reader's stack is full. Not for people.
+    /// How deep its contents are nested. Recursive types don't compile, since a sender could nest
+    /// them until the reader's stack overflows. For generated code.
     ///
     /// ```compile_fail,E0391
     /// use playfield_derive::Packet;
@@ -33,8 +33,8 @@ pub trait PacketField<'a>: Sized {
     /// }
     /// ```
     ///
-    /// It is worked out for each type that derives, so lists of what takes no bytes are noticed
-    /// with it, used or not.
+    /// It is computed for each type that derives `Packet`, used or not, so this also detects lists
+    /// of elements that take no bytes.
     ///
     /// ```compile_fail,E0080
     /// use playfield_derive::Packet;
@@ -50,24 +50,24 @@ pub trait PacketField<'a>: Sized {
     #[doc(hidden)]
     const DEPTH: usize = 0;
 
-    /// Whether it takes all bytes that are left, so that nothing can follow it: a struct does whose
-    /// last field bears `#[packet(rest)]`, or is of such a struct.
+    /// Whether it takes all remaining bytes, so that nothing can follow it. A struct does if its
+    /// last field has `#[packet(rest)]`, or is such a struct.
     const OPEN_ENDED: bool = false;
 
-    /// Whether it holds several of such structs, of which none can follow another. Not for people.
+    /// Whether it holds several such structs, none of which can follow another. For generated code.
     #[doc(hidden)]
     const ELEMENTS_OPEN_ENDED: bool = false;
 
     /// Appends it.
     ///
     /// # Errors
-    /// If something in it is longer than can be said.
+    /// If something in it is longer than its prefix allows.
     fn write<O: Order>(&self, packet: &mut PacketWriter<'_, O>) -> Done;
 
     /// Reads it.
     ///
     /// # Errors
-    /// If it isn't there.
+    /// If the bytes are not such a value.
     fn read<O: Order>(packet: &mut PacketReader<'a, O>) -> Result<Self, PacketError>;
 
     /// Appends several, one after the other.
@@ -94,7 +94,7 @@ pub trait PacketField<'a>: Sized {
         });
         match failed {
             Some(error) => Err(error),
-            None => Ok(all.map(|one| one.expect("every one was read"))),
+            None => Ok(all.map(|one| one.expect("all were read"))),
         }
     }
 
@@ -115,17 +115,17 @@ pub trait PacketField<'a>: Sized {
     }
 }
 
-/// A packet of its own: a struct with an opcode before its fields.
+/// A complete packet: a struct with an opcode before its fields.
 pub trait Packet<'a>: PacketField<'a> {
     /// The opcode's type.
     type Opcode: Number;
-    /// What stands first.
+    /// The opcode, which is written first.
     const OPCODE: Self::Opcode;
 
     /// Appends opcode and fields to `out`.
     ///
     /// # Errors
-    /// If something is longer than can be said. `out` is left as it was.
+    /// If something is longer than its prefix allows. `out` is then unchanged.
     #[inline]
     fn append<O: Order>(&self, out: &mut Vec<u8>) -> Done {
         let start = out.len();
@@ -248,35 +248,35 @@ impl<'a, const N: usize> PacketField<'a> for &'a [u8; N] {
     }
 }
 
-/// A value with a length before it: two bytes of it, unless a field says `#[packet(len = …)]`.
+/// A value with a length prefix: two bytes, unless the field has `#[packet(len = …)]`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no length before it in a packet",
-    label = "no text, bytes or list",
-    note = "`#[packet(len = …)]` is for `&str`, `String`, `&[u8]` and `Vec`s: take it off this field"
+    message = "`{Self}` has no length prefix in a packet",
+    label = "not a text, bytes or a list",
+    note = "`#[packet(len = …)]` is for `&str`, `String`, `&[u8]` and `Vec`s: remove it from this field"
 )]
 pub trait Prefixed<'a>: Sized {
     /// Appends the length and the value.
     ///
     /// # Errors
-    /// If it is longer than can be said.
+    /// If it is longer than the prefix allows.
     fn write_prefixed<O: Order>(&self, prefix: Prefix, packet: &mut PacketWriter<'_, O>) -> Done;
 
     /// Reads the length and the value.
     ///
     /// # Errors
-    /// If it isn't there.
+    /// If the bytes are not such a value.
     fn read_prefixed<O: Order>(
         prefix: Prefix,
         packet: &mut PacketReader<'a, O>,
     ) -> Result<Self, PacketError>;
 }
 
-/// Of elements that take no bytes any number could be announced.
+/// A list could announce any number of elements that take no bytes.
 const fn takes_bytes<'a, T: PacketField<'a>>() {
     assert!(T::BYTES_MIN > 0, "the elements of a packet's list must take at least one byte each");
 }
 
-/// Of elements that take the rest there could be only one.
+/// Only one element could take the rest.
 const fn ends<'a, T: PacketField<'a>>() {
     assert!(
         !T::OPEN_ENDED,

@@ -1,13 +1,13 @@
-//! Forms that a field of a packet may say that it has.
+//! Encodings that a packet field can choose.
 
 use super::field::Done;
 use super::{Order, PacketError, PacketErrorKind, PacketReader, PacketWriter};
 
-/// An integer that can stand in a packet in LEB128: `#[packet(varint)]`.
+/// An integer that can be written in LEB128: `#[packet(varint)]`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not stand in a packet in LEB128",
-    label = "no integer of 16 bits and more",
-    note = "`#[packet(varint)]` is for `u16` to `u64` and `i16` to `i64`: one of 8 bits takes a byte as it is; leave it off"
+    message = "`{Self}` can't be written in LEB128",
+    label = "not an integer of at least 16 bits",
+    note = "`#[packet(varint)]` is for `u16` to `u64` and `i16` to `i64`; an 8-bit integer always takes one byte: remove it"
 )]
 pub trait Varint: Sized {
     /// Appends it.
@@ -16,7 +16,7 @@ pub trait Varint: Sized {
     /// Reads it.
     ///
     /// # Errors
-    /// If it isn't there, or doesn't fit the type.
+    /// If the bytes are no varint, or it doesn't fit the type.
     fn read<O: Order>(packet: &mut PacketReader<'_, O>) -> Result<Self, PacketError>;
 }
 
@@ -47,40 +47,40 @@ varints! {
     i64 zigzag i64;
 }
 
-/// A text that can stand in a place of so many bytes: `#[packet(padded = …)]`.
+/// A text of fixed width in bytes: `#[packet(padded = …)]`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not filled up with zeros in a packet",
-    label = "no text",
-    note = "`#[packet(padded = …)]` is for `&str` and `String`: bytes of one length are a `[u8; N]` or a `&[u8; N]`, without it"
+    message = "`{Self}` can't be padded with zeros in a packet",
+    label = "not a text",
+    note = "`#[packet(padded = …)]` is for `&str` and `String`: for bytes of a fixed length, use a `[u8; N]` or a `&[u8; N]` without it"
 )]
 pub trait Padded<'a>: Sized {
     /// Appends it.
     ///
     /// # Errors
-    /// If it is longer than its place, or has a zero in it.
+    /// If it is longer than its width, or contains a zero.
     fn write_padded<O: Order>(&self, width: usize, packet: &mut PacketWriter<'_, O>) -> Done;
 
     /// Reads it.
     ///
     /// # Errors
-    /// If it isn't there, or something stands in the padding.
+    /// If bytes are missing, or the padding is not all zeros.
     fn read_padded<O: Order>(
         width: usize,
         packet: &mut PacketReader<'a, O>,
     ) -> Result<Self, PacketError>;
 }
 
-/// What can take all bytes that are left: `#[packet(rest)]`.
+/// A value that can take all remaining bytes: `#[packet(rest)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't take the rest of a packet",
-    label = "no bytes",
-    note = "`#[packet(rest)]` is for `&[u8]` and `Vec<u8>`: what they mean is read from them"
+    label = "not bytes",
+    note = "`#[packet(rest)]` is for `&[u8]` and `Vec<u8>`: parse their content yourself"
 )]
 pub trait Rest<'a>: Sized {
     /// Appends it.
     fn write_rest<O: Order>(&self, packet: &mut PacketWriter<'_, O>);
 
-    /// Takes it.
+    /// Reads it.
     fn read_rest<O: Order>(packet: &mut PacketReader<'a, O>) -> Self;
 }
 

@@ -1,9 +1,9 @@
-//! Packets of your own: numbers, texts and bytes at places that you decide, in either byte order.
+//! Custom packets: numbers, texts and bytes in a layout that you choose, in either byte order.
 //!
-//! This is for protocols that are given, and for payloads that Playfield carries and doesn't look
-//! into. A [`PacketWriter`] appends to a buffer, a [`PacketReader`] reads from one and borrows what
-//! it can; every read is checked, and an error names the byte and the field. A struct whose fields
-//! stand in the packet one after the other derives [`Packet`] (the macro is in `playfield_derive`).
+//! Use this for existing protocols, and for payloads that Playfield passes on unread. A
+//! [`PacketWriter`] appends to a buffer, and a [`PacketReader`] reads from one and borrows what it
+//! can. Every read is checked, and an error names the byte and the field. A struct whose fields
+//! follow one another in the packet can derive [`Packet`] (the macro is in `playfield_derive`).
 //!
 //! ```
 //! use playfield_wire::packet::{Little, PacketError, PacketReader, PacketWriter, Prefix};
@@ -36,7 +36,7 @@ pub use number::{Big, Little, Number, Order};
 pub use reader::PacketReader;
 pub use writer::{Later, PacketWriter};
 
-/// How the length of a text, of bytes or of a list stands before it.
+/// The encoding of the length prefix of a text, of bytes or of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefix {
     /// In one byte: up to 255.
@@ -50,7 +50,7 @@ pub enum Prefix {
 }
 
 impl Prefix {
-    /// The largest length that it can say.
+    /// The largest length that it can express.
     #[must_use]
     pub const fn max(self) -> usize {
         match self {

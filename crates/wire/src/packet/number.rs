@@ -4,15 +4,15 @@ use std::fmt;
 
 /// The order of a number's bytes.
 pub trait Order: Copy + fmt::Debug + Default + 'static {
-    /// The byte of the most worth comes first.
+    /// Whether the most significant byte comes first.
     const BIG: bool;
 }
 
-/// The byte of the least worth first.
+/// Little endian: the least significant byte first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Little;
 
-/// The byte of the most worth first: what RFCs call network byte order.
+/// Big endian: the most significant byte first, which RFCs call network byte order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Big;
 
@@ -39,10 +39,10 @@ pub trait Number: Copy + PartialEq + fmt::Debug {
     /// The number whose bytes these are.
     fn from_bytes<O: Order>(bytes: Self::Bytes) -> Self;
 
-    /// The bytes at the front, and those behind them.
+    /// The bytes at the front, and the remaining ones.
     fn split(bytes: &[u8]) -> Option<(Self::Bytes, &[u8])>;
 
-    /// A whole number's value; for others, their bits.
+    /// The value of an integer, or the bits of a float.
     fn bits(self) -> u64;
 }
 

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use super::{Little, Number, Order, PacketError, PacketErrorKind, Prefix};
 
-/// A checked cursor over a packet in the byte order `O`. What it gives borrows from the packet; no
-/// input makes it panic.
+/// A checked cursor over a packet in the byte order `O`. What it returns borrows from the packet.
+/// It never panics.
 #[derive(Clone, Debug)]
 pub struct PacketReader<'a, O = Little> {
     rest: &'a [u8],
@@ -85,7 +85,7 @@ impl<'a, O: Order> PacketReader<'a, O> {
     /// One byte, 0 or 1.
     ///
     /// # Errors
-    /// If none remains, or it is any other.
+    /// If none remains, or it is neither 0 nor 1.
     #[inline]
     pub fn bool(&mut self) -> Read<bool> {
         match self.rest.split_first() {
@@ -101,7 +101,7 @@ impl<'a, O: Order> PacketReader<'a, O> {
     /// An unsigned number in LEB128, in its shortest form.
     ///
     /// # Errors
-    /// If it is cut off, longer than need be, or past 64 bits.
+    /// If it is truncated, not in its shortest form, or longer than 64 bits.
     #[inline]
     pub fn varint(&mut self) -> Read<u64> {
         match self.rest.split_first() {
@@ -171,30 +171,30 @@ impl<'a, O: Order> PacketReader<'a, O> {
         std::mem::take(&mut self.rest)
     }
 
-    /// Bytes after their number.
+    /// Length-prefixed bytes.
     ///
     /// # Errors
-    /// If they are cut off.
+    /// If they are truncated.
     #[inline]
     pub fn bytes(&mut self, prefix: Prefix) -> Read<&'a [u8]> {
         let length = self.length(prefix, 1)?;
         self.raw(length)
     }
 
-    /// A text after its length in bytes.
+    /// A text, prefixed by its length in bytes.
     ///
     /// # Errors
-    /// If it is cut off, or not UTF-8.
+    /// If it is truncated or not UTF-8.
     #[inline]
     pub fn text(&mut self, prefix: Prefix) -> Read<&'a str> {
         let bytes = self.bytes(prefix)?;
         self.utf8(bytes)
     }
 
-    /// A text in a place of so many bytes, filled up with zeros.
+    /// A text of this width in bytes, padded with zeros.
     ///
     /// # Errors
-    /// If it is cut off or not UTF-8, or anything else follows its first zero.
+    /// If it is truncated or not UTF-8, or if anything but zeros follows its first zero.
     pub fn padded(&mut self, width: usize) -> Read<&'a str> {
         let place = self.raw(width)?;
         let end = place.iter().position(|byte| *byte == 0).unwrap_or(width);
@@ -216,8 +216,8 @@ impl<'a, O: Order> PacketReader<'a, O> {
     /// A length, or the number of a list's elements, each of which takes at least `least` bytes.
     ///
     /// # Errors
-    /// If it is cut off, or announces more than can be there: nothing needs to be allocated for
-    /// what isn't.
+    /// If it is truncated, or announces more than the remaining bytes can hold. So nothing is
+    /// allocated for what was not sent.
     #[inline]
     pub fn length(&mut self, prefix: Prefix, least: usize) -> Read<usize> {
         let before = self.clone();
@@ -239,7 +239,7 @@ impl<'a, O: Order> PacketReader<'a, O> {
         }
     }
 
-    /// Ends the reading.
+    /// Checks that all bytes have been read.
     ///
     /// # Errors
     /// If bytes are left.
@@ -264,7 +264,7 @@ impl<'a, O: Order> PacketReader<'a, O> {
         self.error(PacketErrorKind::Truncated { expected, remain: self.remaining() })
     }
 
-    /// What is wrong with what is read next.
+    /// An error for the value that is read next.
     #[cold]
     pub fn error(&self, kind: PacketErrorKind) -> PacketError {
         PacketError::new(self.offset(), self.field, kind)

@@ -7,7 +7,7 @@ use crate::writer::put_varint;
 
 /// Appends the parts of a packet to a buffer, in the byte order `O`.
 ///
-/// What is written can't fail, save for lengths that their prefixes can't say.
+/// Writing can't fail, except for lengths that are too large for their prefix.
 #[derive(Debug)]
 pub struct PacketWriter<'o, O = Little> {
     out: &'o mut Vec<u8>,
@@ -16,9 +16,9 @@ pub struct PacketWriter<'o, O = Little> {
     order: PhantomData<O>,
 }
 
-/// The place of a number that is written later.
+/// The place reserved for a number that is written later.
 #[derive(Debug)]
-#[must_use = "zeros stand there until it is set"]
+#[must_use = "it is zero until it is set"]
 pub struct Later<N> {
     at: usize,
     of: PhantomData<N>,
@@ -35,7 +35,7 @@ macro_rules! puts {
 }
 
 impl<'o, O: Order> PacketWriter<'o, O> {
-    /// A packet that begins where `out` ends.
+    /// Creates a writer that appends to `out`.
     #[inline]
     pub fn new(out: &'o mut Vec<u8>) -> Self {
         let start = out.len();
@@ -109,10 +109,10 @@ impl<'o, O: Order> PacketWriter<'o, O> {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Bytes after their number.
+    /// Length-prefixed bytes.
     ///
     /// # Errors
-    /// If there are more than the prefix can say; nothing is written then.
+    /// If there are more than the prefix allows. Nothing is written then.
     #[inline]
     pub fn bytes(&mut self, prefix: Prefix, bytes: &[u8]) -> Result<(), PacketError> {
         self.length(prefix, bytes.len())?;
@@ -120,7 +120,7 @@ impl<'o, O: Order> PacketWriter<'o, O> {
         Ok(())
     }
 
-    /// A text after its length in bytes.
+    /// A text, prefixed by its length in bytes.
     ///
     /// # Errors
     /// As [`bytes`](Self::bytes).
@@ -129,11 +129,11 @@ impl<'o, O: Order> PacketWriter<'o, O> {
         self.bytes(prefix, text.as_bytes())
     }
 
-    /// A text in a place of so many bytes, filled up with zeros.
+    /// A text of this width in bytes, padded with zeros.
     ///
     /// # Errors
-    /// If it is longer, or has a zero in it, at which a reader would end it; nothing is written
-    /// then.
+    /// If it is longer, or contains a zero, which a reader would take for its end. Nothing is
+    /// written then.
     pub fn padded(&mut self, text: &str, width: usize) -> Result<(), PacketError> {
         if text.len() > width {
             return Err(self.error(PacketErrorKind::TooLong { length: text.len(), max: width }));
@@ -149,7 +149,7 @@ impl<'o, O: Order> PacketWriter<'o, O> {
     /// A length, or the number of a list's elements.
     ///
     /// # Errors
-    /// If it is more than the prefix can say; nothing is written then.
+    /// If it is more than the prefix allows. Nothing is written then.
     #[inline]
     pub fn length(&mut self, prefix: Prefix, length: usize) -> Result<(), PacketError> {
         if length > prefix.max() {
@@ -164,7 +164,7 @@ impl<'o, O: Order> PacketWriter<'o, O> {
         Ok(())
     }
 
-    /// Leaves room for a number that is known later: a count, a length, a checksum.
+    /// Reserves space for a number that is not known yet: a count, a length, a checksum.
     #[inline]
     pub fn later<N: Number>(&mut self) -> Later<N> {
         let at = self.bytes_written();
@@ -172,8 +172,7 @@ impl<'o, O: Order> PacketWriter<'o, O> {
         Later { at, of: PhantomData }
     }
 
-    /// Writes a number into the room that was left for it. A place of another, longer packet is let
-    /// be.
+    /// Writes a number into its reserved space. A place past the end of this packet is ignored.
     #[inline]
     pub fn set<N: Number>(&mut self, place: Later<N>, value: N) {
         let at = self.start + place.at;
@@ -182,7 +181,7 @@ impl<'o, O: Order> PacketWriter<'o, O> {
         }
     }
 
-    /// How many bytes stand behind the room that was left for a number.
+    /// How many bytes follow the space reserved for a number.
     #[must_use]
     #[inline]
     pub fn bytes_since<N: Number>(&self, place: &Later<N>) -> usize {

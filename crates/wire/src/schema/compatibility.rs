@@ -1,15 +1,15 @@
-//! Whether a client that was built with one schema can be served by a node that has another.
+//! Checks whether a node can serve a client that was built with another schema.
 //!
-//! State, replies and events go from the node to the client: what the client was not built with is
-//! passed over. Messages and options go the other way: what the client was not built with must be
-//! something that can be left out.
+//! State, replies and events go from the node to the client, which skips what it was not built
+//! with. Messages and options go the other way: anything that the client was not built with must be
+//! optional.
 
 use std::fmt;
 
 use super::place::Place;
 use super::{Enum, Policy, Quantized, RoomSchema, Struct, Type};
 
-/// Why a client can't be served: the first place that does not fit.
+/// Why a client can't be served: the first incompatible place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incompatible {
     place: String,
@@ -18,11 +18,11 @@ pub struct Incompatible {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Both have it, and differ.
+    /// Both have it, but they differ.
     Differs { node: String, client: String },
-    /// The client was built with it, and the node lacks it.
+    /// The client was built with it, but the node lacks it.
     NodeLacks { what: &'static str },
-    /// The node wants it, and the client was not built with it.
+    /// The node requires it, but the client was not built with it.
     ClientLacks { what: &'static str },
 }
 
@@ -47,25 +47,25 @@ impl fmt::Display for Incompatible {
             Kind::ClientLacks { what } => {
                 write!(
                     f,
-                    "the node has this {what}, which this client was not built with and can't do without"
+                    "the node has this {what}, which is required and which this client was not built with"
                 )?;
             }
         }
-        f.write_str(": build it anew")
+        f.write_str(": rebuild the client")
     }
 }
 
 impl std::error::Error for Incompatible {}
 
-/// Which way values go.
+/// The direction in which values are sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     ToClient,
     ToNode,
 }
 
-/// Checks that a client that was built with `client` can be served by a node whose schema is
-/// `node`: that the node's is the same, or has grown from it.
+/// Checks that a node with the schema `node` can serve a client that was built with `client`: that
+/// the node's schema is the same or a compatible later one.
 ///
 /// | | to the client: state, replies, events | to the node: messages, options |
 /// |---|---|---|
@@ -74,11 +74,11 @@ enum Way {
 /// | messages and events, by name | the node may have more | the node may have more |
 /// | all else: numbers, keys, lengths, steps, policies | the same | the same |
 ///
-/// A client whose options are nothing fits any: it creates rooms with their defaults. The digests of
-/// defaults ([`Field::default_digest`](super::Field::default_digest)) may differ.
+/// A client without options is compatible with any: it creates rooms with their default options.
+/// The digests of defaults ([`Field::default_digest`](super::Field::default_digest)) may differ.
 ///
 /// # Errors
-/// The first place that does not fit.
+/// The first incompatible place.
 pub fn check_compatible(node: &RoomSchema, client: &RoomSchema) -> Result<(), Incompatible> {
     check(&node.state, &client.state, Way::ToClient, &Place::root("state"))?;
     if client.options != Type::Unit {
@@ -181,7 +181,7 @@ fn seen_by(policy: Policy) -> &'static str {
         Policy::Everyone => "that everyone sees",
         Policy::Owner => "that its owner sees",
         Policy::View => "with a view",
-        Policy::Hidden => "that nobody sees",
+        Policy::Hidden => "that no player sees",
     }
 }
 
@@ -257,22 +257,22 @@ mod tests {
     fn a_field_that_differs_is_named_by_its_place() {
         assert_eq!(
             down(seats(Type::I32), seats(Type::U16)).unwrap(),
-            "state.it.*.hp: the node has i32, this client was built with u16: build it anew"
+            "state.it.*.hp: the node has i32, this client was built with u16: rebuild the client"
         );
         assert_eq!(
             up(seats(Type::I32), seats(variants(&["A"]))).unwrap(),
-            "messages.Ask.*.hp: the node has i32, this client was built with the enum E: build it anew"
+            "messages.Ask.*.hp: the node has i32, this client was built with the enum E: rebuild the client"
         );
     }
 
     #[test]
-    fn fields_may_be_more_and_in_another_order() {
+    fn fields_may_be_added_and_reordered() {
         let old = || structure(&[("a", Type::U8), ("b", Type::Text)]);
-        let grown = |of| structure(&[("b", Type::Text), ("new", of), ("a", Type::U8)]);
-        assert_eq!(down(grown(Type::U64), old()), None);
+        let later = |of| structure(&[("b", Type::Text), ("new", of), ("a", Type::U8)]);
+        assert_eq!(down(later(Type::U64), old()), None);
         assert_eq!(
-            down(old(), grown(Type::U64)).unwrap(),
-            "state.it.new: this client was built with this field, which the node lacks: build it anew"
+            down(old(), later(Type::U64)).unwrap(),
+            "state.it.new: this client was built with this field, which the node lacks: rebuild the client"
         );
         for empty in [
             Type::Option(Box::new(Type::U8)),
@@ -280,30 +280,30 @@ mod tests {
             Type::Set(Box::new(Type::U8)),
             Type::Map(Box::new(Type::U8), Box::new(Type::U8)),
         ] {
-            assert_eq!(up(grown(empty), old()), None);
+            assert_eq!(up(later(empty), old()), None);
         }
         assert_eq!(
-            up(grown(Type::U64), old()).unwrap(),
-            "messages.Ask.new: the node has this field, which this client was not built with and can't do without: build it anew"
+            up(later(Type::U64), old()).unwrap(),
+            "messages.Ask.new: the node has this field, which is required and which this client was not built with: rebuild the client"
         );
-        assert!(up(old(), grown(Type::U64)).is_some());
+        assert!(up(old(), later(Type::U64)).is_some());
     }
 
     #[test]
-    fn variants_may_be_more_only_to_the_node() {
-        let (old, grown) = (|| variants(&["A", "B"]), || variants(&["B", "C", "A"]));
-        assert_eq!(up(grown(), old()), None);
+    fn variants_may_be_added_only_towards_the_node() {
+        let (old, later) = (|| variants(&["A", "B"]), || variants(&["B", "C", "A"]));
+        assert_eq!(up(later(), old()), None);
         assert_eq!(down(variants(&["B", "A"]), old()), None);
-        let error = down(grown(), old()).unwrap();
+        let error = down(later(), old()).unwrap();
         assert!(error.starts_with("state.it.C: the node has this variant"), "{error}");
-        for error in [down(old(), grown()), up(old(), grown())] {
+        for error in [down(old(), later()), up(old(), later())] {
             let error = error.unwrap();
             assert!(error.contains(".C: this client was built with this variant"), "{error}");
         }
     }
 
     #[test]
-    fn all_else_is_the_same() {
+    fn everything_else_must_be_equal() {
         let array = |length| Type::Array(Box::new(Type::U8), length);
         let error = down(array(3), array(4)).unwrap();
         assert!(
@@ -332,10 +332,10 @@ mod tests {
             error.starts_with("state.it.hand: the node has a field that its owner sees"),
             "{error}"
         );
-        // What nobody sees is as if it were not there.
+        // A hidden field counts as absent.
         assert_eq!(down(policy(Policy::Owner), policy(Policy::Hidden)), None);
         assert!(down(policy(Policy::Hidden), policy(Policy::Owner)).is_some());
-        // Nor is it any matter what stands where it is not seen.
+        // Nor do default digests matter.
         let default_digest = |default_digest| {
             let field =
                 Field { name: "hand".into(), policy: Policy::Owner, default_digest, of: Type::U8 };
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_events_replies_and_options_are_looked_at() {
+    fn messages_events_replies_and_options_are_checked() {
         let node = || schema(Type::U8, structure(&[("a", Type::U8)]), Type::Unit, seats(Type::U8));
         let check = |change: fn(&mut RoomSchema)| {
             let mut client = node();

@@ -1,14 +1,14 @@
-//! What is wrong with a schema's JSON.
+//! Errors in a schema's JSON.
 
 use std::fmt;
 
-/// A text that is no schema. It names the place, such as `state.seats.*.hp`.
+/// A text that is not a valid schema. It names the place, such as `state.seats.*.hp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchemaError {
     /// The text is longer than [`SCHEMA_BYTES_MAX`](super::SCHEMA_BYTES_MAX).
     TooLong {
-        /// How long it is, in bytes.
+        /// Its length in bytes.
         bytes: usize,
     },
     /// The text is not JSON.
@@ -32,21 +32,21 @@ pub enum SchemaError {
         /// The beginning of what is there.
         found: String,
     },
-    /// Two fields, variants, messages or events of one name stand beside each other.
+    /// Two fields, variants, messages or events have the same name.
     Twice {
         /// Where.
         place: String,
     },
-    /// Types lie further within each other than [`TYPE_DEPTH_MAX`](super::TYPE_DEPTH_MAX).
+    /// Types are nested deeper than [`TYPE_DEPTH_MAX`](super::TYPE_DEPTH_MAX).
     TooDeep {
         /// Where.
         place: String,
     },
-    /// The fingerprint is not that of the content.
+    /// The fingerprint does not match the content.
     Fingerprint {
-        /// The one that the text bears.
+        /// The fingerprint in the text.
         stated: u64,
-        /// That of the content.
+        /// The fingerprint of the content.
         own: u64,
     },
 }
@@ -57,27 +57,26 @@ impl fmt::Display for SchemaError {
             Self::TooLong { bytes } => {
                 write!(
                     f,
-                    "a schema has {} bytes at most, this one {bytes}",
+                    "a schema has at most {} bytes, this one has {bytes}",
                     super::SCHEMA_BYTES_MAX
                 )
             }
-            Self::Json { why } => write!(f, "a schema is JSON: {why}"),
+            Self::Json { why } => write!(f, "a schema must be JSON: {why}"),
             Self::Missing { place, member } => {
                 write!(f, "{place}: the member {member:?} is missing")
             }
             Self::Unexpected { place, expected, found } => {
-                write!(f, "{place}: {expected} was expected, {found} came")
+                write!(f, "{place}: expected {expected}, found {found}")
             }
-            Self::Twice { place } => write!(f, "{place}: two of this name stand beside each other"),
+            Self::Twice { place } => write!(f, "{place}: two have this name"),
             Self::TooDeep { place } => {
-                write!(
-                    f,
-                    "{place}: types lie within each other {} deep at most",
-                    super::TYPE_DEPTH_MAX
-                )
+                write!(f, "{place}: types must be nested at most {} deep", super::TYPE_DEPTH_MAX)
             }
             Self::Fingerprint { stated, own } => {
-                write!(f, "the fingerprint {stated} is not that of the content, which is {own}")
+                write!(
+                    f,
+                    "the fingerprint {stated} does not match the content, whose fingerprint is {own}"
+                )
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Schemas from JSON, of whose writer nothing is taken on trust.
+//! Reading schemas from untrusted JSON.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::json;
 
-/// The longest schema that is read, in bytes of its JSON.
+/// The maximum length of a schema, in bytes of its JSON.
 pub const SCHEMA_BYTES_MAX: usize = 1 << 20;
 
-/// How deep types may lie within each other in a schema that is read.
+/// The maximum nesting depth of types in a schema.
 pub const TYPE_DEPTH_MAX: usize = 24;
 
 type Object = Map<String, Value>;
@@ -23,7 +23,8 @@ impl RoomSchema {
     /// Reads what [`to_json`](Self::to_json) wrote.
     ///
     /// # Errors
-    /// Anything else: it names the place. Also if the fingerprint in it is not that of the content.
+    /// If it is not a valid schema, or the fingerprint does not match the content. The error names
+    /// the place.
     pub fn from_json(text: &[u8]) -> Result<Self, SchemaError> {
         if text.len() > SCHEMA_BYTES_MAX {
             return Err(SchemaError::TooLong { bytes: text.len() });
@@ -65,7 +66,7 @@ impl RoomSchema {
     }
 }
 
-/// Reads a type that lies `depth` deep.
+/// Reads a type at this nesting depth.
 fn read_type(value: &Value, place: &Place<'_>, depth: usize) -> Result<Type, SchemaError> {
     if depth == TYPE_DEPTH_MAX {
         return Err(SchemaError::TooDeep { place: place.to_string() });
@@ -109,7 +110,7 @@ fn read_type(value: &Value, place: &Place<'_>, depth: usize) -> Result<Type, Sch
             Ok(Struct { name: name.into(), fields: read_fields(variant, place, depth)? })
         })?;
         if variants.is_empty() {
-            return Err(unexpected("a variant at least", &of["variants"], place));
+            return Err(unexpected("at least one variant", &of["variants"], place));
         }
         return Ok(Type::Enum(Enum { name, variants }));
     }
@@ -135,7 +136,7 @@ fn read_fields(of: &Object, place: &Place<'_>, depth: usize) -> Result<Vec<Field
     })
 }
 
-/// The digest of a default, in the one form in which it is written.
+/// The digest of a default, in the only valid form.
 fn read_default_digest(
     default_digest: &Value,
     policy: Policy,
@@ -193,7 +194,7 @@ fn read_range(range: &Value) -> Option<(f64, f64)> {
     (least.is_finite() && most.is_finite() && least < most).then_some((least, most))
 }
 
-/// Reads a list of objects that are called something, each differently.
+/// Reads a list of objects with distinct names.
 fn named<T>(
     of: &Object,
     list: &'static str,

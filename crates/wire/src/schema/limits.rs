@@ -1,12 +1,12 @@
-//! Whether those who read a schema take it.
+//! Checks whether readers accept a schema.
 
 use super::place::Place;
 use super::{RoomSchema, SCHEMA_BYTES_MAX, SchemaError, Struct, TYPE_DEPTH_MAX, Type};
 
 impl RoomSchema {
     /// The schema as JSON, as [`to_json`](Self::to_json) writes it, if
-    /// [`from_json`](Self::from_json) would take it: if it is no deeper than [`TYPE_DEPTH_MAX`] and
-    /// no longer than [`SCHEMA_BYTES_MAX`].
+    /// [`from_json`](Self::from_json) would accept it: if it is not nested deeper than
+    /// [`TYPE_DEPTH_MAX`] and not longer than [`SCHEMA_BYTES_MAX`].
     ///
     /// # Errors
     /// [`SchemaError::TooDeep`] and [`SchemaError::TooLong`].
@@ -31,7 +31,7 @@ impl RoomSchema {
     }
 }
 
-/// Looks at a type that lies `depth` deep. It goes no deeper than the limit itself.
+/// Checks a type at this nesting depth. It recurses no deeper than the limit.
 fn check_depth(of: &Type, place: &Place<'_>, depth: usize) -> Result<(), SchemaError> {
     if depth == TYPE_DEPTH_MAX {
         return Err(SchemaError::TooDeep { place: place.to_string() });

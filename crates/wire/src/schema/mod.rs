@@ -1,8 +1,8 @@
-//! The shape of a room type's state, messages and events, its fingerprint, its form as JSON, and
-//! whether two of them fit.
+//! The shape of a room type's state, messages and events, its fingerprint, its JSON, and whether
+//! two schemas are compatible.
 //!
-//! Two builds whose fingerprints are equal understand each other. It is taken over a text that
-//! names all that shows on the wire and nothing else:
+//! Two builds whose fingerprints are equal understand each other. It is computed over a text that
+//! names exactly what is visible on the wire:
 //!
 //! ```text
 //! state {
@@ -20,8 +20,8 @@
 //! ```
 //!
 //! Fields come in their declared order, which is their order in `packed`. Hidden fields, which
-//! never leave the server, are left out; so are the names of structs and enums, which are for
-//! people and for generated code.
+//! never leave the server, are left out; so are the names of structs and enums, which matter only
+//! to people and generated code.
 
 mod compatibility;
 mod error;
@@ -80,7 +80,7 @@ pub enum Type {
     Map(Box<Type>, Box<Type>),
     /// Keys of a type.
     Set(Box<Type>),
-    /// A number that travels in steps.
+    /// A quantized number.
     Quantized(Box<Quantized>),
     /// Named fields.
     Struct(Struct),
@@ -118,7 +118,7 @@ impl Type {
         })
     }
 
-    /// The type that a word stands for.
+    /// The type for a word.
     pub(crate) fn of_word(word: &str) -> Option<Self> {
         const WORDS: [Type; 15] = [
             Type::Bool,
@@ -140,7 +140,7 @@ impl Type {
         WORDS.into_iter().find(|of| of.word() == Some(word))
     }
 
-    /// Whether it may be left out: it is an option, or a collection that may hold nothing.
+    /// Whether it may be left out: it is an option, or a collection that may be empty.
     #[must_use]
     pub fn may_be_empty(&self) -> bool {
         matches!(self, Self::Option(_) | Self::List(_) | Self::Map(..) | Self::Set(_))
@@ -164,16 +164,16 @@ impl Type {
     }
 }
 
-/// A float that travels as a number of steps.
+/// A float that is sent as a number of steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantized {
     /// [`F32`](Type::F32) or [`F64`](Type::F64).
     pub of: Type,
-    /// The distance between two values that can be told apart. Half of it is the greatest error.
+    /// The distance between two adjacent values. The error is at most half of it.
     pub step: f64,
     /// The least and the greatest value.
     pub range: Option<(f64, f64)>,
-    /// It is an angle in radians, which wraps.
+    /// Whether it is an angle in radians, which wraps.
     pub angle: bool,
 }
 
@@ -209,8 +209,8 @@ pub struct Field {
     pub name: Cow<'static, str>,
     /// Who sees it.
     pub policy: Policy,
-    /// The digest of its default, with maps and sets empty, unless it follows from the type. In the
-    /// digest of a copy this value counts as nothing. Only a field that not everyone sees has one.
+    /// The digest of its default, with maps and sets empty, unless it follows from the type. This
+    /// value has no weight in the digest of a copy. Only a field that not everyone sees has one.
     pub default_digest: Option<u64>,
     /// The shape of its value.
     pub of: Type,
@@ -224,30 +224,29 @@ pub enum Policy {
     Everyone,
     /// The player it belongs to.
     Owner,
-    /// Those of whom a function says so: of a map's entries one by one, of anything else as a
-    /// whole.
+    /// The players for whom a function returns true. For a map, it decides for each entry.
     View,
     /// No player: it never leaves the server.
     Hidden,
 }
 
-/// All that passes between a room type and its clients.
+/// Everything that a room type and its clients exchange.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoomSchema {
     /// The room's state.
     pub state: Type,
-    /// What a client may say when it creates a room.
+    /// The options for creating a room.
     pub options: Type,
-    /// What clients may say, in the declared order.
+    /// The messages that clients may send, in the declared order.
     pub messages: Vec<MessageSchema>,
-    /// What the room may say, in the declared order.
+    /// The events that the room may raise, in the declared order.
     pub events: Vec<EventSchema>,
 }
 
 /// A message that clients send.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageSchema {
-    /// The name by which it is called in `json`.
+    /// Its name in `json`.
     pub name: Cow<'static, str>,
     /// The message.
     pub of: Type,
@@ -258,7 +257,7 @@ pub struct MessageSchema {
 /// An event that a room raises.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventSchema {
-    /// The name by which it is called in `json`.
+    /// Its name in `json`.
     pub name: Cow<'static, str>,
     /// The event.
     pub of: Type,
@@ -280,12 +279,12 @@ fn fnv1a_64(bytes: &[u8]) -> u64 {
 }
 
 impl RoomSchema {
-    /// The text that the fingerprint is taken over, with one line for each field so that two can be
-    /// compared.
+    /// The text that the fingerprint is computed over, with one line for each field so that two
+    /// texts can be compared.
     #[must_use]
     pub fn canonical_text(&self) -> String {
         let mut text = String::new();
-        self.write(&mut text).expect("a String takes all that is written to it");
+        self.write(&mut text).expect("writing to a String can't fail");
         text
     }
 
@@ -383,7 +382,8 @@ fn indent(out: &mut String, depth: usize) -> fmt::Result {
     (0..depth).try_for_each(|_| out.write_str("  "))
 }
 
-/// A name: bare if it is a plain word, otherwise quoted, so that no name can pass for structure.
+/// A name: bare if it is a plain word, otherwise quoted, so that a name can't be mistaken for
+/// structure.
 struct Name<'a>(&'a str);
 
 impl fmt::Display for Name<'_> {
@@ -469,8 +469,8 @@ event "all done" text
         assert_eq!(fingerprint(&table()), fnv1a_64(TABLE.as_bytes()));
     }
 
-    /// Two builds with different defaults have copies with different digests, so neither takes the
-    /// other's schema for its own.
+    /// Two builds with different defaults have copies with different digests, so neither mistakes
+    /// the other's schema for its own.
     #[test]
     fn a_default_digest_follows_the_type_and_counts() {
         let mut schema = table();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A place, such as `state.seats.*.hp`: where it stands, and the step to it from there.
+/// A place, such as `state.seats.*.hp`: its parent, and the step from there.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     before: Option<&'a Place<'a>>,
@@ -17,7 +17,7 @@ enum Step<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Where a path begins.
+    /// The start of a path.
     pub(super) fn root(name: &'a str) -> Self {
         Self { before: None, step: Step::Root(name) }
     }
@@ -37,7 +37,7 @@ impl<'a> Place<'a> {
         Place { before: Some(self), step: Step::JoinedRoom(" (its key)") }
     }
 
-    /// What answers a message.
+    /// The reply to a message.
     pub(super) fn reply<'b>(&'b self) -> Place<'b> {
         Place { before: Some(self), step: Step::JoinedRoom(" (its reply)") }
     }

@@ -24,7 +24,7 @@ use super::{
 use crate::json::INTEGER_MAX;
 
 impl RoomSchema {
-    /// The schema as JSON, on one line. Hidden fields are left out: they are no client's business.
+    /// The schema as JSON, on one line. Hidden fields are left out, since clients never get them.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("its numbers are finite and its keys are texts")
@@ -114,7 +114,7 @@ impl Serialize for Type {
     }
 }
 
-/// What of the fields leaves the server.
+/// The fields that are sent to clients.
 struct Fields<'a>(&'a [Field]);
 
 impl Serialize for Fields<'_> {

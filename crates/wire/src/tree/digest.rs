@@ -1,13 +1,14 @@
 //! A number that shows whether a copy of a tree is right.
 //!
-//! Every value in a tree counts by what it is and by its place. The digest is the sum. So the
-//! digest of a tree made of parts, such as what everyone sees and what is one player's own, is the
-//! sum of the parts' digests. It finds faults; it does not protect against forgery.
+//! Every value in a tree contributes a number that depends on the value and its place. The digest
+//! is their sum. So the digest of a tree made of parts, such as what everyone sees and what is one
+//! player's own, is the sum of the parts' digests. It finds faults; it does not protect against
+//! forgery.
 //!
 //! It has 32 bits and needs only what every language has, in a browser too: products of 32 bits and
-//! a float's bits. A number counts as a 64-bit float, since readers of JSON have no other.
-//! Sums and products are modulo 2^32. *mix* is the finaliser of MurmurHash3 (Appleby, public
-//! domain, 2011).
+//! a float's bits. Numbers are taken as 64-bit floats, since some JSON readers have no other
+//! numbers. Sums and products are modulo 2^32. *mix* is the finalizer of MurmurHash3 (Appleby,
+//! public domain, 2011).
 
 use serde_json::Value;
 
@@ -68,7 +69,7 @@ impl Place {
     }
 }
 
-/// The digest of a tree that is not written, but counted as a copy has it that was read from the
+/// Computes the digest of a tree without writing it, as it is in a copy that was read from the
 /// format.
 ///
 /// ```
@@ -90,13 +91,13 @@ pub struct TreeDigest {
 }
 
 impl TreeDigest {
-    /// The digest of nothing yet.
+    /// Creates an empty digest.
     #[must_use]
     pub fn new(of: TreeFormat) -> Self {
         Self { of, sum: 0, room: Vec::new() }
     }
 
-    /// The value at this place, which is added to what was counted elsewhere.
+    /// A writer that adds the value at this place to the digest.
     #[inline]
     pub fn at(&mut self, place: Place) -> TreeWriter<'_> {
         TreeWriter::counted(self, place)
@@ -109,7 +110,7 @@ impl TreeDigest {
         self.of
     }
 
-    /// Adds a sum of what was counted before.
+    /// Adds a sum that was counted before.
     #[inline]
     pub fn add(&mut self, more: u32) {
         self.sum = self.sum.wrapping_add(more);
@@ -185,7 +186,7 @@ impl TreeDigest {
     pub(super) fn raw(&mut self, place: Place, write: impl FnOnce(&mut Vec<u8>)) {
         self.room.clear();
         write(&mut self.room);
-        // What can't be read is in no copy either.
+        // A value that can't be read is in no copy either.
         let value = read_value(self.of, &self.room).unwrap_or_default();
         self.value(place, &value);
     }
@@ -223,15 +224,15 @@ impl TreeDigest {
     }
 }
 
-/// Zero counts as one number, whichever its sign.
+/// Zero counts as the same number with either sign.
 #[inline]
 fn number(value: f64) -> u32 {
     let bits = (value + 0.0).to_bits();
     mix(mix(NUMBER ^ bits as u32) ^ (bits >> 32) as u32)
 }
 
-/// By its UTF-16 code units, which are what a browser has of a text (FNV-1a's step: Fowler, Noll,
-/// Vo; RFC 9923).
+/// By its UTF-16 code units, since browsers store texts in these (FNV-1a's step: Fowler, Noll, Vo;
+/// RFC 9923).
 #[inline]
 fn of_text(seed: u32, units: impl Iterator<Item = u16>) -> u32 {
     let step = |sum: u32, unit: u16| (sum ^ u32::from(unit)).wrapping_mul(0x0100_0193);
@@ -252,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_elsewhere_or_is_something_else_counts_otherwise() {
+    fn other_places_and_other_values_have_other_digests() {
         let trees = [
             json!(null),
             json!(false),

@@ -1,13 +1,11 @@
-//! Reading messages: an object is taken apart into the raw values of the members that the protocol
-//! knows.
+//! Reading messages: splitting an object into the raw values of known members.
 
 use std::borrow::Cow;
 
 use crate::TreeFormat;
 use crate::error::{DecodeError, Kind};
 
-/// A value as it stands in a message: borrowed, and known to be well formed only in so far as it
-/// has a beginning and an end.
+/// A value inside a message. It is borrowed, and only its start and end are known to be valid.
 pub(crate) trait Raw<'a>: Copy {
     /// The format that it is in.
     const FORMAT: TreeFormat;
@@ -18,8 +16,8 @@ pub(crate) trait Raw<'a>: Copy {
     /// Whether it is null.
     fn is_null(self) -> bool;
 
-    /// Takes an object apart. Of members with one name the last counts. Offsets of errors are
-    /// within this value.
+    /// Splits an object into its members. If members have the same name, the last one counts.
+    /// Offsets of errors are relative to this value.
     fn members(self, what: &'static str) -> Result<Values<Self>, DecodeError>;
 
     /// An integer, also from a decimal text.
@@ -34,8 +32,7 @@ pub(crate) trait Raw<'a>: Copy {
     /// Bytes, also from a text in base64.
     fn as_bytes(self) -> Option<Cow<'a, [u8]>>;
 
-    /// An object whose members are all texts. One that comes twice is two pairs, as it is in
-    /// `packed`.
+    /// An object whose members are all texts. A repeated key makes two pairs, as in `packed`.
     fn as_pairs(self) -> Option<Vec<Pair<'a>>>;
 
     /// The elements of an array.
@@ -52,7 +49,7 @@ macro_rules! members {
         /// A message's `type` may come after its other members, so all that could belong to it are
         /// kept until the type is known.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(non_camel_case_types, reason = "they bear the names of fields")]
+        #[allow(non_camel_case_types, reason = "they are named like fields")]
         pub(crate) enum Member { message_type, $($member),* }
 
         impl Member {
@@ -102,7 +99,7 @@ pub(crate) struct Members<'a, R> {
     message: Place,
 }
 
-/// Where the message lies, so that errors within it can name their offset.
+/// The message, so that errors within it can name their offset.
 #[derive(Clone, Copy)]
 struct Place {
     address: usize,
@@ -116,7 +113,7 @@ impl Place {
 }
 
 impl<'a, R: Raw<'a>> Members<'a, R> {
-    /// Takes a whole message apart.
+    /// Splits a whole message into its members.
     pub(crate) fn of_message(body: R) -> Result<Self, DecodeError> {
         let place = Place { address: body.bytes().as_ptr() as usize };
         Self::of_object(body, place, "a message")
@@ -139,7 +136,7 @@ impl<'a, R: Raw<'a>> Members<'a, R> {
         DecodeError::of(offset, Kind::UnknownType { name: name.chars().take(40).collect() })
     }
 
-    /// The error for a member whose value is not what it should be.
+    /// The error for a member with an invalid value.
     pub(crate) fn refuse(&self, member: Member, expected: &str) -> DecodeError {
         let offset = self.offset(member);
         DecodeError::new(offset, format!("the member {:?} should be {expected}", member.name()))
@@ -150,7 +147,7 @@ impl<'a, R: Raw<'a>> Members<'a, R> {
         self.message.offset_of(part)
     }
 
-    /// The raw value of a member that is there and not `null`.
+    /// The raw value of a member that is present and not `null`.
     fn value(&self, member: Member) -> Option<R> {
         self.values.0[member as usize].filter(|raw| !raw.is_null())
     }

@@ -4,7 +4,7 @@ use super::{Object, TreeWriter};
 use crate::TreeFormat;
 
 impl<'o> Object<'o> {
-    /// The object that is a message of this `type`.
+    /// Begins the object of a message with this `type`.
     pub(crate) fn message(format: TreeFormat, out: &'o mut Vec<u8>, name: &str) -> Self {
         let mut object = TreeWriter::new(format, out).object(0);
         object.text("type", name);
@@ -27,7 +27,7 @@ impl<'o> Object<'o> {
         self.field(name).bytes(value);
     }
 
-    /// A value that is in this format already; no bytes stand for null.
+    /// A value that is already in this format; no bytes mean null.
     pub(crate) fn raw(&mut self, name: &str, value: &[u8]) {
         self.field(name).raw(|out| out.extend_from_slice(value));
     }

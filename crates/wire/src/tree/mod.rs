@@ -1,7 +1,7 @@
 //! Trees: what `json` and `msgpack` have in common.
 //!
-//! Both formats carry objects, arrays, texts, bytes, numbers, booleans and null, so whatever is
-//! written in one of them is written by one [`TreeWriter`], which knows how either puts it.
+//! Both formats carry objects, arrays, texts, bytes, numbers, booleans and null, so a single
+//! [`TreeWriter`] writes both.
 
 mod digest;
 pub(crate) mod members;

@@ -5,11 +5,12 @@ use serde_json::Value;
 use super::TreeWriter;
 use crate::{DecodeError, TreeFormat, msgpack};
 
-/// Reads one tree; no bytes are null. What MessagePack has and JSON has not is told at
-/// [`msgpack::read_value`].
+/// Reads one tree; no bytes mean null. [`msgpack::read_value`] documents how values that only
+/// MessagePack has are converted.
 ///
 /// # Errors
-/// Anything but one whole value in this format, nested no deeper than [`msgpack::NESTING_MAX`].
+/// If the bytes are not exactly one value in this format, or it is nested deeper than
+/// [`msgpack::NESTING_MAX`].
 pub fn read_value(format: TreeFormat, bytes: &[u8]) -> Result<Value, DecodeError> {
     match format {
         _ if bytes.is_empty() => Ok(Value::Null),
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn both_formats_take_what_is_nested_as_deep() {
+    fn both_formats_accept_the_same_nesting_depth() {
         for format in [TreeFormat::Msgpack, TreeFormat::Json] {
             let deep = |depth: usize| match format {
                 TreeFormat::Msgpack => [vec![0x91; depth], vec![0xc0]].concat(),

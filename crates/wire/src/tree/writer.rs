@@ -6,7 +6,7 @@ use super::digest::{Place, TreeDigest};
 use super::value::{read_value, write_parts};
 use crate::{TreeFormat, json, msgpack};
 
-/// The place of one value in a tree that is being written: it is used up by writing that value.
+/// The place of one value in a tree that is being written. Writing the value consumes it.
 ///
 /// ```
 /// use playfield_wire::TreeFormat;
@@ -20,7 +20,7 @@ use crate::{TreeFormat, json, msgpack};
 /// assert_eq!(out, br#"{"name":"Ada","hp":100}"#);
 /// ```
 #[derive(Debug)]
-#[must_use = "a value must be written here"]
+#[must_use = "exactly one value must be written here"]
 pub struct TreeWriter<'o>(Sink<'o>);
 
 /// Where values go. An enum and not a trait: with a trait, the code that writes trees would be
@@ -62,13 +62,13 @@ impl<'o> Sink<'o> {
 }
 
 impl<'o> TreeWriter<'o> {
-    /// A value at the end of `out`.
+    /// Creates a writer that appends to `out`.
     #[inline]
     pub fn new(format: TreeFormat, out: &'o mut Vec<u8>) -> Self {
         Self(Sink::new(format, out))
     }
 
-    /// A value that counts in a digest.
+    /// Creates a writer that adds to a digest.
     #[inline]
     pub(super) fn counted(digest: &'o mut TreeDigest, place: Place) -> Self {
         Self(Sink::Digest(digest, place))
@@ -81,7 +81,7 @@ impl<'o> TreeWriter<'o> {
         self.0.format()
     }
 
-    /// Nothing.
+    /// Null.
     pub fn null(self) {
         match self.0 {
             Sink::Json(out) => out.extend_from_slice(b"null"),
@@ -158,7 +158,7 @@ impl<'o> TreeWriter<'o> {
         }
     }
 
-    /// A value that `write` appends in this format. No bytes are null.
+    /// A value that `write` appends in this format. No bytes mean null.
     #[inline]
     pub fn raw(mut self, write: impl FnOnce(&mut Vec<u8>)) {
         match &mut self.0 {
@@ -174,7 +174,7 @@ impl<'o> TreeWriter<'o> {
     }
 
     /// Begins an object. `expected` is its probable number of members. Any other number is written
-    /// correctly too, but moves the object's bytes if MessagePack counts it in another width.
+    /// correctly too, but moves the object's bytes if MessagePack needs another width for it.
     #[inline]
     pub fn object(mut self, expected: usize) -> Object<'o> {
         let head = Head::begin(&mut self.0, b'{', expected);
@@ -212,14 +212,14 @@ impl<'o> TreeWriter<'o> {
     pub fn value(self, value: &Value) {
         match self.0 {
             Sink::Json(out) => {
-                serde_json::to_writer(out, value).expect("a Vec takes all that is written to it");
+                serde_json::to_writer(out, value).expect("writing to a Vec can't fail");
             }
             Sink::Msgpack(_) => write_parts(self, value),
             Sink::Digest(digest, place) => digest.value(place, value),
         }
     }
 
-    /// If the value counts in a [`TreeDigest`] instead of being written: the format of the copy,
+    /// If the value is added to a [`TreeDigest`] instead of being written: the format of the copy,
     /// and the value's place.
     #[inline]
     #[must_use]
@@ -230,7 +230,8 @@ impl<'o> TreeWriter<'o> {
         }
     }
 
-    /// An object whose members count `members` together, if it [counts](Self::counts).
+    /// An object whose members have the digest `members` together, if it is [added to a
+    /// digest](Self::counts).
     pub fn count_object(self, members: u32) {
         if let Sink::Digest(digest, place) = self.0 {
             digest.add(members);
@@ -287,7 +288,8 @@ impl Object<'_> {
         })
     }
 
-    /// A [`field`](Self::field), unless `value` returns that it wrote none; then it must not have.
+    /// A [`field`](Self::field), unless `value` returns false. It must not have written anything
+    /// then.
     #[inline]
     pub fn field_if(&mut self, name: &str, value: impl FnOnce(TreeWriter<'_>) -> bool) {
         let start = self.sink.out().map_or(0, |out| out.len());
@@ -387,8 +389,8 @@ impl<'o> Array<'o> {
     }
 }
 
-/// Where an object or an array begins. MessagePack counts there what follows, so that place is held
-/// open until the end.
+/// Where an object or an array begins. MessagePack has the count there, so that place is reserved
+/// until the end.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     at: usize,
@@ -420,7 +422,7 @@ impl Head {
             out.copy_within(end.., self.at);
             out.truncate(end);
         } else {
-            // Another width than was expected: the head is put in front of what it counts.
+            // The width differs from the expected one: move the head in front of the content.
             out[self.at..].rotate_right(bytes);
             out.drain(self.at + bytes..self.at + bytes + self.bytes);
         }
@@ -448,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_in_its_shortest_form_whatever_was_expected() {
+    fn a_count_has_its_shortest_form_whatever_was_expected() {
         let counts = [0, 1, 15, 16, 17, 0xffff, 0x1_0000];
         for count in counts {
             let head: Vec<u8> = match count {
@@ -468,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_counted_without_the_members_that_are_not_there() {
+    fn an_object_is_counted_without_absent_members() {
         let write = |tree: TreeWriter<'_>| {
             let mut object = tree.object(3);
             object.field_if("gone", |_| false);

@@ -1,4 +1,4 @@
-//! Any message, as the property tests need them.
+//! Strategies for messages, for the property tests.
 
 use std::borrow::Cow;
 
@@ -255,7 +255,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                 ServerMessage::Error { request, room, code, text, retry_after_ms }
             }),
         (code(), text()).prop_map(|(code, text)| ServerMessage::Goodbye { code, text }),
-        // In MessagePack it is the text of the JSON.
+        // In MessagePack, it is the JSON text.
         (
             option::of(number_u32().prop_map(RequestNumber)),
             text(),

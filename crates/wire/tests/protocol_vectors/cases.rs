@@ -1,4 +1,4 @@
-//! The messages in the vectors, and the bytes that are none.
+//! The messages in the vectors, and bytes that are not messages.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ fn nothing(format: Format) -> &'static [u8] {
     }
 }
 
-/// A user message: by its place in the schema in `packed`, by its name in trees.
+/// A user message: named by its index in the schema in `packed`, by its name in trees.
 fn which(format: Format) -> MessageRef<'static> {
     match format {
         Format::Packed => MessageRef::Index(2),
@@ -33,7 +33,7 @@ fn which(format: Format) -> MessageRef<'static> {
     }
 }
 
-/// What a client says, each with what it is about.
+/// The messages of a client, each with a description.
 pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static>)> {
     let own = payload(format);
     let resume = Resume {
@@ -125,7 +125,7 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
     ]
 }
 
-/// What a node says.
+/// The messages of a node.
 pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static>)> {
     let own = payload(format);
     let info = |id: &'static str, locked, metadata| RoomInfo {
@@ -279,7 +279,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
     ]
 }
 
-/// What stands for a snapshot's body here.
+/// A snapshot's body.
 fn whole(format: Format) -> &'static [u8] {
     match format {
         Format::Packed => b"\x02\xff",
@@ -288,7 +288,7 @@ fn whole(format: Format) -> &'static [u8] {
     }
 }
 
-/// What stands for a patch's body here: what it means is the state's affair.
+/// A patch's body. Only the state crate knows its meaning.
 fn operations(format: Format) -> &'static [u8] {
     match format {
         Format::Packed => b"\x02\xff",
@@ -297,7 +297,7 @@ fn operations(format: Format) -> &'static [u8] {
     }
 }
 
-/// Bytes that are no message, each with what is wrong about them.
+/// Bytes that are not a message, each with the reason.
 pub(crate) type Refused = Vec<(&'static str, Format, Vec<u8>)>;
 
 /// A map in MessagePack of these texts and numbers.
@@ -333,7 +333,7 @@ fn all(cases: Vec<(&'static str, (Format, Vec<u8>))>) -> Refused {
     cases.into_iter().map(|(about, (format, bytes))| (about, format, bytes)).collect()
 }
 
-/// What no client may say.
+/// Bytes that no client may send.
 pub(crate) fn refused_of_clients() -> Refused {
     let ping = |nonce: &[u8]| packed(&[b"\x0b", nonce].concat());
     all(vec![
@@ -401,7 +401,7 @@ pub(crate) fn refused_of_clients() -> Refused {
     ])
 }
 
-/// What no node may say.
+/// Bytes that no node may send.
 pub(crate) fn refused_of_nodes() -> Refused {
     all(vec![
         ("nothing", packed(b"")),

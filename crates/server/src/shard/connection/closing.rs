@@ -23,12 +23,12 @@ const TOO_BIG: u16 = 1009;
 const INTERNAL: u16 = 1011;
 
 impl Shard {
-    /// Ends a connection that can't go on: `error`, `goodbye`, and the end.
+    /// Closes a connection after an error: sends `error` and `goodbye`, then ends it.
     pub(in crate::shard) fn fail(&mut self, key: ConnectionKey, code: ErrorCode, text: &str) {
         self.fail_with(key, code, text, None);
     }
 
-    /// As [`fail`](Self::fail), with the transport's own word for it.
+    /// As [`fail`](Self::fail), with the transport's own close code.
     pub(in crate::shard) fn fail_with(
         &mut self,
         key: ConnectionKey,
@@ -41,7 +41,7 @@ impl Shard {
             return;
         }
         if matches!(connection.input, Input::Http) {
-            // Whoever speaks HTTP can't read messages.
+            // An HTTP client can't read messages.
             let mut response = Vec::new();
             playfield_websocket::handshake::reject(&mut response, 408, text);
             self.delivery.connections.append(key, |out| {
@@ -61,7 +61,7 @@ impl Shard {
         self.goodbye(key, code, text, close);
     }
 
-    /// Ends a connection in good order, with a reason.
+    /// Closes a connection in an orderly way, with a reason.
     pub(in crate::shard) fn goodbye(
         &mut self,
         key: ConnectionKey,
@@ -85,19 +85,19 @@ impl Shard {
         self.close(key, Some((close, text)));
     }
 
-    /// Lets a client go that the node has no session with, since the node goes.
+    /// Closes a connection without a session, because the node is shutting down.
     pub(in crate::shard) fn go_away(&mut self, key: ConnectionKey, text: &str) {
         self.close(key, Some((GOING_AWAY, text)));
     }
 
-    /// Lets a client go that said goodbye.
+    /// Closes the connection of a client that said goodbye.
     pub(in crate::shard) fn let_go(&mut self, key: ConnectionKey) {
         self.close(key, Some((NORMAL, "")));
     }
 
-    /// Ends the session, and the connection as soon as what it is owed is written. On WebSocket a
-    /// Close frame comes last, if one is given; then the client's is waited for, unless it has come
-    /// or what comes can't be read.
+    /// Ends the session, and closes the connection once its queued output is written. On WebSocket,
+    /// a Close frame is sent last, if one is given. Then the client's Close frame is awaited,
+    /// unless it has arrived or input can't be read.
     pub(in crate::shard) fn close(&mut self, key: ConnectionKey, close: Option<(u16, &str)>) {
         self.end_session(key);
         self.end_service(key, &Closed::HungUp);
@@ -122,15 +122,15 @@ impl Shard {
                 true
             });
         }
-        // It may have come while nothing was read.
+        // It may have arrived while nothing was read.
         self.await_close(key, &[]);
         if self.delivery.connections.unsent(key).is_empty() {
             self.flushed(key);
         }
     }
 
-    /// Bytes came in on a connection that is being closed. They are passed over up to a Close
-    /// frame, if one is waited for.
+    /// Bytes arrived on a connection that is being closed. They are skipped up to a Close frame, if
+    /// one is awaited.
     pub(in crate::shard) fn await_close(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let mut finder = match std::mem::replace(&mut connection.input, Input::InUse) {
@@ -141,19 +141,19 @@ impl Shard {
                 return;
             }
         };
-        // What came before is read once and freed: a finder keeps nothing that it has skipped.
+        // Earlier input is read once and freed: a finder keeps nothing that it has skipped.
         let before = std::mem::take(&mut connection.partial);
         if let (Ok(false), Ok(false)) = (finder.push(&before), finder.push(bytes)) {
             connection.input = Input::Closing(finder);
             return;
         }
-        // The server is the one to close the transport then, and at once (RFC 6455, 7.1.1).
+        // The server then closes the transport immediately (RFC 6455, 7.1.1).
         if matches!(connection.phase, Phase::Closing { written: true, .. }) {
             self.written.push(key);
         }
     }
 
-    /// Takes the session out of all its rooms.
+    /// Removes the session from all its rooms.
     fn end_session(&mut self, key: ConnectionKey) {
         let session =
             self.delivery.connections.get_mut(key).and_then(|connection| connection.session.take());
@@ -165,7 +165,7 @@ impl Shard {
         }
     }
 
-    /// A session is gone from a seat, here or elsewhere.
+    /// A session has left a seat, here or on another shard.
     pub(in crate::shard) fn go(&mut self, seat: Seat) {
         if seat.shard == self.delivery.shard {
             self.vacate(seat.room, seat.member, None);
@@ -175,7 +175,7 @@ impl Shard {
         }
     }
 
-    /// All that a connection was owed is written.
+    /// All queued output of a connection is written.
     pub(crate) fn flushed(&mut self, key: ConnectionKey) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         match &mut connection.phase {
@@ -201,7 +201,7 @@ impl Shard {
 
     /// The client sends nothing more.
     pub(crate) fn hung_up(&mut self, key: ConnectionKey) {
-        // What it sent before, and what answers that, is not lost by its leaving.
+        // What it sent before, and the replies to that, are not lost.
         self.close(key, Some((NORMAL, "")));
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if let Phase::Closing { written, hung_up, .. } = &mut connection.phase {
@@ -212,7 +212,7 @@ impl Shard {
         }
     }
 
-    /// The connection broke, or nobody waits for it any longer.
+    /// The connection broke, or nothing waits for it any longer.
     pub(crate) fn drop_connection(&mut self, key: ConnectionKey) {
         self.end_session(key);
         self.end_service(key, &Closed::HungUp);
@@ -224,7 +224,7 @@ impl Shard {
         }
     }
 
-    /// Looks at connections whose time may be up.
+    /// Checks connections whose timeouts may have expired.
     pub(in crate::shard) fn expire_connections(&mut self) {
         let mut due = std::mem::take(&mut self.due);
         self.timeouts.expire(self.now, &mut due);
@@ -269,7 +269,7 @@ impl Shard {
         if now < heard + heartbeat / 2 {
             return self.timeouts.set(heard + heartbeat / 2, key);
         }
-        // A client that has not read what it was sent would not read a ping either.
+        // A client that does not read its queued output would not read a ping either.
         let asks = !std::mem::replace(&mut connection.pinged, true) && !connection.blocked;
         self.timeouts.set((now + heartbeat / 2).min(heard + 2 * heartbeat), key);
         if asks {

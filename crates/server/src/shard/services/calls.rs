@@ -121,7 +121,7 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Input::Service(service) = connection.input else { return };
         connection.input = Input::InUse;
-        if !matches!(why, Closed::HungUp | Closed::Told | Closed::ShuttingDown) {
+        if !matches!(why, Closed::HungUp | Closed::ByService | Closed::ShuttingDown) {
             log::debug!("a connection of service {service} is closed: {why}");
         }
         self.call_service(service, |service, reach| service.closed(key, why, reach));

@@ -326,7 +326,7 @@ fn a_codec_that_errs_costs_the_connection_and_nothing_else() {
     for input in [&b"a.b;c."[..], b"a.b!c."] {
         let (came, log) = read(&[input]);
         assert_eq!(came, "welcome.A.");
-        assert_eq!(log, ["the codec made a frame of no bytes, or of more than came"]);
+        assert_eq!(log, ["the codec returned a frame of no bytes, or of more than were received"]);
     }
 }
 
@@ -389,7 +389,7 @@ fn outbox_bytes_max_closes_who_does_not_read_what_others_send() {
     assert_eq!(taken(&log), ["sent true"; 10], "10,000 bytes may wait");
     world.bytes(speaker, &[shout.repeat(2), frame("echo on")].concat());
     let expected =
-        ["sent false", "sent false", "closed: outbox_bytes_max: too many bytes wait to be read"];
+        ["sent false", "sent false", "closed: outbox_bytes_max: too many bytes are queued"];
     assert_eq!(taken(&log), expected);
     assert_eq!(heard(&mut world, speaker), ["on"]);
     world.takes(deaf, usize::MAX);
@@ -452,7 +452,7 @@ fn who_is_silent_is_asked_and_then_closed() {
     assert_eq!(heard(&mut world, silent), ["alive?"], "once, and no hello is waited for");
     world.wait(300);
     assert!(world.is_over(silent) && !world.is_over(talks));
-    assert_eq!(taken(&log), ["closed: heartbeat_ms: nothing was heard for twice that time"]);
+    assert_eq!(taken(&log), ["closed: heartbeat_ms: nothing was received for twice that time"]);
     assert_eq!(heard(&mut world, talks), ["x"; 4]);
 }
 
@@ -512,7 +512,7 @@ fn every_end_is_told_once_and_why() {
     world.hang_up(polite);
     assert_eq!(heard(&mut world, polite), ["a"]);
     world.vanish(lost);
-    assert_eq!(taken(&log), ["closed: the client is gone"; 2]);
+    assert_eq!(taken(&log), ["closed: the client closed the connection, or it broke"; 2]);
     world.bytes(last, &frame("echo b"));
     world.shut_down();
     assert_eq!(taken(&log), ["closed: the node is shutting down"]);
