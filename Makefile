@@ -36,7 +36,7 @@ lint: ## check format, clippy, documentation, dependencies and spelling; a warni
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
-	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check; \
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
 	else echo "playfield: cargo-deny is missing, so dependencies are not checked; 'make tools' installs it."; fi
 	@if command -v typos >/dev/null 2>&1; then typos; \
 	else echo "playfield: typos is missing, so spelling is not checked; 'make tools' installs it."; fi
