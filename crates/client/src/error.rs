@@ -248,7 +248,13 @@ impl fmt::Display for Error {
 }
 
 fn with_text(f: &mut fmt::Formatter<'_>, what: &str, code: ErrorCode, text: &str) -> fmt::Result {
-    if text.is_empty() { write!(f, "{what}: {code}") } else { write!(f, "{what}: {code}: {text}") }
+    let code = code.to_string();
+    match text {
+        "" if code == what => f.write_str(what),
+        "" => write!(f, "{what}: {code}"),
+        text if code == what => write!(f, "{what}: {text}"),
+        text => write!(f, "{what}: {code}: {text}"),
+    }
 }
 
 impl std::error::Error for Error {

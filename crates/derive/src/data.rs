@@ -1,6 +1,6 @@
 //! `#[derive(Data)]`: atomic values.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::{Data, DataEnum, DeriveInput, Fields};
 
@@ -195,11 +195,15 @@ impl Shape {
     }
 
     fn bindings(&self) -> Vec<proc_macro2::Ident> {
-        (0..self.fields.len()).map(|place| format_ident!("field_{place}")).collect()
+        (0..self.fields.len())
+            .map(|place| format_ident!("field_{place}", span = Span::mixed_site()))
+            .collect()
     }
 
     fn other_bindings(&self) -> Vec<proc_macro2::Ident> {
-        (0..self.fields.len()).map(|place| format_ident!("other_{place}")).collect()
+        (0..self.fields.len())
+            .map(|place| format_ident!("other_{place}", span = Span::mixed_site()))
+            .collect()
     }
 
     /// `{ a: field_0 }`, `(field_0)` or nothing, both as a pattern and as a literal.

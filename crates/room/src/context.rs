@@ -141,7 +141,7 @@ impl<'a, R> Context<'a, R> {
     /// #[room()]
     /// impl Room for Lobby {
     ///     fn create((): (), cx: &mut Context<Self>) -> Result<Self> {
-    ///         let user = cx.creator().and_then(Creator::user);
+    ///         let user = cx.creator().and_then(|creator| creator.user());
     ///         let host = user.ok_or("guests cannot create lobbies")?.to_owned();
     ///         Ok(Self { host })
     ///     }

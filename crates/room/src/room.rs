@@ -93,8 +93,8 @@ pub trait Room: State<Shadow: Send> + Declared + Send + 'static {
         Ok(())
     }
 
-    /// A player is gone: they left, were [kicked](Context::kick), or their session ended. A lost
-    /// connection alone does not end a session: it can be resumed for a while.
+    /// A player is gone: they left, were [kicked](Context::kick), or lost their connection. Sessions
+    /// cannot be resumed yet, so a player who connects again is a new one.
     ///
     /// It is not called when the room itself ends, be it by [`Context::close`], by a panic or at
     /// shutdown.

@@ -75,6 +75,7 @@ pub mod __rt {
     pub use crate::state::{
         Compare, Describe, Read, State, Write, check_root, copy_default, default_digest, first,
     };
+    pub use crate::state::{check_key, check_state};
     pub use crate::viewed::{AsWhole, Viewed};
     pub use crate::walk::explicit_default_digest;
     pub use playfield_wire::DecodeError;

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
-use crate::{Part, PlayerId};
+use crate::{Key, Part, PlayerId};
 
 /// A tree of plain data that is synced to clients. Derive it: `#[derive(State)]`.
 ///
@@ -132,6 +132,12 @@ pub trait State: Write + Read {
 
 #[diagnostic::do_not_recommend]
 impl<T: Write + Read> State for T {}
+
+/// Requires of a type that it can be synced. For generated code, which names the field.
+pub const fn check_state<T: State>() {}
+
+/// Requires of a type that it can be the key of a map. For generated code, which names the field.
+pub const fn check_key<K: Key>() {}
 
 /// What is known about a state's type. For generated code.
 #[diagnostic::on_unimplemented(

@@ -2,6 +2,28 @@
 
 use playfield_state::{Format, Map, Mirror, PlayerId, Tracker, Tracking};
 
+/// Constants named as the derive might name its locals and checks.
+mod constants {
+    #![allow(dead_code, non_upper_case_globals, reason = "they are there for their names")]
+
+    use playfield_state::{Data, Map, State};
+
+    const check_key: usize = 2;
+    const field_0: u8 = 7;
+    const other_0: u8 = 7;
+
+    #[derive(State, Default)]
+    struct Game {
+        checked: Map<u32, [u8; check_key]>,
+    }
+
+    #[derive(Clone, Data)]
+    enum Piece {
+        One(u8),
+        Two(u8, u8),
+    }
+}
+
 /// Functions and types named as the derive might name its own, and as the prelude does.
 mod shadowing {
     #![allow(dead_code, non_snake_case, reason = "they are there for their names")]

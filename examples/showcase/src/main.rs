@@ -1,6 +1,7 @@
 //! `make run`: the server, the bots, and a URL to open.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use playfield::Config;
@@ -28,9 +29,11 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let running = playfield_showcase::server().start(config)?;
     let address = running.local_addr();
     let bots = tokio::spawn(playfield_showcase::bots::play(format!("tcp://{address}")));
-    println!("Playfield is running. Open http://{address}/ in a browser. Press Ctrl-C to stop.");
+    say(&format!(
+        "Playfield is running. Open http://{address}/ in a browser. Press Ctrl-C to stop."
+    ));
     interrupted().await?;
-    println!("Shutting down.");
+    say("Shutting down.");
     tokio::spawn(async {
         if interrupted().await.is_ok() {
             exit_at_once();
@@ -68,4 +71,9 @@ async fn interrupted() -> std::io::Result<()> {
     }
     #[cfg(not(unix))]
     tokio::signal::ctrl_c().await
+}
+
+/// Prints a line. A closed or full standard output is no reason to stop.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -39,15 +39,12 @@ pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
 /// Requires at each field's place in the source that its type can be synced. So the compiler
 /// names the type that can't be, and not the macro or the collection around it.
 fn checked(all: &[Field]) -> TokenStream {
-    let rt = crate::rt();
     let mut checks = TokenStream::new();
     for field in all.iter().filter(|field| field.quantize.is_none()) {
         check(&field.of, &mut checks);
     }
     quote! {
         const _: () = {
-            const fn synced<T: #rt::State>() {}
-            const fn key<T: #rt::Key>() {}
             #checks
         };
     }
@@ -55,19 +52,20 @@ fn checked(all: &[Field]) -> TokenStream {
 
 /// Adds the checks of a type: of a collection, those of what is in it.
 fn check(of: &Type, checks: &mut TokenStream) {
+    let rt = crate::rt();
     let arguments = arguments(of);
     let arguments = arguments.as_ref().map(|(name, types)| (name.as_str(), types.as_slice()));
     match (of, arguments) {
         (_, Some(("Map", [keys, values]))) => {
-            checks.extend(quote_spanned!(keys.span()=> let _ = key::<#keys>;));
+            checks.extend(quote_spanned!(keys.span()=> let _ = #rt::check_key::<#keys>;));
             check(values, checks);
         }
         (_, Some(("Set", [keys]))) => {
-            checks.extend(quote_spanned!(keys.span()=> let _ = key::<#keys>;));
+            checks.extend(quote_spanned!(keys.span()=> let _ = #rt::check_key::<#keys>;));
         }
         (_, Some(("List" | "Option", [elements]))) => check(elements, checks),
         (Type::Array(array), _) => check(&array.elem, checks),
-        _ => checks.extend(quote_spanned!(of.span()=> let _ = synced::<#of>;)),
+        _ => checks.extend(quote_spanned!(of.span()=> let _ = #rt::check_state::<#of>;)),
     }
 }
 

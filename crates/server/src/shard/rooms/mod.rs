@@ -33,7 +33,7 @@ pub(crate) struct Hosted {
     pub(crate) epoch: u64,
     pub(super) ticks: Option<Beat>,
     pub(super) syncs: Option<Beat>,
-    /// How many syncs were made because the clock asked for them.
+    /// How many syncs the clock has called for, including those that were missed.
     pub(crate) regular_syncs: u64,
     /// What its last regular sync has cost.
     pub(crate) cost: Cost,

@@ -18,8 +18,8 @@ use crate::shard::session::allowance::Rate;
 /// Why a room is synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// Its rate.
-    Clock,
+    /// Its rate, which called for `due` syncs since the last one: more than one if it is late.
+    Clock { due: u64 },
     /// The room asked, or someone joined a room without a rate.
     Demand,
 }
@@ -52,11 +52,13 @@ impl Shard {
         let synced = self.stopwatch.read();
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         self.delivery.counters.syncs += 1;
-        hosted.regular_syncs += u64::from(cause == Cause::Clock);
+        let regular_before = hosted.regular_syncs;
+        if let Cause::Clock { due } = cause {
+            hosted.regular_syncs += due;
+        }
         let clock = hosted.clock(self.now);
         let every = self.delivery.node.config.check_every_syncs;
-        let is_check_due =
-            every > 0 && cause == Cause::Clock && hosted.regular_syncs.is_multiple_of(every);
+        let is_check_due = has_passed(every, regular_before, hosted.regular_syncs);
         let rate = snapshot_rate(&self.delivery);
         let Hosted { room, members, id, room_type, epoch, resyncs, .. } = hosted;
         let has_rate = room.sync_hz() > 0;
@@ -106,7 +108,7 @@ impl Shard {
                 Standing::Entering(_) => {}
             }
         }
-        if cause == Cause::Clock {
+        if matches!(cause, Cause::Clock { .. }) {
             hosted.cost = Cost {
                 ticks: std::mem::take(&mut hosted.ticking),
                 sync: synced.saturating_sub(began),

@@ -142,7 +142,7 @@ impl Shard {
                 hosted.ticking += self.stopwatch.read().saturating_sub(began);
             }
             if syncs_due > 0 {
-                self.sync_room(key, Cause::Clock);
+                self.sync_room(key, Cause::Clock { due: syncs_due });
             }
             self.resync_due(key);
         }

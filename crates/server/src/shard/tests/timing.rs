@@ -1,9 +1,9 @@
 //! What happens with time: hello, signs of life, ticks, closing.
 
 use playfield_wire::client::ClientMessage;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RoomNumber};
 
-use super::speech::{Heard, encoded};
+use super::speech::{Heard, encoded, send};
 use super::world::World;
 
 const CODE: ErrorCode = ErrorCode::Timeout;
@@ -111,6 +111,29 @@ fn a_shard_that_was_held_up_makes_up_for_some_ticks_and_skips_the_rest() {
     assert_eq!((after.ticks - before.ticks, after.syncs - before.syncs), (5, 1));
     assert_eq!(after.ticks_skipped, 95);
     assert_eq!(after.syncs_missed, 99, "a sync that was due and not made is counted");
+}
+
+#[test]
+fn versions_follow_the_clock_even_if_syncs_were_missed() {
+    let mut world = World::new(1, &[]);
+    let client = world.client(0);
+    world.room(client, "sync=50");
+    world.heard(client);
+    // How late a room is may depend on another player's secret act, so no version tells of it.
+    let version = |world: &mut World| {
+        world.say(client, &send(RoomNumber(1), "add", "1"));
+        world.wait(20);
+        let heard = world.heard(client);
+        heard.iter().find_map(|heard| match heard {
+            Heard::Patch { version, .. } => Some(*version),
+            _ => None,
+        })
+    };
+    let before = version(&mut world).unwrap();
+    world.now += std::time::Duration::from_secs(2);
+    world.run();
+    let after = version(&mut world).unwrap();
+    assert_eq!(after - before, 101);
 }
 
 #[test]
