@@ -1,6 +1,6 @@
 //! `#[derive(Data)]`: atomic values.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DataEnum, DeriveInput, Fields};
 
@@ -196,17 +196,17 @@ impl Shape {
 
     fn bindings(&self) -> Vec<proc_macro2::Ident> {
         (0..self.fields.len())
-            .map(|place| format_ident!("field_{place}", span = Span::mixed_site()))
+            .map(|place| format_ident!("__field_{place}"))
             .collect()
     }
 
     fn other_bindings(&self) -> Vec<proc_macro2::Ident> {
         (0..self.fields.len())
-            .map(|place| format_ident!("other_{place}", span = Span::mixed_site()))
+            .map(|place| format_ident!("__other_{place}"))
             .collect()
     }
 
-    /// `{ a: field_0 }`, `(field_0)` or nothing, both as a pattern and as a literal.
+    /// `{ a: __field_0 }`, `(__field_0)` or nothing, both as a pattern and as a literal.
     fn literal(&self, bindings: &[proc_macro2::Ident]) -> TokenStream {
         let members = self.fields.iter().map(|field| &field.member);
         if self.unit {
