@@ -195,15 +195,11 @@ impl Shape {
     }
 
     fn bindings(&self) -> Vec<proc_macro2::Ident> {
-        (0..self.fields.len())
-            .map(|place| format_ident!("__field_{place}"))
-            .collect()
+        (0..self.fields.len()).map(|place| format_ident!("__field_{place}")).collect()
     }
 
     fn other_bindings(&self) -> Vec<proc_macro2::Ident> {
-        (0..self.fields.len())
-            .map(|place| format_ident!("__other_{place}"))
-            .collect()
+        (0..self.fields.len()).map(|place| format_ident!("__other_{place}")).collect()
     }
 
     /// `{ a: __field_0 }`, `(__field_0)` or nothing, both as a pattern and as a literal.
