@@ -196,8 +196,13 @@ laws! {
     bit_by_bit: 40, world World, desks Desks, kinds Kinds, field Field, swarm Swarm;
 }
 
+/// `PLAYFIELD_LAW_CASES` sets the number, for a longer run.
+fn damage_cases() -> u32 {
+    std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(8)
+}
+
 proptest! {
-    #![proptest_config(Config { cases: 24, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: damage_cases(), failure_persistence: None, ..Config::default() })]
 
     #[test]
     fn damage_never_panics(seed in any::<u64>(), at in any::<usize>(), bits in 1..=u8::MAX) {
