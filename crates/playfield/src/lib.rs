@@ -7,11 +7,12 @@
 
 mod server;
 
+pub use playfield_room::rate::Rate;
 pub use playfield_room::{
     Accepts, Answer, AskId, AskOf, Asks, Context, Creator, ERROR_TEXT_BYTES_MAX, Emits, Error,
     EventOf, Handle, Internal, InternalMessage, InternalOf, METADATA_BYTES_MAX, METADATA_MAX, Mail,
-    Message, MessageOf, On, PENDING_MAX, Player, PlayerId, Random, Result, Room, RoomSummary,
-    Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema, sim,
+    Message, MessageOf, On, PENDING_MAX, Player, PlayerId, RATE_MULTIPLE, Random, Result, Room,
+    RoomSummary, Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema, sim,
 };
 pub use playfield_server::{
     Authenticator, Config, ConfigError, Guests, Identity, LevelFilter, Origin, Running, ShardStats,

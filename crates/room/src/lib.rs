@@ -15,6 +15,7 @@ mod message;
 mod output;
 mod player;
 mod random;
+pub mod rate;
 mod room;
 mod room_type;
 pub mod sim;
@@ -26,7 +27,7 @@ pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MA
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Internal, InternalOf, Message,
-    MessageOf, On, Settings,
+    MessageOf, On, RATE_MULTIPLE, Settings,
 };
 pub use output::{EventHeader, Job, Link, RoomOutput, Task};
 pub use player::{Creator, Player};
@@ -43,6 +44,7 @@ pub use timers::{TIMER_PERIOD_MIN, TimerId};
 #[doc(hidden)]
 pub mod __rt {
     pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};
+    pub use crate::rate::Rate;
     pub use crate::{
         Accepts, AskId, Asks, Context, Emits, Internal, Message, Result, Room, Settings,
     };

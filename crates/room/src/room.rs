@@ -52,8 +52,9 @@ use crate::{Context, Player, Result};
 /// | `sync_hz = 20` | `tick_hz`, or 20 if that is 0 | patches per second to each player, up to 1,000; 0 = only after [`Context::sync_now`] |
 /// | `capacity = 64` | 64 | most players, 1 to 1,000,000 |
 /// | `empty_ms = 30_000` | 30,000 | milliseconds that the room stays open without players, up to 2³² - 1 |
+/// | `silence_ms = 3_000` | the node's `heartbeat_ms` | a player whose connection is silent for so many milliseconds, 100 to 3,600,000, is disconnected |
 ///
-/// The last four are the room type's [`Settings`](crate::Settings). Where the `impl` lacks them,
+/// The last five are the room type's [`Settings`](crate::Settings). Where the `impl` lacks them,
 /// the attribute also adds `type Options = ();` and a [`create`](Self::create) that returns the
 /// default state.
 ///

@@ -406,7 +406,8 @@ fn a_refused_join_does_not_keep_an_empty_room_open() {
 #[test]
 fn a_room_type_may_have_other_settings_than_the_attribute() {
     let usual = RoomType::of::<Hall>("test");
-    let settings = Settings { tick_hz: 60, sync_hz: 30, capacity: 1, empty_ms: 5_000 };
+    let settings =
+        Settings { tick_hz: 60, sync_hz: 30, capacity: 1, empty_ms: 5_000, silence_ms: 0 };
     assert_ne!(usual.settings, settings);
     let mut host = Host::create_of(RoomType { settings, ..usual }, 1, &[]).unwrap();
     assert_eq!(

@@ -3,6 +3,7 @@
 mod calls;
 mod guard;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use playfield_state::{Data, Format, PlayerId, Tracker, Tracking};
@@ -11,6 +12,7 @@ use playfield_wire::ErrorCode;
 use self::guard::guard;
 use crate::context_state::{ContextState, Effect, Seats};
 use crate::deferred_output::DeferredOutput;
+use crate::rate::Limiter;
 use crate::{
     AnyRoom, Birth, Context, Error, InternalMessage, Player, Result, Room, RoomOutput, RoomSummary,
     Settings,
@@ -144,9 +146,9 @@ impl<R: Room> RoomCore<R> {
         while !self.context.effects.is_empty() {
             for effect in std::mem::take(&mut self.context.effects) {
                 match effect {
-                    Effect::Kick(player, text) => {
+                    Effect::Kick(player, why) => {
                         if let Some(player) = self.unseat(player) {
-                            self.dismiss(&player, &Error::new(ErrorCode::Kicked, text), out);
+                            self.dismiss(&player, &why, out);
                             self.act(out, |room, _, cx| room.leave(&player, cx));
                         }
                     }
@@ -195,6 +197,14 @@ impl<R: Room> RoomCore<R> {
 
     fn unseat(&mut self, player: PlayerId) -> Option<Player> {
         let player = self.seats.remove(&player)?;
+        // Numbers are not used again, so nobody comes back to what is left of them.
+        let limiters = &mut self.context.limiters;
+        let next = |limiters: &BTreeMap<(PlayerId, u32), Limiter>| {
+            limiters.range((player.id, 0)..=(player.id, u32::MAX)).next().map(|(key, _)| *key)
+        };
+        while let Some(key) = next(limiters) {
+            limiters.remove(&key);
+        }
         self.context.summary.players = self.seats.len() as u32;
         if self.seats.is_empty() {
             self.empty_since = Some(self.context.now);
