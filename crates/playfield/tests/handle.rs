@@ -1,6 +1,6 @@
 //! A handle reaches the rooms of a running node from outside.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -60,7 +60,7 @@ impl On<Break> for Board {
 }
 
 /// Where a room that hangs says so, and waits.
-static HANGS: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
+static HANGS: Mutex<Option<(SyncSender<()>, Receiver<()>)>> = Mutex::new(None);
 
 impl On<Hang> for Board {
     fn on(&mut self, _: Hang, _: &mut Context<Self>) -> Result<()> {
@@ -165,8 +165,8 @@ fn a_room_is_closed_from_outside() {
 
 #[test]
 fn while_a_room_hangs_its_mailbox_fills_up_and_requests_time_out() {
-    let (hangs, does_hang) = channel();
-    let (go_on, goes_on) = channel();
+    let (hangs, does_hang) = sync_channel(1);
+    let (go_on, goes_on) = sync_channel(1);
     *HANGS.lock().unwrap() = Some((hangs, goes_on));
     let game = Game::new(|config| {
         config.mailbox_max = 3;
@@ -199,7 +199,7 @@ fn while_a_room_hangs_its_mailbox_fills_up_and_requests_time_out() {
 #[test]
 fn on_start_gets_the_handle_too() {
     let config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 1, ..Config::default() };
-    let (started, handles) = channel();
+    let (started, handles) = sync_channel(1);
     let server = Server::new().room::<Board>("board").on_start(move |node| {
         started.send(node).expect("a test waits");
     });
