@@ -54,14 +54,14 @@ pub enum Mail {
     },
     /// A message from another room.
     Told {
-        /// The id of the room that sent it.
+        /// The id of the room that sent it; empty if it came from outside.
         from: String,
         /// The message.
         message: InternalMessage,
     },
     /// A request from another room.
     Asked {
-        /// The id of the room to answer.
+        /// The id of the room to answer; empty if the request came from outside.
         from: String,
         /// The asking room's number for it.
         ask: u64,
