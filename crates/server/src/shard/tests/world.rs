@@ -517,10 +517,6 @@ impl World {
         self.run();
     }
 
-    pub(super) fn have_closed_rooms(&self) -> bool {
-        self.shards.iter().all(Shard::has_closed_rooms)
-    }
-
     pub(super) fn say_goodbye(&mut self) {
         self.shards.iter_mut().for_each(Shard::say_goodbye);
         self.run();
