@@ -91,6 +91,14 @@ impl ContextState {
         }
     }
 
+    /// A player is gone. Their number is not used again, so nobody comes back to these.
+    pub(crate) fn forget_rates(&mut self, player: PlayerId) {
+        let of_player = (player, 0)..=(player, u32::MAX);
+        while let Some(&key) = self.limiters.range(of_player.clone()).next().map(|(key, _)| key) {
+            self.limiters.remove(&key);
+        }
+    }
+
     /// A new number for a task or a request.
     pub(crate) fn number(&mut self) -> Result<u64> {
         if self.tasks.len() + self.asks.len() >= PENDING_MAX {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use playfield_room::rate::Rate;
 use playfield_room::sim::Sim;
 use playfield_room::{
-    Context, Handle, Link, Message, Player, PlayerId, RATE_MULTIPLE, Result, Room, room, schema,
+    Context, Handle, LeaveReason, Link, Message, Player, PlayerId, RATE_MULTIPLE, Result, Room,
+    room, schema,
 };
 use playfield_state::{Map, State};
 use playfield_wire::schema::fingerprint;
@@ -35,8 +36,8 @@ struct Free;
 
 #[room(messages(Free, Say, Draw))]
 impl Room for Counter {
-    fn leave(&mut self, player: &Player, _: &mut Context<Self>) {
-        self.left.insert(player.id(), true);
+    fn leave(&mut self, player: &Player, why: LeaveReason, _: &mut Context<Self>) {
+        self.left.insert(player.id(), why == LeaveReason::Kicked);
     }
 }
 
