@@ -18,6 +18,7 @@ mod random;
 mod room;
 mod room_type;
 pub mod sim;
+mod store;
 mod timers;
 
 pub use any_room::{AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
@@ -37,6 +38,7 @@ pub use playfield_state::PlayerId;
 pub use random::{Random, Shuffle};
 pub use room::Room;
 pub use room_type::{Birth, RoomType, schema};
+pub use store::{MemoryStore, Store, StoreError, StoreErrorKind, Stored};
 pub use timers::{TIMER_PERIOD_MIN, TimerId};
 
 /// For generated code only.
