@@ -11,6 +11,7 @@ mod context_state;
 mod core;
 mod deferred_output;
 mod error;
+mod life;
 mod message;
 mod output;
 mod player;
@@ -25,6 +26,7 @@ pub use any_room::{AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
 pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
+pub use life::{EndReason, LeaveReason, Stage};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Internal, InternalOf, Message,
     MessageOf, On, Settings,
