@@ -15,11 +15,14 @@ pub(crate) type Done = Sender<Result<(), StoreError>>;
 /// A room type and a key.
 pub(crate) type Name = (Box<str>, Box<str>);
 
+/// The bytes of a save, or `None` to remove it.
+pub(crate) type Bytes = Option<Arc<Vec<u8>>>;
+
 /// A save to write, or to remove.
 pub(crate) struct Write {
     number: u64,
     pub(crate) name: Name,
-    pub(crate) bytes: Option<Arc<Vec<u8>>>,
+    pub(crate) bytes: Bytes,
     pub(crate) done: Done,
 }
 
@@ -48,14 +51,14 @@ struct State {
     /// The size of all writes that were accepted and are not done.
     bytes: usize,
     /// The newest write of each name that is not done: its number, and its bytes.
-    newest: HashMap<Name, (u64, Option<Arc<Vec<u8>>>)>,
+    newest: HashMap<Name, (u64, Bytes)>,
     next: u64,
     is_closed: bool,
 }
 
 impl Queue {
     /// Accepts a write, unless too much waits.
-    pub(crate) fn put(&self, name: Name, bytes: Option<Arc<Vec<u8>>>, done: Done, limit: usize) {
+    pub(crate) fn put(&self, name: Name, bytes: Bytes, done: Done, limit: usize) {
         let mut state = self.lock();
         let write = Write { number: state.next, name, bytes, done };
         let waiting = state.bytes;

@@ -29,7 +29,7 @@ pub(crate) struct Query {
 
 /// Queues a request. If too many wait, it is answered at once.
 pub(crate) fn put(requests: &SyncSender<Request>, request: Request) {
-    let (Err(TrySendError::Full(request)) | Err(TrySendError::Disconnected(request))) =
+    let Err(TrySendError::Full(request) | TrySendError::Disconnected(request)) =
         requests.try_send(request)
     else {
         return;

@@ -31,7 +31,7 @@ impl Document {
     fn new(number: u64) -> Self {
         let dice = mixed(number);
         // Mostly small, sometimes of many pages.
-        let length = if dice % 8 == 0 { dice % 200_000 } else { dice % 2_000 };
+        let length = if dice.is_multiple_of(8) { dice % 200_000 } else { dice % 2_000 };
         let text = (0..length).map(|at| (dice.wrapping_mul(at | 1) >> 32) as u8).collect();
         Self { number, text: Bytes(text) }
     }
