@@ -74,7 +74,10 @@ pub(crate) fn rt() -> proc_macro2::TokenStream {
     match std::env::var("CARGO_PKG_NAME").as_deref() {
         Ok("playfield-wire") => quote!(::playfield_wire),
         Ok("playfield-state") => quote!(::playfield_state::__rt),
-        Ok("playfield-room" | "playfield-server" | "playfield-client" | "playfield-bench") => {
+        Ok(
+            "playfield-room" | "playfield-server" | "playfield-store" | "playfield-client"
+            | "playfield-bench",
+        ) => {
             quote!(::playfield_room::__rt)
         }
         _ => quote!(::playfield::__rt),

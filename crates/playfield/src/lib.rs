@@ -36,6 +36,14 @@ pub use playfield_room::__rt;
 #[cfg(feature = "client")]
 pub use playfield_client as client;
 
+/// Where saves of rooms are kept: the trait [`Store`](store::Store), one in memory for tests and,
+/// with the feature `store`, one on disk.
+pub mod store {
+    pub use playfield_room::{MemoryStore, Store, StoreError, StoreErrorKind, Stored};
+    #[cfg(feature = "store")]
+    pub use playfield_store::{DiskOptions, DiskStore};
+}
+
 /// Packets: custom binary protocols, and payloads that Playfield passes on as they are.
 /// See `docs/packets.md`.
 pub mod packet {

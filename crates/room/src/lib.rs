@@ -20,6 +20,7 @@ pub mod rate;
 mod room;
 mod room_type;
 pub mod sim;
+mod store;
 mod timers;
 
 pub use any_room::{AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
@@ -40,6 +41,7 @@ pub use playfield_state::PlayerId;
 pub use random::{Random, Shuffle};
 pub use room::Room;
 pub use room_type::{Birth, RoomType, schema};
+pub use store::{MemoryStore, Store, StoreError, StoreErrorKind, Stored};
 pub use timers::{TIMER_PERIOD_MIN, TimerId};
 
 /// For generated code only.
