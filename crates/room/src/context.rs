@@ -10,8 +10,9 @@ use playfield_wire::ErrorCode;
 use crate::context_state::{
     ContextState, Effect, METADATA_BYTES_MAX, METADATA_MAX, Seats, TIMERS_MAX,
 };
-use crate::message::{AskId, AskOf, EventOf, InternalOf, Message};
+use crate::message::{AskId, AskOf, EventOf, InternalOf, Message, RATE_MULTIPLE};
 use crate::random::Random;
+use crate::rate::{Limit, Rate, Verdict};
 use crate::timers::{TIMER_PERIOD_MIN, TimerId};
 use crate::{Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput};
 
@@ -221,13 +222,35 @@ impl<'a, R> Context<'a, R> {
     /// [`Room::leave`](crate::Room::leave) is called. In `join`, kicking the new player refuses the
     /// join.
     pub fn kick(&mut self, player: PlayerId, text: impl Into<String>) {
-        self.context.effects.push(Effect::Kick(player, text.into()));
+        self.context.effects.push(Effect::Kick(player, Error::new(ErrorCode::Kicked, text)));
+    }
+
+    /// Takes one of the messages that a player may send at this rate.
+    pub(crate) fn limit(
+        &mut self,
+        player: &Player,
+        message: u32,
+        name: &'static str,
+        rate: Rate,
+    ) -> Result<()> {
+        let limit = Limit::new(rate, RATE_MULTIPLE);
+        let now = self.context.now;
+        let limiter = self.context.limiters.entry((player.id, message)).or_default();
+        match limiter.take(now, &limit, 1) {
+            Verdict::Within => Ok(()),
+            Verdict::Exceeds(wait) => Err(too_fast(name, rate).with_retry_after(wait)),
+            Verdict::Excessive => {
+                let error = too_fast(name, rate);
+                self.context.effects.push(Effect::Kick(player.id, error.clone()));
+                Err(error)
+            }
+        }
     }
 
     /// Ends the room once this callback has returned, with a text for all players. In `create` this
-    /// refuses the creation.
-    ///
-    /// [`Room::leave`](crate::Room::leave) is not called for the players; the state is dropped.
+    /// refuses the creation. [`Room::closing`](crate::Room::closing) is called, then
+    /// [`Room::leave`](crate::Room::leave) for each player: see
+    /// [the life of a room](crate::Room#life-of-a-room).
     pub fn close(&mut self, text: impl Into<String>) {
         self.context.effects.push(Effect::Close(text.into()));
     }
@@ -304,8 +327,9 @@ impl<'a, R> Context<'a, R> {
     /// time enabled). So `tokio::spawn` and clients built on Tokio work in them, and a task must not
     /// compute or block: use [`compute`](Self::compute), or `tokio::task::spawn_blocking`.
     ///
-    /// A task that panics closes the room. A task outlives its room, and its result is then
-    /// discarded; at shutdown, unfinished tasks are dropped. In [`Sim`](crate::sim::Sim), tasks run
+    /// A task that panics closes the room. A room that ends waits for tasks that it has begun since
+    /// its end began, at most `closing_ms`. Other tasks outlive their room: their result is
+    /// discarded. At shutdown, unfinished tasks are dropped. In [`Sim`](crate::sim::Sim), tasks run
     /// without Tokio; end those that need it with [`Sim::finish`](crate::sim::Sim::finish).
     ///
     /// # Errors
@@ -325,8 +349,8 @@ impl<'a, R> Context<'a, R> {
     /// Queues a computation for a pool of threads that the node's rooms share (`compute_threads` of
     /// them). Its result arrives by [`On`](crate::On).
     ///
-    /// A computation that panics closes the room. A computation outlives its room, and its result
-    /// is then discarded. At shutdown, queued computations are dropped; one that is running is not
+    /// A computation that panics closes the room. At the room's end it is as with
+    /// [`spawn`](Self::spawn). At shutdown, queued computations are dropped; one that is running is not
     /// interrupted.
     ///
     /// # Errors
@@ -385,4 +409,9 @@ impl<'a, R> Context<'a, R> {
 
 fn limit(text: String) -> Error {
     Error::new(ErrorCode::Limit, text)
+}
+
+#[cold]
+fn too_fast(message: &str, rate: Rate) -> Error {
+    Error::new(ErrorCode::TooFast, format!("{message}: a player may send {rate}"))
 }

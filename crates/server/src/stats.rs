@@ -60,6 +60,11 @@ counters! {
     rooms,
     /// Messages received from clients.
     messages_in,
+    /// Messages from clients that were refused as too fast, by the connection's rate or the
+    /// message's own. They count in `messages_in` too.
+    messages_too_fast,
+    /// Connections that were closed because a multiple of a rate was exceeded.
+    closed_too_fast,
     /// Messages written to clients.
     messages_out,
     /// Bytes received from clients.
@@ -102,6 +107,18 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// The counters as the shards published them.
+    pub(crate) fn read(published: &[Arc<Published>]) -> Self {
+        let is_well = |published: &Arc<Published>| {
+            let pulse = &published.pulse;
+            !pulse.stuck.load(Ordering::Relaxed) && !pulse.failed.load(Ordering::Relaxed)
+        };
+        Self {
+            healthy: published.iter().all(is_well),
+            shards: published.iter().map(|published| published.read()).collect(),
+        }
+    }
+
     /// The sum over all shards.
     #[must_use]
     pub fn total(&self) -> ShardStats {

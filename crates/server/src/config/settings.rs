@@ -256,6 +256,19 @@ settings! {
     outbox_high_bytes: usize = "65536", 1..=1_073_741_824;
     /// Maximum open connections; more are closed when they arrive.
     connections_max: usize = "100000", 1..=10_000_000;
+    /// Maximum messages per second from a connection; 0 = no maximum. What comes faster is refused.
+    messages_per_second_max: u64 = "2000", 0..=1_000_000;
+    /// Maximum messages from a connection at once.
+    messages_burst_max: u64 = "4000", 1..=10_000_000;
+    /// Maximum bytes of messages per second from a connection; 0 = no maximum. What comes faster is
+    /// refused.
+    bytes_per_second_max: u64 = "4194304", 0..=1_073_741_824;
+    /// Maximum bytes of messages from a connection at once; at least `max_message_bytes`, even if
+    /// set lower.
+    bytes_burst_max: u64 = "8388608", 1..=1_073_741_824;
+    /// Multiple of `messages_per_second_max` or `bytes_per_second_max` past which a connection is
+    /// closed.
+    rate_multiple_max: u64 = "4", 1..=1000;
     /// Maximum number of rooms.
     rooms_max: usize = "100000", 1..=10_000_000;
     /// Maximum number of rooms that one session may be in.
@@ -278,6 +291,11 @@ settings! {
     resyncs_per_second_max: u64 = "5", 1..=1_000_000;
     /// Maximum queued messages per shard, from other shards.
     mailbox_max: usize = "16384", 1..=1_000_000;
+    /// Maximum unanswered requests to rooms from outside: from HTTP handlers, services and the
+    /// program.
+    asks_max: usize = "65536", 1..=10_000_000;
+    /// Time that a room has to answer a request from outside, in milliseconds.
+    ask_timeout_ms: u64 = "10000", 10..=DAY_MS;
     /// Number of syncs between two digests that clients check their copies against; 0 turns them
     /// off.
     check_every_syncs: u64 = "100", 0..=1_000_000;
@@ -292,8 +310,9 @@ settings! {
     tasks_max: usize = "65536", 1..=10_000_000;
     /// Time that a closing connection has to read what was sent, in milliseconds.
     close_timeout_ms: u64 = "2000", 1..=DAY_MS;
-    /// Maximum duration of a shutdown, in milliseconds.
-    shutdown_timeout_ms: u64 = "3000", 0..=DAY_MS;
+    /// Maximum duration of a shutdown, in milliseconds: for the rooms to end, and for clients to read
+    /// what was sent.
+    shutdown_timeout_ms: u64 = "8000", 0..=DAY_MS;
     /// A shard that spends longer than this on one turn is reported. In milliseconds.
     watchdog_ms: u64 = "1000", 10..=DAY_MS;
 }

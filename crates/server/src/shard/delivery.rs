@@ -17,6 +17,9 @@ use crate::shard::mail::ShardMail;
 use crate::shard::rooms::member::{HeldEvent, Member, MemberOutput, Members, Standing};
 use crate::stats::Counters;
 
+/// Instead of a room's id: mail from outside the node's rooms.
+const OUTSIDE: &str = "";
+
 /// What an event takes beside its payload, at most.
 const EVENT_HEADER_BYTES_MAX: usize = 64;
 
@@ -47,6 +50,11 @@ impl Delivery {
 
     /// Sends mail from a room to another.
     pub(crate) fn post_to_room(&mut self, from: RoomId, to: &str, mail: Mail) {
+        if to == OUTSIDE
+            && let Mail::Answered { ask, reply } = mail
+        {
+            return self.node.asks.answer(ask, reply);
+        }
         let place =
             RoomId::parse(to).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
         let Some((to, shard)) = place else {
@@ -77,6 +85,9 @@ impl Delivery {
     pub(crate) fn undeliverable(&mut self, mail: Mail, why: impl FnOnce() -> Error) {
         self.counters.mail_dropped += 1;
         if let Mail::Asked { from, ask, .. } = mail {
+            if from == OUTSIDE {
+                return self.node.asks.answer(ask, Err(why()));
+            }
             let answer = Mail::Answered { ask, reply: Err(why()) };
             let place =
                 RoomId::parse(&from).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
@@ -145,7 +156,7 @@ impl Delivery {
     }
 
     /// Whether a member's outbox has space for `bytes` more. An empty one takes any message.
-    fn has_space(&self, member: &Member, bytes: usize) -> bool {
+    pub(crate) fn has_space(&self, member: &Member, bytes: usize) -> bool {
         let waiting = match &member.output {
             MemberOutput::Here(connection) => self.connections.unsent(*connection).len(),
             MemberOutput::Elsewhere(session) => session.in_flight + session.out.len(),
@@ -246,6 +257,9 @@ impl RoomOutput for HostedRoomOutput<'_> {
     fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error) {
         let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
+        if error.code() == ErrorCode::TooFast {
+            self.delivery.counters.messages_too_fast += 1;
+        }
         if request.is_none_or(|request| Self::is_answer(member, request)) {
             let room = if request.is_none() { Some(member.number) } else { None };
             let text = error.text().into();
@@ -290,7 +304,20 @@ impl RoomOutput for HostedRoomOutput<'_> {
             Standing::Entering(_) => return,
         };
         self.delivery.send((self.room, key), &mut member, &message);
+        let (shard, connection) = match &member.output {
+            MemberOutput::Here(connection) => (self.delivery.shard, *connection),
+            MemberOutput::Elsewhere(session) => (session.shard, session.connection),
+        };
         self.delivery.part(member, None);
+        // Who sends far too much is not served elsewhere either.
+        if why.code() == ErrorCode::TooFast {
+            let (code, text) = (ErrorCode::TooFast, why.text().to_owned());
+            if shard == self.delivery.shard {
+                self.delivery.doom_connection(connection, code, text);
+            } else {
+                self.delivery.post(shard, ShardMail::Doom { connection, code, text });
+            }
+        }
     }
 
     fn spawn(&mut self, task: u64, work: Task) -> Result<(), Error> {

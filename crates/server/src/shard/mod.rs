@@ -29,6 +29,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use playfield_room::EndReason;
 use playfield_wire::ErrorCode;
 
 use crate::background::Background;
@@ -38,7 +39,8 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
-use connection::timeouts::Timeouts;
+use connection::patience::Patience;
+use connection::timeouts::{Timeout, Timeouts};
 use connection::{Connection, Connections};
 use delivery::Delivery;
 use keys::{ConnectionKey, RoomKey};
@@ -49,11 +51,15 @@ use rooms::lateness::Lateness;
 pub(crate) use rooms::lateness::Stopwatch;
 use rooms::schedule::Schedule;
 use services::HostedService;
+use session::rates::Rates;
 
 /// How often to look for a room that a waiting join needs.
 const PARKED_RETRY: Duration = Duration::from_millis(5);
 /// How long to wait before trying a full mailbox again.
 const CONGESTED_RETRY: Duration = Duration::from_millis(1);
+
+/// What clients are sent at the node's shutdown.
+const SHUTTING_DOWN: &str = "the node is shutting down";
 
 /// The state machine of one shard.
 pub(crate) struct Shard {
@@ -66,6 +72,7 @@ pub(crate) struct Shard {
     schedule: Schedule,
     delivery: Delivery,
     timeouts: Timeouts,
+    rates: Rates,
     entropy: Entropy,
     watch: Watch,
     stopwatch: Stopwatch,
@@ -74,6 +81,7 @@ pub(crate) struct Shard {
     writing: Duration,
     sessions: u64,
     is_shutting_down: bool,
+    said_goodbye: bool,
     /// Rooms to follow up at the end of the turn.
     touched: Vec<RoomKey>,
     /// Joins that wait for a room that is about to be created.
@@ -95,7 +103,7 @@ pub(crate) struct Shard {
     /// Connections that services have given up, and why.
     leaving: Vec<Leave>,
     /// Kept for its memory.
-    due: Vec<ConnectionKey>,
+    due: Vec<Timeout>,
 }
 
 impl Shard {
@@ -108,7 +116,11 @@ impl Shard {
         stopwatch: Stopwatch,
     ) -> Self {
         let shards = node.shards;
-        let shortest = node.config.hello_timeout().min(node.config.heartbeat() / 2);
+        let patience = node.room_types.iter().map(|room_type| Patience::of(room_type.settings));
+        let shortest = patience
+            .chain([Patience::of_node(&node.config)])
+            .fold(node.config.hello_timeout(), |shortest, patience| shortest.min(patience.ask));
+        let rates = Rates::new(&node.config);
         let delivery = Delivery {
             node,
             shard: index,
@@ -130,6 +142,7 @@ impl Shard {
             schedule: Schedule::default(),
             delivery,
             timeouts: Timeouts::new(shortest / 16),
+            rates,
             entropy,
             watch,
             stopwatch,
@@ -137,6 +150,7 @@ impl Shard {
             writing: Duration::ZERO,
             sessions: 0,
             is_shutting_down: false,
+            said_goodbye: false,
             touched: Vec::new(),
             parked: Vec::new(),
             departing: Vec::new(),
@@ -163,7 +177,10 @@ impl Shard {
     /// A client connected.
     pub(crate) fn accepted(&mut self) -> ConnectionKey {
         let key = self.delivery.connections.insert(Connection::new(self.now));
-        self.timeouts.set(self.now + self.delivery.node.config.hello_timeout(), key);
+        self.look_at(key, self.now + self.delivery.node.config.hello_timeout());
+        if self.is_shutting_down {
+            self.go_away(key, SHUTTING_DOWN);
+        }
         key
     }
 
@@ -251,6 +268,14 @@ impl Shard {
     /// So many bytes were written, as many as the socket took.
     pub(crate) fn wrote(&mut self, key: ConnectionKey, bytes: usize) {
         self.delivery.counters.bytes_out += bytes as u64;
+        // Space in a full buffer is a sign of life: the client reads, if slowly.
+        if bytes > 0
+            && let Some(connection) = self.delivery.connections.get_mut(key)
+            && connection.blocked
+        {
+            connection.heard = self.now;
+            connection.pinged = false;
+        }
         if self.delivery.connections.wrote(key, bytes) {
             self.flushed(key);
         }
@@ -282,27 +307,44 @@ impl Shard {
         self.ship_remote_output();
     }
 
-    /// Closes the rooms, and says goodbye to everyone.
-    pub(crate) fn shut_down(&mut self) {
+    /// Begins the shutdown: the rooms end, and no players come in. Clients stay for now.
+    pub(crate) fn close_rooms(&mut self) {
         if std::mem::replace(&mut self.is_shutting_down, true) {
             return;
         }
-        let text = "the node is shutting down";
         for key in self.rooms.keys() {
             self.call(key, |room, at, out| {
-                if !room.is_closed() {
-                    room.close(at, ErrorCode::ShuttingDown, text, out);
-                }
+                room.close(at, EndReason::ShuttingDown, SHUTTING_DOWN, out);
             });
+        }
+        // They are refused now.
+        self.retry_parked();
+        self.settle();
+    }
+
+    /// Whether all rooms have ended, and what they sent elsewhere has left.
+    pub(crate) fn has_closed_rooms(&self) -> bool {
+        self.is_shutting_down
+            && self.rooms.len() == 0
+            && self.delivery.outgoing.iter().all(VecDeque::is_empty)
+    }
+
+    /// Says goodbye to everyone. Rooms that have not ended are dropped.
+    pub(crate) fn say_goodbye(&mut self) {
+        if std::mem::replace(&mut self.said_goodbye, true) {
+            return;
+        }
+        for key in self.rooms.keys() {
+            self.call(key, |room, at, out| room.abandon(at, out));
         }
         self.settle();
         for key in self.delivery.connections.keys() {
             let connection = self.delivery.connections.get(key);
             if connection.is_some_and(|connection| connection.session.is_some()) {
-                self.goodbye(key, ErrorCode::ShuttingDown, text, None);
+                self.goodbye(key, ErrorCode::ShuttingDown, SHUTTING_DOWN, None);
             } else {
                 self.end_service(key, &Closed::ShuttingDown);
-                self.go_away(key, text);
+                self.go_away(key, SHUTTING_DOWN);
             }
         }
         self.settle();

@@ -18,7 +18,7 @@ impl Shard {
         match mail {
             ShardMail::Join { joiner, join } => self.admit(*joiner, *join),
             ShardMail::Act { room, member, act } => self.act_for_other(room, member, act),
-            ShardMail::Go { room, member } => self.vacate(room, member, None),
+            ShardMail::Go { room, member, why } => self.vacate(room, member, why, None),
             ShardMail::Receive { room, member, bytes } => self.receive(room, member, bytes),
             ShardMail::Seated { connection, number, seat } => {
                 self.seated(connection, number, seat);
@@ -44,6 +44,7 @@ impl Shard {
                 self.delivery.doom_connection(connection, code, text);
             }
             ShardMail::Post { to, mail } => self.mail_to_room(to, mail),
+            ShardMail::Close { room, text } => self.close_room(room, &text),
             ShardMail::Finished { room, mail } => self.finished(room, mail),
         }
     }
@@ -211,7 +212,7 @@ impl Shard {
         }
         self.sessions += 1;
         let key = self.delivery.connections.insert(*connection);
-        self.timeouts.set(self.now, key);
+        self.look_at(key, self.now);
         (key, join)
     }
 

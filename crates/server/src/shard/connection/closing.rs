@@ -1,7 +1,9 @@
 //! How connections end.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
+use playfield_room::LeaveReason;
 use playfield_wire::ErrorCode;
 use playfield_wire::server::ServerMessage;
 
@@ -92,6 +94,7 @@ impl Shard {
 
     /// Closes the connection of a client that said goodbye.
     pub(in crate::shard) fn let_go(&mut self, key: ConnectionKey) {
+        self.end_session(key, LeaveReason::Left);
         self.close(key, Some((NORMAL, "")));
     }
 
@@ -99,7 +102,7 @@ impl Shard {
     /// a Close frame is sent last, if one is given. Then the client's Close frame is awaited,
     /// unless it has arrived or input can't be read.
     pub(in crate::shard) fn close(&mut self, key: ConnectionKey, close: Option<(u16, &str)>) {
-        self.end_session(key);
+        self.end_session(key, LeaveReason::Disconnected);
         self.end_service(key, &Closed::HungUp);
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if connection.is_closing() {
@@ -115,7 +118,7 @@ impl Shard {
         if let Some(departure) = connection.departure.take() {
             self.cancel(&departure.join);
         }
-        self.timeouts.set(by, key);
+        self.look_at(key, by);
         if let Some((code, reason)) = close {
             self.delivery.connections.append(key, |out| {
                 playfield_websocket::encode_close(out, code, reason, None);
@@ -154,24 +157,24 @@ impl Shard {
     }
 
     /// Removes the session from all its rooms.
-    fn end_session(&mut self, key: ConnectionKey) {
+    fn end_session(&mut self, key: ConnectionKey, why: LeaveReason) {
         let session =
             self.delivery.connections.get_mut(key).and_then(|connection| connection.session.take());
         let Some(session) = session else { return };
         self.sessions -= 1;
         let Session { rooms, .. } = *session;
         for seat in rooms.into_iter().filter_map(|room| room.seat) {
-            self.go(seat);
+            self.go(seat, why);
         }
     }
 
     /// A session has left a seat, here or on another shard.
-    pub(in crate::shard) fn go(&mut self, seat: Seat) {
+    pub(in crate::shard) fn go(&mut self, seat: Seat, why: LeaveReason) {
         if seat.shard == self.delivery.shard {
-            self.vacate(seat.room, seat.member, None);
+            self.vacate(seat.room, seat.member, why, None);
         } else {
             let Seat { shard, room, member } = seat;
-            self.delivery.post(shard, ShardMail::Go { room, member });
+            self.delivery.post(shard, ShardMail::Go { room, member, why });
         }
     }
 
@@ -214,7 +217,7 @@ impl Shard {
 
     /// The connection broke, or nothing waits for it any longer.
     pub(crate) fn drop_connection(&mut self, key: ConnectionKey) {
-        self.end_session(key);
+        self.end_session(key, LeaveReason::Disconnected);
         self.end_service(key, &Closed::HungUp);
         if let Some(connection) = self.delivery.connections.remove(key) {
             if let Some(departure) = connection.departure {
@@ -228,20 +231,23 @@ impl Shard {
     pub(in crate::shard) fn expire_connections(&mut self) {
         let mut due = std::mem::take(&mut self.due);
         self.timeouts.expire(self.now, &mut due);
-        for key in due.drain(..) {
-            self.examine(key);
+        for (deadline, key) in due.drain(..) {
+            self.examine(key, deadline);
         }
         self.due = due;
     }
 
-    fn examine(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+    fn examine(&mut self, key: ConnectionKey, deadline: Duration) {
+        let Some(connection) = self.delivery.connections.get(key) else { return };
         let (config, now) = (&self.delivery.node.config, self.now);
+        if connection.look_at != deadline {
+            return; // Another deadline has replaced this one.
+        }
         if let Phase::Closing { by, .. } = connection.phase {
             if now >= by {
                 self.drop_connection(key);
             } else {
-                self.timeouts.set(by, key);
+                self.look_at(key, by);
             }
             return;
         }
@@ -249,7 +255,7 @@ impl Shard {
         if connection.session.is_none() && !is_service {
             let by = connection.heard + config.hello_timeout();
             if now < by {
-                return self.timeouts.set(by, key);
+                return self.look_at(key, by);
             }
             let text = format!(
                 "hello_timeout_ms: no hello was received within {} ms",
@@ -257,24 +263,43 @@ impl Shard {
             );
             return self.fail(key, ErrorCode::Timeout, &text);
         }
-        let (heard, heartbeat) = (connection.heard, config.heartbeat());
-        if now >= heard + 2 * heartbeat {
-            if is_service {
-                return self.close_service(key, &Closed::Silent);
-            }
-            let text =
-                format!("heartbeat_ms: nothing was received for twice {} ms", config.heartbeat_ms);
-            return self.fail(key, ErrorCode::Timeout, &text);
+        let patience = self.patience(connection);
+        let (asks_at, ends_at) = (connection.heard + patience.ask, connection.heard + patience.end);
+        if now < asks_at {
+            return self.look_at(key, asks_at);
         }
-        if now < heard + heartbeat / 2 {
-            return self.timeouts.set(heard + heartbeat / 2, key);
-        }
+        let again_at = now + patience.ask;
         // A client that does not read its queued output would not read a ping either.
-        let asks = !std::mem::replace(&mut connection.pinged, true) && !connection.blocked;
-        self.timeouts.set((now + heartbeat / 2).min(heard + 2 * heartbeat), key);
-        if asks {
-            self.ask_for_life(key);
+        let is_blocked = connection.blocked;
+        if !connection.pinged {
+            self.look_at(key, again_at);
+            if let Some(connection) = self.delivery.connections.get_mut(key) {
+                connection.pinged = true;
+            }
+            if !is_blocked {
+                self.ask_for_life(key);
+            }
+            return;
         }
+        if now < ends_at {
+            return self.look_at(key, again_at.min(ends_at));
+        }
+        // It may have spoken, if this shard was held up, or reads nothing from it for now.
+        let was_held_up = now > deadline.saturating_add(patience.ask / 2);
+        let is_unread = (connection.pause.mailbox || connection.pause.acts) && !is_blocked;
+        if was_held_up || is_unread {
+            return self.look_at(key, again_at);
+        }
+        if is_service {
+            return self.close_service(key, &Closed::Silent);
+        }
+        let text = if patience.end < 2 * config.heartbeat() {
+            let ms = patience.end.as_millis();
+            format!("silence_ms: nothing was received for {ms} ms")
+        } else {
+            format!("heartbeat_ms: nothing was received for twice {} ms", config.heartbeat_ms)
+        };
+        self.fail(key, ErrorCode::Timeout, &text);
     }
 
     fn ask_for_life(&mut self, key: ConnectionKey) {

@@ -4,13 +4,14 @@
 //! creates the room, if need be, and asks it. A [`JoinRequest`] goes from one to the other: with
 //! the connection, if the session is in no room yet and may move, or else by mail.
 
-use playfield_room::{Creator, Entrant, Error};
+use playfield_room::{Creator, EndReason, Entrant, Error, LeaveReason};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, excerpt};
 
 use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
 use crate::shard::Shard;
+use crate::shard::connection::patience::Patience;
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
 use crate::shard::rooms::join::{Departure, JoinRequest, JoinTarget, Joiner, RoomSpec};
@@ -95,6 +96,7 @@ impl Shard {
             id,
             request: Some(request),
             seat: None,
+            patience: Patience::ALL,
             undelivered: 0,
             acts: 0,
             leaving: None,
@@ -162,6 +164,11 @@ impl Shard {
 
     /// On the room's shard: creates the room if it is new, and asks it to admit someone.
     pub(in crate::shard) fn admit(&mut self, joiner: Joiner, mut join: JoinRequest) {
+        if self.is_shutting_down {
+            self.cancel(&join);
+            let text = "the node is shutting down";
+            return self.refuse(&joiner, join, Error::new(ErrorCode::ShuttingDown, text));
+        }
         if std::mem::take(&mut join.create)
             && let Some(spec) = &join.spec
         {
@@ -178,7 +185,7 @@ impl Shard {
                 && self.rooms.get(room).is_some_and(|hosted| hosted.members.len() == 0)
             {
                 let text = "the player it was created for was refused";
-                self.call(room, |any, at, out| any.close(at, ErrorCode::RoomClosed, text, out));
+                self.call(room, |any, at, out| any.close(at, EndReason::Empty, text, out));
             }
             return;
         }
@@ -248,11 +255,19 @@ impl Shard {
 
     /// On the session's shard: the room agreed.
     pub(in crate::shard) fn seated(&mut self, key: ConnectionKey, number: RoomNumber, seat: Seat) {
-        let session = self.delivery.connections.session_mut(key);
-        match session.and_then(|session| session.room_mut(number)) {
-            Some(room) => room.seat = Some(seat),
+        let connection = self.delivery.connections.get_mut(key);
+        let heard = connection.as_deref().map_or(self.now, |connection| connection.heard);
+        let session = connection.and_then(|connection| connection.session.as_deref_mut());
+        let Some(room) = session.and_then(|session| session.room_mut(number)) else {
             // The session ended while its request was on the way.
-            None => self.go(seat),
+            return self.go(seat, LeaveReason::Disconnected);
+        };
+        room.seat = Some(seat);
+        let node = &self.delivery.node;
+        if let Some(place) = node.directory.find(room.id) {
+            room.patience = Patience::of(node.room_types[usize::from(place.room_type)].settings);
+            let asks_at = heard.saturating_add(room.patience.ask);
+            self.look_by(key, asks_at);
         }
     }
 

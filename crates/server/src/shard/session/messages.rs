@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use playfield_room::{Error, RoomType};
+use playfield_room::{Error, LeaveReason, RoomType};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
@@ -25,15 +25,23 @@ impl Shard {
     ) {
         self.delivery.counters.messages_in += 1;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        if connection.session.is_none() {
+        let Some(session) = connection.session.as_deref_mut() else {
             return self.handle_first(key, body, is_text);
-        }
+        };
+        let within = session.usage.take(self.now, &self.rates, body.len());
         let format = connection.dialect.format;
         if is_text.is_some_and(|is_text| is_text != format.is_text()) {
             return self.fail(key, ErrorCode::WrongFormat, wrong_format(format));
         }
         match ClientMessage::decode(format, body) {
-            Ok(message) => self.handle_message(key, format, message),
+            Ok(message) => {
+                if let Err(excess) = within
+                    && !self.exceed(key, excess, Some(&message))
+                {
+                    return;
+                }
+                self.handle_message(key, format, message);
+            }
             Err(error) => self.fail(key, ErrorCode::BadMessage, &error.to_string()),
         }
     }
@@ -318,7 +326,9 @@ impl Shard {
             Act::Message { message, payload, request } => {
                 self.deliver(room, member, &message, &payload, request);
             }
-            Act::Leave { request } => self.vacate(room, member, Some(request)),
+            Act::Leave { request } => {
+                self.vacate(room, member, LeaveReason::Left, Some(request));
+            }
             Act::Resync => self.resync(room, member),
         }
     }
@@ -328,6 +338,7 @@ impl Shard {
         &mut self,
         room: RoomKey,
         key: MemberKey,
+        why: LeaveReason,
         request: Option<RequestNumber>,
     ) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
@@ -335,7 +346,7 @@ impl Shard {
         let player = member.player;
         self.call(room, |any, at, out| {
             if !any.is_closed() {
-                any.leave(at, player, out);
+                any.leave(at, player, why, out);
             }
         });
         if request.is_some() {
