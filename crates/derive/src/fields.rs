@@ -88,7 +88,7 @@ pub(crate) struct View {
 /// What decides who sees a field with a view.
 pub(crate) enum Decides {
     Function(Path),
-    Place(Placed),
+    Place(Box<Placed>),
 }
 
 /// The parts of `quantize = step`, `range = a..=b` and `angle = step`.
@@ -183,7 +183,7 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
                     sync.quantize = Some(Quantize { step, range: None, angle: word == "angle" });
                 }
                 "range" => {
-                    range = Some((meta.path.clone(), value::<ExprRange>(&meta, name, &word)?))
+                    range = Some((meta.path.clone(), value::<ExprRange>(&meta, name, &word)?));
                 }
                 _ => return Err(meta.error(format!("`{word}` is unknown: use one of {WORDS}"))),
             }
@@ -287,7 +287,7 @@ fn view(
     };
     let placed = placed.finish(field, by_entry, viewer.as_ref().map(|(_, viewer)| viewer))?;
     if let (Some(placed), Some((_, viewer))) = (placed, &viewer) {
-        let decides = Decides::Place(placed);
+        let decides = Decides::Place(Box::new(placed));
         return Ok(Some(View { decides, viewer: viewer.clone(), by_entry }));
     }
     match (function, viewer) {

@@ -217,9 +217,10 @@ impl Of {
         match self {
             Self::Function(function) => quote_spanned!(function.span()=> #function(#value)),
             Self::Fields(fields) => {
-                let fields = fields
-                    .iter()
-                    .map(|field| quote_spanned!(field.span()=> #rt::coordinate(&#value.#field)));
+                let fields = fields.iter().map(|field| {
+                    let value = at(value, field);
+                    quote_spanned!(field.span()=> #rt::coordinate(&#value.#field))
+                });
                 quote!([#(#fields),*])
             }
         }
@@ -230,10 +231,19 @@ impl Of {
         match self {
             Self::Function(function) => vec![quote_spanned!(function.span()=> #function(#value))],
             Self::Fields(fields) => {
-                fields.iter().map(|field| quote_spanned!(field.span()=> #value.#field)).collect()
+                let of = |field: &Expr| {
+                    let value = at(value, field);
+                    quote_spanned!(field.span()=> #value.#field)
+                };
+                fields.iter().map(of).collect()
             }
         }
     }
+}
+
+/// The name, with the place of a field in the source, so that the compiler points there.
+fn at(value: &Ident, field: &Expr) -> Ident {
+    Ident::new(&value.to_string(), field.span().resolved_at(value.span()))
 }
 
 impl Placed {
@@ -337,6 +347,12 @@ impl Placed {
                     #viewer_group
                 }
             }
+            // Evaluated here, whether or not the type is ever synced.
+            const _: (#rt::Reach, f64, usize) = (
+                <#rule as #rt::Placing>::REACH,
+                <#rule as #rt::Placing>::HYSTERESIS,
+                <#rule as #rt::Placing>::NEAREST,
+            );
             const _: fn(&#entry, &#viewer) = |#value, #other| {
                 let _ = (#value, #other);
                 #axes

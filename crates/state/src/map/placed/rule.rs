@@ -115,9 +115,7 @@ impl Reach {
 }
 
 const fn check(distance: f64, say: &str) {
-    if !(distance >= DISTANCES.0 && distance <= DISTANCES.1) {
-        panic!("{}", say);
-    }
+    assert!(distance >= DISTANCES.0 && distance <= DISTANCES.1, "{}", say);
 }
 
 /// How far away an entry counts as, for the cap.
