@@ -16,6 +16,7 @@ mod message;
 mod output;
 mod player;
 mod random;
+pub mod rate;
 mod room;
 mod room_type;
 pub mod sim;
@@ -29,7 +30,7 @@ pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
 pub use life::{EndReason, LeaveReason, Stage};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Internal, InternalOf, Message,
-    MessageOf, On, Settings,
+    MessageOf, On, RATE_MULTIPLE, Settings,
 };
 pub use output::{EventHeader, Job, Link, RoomOutput, Task};
 pub use player::{Creator, Player};
@@ -47,6 +48,7 @@ pub use timers::{TIMER_PERIOD_MIN, TimerId};
 #[doc(hidden)]
 pub mod __rt {
     pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};
+    pub use crate::rate::Rate;
     pub use crate::{
         Accepts, AskId, Asks, Context, Emits, Internal, Message, Result, Room, Settings,
     };
