@@ -1,13 +1,14 @@
 //! A room as its host sees it, whatever its state.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_state::PlayerId;
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
-use crate::{Error, Link, Message, RoomOutput};
+use crate::{Error, Link, Message, RoomOutput, Sender};
 
 /// A player who wants to join.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct RoomSummary {
     pub locked: bool,
     /// Neither listed nor found by `join_or_create`; joined by its id alone.
     pub private: bool,
+    /// The key by which it can be joined, if it has one. It never changes.
+    pub key: Option<Arc<str>>,
     /// What the room publishes about itself, for listing and filtering.
     pub metadata: BTreeMap<String, String>,
 }
@@ -54,15 +57,15 @@ pub enum Mail {
     },
     /// A message from another room.
     Told {
-        /// The id of the room that sent it.
-        from: String,
+        /// The room that sent it.
+        from: Arc<Sender>,
         /// The message.
         message: InternalMessage,
     },
     /// A request from another room.
     Asked {
-        /// The id of the room to answer.
-        from: String,
+        /// The room to answer.
+        from: Arc<Sender>,
         /// The asking room's number for it.
         ask: u64,
         /// The message.

@@ -103,6 +103,7 @@ fn expected_events(format: Format) -> Vec<Event> {
                 room: RoomNumber(1),
                 id: "r".into(),
                 room_type: "table".into(),
+                key: None,
                 player: 4,
                 epoch: 3,
                 tick_hz: 20,
@@ -126,6 +127,7 @@ fn expected_events(format: Format) -> Vec<Event> {
             rooms: vec![RoomInfo {
                 id: "r".into(),
                 room_type: "table".into(),
+                key: None,
                 players: 2,
                 capacity: 8,
                 locked: true,

@@ -1,5 +1,6 @@
 //! What a host calls.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_state::{Format, PlayerId};
@@ -119,11 +120,12 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         match mail {
             Mail::Asked { from, ask, message } => {
                 let reply = if open {
+                    self.context.sender = Some(Arc::clone(&from));
                     self.internal_message(&message, out)
                 } else {
                     Err(Error::new(ErrorCode::RoomNotFound, "the room has ended"))
                 };
-                out.post(&from, Mail::Answered { ask, reply });
+                out.post(&from.room_id, Mail::Answered { ask, reply });
             }
             Mail::Done { task, message } if open && self.context.tasks.remove(&task).is_some() => {
                 self.internal_message_or_log(&message, out);
@@ -133,7 +135,10 @@ impl<R: Room> AnyRoom for RoomCore<R> {
                     self.fail(&format!("the background task that ends with {name} panicked"), out);
                 }
             }
-            Mail::Told { message, .. } if open => self.internal_message_or_log(&message, out),
+            Mail::Told { from, message } if open => {
+                self.context.sender = Some(from);
+                self.internal_message_or_log(&message, out);
+            }
             Mail::Answered { ask, reply } if open => {
                 if let Some(name) = self.context.asks.remove(&ask) {
                     self.act(out, |room, _, cx| R::answer(room, name, AskId(ask), reply, cx));

@@ -13,7 +13,7 @@ use crate::context_state::{ContextState, Effect, Seats};
 use crate::deferred_output::DeferredOutput;
 use crate::{
     AnyRoom, Birth, Context, Error, InternalMessage, Player, Result, Room, RoomOutput, RoomSummary,
-    Settings,
+    Sender, Settings,
 };
 
 /// A room of one type.
@@ -49,10 +49,11 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
-        let Birth { id, seed, settings, private, options, format, creator } = birth;
-        let summary =
-            RoomSummary { capacity: settings.capacity, private, ..RoomSummary::default() };
-        let mut context = ContextState::new(id, creator, seed, summary);
+        let Birth { id, room_type, key, seed, settings, private, options, format, creator } = birth;
+        let capacity = settings.capacity;
+        let summary = RoomSummary { capacity, private, key, ..RoomSummary::default() };
+        let own = Sender { room_id: id, room_type };
+        let mut context = ContextState::new(own, creator, seed, summary);
         let seats = Seats::new();
         // Defaults, decoders and destructors are user code as well as `create`.
         let created = guard(|| {
@@ -67,7 +68,7 @@ impl<R: Room> RoomCore<R> {
             Ok((Live { state, tracker }, deferred))
         });
         let (live, deferred) = created.unwrap_or_else(|panic| {
-            log::error!("room {} panicked while it was created: {panic}", context.id);
+            log::error!("room {} panicked while it was created: {panic}", context.own.room_id);
             Err(Error::new(ErrorCode::Internal, "the room could not be created"))
         })?;
         Ok(Self {
@@ -183,13 +184,16 @@ impl<R: Room> RoomCore<R> {
         let Self { live, deferred, .. } = self;
         for panic in [guard(|| drop(live.take())), guard(|| drop(std::mem::take(deferred)))] {
             if let Err(panic) = panic {
-                log::error!("room {} panicked while it was dropped: {panic}", self.context.id);
+                log::error!(
+                    "room {} panicked while it was dropped: {panic}",
+                    self.context.own.room_id
+                );
             }
         }
     }
 
     fn fail(&mut self, text: &str, out: &mut dyn RoomOutput) {
-        log::error!("room {} failed, and is closed: {text}", self.context.id);
+        log::error!("room {} failed, and is closed: {text}", self.context.own.room_id);
         self.end(&Error::new(ErrorCode::RoomFailed, "the room failed"), out);
     }
 
@@ -212,6 +216,7 @@ impl<R: Room> RoomCore<R> {
         let done = self.act(out, |room, _, cx| {
             R::internal(room, &message.name, &message.payload, &mut reply, cx)
         });
+        self.context.sender = None;
         self.settle(out);
         match done {
             Some(done) => done.map(|()| reply),
@@ -224,7 +229,7 @@ impl<R: Room> RoomCore<R> {
         if let Err(error) = self.internal_message(message, out) {
             log::warn!(
                 "room {} refused the internal message {}: {error}",
-                self.context.id,
+                self.context.own.room_id,
                 message.name
             );
         }

@@ -2,11 +2,12 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Entrant, Error, EventHeader, Job, Link, Mail, PlayerId, Result, Room,
-    RoomOutput, RoomType, Task,
+    AnyRoom, Birth, Creator, Entrant, Error, EventHeader, Job, Link, Mail, PlayerId, Result, Room,
+    RoomOutput, RoomType, Sender, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -101,12 +102,14 @@ impl Host {
         let RoomType { settings, create, .. } = room_type;
         let birth = Birth {
             id: "room".into(),
+            room_type: "test".into(),
+            key: None,
             seed,
             settings,
             private: false,
             options,
             format: Format::Packed,
-            creator: None,
+            creator: Creator::Node,
         };
         let room = create(birth)?;
         Ok(Self { room, out: Record::default(), at: Duration::ZERO, links: 0 })
@@ -166,4 +169,9 @@ impl Host {
         };
         self.out.take().into_iter().filter_map(removed).collect()
     }
+}
+
+/// Another room, as mail names it.
+pub(crate) fn room_named(id: &str) -> Arc<Sender> {
+    Arc::new(Sender { room_id: id.into(), room_type: "other".into() })
 }

@@ -40,6 +40,7 @@ fn summary() -> impl Strategy<Value = RoomSummary> {
             capacity: 4,
             locked,
             private,
+            key: None,
             metadata: metadata
                 .into_iter()
                 .map(|(name, value)| (NAMES[name].to_owned(), VALUES[value].to_owned()))
@@ -116,7 +117,7 @@ proptest! {
                 Step::Plan { number, room_type, private } => {
                     // Room ids are unique.
                     if rooms.iter().all(|room| room.number != number) {
-                        directory.plan(&Plan { id: id(number), room_type, capacity: 4, private, shard: 0 }).unwrap();
+                        directory.plan(&Plan { id: id(number), room_type, key: None, capacity: 4, private, shard: 0 }).unwrap();
                         let summary = RoomSummary { capacity: 4, private, ..RoomSummary::default() };
                         rooms.push(Noted { number, room_type, made: false, summary });
                     }

@@ -70,6 +70,7 @@ impl Shard {
             rooms: Vec::new(),
             rooms_numbered: 0,
             creations: Allowance::default(),
+            misses: Allowance::default(),
             lists: Allowance::default(),
             schemas: Allowance::default(),
             snapshots: Allowance::default(),

@@ -20,6 +20,8 @@ pub(crate) struct Session {
     pub(crate) rooms_numbered: u32,
     /// How many rooms it may make.
     pub(crate) creations: Allowance,
+    /// How often it may ask for rooms by keys that no room has.
+    pub(crate) misses: Allowance,
     /// How often it may list them.
     pub(crate) lists: Allowance,
     /// How often it may ask for schemas.
@@ -54,6 +56,11 @@ impl Session {
     pub(crate) fn joined(&self, number: RoomNumber) -> Option<Seat> {
         let room = self.rooms.iter().find(|room| room.number == number)?;
         if room.request.is_none() && room.leaving.is_none() { room.seat } else { None }
+    }
+
+    /// The ids of its rooms.
+    pub(crate) fn ids(&self) -> Vec<RoomId> {
+        self.rooms.iter().map(|room| room.id).collect()
     }
 
     /// The room in which this is its seat.
