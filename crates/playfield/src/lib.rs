@@ -14,8 +14,8 @@ pub use playfield_room::{
     Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema, sim,
 };
 pub use playfield_server::{
-    Authenticator, Config, ConfigError, Guests, Identity, LevelFilter, Origin, Running, ShardStats,
-    Stats, Stopper, service,
+    Asked, Authenticator, Config, ConfigError, Guests, Identity, LevelFilter, NodeHandle, Origin,
+    Running, ShardStats, Stats, Stopper, service,
 };
 pub use playfield_state::{
     Bytes, Data, ElementId, Format, Key, List, Map, Mirror, Set, State, Tracker, Tracking, view,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use playfield_room::{Room, RoomType};
 use playfield_server::service::Service;
-use playfield_server::{Authenticator, Config, Running, log_to_stderr};
+use playfield_server::{Authenticator, Config, NodeHandle, Running, log_to_stderr};
 
 /// The browser client: one JavaScript module without dependencies, served at `/playfield.js`.
 const BROWSER_CLIENT: &str = include_str!("../web/playfield.js");
@@ -33,8 +33,12 @@ pub struct Server {
     types: Vec<RoomType>,
     pages: Vec<Page>,
     authenticator: Option<Box<dyn Authenticator>>,
-    services: Vec<Box<dyn FnOnce(playfield_server::Server) -> playfield_server::Server>>,
+    services: Vec<Addition>,
+    on_start: Vec<Addition>,
 }
+
+/// What is added to the server below.
+type Addition = Box<dyn FnOnce(playfield_server::Server) -> playfield_server::Server>;
 
 struct Page {
     path: String,
@@ -46,7 +50,13 @@ impl Server {
     /// Creates a server without rooms. It serves the browser client at `/playfield.js`, unless it
     /// has only services, no rooms and no pages.
     pub fn new() -> Self {
-        Self { types: Vec::new(), pages: Vec::new(), authenticator: None, services: Vec::new() }
+        Self {
+            types: Vec::new(),
+            pages: Vec::new(),
+            authenticator: None,
+            services: Vec::new(),
+            on_start: Vec::new(),
+        }
     }
 
     /// Adds a room type, which clients ask for by `name`.
@@ -122,6 +132,31 @@ impl Server {
         self
     }
 
+    /// Calls this once with a handle that reaches the node's rooms, when it has started: for
+    /// programs that [`run`](Self::run). [`Running::handle`] returns the same handle.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// use playfield::Server;
+    ///
+    /// Server::new()
+    ///     .on_start(|node| {
+    ///         std::thread::spawn(move || {
+    ///             loop {
+    ///                 std::thread::sleep(Duration::from_secs(60));
+    ///                 println!("{} rooms", node.stats().total().rooms);
+    ///             }
+    ///         });
+    ///     })
+    ///     .run();
+    /// ```
+    #[must_use]
+    pub fn on_start(mut self, call: impl FnOnce(NodeHandle) + 'static) -> Self {
+        self.on_start.push(Box::new(|server| server.on_start(call)));
+        self
+    }
+
     /// Starts with these settings, and returns immediately.
     ///
     /// The node logs through the crate `log`: warnings, failures of rooms, and errors that are not
@@ -146,7 +181,7 @@ impl Server {
     }
 
     fn build(self, config: Config) -> playfield_server::Server {
-        let Self { types, pages, authenticator, services } = self;
+        let Self { types, pages, authenticator, services, on_start } = self;
         let mut server = playfield_server::Server::new(config);
         if services.is_empty() || !types.is_empty() || !pages.is_empty() {
             server = server.page("/playfield.js", "text/javascript; charset=utf-8", BROWSER_CLIENT);
@@ -155,7 +190,7 @@ impl Server {
             server = server.authenticator(authenticator);
         }
         server = types.into_iter().fold(server, |server, of| server.room_type(of));
-        server = services.into_iter().fold(server, |server, add| add(server));
+        server = services.into_iter().chain(on_start).fold(server, |server, add| add(server));
         pages
             .into_iter()
             .fold(server, |server, page| server.page(&page.path, &page.content_type, page.body))

@@ -57,15 +57,15 @@ pub enum Mail {
     },
     /// A message from another room.
     Told {
-        /// The room that sent it.
-        from: Arc<Sender>,
+        /// The room that sent it; `None` if it came from outside.
+        from: Option<Arc<Sender>>,
         /// The message.
         message: InternalMessage,
     },
     /// A request from another room.
     Asked {
-        /// The room to answer.
-        from: Arc<Sender>,
+        /// The room to answer; `None` if the request came from outside, where the empty id answers it.
+        from: Option<Arc<Sender>>,
         /// The asking room's number for it.
         ask: u64,
         /// The message.

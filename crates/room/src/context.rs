@@ -301,7 +301,7 @@ impl<'a, R> Context<'a, R> {
     /// Sends a message to another room, which receives it by [`On`](crate::On). Nothing happens if
     /// there is no such room.
     pub fn tell<M: Message>(&mut self, room_id: &str, message: &M) {
-        let from = Arc::clone(&self.context.own);
+        let from = Some(Arc::clone(&self.context.own));
         self.out.post(room_id, Mail::Told { from, message: InternalMessage::of(message) });
     }
 
@@ -313,7 +313,7 @@ impl<'a, R> Context<'a, R> {
     pub fn ask<M: AskOf<R>>(&mut self, room_id: &str, message: &M) -> AskId {
         let ask = self.context.number_or_panic();
         self.context.asks.insert(ask, M::NAME);
-        let from = Arc::clone(&self.context.own);
+        let from = Some(Arc::clone(&self.context.own));
         self.out.post(room_id, Mail::Asked { from, ask, message: InternalMessage::of(message) });
         AskId(ask)
     }

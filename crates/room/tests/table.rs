@@ -350,7 +350,7 @@ fn rooms_ask_and_answer_each_other() {
     let (to, mail) = sim.posted().pop().unwrap();
     assert_eq!(to, "other");
     let Mail::Asked { from, ask, message } = mail else { panic!("{mail:?}") };
-    assert_eq!(from.room_id, ROOM_ID);
+    assert_eq!(from.as_ref().unwrap().room_id, ROOM_ID);
 
     let mut other = table();
     other.mail(Mail::Asked { from, ask, message });

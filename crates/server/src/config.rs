@@ -154,6 +154,10 @@ impl Config {
         Duration::from_millis(self.hello_timeout_ms)
     }
 
+    pub(crate) fn ask_timeout(&self) -> Duration {
+        Duration::from_millis(self.ask_timeout_ms)
+    }
+
     pub(crate) fn heartbeat(&self) -> Duration {
         Duration::from_millis(self.heartbeat_ms)
     }

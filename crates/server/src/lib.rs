@@ -13,6 +13,7 @@
 //! bounded `mailbox`; the `directory` knows where rooms are, and is asked when one is created,
 //! joined or listed. Work that waits or computes for long runs in `control`, and ends as mail.
 
+mod asks;
 mod auth;
 mod background;
 mod config;
@@ -20,6 +21,7 @@ mod control;
 mod directory;
 mod entropy;
 mod event_loop;
+mod handle;
 mod logging;
 mod mailbox;
 mod memory;
@@ -36,6 +38,7 @@ mod watchdog;
 
 pub use auth::{Authenticator, Guests, Identity};
 pub use config::{Config, ConfigError, Origin, Setting, settings};
+pub use handle::{Asked, NodeHandle};
 pub use log::LevelFilter;
 pub use logging::log_to_stderr;
 pub use server::{Running, Server, Stopper};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use playfield_room::RoomType;
 
+use crate::asks::Asks;
 use crate::auth::Authenticator;
 use crate::config::Config;
 use crate::directory::Directory;
@@ -18,6 +19,8 @@ pub(crate) struct Node {
     pub(crate) pages: Pages,
     pub(crate) authenticator: Box<dyn Authenticator>,
     pub(crate) directory: Directory,
+    /// Requests to rooms from outside.
+    pub(crate) asks: Asks,
 }
 
 impl Node {
@@ -32,7 +35,8 @@ impl Node {
         let by_name =
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
         let directory = Directory::new(room_types.len(), shards, config.rooms_max);
-        Self { config, shards, room_types, by_name, pages, authenticator, directory }
+        let asks = Asks::new(config.asks_max, config.ask_timeout());
+        Self { config, shards, room_types, by_name, pages, authenticator, directory, asks }
     }
 
     /// The number of the room type of this name.

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::control::{Control, ControlThreads};
 use crate::entropy::Entropy;
 use crate::event_loop::{EventLoop, Listening, SharedRuntime, WAKER};
+use crate::handle::NodeHandle;
 use crate::mailbox::Mailbox;
 use crate::node::Node;
 use crate::pages::Pages;
@@ -36,7 +37,11 @@ pub struct Server {
     pages: Pages,
     authenticator: Option<Box<dyn Authenticator>>,
     services: Vec<ServiceAt>,
+    on_start: Vec<OnStart>,
 }
+
+/// What is to be called with the handle of the node, once it runs.
+type OnStart = Box<dyn FnOnce(NodeHandle)>;
 
 /// A service that is to listen somewhere.
 struct ServiceAt {
@@ -58,6 +63,7 @@ impl Server {
             pages: Pages::default(),
             authenticator: None,
             services: Vec::new(),
+            on_start: Vec::new(),
         }
     }
 
@@ -104,13 +110,21 @@ impl Server {
         self
     }
 
+    /// Calls this with a handle to the node when it has started, on the thread that starts it: for
+    /// programs that leave the rest to the command line.
+    #[must_use]
+    pub fn on_start(mut self, call: impl FnOnce(NodeHandle) + 'static) -> Self {
+        self.on_start.push(Box::new(call));
+        self
+    }
+
     /// Starts the node. When this returns, it accepts connections.
     ///
     /// # Errors
     /// If an address can't be listened on, a thread can't be started, or there are more than 65,535
     /// room types or 64 services.
     pub fn start(self) -> io::Result<Running> {
-        let Self { config, room_types, pages, authenticator, mut services } = self;
+        let Self { config, room_types, pages, authenticator, mut services, on_start } = self;
         if room_types.len() >= usize::from(u16::MAX) {
             return Err(io::Error::other(format!("{} room types are too many", room_types.len())));
         }
@@ -179,11 +193,14 @@ impl Server {
         let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
         let (tells, words) = sync_channel(shards + 1);
 
+        let handle = NodeHandle::new(Arc::clone(&shared), Arc::clone(&node), &published);
         let mut running = Running {
+            handle,
             stopper: Stopper { shared: Arc::clone(&shared), tells: tells.clone() },
             local_addr,
             service_addrs: service_addrs.clone(),
             published: published.clone(),
+            node: Arc::clone(&node),
             leash: Arc::default(),
             watchdog: None,
             shards: Vec::new(),
@@ -216,10 +233,10 @@ impl Server {
             )?;
             let cores = &node.config.pin_cores;
             let core = (!cores.is_empty()).then(|| cores[index % cores.len()]);
-            let ends = tells.clone();
+            let (ends, node) = (tells.clone(), Arc::clone(&node));
             let thread = thread::Builder::new().name(format!("playfield-shard-{index}"));
             running.shards.push(thread.spawn(move || {
-                let mut guard = EndGuard { published, ends, has_failed: true };
+                let mut guard = EndGuard { index, node, published, ends, has_failed: true };
                 guard.has_failed = !run(index, core, event_loop);
             })?);
         }
@@ -232,6 +249,9 @@ impl Server {
         }
         for (number, address) in service_addrs.iter().enumerate() {
             log::info!("service {number} listens on {address} with {shards} shards");
+        }
+        for call in on_start {
+            call(running.handle());
         }
         Ok(running)
     }
@@ -310,6 +330,8 @@ fn run(index: usize, core: Option<usize>, event_loop: EventLoop) -> bool {
 
 /// Reports the end of a shard's thread, also after a panic.
 struct EndGuard {
+    index: usize,
+    node: Arc<Node>,
     published: Arc<Published>,
     ends: SyncSender<Word>,
     has_failed: bool,
@@ -319,6 +341,7 @@ impl Drop for EndGuard {
     fn drop(&mut self) {
         if self.has_failed {
             self.published.pulse.failed.store(true, Ordering::Relaxed);
+            self.node.asks.shard_failed(self.index as u16);
         }
         // Nobody may be waiting.
         let _ = self.ends.try_send(Word::Ended);
@@ -327,10 +350,12 @@ impl Drop for EndGuard {
 
 /// A running node. Dropping it shuts it down, as [`shutdown`](Self::shutdown) does.
 pub struct Running {
+    handle: NodeHandle,
     stopper: Stopper,
     local_addr: SocketAddr,
     service_addrs: Vec<SocketAddr>,
     published: Vec<Arc<Published>>,
+    node: Arc<Node>,
     leash: Arc<Leash>,
     watchdog: Option<JoinHandle<()>>,
     shards: Vec<JoinHandle<()>>,
@@ -386,14 +411,13 @@ impl Running {
     /// The node's counters, as of each shard's last turn.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let is_well = |published: &Arc<Published>| {
-            let pulse = &published.pulse;
-            !pulse.stuck.load(Ordering::Relaxed) && !pulse.failed.load(Ordering::Relaxed)
-        };
-        Stats {
-            healthy: self.published.iter().all(is_well),
-            shards: self.published.iter().map(|published| published.read()).collect(),
-        }
+        self.handle.stats()
+    }
+
+    /// A handle that reaches the node's rooms from anywhere.
+    #[must_use]
+    pub fn handle(&self) -> NodeHandle {
+        self.handle.clone()
     }
 
     /// A handle that stops the node from elsewhere.
@@ -443,6 +467,7 @@ impl Running {
             }
         }
         self.leash.end();
+        self.node.asks.end();
         // A computation may take for ever; its thread ends after it, or with the process.
         drop(self.control_threads.take().map(ControlThreads::stop));
         for thread in self.shards.drain(..).chain(self.watchdog.take()) {

@@ -102,6 +102,18 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// The counters as the shards published them.
+    pub(crate) fn read(published: &[Arc<Published>]) -> Self {
+        let is_well = |published: &Arc<Published>| {
+            let pulse = &published.pulse;
+            !pulse.stuck.load(Ordering::Relaxed) && !pulse.failed.load(Ordering::Relaxed)
+        };
+        Self {
+            healthy: published.iter().all(is_well),
+            shards: published.iter().map(|published| published.read()).collect(),
+        }
+    }
+
     /// The sum over all shards.
     #[must_use]
     pub fn total(&self) -> ShardStats {

@@ -1,5 +1,5 @@
-//! Finds shards that do not finish their turn. A handler that never returns can't be stopped, but
-//! it can be reported.
+//! Finds shards that do not finish their turn, and requests from outside that get no answer. A
+//! handler that never returns can't be stopped, but it can be reported.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -40,8 +40,10 @@ impl Watchdog {
     /// Watches until the leash ends.
     pub(crate) fn run(&self, leash: &Leash) {
         let limit = self.node.config.watchdog();
-        while leash.holds_for(limit / 4) {
+        let pause = (limit / 4).min(self.node.config.ask_timeout() / 4);
+        while leash.holds_for(pause) {
             self.look(self.began.elapsed(), limit);
+            self.node.asks.expire(Instant::now());
         }
     }
 

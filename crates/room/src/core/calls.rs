@@ -1,6 +1,5 @@
 //! What a host calls.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_state::{Format, PlayerId};
@@ -120,12 +119,13 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         match mail {
             Mail::Asked { from, ask, message } => {
                 let reply = if open {
-                    self.context.sender = Some(Arc::clone(&from));
+                    self.context.sender.clone_from(&from);
                     self.internal_message(&message, out)
                 } else {
                     Err(Error::new(ErrorCode::RoomNotFound, "the room has ended"))
                 };
-                out.post(&from.room_id, Mail::Answered { ask, reply });
+                let to = from.as_deref().map_or("", |from| &from.room_id);
+                out.post(to, Mail::Answered { ask, reply });
             }
             Mail::Done { task, message } if open && self.context.tasks.remove(&task).is_some() => {
                 self.internal_message_or_log(&message, out);
@@ -136,7 +136,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
                 }
             }
             Mail::Told { from, message } if open => {
-                self.context.sender = Some(from);
+                self.context.sender = from;
                 self.internal_message_or_log(&message, out);
             }
             Mail::Answered { ask, reply } if open => {

@@ -148,6 +148,7 @@ impl<R: Room + Default> Sim<R> {
 }
 
 /// The room for which [`Sim::tell`] and [`Sim::ask`] speak.
-fn other() -> Arc<Sender> {
-    Arc::new(Sender { room_id: OTHER_ROOM_ID.into(), room_type: OTHER_ROOM_TYPE.into() })
+fn other() -> Option<Arc<Sender>> {
+    let (room_id, room_type) = (OTHER_ROOM_ID.into(), OTHER_ROOM_TYPE.into());
+    Some(Arc::new(Sender { room_id, room_type }))
 }

@@ -281,6 +281,11 @@ settings! {
     resyncs_per_second_max: u64 = "5", 1..=1_000_000;
     /// Maximum queued messages per shard, from other shards.
     mailbox_max: usize = "16384", 1..=1_000_000;
+    /// Maximum unanswered requests to rooms from outside: from HTTP handlers, services and the
+    /// program.
+    asks_max: usize = "65536", 1..=10_000_000;
+    /// Time that a room has to answer a request from outside, in milliseconds.
+    ask_timeout_ms: u64 = "10000", 10..=DAY_MS;
     /// Number of syncs between two digests that clients check their copies against; 0 turns them
     /// off.
     check_every_syncs: u64 = "100", 0..=1_000_000;

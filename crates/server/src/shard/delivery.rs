@@ -17,6 +17,9 @@ use crate::shard::mail::ShardMail;
 use crate::shard::rooms::member::{HeldEvent, Member, MemberOutput, Members, Standing};
 use crate::stats::Counters;
 
+/// Instead of a room's id: mail from outside the node's rooms.
+const OUTSIDE: &str = "";
+
 /// What an event takes beside its payload, at most.
 const EVENT_HEADER_BYTES_MAX: usize = 64;
 
@@ -47,6 +50,11 @@ impl Delivery {
 
     /// Sends mail from a room to another.
     pub(crate) fn post_to_room(&mut self, from: RoomId, to: &str, mail: Mail) {
+        if to == OUTSIDE
+            && let Mail::Answered { ask, reply } = mail
+        {
+            return self.node.asks.answer(ask, reply);
+        }
         let place =
             RoomId::parse(to).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
         let Some((to, shard)) = place else {
@@ -77,6 +85,9 @@ impl Delivery {
     pub(crate) fn undeliverable(&mut self, mail: Mail, why: impl FnOnce() -> Error) {
         self.counters.mail_dropped += 1;
         if let Mail::Asked { from, ask, .. } = mail {
+            let Some(from) = from else {
+                return self.node.asks.answer(ask, Err(why()));
+            };
             let answer = Mail::Answered { ask, reply: Err(why()) };
             let place = RoomId::parse(&from.room_id)
                 .and_then(|id| Some((id, self.node.directory.find(id)?.shard)));

@@ -36,8 +36,10 @@ pub(crate) enum ShardMail {
     },
     /// To the session's shard: its client is too slow, and has to be closed.
     Doom { connection: ConnectionKey, code: ErrorCode, text: String },
-    /// To the room's shard: mail from another room.
+    /// To the room's shard: mail from another room, or from outside.
     Post { to: RoomId, mail: Mail },
+    /// To the room's shard: someone outside ends the room.
+    Close { room: RoomId, text: String },
     /// To the room's shard: its background work ended.
     Finished { room: RoomKey, mail: Mail },
 }

@@ -279,13 +279,15 @@ impl AnyRoom for TestRoom {
             Some("lock") => self.summary.locked = true,
             Some("tell") => {
                 let message = InternalMessage { name: "shout".into(), payload: b"told".to_vec() };
-                out.post(&text, Mail::Told { from: Arc::clone(&self.own), message });
+                out.post(&text, Mail::Told { from: Some(Arc::clone(&self.own)), message });
             }
             Some("ask") => {
                 self.asked.extend(request.map(|request| (player, request)));
                 let message = InternalMessage { name: "add".into(), payload: Vec::new() };
-                return out
-                    .post(&text, Mail::Asked { from: Arc::clone(&self.own), ask: 0, message });
+                return out.post(
+                    &text,
+                    Mail::Asked { from: Some(Arc::clone(&self.own)), ask: 0, message },
+                );
             }
             Some("compute") => {
                 let job = move || {
@@ -334,7 +336,7 @@ impl AnyRoom for TestRoom {
             Mail::Asked { from, ask, .. } => {
                 self.counter += 1;
                 out.post(
-                    &from.room_id,
+                    from.as_deref().map_or("", |from| &from.room_id),
                     Mail::Answered { ask, reply: Ok(self.counter.to_string().into_bytes()) },
                 );
             }

@@ -178,6 +178,12 @@ impl Shard {
         self.call(key, |room, at, out| room.mail(at, mail, out));
     }
 
+    /// Ends a room that someone outside wants to end; it may have ended meanwhile.
+    pub(in crate::shard) fn close_room(&mut self, id: RoomId, text: &str) {
+        let Some(&key) = self.by_id.get(&id) else { return };
+        self.call(key, |room, at, out| room.close(at, ErrorCode::RoomClosed, text, out));
+    }
+
     /// Delivers what rooms of this shard sent to each other. What they send in turn waits for the
     /// next turn.
     pub(in crate::shard) fn deliver_local_mail(&mut self) {

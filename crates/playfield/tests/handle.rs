@@ -1,0 +1,210 @@
+//! A handle reaches the rooms of a running node from outside.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use playfield::client::{self, Dynamic};
+use playfield::prelude::*;
+use playfield::{Config, ErrorCode, NodeHandle, Running};
+
+#[derive(State, Default)]
+struct Board {
+    score: u32,
+}
+
+#[derive(Message)]
+struct Add {
+    points: u32,
+}
+
+#[derive(Message, Debug)]
+#[reply(u32)]
+struct Score;
+
+/// Ends the room in its own handler.
+#[derive(Message)]
+struct Break;
+
+/// Stays in its handler until a test lets go.
+#[derive(Message)]
+struct Hang;
+
+/// No room declares it.
+#[derive(Message)]
+struct Unknown;
+
+#[room(internal(Add, Score, Break, Hang), empty_ms = 60_000)]
+impl Room for Board {}
+
+impl On<Add> for Board {
+    fn on(&mut self, add: Add, _: &mut Context<Self>) -> Result<()> {
+        if add.points == 0 {
+            return Err("add something".into());
+        }
+        self.score += add.points;
+        Ok(())
+    }
+}
+
+impl On<Score> for Board {
+    fn on(&mut self, _: Score, _: &mut Context<Self>) -> Result<u32> {
+        Ok(self.score)
+    }
+}
+
+impl On<Break> for Board {
+    fn on(&mut self, _: Break, _: &mut Context<Self>) -> Result<()> {
+        panic!("as it was told")
+    }
+}
+
+/// Where a room that hangs says so, and waits.
+static HANGS: Mutex<Option<(SyncSender<()>, Receiver<()>)>> = Mutex::new(None);
+
+impl On<Hang> for Board {
+    fn on(&mut self, _: Hang, _: &mut Context<Self>) -> Result<()> {
+        let held = HANGS.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (hangs, goes_on) = held.expect("a test waits");
+        hangs.send(()).expect("a test waits");
+        let _ = goes_on.recv();
+        Ok(())
+    }
+}
+
+fn start(change: impl FnOnce(&mut Config)) -> Running {
+    let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
+    // The clients don't read while the test ends.
+    config.shutdown_timeout_ms = 10;
+    change(&mut config);
+    Server::new().room::<Board>("board").start(config).expect("it starts")
+}
+
+/// A node, one player in a room, and the room's id.
+struct Game {
+    running: Running,
+    runtime: tokio::runtime::Runtime,
+    room: client::Room<Dynamic>,
+    id: String,
+    node: NodeHandle,
+}
+
+impl Game {
+    fn new(change: impl FnOnce(&mut Config)) -> Self {
+        let running = start(change);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let url = format!("tcp://{}", running.local_addr());
+        let room = runtime.block_on(async {
+            let connection = client::connect(&url).await.expect("it serves");
+            connection.join_or_create_dynamic("board", None).await.expect("it has rooms")
+        });
+        let (id, node) = (room.id().to_owned(), running.handle());
+        Self { running, runtime, room, id, node }
+    }
+}
+
+fn code<T: std::fmt::Debug>(result: Result<T>) -> ErrorCode {
+    result.expect_err("it is refused").code()
+}
+
+#[test]
+fn a_room_is_told_and_asked_from_outside_and_its_players_see_it() {
+    let Game { runtime, room, id, node, .. } = &Game::new(|_| {});
+    node.tell(id, &Add { points: 2 }).unwrap();
+    assert_eq!(node.ask(id, &Score).wait(), Ok(2));
+    // In any thread, and in any runtime.
+    let (there, id_there) = (node.clone(), id.clone());
+    thread::spawn(move || there.tell(&id_there, &Add { points: 3 })).join().unwrap().unwrap();
+    assert_eq!(runtime.block_on(node.ask(id, &Score)), Ok(5));
+    runtime.block_on(async {
+        while room.state()["score"] != 5 {
+            room.changed().await.unwrap();
+        }
+    });
+    assert_eq!(node.stats().total().rooms, 1);
+}
+
+#[test]
+fn what_cant_be_done_is_an_error() {
+    let game = Game::new(|config| config.ask_timeout_ms = 60_000);
+    let Game { running, id, node, .. } = game;
+    let id = &id;
+
+    assert_eq!(code(node.ask(id, &Add { points: 0 }).wait()), ErrorCode::Refused);
+    assert_eq!(code(node.ask(id, &Unknown).wait()), ErrorCode::UnknownMessage);
+    for id in ["", "nowhere", "aaaaaaaaaaaaaaaa"] {
+        assert_eq!(code(node.tell(id, &Score)), ErrorCode::RoomNotFound);
+        assert_eq!(code(node.ask(id, &Score).wait()), ErrorCode::RoomNotFound);
+        assert_eq!(code(node.close(id, "over")), ErrorCode::RoomNotFound);
+    }
+    // In the room's handler, and then behind it.
+    let (first, second) = (node.ask(id, &Break), node.ask(id, &Score));
+    assert_eq!(code(first.wait()), ErrorCode::RoomFailed);
+    assert!(matches!(code(second.wait()), ErrorCode::RoomFailed | ErrorCode::RoomNotFound));
+    running.shutdown();
+    assert!(matches!(
+        code(node.tell(id, &Score)),
+        ErrorCode::ShuttingDown | ErrorCode::RoomNotFound
+    ));
+}
+
+#[test]
+fn a_room_is_closed_from_outside() {
+    let Game { runtime, room, id, node, .. } = &Game::new(|_| {});
+    node.close(id, "enough for today").unwrap();
+    let end = runtime.block_on(async {
+        loop {
+            if let Err(end) = room.changed().await {
+                return end;
+            }
+        }
+    });
+    assert!(end.to_string().contains("enough for today"), "{end}");
+    assert_eq!(code(node.ask(id, &Score).wait()), ErrorCode::RoomNotFound);
+}
+
+#[test]
+fn while_a_room_hangs_its_mailbox_fills_up_and_requests_time_out() {
+    let (hangs, does_hang) = sync_channel(1);
+    let (go_on, goes_on) = sync_channel(1);
+    *HANGS.lock().unwrap() = Some((hangs, goes_on));
+    let game = Game::new(|config| {
+        config.mailbox_max = 3;
+        config.ask_timeout_ms = 50;
+    });
+    let Game { id, node, .. } = &game;
+    node.tell(id, &Hang).unwrap();
+    does_hang.recv().unwrap();
+    let asked = node.ask(id, &Score);
+    node.tell(id, &Add { points: 1 }).unwrap();
+    node.tell(id, &Add { points: 1 }).unwrap();
+    let full = node.tell(id, &Add { points: 1 }).unwrap_err();
+    assert_eq!(full.code(), ErrorCode::Busy);
+    assert!(full.text().starts_with("mailbox_max: "), "{full}");
+    assert_eq!(code(node.ask(id, &Score).wait()), ErrorCode::Busy);
+    let late = asked.wait().unwrap_err();
+    assert_eq!(late.code(), ErrorCode::Timeout);
+    assert!(late.text().starts_with("ask_timeout_ms: "), "{late}");
+    // What was accepted is not lost.
+    go_on.send(()).unwrap();
+    loop {
+        match node.ask(id, &Score).wait() {
+            Ok(score) => break assert_eq!(score, 2),
+            // Its mailbox has yet to be emptied.
+            Err(error) => assert_eq!(error.code(), ErrorCode::Busy),
+        }
+    }
+}
+
+#[test]
+fn on_start_gets_the_handle_too() {
+    let config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 1, ..Config::default() };
+    let (started, handles) = sync_channel(1);
+    let server = Server::new().room::<Board>("board").on_start(move |node| {
+        started.send(node).expect("a test waits");
+    });
+    let running = server.start(config).unwrap();
+    let node = handles.try_recv().expect("it was called before `start` returned");
+    assert!(node.stats().healthy);
+    running.shutdown();
+}

@@ -1,0 +1,171 @@
+//! Requests to rooms from outside, until they are answered.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use playfield_room::{Error, Result};
+use playfield_wire::ErrorCode;
+use tokio::sync::oneshot::{Receiver, Sender, channel};
+
+use crate::memory::shrink_map;
+
+/// An encoded reply, or why there is none.
+pub(crate) type Answer = Result<Vec<u8>>;
+
+/// The unanswered requests of a node. Each is answered once: by its room, by whoever finds that
+/// there is no such room, by its shard's end, or by its deadline.
+pub(crate) struct Asks {
+    inner: Mutex<Inner>,
+    asks_max: usize,
+    timeout: Duration,
+}
+
+#[derive(Default)]
+struct Inner {
+    begun: u64,
+    waiting: HashMap<u64, Waiting>,
+    /// The node has ended.
+    ended: bool,
+}
+
+struct Waiting {
+    shard: u16,
+    by: Instant,
+    answer: Sender<Answer>,
+}
+
+impl Asks {
+    pub(crate) fn new(asks_max: usize, timeout: Duration) -> Self {
+        Self { inner: Mutex::default(), asks_max, timeout }
+    }
+
+    /// Notes a request to a room of this shard; its number, and where the answer arrives.
+    ///
+    /// # Errors
+    /// `busy` at `asks_max`, `shutting_down` after the node's end.
+    pub(crate) fn begin(&self, shard: u16) -> Result<(u64, Receiver<Answer>)> {
+        let mut inner = self.lock();
+        if inner.ended {
+            return Err(ended());
+        }
+        if inner.waiting.len() >= self.asks_max {
+            let text = format!("asks_max: {} requests are unanswered", self.asks_max);
+            return Err(Error::new(ErrorCode::Busy, text));
+        }
+        let (answer, answered) = channel();
+        inner.begun += 1;
+        let number = inner.begun;
+        let by = Instant::now() + self.timeout;
+        inner.waiting.insert(number, Waiting { shard, by, answer });
+        Ok((number, answered))
+    }
+
+    /// Answers a request, if it still waits.
+    pub(crate) fn answer(&self, number: u64, answer: Answer) {
+        let waiting = self.take(number);
+        // Outside the lock: it may wake the one who asked. They may have gone.
+        if let Some(waiting) = waiting {
+            let _ = waiting.answer.send(answer);
+        }
+    }
+
+    /// Nobody waits for the answer any longer.
+    pub(crate) fn forget(&self, number: u64) {
+        drop(self.take(number));
+    }
+
+    /// Answers the requests whose deadline has passed.
+    pub(crate) fn expire(&self, now: Instant) {
+        let text = format!("ask_timeout_ms: the room did not answer within {:?}", self.timeout);
+        self.answer_all(&Error::new(ErrorCode::Timeout, text), |waiting| waiting.by <= now);
+    }
+
+    /// A shard has failed: its rooms answer nothing any more.
+    pub(crate) fn shard_failed(&self, shard: u16) {
+        self.answer_all(&shard_failed(shard), |waiting| waiting.shard == shard);
+    }
+
+    /// The node has ended.
+    pub(crate) fn end(&self) {
+        self.lock().ended = true;
+        self.answer_all(&ended(), |_| true);
+    }
+
+    /// Whether the node has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().ended
+    }
+
+    fn take(&self, number: u64) -> Option<Waiting> {
+        let mut inner = self.lock();
+        let waiting = inner.waiting.remove(&number);
+        shrink_map(&mut inner.waiting);
+        waiting
+    }
+
+    fn answer_all(&self, error: &Error, which: impl Fn(&Waiting) -> bool) {
+        let chosen: Vec<_> = self.lock().waiting.extract_if(|_, waiting| which(waiting)).collect();
+        for (_, waiting) in chosen {
+            let _ = waiting.answer.send(Err(error.clone()));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // No user code runs under the lock.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The error after the node's end.
+pub(crate) fn ended() -> Error {
+    Error::new(ErrorCode::ShuttingDown, "the node has ended")
+}
+
+/// The error for rooms of a shard that failed.
+pub(crate) fn shard_failed(shard: u16) -> Error {
+    Error::new(ErrorCode::Internal, format!("shard {shard}, where the room is, has failed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use playfield_wire::ErrorCode;
+    use tokio::sync::oneshot::Receiver;
+
+    use super::{Answer, Asks};
+
+    fn code(mut answered: Receiver<Answer>) -> ErrorCode {
+        answered.try_recv().expect("it is answered").unwrap_err().code()
+    }
+
+    #[test]
+    fn there_are_at_most_asks_max_at_once() {
+        let asks = Asks::new(2, Duration::from_secs(1));
+        let (one, mut answered) = asks.begin(0).unwrap();
+        let (two, _kept) = asks.begin(0).unwrap();
+        let error = asks.begin(0).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::Busy);
+        assert!(error.text().starts_with("asks_max: 2 "), "{error}");
+        asks.answer(one, Ok(vec![1]));
+        assert_eq!(answered.try_recv().unwrap(), Ok(vec![1]));
+        asks.forget(two);
+        assert!(asks.begin(0).is_ok() && asks.begin(0).is_ok() && asks.begin(0).is_err());
+    }
+
+    #[test]
+    fn deadlines_failed_shards_and_the_nodes_end_answer() {
+        let asks = Asks::new(10, Duration::from_secs(1));
+        let (_, late) = asks.begin(0).unwrap();
+        asks.expire(Instant::now());
+        asks.expire(Instant::now() + Duration::from_secs(1));
+        assert_eq!(code(late), ErrorCode::Timeout);
+        let ((_, of_one), (_, of_two)) = (asks.begin(1).unwrap(), asks.begin(2).unwrap());
+        asks.shard_failed(1);
+        assert_eq!(code(of_one), ErrorCode::Internal);
+        asks.end();
+        assert_eq!(code(of_two), ErrorCode::ShuttingDown);
+        assert_eq!(asks.begin(1).unwrap_err().code(), ErrorCode::ShuttingDown);
+    }
+}

@@ -1,0 +1,213 @@
+//! A handle to a running node, for code outside its rooms.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use playfield_room::{Error, InternalMessage, Mail, Message, Result};
+use playfield_state::{Data, Format};
+use playfield_wire::ErrorCode;
+use tokio::sync::oneshot::Receiver;
+
+use crate::asks::{self, Answer};
+use crate::event_loop::SharedRuntime;
+use crate::mailbox::Parcel;
+use crate::node::Node;
+use crate::room_id::RoomId;
+use crate::shard::mail::ShardMail;
+use crate::stats::{Published, Stats};
+
+/// Reaches the rooms of a running node from anywhere in its process: from HTTP handlers, services,
+/// other threads and other runtimes.
+///
+/// Clones are cheap and reach the same node. After the node's end, every call fails with
+/// `shutting_down`; a handle does not keep a node running.
+#[derive(Clone)]
+pub struct NodeHandle {
+    shared: Arc<SharedRuntime>,
+    node: Arc<Node>,
+    published: Arc<[Arc<Published>]>,
+}
+
+impl NodeHandle {
+    pub(crate) fn new(
+        shared: Arc<SharedRuntime>,
+        node: Arc<Node>,
+        published: &[Arc<Published>],
+    ) -> Self {
+        Self { shared, node, published: published.into() }
+    }
+
+    /// Sends a message to a room, which receives it by [`On`](playfield_room::On).
+    ///
+    /// `Ok` says that it is on its way, in order with all else that this thread sends there. A room
+    /// that ends meanwhile does not receive it, which is counted in
+    /// [`mail_dropped`](crate::ShardStats::mail_dropped): to know what became of a message,
+    /// [`ask`](Self::ask).
+    ///
+    /// # Errors
+    /// `room_not_found`, `busy` if the mailbox of the room's shard is full (`mailbox_max`),
+    /// `internal` if that shard has failed, or `shutting_down`.
+    pub fn tell<M: Message>(&self, room_id: &str, message: &M) -> Result<()> {
+        let (id, shard) = self.place(room_id)?;
+        let mail = Mail::Told { from: None, message: InternalMessage::of(message) };
+        self.post(shard, ShardMail::Post { to: id, mail })
+    }
+
+    /// Sends a request to a room, which receives it by [`On`](playfield_room::On). The reply is the
+    /// output of the returned future, which needs no particular runtime; or [wait](Asked::wait) for
+    /// it.
+    ///
+    /// The request is sent at once, whether or not the future is polled. Dropping the future
+    /// forgets the reply.
+    ///
+    /// # Errors
+    /// The future's output is the room's refusal, or as [`tell`](Self::tell). A room that ends
+    /// before it answers is `room_not_found` or `room_closed`. Without an answer for
+    /// `ask_timeout_ms` it is `timeout`, and beyond `asks_max` unanswered requests `busy`.
+    pub fn ask<M: Message>(&self, room_id: &str, message: &M) -> Asked<M> {
+        let state = match self.begin(room_id, InternalMessage::of(message)) {
+            Ok(waiting) => State::Waiting(waiting),
+            Err(error) => State::Refused(error),
+        };
+        Asked { state, message: PhantomData }
+    }
+
+    fn begin(&self, room_id: &str, message: InternalMessage) -> Result<Waiting> {
+        let (id, shard) = self.place(room_id)?;
+        let (number, answer) = self.node.asks.begin(shard)?;
+        let waiting = Waiting { node: Arc::clone(&self.node), number, answer };
+        let mail = Mail::Asked { from: None, ask: number, message };
+        self.post(shard, ShardMail::Post { to: id, mail })?;
+        Ok(waiting)
+    }
+
+    /// Ends a room; its players receive this text. Does not wait for it.
+    ///
+    /// # Errors
+    /// As [`tell`](Self::tell).
+    pub fn close(&self, room_id: &str, text: impl Into<String>) -> Result<()> {
+        let (id, shard) = self.place(room_id)?;
+        self.post(shard, ShardMail::Close { room: id, text: text.into() })
+    }
+
+    /// The node's counters, as of each shard's last turn.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats::read(&self.published)
+    }
+
+    /// Where a room is.
+    fn place(&self, room_id: &str) -> Result<(RoomId, u16)> {
+        let not_found = || {
+            let id = playfield_wire::excerpt(room_id, 64);
+            Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"))
+        };
+        let id = RoomId::parse(room_id).ok_or_else(not_found)?;
+        Ok((id, self.node.directory.find(id).ok_or_else(not_found)?.shard))
+    }
+
+    /// Puts mail into a shard's mailbox.
+    fn post(&self, shard: u16, mail: ShardMail) -> Result<()> {
+        if self.node.asks.has_ended() {
+            return Err(asks::ended());
+        }
+        let index = usize::from(shard);
+        if self.published[index].pulse.failed.load(Ordering::Relaxed) {
+            return Err(asks::shard_failed(shard));
+        }
+        self.shared.mailboxes[index].push(Parcel::Mail(mail)).map_err(|_| {
+            let text = "mailbox_max: the mailbox of the room's shard is full; try again";
+            Error::new(ErrorCode::Busy, text)
+        })
+    }
+}
+
+impl fmt::Debug for NodeHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeHandle").finish_non_exhaustive()
+    }
+}
+
+/// The reply to a request from [`NodeHandle::ask`], as a future.
+#[must_use = "the reply arrives here; to ignore it, use `tell`"]
+pub struct Asked<M> {
+    state: State,
+    message: PhantomData<fn() -> M>,
+}
+
+enum State {
+    Refused(Error),
+    Waiting(Waiting),
+    Done,
+}
+
+/// A request that was sent. Dropping it forgets it.
+struct Waiting {
+    node: Arc<Node>,
+    number: u64,
+    answer: Receiver<Answer>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.node.asks.forget(self.number);
+    }
+}
+
+impl<M: Message> Asked<M> {
+    /// Blocks this thread until the reply is here, for `ask_timeout_ms` at most.
+    ///
+    /// Never call it in a room, a service or an asynchronous task: it would stop all others on the
+    /// same thread, and the shard that it waits for may be its own.
+    ///
+    /// # Errors
+    /// As [`NodeHandle::ask`].
+    ///
+    /// # Panics
+    /// In an asynchronous task of Tokio; await it there.
+    pub fn wait(self) -> Result<M::Reply> {
+        match self.state {
+            State::Refused(error) => Err(error),
+            State::Waiting(mut waiting) => {
+                let (_, nothing) = tokio::sync::oneshot::channel();
+                let answer = std::mem::replace(&mut waiting.answer, nothing);
+                read::<M>(answer.blocking_recv().unwrap_or_else(|_| Err(asks::ended())))
+            }
+            State::Done => Err(asks::ended()),
+        }
+    }
+}
+
+impl<M: Message> Future for Asked<M> {
+    type Output = Result<M::Reply>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let State::Waiting(waiting) = &mut self.state {
+            let Poll::Ready(answer) = Pin::new(&mut waiting.answer).poll(cx) else {
+                return Poll::Pending;
+            };
+            self.state = State::Done;
+            return Poll::Ready(read::<M>(answer.unwrap_or_else(|_| Err(asks::ended()))));
+        }
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Refused(error) => Poll::Ready(Err(error)),
+            _ => panic!("a reply is polled again after it was returned"),
+        }
+    }
+}
+
+impl<M: Message> fmt::Debug for Asked<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked").field("message", &M::NAME).finish_non_exhaustive()
+    }
+}
+
+fn read<M: Message>(answer: Answer) -> Result<M::Reply> {
+    M::Reply::read(Format::Packed, &answer?).map_err(|error| {
+        Error::new(ErrorCode::BadPayload, format!("the reply to {}: {error}", M::NAME))
+    })
+}
