@@ -18,7 +18,8 @@ pub use playfield_server::{
     Running, ShardStats, Stats, Stopper, service,
 };
 pub use playfield_state::{
-    Bytes, Data, ElementId, Format, Key, List, Map, Mirror, Set, State, Tracker, Tracking, view,
+    Bytes, Data, ElementId, Format, Key, List, LoadError, Map, Mirror, Set, State, Tracker,
+    Tracking, load, save, save_to, view,
 };
 pub use playfield_wire::ErrorCode;
 pub use playfield_wire::client::Hello;
