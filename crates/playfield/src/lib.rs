@@ -8,10 +8,10 @@
 mod server;
 
 pub use playfield_room::{
-    Accepts, Answer, AskId, AskOf, Asks, Context, Creator, ERROR_TEXT_BYTES_MAX, Emits, Error,
-    EventOf, Handle, Internal, InternalMessage, InternalOf, METADATA_BYTES_MAX, METADATA_MAX, Mail,
-    Message, MessageOf, On, PENDING_MAX, Player, PlayerId, Random, Result, Room, RoomSummary,
-    Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema, sim,
+    Accepts, Answer, AskId, AskOf, Asks, Context, Creator, ERROR_TEXT_BYTES_MAX, Emits, EndReason,
+    Error, EventOf, Handle, Internal, InternalMessage, InternalOf, LeaveReason, METADATA_BYTES_MAX,
+    METADATA_MAX, Mail, Message, MessageOf, On, PENDING_MAX, Player, PlayerId, Random, Result,
+    Room, RoomSummary, Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema, sim,
 };
 pub use playfield_server::{
     Asked, Authenticator, Config, ConfigError, Guests, Identity, LevelFilter, NodeHandle, Origin,
@@ -46,8 +46,8 @@ pub mod prelude {
     pub use std::process::ExitCode;
 
     pub use playfield_room::{
-        Answer, AskId, Context, Error, Handle, Message, On, Player, PlayerId, Result, Room,
-        TimerId, room,
+        Answer, AskId, Context, EndReason, Error, Handle, LeaveReason, Message, On, Player,
+        PlayerId, Result, Room, TimerId, room,
     };
     pub use playfield_state::{Bytes, Data, Key, List, Map, Set, State};
 

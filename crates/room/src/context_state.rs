@@ -86,6 +86,11 @@ impl ContextState {
         }
     }
 
+    /// The room's id.
+    pub(crate) fn id(&self) -> &str {
+        &self.own.room_id
+    }
+
     /// A new number for a task or a request.
     pub(crate) fn number(&mut self) -> Result<u64> {
         if self.tasks.len() + self.asks.len() >= PENDING_MAX {

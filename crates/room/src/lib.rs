@@ -12,6 +12,7 @@ mod core;
 mod deferred_output;
 mod error;
 mod key;
+mod life;
 mod message;
 mod output;
 mod player;
@@ -26,6 +27,7 @@ pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
 pub use key::{KEY_BYTES_MAX, check_key, invisible};
+pub use life::{EndReason, LeaveReason, Stage};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Internal, InternalOf, Message,
     MessageOf, On, Settings,

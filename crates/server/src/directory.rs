@@ -256,7 +256,8 @@ impl Inner {
             return Err(Error::new(ErrorCode::AlreadyJoined, "this session is in that room"));
         }
         let room = &self.rooms[&id];
-        if room.is_full() {
+        // Whoever finds it about to end waits for that, and needs no seat in it.
+        if room.is_full() && !room.summary.closing {
             return Err(full(room.summary.capacity));
         }
         let shard = room.shard;
@@ -321,7 +322,8 @@ impl Inner {
         *total = *total - load + room.load();
 
         let open = &mut self.open[usize::from(room.room_type)];
-        if room.is_full() || room.summary.locked || room.summary.private || room.key.is_some() {
+        let RoomSummary { locked, private, closing, .. } = room.summary;
+        if room.is_full() || locked || private || closing || room.key.is_some() {
             open.remove(&room.age);
         } else {
             open.insert(room.age, id);
@@ -347,7 +349,7 @@ impl Listed {
     }
 
     fn is_listed(&self) -> bool {
-        !self.awaited && !self.summary.private
+        !self.awaited && !self.summary.private && !self.summary.closing
     }
 
     fn load(&self) -> usize {

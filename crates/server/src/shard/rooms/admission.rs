@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use playfield_room::{Creator, Entrant, Error};
+use playfield_room::{Creator, EndReason, Entrant, Error, LeaveReason, Stage};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, excerpt};
 
@@ -212,6 +212,11 @@ impl Shard {
 
     /// On the room's shard: creates the room if it is new, and asks it to admit someone.
     pub(in crate::shard) fn admit(&mut self, joiner: Joiner, mut join: JoinRequest) {
+        if self.is_shutting_down {
+            self.cancel(&join);
+            let text = "the node is shutting down";
+            return self.refuse(&joiner, join, Error::new(ErrorCode::ShuttingDown, text));
+        }
         if std::mem::take(&mut join.create)
             && let Some(spec) = join.target.spec()
         {
@@ -228,7 +233,7 @@ impl Shard {
                 && self.rooms.get(room).is_some_and(|hosted| hosted.members.len() == 0)
             {
                 let text = "the player it was created for was refused";
-                self.call(room, |any, at, out| any.close(at, ErrorCode::RoomClosed, text, out));
+                self.call(room, |any, at, out| any.close(at, EndReason::Empty, text, out));
             }
             return;
         }
@@ -247,7 +252,7 @@ impl Shard {
             return self.refuse(&joiner, join, Error::new(ErrorCode::RoomNotFound, text));
         };
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        if hosted.room.is_closed() && join.target.is_by_key() {
+        if hosted.room.stage() != Stage::Open && join.target.is_by_key() {
             // The key is free when the room has ended, which it is about to do.
             self.parked.push((joiner, join));
             return;
@@ -307,7 +312,7 @@ impl Shard {
         match session.and_then(|session| session.room_mut(number)) {
             Some(room) => room.seat = Some(seat),
             // The session ended while its request was on the way.
-            None => self.go(seat),
+            None => self.go(seat, LeaveReason::Disconnected),
         }
     }
 
