@@ -8,6 +8,7 @@ use playfield_state::{Format, PlayerId};
 use playfield_wire::ErrorCode;
 
 use crate::random::Random;
+use crate::rate::Limiter;
 use crate::timers::Timers;
 use crate::{Creator, Error, Player, Result, RoomSummary, Sender};
 
@@ -41,6 +42,9 @@ pub(crate) struct ContextState {
     pub(crate) summary: RoomSummary,
     pub(crate) wants_sync: bool,
     pub(crate) effects: Vec<Effect>,
+    /// How much of their rates players have used, by player and message; only of messages with a
+    /// rate.
+    pub(crate) limiters: BTreeMap<(PlayerId, u32), Limiter>,
     /// The unfinished background tasks, by number: the name of the message that each ends with.
     pub(crate) tasks: BTreeMap<u64, &'static str>,
     /// The unanswered requests to other rooms, by number: the name of the message.
@@ -52,7 +56,7 @@ pub(crate) struct ContextState {
 
 /// What a callback asked for that has to wait until it has returned.
 pub(crate) enum Effect {
-    Kick(PlayerId, String),
+    Kick(PlayerId, Error),
     Close(String),
 }
 
@@ -79,6 +83,7 @@ impl ContextState {
             summary,
             wants_sync: false,
             effects: Vec::new(),
+            limiters: BTreeMap::new(),
             tasks: BTreeMap::new(),
             asks: BTreeMap::new(),
             next_number: 0,
@@ -89,6 +94,14 @@ impl ContextState {
     /// The room's id.
     pub(crate) fn id(&self) -> &str {
         &self.own.room_id
+    }
+
+    /// A player is gone. Their number is not used again, so nobody comes back to these.
+    pub(crate) fn forget_rates(&mut self, player: PlayerId) {
+        let of_player = (player, 0)..=(player, u32::MAX);
+        while let Some(&key) = self.limiters.range(of_player.clone()).next().map(|(key, _)| key) {
+            self.limiters.remove(&key);
+        }
     }
 
     /// A new number for a task or a request.

@@ -126,14 +126,16 @@ codes! {
     27 Left "left";
     /// The request number is still unanswered.
     28 DuplicateRequest "duplicate_request";
+    /// A message came faster than a rate allows; `retry_after_ms` says when the next is taken.
+    29 TooFast "too_fast";
     /// A room of this type has this key already.
-    29 RoomExists "room_exists";
+    30 RoomExists "room_exists";
     /// The text can't be a key.
-    30 BadKey "bad_key";
+    31 BadKey "bad_key";
     /// Clients can't create rooms of this type.
-    31 CreationClosed "creation_closed";
+    32 CreationClosed "creation_closed";
     /// The reservation was used, is over, or is another player's.
-    32 BadReservation "bad_reservation";
+    33 BadReservation "bad_reservation";
 }
 
 impl ErrorCode {
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn every_code_is_found_by_its_number_and_by_its_name() {
-        for number in 1..=32 {
+        for number in 1..=33 {
             let code = ErrorCode::from_number(number).unwrap();
             assert_eq!(code.number(), number);
             assert_eq!(code.to_string(), code.name());
@@ -170,7 +172,7 @@ mod tests {
 
     #[test]
     fn room_codes_begin_at_1000() {
-        for number in [0, 33, 999] {
+        for number in [0, 34, 999] {
             assert_eq!(ErrorCode::from_number(number), None, "{number}");
             assert_eq!(ErrorCode::from_name(&number.to_string()), None, "{number}");
         }

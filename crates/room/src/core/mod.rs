@@ -150,9 +150,9 @@ impl<R: Room> RoomCore<R> {
         while !self.context.effects.is_empty() {
             for effect in std::mem::take(&mut self.context.effects) {
                 match effect {
-                    Effect::Kick(player, text) => {
+                    Effect::Kick(player, why) => {
                         if let Some(player) = self.unseat(player) {
-                            self.dismiss(&player, &Error::new(ErrorCode::Kicked, text), out);
+                            self.dismiss(&player, &why, out);
                             let why = LeaveReason::Kicked;
                             self.act(out, |room, _, cx| room.leave(&player, why, cx));
                         }

@@ -14,9 +14,9 @@ use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 /// The messages, in the order of their numbers.
-pub(crate) const MESSAGES: [&str; 18] = [
+pub(crate) const MESSAGES: [&str; 19] = [
     "add", "secret", "shout", "refuse", "kick", "big", "later", "answer", "sync", "close", "lock",
-    "tell", "ask", "compute", "spawn", "hang", "fail", "forget",
+    "tell", "ask", "compute", "spawn", "hang", "fail", "forget", "flood",
 ];
 
 /// The number of a message.
@@ -263,6 +263,14 @@ impl AnyRoom for TestRoom {
                 if let Some((link, _)) = self.remove(kicked) {
                     out.removed(link, &Error::new(ErrorCode::Kicked, "out with you"));
                 }
+            }
+            Some("flood") => {
+                let error = Error::new(ErrorCode::TooFast, "too much");
+                out.error(link, request, &error);
+                if text == "past" && self.remove(player).is_some() {
+                    out.removed(link, &error);
+                }
+                return;
             }
             Some("big") => reply = "x".repeat(text.parse().unwrap_or_default()),
             Some("later") => return self.later.extend(request.map(|request| (player, request))),

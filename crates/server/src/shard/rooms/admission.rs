@@ -14,6 +14,7 @@ use crate::directory::keys::code;
 use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
 use crate::shard::Shard;
+use crate::shard::connection::patience::Patience;
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
 use crate::shard::rooms::join::{Departure, JoinRequest, JoinTarget, Joiner, RETRIES, RoomSpec};
@@ -128,6 +129,7 @@ impl Shard {
             id,
             request: Some(request),
             seat: None,
+            patience: Patience::ALL,
             undelivered: 0,
             acts: 0,
             leaving: None,
@@ -308,11 +310,19 @@ impl Shard {
 
     /// On the session's shard: the room agreed.
     pub(in crate::shard) fn seated(&mut self, key: ConnectionKey, number: RoomNumber, seat: Seat) {
-        let session = self.delivery.connections.session_mut(key);
-        match session.and_then(|session| session.room_mut(number)) {
-            Some(room) => room.seat = Some(seat),
+        let connection = self.delivery.connections.get_mut(key);
+        let heard = connection.as_deref().map_or(self.now, |connection| connection.heard);
+        let session = connection.and_then(|connection| connection.session.as_deref_mut());
+        let Some(room) = session.and_then(|session| session.room_mut(number)) else {
             // The session ended while its request was on the way.
-            None => self.go(seat, LeaveReason::Disconnected),
+            return self.go(seat, LeaveReason::Disconnected);
+        };
+        room.seat = Some(seat);
+        let node = &self.delivery.node;
+        if let Some(place) = node.directory.find(room.id) {
+            room.patience = Patience::of(node.room_types[usize::from(place.room_type)].settings);
+            let asks_at = heard.saturating_add(room.patience.ask);
+            self.look_by(key, asks_at);
         }
     }
 

@@ -201,7 +201,10 @@ impl Shard {
     pub(in crate::shard) fn settle(&mut self) {
         loop {
             while let Some((connection, code, text)) = self.delivery.doomed.pop() {
-                self.fail(connection, code, &text);
+                match code {
+                    ErrorCode::TooFast => self.close_too_fast(connection, &text),
+                    _ => self.fail(connection, code, &text),
+                }
             }
             self.close_leaving();
             let Some(key) = self.touched.pop() else { break };

@@ -12,6 +12,7 @@ mod law_room;
 mod laws;
 mod limits;
 mod names;
+mod rates;
 mod refusals;
 mod remote;
 mod rooms;
