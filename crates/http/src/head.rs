@@ -78,9 +78,8 @@ impl Head {
         let (path, query) = split_target(method, target)?;
         let headers = &*request.headers;
 
-        match (single(headers, "Host")?, minor_version) {
-            (None, 1) => return Err(RequestError::Missing { header: "Host" }),
-            (Some(_) | None, _) => {}
+        if single(headers, "Host")?.is_none() && minor_version >= 1 {
+            return Err(RequestError::Missing { header: "Host" });
         }
         let framing = framing(headers, minor_version)?;
         if let Framing::Length(length) = framing
@@ -255,7 +254,7 @@ fn content_length(value: &[u8]) -> Result<Framing, RequestError> {
     Ok(Framing::Length(length))
 }
 
-fn values<'h, 'a>(headers: &'h [Header<'a>], name: &str) -> impl Iterator<Item = &'a [u8]> {
+fn values<'a>(headers: &[Header<'a>], name: &str) -> impl Iterator<Item = &'a [u8]> {
     headers
         .iter()
         .filter(move |header| header.name.eq_ignore_ascii_case(name))

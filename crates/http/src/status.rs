@@ -40,9 +40,9 @@ pub(crate) fn phrase(status: u16) -> &'static str {
         503 => "Service Unavailable",
         504 => "Gateway Timeout",
         505 => "HTTP Version Not Supported",
-        200..300 => "Success",
-        300..400 => "Redirection",
-        400..500 => "Client Error",
+        _ if status < 300 => "Success",
+        _ if status < 400 => "Redirection",
+        _ if status < 500 => "Client Error",
         _ => "Server Error",
     }
 }

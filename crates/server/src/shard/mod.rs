@@ -26,6 +26,7 @@ mod slab;
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +39,9 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
+use connection::http::period;
 use connection::timeouts::Timeouts;
+use connection::transport::Input;
 use connection::{Connection, Connections};
 use delivery::Delivery;
 use keys::{ConnectionKey, RoomKey};
@@ -108,7 +111,8 @@ impl Shard {
         stopwatch: Stopwatch,
     ) -> Self {
         let shards = node.shards;
-        let shortest = node.config.hello_timeout().min(node.config.heartbeat() / 2);
+        let config = &node.config;
+        let shortest = config.hello_timeout().min(config.heartbeat() / 2).min(period(config));
         let delivery = Delivery {
             node,
             shard: index,
@@ -161,9 +165,11 @@ impl Shard {
     }
 
     /// A client connected.
-    pub(crate) fn accepted(&mut self) -> ConnectionKey {
-        let key = self.delivery.connections.insert(Connection::new(self.now));
-        self.timeouts.set(self.now + self.delivery.node.config.hello_timeout(), key);
+    pub(crate) fn accepted(&mut self, address: SocketAddr) -> ConnectionKey {
+        let connection = Connection::new(self.now, Input::Unknown(address));
+        let key = self.delivery.connections.insert(connection);
+        let config = &self.delivery.node.config;
+        self.timeouts.set(self.now + config.hello_timeout().min(period(config)), key);
         key
     }
 
@@ -253,6 +259,11 @@ impl Shard {
         self.delivery.counters.bytes_out += bytes as u64;
         if self.delivery.connections.wrote(key, bytes) {
             self.flushed(key);
+        } else if bytes > 0
+            && let Some(connection) = self.delivery.connections.get_mut(key)
+            && let Input::Http(http) = &mut connection.input
+        {
+            http.wrote(self.now);
         }
     }
 
@@ -300,7 +311,7 @@ impl Shard {
             let connection = self.delivery.connections.get(key);
             if connection.is_some_and(|connection| connection.session.is_some()) {
                 self.goodbye(key, ErrorCode::ShuttingDown, text, None);
-            } else {
+            } else if !self.end_http(key) {
                 self.end_service(key, &Closed::ShuttingDown);
                 self.go_away(key, text);
             }
