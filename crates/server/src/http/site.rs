@@ -37,7 +37,7 @@ pub(crate) enum Found<'a> {
     NotAllowed {
         allow: String,
     },
-    NotFound,
+    Nothing,
     /// The path is not validly encoded.
     BadPath,
 }
@@ -136,7 +136,7 @@ impl Site {
             methods.extend(READ);
         }
         if methods.is_empty() {
-            return Found::NotFound;
+            return Found::Nothing;
         }
         methods.push("OPTIONS");
         methods.sort_unstable();
@@ -158,7 +158,7 @@ mod tests {
             Found::File { folder } => format!("file {folder}"),
             Found::Options { allow } => format!("options {allow}"),
             Found::NotAllowed { allow } => format!("only {allow}"),
-            Found::NotFound => "nothing".into(),
+            Found::Nothing => "nothing".into(),
             Found::BadPath => "bad".into(),
         }
     }

@@ -126,7 +126,7 @@ fn refusal(found: &Found<'_>) -> Option<Response> {
             Response::error(405, format!("this path takes {allow} only\n"))
                 .with_header("Allow", allow.clone())
         }
-        Found::NotFound => Response::error(404, "There is no such page here.\n"),
+        Found::Nothing => Response::error(404, "There is no such page here.\n"),
         Found::BadPath => Response::error(400, "the path is not validly encoded\n"),
     })
 }
