@@ -53,7 +53,7 @@ impl Room for Arena {
         Ok(())
     }
 
-    fn leave(&mut self, player: &Player, _: &mut Context<Self>) {
+    fn leave(&mut self, player: &Player, _: LeaveReason, _: &mut Context<Self>) {
         self.ships.remove(&player.id());
         self.eyes.remove(&player.id());
     }

@@ -44,7 +44,7 @@ impl Room for Table {
         Ok(())
     }
 
-    fn leave(&mut self, player: &Player, _: &mut Context<Self>) {
+    fn leave(&mut self, player: &Player, _: LeaveReason, _: &mut Context<Self>) {
         if let Some(hand) = self.hands.remove(&player.id()) {
             self.played.extend(hand.iter().copied());
         }

@@ -43,7 +43,7 @@ impl Room for Chat {
         Ok(())
     }
 
-    fn leave(&mut self, player: &Player, cx: &mut Context<Self>) {
+    fn leave(&mut self, player: &Player, _: LeaveReason, cx: &mut Context<Self>) {
         self.members.remove(&player.id());
         cx.emit(&Notice { text: format!("{} has left", player.name()) });
     }

@@ -62,7 +62,7 @@ impl Room for Table {
         Ok(())
     }
 
-    fn leave(&mut self, player: &Player, cx: &mut Context<Self>) {
+    fn leave(&mut self, player: &Player, _: LeaveReason, cx: &mut Context<Self>) {
         self.players.remove(&player.id());
         self.report(cx);
     }

@@ -64,7 +64,7 @@ impl Room for Table {
         Ok(())
     }
 
-    fn leave(&mut self, player: &Player, _: &mut Context<Self>) {
+    fn leave(&mut self, player: &Player, _: LeaveReason, _: &mut Context<Self>) {
         self.seats.remove(&player.id());
         self.hands.remove(&player.id());
     }

@@ -15,6 +15,15 @@ pub(crate) enum Policy {
     Owner,
     View,
     Hidden,
+    /// It is no state.
+    Skip,
+}
+
+impl Policy {
+    /// Whether some player may see it.
+    pub(crate) fn is_synced(self) -> bool {
+        !matches!(self, Self::Hidden | Self::Skip)
+    }
 }
 
 pub(crate) struct Field {
@@ -37,13 +46,15 @@ pub(crate) fn fields(of: &Ident, fields: &Fields) -> syn::Result<Vec<Field>> {
         .iter()
         .enumerate()
         .map(|(place, field)| {
-            refuse_recursion(of, place, field)?;
             let member = match &field.ident {
                 Some(ident) => ident.to_token_stream(),
                 None => Index::from(place).to_token_stream(),
             };
             let name = field.ident.as_ref().map_or_else(|| place.to_string(), plain_name);
             let Sync { policy, mask, quantize, view } = sync(field, &name)?;
+            if policy != Policy::Skip {
+                refuse_recursion(of, place, field)?;
+            }
             Ok(Field { place, member, name, of: field.ty.clone(), policy, mask, quantize, view })
         })
         .collect()
@@ -79,7 +90,7 @@ pub(crate) struct Quantize {
     pub(crate) angle: bool,
 }
 
-const WORDS: &str = "#[sync(owner)], #[sync(hidden)], #[sync(mask = function)], #[sync(view = function, viewer = map)], #[sync(quantize = step)], \
+const WORDS: &str = "#[sync(owner)], #[sync(hidden)], #[sync(skip)], #[sync(mask = function)], #[sync(view = function, viewer = map)], #[sync(quantize = step)], \
     #[sync(quantize = step, range = least..=most)] and #[sync(angle = step)]";
 
 /// How to write each of them.
@@ -87,6 +98,7 @@ fn fix(word: &str) -> &'static str {
     match word {
         "owner" => "write `owner` alone; it takes no value",
         "hidden" => "write `hidden` alone; it takes no value",
+        "skip" => "write `skip` alone; it takes no value",
         "mask" => {
             "write `mask = function`, with the name of the function that returns what everyone may see of the value"
         }
@@ -128,9 +140,9 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
             let word = meta.path.to_token_stream().to_string();
             let policies = sync.policy != Policy::Everyone || sync.mask.is_some();
             match word.as_str() {
-                "owner" | "hidden" | "mask" | "view" if policies => {
+                "owner" | "hidden" | "skip" | "mask" | "view" if policies => {
                     let message =
-                        "a field can have one policy: `owner`, `hidden`, `mask = function` or `view = function`";
+                        "a field can have one policy: `owner`, `hidden`, `skip`, `mask = function` or `view = function`";
                     return Err(meta.error(message));
                 }
                 "quantize" | "angle" if sync.quantize.is_some() => {
@@ -140,6 +152,7 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
                 }
                 "owner" => sync.policy = Policy::Owner,
                 "hidden" => sync.policy = Policy::Hidden,
+                "skip" => sync.policy = Policy::Skip,
                 "mask" => sync.mask = Some(value(&meta, name, &word)?),
                 "view" => {
                     sync.policy = Policy::View;
@@ -192,6 +205,10 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
             field,
             "a hidden field is never sent, so there is nothing to quantize",
         ));
+    }
+    if sync.policy == Policy::Skip && sync.quantize.is_some() {
+        let message = "a skipped field is no state, so there is nothing to quantize";
+        return Err(Error::new_spanned(field, message));
     }
     if let Some(quantize) = &sync.quantize {
         check_quantized(field, quantize)?;

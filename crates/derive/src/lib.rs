@@ -17,9 +17,9 @@ use syn::{DeriveInput, parse_macro_input};
 
 /// Makes a type a state that is synced to clients. See `playfield_state::State`.
 ///
-/// Fields may have `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(mask = function)]`, `#[sync(view =
-/// function, viewer = map)]`, `#[sync(quantize = step)]` (optionally with `range = least..=most`)
-/// or `#[sync(angle = step)]`. An enum is atomic: it is compared and sent as a whole. It must also
+/// Fields may have `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(skip)]`, `#[sync(mask =
+/// function)]`, `#[sync(view = function, viewer = map)]`, `#[sync(quantize = step)]` (optionally
+/// with `range = least..=most`) or `#[sync(angle = step)]`. An enum is atomic: it is compared and sent as a whole. It must also
 /// derive `Data` and `Clone`.
 #[proc_macro_derive(State, attributes(sync))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
@@ -74,7 +74,10 @@ pub(crate) fn rt() -> proc_macro2::TokenStream {
     match std::env::var("CARGO_PKG_NAME").as_deref() {
         Ok("playfield-wire") => quote!(::playfield_wire),
         Ok("playfield-state") => quote!(::playfield_state::__rt),
-        Ok("playfield-room" | "playfield-server" | "playfield-client" | "playfield-bench") => {
+        Ok(
+            "playfield-room" | "playfield-server" | "playfield-store" | "playfield-client"
+            | "playfield-bench",
+        ) => {
             quote!(::playfield_room::__rt)
         }
         _ => quote!(::playfield::__rt),

@@ -18,10 +18,11 @@ pub(crate) struct Arguments {
     sync_hz: Option<LitInt>,
     capacity: Option<LitInt>,
     empty_ms: Option<LitInt>,
+    closing_ms: Option<LitInt>,
 }
 
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
-                       capacity = …, empty_ms = …";
+                       capacity = …, empty_ms = …, closing_ms = …";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -37,6 +38,7 @@ impl Parse for Arguments {
                 "sync_hz" => number(input, &name, &mut arguments.sync_hz, 0..=1_000)?,
                 "capacity" => number(input, &name, &mut arguments.capacity, 1..=1_000_000)?,
                 "empty_ms" => number(input, &name, &mut arguments.empty_ms, 0..=0xffff_ffff)?,
+                "closing_ms" => number(input, &name, &mut arguments.closing_ms, 0..=600_000)?,
                 other => {
                     return Err(syn::Error::new(
                         name.span(),
@@ -306,7 +308,7 @@ fn at(tokens: &TokenStream, span: Span) -> TokenStream {
 }
 
 fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
-    let Arguments { tick_hz, sync_hz, capacity, empty_ms, .. } = arguments;
+    let Arguments { tick_hz, sync_hz, capacity, empty_ms, closing_ms, .. } = arguments;
     let or = |given: &Option<LitInt>, default: TokenStream| {
         given.as_ref().map_or(default, |given| {
             let digits = proc_macro2::Literal::u64_unsuffixed(given.base10_parse().unwrap_or(0));
@@ -324,7 +326,16 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let sync_hz = or(sync_hz, quote!(#ticks));
     let capacity = or(capacity, quote!(64));
     let empty_ms = or(empty_ms, quote!(30_000));
-    quote!(#rt::Settings { tick_hz: #tick_hz, sync_hz: #sync_hz, capacity: #capacity, empty_ms: #empty_ms })
+    let closing_ms = or(closing_ms, quote!(5_000));
+    quote! {
+        #rt::Settings {
+            tick_hz: #tick_hz,
+            sync_hz: #sync_hz,
+            capacity: #capacity,
+            empty_ms: #empty_ms,
+            closing_ms: #closing_ms,
+        }
+    }
 }
 
 fn markers(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {

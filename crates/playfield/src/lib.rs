@@ -8,17 +8,18 @@
 mod server;
 
 pub use playfield_room::{
-    Accepts, Answer, AskId, AskOf, Asks, Context, Creator, ERROR_TEXT_BYTES_MAX, Emits, Error,
-    EventOf, Handle, Internal, InternalMessage, InternalOf, METADATA_BYTES_MAX, METADATA_MAX, Mail,
-    Message, MessageOf, On, PENDING_MAX, Player, PlayerId, Random, Result, Room, RoomSummary,
-    Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema, sim,
+    Accepts, Answer, AskId, AskOf, Asks, Context, Creator, ERROR_TEXT_BYTES_MAX, Emits, EndReason,
+    Error, EventOf, Handle, Internal, InternalMessage, InternalOf, LeaveReason, METADATA_BYTES_MAX,
+    METADATA_MAX, Mail, Message, MessageOf, On, PENDING_MAX, Player, PlayerId, Random, Result,
+    Room, RoomSummary, Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema, sim,
 };
 pub use playfield_server::{
     Asked, Authenticator, Config, ConfigError, Guests, Identity, LevelFilter, NodeHandle, Origin,
     Running, ShardStats, Stats, Stopper, http, service,
 };
 pub use playfield_state::{
-    Bytes, Data, ElementId, Format, Key, List, Map, Mirror, Set, State, Tracker, Tracking, view,
+    Bytes, Data, ElementId, Format, Key, List, LoadError, Map, Mirror, Set, State, Tracker,
+    Tracking, load, save, save_to, view,
 };
 pub use playfield_wire::ErrorCode;
 pub use playfield_wire::client::Hello;
@@ -33,6 +34,14 @@ pub use playfield_room::__rt;
 #[cfg(feature = "client")]
 pub use playfield_client as client;
 
+/// Where saves of rooms are kept: the trait [`Store`](store::Store), one in memory for tests and,
+/// with the feature `store`, one on disk.
+pub mod store {
+    pub use playfield_room::{MemoryStore, Store, StoreError, StoreErrorKind, Stored};
+    #[cfg(feature = "store")]
+    pub use playfield_store::{DiskOptions, DiskStore};
+}
+
 /// Packets: custom binary protocols, and payloads that Playfield passes on as they are.
 /// See `docs/packets.md`.
 pub mod packet {
@@ -45,8 +54,8 @@ pub mod prelude {
     pub use std::process::ExitCode;
 
     pub use playfield_room::{
-        Answer, AskId, Context, Error, Handle, Message, On, Player, PlayerId, Result, Room,
-        TimerId, room,
+        Answer, AskId, Context, EndReason, Error, Handle, LeaveReason, Message, On, Player,
+        PlayerId, Result, Room, TimerId, room,
     };
     pub use playfield_state::{Bytes, Data, Key, List, Map, Set, State};
 

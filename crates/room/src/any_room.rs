@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use playfield_state::PlayerId;
 use playfield_wire::message::MessageRef;
-use playfield_wire::{ErrorCode, Format, RequestNumber};
+use playfield_wire::{Format, RequestNumber};
 
-use crate::{Error, Link, Message, RoomOutput};
+use crate::{EndReason, Error, LeaveReason, Link, Message, RoomOutput, Stage};
 
 /// A player who wants to join.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct RoomSummary {
     pub locked: bool,
     /// Neither listed nor found by `join_or_create`; joined by its id alone.
     pub private: bool,
+    /// It ends: nobody may join, and it is not listed.
+    pub closing: bool,
     /// What the room publishes about itself, for listing and filtering.
     pub metadata: BTreeMap<String, String>,
 }
@@ -107,6 +109,11 @@ pub trait AnyRoom: Send {
     /// Whether it has ended, and is to be dropped.
     fn is_closed(&self) -> bool;
 
+    /// How far its life has come.
+    fn stage(&self) -> Stage {
+        if self.is_closed() { Stage::Ended } else { Stage::Open }
+    }
+
     /// The version of the last sync; 1 after creation.
     fn version(&self) -> u64;
 
@@ -119,8 +126,8 @@ pub trait AnyRoom: Send {
     /// A player wants to join.
     ///
     /// # Errors
-    /// `room_full`, `room_locked`, `room_not_found` if it has ended, `room_failed`, or the room's own
-    /// refusal. The host sends the link this error and nothing else: [`RoomOutput::removed`] is not
+    /// `room_full`, `room_locked`, `room_closed` if it is about to end, `room_not_found` if it has
+    /// ended, `room_failed`, or the room's own refusal. The host sends the link this error and nothing else: [`RoomOutput::removed`] is not
     /// called for it, and the host drops any event for it.
     fn join(
         &mut self,
@@ -130,7 +137,7 @@ pub trait AnyRoom: Send {
     ) -> Result<PlayerId, Error>;
 
     /// A player left, or their session ended. The link is not used again.
-    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput);
+    fn leave(&mut self, at: Duration, player: PlayerId, why: LeaveReason, out: &mut dyn RoomOutput);
 
     /// A player's message. If it is a request, the answer goes to `out`.
     fn message(
@@ -149,7 +156,8 @@ pub trait AnyRoom: Send {
     /// One step of the simulation. `number` counts from 1, skipped ticks included.
     fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput);
 
-    /// When [`wake`](Self::wake) is next due, for timers or for the end of an empty room.
+    /// When [`wake`](Self::wake) is next due: for timers, for the end of an empty room, for the
+    /// deadline of one that ends.
     fn wake_at(&self) -> Option<Duration>;
 
     /// Does what is due.
@@ -179,6 +187,19 @@ pub trait AnyRoom: Send {
         None
     }
 
-    /// Ends the room; its players receive the code and the text.
-    fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn RoomOutput);
+    /// Begins the room's end; its players will receive the text. Nothing happens if it is ending
+    /// already. See [`stage`](Self::stage) for what follows.
+    fn close(&mut self, at: Duration, why: EndReason, text: &str, out: &mut dyn RoomOutput);
+
+    /// After the last sync of a room in [`Stage::Closing`]: its players leave. Does nothing in
+    /// other stages.
+    fn part(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        let _ = (at, out);
+    }
+
+    /// Ends the room at once, whatever it waits for, and logs what that was. Its players receive
+    /// `shutting_down`, without callbacks. For hosts that can't wait any longer.
+    fn abandon(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        let _ = (at, out);
+    }
 }

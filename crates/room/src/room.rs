@@ -3,7 +3,7 @@
 use playfield_state::{Data, State};
 
 use crate::message::Declared;
-use crate::{Context, Player, Result};
+use crate::{Context, EndReason, LeaveReason, Player, Result};
 
 /// One kind of room. The implementing type is the room's whole state: what players see, and what
 /// is hidden from them.
@@ -52,8 +52,9 @@ use crate::{Context, Player, Result};
 /// | `sync_hz = 20` | `tick_hz`, or 20 if that is 0 | patches per second to each player, up to 1,000; 0 = only after [`Context::sync_now`] |
 /// | `capacity = 64` | 64 | most players, 1 to 1,000,000 |
 /// | `empty_ms = 30_000` | 30,000 | milliseconds that the room stays open without players, up to 2³² - 1 |
+/// | `closing_ms = 5_000` | 5,000 | milliseconds that the room, at its end, waits for background work, up to 600,000 |
 ///
-/// The last four are the room type's [`Settings`](crate::Settings). Where the `impl` lacks them,
+/// Those with numbers are the room type's [`Settings`](crate::Settings). Where the `impl` lacks them,
 /// the attribute also adds `type Options = ();` and a [`create`](Self::create) that returns the
 /// default state.
 ///
@@ -61,14 +62,26 @@ use crate::{Context, Player, Result};
 ///
 /// A node calls the room on one thread, one callback at a time, so callbacks need no locks and must
 /// not block. `create` comes first. The room ends when [`Context::close`] was called, when it was
-/// without players for `empty_ms`, after a panic in any of its callbacks (its state can no longer
-/// be trusted), or when the node shuts down.
+/// without players for `empty_ms`, when the node shuts down, or when it is closed from outside.
+/// Then, in this order:
 ///
-/// At its end, players receive the reason and the state is dropped, on the same thread. No callback
-/// runs any more: there is no [`leave`](Self::leave) for the players who were still there, pending
-/// timers do not fire, and results of background work are discarded. So a room that must save its
-/// state saves it while it runs, with [`Context::spawn`]. `Drop` has no [`Context`], must not
-/// block, and does not run if the process is killed.
+/// 1. Nobody may join any more, and messages are not taken: requests are answered with
+///    `room_closed`. Ticks and timers have ended.
+/// 2. [`closing`](Self::closing) is called, with all players still there.
+/// 3. The players receive what it changed and sent.
+/// 4. Each player leaves, in the order of their numbers: [`leave`](Self::leave) is called with
+///    [`LeaveReason::RoomEnded`].
+/// 5. The room waits for background work and requests that it has begun since step 1, and receives
+///    their messages by [`On`](crate::On) and [`Answer`](crate::Answer), which may begin more. It
+///    waits for at most `closing_ms`; at a shutdown, no longer than the node's
+///    `shutdown_timeout_ms`.
+/// 6. The state is dropped, on the same thread.
+///
+/// So a room that must save its state does so in `closing`, with [`Context::spawn`]: every request
+/// that was answered before is part of the state by then. Until step 6 the room keeps its id.
+///
+/// A panic in any callback ends the room without these steps: its state can't be trusted any more.
+/// Players receive `room_failed`, and the state is dropped.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a room",
     note = "write `#[room()] impl Room for {Self} {{}}`"
@@ -93,13 +106,18 @@ pub trait Room: State<Shadow: Send> + Declared + Send + 'static {
         Ok(())
     }
 
-    /// A player is gone: they left, were [kicked](Context::kick), or lost their connection. Sessions
+    /// A player is gone: they left, were [kicked](Context::kick), lost their connection, or the room
+    /// ends. It is called once for each player who has joined, unless the room panics. Sessions
     /// cannot be resumed yet, so a player who connects again is a new one.
-    ///
-    /// It is not called when the room itself ends, be it by [`Context::close`], by a panic or at
-    /// shutdown.
-    fn leave(&mut self, player: &Player, cx: &mut Context<Self>) {
-        let _ = (player, cx);
+    fn leave(&mut self, player: &Player, why: LeaveReason, cx: &mut Context<Self>) {
+        let _ = (player, why, cx);
+    }
+
+    /// The room is about to end, with all its players still there. It may change the state and send
+    /// events, which they receive, and may begin background work, for which it then waits: see
+    /// [the life of a room](Self#life-of-a-room).
+    fn closing(&mut self, why: EndReason, cx: &mut Context<Self>) {
+        let _ = (why, cx);
     }
 
     /// One step of the simulation, `tick_hz` times a second.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use playfield_room::sim::Sim;
 use playfield_room::{
-    Answer, AskId, Context, Handle, InternalMessage, Mail, Message, On, Player, PlayerId, Result,
-    Room, room,
+    Answer, AskId, Context, Handle, InternalMessage, LeaveReason, Mail, Message, On, Player,
+    PlayerId, Result, Room, room,
 };
 use playfield_state::{Data, Format, List, Map, State};
 use playfield_wire::RequestNumber;
@@ -88,7 +88,7 @@ impl Room for Fair {
         if cx.rng().chance(0.1) { Err("out of luck".into()) } else { Ok(()) }
     }
 
-    fn leave(&mut self, player: &Player, cx: &mut Context<Self>) {
+    fn leave(&mut self, player: &Player, _: LeaveReason, cx: &mut Context<Self>) {
         self.guests.remove(&player.id());
         self.pockets.remove(&player.id());
         cx.emit(&Heard { who: player.id(), what: 0 });

@@ -3,8 +3,8 @@
 use crate::support;
 
 use playfield_room::{
-    Answer, AskId, Context, Handle, InternalMessage, Mail, Message, On, Player, PlayerId, Result,
-    Room, room,
+    Answer, AskId, Context, EndReason, Handle, InternalMessage, LeaveReason, Mail, Message, On,
+    Player, PlayerId, Result, Room, room,
 };
 use playfield_state::{Data, DecodeError, Format, Map, State, TreeWriter};
 use playfield_wire::reader::Reader;
@@ -168,7 +168,7 @@ impl Room for Field {
         Ok(())
     }
 
-    fn leave(&mut self, player: &Player, _: &mut Context<Self>) {
+    fn leave(&mut self, player: &Player, _: LeaveReason, _: &mut Context<Self>) {
         self.players.remove(&player.id());
         self.pass(Where::Leave);
     }
@@ -256,7 +256,7 @@ fn assert_is_over(host: &mut Host) {
     assert!(body.is_empty());
     host.mail(Mail::Told { from: "x".into(), message: ring() });
     host.mail(Mail::Lost { task: 1 });
-    host.room.close(host.at, ErrorCode::RoomClosed, "", &mut host.out);
+    host.close(EndReason::Drained, "");
     assert_eq!(host.out.take(), []);
 }
 
@@ -358,7 +358,7 @@ fn a_panic_while_a_patch_or_a_snapshot_is_written_closes_the_room_at_its_next_wa
 #[test]
 fn a_panic_in_a_destructor_stays_in_the_room() {
     let mut host = field(Where::Drop);
-    host.room.close(host.at, ErrorCode::RoomClosed, "the end", &mut host.out);
+    host.close(EndReason::Drained, "the end");
     assert_eq!(host.removed(), [(1, ErrorCode::RoomClosed), (2, ErrorCode::RoomClosed)]);
     assert_is_over(&mut host);
 
@@ -387,7 +387,7 @@ fn an_answer_that_cannot_be_decoded_is_delivered_as_an_error() {
 #[test]
 fn a_request_to_a_room_that_has_ended_is_answered_with_an_error() {
     let mut host = field(Where::Nowhere);
-    host.room.close(host.at, ErrorCode::RoomClosed, "the end", &mut host.out);
+    host.close(EndReason::Drained, "the end");
     host.out.take();
     host.mail(Mail::Asked { from: "other".into(), ask: 1, message: ring() });
     let [Output::Post { mail: Mail::Answered { reply: Err(error), .. }, .. }] =

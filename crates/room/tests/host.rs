@@ -6,9 +6,9 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use playfield_room::{
-    Answer, AskId, Context, Error, Handle, InternalMessage, Link, METADATA_BYTES_MAX, METADATA_MAX,
-    Mail, Message, On, PENDING_MAX, Player, PlayerId, Result, Room, RoomType, Settings, TIMERS_MAX,
-    room,
+    Answer, AskId, Context, Error, Handle, InternalMessage, LeaveReason, Link, METADATA_BYTES_MAX,
+    METADATA_MAX, Mail, Message, On, PENDING_MAX, Player, PlayerId, Result, Room, RoomType,
+    Settings, Stage, TIMERS_MAX, room,
 };
 use playfield_state::{Data, DecodeError, Format, List, State, TreeWriter};
 use playfield_wire::message::MessageRef;
@@ -125,7 +125,7 @@ impl Room for Hall {
         Ok(())
     }
 
-    fn leave(&mut self, player: &Player, cx: &mut Context<Self>) {
+    fn leave(&mut self, player: &Player, _: LeaveReason, cx: &mut Context<Self>) {
         let here = cx.players().any(|other| other.id() == player.id());
         self.log.push(format!("{} left, here: {here}", player.name()));
         cx.emit_to(player.id(), &Said(99));
@@ -370,11 +370,12 @@ fn kicked_players_are_removed_after_the_callback_once_each_in_order() {
 }
 
 #[test]
-fn effects_after_closing_are_discarded() {
+fn a_room_that_closes_still_removes_whom_it_kicked() {
     let mut host = hall_of(3);
     send(&mut host, 1, &Do::KickAndClose(PlayerId(2)));
-    let closed = |link| removed(link, ErrorCode::RoomClosed, "the end");
-    assert_eq!(host.out.take(), [removed(2, ErrorCode::Kicked, "out"), closed(1), closed(3)]);
+    let kicked = |link, text| removed(link, ErrorCode::Kicked, text);
+    let closed = removed(3, ErrorCode::RoomClosed, "the end");
+    assert_eq!(host.out.take(), [kicked(2, "out"), kicked(1, "too late"), closed]);
     assert!(host.room.is_closed());
 }
 
@@ -387,10 +388,16 @@ fn a_refused_player_receives_the_answer_to_the_join_alone() {
     assert_eq!(host.room.summary().players, 1);
     assert!(host.removed().is_empty());
     assert_eq!(log(&mut host), ["kicked left, here: false"], "whom join took in, leave sees off");
+}
 
-    let closed = Error::new(ErrorCode::RoomClosed, "that will do");
-    assert_eq!(host.join("last").unwrap_err(), closed);
-    assert_eq!(host.removed(), [(1, ErrorCode::RoomClosed)]);
+#[test]
+fn a_room_that_closes_in_join_takes_the_player_in_before_it_ends() {
+    let mut host = hall_of(1);
+    assert_eq!(host.join("last"), Ok(PlayerId(2)));
+    assert_eq!(host.room.stage(), Stage::Closing);
+    assert_eq!(host.join("later").unwrap_err().code(), ErrorCode::RoomClosed);
+    host.follow_up();
+    assert_eq!(host.removed(), [(1, ErrorCode::RoomClosed), (2, ErrorCode::RoomClosed)]);
 }
 
 #[test]
@@ -406,7 +413,8 @@ fn a_refused_join_does_not_keep_an_empty_room_open() {
 #[test]
 fn a_room_type_may_have_other_settings_than_the_attribute() {
     let usual = RoomType::of::<Hall>("test");
-    let settings = Settings { tick_hz: 60, sync_hz: 30, capacity: 1, empty_ms: 5_000 };
+    let settings =
+        Settings { tick_hz: 60, sync_hz: 30, capacity: 1, empty_ms: 5_000, ..usual.settings };
     assert_ne!(usual.settings, settings);
     let mut host = Host::create_of(RoomType { settings, ..usual }, 1, &[]).unwrap();
     assert_eq!(

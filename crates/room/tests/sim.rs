@@ -2,7 +2,8 @@
 
 use playfield_room::sim::{OTHER_ROOM_ID, Sim};
 use playfield_room::{
-    Answer, AskId, Context, Creator, Error, Handle, Mail, Message, On, Player, Result, Room, room,
+    Answer, AskId, Context, Creator, Error, Handle, LeaveReason, Mail, Message, On, Player, Result,
+    Room, room,
 };
 use playfield_state::{Format, List, State};
 use playfield_wire::ErrorCode;
@@ -36,7 +37,7 @@ impl Room for Market {
         if player.name() == "Eve" { Err("not you".into()) } else { Ok(()) }
     }
 
-    fn leave(&mut self, _: &Player, cx: &mut Context<Self>) {
+    fn leave(&mut self, _: &Player, _: LeaveReason, cx: &mut Context<Self>) {
         cx.close("it was fun while it lasted");
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use playfield_room::sim::{ROOM_ID, Sim};
 use playfield_room::{
-    Answer, AskId, Context, Error, Handle, InternalMessage, Mail, Message, On, Player, PlayerId,
-    Result, Room, room,
+    Answer, AskId, Context, Error, Handle, InternalMessage, LeaveReason, Mail, Message, On, Player,
+    PlayerId, Result, Room, room,
 };
 use playfield_state::{Data, Format, List, Map, State};
 use playfield_wire::ErrorCode;
@@ -96,7 +96,7 @@ impl Room for Table {
         Ok(())
     }
 
-    fn leave(&mut self, player: &Player, cx: &mut Context<Self>) {
+    fn leave(&mut self, player: &Player, _: LeaveReason, cx: &mut Context<Self>) {
         self.players.remove(&player.id());
         self.hands.remove(&player.id());
         cx.emit(&Said { text: format!("farewell {}", player.name()) });

@@ -253,7 +253,8 @@ impl Inner {
         *total = *total - load + room.load();
 
         let open = &mut self.open[usize::from(room.room_type)];
-        if room.is_full() || room.summary.locked || room.summary.private {
+        let RoomSummary { locked, private, closing, .. } = room.summary;
+        if room.is_full() || locked || private || closing {
             open.remove(&room.age);
         } else {
             open.insert(room.age, id);
@@ -279,7 +280,7 @@ impl Listed {
     }
 
     fn is_listed(&self) -> bool {
-        !self.awaited && !self.summary.private
+        !self.awaited && !self.summary.private && !self.summary.closing
     }
 
     fn load(&self) -> usize {

@@ -26,10 +26,34 @@ pub(crate) struct SharedRuntime {
     pub(crate) began: Instant,
     /// The node is to stop.
     pub(crate) stops: AtomicBool,
+    /// During a shutdown, the shards whose rooms have ended.
+    pub(crate) closed: Vec<AtomicBool>,
     /// Connections of all shards.
     pub(crate) connections: AtomicUsize,
     pub(crate) connections_max: usize,
     pub(crate) shutdown_timeout: Duration,
+}
+
+impl SharedRuntime {
+    /// The rooms of a shard have ended, or the shard has.
+    pub(crate) fn close(&self, shard: usize) {
+        self.closed[shard].store(true, Ordering::Release);
+        self.wake_all();
+    }
+
+    /// Whether no shard has rooms any more.
+    fn has_closed(&self) -> bool {
+        self.closed.iter().all(|closed| closed.load(Ordering::Acquire))
+    }
+
+    /// Begins a turn of each shard.
+    pub(crate) fn wake_all(&self) {
+        for mailbox in &self.mailboxes {
+            if let Err(error) = mailbox.wake() {
+                log::warn!("a shard could not be woken: {error}");
+            }
+        }
+    }
 }
 
 pub(crate) use accept::Listening;
@@ -65,6 +89,9 @@ pub(crate) struct EventLoop {
     refused: u64,
     /// When a shutdown ends.
     ends_at: Option<Duration>,
+    /// This shard's rooms have ended, and the others know.
+    has_closed: bool,
+    said_goodbye: bool,
 }
 
 struct Socket {
@@ -112,6 +139,8 @@ impl EventLoop {
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             refused: 0,
             ends_at: None,
+            has_closed: false,
+            said_goodbye: false,
         })
     }
 
@@ -136,8 +165,13 @@ impl EventLoop {
         self.published.pulse.turn_began_ms.store(now.as_millis() as u64 + 1, Ordering::Relaxed);
         self.shard.begin(now);
         self.stop_if_told();
-
+        // The last output of rooms elsewhere is in the mailbox when they have ended.
+        let is_last = self.has_to_part();
         self.take_mail();
+        if is_last {
+            self.said_goodbye = true;
+            self.shard.say_goodbye();
+        }
         self.note(events);
         self.accept();
         self.read();
@@ -148,6 +182,10 @@ impl EventLoop {
         self.hand_over();
         self.post();
         self.drop_closed();
+        if !self.has_closed && self.shard.has_closed_rooms() {
+            self.has_closed = true;
+            self.shared.close(self.index);
+        }
 
         let counters =
             crate::stats::Counters { connections_refused: self.refused, ..self.shard.counters() };
@@ -377,12 +415,19 @@ impl EventLoop {
         if self.ends_at.is_none() && self.shared.stops.load(Ordering::Acquire) {
             self.ends_at = Some(self.now() + self.shared.shutdown_timeout);
             self.listeners.clear();
-            self.shard.shut_down();
+            self.shard.close_rooms();
         }
     }
 
+    /// Whether it is time for the goodbye: no shard has rooms any more, or it can't wait longer.
+    fn has_to_part(&self) -> bool {
+        !self.said_goodbye
+            && self.ends_at.is_some_and(|at| at <= self.now() || self.shared.has_closed())
+    }
+
     fn is_over(&self) -> bool {
-        self.ends_at.is_some_and(|at| self.shard.is_empty() || at <= self.now())
+        self.said_goodbye
+            && self.ends_at.is_some_and(|at| self.shard.is_empty() || at <= self.now())
     }
 
     /// How long to wait for something to happen.

@@ -220,6 +220,7 @@ impl Server {
             mailboxes: polls.iter().map(mailbox).collect::<io::Result<_>>()?,
             began: Instant::now(),
             stops: AtomicBool::new(false),
+            closed: (0..shards).map(|_| AtomicBool::new(false)).collect(),
             connections: AtomicUsize::new(0),
             connections_max: config.connections_max,
             shutdown_timeout: config.shutdown_timeout(),
@@ -281,10 +282,10 @@ impl Server {
             )?;
             let cores = &node.config.pin_cores;
             let core = (!cores.is_empty()).then(|| cores[index % cores.len()]);
-            let (ends, node) = (tells.clone(), Arc::clone(&node));
+            let (ends, node, shared) = (tells.clone(), Arc::clone(&node), Arc::clone(&shared));
             let thread = thread::Builder::new().name(format!("playfield-shard-{index}"));
             running.shards.push(thread.spawn(move || {
-                let mut guard = EndGuard { index, node, published, ends, has_failed: true };
+                let mut guard = EndGuard { index, node, shared, published, ends, has_failed: true };
                 guard.has_failed = !run(index, core, event_loop);
             })?);
         }
@@ -380,6 +381,7 @@ fn run(index: usize, core: Option<usize>, event_loop: EventLoop) -> bool {
 struct EndGuard {
     index: usize,
     node: Arc<Node>,
+    shared: Arc<SharedRuntime>,
     published: Arc<Published>,
     ends: SyncSender<Word>,
     has_failed: bool,
@@ -391,6 +393,8 @@ impl Drop for EndGuard {
             self.published.pulse.failed.store(true, Ordering::Relaxed);
             self.node.asks.shard_failed(self.index as u16);
         }
+        // The others need not wait for its rooms.
+        self.shared.close(self.index);
         // Nobody may be waiting.
         let _ = self.ends.try_send(Word::Ended);
     }
@@ -430,17 +434,13 @@ enum Word {
 }
 
 impl Stopper {
-    /// Begins the shutdown: the node stops accepting connections, closes its rooms and says goodbye
-    /// to its clients. Does not wait.
+    /// Begins the shutdown: the node stops accepting connections, closes its rooms, waits for their
+    /// end, and says goodbye to its clients. Does not wait itself.
     pub fn stop(&self) {
         self.shared.stops.store(true, Ordering::Release);
         // Whoever waits need not hear it twice.
         let _ = self.tells.try_send(Word::Stop);
-        for mailbox in &self.shared.mailboxes {
-            if let Err(error) = mailbox.wake() {
-                log::warn!("a shard could not be woken: {error}");
-            }
-        }
+        self.shared.wake_all();
     }
 }
 
@@ -493,8 +493,9 @@ impl Running {
         }
     }
 
-    /// Stops the node gracefully: it stops accepting connections, closes its rooms, and sends every
-    /// client what is queued and `shutting_down`, for no longer than `shutdown_timeout_ms`.
+    /// Stops the node gracefully: it stops accepting connections, closes its rooms, waits for
+    /// background work that they begin at their end, and then sends every client what is queued and
+    /// `shutting_down`, for no longer than `shutdown_timeout_ms`.
     ///
     /// Returns when all threads have ended. If a room or its background work does not return in
     /// time, its thread is left behind.

@@ -32,6 +32,7 @@ mod option;
 mod patch_kind;
 mod player_id;
 mod quantized;
+mod save;
 mod set;
 mod state;
 mod tracker;
@@ -53,6 +54,7 @@ pub use player_id::PlayerId;
 pub use playfield_derive::{Data, Key, State};
 pub use playfield_wire::tree::TreeWriter;
 pub use playfield_wire::{DecodeError, Format, TreeFormat};
+pub use save::{LoadError, load, save, save_to};
 pub use set::Set;
 pub use state::{State, view, view_in};
 pub use tracker::Tracker;
@@ -72,10 +74,11 @@ pub mod __rt {
     pub use crate::ops::Ops;
     pub use crate::player_id::PlayerId;
     pub use crate::quantized::{Quantize, Quantized};
+    pub use crate::save::{Added, AddedAsDefault, AddedByType, Save, Saved, SavedField};
     pub use crate::state::{
         Compare, Describe, Read, State, Write, check_root, copy_default, default_digest, first,
     };
-    pub use crate::state::{check_key, check_state};
+    pub use crate::state::{check_key, check_skipped, check_state};
     pub use crate::viewed::{AsWhole, Viewed};
     pub use crate::walk::explicit_default_digest;
     pub use playfield_wire::DecodeError;

@@ -77,6 +77,17 @@ impl<K: Key> Set<K> {
     }
 }
 
+impl<K: Key> Set<K> {
+    /// As `Map::read_from`.
+    pub(crate) fn read_from(
+        count: usize,
+        mut next: impl FnMut() -> Result<(usize, K), DecodeError>,
+    ) -> Result<Self, DecodeError> {
+        let map = Map::read_from(count, || next().map(|(at, key)| (at, key, Present)))?;
+        Ok(Self { map })
+    }
+}
+
 impl<K: Key> Clone for Set<K> {
     fn clone(&self) -> Self {
         Self { map: self.map.clone() }

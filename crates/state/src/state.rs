@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
+use crate::save::Save;
 use crate::{Key, Part, PlayerId};
 
 /// A tree of plain data that is synced to clients. Derive it: `#[derive(State)]`.
@@ -21,6 +22,7 @@ use crate::{Key, Part, PlayerId};
 /// - `#[sync(owner)]`: the owner alone. That is the player whose key leads here in the nearest
 ///   enclosing map keyed by player. On such a map itself, each player sees their own entry.
 /// - `#[sync(hidden)]`: no player.
+/// - `#[sync(skip)]`: no player, and it is no state at all; see [below](#skipped-fields).
 /// - `#[sync(mask = f)]`: everyone sees what `f: fn(&T) -> T` returns. The result must depend only
 ///   on the value.
 /// - `#[sync(view = f, viewer = map)]`: the players for whom `f: fn(&T, &Viewer) -> bool` returns
@@ -48,6 +50,33 @@ use crate::{Key, Part, PlayerId};
 /// }
 ///
 /// Tracker::new(&mut Table::default(), Tracking::On);
+/// ```
+///
+/// # Skipped fields
+///
+/// `#[sync(skip)]` is for what can be made again from the state, or belongs to this process: a
+/// spatial index, a physics world, a pool of connections. Its type needs only a `Default` (and, in
+/// a room, `Send`). It has no part in the schema, in copies, digests and [saves](crate::save), and
+/// a change of it costs nothing. Wherever a state is read, in a client's copy or by
+/// [`load`](crate::load), a skipped field has its default.
+///
+/// ```
+/// use playfield_state::{Map, State};
+/// use std::collections::HashMap;
+///
+/// #[derive(State, Default)]
+/// struct World {
+///     ships: Map<u32, Ship>,
+///     /// Ships by the square that they are in.
+///     #[sync(skip)]
+///     squares: HashMap<(i32, i32), Vec<u32>>,
+/// }
+///
+/// #[derive(State, Default)]
+/// struct Ship {
+///     x: f32,
+///     y: f32,
+/// }
 /// ```
 ///
 /// There are no other policies:
@@ -123,7 +152,7 @@ use crate::{Key, Part, PlayerId};
     message = "`{Self}` can't be synced",
     note = "derive it: `#[derive(State)]`; collections are `playfield::Map`, `playfield::Set` and `playfield::List`, an enum is `#[derive(State, Data, Clone)]`"
 )]
-pub trait State: Write + Read {
+pub trait State: Write + Read + Save {
     /// The schema of its type.
     fn schema() -> Type {
         Self::shape()
@@ -131,13 +160,27 @@ pub trait State: Write + Read {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: Write + Read> State for T {}
+impl<T: Write + Read + Save> State for T {}
 
 /// Requires of a type that it can be synced. For generated code, which names the field.
 pub const fn check_state<T: State>() {}
 
 /// Requires of a type that it can be the key of a map. For generated code, which names the field.
 pub const fn check_key<K: Key>() {}
+
+/// Requires of the type of a skipped field what is needed to read the struct. For generated code,
+/// which names the field.
+pub const fn check_skipped<T: Skipped>() {}
+
+/// A type that a skipped field can have.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no default, so a field of it can't be skipped",
+    note = "a state that is read has the default in its skipped fields: implement `Default`, or write `Option<{Self}>`"
+)]
+pub trait Skipped: Default {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Default> Skipped for T {}
 
 /// What is known about a state's type. For generated code.
 #[diagnostic::on_unimplemented(

@@ -14,6 +14,7 @@ mod lists;
 mod names;
 mod policies;
 mod readers;
+mod saves;
 mod snapshots;
 mod table;
 mod transcode;

@@ -48,6 +48,12 @@ impl DecodeError {
         Self::other(format!("member {name:?}: {self}"))
     }
 
+    /// The same error at a place that is not known.
+    #[must_use]
+    pub fn without_offset(self) -> Self {
+        Self { offset: None, ..self }
+    }
+
     #[cold]
     pub(crate) fn of(offset: usize, kind: Kind) -> Self {
         Self { offset: Some(offset), kind }

@@ -7,6 +7,7 @@ mod digest;
 mod functions;
 mod packed;
 mod read;
+mod save;
 mod tree;
 mod view;
 
@@ -16,7 +17,7 @@ use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput, GenericArgument, PathArguments, Type};
 
 use self::tree::Tree;
-use crate::fields::{Field, fields, refuse_generics};
+use crate::fields::{Field, Policy, fields, refuse_generics};
 
 /// Implements `State`: for a struct field by field, for an enum as an atomic value.
 pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
@@ -41,7 +42,12 @@ pub(crate) fn expand_state(input: &DeriveInput) -> syn::Result<TokenStream> {
 fn checked(all: &[Field]) -> TokenStream {
     let mut checks = TokenStream::new();
     for field in all.iter().filter(|field| field.quantize.is_none()) {
-        check(&field.of, &mut checks);
+        if field.policy == Policy::Skip {
+            let (rt, of) = (crate::rt(), &field.of);
+            checks.extend(quote_spanned!(of.span()=> let _ = #rt::check_skipped::<#of>;));
+        } else {
+            check(&field.of, &mut checks);
+        }
     }
     quote! {
         const _: () = {
@@ -97,6 +103,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
     let compare = [tree.compare(), tree.digest(), tree.view()];
     let write = [tree.write(), tree.write_columns(), tree.described(), tree.shadow_digest()];
     let read = [tree.read(), tree.read_columns()];
+    let save = tree.save();
     Ok(quote! {
         #fields
 
@@ -130,6 +137,11 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
             #[automatically_derived]
             impl #rt::Read for #ident {
                 #(#read)*
+            }
+
+            #[automatically_derived]
+            impl #rt::Save for #ident {
+                #save
             }
         };
     })

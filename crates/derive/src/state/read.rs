@@ -21,7 +21,7 @@ impl Tree<'_> {
                 Policy::Owner | Policy::View if quantize.is_none() => {
                     quote!(#member: #rt::copy_default::<#of>())
                 }
-                Policy::Owner | Policy::View | Policy::Hidden => {
+                Policy::Owner | Policy::View | Policy::Hidden | Policy::Skip => {
                     quote!(#member: ::std::default::Default::default())
                 }
             }

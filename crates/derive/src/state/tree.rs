@@ -152,7 +152,7 @@ impl<'a> Tree<'a> {
         let names = Names::new(input);
         let synced: Vec<Synced> = all
             .iter()
-            .filter(|field| field.policy != Policy::Hidden)
+            .filter(|field| field.policy.is_synced())
             .enumerate()
             .map(|(place, field)| {
                 let (of, form) = wire_form(&rt, &names, field);
@@ -322,7 +322,7 @@ impl<'a> Tree<'a> {
         let rt = &self.rt;
         let name = plain_name(self.ident);
         let mut synced = self.synced.iter();
-        let fields = self.all.iter().map(|field| {
+        let fields = self.all.iter().filter(|field| field.policy != Policy::Skip).map(|field| {
             let name = &field.name;
             let (of, _) = wire_form(rt, &self.names, field);
             let synced = if field.policy == Policy::Hidden { None } else { synced.next() };
@@ -334,7 +334,7 @@ impl<'a> Tree<'a> {
                 Policy::Everyone => quote!(Everyone),
                 Policy::Owner => quote!(Owner),
                 Policy::View => quote!(View),
-                Policy::Hidden => quote!(Hidden),
+                Policy::Hidden | Policy::Skip => quote!(Hidden),
             };
             quote!({
                 let of = <#of as #rt::Describe>::shape();
@@ -381,6 +381,12 @@ fn look(
         );
         return Err(syn::Error::new_spanned(viewer, message));
     };
+    if viewers.policy == Policy::Skip {
+        let message = format!(
+            "the field `{viewer}` is skipped, so it is no state and a view can't depend on it: make it `hidden` instead"
+        );
+        return Err(syn::Error::new_spanned(viewer, message));
+    }
     Ok(Look {
         by,
         by_entry: view.by_entry,

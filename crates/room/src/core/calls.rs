@@ -10,7 +10,8 @@ use super::guard::guard;
 use super::{Live, RoomCore};
 use crate::message::{AskId, Call};
 use crate::{
-    AnyRoom, Context, Entrant, Error, Mail, Player, Result, Room, RoomOutput, RoomSummary,
+    AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Player, Result, Room,
+    RoomOutput, RoomSummary, Stage,
 };
 
 impl<R: Room> AnyRoom for RoomCore<R> {
@@ -20,6 +21,10 @@ impl<R: Room> AnyRoom for RoomCore<R> {
 
     fn is_closed(&self) -> bool {
         self.live.is_none()
+    }
+
+    fn stage(&self) -> Stage {
+        self.stage_now()
     }
 
     fn version(&self) -> u64 {
@@ -41,7 +46,10 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         out: &mut dyn RoomOutput,
     ) -> Result<PlayerId> {
         if !self.begin(at, out) {
-            return Err(Error::new(ErrorCode::RoomNotFound, "the room has ended"));
+            return Err(ended());
+        }
+        if !self.is_open() {
+            return Err(closing());
         }
         let RoomSummary { players, capacity, locked, .. } = self.context.summary;
         if locked {
@@ -75,12 +83,18 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         self.join_refusal.take().map_or(Ok(id), Err)
     }
 
-    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
+    fn leave(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        why: LeaveReason,
+        out: &mut dyn RoomOutput,
+    ) {
         if !self.begin(at, out) {
             return;
         }
         let Some(player) = self.unseat(player) else { return };
-        self.act(out, |room, _, cx| room.leave(&player, cx));
+        self.act(out, |room, _, cx| room.leave(&player, why, cx));
         self.settle(out);
     }
 
@@ -96,10 +110,17 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if !self.begin(at, out) {
             return;
         }
+        let is_open = self.is_open();
         let Self { live: Some(Live { state, .. }), seats, context, reply, .. } = self else {
             return;
         };
         let Some(player) = seats.get(&player) else { return };
+        if !is_open {
+            if request.is_some() {
+                out.error(player.link, request, &closing());
+            }
+            return;
+        }
         reply.clear();
         let call = Call { player, payload, format: player.format, reply };
         match (
@@ -115,26 +136,30 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 
     fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn RoomOutput) {
-        let open = self.begin(at, out);
+        let is_live = self.begin(at, out);
         match mail {
             Mail::Asked { from, ask, message } => {
-                let reply = if open {
-                    self.internal_message(&message, out)
-                } else {
-                    Err(Error::new(ErrorCode::RoomNotFound, "the room has ended"))
+                let reply = match self.stage_now() {
+                    Stage::Open => self.internal_message(&message, out),
+                    Stage::Closing | Stage::Finishing => Err(closing()),
+                    Stage::Ended => Err(ended()),
                 };
                 out.post(&from, Mail::Answered { ask, reply });
             }
-            Mail::Done { task, message } if open && self.context.tasks.remove(&task).is_some() => {
+            Mail::Done { task, message }
+                if is_live && self.context.tasks.remove(&task).is_some() =>
+            {
                 self.internal_message_or_log(&message, out);
             }
-            Mail::Lost { task } if open => {
+            Mail::Lost { task } if is_live => {
                 if let Some(name) = self.context.tasks.remove(&task) {
                     self.fail(&format!("the background task that ends with {name} panicked"), out);
                 }
             }
-            Mail::Told { message, .. } if open => self.internal_message_or_log(&message, out),
-            Mail::Answered { ask, reply } if open => {
+            Mail::Told { message, .. } if self.is_open() => {
+                self.internal_message_or_log(&message, out);
+            }
+            Mail::Answered { ask, reply } if is_live => {
                 if let Some(name) = self.context.asks.remove(&ask) {
                     self.act(out, |room, _, cx| R::answer(room, name, AskId(ask), reply, cx));
                     self.settle(out);
@@ -142,10 +167,11 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             }
             _ => {}
         }
+        self.finish();
     }
 
     fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput) {
-        if self.begin(at, out) {
+        if self.begin(at, out) && self.is_open() {
             self.context.tick = number;
             self.act(out, |room, _, cx| room.tick(cx));
             self.settle(out);
@@ -157,6 +183,9 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if self.has_failed() || !self.deferred.is_empty() {
             return Some(self.context.now);
         }
+        if let Some(ending) = &self.ending {
+            return Some(ending.by);
+        }
         self.context.timers.next_due().into_iter().chain(self.empty_until()).min()
     }
 
@@ -164,23 +193,30 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if !self.begin(at, out) {
             return;
         }
+        if let Some(ending) = &self.ending {
+            if ending.by <= self.context.now {
+                self.part_now(out);
+                self.give_up_waiting();
+            }
+            return;
+        }
         while let Some(message) = self.context.timers.take_due(self.context.now) {
             self.internal_message_or_log(&message, out);
-            if self.live.is_none() {
+            if !self.is_open() {
                 return;
             }
         }
         if self.empty_until().is_some_and(|until| until <= self.context.now) {
-            self.end(&Error::new(ErrorCode::RoomClosed, "the room had no players"), out);
+            self.begin_closing(EndReason::Empty, "the room had no players", out);
         }
     }
 
     fn wants_sync(&self) -> bool {
-        self.live.is_some() && self.context.wants_sync
+        self.is_open() && self.context.wants_sync
     }
 
     fn sync(&mut self, at: Duration, out: &mut dyn RoomOutput) {
-        if !self.begin(at, out) {
+        if !self.begin(at, out) || self.stage_now() == Stage::Finishing {
             return;
         }
         self.context.wants_sync = false;
@@ -215,8 +251,30 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         digest
     }
 
-    fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn RoomOutput) {
-        self.begin(at, out);
-        self.end(&Error::new(code, text), out);
+    fn close(&mut self, at: Duration, why: EndReason, text: &str, out: &mut dyn RoomOutput) {
+        if self.begin(at, out) {
+            self.begin_closing(why, text, out);
+            self.settle(out);
+        }
     }
+
+    fn part(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        if self.begin(at, out) {
+            self.part_now(out);
+        }
+    }
+
+    fn abandon(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        if self.begin(at, out) {
+            self.abandon_now(out);
+        }
+    }
+}
+
+fn ended() -> Error {
+    Error::new(ErrorCode::RoomNotFound, "the room has ended")
+}
+
+fn closing() -> Error {
+    Error::new(ErrorCode::RoomClosed, "the room is about to end")
 }

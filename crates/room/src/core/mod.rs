@@ -1,6 +1,7 @@
 //! A running room: its state, its players, its context, and the calls of its code.
 
 mod calls;
+mod ending;
 mod guard;
 
 use std::time::Duration;
@@ -12,9 +13,10 @@ use self::guard::guard;
 use crate::context_state::{ContextState, Effect, Seats};
 use crate::deferred_output::DeferredOutput;
 use crate::{
-    AnyRoom, Birth, Context, Error, InternalMessage, Player, Result, Room, RoomOutput, RoomSummary,
-    Settings,
+    AnyRoom, Birth, Context, EndReason, Error, InternalMessage, LeaveReason, Result, Room,
+    RoomOutput, RoomSummary, Settings, Stage,
 };
+use ending::Ending;
 
 /// A room of one type.
 pub(crate) struct RoomCore<R: Room> {
@@ -33,10 +35,12 @@ pub(crate) struct RoomCore<R: Room> {
     join_refusal: Option<Error>,
     /// The text of a panic in a call without an output. The next call with one closes the room.
     failure: Option<String>,
+    /// It is about to end.
+    ending: Option<Ending>,
     reply: Vec<u8>,
 }
 
-/// What an open room has and a closed one has not.
+/// What a room has until its end.
 struct Live<R: Room> {
     state: R,
     tracker: Tracker<R>,
@@ -81,11 +85,12 @@ impl<R: Room> RoomCore<R> {
             joining: None,
             join_refusal: None,
             failure: None,
+            ending: None,
             reply: Vec::new(),
         })
     }
 
-    /// The state, while the room is open.
+    /// The state, until the room's end.
     pub(crate) fn state(&self) -> Option<&R> {
         self.live.as_ref().map(|live| &live.state)
     }
@@ -147,59 +152,14 @@ impl<R: Room> RoomCore<R> {
                     Effect::Kick(player, text) => {
                         if let Some(player) = self.unseat(player) {
                             self.dismiss(&player, &Error::new(ErrorCode::Kicked, text), out);
-                            self.act(out, |room, _, cx| room.leave(&player, cx));
+                            let why = LeaveReason::Kicked;
+                            self.act(out, |room, _, cx| room.leave(&player, why, cx));
                         }
                     }
-                    Effect::Close(text) => self.end(&Error::new(ErrorCode::RoomClosed, text), out),
+                    Effect::Close(text) => self.begin_closing(EndReason::Closed, &text, out),
                 }
             }
         }
-    }
-
-    /// Ends the room: its players receive `why`, and its state is dropped.
-    fn end(&mut self, why: &Error, out: &mut dyn RoomOutput) {
-        if self.live.is_none() {
-            return;
-        }
-        for player in std::mem::take(&mut self.seats).into_values() {
-            self.dismiss(&player, why, out);
-        }
-        self.context.summary.players = 0;
-        self.context.effects.clear();
-        self.discard();
-    }
-
-    /// Tells a player that they have been removed.
-    fn dismiss(&mut self, player: &Player, why: &Error, out: &mut dyn RoomOutput) {
-        if self.joining == Some(player.id) {
-            self.join_refusal = Some(why.clone());
-        } else {
-            out.removed(player.link, why);
-        }
-    }
-
-    /// Drops everything that has user code in its destructor.
-    fn discard(&mut self) {
-        let Self { live, deferred, .. } = self;
-        for panic in [guard(|| drop(live.take())), guard(|| drop(std::mem::take(deferred)))] {
-            if let Err(panic) = panic {
-                log::error!("room {} panicked while it was dropped: {panic}", self.context.id);
-            }
-        }
-    }
-
-    fn fail(&mut self, text: &str, out: &mut dyn RoomOutput) {
-        log::error!("room {} failed, and is closed: {text}", self.context.id);
-        self.end(&Error::new(ErrorCode::RoomFailed, "the room failed"), out);
-    }
-
-    fn unseat(&mut self, player: PlayerId) -> Option<Player> {
-        let player = self.seats.remove(&player)?;
-        self.context.summary.players = self.seats.len() as u32;
-        if self.seats.is_empty() {
-            self.empty_since = Some(self.context.now);
-        }
-        Some(player)
     }
 
     /// Delivers an internal message, and returns the encoded reply.

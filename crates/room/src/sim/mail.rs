@@ -135,7 +135,7 @@ impl<R: Room + Default> Sim<R> {
     /// Delivers mail to the room, as its host would.
     pub fn mail(&mut self, mail: Mail) {
         self.core.mail(self.now, mail, &mut self.out);
-        self.take_removed();
+        self.follow_up();
     }
 
     /// What the room sent to other rooms since the last call, with the id of each receiver.

@@ -14,7 +14,7 @@ use playfield_state::{Data, Format, PlayerId, Tracking};
 use self::copies::Copies;
 use self::record::Record;
 use crate::core::RoomCore;
-use crate::{AnyRoom, Birth, Creator, Result, Room, RoomSummary};
+use crate::{AnyRoom, Birth, Creator, EndReason, Result, Room, RoomSummary};
 
 /// The id of a simulated room.
 pub const ROOM_ID: &str = "sim";
@@ -39,7 +39,7 @@ pub const OTHER_ROOM_ID: &str = "other";
 /// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`posted`](Self::posted),
 ///   [`answer`](Self::answer)
 /// - *The room*: [`room`](Self::room), [`room_mut`](Self::room_mut),
-///   [`summary`](Self::summary), [`is_closed`](Self::is_closed)
+///   [`summary`](Self::summary), [`close`](Self::close), [`is_closed`](Self::is_closed)
 ///
 /// # Examples
 ///
@@ -110,6 +110,8 @@ pub struct Sim<R: Room + Default> {
     next_tick: u64,
     next_sync: u64,
     players: BTreeMap<PlayerId, Copies<R>>,
+    /// Those who are gone.
+    past: BTreeMap<PlayerId, Copies<R>>,
     out: Record,
     links: u64,
     requests: u32,
@@ -175,6 +177,7 @@ impl<R: Room + Default> Sim<R> {
             next_tick: 1,
             next_sync: 1,
             players: BTreeMap::new(),
+            past: BTreeMap::new(),
             out,
             links: 0,
             requests: 0,
@@ -211,6 +214,13 @@ impl<R: Room + Default> Sim<R> {
     /// If the room has ended.
     pub fn room_mut(&mut self) -> &mut R {
         self.core.state_mut().expect("the room has ended")
+    }
+
+    /// Closes the room from outside, as a node that shuts down does. If the room has begun
+    /// background work by then, it ends once that is done, or after `closing_ms`.
+    pub fn close(&mut self, why: EndReason) {
+        self.core.close(self.now, why, "closed from outside", &mut self.out);
+        self.follow_up();
     }
 
     /// Whether the room has ended.

@@ -7,7 +7,7 @@ use playfield_wire::{ErrorCode, RequestNumber};
 use super::Sim;
 use super::copies::Copies;
 use super::record::SentEvent;
-use crate::{AnyRoom, Entrant, Error, EventOf, Link, MessageOf, Result, Room};
+use crate::{AnyRoom, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Result, Room, Stage};
 
 impl<R: Room + Default> Sim<R> {
     /// Lets a guest join, and syncs, so that the player has a copy.
@@ -43,21 +43,34 @@ impl<R: Room + Default> Sim<R> {
         }
         let entrant = Entrant { link, format, name: name.into(), user };
         let joined = self.core.join(self.now, entrant, &mut self.out);
-        self.take_removed();
         if joined.is_err() {
             self.out.events.retain(|event| event.link != link);
         }
+        if let Ok(player) = joined {
+            self.players.insert(player, Copies::new(link, format));
+        }
+        self.follow_up();
         let player = joined?;
-        self.players.insert(player, Copies::new(link, format));
         self.sync();
         Ok(player)
     }
 
     /// A player leaves.
     pub fn leave(&mut self, player: PlayerId) {
-        self.players.remove(&player);
-        self.core.leave(self.now, player, &mut self.out);
-        self.take_removed();
+        self.go(player, LeaveReason::Left);
+    }
+
+    /// A player's connection is lost.
+    pub fn disconnect(&mut self, player: PlayerId) {
+        self.go(player, LeaveReason::Disconnected);
+    }
+
+    fn go(&mut self, player: PlayerId, why: LeaveReason) {
+        if let Some(copies) = self.players.remove(&player) {
+            self.past.insert(player, copies);
+        }
+        self.core.leave(self.now, player, why, &mut self.out);
+        self.follow_up();
     }
 
     /// A player sends a request, and gets the reply.
@@ -113,7 +126,7 @@ impl<R: Room + Default> Sim<R> {
             Some(request),
             &mut self.out,
         );
-        self.take_removed();
+        self.follow_up();
         self.out
             .answers
             .remove(&request)
@@ -136,21 +149,23 @@ impl<R: Room + Default> Sim<R> {
         self.copies_mut(player).is_stalled = false;
     }
 
-    /// A player's copy of the state, as of the last sync they received. What the player may not see
-    /// is at its default.
+    /// A player's copy of the state, as of the last sync they received, also if they are gone. What
+    /// the player may not see is at its default.
     ///
     /// # Panics
-    /// If there is no such player.
+    /// If there was no such player.
     pub fn copy(&self, player: PlayerId) -> &R {
-        self.players.get(&player).expect("no such player").typed.state()
+        let copies = self.players.get(&player).or_else(|| self.past.get(&player));
+        copies.expect("no such player").typed.state()
     }
 
     /// The events of one type that a player received since the last call for that type.
     ///
     /// # Panics
-    /// If there is no such player, or an event can't be decoded.
+    /// If there was no such player, or an event can't be decoded.
     pub fn events<E: EventOf<R>>(&mut self, player: PlayerId) -> Vec<E> {
-        let link = self.copies_mut(player).link;
+        let copies = self.players.get(&player).or_else(|| self.past.get(&player));
+        let link = copies.expect("no such player").link;
         let (mine, others) = std::mem::take(&mut self.out.events)
             .into_iter()
             .partition(|event| event.link == link && event.index == E::INDEX);
@@ -191,7 +206,7 @@ impl<R: Room + Default> Sim<R> {
             Some(_) => MessageRef::Name(M::NAME.into()),
         };
         self.core.message(self.now, player, &reference, &payload, request, &mut self.out);
-        self.take_removed();
+        self.follow_up();
     }
 
     /// Drops the players whom the room removed.
@@ -203,9 +218,20 @@ impl<R: Room + Default> Sim<R> {
                 .find(|(_, copies)| copies.link == link)
                 .map(|(player, _)| *player);
             if let Some(player) = player {
-                self.players.remove(&player);
+                self.past.extend(self.players.remove_entry(&player));
                 self.out.gone.insert(player, why);
             }
+        }
+    }
+
+    /// What a host does after each call: a room that is about to end gets its last sync, and its
+    /// players leave.
+    pub(super) fn follow_up(&mut self) {
+        self.take_removed();
+        if self.core.stage() == Stage::Closing {
+            self.sync();
+            self.core.part(self.now, &mut self.out);
+            self.take_removed();
         }
     }
 

@@ -44,7 +44,7 @@ impl<R: Room + Default> Sim<R> {
                 self.next_sync += 1;
                 self.sync();
             }
-            self.take_removed();
+            self.follow_up();
             if self.core.wants_sync() {
                 self.sync();
             }

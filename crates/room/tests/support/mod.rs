@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Entrant, Error, EventHeader, Job, Link, Mail, PlayerId, Result, Room,
-    RoomOutput, RoomType, Task,
+    AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, Job, LeaveReason, Link, Mail, PlayerId,
+    Result, Room, RoomOutput, RoomType, Stage, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -124,7 +124,21 @@ impl Host {
     }
 
     pub(crate) fn leave(&mut self, player: PlayerId) {
-        self.room.leave(self.at, player, &mut self.out);
+        self.room.leave(self.at, player, LeaveReason::Left, &mut self.out);
+    }
+
+    /// Closes the room from outside, and does what a host does then.
+    pub(crate) fn close(&mut self, why: EndReason, text: &str) {
+        self.room.close(self.at, why, text, &mut self.out);
+        self.follow_up();
+    }
+
+    /// Gives a room that is about to end its last sync, and lets its players leave.
+    pub(crate) fn follow_up(&mut self) {
+        if self.room.stage() == Stage::Closing {
+            self.sync();
+            self.room.part(self.at, &mut self.out);
+        }
     }
 
     pub(crate) fn message(
@@ -136,6 +150,7 @@ impl Host {
     ) {
         let message = MessageRef::Index(index);
         self.room.message(self.at, player, &message, payload, request, &mut self.out);
+        self.follow_up();
     }
 
     pub(crate) fn mail(&mut self, mail: Mail) {
@@ -155,6 +170,7 @@ impl Host {
         self.at += Duration::from_millis(ms);
         if self.room.wake_at().is_some_and(|due| due <= self.at) {
             self.room.wake(self.at, &mut self.out);
+            self.follow_up();
         }
     }
 

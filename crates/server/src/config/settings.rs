@@ -310,8 +310,9 @@ settings! {
     tasks_max: usize = "65536", 1..=10_000_000;
     /// Time that a closing connection has to read what was sent, in milliseconds.
     close_timeout_ms: u64 = "2000", 1..=DAY_MS;
-    /// Maximum duration of a shutdown, in milliseconds.
-    shutdown_timeout_ms: u64 = "3000", 0..=DAY_MS;
+    /// Maximum duration of a shutdown, in milliseconds: for the rooms to end, and for clients to read
+    /// what was sent.
+    shutdown_timeout_ms: u64 = "8000", 0..=DAY_MS;
     /// A shard that spends longer than this on one turn is reported. In milliseconds.
     watchdog_ms: u64 = "1000", 10..=DAY_MS;
 }

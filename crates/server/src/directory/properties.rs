@@ -34,12 +34,14 @@ struct Noted {
 
 fn summary() -> impl Strategy<Value = RoomSummary> {
     let metadata = btree_map(0..NAMES.len(), 0..VALUES.len(), 0..=NAMES.len());
-    (0..4_u32, any::<bool>(), prop::bool::weighted(0.2), metadata).prop_map(
-        |(players, locked, private, metadata)| RoomSummary {
+    let rarely = || prop::bool::weighted(0.2);
+    (0..4_u32, any::<bool>(), rarely(), rarely(), metadata).prop_map(
+        |(players, locked, private, closing, metadata)| RoomSummary {
             players,
             capacity: 4,
             locked,
             private,
+            closing,
             metadata: metadata
                 .into_iter()
                 .map(|(name, value)| (NAMES[name].to_owned(), VALUES[value].to_owned()))
@@ -82,6 +84,7 @@ fn naive(
         .filter(|room| {
             room.made
                 && !room.summary.private
+                && !room.summary.closing
                 && room_type.is_none_or(|only| only == room.room_type)
         })
         .filter(|room| has(&room.summary.metadata))

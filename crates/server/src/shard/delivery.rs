@@ -156,7 +156,7 @@ impl Delivery {
     }
 
     /// Whether a member's outbox has space for `bytes` more. An empty one takes any message.
-    fn has_space(&self, member: &Member, bytes: usize) -> bool {
+    pub(crate) fn has_space(&self, member: &Member, bytes: usize) -> bool {
         let waiting = match &member.output {
             MemberOutput::Here(connection) => self.connections.unsent(*connection).len(),
             MemberOutput::Elsewhere(session) => session.in_flight + session.out.len(),

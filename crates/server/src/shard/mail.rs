@@ -1,6 +1,6 @@
 //! What shards say to each other.
 
-use playfield_room::{Error, Mail};
+use playfield_room::{Error, LeaveReason, Mail};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
@@ -17,7 +17,7 @@ pub(crate) enum ShardMail {
     /// To the room's shard: what a member that sits elsewhere does.
     Act { room: RoomKey, member: MemberKey, act: Act },
     /// To the room's shard: the session of a member ended.
-    Go { room: RoomKey, member: MemberKey },
+    Go { room: RoomKey, member: MemberKey, why: LeaveReason },
     /// To the room's shard: `bytes` of output for a member were written to the transport.
     Receive { room: RoomKey, member: MemberKey, bytes: usize },
     /// To the session's shard: the room agreed. `joined` follows with the room's next sync.

@@ -30,6 +30,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use playfield_room::EndReason;
 use playfield_wire::ErrorCode;
 
 use crate::background::Background;
@@ -58,6 +59,9 @@ const PARKED_RETRY: Duration = Duration::from_millis(5);
 /// How long to wait before trying a full mailbox again.
 const CONGESTED_RETRY: Duration = Duration::from_millis(1);
 
+/// What clients are sent at the node's shutdown.
+const SHUTTING_DOWN: &str = "the node is shutting down";
+
 /// The state machine of one shard.
 pub(crate) struct Shard {
     now: Duration,
@@ -77,6 +81,7 @@ pub(crate) struct Shard {
     writing: Duration,
     sessions: u64,
     is_shutting_down: bool,
+    said_goodbye: bool,
     /// Rooms to follow up at the end of the turn.
     touched: Vec<RoomKey>,
     /// Joins that wait for a room that is about to be created.
@@ -141,6 +146,7 @@ impl Shard {
             writing: Duration::ZERO,
             sessions: 0,
             is_shutting_down: false,
+            said_goodbye: false,
             touched: Vec::new(),
             parked: Vec::new(),
             departing: Vec::new(),
@@ -170,6 +176,9 @@ impl Shard {
         let key = self.delivery.connections.insert(connection);
         let config = &self.delivery.node.config;
         self.timeouts.set(self.now + config.hello_timeout().min(period(config)), key);
+        if self.is_shutting_down {
+            self.go_away(key, SHUTTING_DOWN);
+        }
         key
     }
 
@@ -293,27 +302,44 @@ impl Shard {
         self.ship_remote_output();
     }
 
-    /// Closes the rooms, and says goodbye to everyone.
-    pub(crate) fn shut_down(&mut self) {
+    /// Begins the shutdown: the rooms end, and no players come in. Clients stay for now.
+    pub(crate) fn close_rooms(&mut self) {
         if std::mem::replace(&mut self.is_shutting_down, true) {
             return;
         }
-        let text = "the node is shutting down";
         for key in self.rooms.keys() {
             self.call(key, |room, at, out| {
-                if !room.is_closed() {
-                    room.close(at, ErrorCode::ShuttingDown, text, out);
-                }
+                room.close(at, EndReason::ShuttingDown, SHUTTING_DOWN, out);
             });
+        }
+        // They are refused now.
+        self.retry_parked();
+        self.settle();
+    }
+
+    /// Whether all rooms have ended, and what they sent elsewhere has left.
+    pub(crate) fn has_closed_rooms(&self) -> bool {
+        self.is_shutting_down
+            && self.rooms.len() == 0
+            && self.delivery.outgoing.iter().all(VecDeque::is_empty)
+    }
+
+    /// Says goodbye to everyone. Rooms that have not ended are dropped.
+    pub(crate) fn say_goodbye(&mut self) {
+        if std::mem::replace(&mut self.said_goodbye, true) {
+            return;
+        }
+        for key in self.rooms.keys() {
+            self.call(key, |room, at, out| room.abandon(at, out));
         }
         self.settle();
         for key in self.delivery.connections.keys() {
             let connection = self.delivery.connections.get(key);
             if connection.is_some_and(|connection| connection.session.is_some()) {
-                self.goodbye(key, ErrorCode::ShuttingDown, text, None);
+                self.goodbye(key, ErrorCode::ShuttingDown, SHUTTING_DOWN, None);
             } else if !self.end_http(key) {
                 self.end_service(key, &Closed::ShuttingDown);
-                self.go_away(key, text);
+                self.go_away(key, SHUTTING_DOWN);
             }
         }
         self.settle();

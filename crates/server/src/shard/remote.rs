@@ -18,7 +18,7 @@ impl Shard {
         match mail {
             ShardMail::Join { joiner, join } => self.admit(*joiner, *join),
             ShardMail::Act { room, member, act } => self.act_for_other(room, member, act),
-            ShardMail::Go { room, member } => self.vacate(room, member, None),
+            ShardMail::Go { room, member, why } => self.vacate(room, member, why, None),
             ShardMail::Receive { room, member, bytes } => self.receive(room, member, bytes),
             ShardMail::Seated { connection, number, seat } => {
                 self.seated(connection, number, seat);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Entrant, Error, EventHeader, InternalMessage, Link, Mail, PlayerId, RoomOutput,
-    RoomSummary, RoomType, Settings,
+    AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, InternalMessage, LeaveReason, Link,
+    Mail, PlayerId, RoomOutput, RoomSummary, RoomType, Settings,
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::tree::{TreeWriter, read_value};
@@ -24,7 +24,8 @@ pub(crate) fn index(name: &str) -> u32 {
 }
 
 pub(crate) fn room_type(name: &str) -> RoomType {
-    let settings = Settings { tick_hz: 20, sync_hz: 20, capacity: 4, empty_ms: 30_000 };
+    let settings =
+        Settings { tick_hz: 20, sync_hz: 20, capacity: 4, empty_ms: 30_000, ..Settings::default() };
     RoomType {
         name: name.into(),
         fingerprint: 7,
@@ -219,7 +220,7 @@ impl AnyRoom for TestRoom {
         Ok(player)
     }
 
-    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
+    fn leave(&mut self, at: Duration, player: PlayerId, _: LeaveReason, out: &mut dyn RoomOutput) {
         self.remove(player);
         self.shout(format!("{player} leaves").as_bytes(), out);
         if self.seats.is_empty() {
@@ -267,8 +268,10 @@ impl AnyRoom for TestRoom {
                 }
             }
             Some("sync") => self.wants_sync = true,
-            Some("close") => return self.close(at, ErrorCode::RoomClosed, "over", out),
-            Some("fail") => return self.close(at, ErrorCode::RoomFailed, "it broke", out),
+            Some("close") => return self.close(at, EndReason::Closed, "over", out),
+            Some("fail") => {
+                return self.end(&Error::new(ErrorCode::RoomFailed, "it broke"), out);
+            }
             Some("forget") => self.forgotten = self.version,
             Some("lock") => self.summary.locked = true,
             Some("tell") => {
@@ -395,7 +398,11 @@ impl AnyRoom for TestRoom {
         Some(self.counter_shown() << 32 | secret)
     }
 
-    fn close(&mut self, _: Duration, code: ErrorCode, text: &str, out: &mut dyn RoomOutput) {
+    fn close(&mut self, _: Duration, why: EndReason, text: &str, out: &mut dyn RoomOutput) {
+        let code = match why {
+            EndReason::ShuttingDown => ErrorCode::ShuttingDown,
+            _ => ErrorCode::RoomClosed,
+        };
         self.end(&Error::new(code, text), out);
     }
 }

@@ -6,7 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use playfield_room::{
-    Answer, AskId, Context, Handle, Message, On, Player, PlayerId, Result, Room, RoomType, room,
+    Answer, AskId, Context, Handle, LeaveReason, Message, On, Player, PlayerId, Result, Room,
+    RoomType, room,
 };
 use playfield_server::{Config, Running, Server};
 use playfield_state::{Data, List, Map, Mirror, State};
@@ -79,7 +80,7 @@ impl Room for Table {
         Ok(())
     }
 
-    fn leave(&mut self, player: &Player, _: &mut Context<Self>) {
+    fn leave(&mut self, player: &Player, _: LeaveReason, _: &mut Context<Self>) {
         self.players.remove(&player.id());
         self.hands.remove(&player.id());
     }

@@ -71,6 +71,11 @@ impl<T> List<T> {
         Self::default()
     }
 
+    /// An empty list with room for some elements.
+    pub(crate) fn with_room(count: usize) -> Self {
+        Self { items: Vec::with_capacity(count), ..Self::default() }
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.items.len()

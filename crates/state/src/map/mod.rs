@@ -17,6 +17,8 @@ pub(crate) use read::TWO_SLOTS;
 pub use touches::{Touches, Viewers, Watch};
 pub use viewed::ByEntry;
 
+use playfield_wire::DecodeError;
+
 use crate::Key;
 
 /// The maximum number of entries of a synced map. With more, the sync fails, which closes the room.
@@ -272,6 +274,38 @@ impl<K: Key, V> Map<K, V> {
         place
     }
 }
+
+impl<K: Key, V> Map<K, V> {
+    /// A map of the entries that `next` returns, each with the place of its key in what is read.
+    /// They usually come in the order of their keys, which is the fastest.
+    pub(crate) fn read_from(
+        count: usize,
+        mut next: impl FnMut() -> Result<(usize, K, V), DecodeError>,
+    ) -> Result<Self, DecodeError> {
+        let mut keys: Vec<(K, u32)> = Vec::with_capacity(count.min(READ_ROOM));
+        let mut entries = Vec::with_capacity(count.min(READ_ROOM));
+        let mut out_of_order = None;
+        for place in 0..count {
+            let (at, key, value) = next()?;
+            if out_of_order.is_none() && keys.last().is_some_and(|(last, _)| *last >= key) {
+                out_of_order = Some(at);
+            }
+            entries.push(Some(Entry { key: key.clone(), value, slot: FRESH, touched: false }));
+            let place = u32::try_from(place)
+                .map_err(|_| DecodeError::new(at, "a map has more than four billion entries"))?;
+            keys.push((key, place));
+        }
+        let index: BTreeMap<K, u32> = keys.into_iter().collect();
+        if index.len() < entries.len() {
+            let at = out_of_order.unwrap_or_default();
+            return Err(DecodeError::new(at, "a key occurs twice in one map"));
+        }
+        Ok(Self { index, entries, in_order: out_of_order.is_none(), ..Self::default() })
+    }
+}
+
+/// For how many entries there is room before any is read. An announced count is not trusted.
+const READ_ROOM: usize = 1 << 12;
 
 impl<K> Default for Track<K> {
     fn default() -> Self {

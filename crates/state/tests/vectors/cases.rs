@@ -47,7 +47,6 @@ struct Numbers {
     k: bool,
     l: PlayerId,
     #[sync(hidden)]
-    #[expect(dead_code, reason = "it is set but never sent")]
     m: u8,
 }
 

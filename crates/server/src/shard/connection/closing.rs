@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use playfield_room::LeaveReason;
 use playfield_wire::ErrorCode;
 use playfield_wire::server::ServerMessage;
 
@@ -86,6 +87,7 @@ impl Shard {
 
     /// Closes the connection of a client that said goodbye.
     pub(in crate::shard) fn let_go(&mut self, key: ConnectionKey) {
+        self.end_session(key, LeaveReason::Left);
         self.close(key, Some((NORMAL, "")));
     }
 
@@ -93,7 +95,7 @@ impl Shard {
     /// a Close frame is sent last, if one is given. Then the client's Close frame is awaited,
     /// unless it has arrived or input can't be read.
     pub(in crate::shard) fn close(&mut self, key: ConnectionKey, close: Option<(u16, &str)>) {
-        self.end_session(key);
+        self.end_session(key, LeaveReason::Disconnected);
         self.end_service(key, &Closed::HungUp);
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if connection.is_closing() {
@@ -148,24 +150,24 @@ impl Shard {
     }
 
     /// Removes the session from all its rooms.
-    fn end_session(&mut self, key: ConnectionKey) {
+    fn end_session(&mut self, key: ConnectionKey, why: LeaveReason) {
         let session =
             self.delivery.connections.get_mut(key).and_then(|connection| connection.session.take());
         let Some(session) = session else { return };
         self.sessions -= 1;
         let Session { rooms, .. } = *session;
         for seat in rooms.into_iter().filter_map(|room| room.seat) {
-            self.go(seat);
+            self.go(seat, why);
         }
     }
 
     /// A session has left a seat, here or on another shard.
-    pub(in crate::shard) fn go(&mut self, seat: Seat) {
+    pub(in crate::shard) fn go(&mut self, seat: Seat, why: LeaveReason) {
         if seat.shard == self.delivery.shard {
-            self.vacate(seat.room, seat.member, None);
+            self.vacate(seat.room, seat.member, why, None);
         } else {
             let Seat { shard, room, member } = seat;
-            self.delivery.post(shard, ShardMail::Go { room, member });
+            self.delivery.post(shard, ShardMail::Go { room, member, why });
         }
     }
 
@@ -211,7 +213,7 @@ impl Shard {
 
     /// The connection broke, or nothing waits for it any longer.
     pub(crate) fn drop_connection(&mut self, key: ConnectionKey) {
-        self.end_session(key);
+        self.end_session(key, LeaveReason::Disconnected);
         self.end_service(key, &Closed::HungUp);
         if let Some(connection) = self.delivery.connections.remove(key) {
             if let Some(departure) = connection.departure {

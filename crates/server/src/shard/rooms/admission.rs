@@ -4,7 +4,7 @@
 //! creates the room, if need be, and asks it. A [`JoinRequest`] goes from one to the other: with
 //! the connection, if the session is in no room yet and may move, or else by mail.
 
-use playfield_room::{Creator, Entrant, Error};
+use playfield_room::{Creator, EndReason, Entrant, Error, LeaveReason};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, excerpt};
 
@@ -162,6 +162,11 @@ impl Shard {
 
     /// On the room's shard: creates the room if it is new, and asks it to admit someone.
     pub(in crate::shard) fn admit(&mut self, joiner: Joiner, mut join: JoinRequest) {
+        if self.is_shutting_down {
+            self.cancel(&join);
+            let text = "the node is shutting down";
+            return self.refuse(&joiner, join, Error::new(ErrorCode::ShuttingDown, text));
+        }
         if std::mem::take(&mut join.create)
             && let Some(spec) = &join.spec
         {
@@ -178,7 +183,7 @@ impl Shard {
                 && self.rooms.get(room).is_some_and(|hosted| hosted.members.len() == 0)
             {
                 let text = "the player it was created for was refused";
-                self.call(room, |any, at, out| any.close(at, ErrorCode::RoomClosed, text, out));
+                self.call(room, |any, at, out| any.close(at, EndReason::Empty, text, out));
             }
             return;
         }
@@ -252,7 +257,7 @@ impl Shard {
         match session.and_then(|session| session.room_mut(number)) {
             Some(room) => room.seat = Some(seat),
             // The session ended while its request was on the way.
-            None => self.go(seat),
+            None => self.go(seat, LeaveReason::Disconnected),
         }
     }
 

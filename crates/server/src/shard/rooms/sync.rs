@@ -22,6 +22,8 @@ pub(crate) enum Cause {
     Clock { due: u64 },
     /// The room asked, or someone joined a room without a rate.
     Demand,
+    /// The room is about to end: what its players have not read yet is no reason to skip this one.
+    Last,
 }
 
 /// What the versions of a room without a rate count, beside what is sent.
@@ -67,7 +69,8 @@ impl Shard {
             match &mut member.standing {
                 Standing::Live => {
                     let before = member.sent;
-                    patch(&mut self.delivery, place, member, &mut **room, *epoch, clock);
+                    let force = cause == Cause::Last;
+                    patch(&mut self.delivery, place, member, &mut **room, (*epoch, clock), force);
                     if is_check_due || (!has_rate && has_passed(every, before, member.sent)) {
                         check(&mut self.delivery, place, member, &mut **room);
                     }
@@ -128,7 +131,7 @@ impl Shard {
         }
         if std::mem::take(&mut member.lagging) && matches!(member.standing, Standing::Live) {
             let (room, place) = (&mut *hosted.room, (room, key));
-            patch(&mut self.delivery, place, member, room, hosted.epoch, clock);
+            patch(&mut self.delivery, place, member, room, (hosted.epoch, clock), false);
         }
     }
 
@@ -191,15 +194,15 @@ fn snapshot_rate(delivery: &Delivery) -> Rate {
 
 /// Sends the patch from what the member has to now, if anything changed that it sees, or a snapshot
 /// if no patch reaches that far. While earlier output is on its way nothing is sent, and later
-/// there will be one patch instead of many.
+/// there will be one patch instead of many; `force` sends it all the same if the outbox has space.
 #[inline]
 fn patch(
     delivery: &mut Delivery,
     place: (RoomKey, MemberKey),
     member: &mut Member,
     room: &mut dyn AnyRoom,
-    epoch: u64,
-    clock: u64,
+    (epoch, clock): (u64, u64),
+    force: bool,
 ) {
     let synced = room.version();
     if member.clean >= synced {
@@ -223,11 +226,15 @@ fn patch(
         });
         changed
     };
+    let force = force && delivery.has_space(member, 0);
     let written = match &mut member.output {
+        MemberOutput::Here(connection) if force => {
+            Some(delivery.connections.append(*connection, write))
+        }
         MemberOutput::Here(connection) => {
             delivery.connections.append_unless_blocked(*connection, write)
         }
-        MemberOutput::Elsewhere(session) if session.in_flight > 0 => None,
+        MemberOutput::Elsewhere(session) if session.in_flight > 0 && !force => None,
         MemberOutput::Elsewhere(session) => {
             let start = session.out.len();
             let changed = write(&mut session.out);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use playfield_room::{AnyRoom, Birth, Creator, Error, Mail, RoomOutput};
+use playfield_room::{AnyRoom, Birth, Creator, EndReason, Error, Mail, RoomOutput, Stage};
 use playfield_wire::ErrorCode;
 
 use crate::memory::shrink_map;
@@ -178,7 +178,7 @@ impl Shard {
     /// Ends a room that someone outside wants to end; it may have ended meanwhile.
     pub(in crate::shard) fn close_room(&mut self, id: RoomId, text: &str) {
         let Some(&key) = self.by_id.get(&id) else { return };
-        self.call(key, |room, at, out| room.close(at, ErrorCode::RoomClosed, text, out));
+        self.call(key, |room, at, out| room.close(at, EndReason::Drained, text, out));
     }
 
     /// Delivers what rooms of this shard sent to each other. What they send in turn waits for the
@@ -192,7 +192,8 @@ impl Shard {
     }
 
     /// Follows up every room that was called: the directory learns what changed, a spec sync is
-    /// made, and a room that ended is dropped. Connections that can't be kept are closed on the
+    /// made, players of a room that ends get the last one and leave, and a room that ended is
+    /// dropped. Connections that can't be kept are closed on the
     /// way, which calls rooms again.
     pub(in crate::shard) fn settle(&mut self) {
         loop {
@@ -208,8 +209,15 @@ impl Shard {
     fn settle_room(&mut self, key: RoomKey) {
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         hosted.touched = false;
-        if hosted.room.is_closed() {
-            return self.drop_room(key);
+        match hosted.room.stage() {
+            Stage::Open => {}
+            Stage::Closing => {
+                self.sync_room(key, Cause::Last);
+                self.call(key, |room, at, out| room.part(at, out));
+                return;
+            }
+            Stage::Finishing => (hosted.ticks, hosted.syncs) = (None, None),
+            Stage::Ended => return self.drop_room(key),
         }
         if *hosted.room.summary() != hosted.published {
             hosted.published.clone_from(hosted.room.summary());

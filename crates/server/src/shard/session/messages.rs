@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use playfield_room::{Error, RoomType};
+use playfield_room::{Error, LeaveReason, RoomType};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
@@ -318,7 +318,9 @@ impl Shard {
             Act::Message { message, payload, request } => {
                 self.deliver(room, member, &message, &payload, request);
             }
-            Act::Leave { request } => self.vacate(room, member, Some(request)),
+            Act::Leave { request } => {
+                self.vacate(room, member, LeaveReason::Left, Some(request));
+            }
             Act::Resync => self.resync(room, member),
         }
     }
@@ -328,6 +330,7 @@ impl Shard {
         &mut self,
         room: RoomKey,
         key: MemberKey,
+        why: LeaveReason,
         request: Option<RequestNumber>,
     ) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
@@ -335,7 +338,7 @@ impl Shard {
         let player = member.player;
         self.call(room, |any, at, out| {
             if !any.is_closed() {
-                any.leave(at, player, out);
+                any.leave(at, player, why, out);
             }
         });
         if request.is_some() {

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Context, Entrant, Error, Handle, Mail, Message, Player, PlayerId, Result, Room,
-    RoomOutput, RoomSummary, RoomType, room,
+    AnyRoom, Birth, Context, EndReason, Entrant, Error, Handle, LeaveReason, Mail, Message, Player,
+    PlayerId, Result, Room, RoomOutput, RoomSummary, RoomType, Stage, room,
 };
 use playfield_state::{Data, Format, List, Map, State};
+use playfield_wire::RequestNumber;
 use playfield_wire::message::MessageRef;
-use playfield_wire::{ErrorCode, RequestNumber};
 
 #[derive(State, Default, Clone, Debug)]
 pub(super) struct Law {
@@ -98,7 +98,7 @@ impl Room for Law {
         Ok(())
     }
 
-    fn leave(&mut self, player: &Player, cx: &mut Context<Self>) {
+    fn leave(&mut self, player: &Player, _: LeaveReason, cx: &mut Context<Self>) {
         self.seats.remove(&player.id());
         self.hands.remove(&player.id());
         self.show(cx);
@@ -353,8 +353,14 @@ impl AnyRoom for Witness {
         self.room.join(at, entrant, out)
     }
 
-    fn leave(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
-        self.room.leave(at, player, out);
+    fn leave(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        why: LeaveReason,
+        out: &mut dyn RoomOutput,
+    ) {
+        self.room.leave(at, player, why, out);
     }
 
     fn message(
@@ -412,7 +418,19 @@ impl AnyRoom for Witness {
         self.room.digest(player, format)
     }
 
-    fn close(&mut self, at: Duration, code: ErrorCode, text: &str, out: &mut dyn RoomOutput) {
-        self.room.close(at, code, text, out);
+    fn stage(&self) -> Stage {
+        self.room.stage()
+    }
+
+    fn close(&mut self, at: Duration, why: EndReason, text: &str, out: &mut dyn RoomOutput) {
+        self.room.close(at, why, text, out);
+    }
+
+    fn part(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        self.room.part(at, out);
+    }
+
+    fn abandon(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        self.room.abandon(at, out);
     }
 }

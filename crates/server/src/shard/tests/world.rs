@@ -530,9 +530,19 @@ impl World {
     }
 
     pub(super) fn shut_down(&mut self) {
-        for shard in &mut self.shards {
-            shard.shut_down();
-        }
+        self.close_rooms();
+        self.say_goodbye();
+    }
+
+    /// The first half of a shutdown; the second begins when all shards have closed their rooms, or
+    /// when it takes too long.
+    pub(super) fn close_rooms(&mut self) {
+        self.shards.iter_mut().for_each(Shard::close_rooms);
+        self.run();
+    }
+
+    pub(super) fn say_goodbye(&mut self) {
+        self.shards.iter_mut().for_each(Shard::say_goodbye);
         self.run();
     }
 

@@ -1,0 +1,166 @@
+//! The end of a room: orderly by [`close`](RoomCore::begin_closing), or at once after a panic.
+
+use std::time::Duration;
+
+use playfield_state::PlayerId;
+use playfield_wire::ErrorCode;
+
+use super::guard::guard;
+use super::{RoomCore, Stage};
+use crate::{EndReason, Error, LeaveReason, Player, Room, RoomOutput};
+
+/// How many names of unfinished tasks are logged.
+const NAMES_LOGGED: usize = 4;
+
+/// The end of a room that takes no more players and messages.
+pub(super) struct Ending {
+    why: EndReason,
+    /// What the players receive.
+    error: Error,
+    /// Background work with a greater number was begun since then, and is waited for.
+    after: u64,
+    /// When the room no longer waits.
+    pub(super) by: Duration,
+    /// The players are gone.
+    parted: bool,
+}
+
+impl<R: Room> RoomCore<R> {
+    pub(super) fn stage_now(&self) -> Stage {
+        match &self.ending {
+            _ if self.live.is_none() => Stage::Ended,
+            None => Stage::Open,
+            Some(Ending { parted: false, .. }) => Stage::Closing,
+            Some(Ending { parted: true, .. }) => Stage::Finishing,
+        }
+    }
+
+    /// Whether it takes players and messages.
+    pub(super) fn is_open(&self) -> bool {
+        self.live.is_some() && self.ending.is_none()
+    }
+
+    /// Begins an orderly end. What `closing` asked for is left to [`settle`](Self::settle).
+    pub(super) fn begin_closing(&mut self, why: EndReason, text: &str, out: &mut dyn RoomOutput) {
+        if !self.is_open() {
+            return;
+        }
+        let wait = Duration::from_millis(self.settings.closing_ms);
+        self.ending = Some(Ending {
+            why,
+            error: why.error(text),
+            after: self.context.next_number,
+            by: self.context.now.saturating_add(wait),
+            parted: false,
+        });
+        self.context.summary.closing = true;
+        self.act(out, |room, _, cx| room.closing(why, cx));
+        if self.seats.is_empty() {
+            // Nobody waits for a last sync.
+            self.part_now(out);
+        }
+    }
+
+    /// The players leave, in the order of their numbers.
+    pub(super) fn part_now(&mut self, out: &mut dyn RoomOutput) {
+        if self.stage_now() != Stage::Closing {
+            return;
+        }
+        let Some(Ending { why, error, parted, .. }) = &mut self.ending else { return };
+        *parted = true;
+        let (why, error) = (LeaveReason::RoomEnded(*why), error.clone());
+        while let Some(player) = self.seats.keys().next().copied()
+            && let Some(player) = self.unseat(player)
+        {
+            self.dismiss(&player, &error, out);
+            self.act(out, |room, _, cx| room.leave(&player, why, cx));
+            self.settle(out);
+        }
+        self.finish();
+    }
+
+    /// Drops the state of a room whose players are gone, once the background work is done that it
+    /// has begun since its end began.
+    pub(super) fn finish(&mut self) {
+        if self.stage_now() == Stage::Finishing && self.unfinished().next().is_none() {
+            self.discard();
+        }
+    }
+
+    /// Drops a room that has waited for long enough.
+    pub(super) fn give_up_waiting(&mut self) {
+        if self.live.is_none() {
+            return;
+        }
+        let ms = self.settings.closing_ms;
+        self.log_unfinished(&format!("did not end within closing_ms = {ms}, and is dropped"));
+        self.discard();
+    }
+
+    /// Ends the room without callbacks.
+    pub(super) fn abandon_now(&mut self, out: &mut dyn RoomOutput) {
+        if self.live.is_some() {
+            self.log_unfinished("could not end before the node's shutdown did, and is dropped");
+            self.dismiss_all(&EndReason::ShuttingDown.error("the node is shutting down"), out);
+            self.discard();
+        }
+    }
+
+    /// After a panic: the state can't be trusted, so no code of the room is called any more.
+    pub(super) fn fail(&mut self, text: &str, out: &mut dyn RoomOutput) {
+        log::error!("room {} failed, and is closed: {text}", self.context.id);
+        if self.live.is_some() {
+            self.dismiss_all(&Error::new(ErrorCode::RoomFailed, "the room failed"), out);
+            self.discard();
+        }
+    }
+
+    /// Informs a player that they have been removed.
+    pub(super) fn dismiss(&mut self, player: &Player, why: &Error, out: &mut dyn RoomOutput) {
+        if self.joining == Some(player.id) {
+            self.join_refusal = Some(why.clone());
+        } else {
+            out.removed(player.link, why);
+        }
+    }
+
+    pub(super) fn unseat(&mut self, player: PlayerId) -> Option<Player> {
+        let player = self.seats.remove(&player)?;
+        self.context.summary.players = self.seats.len() as u32;
+        if self.seats.is_empty() {
+            self.empty_since = Some(self.context.now);
+        }
+        Some(player)
+    }
+
+    /// Drops everything that has user code in its destructor.
+    pub(super) fn discard(&mut self) {
+        self.context.effects.clear();
+        let Self { live, deferred, .. } = self;
+        for panic in [guard(|| drop(live.take())), guard(|| drop(std::mem::take(deferred)))] {
+            if let Err(panic) = panic {
+                log::error!("room {} panicked while it was dropped: {panic}", self.context.id);
+            }
+        }
+    }
+
+    fn dismiss_all(&mut self, why: &Error, out: &mut dyn RoomOutput) {
+        for player in std::mem::take(&mut self.seats).into_values() {
+            self.dismiss(&player, why, out);
+        }
+        self.context.summary.players = 0;
+    }
+
+    /// The names of the messages that end the work for which it waits.
+    fn unfinished(&self) -> impl Iterator<Item = &'static str> {
+        let first = self.ending.as_ref().map_or(u64::MAX, |ending| ending.after + 1);
+        let (tasks, asks) = (self.context.tasks.range(first..), self.context.asks.range(first..));
+        tasks.chain(asks).map(|(_, name)| *name)
+    }
+
+    fn log_unfinished(&self, what: &str) {
+        let names: Vec<_> = self.unfinished().take(NAMES_LOGGED).collect();
+        let (id, count, names) = (&self.context.id, self.unfinished().count(), names.join(", "));
+        log::error!("room {id} {what}; {count} pieces of background work are unfinished: {names}");
+    }
+}

@@ -1,0 +1,59 @@
+//! Why players leave and rooms end, and how far a room's life has come.
+
+use playfield_wire::ErrorCode;
+
+use crate::Error;
+
+/// Why a room ends, as [`Room::closing`](crate::Room::closing) receives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EndReason {
+    /// The room closed itself: [`Context::close`](crate::Context::close).
+    Closed,
+    /// It was without players for `empty_ms`, or the player it was created for was refused.
+    Empty,
+    /// The node shuts down.
+    ShuttingDown,
+    /// The node's operator, or code outside of rooms, closed it.
+    Drained,
+}
+
+impl EndReason {
+    /// What players receive.
+    pub(crate) fn error(self, text: &str) -> Error {
+        let code = match self {
+            Self::ShuttingDown => ErrorCode::ShuttingDown,
+            Self::Closed | Self::Empty | Self::Drained => ErrorCode::RoomClosed,
+        };
+        Error::new(code, text)
+    }
+}
+
+/// Why a player is gone, as [`Room::leave`](crate::Room::leave) receives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LeaveReason {
+    /// They left, or ended their session.
+    Left,
+    /// Their connection was lost, or closed for an error.
+    Disconnected,
+    /// The room removed them: [`Context::kick`](crate::Context::kick).
+    Kicked,
+    /// The room ends.
+    RoomEnded(EndReason),
+}
+
+/// How far a room's life has come, for its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// It takes players and messages.
+    Open,
+    /// It ends, and its players are still there. The host syncs it at once, and then calls
+    /// [`AnyRoom::part`](crate::AnyRoom::part).
+    Closing,
+    /// Its players are gone, and it waits for background work, until its deadline
+    /// ([`AnyRoom::wake_at`](crate::AnyRoom::wake_at)) at the latest.
+    Finishing,
+    /// It has ended, and is to be dropped.
+    Ended,
+}

@@ -1,0 +1,103 @@
+//! Collections in a save: a count, then what they hold.
+
+use playfield_wire::reader::Reader;
+use playfield_wire::{DecodeError, writer};
+
+use super::{Save, Saved};
+use crate::{Key, List, Map, Set, State};
+
+/// For how many elements there is room before any is read. An announced count is not trusted.
+const ROOM: usize = 1 << 12;
+
+impl<T: State> Save for Option<T> {
+    fn saved() -> Saved {
+        Saved::Option(Box::new(T::saved()))
+    }
+    #[inline]
+    fn write_save(&self, out: &mut Vec<u8>) {
+        writer::put_bool(out, self.is_some());
+        if let Some(value) = self {
+            value.write_save(out);
+        }
+    }
+    #[inline]
+    fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.bool()?.then(|| T::read_save(reader)).transpose()
+    }
+}
+
+impl<T: State, const N: usize> Save for [T; N] {
+    fn saved() -> Saved {
+        Saved::Array(Box::new(T::saved()), N)
+    }
+    fn write_save(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|item| item.write_save(out));
+    }
+    fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let mut error = None;
+        let items = std::array::from_fn(|_| match (&error, T::read_save(reader)) {
+            (None, Ok(item)) => Some(item),
+            (None, Err(found)) => {
+                error = Some(found);
+                None
+            }
+            (Some(_), _) => None,
+        });
+        match error {
+            Some(error) => Err(error),
+            None => Ok(items.map(|item| item.expect("without an error, each was read"))),
+        }
+    }
+}
+
+impl<T: State> Save for List<T> {
+    fn saved() -> Saved {
+        Saved::List(Box::new(T::saved()))
+    }
+    fn write_save(&self, out: &mut Vec<u8>) {
+        writer::put_varint(out, self.len() as u64);
+        self.iter().for_each(|item| item.write_save(out));
+    }
+    fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let count = reader.count()?;
+        let mut list = Self::with_room(count.min(ROOM));
+        for _ in 0..count {
+            list.push(T::read_save(reader)?);
+        }
+        Ok(list)
+    }
+}
+
+impl<K: Key, V: State> Save for Map<K, V> {
+    fn saved() -> Saved {
+        Saved::Map(K::schema(), Box::new(V::saved()))
+    }
+    fn write_save(&self, out: &mut Vec<u8>) {
+        writer::put_varint(out, self.len() as u64);
+        for (key, value) in self.iter() {
+            key.encode(out);
+            value.write_save(out);
+        }
+    }
+    fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let count = reader.count()?;
+        Self::read_from(count, || {
+            let at = reader.offset();
+            Ok((at, K::decode(reader)?, V::read_save(reader)?))
+        })
+    }
+}
+
+impl<K: Key> Save for Set<K> {
+    fn saved() -> Saved {
+        Saved::Set(K::schema())
+    }
+    fn write_save(&self, out: &mut Vec<u8>) {
+        writer::put_varint(out, self.len() as u64);
+        self.iter().for_each(|key| key.encode(out));
+    }
+    fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let count = reader.count()?;
+        Self::read_from(count, || Ok((reader.offset(), K::decode(reader)?)))
+    }
+}

@@ -1,0 +1,149 @@
+//! Where in a saved body a byte is, for errors.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use playfield_wire::reader::Reader;
+use playfield_wire::schema::{Field, Type};
+use playfield_wire::{DecodeError, excerpt};
+
+/// The longest key that a place shows, in bytes.
+const KEY_BYTES_MAX: usize = 64;
+
+/// The place at this byte of a body, such as `units.7.name`; `None` at the root or if it can't be
+/// found.
+pub(super) fn place(
+    of: &Type,
+    bytes: &[u8],
+    body: Range<usize>,
+    offset: Option<usize>,
+) -> Option<String> {
+    let offset = offset?;
+    let mut reader = Reader::new(bytes.get(..body.end)?);
+    reader.take(body.start).ok()?;
+    let mut skim = Skim { reader, offset, path: String::new() };
+    // It stops at the place, so an error is what is expected here.
+    let _ = skim.value(of);
+    let path = skim.path;
+    (!path.is_empty()).then_some(path)
+}
+
+/// Passes over values. After an error, `path` is where it stopped.
+struct Skim<'a> {
+    reader: Reader<'a>,
+    offset: usize,
+    path: String,
+}
+
+type Done = Result<(), DecodeError>;
+
+impl Skim<'_> {
+    fn value(&mut self, of: &Type) -> Done {
+        match of {
+            Type::Option(of) => {
+                let mut is_some = false;
+                self.leaf(|reader| {
+                    is_some = reader.bool()?;
+                    Ok(())
+                })?;
+                if is_some { self.value(of) } else { Ok(()) }
+            }
+            Type::List(of) => {
+                let count = self.count()?;
+                self.each(count, of)
+            }
+            Type::Array(of, length) => self.each(*length as u64, of),
+            Type::Map(key, of) => {
+                let count = self.count()?;
+                (0..count).try_for_each(|_| {
+                    let key = self.key(key)?;
+                    self.inside(&key, |skim| skim.value(of))
+                })
+            }
+            Type::Set(key) => {
+                let count = self.count()?;
+                (0..count).try_for_each(|_| self.key(key).map(drop))
+            }
+            Type::Struct(of) if of.fields.is_empty() => self.value(&Type::Unit),
+            Type::Struct(of) => self.fields(&of.fields),
+            Type::Enum(of) => {
+                let start = self.reader.offset();
+                let mut place = 0;
+                self.leaf(|reader| {
+                    place = reader.varint()?;
+                    Ok(())
+                })?;
+                let variant = usize::try_from(place).ok().and_then(|place| of.variants.get(place));
+                let unknown = || DecodeError::new(start, "no variant has this number");
+                let variant = variant.ok_or_else(unknown)?;
+                self.inside(&variant.name, |skim| skim.fields(&variant.fields))
+            }
+            plain => self.leaf(|reader| plain_value(plain, reader)),
+        }
+    }
+
+    fn fields(&mut self, fields: &[Field]) -> Done {
+        fields.iter().try_for_each(|field| self.inside(&field.name, |skim| skim.value(&field.of)))
+    }
+
+    fn each(&mut self, count: u64, of: &Type) -> Done {
+        (0..count).try_for_each(|index| self.inside(&index.to_string(), |skim| skim.value(of)))
+    }
+
+    /// Goes one step down. The path keeps the step only if it stops there.
+    fn inside(&mut self, step: &str, walk: impl FnOnce(&mut Self) -> Done) -> Done {
+        let length = self.path.len();
+        let dot = if length == 0 { "" } else { "." };
+        let _ = write!(self.path, "{dot}{}", excerpt(step, KEY_BYTES_MAX));
+        walk(self)?;
+        self.path.truncate(length);
+        Ok(())
+    }
+
+    /// A count may be past the bytes that are there: it skims what is left of a save.
+    fn count(&mut self) -> Result<u64, DecodeError> {
+        let mut count = 0;
+        self.leaf(|reader| {
+            count = reader.varint()?;
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    fn key(&mut self, of: &Type) -> Result<String, DecodeError> {
+        let before = self.reader.clone();
+        self.leaf(|reader| plain_value(of, reader))?;
+        let mut reader = before;
+        Ok(match of {
+            Type::Text => reader.text()?.to_owned(),
+            Type::U8 => reader.u8()?.to_string(),
+            Type::I8 => reader.u8()?.cast_signed().to_string(),
+            Type::I16 | Type::I32 | Type::I64 => reader.zigzag()?.to_string(),
+            _ => reader.varint()?.to_string(),
+        })
+    }
+
+    /// Reads one primitive value. Stops if the wanted byte is in it.
+    fn leaf(&mut self, read: impl FnOnce(&mut Reader<'_>) -> Done) -> Done {
+        read(&mut self.reader)?;
+        if self.reader.offset() > self.offset {
+            return Err(DecodeError::new(self.offset, "the place was found"));
+        }
+        Ok(())
+    }
+}
+
+/// Reads a value without parts.
+pub(super) fn plain_value(of: &Type, reader: &mut Reader<'_>) -> Done {
+    match of {
+        Type::Bool => reader.bool().map(drop),
+        Type::Unit | Type::U8 | Type::I8 => reader.u8().map(drop),
+        Type::U16 | Type::U32 | Type::U64 | Type::Player => reader.varint().map(drop),
+        Type::I16 | Type::I32 | Type::I64 => reader.zigzag().map(drop),
+        Type::F32 => reader.f32().map(drop),
+        Type::F64 => reader.f64().map(drop),
+        Type::Text => reader.text().map(drop),
+        Type::Bytes => reader.bytes().map(drop),
+        _ => Err(DecodeError::new(reader.offset(), "a value without parts was expected")),
+    }
+}

@@ -1,0 +1,196 @@
+//! Saves are exact, are read by later builds, and are refused if anything is wrong with them.
+
+mod damage;
+mod older;
+
+use playfield_state::{Bytes, List, Map, PlayerId, Set, State, Tracker, Tracking, load, save};
+use proptest::prelude::*;
+
+use crate::common::kinds::Kinds;
+use crate::common::odd::Odd;
+use crate::common::swarm::Swarm;
+use crate::common::world::{Desks, Root, World};
+
+/// What is loaded is what was saved, and the loaded state behaves like it.
+fn survives<R: Root>(times: u64, synced: bool) -> Result<(), TestCaseError> {
+    let mut state = R::changed(times);
+    let mut tracker = synced.then(|| Tracker::new(&mut state, Tracking::On));
+    let bytes = save(&state);
+    let mut loaded: R = load(&bytes).unwrap();
+    prop_assert!(loaded.equals(&state), "{loaded:?}\nis not\n{state:?}");
+    prop_assert_eq!(save(&loaded), bytes, "equal states have equal saves");
+    // A sync of each sends the same from here on.
+    let mut one = Tracker::new(&mut loaded, Tracking::On);
+    let mut two = tracker.take().unwrap_or_else(|| Tracker::new(&mut state, Tracking::On));
+    for seed in 0..8 {
+        loaded.change(&mut crate::common::Dice::new(seed));
+        state.change(&mut crate::common::Dice::new(seed));
+        one.sync(&mut loaded);
+        two.sync(&mut state);
+        let json = playfield_state::Format::Json;
+        let digest = |tracker: &mut Tracker<R>| tracker.digest(PlayerId(1), json);
+        prop_assert_eq!(digest(&mut one), digest(&mut two));
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_kind_of_state_survives_exactly(times in 0..60_u64, synced in any::<bool>()) {
+        survives::<World>(times, synced)?;
+        survives::<Desks>(times, synced)?;
+        survives::<Kinds>(times, synced)?;
+        survives::<Swarm>(times, synced)?;
+        survives::<Odd>(times, synced)?;
+    }
+
+    #[test]
+    fn floats_survive_by_their_bits(bits in any::<u32>(), wide in any::<u64>()) {
+        let number = Numbers {
+            coarse: f32::from_bits(bits),
+            near: f64::from_bits(wide),
+            turn: f32::from_bits(bits),
+            plain: f64::from_bits(wide),
+        };
+        let loaded: Numbers = load(&save(&number)).unwrap();
+        prop_assert_eq!(loaded.coarse.to_bits(), bits);
+        prop_assert_eq!(loaded.near.to_bits(), wide);
+        prop_assert_eq!(loaded.turn.to_bits(), bits);
+        prop_assert_eq!(loaded.plain.to_bits(), wide);
+    }
+}
+
+#[derive(State, Default)]
+struct Numbers {
+    #[sync(quantize = 0.5)]
+    coarse: f32,
+    #[sync(quantize = 0.01, range = -1.0..=1.0)]
+    near: f64,
+    #[sync(angle = 0.01)]
+    turn: f32,
+    plain: f64,
+}
+
+/// Its mask and its policies hide nothing from a save.
+#[derive(State, Default, Debug, PartialEq)]
+struct Secrets {
+    #[sync(hidden)]
+    deck: List<u8>,
+    #[sync(owner)]
+    hands: Map<PlayerId, List<u8>>,
+    #[sync(mask = blank)]
+    code: String,
+    #[sync(view = near, viewer = hands)]
+    traps: Map<u8, u8>,
+}
+
+fn blank(_: &String) -> String {
+    String::new()
+}
+
+fn near(trap: &u8, hand: &List<u8>) -> bool {
+    hand.len() > usize::from(*trap)
+}
+
+#[test]
+fn what_players_do_not_see_is_saved() {
+    let secrets = Secrets {
+        deck: List::from([1, 2, 3]),
+        hands: [(PlayerId(7), List::from([4]))].into_iter().collect(),
+        code: "swordfish".into(),
+        traps: [(1, 2)].into_iter().collect(),
+    };
+    assert_eq!(load::<Secrets>(&save(&secrets)).unwrap(), secrets);
+}
+
+#[test]
+fn a_part_of_a_state_can_be_saved() {
+    let map: Map<String, List<u32>> =
+        [("b".to_owned(), List::from([1, 2])), ("a".to_owned(), List::new())].into_iter().collect();
+    assert_eq!(load::<Map<String, List<u32>>>(&save(&map)).unwrap(), map);
+    let set: Set<u8> = [3, 1].into_iter().collect();
+    assert_eq!(load::<Set<u8>>(&save(&set)).unwrap(), set);
+    assert_eq!(load::<Bytes>(&save(&Bytes(vec![1, 2]))).unwrap(), Bytes(vec![1, 2]));
+    assert_eq!(load::<Option<u8>>(&save(&None::<u8>)).unwrap(), None);
+    assert_eq!(load::<[u16; 2]>(&save(&[5_u16, 500])).unwrap(), [5, 500]);
+}
+
+/// Not `Clone`, not `Debug`, no state.
+#[derive(Default)]
+struct Index {
+    calls: Option<Box<dyn FnMut() + Send>>,
+}
+
+#[derive(State, Default)]
+struct Indexed {
+    count: u32,
+    #[sync(skip)]
+    index: Index,
+    #[sync(hidden)]
+    seed: u64,
+}
+
+/// The same without the skipped field.
+#[derive(State, Default)]
+struct Plain {
+    count: u32,
+    #[sync(hidden)]
+    seed: u64,
+}
+
+#[derive(State, Default)]
+struct Skipped {
+    #[sync(skip)]
+    index: Index,
+}
+
+#[test]
+fn a_skipped_field_is_no_part_of_the_schema_of_syncs_and_of_saves() {
+    let schema = |of: playfield_wire::schema::Type| match of {
+        playfield_wire::schema::Type::Struct(of) => of.fields,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(schema(Indexed::schema()), schema(Plain::schema()));
+    let mut state = Indexed { count: 3, seed: 9, ..Indexed::default() };
+    let mut tracker = Tracker::new(&mut state, Tracking::On);
+    let before = tracker.version();
+    state.index.calls = Some(Box::new(|| ()));
+    tracker.sync(&mut state);
+    let mut patch = Vec::new();
+    let packed = playfield_state::Format::Packed;
+    assert!(!tracker.patch(PlayerId(1), before, packed, &mut patch), "nothing changed");
+    let loaded: Indexed = load(&save(&state)).unwrap();
+    assert!(loaded.index.calls.is_none() && loaded.count == 3 && loaded.seed == 9);
+    let plain = Plain { count: 3, seed: 9 };
+    let body = |bytes: Vec<u8>, name: &str| bytes[36 + 1 + name.len()..].to_vec();
+    assert_eq!(body(save(&plain), "Plain"), {
+        // Only the name and the checksum over it differ.
+        let mut bytes = body(save(&state), "Indexed");
+        let end = bytes.len() - 4;
+        bytes[end..].copy_from_slice(&save(&plain)[save(&plain).len() - 4..]);
+        bytes
+    });
+    assert!(load::<Skipped>(&save(&Skipped::default())).unwrap().index.calls.is_none());
+}
+
+#[test]
+fn a_save_has_the_documented_bytes() {
+    #[derive(State, Default)]
+    struct Table {
+        round: u32,
+        #[sync(hidden)]
+        deck: List<u8>,
+    }
+    let bytes = save(&Table { round: 300, deck: List::from([10, 20]) });
+    let description = b"\x05Table\x25\x02\x05round\x04\x04deck\x21\x02";
+    let body = [0xac, 2, 2, 10, 20];
+    assert_eq!(&bytes[..8], b"PFSAVE\n\x01");
+    assert_eq!(bytes[16..24], (description.len() as u64).to_le_bytes());
+    assert_eq!(bytes[24..32], (body.len() as u64).to_le_bytes());
+    assert_eq!(bytes[36..bytes.len() - 4], [&description[..], &body].concat());
+    let check = |bytes: &[u8]| crc32fast::hash(bytes).to_le_bytes();
+    assert_eq!(bytes[32..36], check(&bytes[..32]));
+    assert_eq!(bytes[bytes.len() - 4..], check(&bytes[36..bytes.len() - 4]));
+}

@@ -1,0 +1,186 @@
+//! Saves that are torn or changed.
+
+use playfield_state::{List, LoadError, Map, State, load, save};
+use proptest::prelude::*;
+
+use crate::common::Model as _;
+use crate::common::world::{Root as _, World};
+
+#[derive(State, Default, Debug, PartialEq)]
+struct Shelf {
+    size: u16,
+    books: Map<u32, Book>,
+}
+
+#[derive(State, Default, Debug, PartialEq)]
+struct Book {
+    title: String,
+    pages: List<u8>,
+}
+
+fn shelf(books: u32) -> Shelf {
+    let book = |number| Book { title: format!("Book {number}"), pages: List::from([1, 2, 3]) };
+    Shelf { size: 7, books: (0..books).map(|number| (number, book(number))).collect() }
+}
+
+/// The same save with the checksums that its bytes have now.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let word = |bytes: &[u8], at: usize| {
+        usize::try_from(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())).unwrap()
+    };
+    let end = 36 + word(&bytes, 16) + word(&bytes, 24);
+    let check = crc32fast::hash(&bytes[..32]);
+    bytes[32..36].copy_from_slice(&check.to_le_bytes());
+    bytes.truncate(end);
+    for start in (36..end).step_by(1 << 16) {
+        let check = crc32fast::hash(&bytes[start..end.min(start + (1 << 16))]);
+        bytes.extend(check.to_le_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn a_save_that_is_cut_anywhere_is_refused_and_says_where_it_ends() {
+    let whole = save(&shelf(3));
+    for length in 0..whole.len() {
+        let error = load::<Shelf>(&whole[..length]).unwrap_err();
+        match error {
+            LoadError::NotASave => assert_eq!(length, 0),
+            LoadError::Truncated { bytes, .. } => assert_eq!(bytes, length),
+            other => panic!("{other}"),
+        }
+    }
+    let cut = load::<Shelf>(&whole[..whole.len() - 7]).unwrap_err().to_string();
+    let length = whole.len();
+    assert_eq!(
+        cut,
+        format!("the save ends at byte {} of {length}, in the field books.2.pages.0", length - 7)
+    );
+    let more = load::<Shelf>(&[&whole[..], &[0]].concat()).unwrap_err().to_string();
+    assert_eq!(more, format!("the save has {} bytes, but ends at byte {length}", length + 1));
+}
+
+#[test]
+fn a_save_with_any_changed_bit_is_refused() {
+    let whole = save(&shelf(3));
+    for bit in 0..whole.len() * 8 {
+        let mut bytes = whole.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let error = load::<Shelf>(&bytes).unwrap_err();
+        match error {
+            LoadError::NotASave => assert!(bit < 7 * 8),
+            LoadError::Format { .. } => assert_eq!(bit / 8, 7),
+            LoadError::Damaged { bytes, .. } if bytes.start == 0 => assert!(bit < 36 * 8),
+            LoadError::Damaged { bytes, .. } => assert_eq!(bytes, 36..whole.len() - 4),
+            other => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn damage_is_located_by_block_and_field() {
+    let whole = save(&shelf(20_000));
+    let mut bytes = whole.clone();
+    bytes[150_000] ^= 4;
+    let error = load::<Shelf>(&bytes).unwrap_err();
+    let LoadError::Damaged { bytes: block, place } = &error else { panic!("{error}") };
+    assert_eq!(*block, 36 + (2 << 16)..36 + (3 << 16));
+    let place = place.as_deref().unwrap();
+    assert!(place.starts_with("books."), "{place}");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the save is damaged between the bytes 131108 and 196644, from the field {place} on"
+        )
+    );
+}
+
+#[test]
+fn bytes_that_are_no_save_and_newer_formats_are_refused() {
+    let say = |bytes: &[u8]| load::<Shelf>(bytes).unwrap_err().to_string();
+    assert_eq!(
+        say(b"{\"size\": 7}"),
+        "these bytes are not a save: they do not begin with \"PFSAVE\""
+    );
+    let mut newer = save(&shelf(0));
+    newer[7] = 2;
+    assert_eq!(
+        say(&newer),
+        "the save has the format 2; this build reads the format 1: update Playfield"
+    );
+}
+
+#[test]
+fn forged_contents_are_refused_with_byte_and_field() {
+    let whole = save(&shelf(1));
+    let title = whole.windows(6).position(|bytes| bytes == b"Book 0").unwrap();
+    let mut bytes = whole.clone();
+    bytes[title + 2] = 0xff;
+    let error = load::<Shelf>(&sealed(bytes)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the save is not valid: at byte {}: a text is not UTF-8, in the field books.0.title",
+            title + 2
+        )
+    );
+    // The same in a save of an older build, whose bytes are converted.
+    let mut bytes = whole;
+    let name = bytes.windows(4).position(|bytes| bytes == b"size").unwrap();
+    bytes[name..name + 4].copy_from_slice(b"siz2");
+    let error = load::<Shelf>(&sealed(bytes)).unwrap_err();
+    assert!(error.to_string().starts_with("siz2: the save has this field"), "{error}");
+}
+
+#[test]
+fn a_key_that_occurs_twice_is_refused_and_an_order_of_keys_is_not_required() {
+    type Numbers = Map<u8, u8>;
+    let map: Numbers = [(1, 10), (2, 20), (3, 30)].into_iter().collect();
+    let whole = save(&map);
+    let at = whole.windows(6).position(|bytes| bytes == [1, 10, 2, 20, 3, 30]).unwrap();
+    let with = |entries: [u8; 6]| {
+        let mut bytes = whole.clone();
+        bytes[at..at + 6].copy_from_slice(&entries);
+        load::<Numbers>(&sealed(bytes))
+    };
+    let mut turned = with([3, 30, 1, 10, 2, 20]).unwrap();
+    assert_eq!(turned, map);
+    turned.insert(0, 5);
+    assert_eq!(turned.iter_mut().map(|(key, _)| *key).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    let error = with([1, 10, 2, 20, 1, 30]).unwrap_err().to_string();
+    assert!(error.contains("a key occurs twice in one map"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_bytes_make_a_load_panic(
+        changes in prop::collection::vec((any::<u16>(), any::<u8>()), 1..6),
+        cut in any::<Option<u16>>(),
+        times in 0..40_u64,
+    ) {
+        let mut bytes = save(&World::changed(times));
+        // Behind the header, so that the checksums can be made right again.
+        let length = bytes.len() - 36;
+        for (at, byte) in changes {
+            bytes[36 + usize::from(at) % length] = byte;
+        }
+        let sealed = sealed(bytes.clone());
+        if let Ok(world) = load::<World>(&sealed) {
+            let again: World = load(&save(&world)).unwrap();
+            prop_assert!(again.equals(&world));
+        }
+        let _ = load::<World>(&bytes);
+        if let Some(cut) = cut {
+            let _ = load::<World>(&bytes[..usize::from(cut) % bytes.len()]);
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert!(load::<World>(&bytes).is_err());
+        let after = [&save(&World::default())[..36], &bytes[..]].concat();
+        prop_assert!(load::<World>(&after).is_err());
+    }
+}
