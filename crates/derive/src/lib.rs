@@ -41,7 +41,7 @@ pub fn derive_key(input: TokenStream) -> TokenStream {
 }
 
 /// Makes a struct or an enum a message. See `playfield_room::Message`.
-#[proc_macro_derive(Message, attributes(reply))]
+#[proc_macro_derive(Message, attributes(reply, message))]
 pub fn derive_message(input: TokenStream) -> TokenStream {
     finish(message::expand_message(&parse_macro_input!(input as DeriveInput)))
 }

@@ -18,11 +18,12 @@ pub(crate) struct Arguments {
     sync_hz: Option<LitInt>,
     capacity: Option<LitInt>,
     empty_ms: Option<LitInt>,
+    silence_ms: Option<LitInt>,
     closing_ms: Option<LitInt>,
 }
 
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
-                       capacity = …, empty_ms = …, closing_ms = …";
+                       capacity = …, empty_ms = …, closing_ms = …, silence_ms = …";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -39,6 +40,7 @@ impl Parse for Arguments {
                 "capacity" => number(input, &name, &mut arguments.capacity, 1..=1_000_000)?,
                 "empty_ms" => number(input, &name, &mut arguments.empty_ms, 0..=0xffff_ffff)?,
                 "closing_ms" => number(input, &name, &mut arguments.closing_ms, 0..=600_000)?,
+                "silence_ms" => number(input, &name, &mut arguments.silence_ms, 100..=3_600_000)?,
                 other => {
                     return Err(syn::Error::new(
                         name.span(),
@@ -308,7 +310,7 @@ fn at(tokens: &TokenStream, span: Span) -> TokenStream {
 }
 
 fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
-    let Arguments { tick_hz, sync_hz, capacity, empty_ms, closing_ms, .. } = arguments;
+    let Arguments { tick_hz, sync_hz, capacity, empty_ms, closing_ms, silence_ms, .. } = arguments;
     let or = |given: &Option<LitInt>, default: TokenStream| {
         given.as_ref().map_or(default, |given| {
             let digits = proc_macro2::Literal::u64_unsuffixed(given.base10_parse().unwrap_or(0));
@@ -327,6 +329,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let capacity = or(capacity, quote!(64));
     let empty_ms = or(empty_ms, quote!(30_000));
     let closing_ms = or(closing_ms, quote!(5_000));
+    let silence_ms = or(silence_ms, quote!(0));
     quote! {
         #rt::Settings {
             tick_hz: #tick_hz,
@@ -334,6 +337,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             capacity: #capacity,
             empty_ms: #empty_ms,
             closing_ms: #closing_ms,
+            silence_ms: #silence_ms,
         }
     }
 }

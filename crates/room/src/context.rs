@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_state::{Format, PlayerId};
@@ -10,10 +11,13 @@ use playfield_wire::ErrorCode;
 use crate::context_state::{
     ContextState, Effect, METADATA_BYTES_MAX, METADATA_MAX, Seats, TIMERS_MAX,
 };
-use crate::message::{AskId, AskOf, EventOf, InternalOf, Message};
+use crate::message::{AskId, AskOf, EventOf, InternalOf, Message, RATE_MULTIPLE};
 use crate::random::Random;
+use crate::rate::{Limit, Rate, Verdict};
 use crate::timers::{TIMER_PERIOD_MIN, TimerId};
-use crate::{Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput};
+use crate::{
+    Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput, Sender,
+};
 
 /// What a room's callbacks can do beside changing the state: the time, randomness, the players,
 /// events, timers, background work, other rooms. Every callback receives one.
@@ -25,7 +29,8 @@ use crate::{Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, 
 ///   [`emit_except`](Self::emit_except)
 /// - *Timers*: [`after`](Self::after), [`every`](Self::every), [`cancel`](Self::cancel)
 /// - *Background work*: [`spawn`](Self::spawn) to wait, [`compute`](Self::compute) to compute
-/// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`room_id`](Self::room_id)
+/// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`sender`](Self::sender),
+///   [`room_id`](Self::room_id), [`room_type`](Self::room_type), [`key`](Self::key)
 /// - *The room*: [`close`](Self::close), [`lock`](Self::lock), [`unlock`](Self::unlock),
 ///   [`set_private`](Self::set_private), [`set_metadata`](Self::set_metadata),
 ///   [`sync_now`](Self::sync_now)
@@ -124,14 +129,32 @@ impl<'a, R> Context<'a, R> {
 
     /// The room's id, by which clients and other rooms address it.
     pub fn room_id(&self) -> &str {
-        &self.context.id
+        &self.context.own.room_id
     }
 
-    /// The player whose `create` or `join_or_create` made this room; `None` if no player asked for
-    /// it.
+    /// The name of the room's type at its node.
+    pub fn room_type(&self) -> &str {
+        &self.context.own.room_type
+    }
+
+    /// The room's key, by which it can be joined; `None` if it has none. A node has one room with
+    /// this key and this type at a time.
+    pub fn key(&self) -> Option<&str> {
+        self.context.summary.key.as_deref()
+    }
+
+    /// The room that sent the message or request that is being handled in [`On`](crate::On); `None`
+    /// if it comes from a timer, from background work or from outside the node's rooms, and in all
+    /// other callbacks.
+    pub fn sender(&self) -> Option<&Sender> {
+        self.context.sender.as_deref()
+    }
+
+    /// Who had this room created: a player by `create` or `join_or_create`, another room, or the
+    /// node.
     ///
-    /// It is known in [`Room::create`](crate::Room::create) already. The creator's player number is
-    /// not: they join after that, and [`Room::join`](crate::Room::join) may refuse them.
+    /// It is known in [`Room::create`](crate::Room::create) already. A player's number is not: they
+    /// join after that, and [`Room::join`](crate::Room::join) may refuse them.
     ///
     /// ```
     /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
@@ -141,14 +164,13 @@ impl<'a, R> Context<'a, R> {
     /// #[room()]
     /// impl Room for Lobby {
     ///     fn create((): (), cx: &mut Context<Self>) -> Result<Self> {
-    ///         let user = cx.creator().and_then(|creator| creator.user());
-    ///         let host = user.ok_or("guests cannot create lobbies")?.to_owned();
+    ///         let host = cx.creator().user().ok_or("guests cannot create lobbies")?.to_owned();
     ///         Ok(Self { host })
     ///     }
     /// }
     /// ```
-    pub fn creator(&self) -> Option<&Creator> {
-        self.context.creator.as_ref()
+    pub fn creator(&self) -> &Creator {
+        &self.context.creator
     }
 
     /// All players, in the order in which they joined. In `join` this includes the new player; in
@@ -221,7 +243,29 @@ impl<'a, R> Context<'a, R> {
     /// [`Room::leave`](crate::Room::leave) is called. In `join`, kicking the new player refuses the
     /// join.
     pub fn kick(&mut self, player: PlayerId, text: impl Into<String>) {
-        self.context.effects.push(Effect::Kick(player, text.into()));
+        self.context.effects.push(Effect::Kick(player, Error::new(ErrorCode::Kicked, text)));
+    }
+
+    /// Takes one of the messages that a player may send at this rate.
+    pub(crate) fn limit(
+        &mut self,
+        player: &Player,
+        message: u32,
+        name: &'static str,
+        rate: Rate,
+    ) -> Result<()> {
+        let limit = Limit::new(rate, RATE_MULTIPLE);
+        let now = self.context.now;
+        let limiter = self.context.limiters.entry((player.id, message)).or_default();
+        match limiter.take(now, &limit, 1) {
+            Verdict::Within => Ok(()),
+            Verdict::Exceeds(wait) => Err(too_fast(name, rate).with_retry_after(wait)),
+            Verdict::Excessive => {
+                let error = too_fast(name, rate);
+                self.context.effects.push(Effect::Kick(player.id, error.clone()));
+                Err(error)
+            }
+        }
     }
 
     /// Ends the room once this callback has returned, with a text for all players. In `create` this
@@ -280,7 +324,7 @@ impl<'a, R> Context<'a, R> {
     /// Sends a message to another room, which receives it by [`On`](crate::On). Nothing happens if
     /// there is no such room.
     pub fn tell<M: Message>(&mut self, room_id: &str, message: &M) {
-        let from = self.context.id.clone();
+        let from = Some(Arc::clone(&self.context.own));
         self.out.post(room_id, Mail::Told { from, message: InternalMessage::of(message) });
     }
 
@@ -292,7 +336,7 @@ impl<'a, R> Context<'a, R> {
     pub fn ask<M: AskOf<R>>(&mut self, room_id: &str, message: &M) -> AskId {
         let ask = self.context.number_or_panic();
         self.context.asks.insert(ask, M::NAME);
-        let from = self.context.id.clone();
+        let from = Some(Arc::clone(&self.context.own));
         self.out.post(room_id, Mail::Asked { from, ask, message: InternalMessage::of(message) });
         AskId(ask)
     }
@@ -386,4 +430,9 @@ impl<'a, R> Context<'a, R> {
 
 fn limit(text: String) -> Error {
     Error::new(ErrorCode::Limit, text)
+}
+
+#[cold]
+fn too_fast(message: &str, rate: Rate) -> Error {
+    Error::new(ErrorCode::TooFast, format!("{message}: a player may send {rate}"))
 }

@@ -1,14 +1,16 @@
 //! What a room has beside its state: its clock, its timers, its pending work.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_state::{Format, PlayerId};
 use playfield_wire::ErrorCode;
 
 use crate::random::Random;
+use crate::rate::Limiter;
 use crate::timers::Timers;
-use crate::{Creator, Error, Player, Result, RoomSummary};
+use crate::{Creator, Error, Player, Result, RoomSummary, Sender};
 
 /// The most timers of one room. Setting one more panics, which closes the room.
 pub const TIMERS_MAX: usize = 65_536;
@@ -27,8 +29,11 @@ pub(crate) type Seats = BTreeMap<PlayerId, Player>;
 /// What a room has beside its state and its players. All of it follows from the room's inputs, so
 /// that rooms are deterministic.
 pub(crate) struct ContextState {
-    pub(crate) id: String,
-    pub(crate) creator: Option<Creator>,
+    /// The room itself, as others see it.
+    pub(crate) own: Arc<Sender>,
+    pub(crate) creator: Creator,
+    /// Who sent the message that is being handled, if a room did.
+    pub(crate) sender: Option<Arc<Sender>>,
     pub(crate) now: Duration,
     pub(crate) tick: u64,
     pub(crate) version: u64,
@@ -37,6 +42,9 @@ pub(crate) struct ContextState {
     pub(crate) summary: RoomSummary,
     pub(crate) wants_sync: bool,
     pub(crate) effects: Vec<Effect>,
+    /// How much of their rates players have used, by player and message; only of messages with a
+    /// rate.
+    pub(crate) limiters: BTreeMap<(PlayerId, u32), Limiter>,
     /// The unfinished background tasks, by number: the name of the message that each ends with.
     pub(crate) tasks: BTreeMap<u64, &'static str>,
     /// The unanswered requests to other rooms, by number: the name of the message.
@@ -48,7 +56,7 @@ pub(crate) struct ContextState {
 
 /// What a callback asked for that has to wait until it has returned.
 pub(crate) enum Effect {
-    Kick(PlayerId, String),
+    Kick(PlayerId, Error),
     Close(String),
 }
 
@@ -62,15 +70,11 @@ impl Effect {
 }
 
 impl ContextState {
-    pub(crate) fn new(
-        id: String,
-        creator: Option<Creator>,
-        seed: u64,
-        summary: RoomSummary,
-    ) -> Self {
+    pub(crate) fn new(own: Sender, creator: Creator, seed: u64, summary: RoomSummary) -> Self {
         Self {
-            id,
+            own: Arc::new(own),
             creator,
+            sender: None,
             now: Duration::ZERO,
             tick: 0,
             version: 1,
@@ -79,10 +83,24 @@ impl ContextState {
             summary,
             wants_sync: false,
             effects: Vec::new(),
+            limiters: BTreeMap::new(),
             tasks: BTreeMap::new(),
             asks: BTreeMap::new(),
             next_number: 0,
             scratch: Default::default(),
+        }
+    }
+
+    /// The room's id.
+    pub(crate) fn id(&self) -> &str {
+        &self.own.room_id
+    }
+
+    /// A player is gone. Their number is not used again, so nobody comes back to these.
+    pub(crate) fn forget_rates(&mut self, player: PlayerId) {
+        let of_player = (player, 0)..=(player, u32::MAX);
+        while let Some(&key) = self.limiters.range(of_player.clone()).next().map(|(key, _)| key) {
+            self.limiters.remove(&key);
         }
     }
 

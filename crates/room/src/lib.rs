@@ -11,11 +11,13 @@ mod context_state;
 mod core;
 mod deferred_output;
 mod error;
+mod key;
 mod life;
 mod message;
 mod output;
 mod player;
 mod random;
+pub mod rate;
 mod room;
 mod room_type;
 pub mod sim;
@@ -26,13 +28,14 @@ pub use any_room::{AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
 pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
+pub use key::{KEY_BYTES_MAX, check_key, invisible};
 pub use life::{EndReason, LeaveReason, Stage};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Internal, InternalOf, Message,
-    MessageOf, On, Settings,
+    MessageOf, On, RATE_MULTIPLE, Settings,
 };
 pub use output::{EventHeader, Job, Link, RoomOutput, Task};
-pub use player::{Creator, Player};
+pub use player::{Creator, Player, Sender};
 pub use playfield_derive::Message;
 /// [`Room`] lists the options of this attribute.
 pub use playfield_derive::room;
@@ -47,6 +50,7 @@ pub use timers::{TIMER_PERIOD_MIN, TimerId};
 #[doc(hidden)]
 pub mod __rt {
     pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};
+    pub use crate::rate::Rate;
     pub use crate::{
         Accepts, AskId, Asks, Context, Emits, Internal, Message, Result, Room, Settings,
     };

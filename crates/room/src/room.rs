@@ -53,6 +53,7 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// | `capacity = 64` | 64 | most players, 1 to 1,000,000 |
 /// | `empty_ms = 30_000` | 30,000 | milliseconds that the room stays open without players, up to 2³² - 1 |
 /// | `closing_ms = 5_000` | 5,000 | milliseconds that the room, at its end, waits for background work, up to 600,000 |
+/// | `silence_ms = 3_000` | the node's `heartbeat_ms` | a player whose connection is silent for so many milliseconds, 100 to 3,600,000, is disconnected |
 ///
 /// Those with numbers are the room type's [`Settings`](crate::Settings). Where the `impl` lacks them,
 /// the attribute also adds `type Options = ();` and a [`create`](Self::create) that returns the

@@ -5,6 +5,7 @@ mod ending;
 mod failures;
 mod host;
 mod macros;
+mod rates;
 mod schemas;
 mod sim;
 mod sim_copies;

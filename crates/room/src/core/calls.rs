@@ -140,11 +140,15 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         match mail {
             Mail::Asked { from, ask, message } => {
                 let reply = match self.stage_now() {
-                    Stage::Open => self.internal_message(&message, out),
+                    Stage::Open => {
+                        self.context.sender.clone_from(&from);
+                        self.internal_message(&message, out)
+                    }
                     Stage::Closing | Stage::Finishing => Err(closing()),
                     Stage::Ended => Err(ended()),
                 };
-                out.post(&from, Mail::Answered { ask, reply });
+                let to = from.as_deref().map_or("", |from| &from.room_id);
+                out.post(to, Mail::Answered { ask, reply });
             }
             Mail::Done { task, message }
                 if is_live && self.context.tasks.remove(&task).is_some() =>
@@ -156,7 +160,8 @@ impl<R: Room> AnyRoom for RoomCore<R> {
                     self.fail(&format!("the background task that ends with {name} panicked"), out);
                 }
             }
-            Mail::Told { message, .. } if self.is_open() => {
+            Mail::Told { from, message } if self.is_open() => {
+                self.context.sender = from;
                 self.internal_message_or_log(&message, out);
             }
             Mail::Answered { ask, reply } if is_live => {

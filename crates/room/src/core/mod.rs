@@ -14,7 +14,7 @@ use crate::context_state::{ContextState, Effect, Seats};
 use crate::deferred_output::DeferredOutput;
 use crate::{
     AnyRoom, Birth, Context, EndReason, Error, InternalMessage, LeaveReason, Result, Room,
-    RoomOutput, RoomSummary, Settings, Stage,
+    RoomOutput, RoomSummary, Sender, Settings, Stage,
 };
 use ending::Ending;
 
@@ -53,10 +53,11 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
-        let Birth { id, seed, settings, private, options, format, creator } = birth;
-        let summary =
-            RoomSummary { capacity: settings.capacity, private, ..RoomSummary::default() };
-        let mut context = ContextState::new(id, creator, seed, summary);
+        let Birth { id, room_type, key, seed, settings, private, options, format, creator } = birth;
+        let capacity = settings.capacity;
+        let summary = RoomSummary { capacity, private, key, ..RoomSummary::default() };
+        let own = Sender { room_id: id, room_type };
+        let mut context = ContextState::new(own, creator, seed, summary);
         let seats = Seats::new();
         // Defaults, decoders and destructors are user code as well as `create`.
         let created = guard(|| {
@@ -71,7 +72,7 @@ impl<R: Room> RoomCore<R> {
             Ok((Live { state, tracker }, deferred))
         });
         let (live, deferred) = created.unwrap_or_else(|panic| {
-            log::error!("room {} panicked while it was created: {panic}", context.id);
+            log::error!("room {} panicked while it was created: {panic}", context.id());
             Err(Error::new(ErrorCode::Internal, "the room could not be created"))
         })?;
         Ok(Self {
@@ -149,9 +150,9 @@ impl<R: Room> RoomCore<R> {
         while !self.context.effects.is_empty() {
             for effect in std::mem::take(&mut self.context.effects) {
                 match effect {
-                    Effect::Kick(player, text) => {
+                    Effect::Kick(player, why) => {
                         if let Some(player) = self.unseat(player) {
-                            self.dismiss(&player, &Error::new(ErrorCode::Kicked, text), out);
+                            self.dismiss(&player, &why, out);
                             let why = LeaveReason::Kicked;
                             self.act(out, |room, _, cx| room.leave(&player, why, cx));
                         }
@@ -172,6 +173,7 @@ impl<R: Room> RoomCore<R> {
         let done = self.act(out, |room, _, cx| {
             R::internal(room, &message.name, &message.payload, &mut reply, cx)
         });
+        self.context.sender = None;
         self.settle(out);
         match done {
             Some(done) => done.map(|()| reply),
@@ -184,7 +186,7 @@ impl<R: Room> RoomCore<R> {
         if let Err(error) = self.internal_message(message, out) {
             log::warn!(
                 "room {} refused the internal message {}: {error}",
-                self.context.id,
+                self.context.id(),
                 message.name
             );
         }

@@ -85,12 +85,12 @@ impl Delivery {
     pub(crate) fn undeliverable(&mut self, mail: Mail, why: impl FnOnce() -> Error) {
         self.counters.mail_dropped += 1;
         if let Mail::Asked { from, ask, .. } = mail {
-            if from == OUTSIDE {
+            let Some(from) = from else {
                 return self.node.asks.answer(ask, Err(why()));
-            }
+            };
             let answer = Mail::Answered { ask, reply: Err(why()) };
-            let place =
-                RoomId::parse(&from).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
+            let place = RoomId::parse(&from.room_id)
+                .and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
             match place {
                 Some((from, shard)) if shard == self.shard => {
                     self.local_mail.push_back((from, answer));
@@ -257,6 +257,9 @@ impl RoomOutput for HostedRoomOutput<'_> {
     fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error) {
         let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
+        if error.code() == ErrorCode::TooFast {
+            self.delivery.counters.messages_too_fast += 1;
+        }
         if request.is_none_or(|request| Self::is_answer(member, request)) {
             let room = if request.is_none() { Some(member.number) } else { None };
             let text = error.text().into();
@@ -301,7 +304,20 @@ impl RoomOutput for HostedRoomOutput<'_> {
             Standing::Entering(_) => return,
         };
         self.delivery.send((self.room, key), &mut member, &message);
+        let (shard, connection) = match &member.output {
+            MemberOutput::Here(connection) => (self.delivery.shard, *connection),
+            MemberOutput::Elsewhere(session) => (session.shard, session.connection),
+        };
         self.delivery.part(member, None);
+        // Who sends far too much is not served elsewhere either.
+        if why.code() == ErrorCode::TooFast {
+            let (code, text) = (ErrorCode::TooFast, why.text().to_owned());
+            if shard == self.delivery.shard {
+                self.delivery.doom_connection(connection, code, text);
+            } else {
+                self.delivery.post(shard, ShardMail::Doom { connection, code, text });
+            }
+        }
     }
 
     fn spawn(&mut self, task: u64, work: Task) -> Result<(), Error> {

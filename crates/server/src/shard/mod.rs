@@ -41,7 +41,8 @@ use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
 use connection::http::period;
-use connection::timeouts::Timeouts;
+use connection::patience::Patience;
+use connection::timeouts::{Timeout, Timeouts};
 use connection::transport::Input;
 use connection::{Connection, Connections};
 use delivery::Delivery;
@@ -53,6 +54,7 @@ use rooms::lateness::Lateness;
 pub(crate) use rooms::lateness::Stopwatch;
 use rooms::schedule::Schedule;
 use services::HostedService;
+use session::rates::Rates;
 
 /// How often to look for a room that a waiting join needs.
 const PARKED_RETRY: Duration = Duration::from_millis(5);
@@ -73,6 +75,7 @@ pub(crate) struct Shard {
     schedule: Schedule,
     delivery: Delivery,
     timeouts: Timeouts,
+    rates: Rates,
     entropy: Entropy,
     watch: Watch,
     stopwatch: Stopwatch,
@@ -103,7 +106,7 @@ pub(crate) struct Shard {
     /// Connections that services have given up, and why.
     leaving: Vec<Leave>,
     /// Kept for its memory.
-    due: Vec<ConnectionKey>,
+    due: Vec<Timeout>,
 }
 
 impl Shard {
@@ -116,8 +119,12 @@ impl Shard {
         stopwatch: Stopwatch,
     ) -> Self {
         let shards = node.shards;
-        let config = &node.config;
-        let shortest = config.hello_timeout().min(config.heartbeat() / 2).min(period(config));
+        let patience = node.room_types.iter().map(|room_type| Patience::of(room_type.settings));
+        let shortest = patience
+            .chain([Patience::of_node(&node.config)])
+            .fold(node.config.hello_timeout(), |shortest, patience| shortest.min(patience.ask))
+            .min(period(&node.config));
+        let rates = Rates::new(&node.config);
         let delivery = Delivery {
             node,
             shard: index,
@@ -139,6 +146,7 @@ impl Shard {
             schedule: Schedule::default(),
             delivery,
             timeouts: Timeouts::new(shortest / 16),
+            rates,
             entropy,
             watch,
             stopwatch,
@@ -174,8 +182,7 @@ impl Shard {
     pub(crate) fn accepted(&mut self, address: SocketAddr) -> ConnectionKey {
         let connection = Connection::new(self.now, Input::Unknown(address));
         let key = self.delivery.connections.insert(connection);
-        let config = &self.delivery.node.config;
-        self.timeouts.set(self.now + config.hello_timeout().min(period(config)), key);
+        self.look_at(key, self.now + self.delivery.node.config.hello_timeout());
         if self.is_shutting_down {
             self.go_away(key, SHUTTING_DOWN);
         }
@@ -266,6 +273,14 @@ impl Shard {
     /// So many bytes were written, as many as the socket took.
     pub(crate) fn wrote(&mut self, key: ConnectionKey, bytes: usize) {
         self.delivery.counters.bytes_out += bytes as u64;
+        // Space in a full buffer is a sign of life: the client reads, if slowly.
+        if bytes > 0
+            && let Some(connection) = self.delivery.connections.get_mut(key)
+            && connection.blocked
+        {
+            connection.heard = self.now;
+            connection.pinged = false;
+        }
         if self.delivery.connections.wrote(key, bytes) {
             self.flushed(key);
         } else if bytes > 0

@@ -433,6 +433,7 @@ impl Shard {
                 connection.dialect.framing = Framing::WebSocket(deflated);
                 // A hello has its time from here on.
                 connection.heard = now;
+                self.look_at(key, now + config.hello_timeout());
             }
             None => http.ends = true,
         }
@@ -449,7 +450,7 @@ impl Shard {
     pub(super) fn examine_http(&mut self, key: ConnectionKey) {
         let node = Arc::clone(&self.delivery.node);
         let (config, now) = (&node.config, self.now);
-        self.timeouts.set(now + period(config), key);
+        self.look_at(key, now + period(config));
         let unsent = self.delivery.connections.unsent(key).len();
         let Some(http) = self.http_mut(key) else { return };
         if unsent > 0 && now >= http.active + config.http_request_timeout() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{AnyRoom, Birth, Creator, EndReason, Error, Mail, RoomOutput, Stage};
@@ -25,11 +26,13 @@ impl Shard {
         &mut self,
         id: RoomId,
         spec: &RoomSpec,
-        creator: Option<Creator>,
+        creator: Creator,
     ) -> Result<RoomKey, Error> {
         let room_type = &self.delivery.node.room_types[usize::from(spec.room_type)];
         let birth = Birth {
             id: id.to_string(),
+            room_type: room_type.name.clone(),
+            key: spec.key.as_ref().map(|key| Arc::clone(&key.text)),
             seed: self.entropy.number(),
             settings: room_type.settings,
             private: spec.private,
@@ -198,7 +201,10 @@ impl Shard {
     pub(in crate::shard) fn settle(&mut self) {
         loop {
             while let Some((connection, code, text)) = self.delivery.doomed.pop() {
-                self.fail(connection, code, &text);
+                match code {
+                    ErrorCode::TooFast => self.close_too_fast(connection, &text),
+                    _ => self.fail(connection, code, &text),
+                }
             }
             self.close_leaving();
             let Some(key) = self.touched.pop() else { break };

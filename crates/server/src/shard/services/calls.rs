@@ -20,7 +20,7 @@ impl Shard {
     pub(crate) fn accepted_for(&mut self, service: u16, address: SocketAddr) -> ConnectionKey {
         let connection = Connection::new(self.now, Input::Service(service));
         let key = self.delivery.connections.insert(connection);
-        self.timeouts.set(self.now + self.delivery.node.config.heartbeat() / 2, key);
+        self.look_at(key, self.now + self.delivery.node.config.heartbeat() / 2);
         if self.is_shutting_down {
             self.close(key, None);
         } else {

@@ -13,6 +13,7 @@ use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::allowance::Allowance;
 use crate::shard::session::messages::wrong_format;
+use crate::shard::session::rates::Usage;
 
 impl Shard {
     /// Handles the first message of a connection.
@@ -69,7 +70,9 @@ impl Shard {
             user: identity.user,
             rooms: Vec::new(),
             rooms_numbered: 0,
+            usage: Usage::default(),
             creations: Allowance::default(),
+            misses: Allowance::default(),
             lists: Allowance::default(),
             schemas: Allowance::default(),
             snapshots: Allowance::default(),
@@ -80,7 +83,7 @@ impl Shard {
         connection.heard = self.now;
         connection.session = Some(Box::new(session));
         self.sessions += 1;
-        self.timeouts.set(self.now + node.config.heartbeat() / 2, key);
+        self.look_at(key, self.now + node.config.heartbeat() / 2);
         let number = self.entropy.session();
         let welcome = ServerMessage::Welcome {
             protocol: PROTOCOL,

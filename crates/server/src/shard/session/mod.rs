@@ -3,13 +3,16 @@
 pub(crate) mod allowance;
 mod hello;
 pub(crate) mod messages;
+pub(crate) mod rates;
 
 use playfield_wire::{RequestNumber, RoomNumber};
 
 use crate::room_id::RoomId;
+use crate::shard::connection::patience::Patience;
 use crate::shard::keys::Seat;
 use crate::shard::mail::ACTS_MAX;
 use crate::shard::session::allowance::Allowance;
+use crate::shard::session::rates::Usage;
 
 /// What a client and the node know of each other after the hello.
 pub(crate) struct Session {
@@ -18,8 +21,12 @@ pub(crate) struct Session {
     pub(crate) rooms: Vec<SessionRoom>,
     /// The number of the last room.
     pub(crate) rooms_numbered: u32,
+    /// How much of its rates of messages and bytes it has used.
+    pub(crate) usage: Usage,
     /// How many rooms it may make.
     pub(crate) creations: Allowance,
+    /// How often it may ask for rooms by keys that no room has.
+    pub(crate) misses: Allowance,
     /// How often it may list them.
     pub(crate) lists: Allowance,
     /// How often it may ask for schemas.
@@ -39,6 +46,8 @@ pub(crate) struct SessionRoom {
     pub(crate) request: Option<RequestNumber>,
     /// Where it sits; `None` until the room's shard said so.
     pub(crate) seat: Option<Seat>,
+    /// How long the room lets the connection be silent, from when it sits.
+    pub(crate) patience: Patience,
     /// Bytes from the room's shard whose writing is not confirmed yet.
     pub(crate) undelivered: usize,
     /// How many acts went to the room's shard that are not done.
@@ -54,6 +63,11 @@ impl Session {
     pub(crate) fn joined(&self, number: RoomNumber) -> Option<Seat> {
         let room = self.rooms.iter().find(|room| room.number == number)?;
         if room.request.is_none() && room.leaving.is_none() { room.seat } else { None }
+    }
+
+    /// The ids of its rooms.
+    pub(crate) fn ids(&self) -> Vec<RoomId> {
+        self.rooms.iter().map(|room| room.id).collect()
     }
 
     /// The room in which this is its seat.

@@ -12,6 +12,8 @@ mod http;
 mod law_room;
 mod laws;
 mod limits;
+mod names;
+mod rates;
 mod refusals;
 mod remote;
 mod rooms;

@@ -94,7 +94,8 @@ impl Background for Held {
 }
 
 impl World {
-    /// A node with so many shards and the room types `test`, `law` and `law on demand`.
+    /// A node with so many shards and the room types `test`, `brisk`, which notices silence in three
+    /// seconds, `brisker` in one, `law` and `law on demand`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -103,8 +104,13 @@ impl World {
         let mut site = Site::default();
         site.page("/".into(), "text/plain".into(), b"a page".to_vec()).unwrap();
         let guests = Box::new(Gate(Guests { name_bytes_max: config.name_bytes_max }));
-        let room_types =
-            [room::room_type("test")].into_iter().chain(law_room::room_types()).collect();
+        let mut room_types = vec![room::room_type("test")];
+        for (name, silence_ms) in [("brisk", 3000), ("brisker", 1000)] {
+            let mut room_type = room::room_type(name);
+            room_type.settings.silence_ms = silence_ms;
+            room_types.push(room_type);
+        }
+        room_types.extend(law_room::room_types());
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
             site.route(method, path, handler(async |_, _| ())).unwrap();
         }
@@ -425,14 +431,25 @@ impl World {
     ) {
         let options = self.payload(client, options);
         let room_type = "test".into();
-        let message = ClientMessage::Create { request, room_type, private, options: &options };
+        let message = ClientMessage::Create {
+            request,
+            room_type,
+            private,
+            code: false,
+            key: None,
+            options: &options,
+        };
         self.say(client, &speech::encoded(self.peers[client].format, &message));
     }
 
     pub(super) fn join_or_create(&mut self, client: Client, request: RequestNumber, options: &str) {
         let options = self.payload(client, options);
-        let message =
-            ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: &options };
+        let message = ClientMessage::JoinOrCreate {
+            request,
+            room_type: "test".into(),
+            key: None,
+            options: &options,
+        };
         self.say(client, &speech::encoded(self.peers[client].format, &message));
     }
 
