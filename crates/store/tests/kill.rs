@@ -113,14 +113,18 @@ fn what_is_durable_survives_kill_9_and_no_save_is_torn() {
         let moment = Instant::now() + Duration::from_micros(dice % 30_000);
         loop {
             match lines.recv_timeout(moment.saturating_duration_since(Instant::now())) {
-                Ok(line) => drop(hear(line)),
+                Ok(line) => {
+                    hear(line);
+                }
                 Err(RecvTimeoutError::Timeout) => break,
                 Err(RecvTimeoutError::Disconnected) => panic!("the process ended by itself"),
             }
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        lines.iter().for_each(|line| drop(hear(line)));
+        for line in lines {
+            hear(line);
+        }
         reader.join().unwrap();
 
         let store = DiskStore::open(&path).unwrap();
