@@ -21,9 +21,10 @@ mod room_type;
 pub mod sim;
 mod timers;
 
-pub use any_room::{AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
+pub use any_room::{Admission, AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
 pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
+pub use core::HELD_MAIL_MAX;
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
 pub use life::{EndReason, LeaveReason, Stage};
 pub use message::{

@@ -178,11 +178,24 @@ pub struct Settings {
     pub empty_ms: u64,
     /// How long a room that ends waits for background work, in milliseconds. Default: 5,000.
     pub closing_ms: u64,
+    /// How long a player waits to join a room that [holds](Context::hold) them, in milliseconds.
+    /// Default: 10,000.
+    pub join_wait_ms: u64,
+    /// The most players who wait to join. Default: 256.
+    pub joins_waiting_max: u32,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { tick_hz: 0, sync_hz: 20, capacity: 64, empty_ms: 30_000, closing_ms: 5_000 }
+        Self {
+            tick_hz: 0,
+            sync_hz: 20,
+            capacity: 64,
+            empty_ms: 30_000,
+            closing_ms: 5_000,
+            join_wait_ms: 10_000,
+            joins_waiting_max: 256,
+        }
     }
 }
 
