@@ -7,7 +7,7 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test laws lint tools bench bench-peers fuzz conformance fmt clean
+.PHONY: help run test laws kills lint tools bench bench-peers fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
@@ -30,6 +30,13 @@ LAW_CASES ?= 1200
 laws: ## test the laws of state for millions of steps, optimized (LAW_CASES=1200)
 	$(CHECK)
 	PLAYFIELD_LAW_CASES=$(LAW_CASES) cargo test --release -p playfield-state -p playfield-server laws
+
+# How often a process that saves is killed.
+KILLS ?= 1000
+
+kills: ## kill a process that saves 1,000 times, and check each save (KILLS=1000)
+	$(CHECK)
+	PLAYFIELD_KILLS=$(KILLS) cargo test -p playfield-store kill -- --nocapture
 
 lint: ## check format, clippy, documentation, dependencies and spelling; a warning is an error
 	$(CHECK) fmt clippy

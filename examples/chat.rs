@@ -23,8 +23,10 @@ struct Line {
     text: String,
 }
 
-/// Says something. Without `#[reply(…)]` the reply is empty.
+/// Says something: five times a second, and ten times at once. Without `#[reply(…)]` the reply is
+/// empty.
 #[derive(Message)]
+#[message(rate = 5, burst = 10)]
 struct Say {
     text: String,
 }
@@ -35,7 +37,8 @@ struct Notice {
     text: String,
 }
 
-#[room(messages(Say), events(Notice), capacity = 200)]
+// A member whose connection is silent for five seconds has left.
+#[room(messages(Say), events(Notice), capacity = 200, silence_ms = 5_000)]
 impl Room for Chat {
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
         self.members.insert(player.id(), player.name().to_owned());

@@ -4,7 +4,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use playfield::ErrorCode;
 use playfield::client::{self, Connection, Dynamic, Error, Room};
 use serde_json::{Value, json};
 
@@ -71,6 +73,17 @@ async fn chat_shows_what_is_said_to_all_and_to_those_who_come_later() -> Result<
     until(&ann, |state| state["lines"][1]["text"] == "hi").await?;
     let refused = bob.request("Say", &json!({ "text": "x".repeat(2_000) })).await;
     assert!(refused.is_err_and(|error| error.is_refused()));
+    // Who says too much at once is told when to go on.
+    let mut said = 0;
+    let refusal = loop {
+        match ann.request("Say", &json!({ "text": "and" })).await {
+            Ok(_) => said += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refusal.code(), Some(ErrorCode::TooFast), "{refusal}");
+    let wait = refusal.retry_after().expect("it says when");
+    assert!(said >= 9 && wait <= Duration::from_millis(200), "{said}, then {refusal}");
     Ok(())
 }
 

@@ -34,7 +34,7 @@ pub struct Error {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Refused { code: ErrorCode, text: String },
+    Refused { code: ErrorCode, text: String, retry_after: Option<Duration> },
     Left { code: ErrorCode, text: String },
     Closed(Ending),
     Unreachable { address: String, source: Arc<io::Error> },
@@ -67,7 +67,7 @@ pub(crate) enum Ending {
 
 impl Error {
     pub(crate) fn refused(code: ErrorCode, text: impl Into<String>) -> Self {
-        Self { kind: Kind::Refused { code, text: text.into() } }
+        Self { kind: Kind::Refused { code, text: text.into(), retry_after: None } }
     }
 
     pub(crate) fn left(code: ErrorCode, text: impl Into<String>) -> Self {
@@ -169,6 +169,15 @@ impl Error {
         )
     }
 
+    /// How long to wait before asking again, if a request was refused because a rate was exceeded.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.kind {
+            Kind::Refused { retry_after, .. } => retry_after,
+            _ => None,
+        }
+    }
+
     /// The code that the node or the room gave.
     #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
@@ -200,7 +209,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::Refused { code, text } => with_text(f, "refused", *code, text),
+            Kind::Refused { code, text, .. } => with_text(f, "refused", *code, text),
             Kind::Left { code, text } => with_text(f, "no longer in the room", *code, text),
             Kind::Closed(Ending::Here) => f.write_str("this client closed the connection"),
             Kind::Closed(Ending::Goodbye { code, text }) => {
@@ -277,7 +286,10 @@ impl std::error::Error for Error {
 impl From<&Failure<'_>> for Error {
     fn from(failure: &Failure<'_>) -> Self {
         match failure {
-            Failure::Refused { code, text, .. } => Self::refused(*code, &**text),
+            Failure::Refused { code, text, retry_after } => {
+                let (code, text, retry_after) = (*code, text.to_string(), *retry_after);
+                Self { kind: Kind::Refused { code, text, retry_after } }
+            }
             Failure::Left { code, text } => Self::left(*code, &**text),
             Failure::Lost => Self { kind: Kind::Lost },
             Failure::Closed => CommandError::Closed.into(),

@@ -41,7 +41,7 @@ pub fn derive_key(input: TokenStream) -> TokenStream {
 }
 
 /// Makes a struct or an enum a message. See `playfield_room::Message`.
-#[proc_macro_derive(Message, attributes(reply))]
+#[proc_macro_derive(Message, attributes(reply, message))]
 pub fn derive_message(input: TokenStream) -> TokenStream {
     finish(message::expand_message(&parse_macro_input!(input as DeriveInput)))
 }
@@ -74,7 +74,10 @@ pub(crate) fn rt() -> proc_macro2::TokenStream {
     match std::env::var("CARGO_PKG_NAME").as_deref() {
         Ok("playfield-wire") => quote!(::playfield_wire),
         Ok("playfield-state") => quote!(::playfield_state::__rt),
-        Ok("playfield-room" | "playfield-server" | "playfield-client" | "playfield-bench") => {
+        Ok(
+            "playfield-room" | "playfield-server" | "playfield-store" | "playfield-client"
+            | "playfield-bench",
+        ) => {
             quote!(::playfield_room::__rt)
         }
         _ => quote!(::playfield::__rt),

@@ -18,6 +18,7 @@ pub(crate) struct Arguments {
     sync_hz: Option<LitInt>,
     capacity: Option<LitInt>,
     empty_ms: Option<LitInt>,
+    silence_ms: Option<LitInt>,
     closing_ms: Option<LitInt>,
     join_wait_ms: Option<LitInt>,
     joins_waiting_max: Option<LitInt>,
@@ -25,7 +26,7 @@ pub(crate) struct Arguments {
 
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
                        capacity = …, empty_ms = …, closing_ms = …, join_wait_ms = …, \
-                       joins_waiting_max = …";
+                       joins_waiting_max = …, silence_ms = …";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -46,6 +47,7 @@ impl Parse for Arguments {
                 "joins_waiting_max" => {
                     number(input, &name, &mut arguments.joins_waiting_max, 0..=1_000_000)?;
                 }
+                "silence_ms" => number(input, &name, &mut arguments.silence_ms, 100..=3_600_000)?,
                 other => {
                     return Err(syn::Error::new(
                         name.span(),
@@ -315,7 +317,7 @@ fn at(tokens: &TokenStream, span: Span) -> TokenStream {
 }
 
 fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
-    let Arguments { tick_hz, sync_hz, capacity, empty_ms, closing_ms, .. } = arguments;
+    let Arguments { tick_hz, sync_hz, capacity, empty_ms, closing_ms, silence_ms, .. } = arguments;
     let Arguments { join_wait_ms, joins_waiting_max, .. } = arguments;
     let or = |given: &Option<LitInt>, default: TokenStream| {
         given.as_ref().map_or(default, |given| {
@@ -337,6 +339,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let closing_ms = or(closing_ms, quote!(5_000));
     let join_wait_ms = or(join_wait_ms, quote!(10_000));
     let joins_waiting_max = or(joins_waiting_max, quote!(256));
+    let silence_ms = or(silence_ms, quote!(0));
     quote! {
         #rt::Settings {
             tick_hz: #tick_hz,
@@ -346,6 +349,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             closing_ms: #closing_ms,
             join_wait_ms: #join_wait_ms,
             joins_waiting_max: #joins_waiting_max,
+            silence_ms: #silence_ms,
         }
     }
 }

@@ -7,11 +7,13 @@
 
 mod server;
 
+pub use playfield_room::rate::Rate;
 pub use playfield_room::{
     Accepts, Answer, AskId, AskOf, Asks, Context, Creator, ERROR_TEXT_BYTES_MAX, Emits, EndReason,
     Error, EventOf, Handle, Internal, InternalMessage, InternalOf, LeaveReason, METADATA_BYTES_MAX,
-    METADATA_MAX, Mail, Message, MessageOf, On, PENDING_MAX, Player, PlayerId, Random, Result,
-    Room, RoomSummary, Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema, sim,
+    METADATA_MAX, Mail, Message, MessageOf, On, PENDING_MAX, Player, PlayerId, RATE_MULTIPLE,
+    Random, Result, Room, RoomSummary, Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room,
+    schema, sim,
 };
 pub use playfield_server::{
     Asked, Authenticator, Config, ConfigError, Guests, Identity, LevelFilter, NodeHandle, Origin,
@@ -33,6 +35,14 @@ pub use playfield_room::__rt;
 /// The client: for bots, tests, and programs without a window.
 #[cfg(feature = "client")]
 pub use playfield_client as client;
+
+/// Where saves of rooms are kept: the trait [`Store`](store::Store), one in memory for tests and,
+/// with the feature `store`, one on disk.
+pub mod store {
+    pub use playfield_room::{MemoryStore, Store, StoreError, StoreErrorKind, Stored};
+    #[cfg(feature = "store")]
+    pub use playfield_store::{DiskOptions, DiskStore};
+}
 
 /// Packets: custom binary protocols, and payloads that Playfield passes on as they are.
 /// See `docs/packets.md`.

@@ -10,8 +10,9 @@ use playfield_wire::ErrorCode;
 use crate::context_state::{
     ContextState, Effect, METADATA_BYTES_MAX, METADATA_MAX, Seats, TIMERS_MAX,
 };
-use crate::message::{AskId, AskOf, EventOf, InternalOf, Message};
+use crate::message::{AskId, AskOf, EventOf, InternalOf, Message, RATE_MULTIPLE};
 use crate::random::Random;
+use crate::rate::{Limit, Rate, Verdict};
 use crate::timers::{TIMER_PERIOD_MIN, TimerId};
 use crate::{Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput};
 
@@ -232,7 +233,29 @@ impl<'a, R> Context<'a, R> {
     /// [`Room::leave`](crate::Room::leave) is called. In `join`, kicking the new player refuses the
     /// join.
     pub fn kick(&mut self, player: PlayerId, text: impl Into<String>) {
-        self.context.effects.push(Effect::Kick(player, text.into()));
+        self.context.effects.push(Effect::Kick(player, Error::new(ErrorCode::Kicked, text)));
+    }
+
+    /// Takes one of the messages that a player may send at this rate.
+    pub(crate) fn limit(
+        &mut self,
+        player: &Player,
+        message: u32,
+        name: &'static str,
+        rate: Rate,
+    ) -> Result<()> {
+        let limit = Limit::new(rate, RATE_MULTIPLE);
+        let now = self.context.now;
+        let limiter = self.context.limiters.entry((player.id, message)).or_default();
+        match limiter.take(now, &limit, 1) {
+            Verdict::Within => Ok(()),
+            Verdict::Exceeds(wait) => Err(too_fast(name, rate).with_retry_after(wait)),
+            Verdict::Excessive => {
+                let error = too_fast(name, rate);
+                self.context.effects.push(Effect::Kick(player.id, error.clone()));
+                Err(error)
+            }
+        }
     }
 
     /// Ends the room once this callback has returned, with a text for all players. In `create` this
@@ -485,4 +508,9 @@ impl<'a, R> Context<'a, R> {
 
 fn limit(text: String) -> Error {
     Error::new(ErrorCode::Limit, text)
+}
+
+#[cold]
+fn too_fast(message: &str, rate: Rate) -> Error {
+    Error::new(ErrorCode::TooFast, format!("{message}: a player may send {rate}"))
 }

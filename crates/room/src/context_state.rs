@@ -7,6 +7,7 @@ use playfield_state::{Format, PlayerId};
 use playfield_wire::ErrorCode;
 
 use crate::random::Random;
+use crate::rate::Limiter;
 use crate::timers::Timers;
 use crate::{Creator, Error, Player, Result, RoomSummary};
 
@@ -37,6 +38,9 @@ pub(crate) struct ContextState {
     pub(crate) summary: RoomSummary,
     pub(crate) wants_sync: bool,
     pub(crate) effects: Vec<Effect>,
+    /// How much of their rates players have used, by player and message; only of messages with a
+    /// rate.
+    pub(crate) limiters: BTreeMap<(PlayerId, u32), Limiter>,
     /// The unfinished background tasks, by number: the name of the message that each ends with.
     pub(crate) tasks: BTreeMap<u64, &'static str>,
     /// The unanswered requests to other rooms, by number: the name of the message.
@@ -54,7 +58,7 @@ pub(crate) struct ContextState {
 
 /// What a callback asked for that has to wait until it has returned.
 pub(crate) enum Effect {
-    Kick(PlayerId, String),
+    Kick(PlayerId, Error),
     Close(String),
 }
 
@@ -94,6 +98,7 @@ impl ContextState {
             summary,
             wants_sync: false,
             effects: Vec::new(),
+            limiters: BTreeMap::new(),
             tasks: BTreeMap::new(),
             asks: BTreeMap::new(),
             holds: BTreeMap::new(),
@@ -108,6 +113,14 @@ impl ContextState {
     pub(crate) fn take_holds(&mut self) -> u32 {
         self.subject = None;
         std::mem::take(&mut self.holds_begun)
+    }
+
+    /// A player is gone. Their number is not used again, so nobody comes back to these.
+    pub(crate) fn forget_rates(&mut self, player: PlayerId) {
+        let of_player = (player, 0)..=(player, u32::MAX);
+        while let Some(&key) = self.limiters.range(of_player.clone()).next().map(|(key, _)| key) {
+            self.limiters.remove(&key);
+        }
     }
 
     /// A new number for a task or a request.

@@ -16,9 +16,11 @@ mod message;
 mod output;
 mod player;
 mod random;
+pub mod rate;
 mod room;
 mod room_type;
 pub mod sim;
+mod store;
 mod timers;
 
 pub use any_room::{Admission, AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
@@ -29,7 +31,7 @@ pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
 pub use life::{EndReason, LeaveReason, Stage};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Internal, InternalOf, Message,
-    MessageOf, On, Settings,
+    MessageOf, On, RATE_MULTIPLE, Settings,
 };
 pub use output::{EventHeader, Job, Link, RoomOutput, Task};
 pub use player::{Creator, Player};
@@ -40,12 +42,14 @@ pub use playfield_state::PlayerId;
 pub use random::{Random, Shuffle};
 pub use room::Room;
 pub use room_type::{Birth, RoomType, schema};
+pub use store::{MemoryStore, Store, StoreError, StoreErrorKind, Stored};
 pub use timers::{TIMER_PERIOD_MIN, TimerId};
 
 /// For generated code only.
 #[doc(hidden)]
 pub mod __rt {
     pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};
+    pub use crate::rate::Rate;
     pub use crate::{
         Accepts, AskId, Asks, Context, Emits, Internal, Message, Result, Room, Settings,
     };

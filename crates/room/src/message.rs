@@ -7,6 +7,7 @@ use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::RoomSchema;
 
+use crate::rate::Rate;
 use crate::{Context, Error, Player, Result, Room};
 
 /// A message: from a player, from a timer, from background work, from another room, or, as an
@@ -24,6 +25,42 @@ use crate::{Context, Error, Player, Result, Room};
 ///     count: u32,
 /// }
 /// ```
+///
+/// `#[message(rate = 10)]` limits how often a player may send it to a room: ten times a second, and
+/// ten at once unless `burst` says otherwise. `rate = 0.5` is one in two seconds. The handler is not
+/// called for what comes faster: the player gets the error `too_fast` with the time to wait, and
+/// past [`RATE_MULTIPLE`] times the rate the player is removed with that code, and the connection
+/// closed. Messages that no player sends have no such limit.
+///
+/// ```
+/// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+/// use playfield::prelude::*;
+/// use playfield::sim::Sim;
+///
+/// #[derive(Message)]
+/// #[message(rate = 0.5, burst = 2)]
+/// struct Shout;
+///
+/// # #[derive(State, Default)]
+/// # struct Street { shouts: u32 }
+/// #[room(messages(Shout))]
+/// impl Room for Street {}
+///
+/// impl Handle<Shout> for Street {
+///     fn handle(&mut self, _: Shout, _: &Player, _: &mut Context<Self>) -> Result<()> {
+///         self.shouts += 1;
+///         Ok(())
+///     }
+/// }
+///
+/// let mut sim = Sim::<Street>::new(1);
+/// let ann = sim.join("Ann")?;
+/// sim.send(ann, Shout)?;
+/// sim.send(ann, Shout)?;
+/// assert_eq!(sim.send(ann, Shout).unwrap_err().retry_after_ms(), Some(2000));
+/// assert_eq!(sim.room().shouts, 2);
+/// # Ok::<(), Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a message",
     note = "derive it: `#[derive(Message)]`"
@@ -34,14 +71,20 @@ pub trait Message: Data {
 
     /// The reply to it, where it is a request.
     type Reply: Data;
+
+    /// How often each player may send it to a room; `None` = as often as the connection may send.
+    const RATE: Option<Rate> = None;
 }
+
+/// The multiple of a message's rate past which a player is removed.
+pub const RATE_MULTIPLE: u64 = 4;
 
 /// Handles a message from a player, declared in `#[room(messages(…))]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` declares the message `{M}` but does not handle it",
     note = "write `impl Handle<{M}> for {Self}`"
 )]
-pub trait Handle<M: Message>: Room {
+pub trait Handle<M: Message>: Room + Accepts<M> {
     /// Acts on the message, and returns the reply.
     ///
     /// # Errors
@@ -55,7 +98,7 @@ pub trait Handle<M: Message>: Room {
     message = "`{Self}` declares the internal message `{M}` but does not handle it",
     note = "write `impl On<{M}> for {Self}`"
 )]
-pub trait On<M: Message>: Room {
+pub trait On<M: Message>: Room + Internal<M> {
     /// Acts on the message, and returns the reply to the room that sent it as a request. Any other
     /// sender has no use for a reply, and it is dropped.
     ///
@@ -70,7 +113,7 @@ pub trait On<M: Message>: Room {
     message = "`{Self}` declares that it asks `{M}` but does not handle the answer",
     note = "write `impl Answer<{M}> for {Self}`"
 )]
-pub trait Answer<M: Message>: Room {
+pub trait Answer<M: Message>: Room + Asks<M> {
     /// Acts on the reply, or on the error if there is none: the other room refused, or does not
     /// exist.
     fn answer(&mut self, ask: AskId, reply: Result<M::Reply>, cx: &mut Context<Self>);
@@ -183,6 +226,9 @@ pub struct Settings {
     pub join_wait_ms: u64,
     /// The most players who wait to join. Default: 256.
     pub joins_waiting_max: u32,
+    /// How long a player's connection may be silent before it is closed, in milliseconds; 0 = as
+    /// long as the node's `heartbeat_ms` allows. Default: 0.
+    pub silence_ms: u64,
 }
 
 impl Default for Settings {
@@ -195,6 +241,7 @@ impl Default for Settings {
             closing_ms: 5_000,
             join_wait_ms: 10_000,
             joins_waiting_max: 256,
+            silence_ms: 0,
         }
     }
 }
@@ -259,12 +306,15 @@ pub struct Call<'a> {
 /// Decodes a message, handles it, and encodes the reply.
 ///
 /// # Errors
-/// As [`Declared::dispatch`].
+/// As [`Declared::dispatch`], and `too_fast`.
 pub fn call<R: Handle<M>, M: Message>(
     room: &mut R,
     call: Call<'_>,
     cx: &mut Context<R>,
 ) -> Result<()> {
+    if let Some(rate) = M::RATE {
+        cx.limit(call.player, <R as Accepts<M>>::INDEX, M::NAME, rate)?;
+    }
     let message = read::<M>(call.format, call.payload)?;
     room.handle(message, call.player, cx)?.write(call.format, call.reply);
     Ok(())

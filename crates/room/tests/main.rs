@@ -6,6 +6,7 @@ mod failures;
 mod holding;
 mod host;
 mod macros;
+mod rates;
 mod schemas;
 mod sim;
 mod sim_copies;

@@ -60,6 +60,11 @@ counters! {
     rooms,
     /// Messages received from clients.
     messages_in,
+    /// Messages from clients that were refused as too fast, by the connection's rate or the
+    /// message's own. They count in `messages_in` too.
+    messages_too_fast,
+    /// Connections that were closed because a multiple of a rate was exceeded.
+    closed_too_fast,
     /// Messages written to clients.
     messages_out,
     /// Bytes received from clients.

@@ -355,7 +355,10 @@ fn one_who_never_reads_is_let_go_when_events_overflow_and_holds_no_memory() {
 
 #[test]
 fn a_slow_reader_gets_the_present_and_not_the_past() {
-    let server = server(|config| config.shards = 1);
+    let server = server(|config| {
+        config.shards = 1;
+        config.messages_per_second_max = 0;
+    });
     let mut ann = Client::seated(&server, "Ann");
     let mut slow = Client::seated(&server, "Slow");
     assert_eq!(ann.room_id, slow.room_id);

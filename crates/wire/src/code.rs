@@ -126,6 +126,8 @@ codes! {
     27 Left "left";
     /// The request number is still unanswered.
     28 DuplicateRequest "duplicate_request";
+    /// A message came faster than a rate allows; `retry_after_ms` says when the next is taken.
+    29 TooFast "too_fast";
 }
 
 impl ErrorCode {
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn every_code_is_found_by_its_number_and_by_its_name() {
-        for number in 1..=28 {
+        for number in 1..=29 {
             let code = ErrorCode::from_number(number).unwrap();
             assert_eq!(code.number(), number);
             assert_eq!(code.to_string(), code.name());
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn room_codes_begin_at_1000() {
-        for number in [0, 29, 999] {
+        for number in [0, 30, 999] {
             assert_eq!(ErrorCode::from_number(number), None, "{number}");
             assert_eq!(ErrorCode::from_name(&number.to_string()), None, "{number}");
         }

@@ -192,8 +192,8 @@ fn codes_are_names_and_a_rooms_own_are_numbers() {
         assert_eq!(goodbye(code), Err(refusal.to_owned()), "{code}");
     }
     assert_eq!(goodbye("null"), Err(r#"at byte 0: the member "code" is missing"#.to_owned()));
-    let packed = ServerMessage::decode(Format::Packed, &[0x4c, 29, 0]).unwrap_err();
-    assert_eq!(packed.to_string(), "at byte 1: no code has the number 29");
+    let packed = ServerMessage::decode(Format::Packed, &[0x4c, 100, 0]).unwrap_err();
+    assert_eq!(packed.to_string(), "at byte 1: no code has the number 100");
 }
 
 #[test]

@@ -284,9 +284,11 @@ impl Handler for Dispatch {
         match self.waiting.remove(&request) {
             Some(Waiting::Schema(room_type)) => {
                 let is_asked_again = match failure {
-                    Failure::Refused { code: ErrorCode::Limit, retry_after, .. } => {
-                        self.schema_requests.too_often(self.now, &room_type, *retry_after)
-                    }
+                    Failure::Refused {
+                        code: ErrorCode::Limit | ErrorCode::TooFast,
+                        retry_after,
+                        ..
+                    } => self.schema_requests.too_often(self.now, &room_type, *retry_after),
                     Failure::Lost => self.schema_requests.lost(&room_type),
                     _ => false,
                 };

@@ -131,6 +131,7 @@ impl<R: Room> RoomCore<R> {
 
     pub(super) fn unseat(&mut self, player: PlayerId) -> Option<Player> {
         let player = self.seats.remove(&player)?;
+        self.context.forget_rates(player.id);
         self.context.summary.players = self.seats.len() as u32;
         if self.seats.is_empty() {
             self.empty_since = Some(self.context.now);

@@ -173,8 +173,7 @@ impl<R: Room> RoomCore<R> {
         while !self.context.effects.is_empty() {
             for effect in std::mem::take(&mut self.context.effects) {
                 match effect {
-                    Effect::Kick(player, text) => {
-                        let error = Error::new(ErrorCode::Kicked, text);
+                    Effect::Kick(player, error) => {
                         if let Some(player) = self.unseat(player) {
                             self.dismiss(&player, &error, out);
                             let why = LeaveReason::Kicked;

@@ -256,6 +256,19 @@ settings! {
     outbox_high_bytes: usize = "65536", 1..=1_073_741_824;
     /// Maximum open connections; more are closed when they arrive.
     connections_max: usize = "100000", 1..=10_000_000;
+    /// Maximum messages per second from a connection; 0 = no maximum. What comes faster is refused.
+    messages_per_second_max: u64 = "2000", 0..=1_000_000;
+    /// Maximum messages from a connection at once.
+    messages_burst_max: u64 = "4000", 1..=10_000_000;
+    /// Maximum bytes of messages per second from a connection; 0 = no maximum. What comes faster is
+    /// refused.
+    bytes_per_second_max: u64 = "4194304", 0..=1_073_741_824;
+    /// Maximum bytes of messages from a connection at once; at least `max_message_bytes`, even if
+    /// set lower.
+    bytes_burst_max: u64 = "8388608", 1..=1_073_741_824;
+    /// Multiple of `messages_per_second_max` or `bytes_per_second_max` past which a connection is
+    /// closed.
+    rate_multiple_max: u64 = "4", 1..=1000;
     /// Maximum number of rooms.
     rooms_max: usize = "100000", 1..=10_000_000;
     /// Maximum number of rooms that one session may be in.

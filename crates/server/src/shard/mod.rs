@@ -39,7 +39,8 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
-use connection::timeouts::Timeouts;
+use connection::patience::Patience;
+use connection::timeouts::{Timeout, Timeouts};
 use connection::{Connection, Connections};
 use delivery::Delivery;
 use keys::{ConnectionKey, RoomKey};
@@ -50,6 +51,7 @@ use rooms::lateness::Lateness;
 pub(crate) use rooms::lateness::Stopwatch;
 use rooms::schedule::Schedule;
 use services::HostedService;
+use session::rates::Rates;
 
 /// How often to look for a room that a waiting join needs.
 const PARKED_RETRY: Duration = Duration::from_millis(5);
@@ -70,6 +72,7 @@ pub(crate) struct Shard {
     schedule: Schedule,
     delivery: Delivery,
     timeouts: Timeouts,
+    rates: Rates,
     entropy: Entropy,
     watch: Watch,
     stopwatch: Stopwatch,
@@ -100,7 +103,7 @@ pub(crate) struct Shard {
     /// Connections that services have given up, and why.
     leaving: Vec<Leave>,
     /// Kept for its memory.
-    due: Vec<ConnectionKey>,
+    due: Vec<Timeout>,
 }
 
 impl Shard {
@@ -113,7 +116,11 @@ impl Shard {
         stopwatch: Stopwatch,
     ) -> Self {
         let shards = node.shards;
-        let shortest = node.config.hello_timeout().min(node.config.heartbeat() / 2);
+        let patience = node.room_types.iter().map(|room_type| Patience::of(room_type.settings));
+        let shortest = patience
+            .chain([Patience::of_node(&node.config)])
+            .fold(node.config.hello_timeout(), |shortest, patience| shortest.min(patience.ask));
+        let rates = Rates::new(&node.config);
         let delivery = Delivery {
             node,
             shard: index,
@@ -122,6 +129,7 @@ impl Shard {
             local_mail: VecDeque::new(),
             remote_dirty: Vec::new(),
             doomed: Vec::new(),
+            refusals: VecDeque::new(),
             congested: vec![false; shards],
             background,
             counters: Counters::default(),
@@ -135,6 +143,7 @@ impl Shard {
             schedule: Schedule::default(),
             delivery,
             timeouts: Timeouts::new(shortest / 16),
+            rates,
             entropy,
             watch,
             stopwatch,
@@ -169,7 +178,7 @@ impl Shard {
     /// A client connected.
     pub(crate) fn accepted(&mut self) -> ConnectionKey {
         let key = self.delivery.connections.insert(Connection::new(self.now));
-        self.timeouts.set(self.now + self.delivery.node.config.hello_timeout(), key);
+        self.look_at(key, self.now + self.delivery.node.config.hello_timeout());
         if self.is_shutting_down {
             self.go_away(key, SHUTTING_DOWN);
         }
@@ -260,6 +269,14 @@ impl Shard {
     /// So many bytes were written, as many as the socket took.
     pub(crate) fn wrote(&mut self, key: ConnectionKey, bytes: usize) {
         self.delivery.counters.bytes_out += bytes as u64;
+        // Space in a full buffer is a sign of life: the client reads, if slowly.
+        if bytes > 0
+            && let Some(connection) = self.delivery.connections.get_mut(key)
+            && connection.blocked
+        {
+            connection.heard = self.now;
+            connection.pinged = false;
+        }
         if self.delivery.connections.wrote(key, bytes) {
             self.flushed(key);
         }

@@ -212,7 +212,7 @@ impl Shard {
         }
         self.sessions += 1;
         let key = self.delivery.connections.insert(*connection);
-        self.timeouts.set(self.now, key);
+        self.look_at(key, self.now);
         (key, join)
     }
 

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, InternalMessage, LeaveReason, Link,
-    Mail, PlayerId, RoomOutput, RoomSummary, RoomType, Settings,
+    Admission, AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, InternalMessage,
+    LeaveReason, Link, Mail, PlayerId, RoomOutput, RoomSummary, RoomType, Settings,
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 /// The messages, in the order of their numbers.
-pub(crate) const MESSAGES: [&str; 18] = [
+pub(crate) const MESSAGES: [&str; 19] = [
     "add", "secret", "shout", "refuse", "kick", "big", "later", "answer", "sync", "close", "lock",
-    "tell", "ask", "compute", "spawn", "hang", "fail", "forget",
+    "tell", "ask", "compute", "spawn", "hang", "fail", "forget", "flood",
 ];
 
 /// The number of a message.
@@ -199,7 +199,7 @@ impl AnyRoom for TestRoom {
         _: Duration,
         entrant: Entrant,
         out: &mut dyn RoomOutput,
-    ) -> Result<PlayerId, Error> {
+    ) -> Result<Admission, Error> {
         if self.seats.len() >= self.summary.capacity as usize {
             return Err(Error::new(ErrorCode::RoomFull, "full"));
         }
@@ -217,7 +217,7 @@ impl AnyRoom for TestRoom {
         self.empty_since = None;
         self.secrets.insert(player, 0);
         self.summary.players = self.seats.len() as u32;
-        Ok(player)
+        Ok(Admission::Seated(player))
     }
 
     fn leave(&mut self, at: Duration, player: PlayerId, _: LeaveReason, out: &mut dyn RoomOutput) {
@@ -257,6 +257,14 @@ impl AnyRoom for TestRoom {
                 if let Some((link, _)) = self.remove(kicked) {
                     out.removed(link, &Error::new(ErrorCode::Kicked, "out with you"));
                 }
+            }
+            Some("flood") => {
+                let error = Error::new(ErrorCode::TooFast, "too much");
+                out.error(link, request, &error);
+                if text == "past" && self.remove(player).is_some() {
+                    out.removed(link, &error);
+                }
+                return;
             }
             Some("big") => reply = "x".repeat(text.parse().unwrap_or_default()),
             Some("later") => return self.later.extend(request.map(|request| (player, request))),

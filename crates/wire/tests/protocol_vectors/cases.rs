@@ -408,7 +408,7 @@ pub(crate) fn refused_of_nodes() -> Refused {
         ("no such kind", packed(b"\x4f")),
         ("a kind of the other direction", packed(b"\x0d")),
         ("more rooms than what came can hold", packed(b"\x43\x04\xff\xff\xff\xff\x0f")),
-        ("no such code", packed(b"\x4c\x1d\x00")),
+        ("no such code", packed(b"\x4c\x64\x00")),
         ("a code between the protocol's and the rooms'", packed(b"\x4c\xe7\x07\x00")),
         ("a code past 65,535", packed(b"\x4c\x80\x80\x04\x00")),
         (

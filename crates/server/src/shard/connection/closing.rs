@@ -1,6 +1,7 @@
 //! How connections end.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use playfield_room::LeaveReason;
 use playfield_wire::ErrorCode;
@@ -117,7 +118,7 @@ impl Shard {
         if let Some(departure) = connection.departure.take() {
             self.cancel(&departure.join);
         }
-        self.timeouts.set(by, key);
+        self.look_at(key, by);
         if let Some((code, reason)) = close {
             self.delivery.connections.append(key, |out| {
                 playfield_websocket::encode_close(out, code, reason, None);
@@ -230,20 +231,23 @@ impl Shard {
     pub(in crate::shard) fn expire_connections(&mut self) {
         let mut due = std::mem::take(&mut self.due);
         self.timeouts.expire(self.now, &mut due);
-        for key in due.drain(..) {
-            self.examine(key);
+        for (deadline, key) in due.drain(..) {
+            self.examine(key, deadline);
         }
         self.due = due;
     }
 
-    fn examine(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+    fn examine(&mut self, key: ConnectionKey, deadline: Duration) {
+        let Some(connection) = self.delivery.connections.get(key) else { return };
         let (config, now) = (&self.delivery.node.config, self.now);
+        if connection.look_at != deadline {
+            return; // Another deadline has replaced this one.
+        }
         if let Phase::Closing { by, .. } = connection.phase {
             if now >= by {
                 self.drop_connection(key);
             } else {
-                self.timeouts.set(by, key);
+                self.look_at(key, by);
             }
             return;
         }
@@ -251,7 +255,7 @@ impl Shard {
         if connection.session.is_none() && !is_service {
             let by = connection.heard + config.hello_timeout();
             if now < by {
-                return self.timeouts.set(by, key);
+                return self.look_at(key, by);
             }
             let text = format!(
                 "hello_timeout_ms: no hello was received within {} ms",
@@ -259,24 +263,43 @@ impl Shard {
             );
             return self.fail(key, ErrorCode::Timeout, &text);
         }
-        let (heard, heartbeat) = (connection.heard, config.heartbeat());
-        if now >= heard + 2 * heartbeat {
-            if is_service {
-                return self.close_service(key, &Closed::Silent);
-            }
-            let text =
-                format!("heartbeat_ms: nothing was received for twice {} ms", config.heartbeat_ms);
-            return self.fail(key, ErrorCode::Timeout, &text);
+        let patience = self.patience(connection);
+        let (asks_at, ends_at) = (connection.heard + patience.ask, connection.heard + patience.end);
+        if now < asks_at {
+            return self.look_at(key, asks_at);
         }
-        if now < heard + heartbeat / 2 {
-            return self.timeouts.set(heard + heartbeat / 2, key);
-        }
+        let again_at = now + patience.ask;
         // A client that does not read its queued output would not read a ping either.
-        let asks = !std::mem::replace(&mut connection.pinged, true) && !connection.blocked;
-        self.timeouts.set((now + heartbeat / 2).min(heard + 2 * heartbeat), key);
-        if asks {
-            self.ask_for_life(key);
+        let is_blocked = connection.blocked;
+        if !connection.pinged {
+            self.look_at(key, again_at);
+            if let Some(connection) = self.delivery.connections.get_mut(key) {
+                connection.pinged = true;
+            }
+            if !is_blocked {
+                self.ask_for_life(key);
+            }
+            return;
         }
+        if now < ends_at {
+            return self.look_at(key, again_at.min(ends_at));
+        }
+        // It may have spoken, if this shard was held up, or reads nothing from it for now.
+        let was_held_up = now > deadline.saturating_add(patience.ask / 2);
+        let is_unread = (connection.pause.mailbox || connection.pause.acts) && !is_blocked;
+        if was_held_up || is_unread {
+            return self.look_at(key, again_at);
+        }
+        if is_service {
+            return self.close_service(key, &Closed::Silent);
+        }
+        let text = if patience.end < 2 * config.heartbeat() {
+            let ms = patience.end.as_millis();
+            format!("silence_ms: nothing was received for {ms} ms")
+        } else {
+            format!("heartbeat_ms: nothing was received for twice {} ms", config.heartbeat_ms)
+        };
+        self.fail(key, ErrorCode::Timeout, &text);
     }
 
     fn ask_for_life(&mut self, key: ConnectionKey) {

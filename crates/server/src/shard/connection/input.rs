@@ -237,15 +237,13 @@ impl Shard {
             }
             handled += decoded.consumed;
             match decoded.item {
-                None | Some(Item::Pong(_)) => {}
+                None => {}
+                Some(Item::Pong(payload)) => {
+                    self.admits_control(key, payload.len());
+                }
                 Some(Item::Text(text)) => self.handle_body(key, text.as_bytes(), Some(true)),
                 Some(Item::Binary(body)) => self.handle_body(key, body, Some(false)),
-                Some(Item::Ping(payload)) => {
-                    self.delivery.connections.append(key, |out| {
-                        playfield_websocket::encode(out, Opcode::Pong, payload, None);
-                        true
-                    });
-                }
+                Some(Item::Ping(payload)) => self.answer_ping(key, payload),
                 Some(Item::Close(close)) => {
                     let code = close.map_or(NO_CLOSE_CODE, |close| close.code);
                     self.close(key, Some((code, "")));
@@ -266,6 +264,15 @@ impl Shard {
             connection.input = Input::WebSocket(decoder);
         }
         handled
+    }
+
+    fn answer_ping(&mut self, key: ConnectionKey, payload: &[u8]) {
+        if self.admits_control(key, payload.len()) {
+            self.delivery.connections.append(key, |out| {
+                playfield_websocket::encode(out, Opcode::Pong, payload, None);
+                true
+            });
+        }
     }
 
     /// Stops reading from a client that does not read what it is sent.

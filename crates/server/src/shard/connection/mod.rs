@@ -4,6 +4,7 @@ pub(crate) mod buffers;
 mod closing;
 pub(crate) mod deflated;
 mod input;
+pub(crate) mod patience;
 pub(crate) mod timeouts;
 pub(crate) mod transport;
 
@@ -39,6 +40,9 @@ pub(crate) struct Connection {
     pub(crate) doomed: bool,
     /// When it was last heard.
     pub(crate) heard: Duration,
+    /// When it is next looked at. An earlier deadline may replace a later one, which then means
+    /// nothing when it comes.
+    pub(crate) look_at: Duration,
     /// Input that is not a whole frame yet, or that came while nothing is read.
     pub(crate) partial: Vec<u8>,
     outbox: Outbox,
@@ -97,6 +101,7 @@ impl Connection {
             pinged: false,
             doomed: false,
             heard: now,
+            look_at: Duration::MAX,
             partial: Vec::new(),
             outbox: Outbox::default(),
             session: None,

@@ -8,10 +8,13 @@ const SLOTS: u64 = 256;
 /// How many places a slot keeps when it is empty.
 const SLOT_KEPT: usize = 1024;
 
+/// A connection, and the deadline at which to look at it.
+pub(crate) type Timeout = (Duration, ConnectionKey);
+
 /// Deadlines by slots of time. A deadline is met late by at most one slot, never early; one beyond
 /// the wheel's turn comes up at its end, and its owner then sets it again.
 pub(crate) struct Timeouts {
-    slots: Vec<Vec<ConnectionKey>>,
+    slots: Vec<Vec<Timeout>>,
     slot: Duration,
     /// How many slots are behind us.
     passed: u64,
@@ -29,12 +32,12 @@ impl Timeouts {
         let slot = deadline.as_nanos().div_ceil(self.slot.as_nanos());
         let slot =
             u64::try_from(slot).unwrap_or(u64::MAX).clamp(self.passed + 1, self.passed + SLOTS - 1);
-        self.slots[(slot % SLOTS) as usize].push(connection);
+        self.slots[(slot % SLOTS) as usize].push((deadline, connection));
         self.waiting += 1;
     }
 
     /// Moves all connections that are due to `due`.
-    pub(crate) fn expire(&mut self, now: Duration, due: &mut Vec<ConnectionKey>) {
+    pub(crate) fn expire(&mut self, now: Duration, due: &mut Vec<Timeout>) {
         let reached = (now.as_nanos() / self.slot.as_nanos()) as u64;
         let turn_ends = self.passed.saturating_add(SLOTS);
         for slot in self.passed + 1..=reached.min(turn_ends) {
@@ -46,6 +49,12 @@ impl Timeouts {
         }
         self.passed = self.passed.max(reached);
         self.waiting -= due.len();
+    }
+
+    /// How many deadlines are set.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
     }
 
     /// When there may be something due.
@@ -69,7 +78,7 @@ mod tests {
     fn due(timeouts: &mut Timeouts, now: Duration) -> Vec<u64> {
         let mut due = Vec::new();
         timeouts.expire(now, &mut due);
-        due.into_iter().map(Key::bits).collect()
+        due.into_iter().map(|(_, key)| key.bits()).collect()
     }
 
     #[test]

@@ -4,17 +4,18 @@
 //! creates the room, if need be, and asks it. A [`JoinRequest`] goes from one to the other: with
 //! the connection, if the session is in no room yet and may move, or else by mail.
 
-use playfield_room::{Creator, EndReason, Entrant, Error, LeaveReason};
+use playfield_room::{Admission, Creator, Entrant, Error, LeaveReason};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, excerpt};
 
 use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
 use crate::shard::Shard;
+use crate::shard::connection::patience::Patience;
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
 use crate::shard::rooms::join::{Departure, JoinRequest, JoinTarget, Joiner, RoomSpec};
-use crate::shard::rooms::member::{Member, MemberOutput, RemoteSession, Standing};
+use crate::shard::rooms::member::{Member, MemberOutput, RemoteSession};
 use crate::shard::session::SessionRoom;
 use crate::shard::session::allowance::Rate;
 
@@ -95,6 +96,7 @@ impl Shard {
             id,
             request: Some(request),
             seat: None,
+            patience: Patience::ALL,
             undelivered: 0,
             acts: 0,
             leaving: None,
@@ -177,14 +179,12 @@ impl Shard {
                 return self.refuse(&joiner, join, error);
             }
             let id = join.id;
-            self.seat(joiner, join);
-            // A room that refused its founder has nobody to end it.
             if let Some(&room) = self.by_id.get(&id)
-                && self.rooms.get(room).is_some_and(|hosted| hosted.members.len() == 0)
+                && let Some(hosted) = self.rooms.get_mut(room)
             {
-                let text = "the player it was created for was refused";
-                self.call(room, |any, at, out| any.close(at, EndReason::Empty, text, out));
+                hosted.founding = true;
             }
+            self.seat(joiner, join);
             return;
         }
         self.seat(joiner, join);
@@ -221,22 +221,28 @@ impl Shard {
         });
 
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        self.delivery.node.directory.seated(join.id, hosted.room.summary());
+        let seat = Seat { shard: self.delivery.shard, room, member };
         // `None` if it was taken out again before the room had said yes.
-        let seated = hosted.members.get_mut(member);
-        let error = match (outcome, seated) {
-            (Some(Ok(player)), Some(seated)) => {
+        let entered = hosted.members.get_mut(member);
+        let error = match (outcome, entered) {
+            (Some(Ok(Admission::Waiting(player))), Some(waiting)) => {
+                waiting.player = player;
+                // The reserved seat stays so until the room has decided.
+                waiting.hold(join);
+                return self.tell_seated(&joiner, number, seat);
+            }
+            (Some(Ok(Admission::Seated(player))), Some(seated)) => {
                 seated.player = player;
-                if let Standing::Entering(entering) = &mut seated.standing {
-                    entering.seated = true;
-                }
+                seated.admit();
+                self.delivery.node.directory.seated(join.id, hosted.room.summary());
+                hosted.founding = false;
                 hosted.sync_awaited |= hosted.room.sync_hz() == 0;
-                let seat = Seat { shard: self.delivery.shard, room, member };
                 return self.tell_seated(&joiner, number, seat);
             }
             (Some(Err(error)), _) => error,
             (Some(Ok(_)) | None, _) => Error::new(ErrorCode::RoomClosed, "the room ended"),
         };
+        self.delivery.node.directory.seated(join.id, hosted.room.summary());
         hosted.members.remove(member);
         self.refuse(&joiner, join, error);
     }
@@ -251,13 +257,21 @@ impl Shard {
         }
     }
 
-    /// On the session's shard: the room agreed.
+    /// On the session's shard: the room agreed, or holds the player.
     pub(in crate::shard) fn seated(&mut self, key: ConnectionKey, number: RoomNumber, seat: Seat) {
-        let session = self.delivery.connections.session_mut(key);
-        match session.and_then(|session| session.room_mut(number)) {
-            Some(room) => room.seat = Some(seat),
+        let connection = self.delivery.connections.get_mut(key);
+        let heard = connection.as_deref().map_or(self.now, |connection| connection.heard);
+        let session = connection.and_then(|connection| connection.session.as_deref_mut());
+        let Some(room) = session.and_then(|session| session.room_mut(number)) else {
             // The session ended while its request was on the way.
-            None => self.go(seat, LeaveReason::Disconnected),
+            return self.go(seat, LeaveReason::Disconnected);
+        };
+        room.seat = Some(seat);
+        let node = &self.delivery.node;
+        if let Some(place) = node.directory.find(room.id) {
+            room.patience = Patience::of(node.room_types[usize::from(place.room_type)].settings);
+            let asks_at = heard.saturating_add(room.patience.ask);
+            self.look_by(key, asks_at);
         }
     }
 

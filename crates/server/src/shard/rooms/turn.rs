@@ -63,6 +63,8 @@ impl Shard {
             due: None,
             published,
             touched: false,
+            founding: false,
+            admitted: 0,
             sync_awaited: false,
             synced_on_demand: 0,
             resyncs: BTreeSet::new(),
@@ -83,9 +85,14 @@ impl Shard {
         let hosted = self.rooms.get_mut(key)?;
         self.watch.enters(hosted.room_type);
         let at = self.now.saturating_sub(hosted.created);
-        let Hosted { room, members, id, .. } = hosted;
-        let mut output =
-            HostedRoomOutput { delivery: &mut self.delivery, members, room: key, id: *id };
+        let Hosted { room, members, id, admitted, .. } = hosted;
+        let mut output = HostedRoomOutput {
+            delivery: &mut self.delivery,
+            members,
+            admitted,
+            room: key,
+            id: *id,
+        };
         let result = call(&mut **room, at, &mut output);
         if !hosted.touched {
             hosted.touched = true;
@@ -198,7 +205,13 @@ impl Shard {
     pub(in crate::shard) fn settle(&mut self) {
         loop {
             while let Some((connection, code, text)) = self.delivery.doomed.pop() {
-                self.fail(connection, code, &text);
+                match code {
+                    ErrorCode::TooFast => self.close_too_fast(connection, &text),
+                    _ => self.fail(connection, code, &text),
+                }
+            }
+            while let Some((connection, join, error)) = self.delivery.refusals.pop_front() {
+                self.refused(connection, *join, error);
             }
             self.close_leaving();
             let Some(key) = self.touched.pop() else { break };
@@ -209,7 +222,20 @@ impl Shard {
     fn settle_room(&mut self, key: RoomKey) {
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         hosted.touched = false;
+        if hosted.admitted > 0 {
+            hosted.sync_awaited |= hosted.room.sync_hz() == 0;
+            hosted.founding = false;
+            for _ in 0..std::mem::take(&mut hosted.admitted) {
+                self.delivery.node.directory.seated(hosted.id, hosted.room.summary());
+            }
+        }
         match hosted.room.stage() {
+            // A room that refused its founder has nobody to end it.
+            Stage::Open if hosted.founding && hosted.members.len() == 0 => {
+                let text = "the player it was created for did not join";
+                self.call(key, |room, at, out| room.close(at, EndReason::Empty, text, out));
+                return;
+            }
             Stage::Open => {}
             Stage::Closing => {
                 self.sync_room(key, Cause::Last);
@@ -243,7 +269,10 @@ impl Shard {
         let left: Vec<_> =
             self.rooms.get(key).map(|hosted| hosted.members.keys()).unwrap_or_default();
         for member in left {
-            self.call(key, |_, _, out| RoomOutput::removed(out, link(member), &why));
+            self.call(key, |_, _, out| {
+                RoomOutput::refused(out, link(member), &why);
+                RoomOutput::removed(out, link(member), &why);
+            });
         }
         if let Some(hosted) = self.rooms.remove(key) {
             self.schedule.change(key, hosted.due, None);

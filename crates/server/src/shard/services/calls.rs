@@ -21,7 +21,7 @@ impl Shard {
         let mut connection = Connection::new(self.now);
         connection.input = Input::Service(service);
         let key = self.delivery.connections.insert(connection);
-        self.timeouts.set(self.now + self.delivery.node.config.heartbeat() / 2, key);
+        self.look_at(key, self.now + self.delivery.node.config.heartbeat() / 2);
         if self.is_shutting_down {
             self.close(key, None);
         } else {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use playfield_room::Error;
+use playfield_room::{Error, rate};
 use playfield_wire::ErrorCode;
 
 /// So many in a time. All of them may be taken at once, and are back when that time has passed.
@@ -12,8 +12,7 @@ pub(crate) struct Rate {
     setting: &'static str,
     count: u64,
     unit: &'static str,
-    /// How long one of them takes to come back, in nanoseconds.
-    interval_ns: u64,
+    rate: rate::Rate,
 }
 
 impl Rate {
@@ -26,30 +25,21 @@ impl Rate {
     }
 
     fn new(setting: &'static str, count: u64, unit: &'static str, time: Duration) -> Self {
-        // Rounded up, so that it is never more than was set.
-        let interval_ns = nanoseconds(time).div_ceil(count.max(1));
-        Self { setting, count, unit, interval_ns }
+        Self { setting, count, unit, rate: rate::Rate::new(count, time, count) }
     }
 }
 
-/// A token bucket, kept as the time at which it is full again (the generic cell rate algorithm of
-/// ITU-T I.371).
+/// A token bucket, by the time since the node started.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Allowance {
-    /// In nanoseconds since the node started.
-    full_at_ns: u64,
-}
+pub(crate) struct Allowance(rate::Bucket);
 
 impl Allowance {
     /// Whether one may be taken now; the error names the setting and says when.
     pub(crate) fn check(self, now: Duration, rate: Rate) -> Result<(), Error> {
-        // A clock may be a little behind that of the shard on which the last was taken.
-        let wait = self.ready_at(rate).saturating_sub(now);
-        if wait.is_zero() {
-            return Ok(());
-        }
+        let Self(mut bucket) = self;
+        let Err(wait) = bucket.take(now, rate.rate, 1) else { return Ok(()) };
         let Rate { setting, count, unit, .. } = rate;
-        let wait_s = nanoseconds(wait).div_ceil(nanoseconds(Duration::from_secs(1)));
+        let wait_s = wait.as_nanos().div_ceil(Duration::from_secs(1).as_nanos());
         let text = format!(
             "{setting}: the limit is {count} per {unit} and session; try again in {wait_s} s"
         );
@@ -58,24 +48,18 @@ impl Allowance {
 
     /// From when on one may be taken.
     pub(crate) fn ready_at(self, rate: Rate) -> Duration {
-        let most = rate.interval_ns.saturating_mul(rate.count.saturating_sub(1));
-        Duration::from_nanos(self.full_at_ns.saturating_sub(most))
+        self.0.ready_at(rate.rate)
     }
 
     /// Of two allowances with the same rate, the one that has less left.
     pub(crate) fn least(self, other: Self) -> Self {
-        Self { full_at_ns: self.full_at_ns.max(other.full_at_ns) }
+        Self(self.0.least(other.0))
     }
 
     /// Takes one that was there.
     pub(crate) fn take(&mut self, now: Duration, rate: Rate) {
-        self.full_at_ns = self.full_at_ns.max(nanoseconds(now)).saturating_add(rate.interval_ns);
+        self.0.spend(now, rate.rate, 1);
     }
-}
-
-/// Enough for 584 years.
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

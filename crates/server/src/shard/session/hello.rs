@@ -13,6 +13,7 @@ use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::allowance::Allowance;
 use crate::shard::session::messages::wrong_format;
+use crate::shard::session::rates::Usage;
 
 impl Shard {
     /// Handles the first message of a connection.
@@ -69,6 +70,7 @@ impl Shard {
             user: identity.user,
             rooms: Vec::new(),
             rooms_numbered: 0,
+            usage: Usage::default(),
             creations: Allowance::default(),
             lists: Allowance::default(),
             schemas: Allowance::default(),
@@ -80,7 +82,7 @@ impl Shard {
         connection.heard = self.now;
         connection.session = Some(Box::new(session));
         self.sessions += 1;
-        self.timeouts.set(self.now + node.config.heartbeat() / 2, key);
+        self.look_at(key, self.now + node.config.heartbeat() / 2);
         let number = self.entropy.session();
         let welcome = ServerMessage::Welcome {
             protocol: PROTOCOL,

@@ -25,15 +25,23 @@ impl Shard {
     ) {
         self.delivery.counters.messages_in += 1;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        if connection.session.is_none() {
+        let Some(session) = connection.session.as_deref_mut() else {
             return self.handle_first(key, body, is_text);
-        }
+        };
+        let within = session.usage.take(self.now, &self.rates, body.len());
         let format = connection.dialect.format;
         if is_text.is_some_and(|is_text| is_text != format.is_text()) {
             return self.fail(key, ErrorCode::WrongFormat, wrong_format(format));
         }
         match ClientMessage::decode(format, body) {
-            Ok(message) => self.handle_message(key, format, message),
+            Ok(message) => {
+                if let Err(excess) = within
+                    && !self.exceed(key, excess, Some(&message))
+                {
+                    return;
+                }
+                self.handle_message(key, format, message);
+            }
             Err(error) => self.fail(key, ErrorCode::BadMessage, &error.to_string()),
         }
     }
@@ -335,6 +343,9 @@ impl Shard {
     ) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(mut member) = hosted.members.remove(key) else { return };
+        if member.take_held().is_some() {
+            self.delivery.node.directory.release(hosted.id);
+        }
         let player = member.player;
         self.call(room, |any, at, out| {
             if !any.is_closed() {

@@ -3,13 +3,16 @@
 pub(crate) mod allowance;
 mod hello;
 pub(crate) mod messages;
+pub(crate) mod rates;
 
 use playfield_wire::{RequestNumber, RoomNumber};
 
 use crate::room_id::RoomId;
+use crate::shard::connection::patience::Patience;
 use crate::shard::keys::Seat;
 use crate::shard::mail::ACTS_MAX;
 use crate::shard::session::allowance::Allowance;
+use crate::shard::session::rates::Usage;
 
 /// What a client and the node know of each other after the hello.
 pub(crate) struct Session {
@@ -18,6 +21,8 @@ pub(crate) struct Session {
     pub(crate) rooms: Vec<SessionRoom>,
     /// The number of the last room.
     pub(crate) rooms_numbered: u32,
+    /// How much of its rates of messages and bytes it has used.
+    pub(crate) usage: Usage,
     /// How many rooms it may make.
     pub(crate) creations: Allowance,
     /// How often it may list them.
@@ -39,6 +44,8 @@ pub(crate) struct SessionRoom {
     pub(crate) request: Option<RequestNumber>,
     /// Where it sits; `None` until the room's shard said so.
     pub(crate) seat: Option<Seat>,
+    /// How long the room lets the connection be silent, from when it sits.
+    pub(crate) patience: Patience,
     /// Bytes from the room's shard whose writing is not confirmed yet.
     pub(crate) undelivered: usize,
     /// How many acts went to the room's shard that are not done.

@@ -376,7 +376,7 @@ fn request_numbers_that_are_still_unanswered() {
 
 #[test]
 fn who_vanishes_in_the_middle_of_a_frame_or_floods_disturbs_nobody() {
-    let mut world = World::new(1, &[]);
+    let mut world = World::new(1, &[("messages_per_second_max", "0")]);
     let (bystander, vandal, flood) = (world.client(0), world.client(0), world.client(0));
     let (room, id) = world.room(bystander, "");
     for client in [vandal, flood] {

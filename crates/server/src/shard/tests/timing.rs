@@ -1,10 +1,10 @@
 //! What happens with time: hello, signs of life, ticks, closing.
 
 use playfield_wire::client::ClientMessage;
-use playfield_wire::{ErrorCode, Format, RoomNumber};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, send};
-use super::world::World;
+use super::world::{Client, World};
 
 const CODE: ErrorCode = ErrorCode::Timeout;
 const TIMED_OUT: [Heard; 2] =
@@ -72,6 +72,190 @@ fn a_client_that_speaks_is_not_asked() {
         world.say(client, &encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 }));
         assert_eq!(world.heard(client), []);
     }
+}
+
+/// Enters a new room of a type.
+fn enter(world: &mut World, client: Client, room_type: &str) -> RoomNumber {
+    let (request, room_type) = (RequestNumber(1), room_type.into());
+    let create = ClientMessage::Create { request, room_type, private: false, options: &[] };
+    world.say(client, &encoded(Format::Packed, &create));
+    world.joined(client).0
+}
+
+/// Lets time pass while the client answers pings, and counts them.
+fn answer_pings(world: &mut World, client: Client, ms: u64) -> usize {
+    let mut pings = 0;
+    for _ in 0..ms / 50 {
+        world.wait(50);
+        let heard = world.heard(client);
+        let count = heard.iter().filter(|heard| **heard == Heard::Ping).count();
+        if count > 0 {
+            world.say(client, &encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 }));
+        }
+        pings += count;
+    }
+    pings
+}
+
+/// How long it takes until the node has given up a client that is silent from here on, in
+/// milliseconds, and how many pings came before.
+fn silence(world: &mut World, client: Client) -> (u64, usize) {
+    let mut pings = 0;
+    for passed in 1..2000 {
+        world.wait(50);
+        let heard = world.heard(client);
+        pings += heard.iter().filter(|heard| **heard == Heard::Ping).count();
+        if heard.contains(&TIMED_OUT[1]) {
+            return (passed * 50, pings);
+        }
+    }
+    panic!("the client is never given up");
+}
+
+#[test]
+fn a_room_notices_a_silent_client_as_soon_as_it_wants() {
+    for websocket in [false, true] {
+        let mut world = World::new(1, &[]);
+        let client =
+            if websocket { world.websocket_client(0, Format::Packed) } else { world.client(0) };
+        enter(&mut world, client, "brisk");
+        let spoke = encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 });
+        world.say(client, &spoke);
+        let other = world.client(0);
+        world.wait(2900);
+        assert!(!world.is_over(client));
+        let (rest, pings) = silence(&mut world, client);
+        assert!((2900 + rest) <= 3300, "three seconds, and two slots of the wheel: {rest}");
+        assert_eq!(pings, 1);
+        assert_eq!(world.counters(0).rooms, 1, "an empty room stays for a while");
+        assert!(!world.is_over(other), "who is in no such room has the node's time");
+    }
+}
+
+#[test]
+fn its_player_leaves_for_the_others() {
+    let mut world = World::new(1, &[]);
+    let (client, other) = (world.client(0), world.client(0));
+    enter(&mut world, client, "brisk");
+    let id = world.rooms_of(client)[0].1.clone();
+    world.join(other, RequestNumber(1), &id);
+    world.joined(other);
+    let mut left = false;
+    for _ in 0..70 {
+        world.wait(50);
+        world.say(other, &encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 }));
+        left |= world.heard(other).iter().any(
+            |heard| matches!(heard, Heard::Event { payload, .. } if payload.ends_with("leaves")),
+        );
+    }
+    assert!(left && world.is_over(client) && !world.is_over(other));
+}
+
+#[test]
+fn a_client_that_answers_stays_and_gets_one_ping_in_a_period() {
+    let mut world = World::new(1, &[]);
+    let client = world.client(0);
+    enter(&mut world, client, "brisk");
+    let pings = answer_pings(&mut world, client, 30_000);
+    assert!((15..=20).contains(&pings), "one in 1.5 seconds, and a slot more: {pings}");
+}
+
+#[test]
+fn the_smallest_wish_counts_and_leaving_restores_the_others() {
+    let mut world = World::new(1, &[]);
+    let client = world.client(0);
+    enter(&mut world, client, "brisk");
+    let brisker = enter(&mut world, client, "brisker");
+    let pings = answer_pings(&mut world, client, 10_000);
+    assert!((15..=20).contains(&pings), "one in half a second: {pings}");
+    let leave = |world: &mut World, room| {
+        let leave = ClientMessage::Leave { request: RequestNumber(9), room };
+        world.say(client, &encoded(Format::Packed, &leave));
+        assert!(matches!(world.heard(client)[..], [.., Heard::Left { .. }]));
+    };
+    leave(&mut world, brisker);
+    let pings = answer_pings(&mut world, client, 30_000);
+    assert!((15..=21).contains(&pings), "one in 1.5 seconds: {pings}");
+    leave(&mut world, RoomNumber(1));
+    let pings = answer_pings(&mut world, client, 60_000);
+    assert!((3..=4).contains(&pings), "one in 15 seconds: {pings}");
+    let (passed, _) = silence(&mut world, client);
+    assert!((45_000..=61_000).contains(&passed), "{passed}");
+}
+
+#[test]
+fn a_room_on_another_shard_notices_as_soon() {
+    let mut world = World::new(2, &[]);
+    let (host, client) = (world.client(1), world.client(0));
+    enter(&mut world, host, "brisk");
+    let id = world.rooms_of(host)[0].1.clone();
+    enter(&mut world, client, "test");
+    world.join(client, RequestNumber(1), &id);
+    world.joined(client);
+    assert_eq!((world.shard_of(client), world.shard_of(host)), (0, 1));
+    let (passed, pings) = silence(&mut world, client);
+    assert!((2800..=3300).contains(&passed), "{passed}");
+    assert_eq!(pings, 1);
+}
+
+#[test]
+fn a_connection_that_moves_to_its_room_is_watched_there() {
+    let mut world = World::new(2, &[]);
+    let (host, client) = (world.client(1), world.client(0));
+    enter(&mut world, host, "brisk");
+    let id = world.rooms_of(host)[0].1.clone();
+    world.join(client, RequestNumber(1), &id);
+    world.joined(client);
+    assert_eq!(world.shard_of(client), 1);
+    let (passed, pings) = silence(&mut world, client);
+    assert!((2800..=3300).contains(&passed), "{passed}");
+    assert_eq!(pings, 1);
+}
+
+#[test]
+fn joining_and_leaving_leave_one_deadline() {
+    let mut world = World::new(1, &[]);
+    let client = world.client(0);
+    for number in 1..=50 {
+        enter(&mut world, client, "brisk");
+        let room = RoomNumber(number);
+        let leave = ClientMessage::Leave { request: RequestNumber(9), room };
+        world.say(client, &encoded(Format::Packed, &leave));
+        world.heard(client);
+    }
+    answer_pings(&mut world, client, 20_000);
+    assert_eq!(world.shards[0].timeouts.waiting(), 1);
+}
+
+#[test]
+fn a_shard_that_was_held_up_takes_nobody_for_silent() {
+    let mut world = World::new(1, &[]);
+    let client = world.client(0);
+    enter(&mut world, client, "brisk");
+    for _ in 0..5 {
+        world.now += std::time::Duration::from_secs(5);
+        world.run();
+        assert!(!world.is_over(client), "it was not asked in time");
+        if world.heard(client).contains(&Heard::Ping) {
+            world.say(client, &encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 }));
+        }
+    }
+}
+
+#[test]
+fn a_client_that_reads_slowly_but_reads_is_not_silent() {
+    let mut world = World::new(1, &[]);
+    let client = world.client(0);
+    let room = enter(&mut world, client, "brisk");
+    world.takes(client, 0);
+    world.request(client, room, RequestNumber(5), "big", "200000");
+    for _ in 0..20 {
+        world.wait(1000);
+        world.takes(client, 1000);
+    }
+    assert!(!world.is_over(client));
+    world.wait(3300);
+    assert_eq!(world.counters(0).sessions, 0, "it reads nothing any more");
 }
 
 #[test]

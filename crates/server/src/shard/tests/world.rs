@@ -91,7 +91,8 @@ impl Background for Held {
 }
 
 impl World {
-    /// A node with so many shards and the room types `test`, `law` and `law on demand`.
+    /// A node with so many shards and the room types `test`, `brisk`, which notices silence in three
+    /// seconds, `brisker` in one, `law` and `law on demand`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -100,8 +101,13 @@ impl World {
         let mut pages = Pages::default();
         pages.insert("/".into(), "text/plain".into(), b"a page".to_vec());
         let guests = Box::new(Gate(Guests { name_bytes_max: config.name_bytes_max }));
-        let room_types =
-            [room::room_type("test")].into_iter().chain(law_room::room_types()).collect();
+        let mut room_types = vec![room::room_type("test")];
+        for (name, silence_ms) in [("brisk", 3000), ("brisker", 1000)] {
+            let mut room_type = room::room_type(name);
+            room_type.settings.silence_ms = silence_ms;
+            room_types.push(room_type);
+        }
+        room_types.extend(law_room::room_types());
         let node = Arc::new(Node::new(config, shards, room_types, pages, guests));
         let background = Arc::new(Held::default());
         let shard = |index| {

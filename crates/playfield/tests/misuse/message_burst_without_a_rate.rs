@@ -1,0 +1,7 @@
+use playfield::prelude::*;
+
+#[derive(Message)]
+#[message(burst = 10)]
+struct Say;
+
+fn main() {}

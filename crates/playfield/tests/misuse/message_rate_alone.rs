@@ -1,0 +1,7 @@
+use playfield::prelude::*;
+
+#[derive(Message)]
+#[message = 10]
+struct Say;
+
+fn main() {}

@@ -1,0 +1,7 @@
+use playfield::prelude::*;
+
+#[derive(Message)]
+#[message(rate = "fast")]
+struct Say;
+
+fn main() {}

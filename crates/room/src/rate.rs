@@ -1,0 +1,328 @@
+//! How many in a time: token buckets, for messages and for whatever else costs something.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Buckets count time in this part of a nanosecond, so that rates of many bytes a second are exact
+/// enough. A `u64` then holds 36 years.
+const UNITS_PER_NS: u64 = 16;
+
+/// So many in a time, of which a burst may come at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// How long one takes to come back, in units.
+    interval: u64,
+    /// How long all of a burst take to come back, in units.
+    full: u64,
+}
+
+impl Rate {
+    /// `count` in each `time`, and at most `burst` at once. Both counts are at least 1.
+    #[must_use]
+    pub const fn new(count: u64, time: Duration, burst: u64) -> Self {
+        let count = if count == 0 { 1 } else { count };
+        // Rounded up, so that it is never more than was set.
+        Self::from_interval(units(time).div_ceil(count), burst)
+    }
+
+    /// One in each `interval_ns` nanoseconds, and at most `burst` at once.
+    #[must_use]
+    pub const fn every(interval_ns: u64, burst: u64) -> Self {
+        Self::from_interval(interval_ns.saturating_mul(UNITS_PER_NS), burst)
+    }
+
+    const fn from_interval(interval: u64, burst: u64) -> Self {
+        let burst = if burst == 0 { 1 } else { burst };
+        Self { interval, full: interval.saturating_mul(burst) }
+    }
+
+    /// This many times the rate, with the same burst times as much. At least once.
+    const fn times(self, count: u64) -> Self {
+        let count = if count == 0 { 1 } else { count };
+        let interval = self.interval.div_ceil(count);
+        let burst = self.full / if self.interval == 0 { 1 } else { self.interval };
+        Self::from_interval(interval, burst.saturating_mul(count))
+    }
+}
+
+impl fmt::Display for Rate {
+    /// As in `10 per second, 20 at once`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let interval = time(self.interval);
+        if interval > Duration::from_secs(1) {
+            write!(f, "1 in {interval:?}")?;
+        } else {
+            // To a tenth: an interval is a whole number of units.
+            let tenths = (10.0 / interval.as_secs_f64()).round();
+            write!(f, "{} per second", tenths / 10.0)?;
+        }
+        write!(f, ", {} at once", self.full / self.interval.max(1))
+    }
+}
+
+/// A token bucket, kept as the time at which it is full again (the generic cell rate algorithm of
+/// ITU-T I.371). A new one is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bucket {
+    full_at: u64,
+}
+
+impl Bucket {
+    /// Takes `count` if all are there.
+    ///
+    /// # Errors
+    /// How long it takes until they are. Nothing is taken then.
+    #[inline]
+    pub fn take(&mut self, now: Duration, rate: Rate, count: u64) -> Result<(), Duration> {
+        let now = units(now);
+        // A clock may be a little behind that by which the last was taken: that only delays.
+        let full_at = self.full_at.max(now).saturating_add(rate.interval.saturating_mul(count));
+        let most = now.saturating_add(rate.full);
+        if full_at > most {
+            return Err(time(full_at - most));
+        }
+        self.full_at = full_at;
+        Ok(())
+    }
+
+    /// Takes `count`, whether they are there or not.
+    pub fn spend(&mut self, now: Duration, rate: Rate, count: u64) {
+        let cost = rate.interval.saturating_mul(count);
+        self.full_at = self.full_at.max(units(now)).saturating_add(cost);
+    }
+
+    /// From when on one may be taken.
+    #[must_use]
+    pub fn ready_at(self, rate: Rate) -> Duration {
+        time(self.full_at.saturating_sub(rate.full.saturating_sub(rate.interval)))
+    }
+
+    /// Of two buckets with the same rate, the one that has less left.
+    #[must_use]
+    pub fn least(self, other: Self) -> Self {
+        Self { full_at: self.full_at.max(other.full_at) }
+    }
+}
+
+/// A rate, and how much of what exceeds it is refused before the sender is given up.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    rate: Rate,
+    /// What is refused; `None` if nothing is.
+    refusals: Option<Rate>,
+}
+
+impl Limit {
+    /// A rate, and the multiple of it past which the sender is given up: what is taken and what is
+    /// refused together. At the multiple 1, nothing is refused without that.
+    #[must_use]
+    pub const fn new(rate: Rate, multiple: u64) -> Self {
+        let refusals = match multiple.saturating_sub(1) {
+            0 => None,
+            more => Some(rate.times(more)),
+        };
+        Self { rate, refusals }
+    }
+}
+
+/// What a [`Limiter`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is within the rate.
+    Within,
+    /// It exceeds the rate: try again after this time.
+    Exceeds(Duration),
+    /// Too much was refused: the sender is to be given up.
+    Excessive,
+}
+
+/// How much of a [`Limit`] one sender has used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limiter {
+    taken: Bucket,
+    refused: Bucket,
+}
+
+impl Limiter {
+    /// Takes `count`, or counts them as refused.
+    #[inline]
+    pub fn take(&mut self, now: Duration, limit: &Limit, count: u64) -> Verdict {
+        match self.taken.take(now, limit.rate, count) {
+            Ok(()) => Verdict::Within,
+            Err(wait) => self.refuse(now, limit, count, wait),
+        }
+    }
+
+    #[cold]
+    fn refuse(&mut self, now: Duration, limit: &Limit, count: u64, wait: Duration) -> Verdict {
+        match limit.refusals.map(|rate| self.refused.take(now, rate, count)) {
+            Some(Ok(())) => Verdict::Exceeds(wait),
+            Some(Err(_)) | None => Verdict::Excessive,
+        }
+    }
+}
+
+const fn units(time: Duration) -> u64 {
+    let seconds = time.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(time.subsec_nanos() as u64).saturating_mul(UNITS_PER_NS)
+}
+
+/// Rounded up: at the end of this time, it has passed.
+const fn time(units: u64) -> Duration {
+    Duration::from_nanos(units.div_ceil(UNITS_PER_NS))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::{Bucket, Limit, Limiter, Rate, Verdict};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// How many can be taken at this time.
+    fn drain(bucket: &mut Bucket, now: Duration, rate: Rate) -> u64 {
+        std::iter::from_fn(|| bucket.take(now, rate, 1).ok()).count() as u64
+    }
+
+    #[test]
+    fn a_burst_may_come_at_once_and_one_more_may_not() {
+        for (count, burst) in [(1, 1), (10, 1), (1, 10), (7, 60), (999_983, 3), (60, 999_983)] {
+            let rate = Rate::new(count, SECOND, burst);
+            for now in [Duration::ZERO, Duration::from_secs(1000)] {
+                assert_eq!(drain(&mut Bucket::default(), now, rate), burst);
+            }
+        }
+    }
+
+    #[test]
+    fn one_in_two_seconds() {
+        let rate = Rate::every(2_000_000_000, 1);
+        let mut bucket = Bucket::default();
+        assert_eq!(bucket.take(Duration::ZERO, rate, 1), Ok(()));
+        let later = Duration::from_millis(1999);
+        assert_eq!(bucket.take(later, rate, 1), Err(Duration::from_millis(1)));
+        assert_eq!(bucket.take(2 * SECOND, rate, 1), Ok(()));
+    }
+
+    #[test]
+    fn many_are_taken_whole_or_not_at_all() {
+        let rate = Rate::new(1000, SECOND, 4000);
+        let mut bucket = Bucket::default();
+        assert_eq!(bucket.take(Duration::ZERO, rate, 3999), Ok(()));
+        assert_eq!(bucket.take(Duration::ZERO, rate, 2), Err(Duration::from_millis(1)));
+        assert_eq!(bucket.take(Duration::ZERO, rate, 1), Ok(()));
+        assert!(bucket.take(SECOND, rate, 4001).is_err(), "more than a burst never fits");
+    }
+
+    #[test]
+    fn what_exceeds_the_rate_is_refused_and_past_a_multiple_the_sender_is_given_up() {
+        let limit = Limit::new(Rate::new(10, SECOND, 5), 3);
+        let mut limiter = Limiter::default();
+        let verdicts: Vec<Verdict> = (0..16).map(|_| limiter.take(SECOND, &limit, 1)).collect();
+        let tenth = Duration::from_millis(100);
+        assert_eq!(verdicts[..5], [Verdict::Within; 5]);
+        assert_eq!(verdicts[5..15], [Verdict::Exceeds(tenth); 10], "twice the burst is refused");
+        assert_eq!(verdicts[15], Verdict::Excessive);
+    }
+
+    #[test]
+    fn at_the_multiple_one_nothing_is_merely_refused() {
+        let limit = Limit::new(Rate::new(10, SECOND, 2), 1);
+        let mut limiter = Limiter::default();
+        let verdicts = [(); 3].map(|()| limiter.take(SECOND, &limit, 1));
+        assert_eq!(verdicts, [Verdict::Within, Verdict::Within, Verdict::Excessive]);
+    }
+
+    #[test]
+    fn a_rate_reads_as_it_was_given() {
+        for (rate, text) in [
+            (Rate::new(10, SECOND, 20), "10 per second, 20 at once"),
+            (Rate::new(3, SECOND, 1), "3 per second, 1 at once"),
+            (Rate::every(666_666_667, 2), "1.5 per second, 2 at once"),
+            (Rate::new(1, SECOND, 1), "1 per second, 1 at once"),
+            (Rate::every(2_000_000_000, 1), "1 in 2s, 1 at once"),
+        ] {
+            assert_eq!(rate.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn extremes_do_not_overflow() {
+        for rate in [Rate::every(u64::MAX, u64::MAX), Rate::every(0, 1), Rate::new(0, SECOND, 0)] {
+            let limit = Limit::new(rate, u64::MAX);
+            for now in [Duration::MAX, Duration::ZERO] {
+                let mut limiter = Limiter::default();
+                for count in [u64::MAX, 1, 0] {
+                    limiter.take(now, &limit, count);
+                }
+                assert!(Bucket::default().ready_at(rate).is_zero());
+            }
+        }
+    }
+
+    proptest! {
+        /// Over any stretch of time, no more is taken than the burst and what the rate gives back;
+        /// and what is refused could not have been taken within that.
+        #[test]
+        fn it_takes_exactly_what_the_rate_allows(
+            count in 1_u64..100_000,
+            burst in 1_u64..1000,
+            steps in proptest::collection::vec((0_u64..50_000_000, 1_u64..50), 1..200),
+        ) {
+            let rate = Rate::new(count, SECOND, burst);
+            let mut bucket = Bucket::default();
+            let mut now = Duration::ZERO;
+            // The tokens that are there, as fractions of one: what a plain bucket would hold.
+            let (mut level, full) = (rate.full, rate.full);
+            for (step_ns, wanted) in steps {
+                now += Duration::from_nanos(step_ns);
+                level = full.min(level + step_ns * super::UNITS_PER_NS);
+                let cost = wanted * rate.interval;
+                match bucket.take(now, rate, wanted) {
+                    Ok(()) => {
+                        prop_assert!(cost <= level);
+                        level -= cost;
+                    }
+                    Err(wait) => {
+                        prop_assert!(cost > level);
+                        let missing = super::time(cost - level);
+                        prop_assert_eq!(wait, missing);
+                        if cost <= full {
+                            let mut later = bucket;
+                            prop_assert_eq!(later.take(now + wait, rate, wanted), Ok(()));
+                        }
+                    }
+                }
+            }
+        }
+
+        /// What is taken and what is refused together stays below the multiple of the rate.
+        #[test]
+        fn a_sender_is_given_up_past_the_multiple_and_not_below(
+            count in 1_u64..1000,
+            burst in 1_u64..100,
+            multiple in 2_u64..10,
+            step_ms in 1_u64..200,
+        ) {
+            let limit = Limit::new(Rate::new(count, SECOND, burst), multiple);
+            let mut limiter = Limiter::default();
+            let mut offered = 0_u64;
+            for step in 0..2000 {
+                let now = Duration::from_millis(step * step_ms);
+                let allowed = multiple * (burst + step * step_ms * count / 1000);
+                match limiter.take(now, &limit, 1) {
+                    Verdict::Excessive => {
+                        // Each of the two buckets may have rounded down once.
+                        prop_assert!(offered + 1 + multiple >= burst * multiple, "{offered} of {allowed}");
+                        return Ok(());
+                    }
+                    _ => offered += 1,
+                }
+                prop_assert!(offered <= allowed + multiple, "{offered} of {allowed}");
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How long a connection may be silent: by the node's settings, and by the rooms that it is in.
+
+use std::time::Duration;
+
+use playfield_room::Settings;
+
+use crate::config::Config;
+use crate::shard::Shard;
+use crate::shard::connection::Connection;
+use crate::shard::keys::ConnectionKey;
+
+/// The shortest silence that a room may ask for. A room type of the program's own making may have
+/// asked for less.
+const SILENCE_MIN: Duration = Duration::from_millis(100);
+
+/// A connection that is silent for so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patience {
+    /// It is asked for a sign of life.
+    pub(crate) ask: Duration,
+    /// It is closed.
+    pub(crate) end: Duration,
+}
+
+impl Patience {
+    /// Endless.
+    pub(crate) const ALL: Self = Self { ask: Duration::MAX, end: Duration::MAX };
+
+    /// By the node's settings.
+    pub(crate) fn of_node(config: &Config) -> Self {
+        Self { ask: config.heartbeat() / 2, end: 2 * config.heartbeat() }
+    }
+
+    /// By a room's wish; endless if it has none.
+    pub(crate) fn of(settings: Settings) -> Self {
+        if settings.silence_ms == 0 {
+            return Self::ALL;
+        }
+        let end = Duration::from_millis(settings.silence_ms).max(SILENCE_MIN);
+        Self { ask: end / 2, end }
+    }
+
+    pub(crate) fn min(self, other: Self) -> Self {
+        Self { ask: self.ask.min(other.ask), end: self.end.min(other.end) }
+    }
+}
+
+impl Shard {
+    /// How long this connection may be silent now.
+    pub(in crate::shard) fn patience(&self, connection: &Connection) -> Patience {
+        let node = Patience::of_node(&self.delivery.node.config);
+        let rooms = connection.session.iter().flat_map(|session| &session.rooms);
+        rooms.fold(node, |patience, room| patience.min(room.patience))
+    }
+
+    /// Looks at a connection at this time, unless that is to happen sooner.
+    pub(in crate::shard) fn look_by(&mut self, key: ConnectionKey, at: Duration) {
+        let Some(connection) = self.delivery.connections.get(key) else { return };
+        if at < connection.look_at {
+            self.look_at(key, at);
+        }
+    }
+
+    /// Looks at a connection at this time, and not at that which was set before.
+    pub(in crate::shard) fn look_at(&mut self, key: ConnectionKey, at: Duration) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        connection.look_at = at;
+        self.timeouts.set(at, key);
+    }
+}

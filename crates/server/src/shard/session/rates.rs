@@ -1,0 +1,173 @@
+//! How many messages, and of how many bytes, a connection may send in a second.
+
+use std::time::Duration;
+
+use playfield_room::Error;
+use playfield_room::rate::{Limit, Limiter, Rate, Verdict};
+use playfield_wire::client::ClientMessage;
+use playfield_wire::{ErrorCode, RequestNumber};
+
+use crate::config::Config;
+use crate::shard::Shard;
+use crate::shard::keys::ConnectionKey;
+
+/// An error answers each request that is refused. Other messages that are refused share one in this
+/// time, or the refusals would flood the client.
+const ERROR_PERIOD: Duration = Duration::from_millis(100);
+
+/// The settings, ready for use.
+pub(crate) struct Rates {
+    messages: Option<Limit>,
+    bytes: Option<Limit>,
+    texts: [String; 2],
+}
+
+/// What a session has used.
+#[derive(Default)]
+pub(crate) struct Usage {
+    messages: Limiter,
+    bytes: Limiter,
+    /// Until then, messages that are no requests are refused without an error.
+    quiet_until: Duration,
+}
+
+/// A message exceeds a rate.
+#[derive(Clone, Copy)]
+pub(crate) struct Excess {
+    /// The place of the setting in [`Rates::texts`].
+    setting: usize,
+    /// How long to wait; `None` if the connection is to be closed.
+    wait: Option<Duration>,
+}
+
+impl Rates {
+    pub(crate) fn new(config: &Config) -> Self {
+        let limit = |count: u64, burst: u64| {
+            let rate = Rate::new(count, Duration::from_secs(1), burst);
+            (count > 0).then(|| Limit::new(rate, config.rate_multiple_max))
+        };
+        let (messages, messages_burst) =
+            (config.messages_per_second_max, config.messages_burst_max);
+        let bytes = config.bytes_per_second_max;
+        // Any message that may be sent may be sent at some time.
+        let bytes_burst = config.bytes_burst_max.max(config.max_message_bytes as u64);
+        Self {
+            messages: limit(messages, messages_burst),
+            bytes: limit(bytes, bytes_burst),
+            texts: [
+                format!(
+                    "messages_per_second_max: a connection may send {messages} messages per \
+                     second, and {messages_burst} at once"
+                ),
+                format!(
+                    "bytes_per_second_max: a connection may send {bytes} bytes per second, and \
+                     {bytes_burst} at once"
+                ),
+            ],
+        }
+    }
+}
+
+impl Usage {
+    /// Takes one message of so many bytes.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        now: Duration,
+        rates: &Rates,
+        bytes: usize,
+    ) -> Result<(), Excess> {
+        if let Some(limit) = &rates.messages {
+            within(self.messages.take(now, limit, 1), 0)?;
+        }
+        if let Some(limit) = &rates.bytes {
+            within(self.bytes.take(now, limit, bytes as u64), 1)?;
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn within(verdict: Verdict, setting: usize) -> Result<(), Excess> {
+    match verdict {
+        Verdict::Within => Ok(()),
+        Verdict::Exceeds(wait) => Err(Excess { setting, wait: Some(wait) }),
+        Verdict::Excessive => Err(Excess { setting, wait: None }),
+    }
+}
+
+impl Shard {
+    /// Acts on a message that came too fast. Whether it is to be handled nevertheless.
+    #[cold]
+    pub(in crate::shard) fn exceed(
+        &mut self,
+        key: ConnectionKey,
+        excess: Excess,
+        message: Option<&ClientMessage<'_>>,
+    ) -> bool {
+        let Excess { setting, wait } = excess;
+        let Some(wait) = wait else {
+            self.delivery.counters.messages_too_fast += 1;
+            let text = self.rates.texts[setting].clone();
+            self.close_too_fast(key, &text);
+            return false;
+        };
+        let request = match message {
+            // What ends something, or says how it is, only makes less work.
+            Some(
+                ClientMessage::Ack { .. }
+                | ClientMessage::Pong { .. }
+                | ClientMessage::Resync { .. }
+                | ClientMessage::Leave { .. }
+                | ClientMessage::Goodbye,
+            ) => return true,
+            Some(message) => request_of(message),
+            None => None,
+        };
+        self.delivery.counters.messages_too_fast += 1;
+        let now = self.now;
+        let Some(session) = self.delivery.connections.session_mut(key) else { return false };
+        if request.is_none() {
+            if now < session.usage.quiet_until {
+                return false;
+            }
+            session.usage.quiet_until = now + ERROR_PERIOD;
+        }
+        let room = match message {
+            Some(ClientMessage::Send { room, .. }) => Some(*room),
+            _ => None,
+        };
+        let text = self.rates.texts[setting].as_str();
+        let error = Error::new(ErrorCode::TooFast, text).with_retry_after(wait);
+        self.send_error(key, request, room, &error);
+        false
+    }
+
+    /// Closes a connection that exceeded a multiple of a rate.
+    pub(in crate::shard) fn close_too_fast(&mut self, key: ConnectionKey, text: &str) {
+        self.delivery.counters.closed_too_fast += 1;
+        self.goodbye(key, ErrorCode::TooFast, text, None);
+    }
+
+    /// Whether a control frame of the WebSocket is to be handled: it counts as a message.
+    pub(in crate::shard) fn admits_control(&mut self, key: ConnectionKey, bytes: usize) -> bool {
+        let Some(session) = self.delivery.connections.session_mut(key) else { return true };
+        match session.usage.take(self.now, &self.rates, bytes) {
+            Ok(()) => true,
+            Err(excess) => self.exceed(key, excess, None),
+        }
+    }
+}
+
+fn request_of(message: &ClientMessage<'_>) -> Option<RequestNumber> {
+    match message {
+        ClientMessage::Request { request, .. }
+        | ClientMessage::Join { request, .. }
+        | ClientMessage::Create { request, .. }
+        | ClientMessage::JoinOrCreate { request, .. }
+        | ClientMessage::List { request, .. }
+        | ClientMessage::Schema { request, .. }
+        | ClientMessage::Leave { request, .. } => Some(*request),
+        _ => None,
+    }
+}

@@ -1,0 +1,196 @@
+//! The store.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use playfield_room::{Store, StoreError, StoreErrorKind, Stored};
+use redb::Database;
+use tokio::sync::oneshot::{self, Receiver};
+
+use crate::file::{DatabaseFile, Open};
+use crate::queue::{Coming, Name, Queue};
+use crate::reader::{self, LOADS_MAX, Query, Request};
+use crate::writer;
+
+/// How many threads read.
+const READERS: usize = 2;
+
+/// The settings of a [`DiskStore`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DiskOptions {
+    /// How many bytes of the file are kept in memory. 64 MiB.
+    pub cache_bytes: usize,
+    /// How many bytes may wait to be written. A save beyond that fails with `Busy`. 256 MiB.
+    pub waiting_bytes_max: usize,
+}
+
+impl Default for DiskOptions {
+    fn default() -> Self {
+        Self { cache_bytes: 64 << 20, waiting_bytes_max: 256 << 20 }
+    }
+}
+
+/// Saves in one file.
+///
+/// A save is durable when its future ends: it survives a crash of the process and of the machine.
+/// Saves that wait are committed together. After a crash a save is there as a whole or not at all.
+///
+/// After an error of the disk the store continues: a full disk refuses saves until there is space
+/// again. Dropping the store waits until all accepted saves are written.
+///
+/// ```
+/// use playfield_room::Store;
+/// use playfield_store::DiskStore;
+///
+/// # let path = std::env::temp_dir().join(format!("playfield-doc-{}.redb", std::process::id()));
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// let store = DiskStore::open(&path)?;
+/// store.save("document", "42", b"text".to_vec()).await?;
+/// assert_eq!(store.load("document", "42").await?, Some(b"text".to_vec()));
+/// # drop(store); std::fs::remove_file(&path).unwrap();
+/// # Ok::<_, playfield_room::StoreError>(()) }).unwrap();
+/// ```
+pub struct DiskStore {
+    queue: Arc<Queue>,
+    /// `None` while it is dropped.
+    requests: Option<SyncSender<Request>>,
+    threads: Vec<JoinHandle<()>>,
+    options: DiskOptions,
+}
+
+impl DiskStore {
+    /// Opens a file, and creates it if there is none.
+    ///
+    /// # Errors
+    /// If another process has it open, if it is no such file or damaged, and if the disk fails.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_with(path, DiskOptions::default())
+    }
+
+    /// As [`open`](Self::open), with other settings.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, options: DiskOptions) -> Result<Self, StoreError> {
+        let open = move |path: &Path| {
+            let mut builder = Database::builder();
+            // The older format is not read by later versions of the database.
+            builder.create_with_file_format_v3(true).set_cache_size(options.cache_bytes);
+            builder.create(path)
+        };
+        Self::start(path.as_ref(), Box::new(open), options)
+    }
+
+    fn start(path: &Path, open: Open, options: DiskOptions) -> Result<Self, StoreError> {
+        let file = Arc::new(DatabaseFile::open(path, open)?);
+        let queue = Arc::new(Queue::default());
+        let (requests, receiver) = sync_channel(LOADS_MAX);
+        let mut this = Self {
+            queue: Arc::clone(&queue),
+            requests: Some(requests),
+            threads: Vec::new(),
+            options,
+        };
+        let receiver = Arc::new(Mutex::new(receiver));
+        for number in 0..READERS {
+            let (file, receiver) = (Arc::clone(&file), Arc::clone(&receiver));
+            this.spawn(format!("store-read-{number}"), move || reader::run(&file, &receiver))?;
+        }
+        this.spawn("store-write".into(), move || writer::run(&file, &queue))?;
+        Ok(this)
+    }
+
+    fn spawn(
+        &mut self,
+        name: String,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), StoreError> {
+        let thread = thread::Builder::new().name(name).spawn(work);
+        let failed = |error: io::Error| {
+            StoreError::new(StoreErrorKind::Other, format!("can't start a thread: {error}"))
+        };
+        self.threads.push(thread.map_err(failed)?);
+        Ok(())
+    }
+
+    fn write(&self, name: Name, bytes: Option<Vec<u8>>) -> Stored<()> {
+        let (done, outcome) = oneshot::channel();
+        self.queue.put(name, bytes.map(Arc::new), done, self.options.waiting_bytes_max);
+        stored(outcome)
+    }
+
+    fn read(&self, request: Request) {
+        if let Some(requests) = &self.requests {
+            reader::put(requests, request);
+        }
+    }
+}
+
+fn named(room_type: &str, key: &str) -> Name {
+    (room_type.into(), key.into())
+}
+
+/// The outcome, once it is there.
+fn stored<T: Send + 'static>(outcome: Receiver<Result<T, StoreError>>) -> Stored<T> {
+    Box::pin(async move {
+        let stopped = |_| StoreError::new(StoreErrorKind::Other, "the store has stopped");
+        outcome.await.map_err(stopped)?
+    })
+}
+
+impl Store for DiskStore {
+    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Vec<u8>>> {
+        let name = named(room_type, key);
+        let coming = match self.queue.coming(&name) {
+            Coming::Nothing => {
+                let (done, outcome) = oneshot::channel();
+                self.read(Request::Load(name, done));
+                return stored(outcome);
+            }
+            Coming::Removed => None,
+            Coming::Saved(bytes) => Some(bytes.to_vec()),
+        };
+        Box::pin(async { Ok(coming) })
+    }
+
+    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
+        self.write(named(room_type, key), Some(bytes))
+    }
+
+    fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
+        self.write(named(room_type, key), None)
+    }
+
+    fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
+        let query = Query { room_type: room_type.into(), after: after.map(Into::into), limit };
+        let (done, outcome) = oneshot::channel();
+        self.read(Request::Keys(query, done));
+        stored(outcome)
+    }
+}
+
+impl Drop for DiskStore {
+    fn drop(&mut self) {
+        self.queue.close();
+        self.requests = None;
+        for thread in self.threads.drain(..) {
+            // What it panicked with was reported by the thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for DiskStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DiskStore").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The file: opened, and opened again after an error of the disk.
+
+use std::fs::File;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use playfield_room::{StoreError, StoreErrorKind};
+use redb::{Database, DatabaseError, StorageError, TableDefinition};
+
+use crate::error::{of_opening, of_storage};
+
+/// Saves by room type and key.
+pub(crate) const SAVES: TableDefinition<'static, (&str, &str), &[u8]> =
+    TableDefinition::new("saves");
+
+/// Opens the database. Tests put a failing disk here.
+pub(crate) type Open = Box<dyn Fn(&Path) -> Result<Database, DatabaseError> + Send + Sync>;
+
+pub(crate) struct DatabaseFile {
+    path: PathBuf,
+    open: Open,
+    /// `None` after an error of the disk, until the file is opened again.
+    database: RwLock<Option<Database>>,
+}
+
+impl DatabaseFile {
+    pub(crate) fn open(path: &Path, open: Open) -> Result<Self, StoreError> {
+        let is_new = !path.exists();
+        let database = attempt(path, &open)?;
+        if is_new {
+            sync_folder(path).map_err(|error| of_opening(path, &error.into()))?;
+        }
+        Ok(Self { path: path.to_owned(), open, database: RwLock::new(Some(database)) })
+    }
+
+    /// Runs work on the database. After an error of the disk the database accepts nothing, so the
+    /// file is opened again first.
+    pub(crate) fn with<T>(
+        &self,
+        what: &str,
+        work: impl FnOnce(&Database) -> Result<T, StorageError>,
+    ) -> Result<T, StoreError> {
+        {
+            let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(database) = &*database {
+                return self.run(what, database, work);
+            }
+        }
+        self.reopen()?;
+        match &*self.database.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(database) => self.run(what, database, work),
+            None => Err(self.failed(what, &StorageError::PreviousIo)),
+        }
+    }
+
+    /// Closes the database after an error that it does not recover from by itself.
+    pub(crate) fn close(&self) {
+        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        // Dropping it writes, too, and the disk may fail again.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(database.take())));
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        if database.is_none() {
+            *database = Some(attempt(&self.path, &self.open)?);
+            log::info!("the store {} is open again", self.path.display());
+        }
+        Ok(())
+    }
+
+    fn run<T>(
+        &self,
+        what: &str,
+        database: &Database,
+        work: impl FnOnce(&Database) -> Result<T, StorageError>,
+    ) -> Result<T, StoreError> {
+        match catch_unwind(AssertUnwindSafe(|| work(database))) {
+            Ok(result) => result.map_err(|error| self.failed(what, &error)),
+            Err(_) => Err(StoreError::new(
+                StoreErrorKind::Damaged,
+                format!("{what} the store {}: the database panicked", self.path.display()),
+            )),
+        }
+    }
+
+    fn failed(&self, what: &str, error: &StorageError) -> StoreError {
+        of_storage(what, &self.path.display(), error)
+    }
+}
+
+fn attempt(path: &Path, open: &Open) -> Result<Database, StoreError> {
+    match catch_unwind(AssertUnwindSafe(|| open(path))) {
+        Ok(opened) => opened.map_err(|error| of_opening(path, &error)),
+        Err(_) => Err(StoreError::new(
+            StoreErrorKind::Damaged,
+            format!("the store {} is damaged: restore it from a backup", path.display()),
+        )),
+    }
+}
+
+/// Makes the name of a new file durable. The file itself is synced by the database.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! What a store promises, on disk and in memory.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use playfield_room::{MemoryStore, Store, StoreErrorKind, Stored};
+use playfield_store::DiskStore;
+
+/// The path of a store that does not exist yet.
+pub(crate) fn fresh() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("playfield-store-{}-{number}.redb", std::process::id());
+    std::env::temp_dir().join(name)
+}
+
+/// Waits for the outcome.
+pub(crate) fn wait<T>(work: Stored<T>) -> Result<T, playfield_room::StoreError> {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+}
+
+fn keeps_saves(store: &dyn Store) {
+    assert_eq!(wait(store.load("document", "1")), Ok(None));
+    assert_eq!(wait(store.keys("document", None, 9)), Ok(vec![]));
+    let work: Vec<_> = [("document", "2"), ("document", "10"), ("documents", "1"), ("arena", "z")]
+        .iter()
+        .map(|(room_type, key)| store.save(room_type, key, format!("{room_type} {key}").into()))
+        .collect();
+    // A load sees what was saved before it, durable or not.
+    assert_eq!(wait(store.load("document", "2")), Ok(Some(b"document 2".to_vec())));
+    for work in work {
+        assert_eq!(wait(work), Ok(()));
+    }
+    wait(store.save("document", "2", b"new".to_vec())).unwrap();
+    wait(store.save("document", "", Vec::new())).unwrap();
+    assert_eq!(wait(store.load("document", "2")), Ok(Some(b"new".to_vec())));
+    assert_eq!(wait(store.load("document", "")), Ok(Some(Vec::new())));
+    let keys = |after, limit| wait(store.keys("document", after, limit)).unwrap();
+    assert_eq!(keys(None, 9), ["", "10", "2"]);
+    assert_eq!(keys(None, 2), ["", "10"]);
+    assert_eq!(keys(Some("10"), 9), ["2"]);
+    assert_eq!(keys(Some(""), 1), ["10"]);
+    wait(store.remove("document", "2")).unwrap();
+    wait(store.remove("document", "none")).unwrap();
+    assert_eq!(wait(store.load("document", "2")), Ok(None));
+}
+
+#[test]
+fn a_store_keeps_saves_by_room_type_and_key() {
+    keeps_saves(&MemoryStore::new());
+    let path = fresh();
+    keeps_saves(&DiskStore::open(&path).unwrap());
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn saves_are_there_when_the_store_is_opened_again() {
+    let path = fresh();
+    let store = DiskStore::open(&path).unwrap();
+    // Nobody waits for it: dropping the store does.
+    drop(store.save("document", "1", vec![7; 3_000_000]));
+    drop(store);
+    let store = DiskStore::open(&path).unwrap();
+    assert_eq!(wait(store.load("document", "1")), Ok(Some(vec![7; 3_000_000])));
+    drop(store);
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_file_that_is_in_use_or_no_store_is_refused() {
+    let path = fresh();
+    let store = DiskStore::open(&path).unwrap();
+    // The lock is that of the open file: another process is refused like this one.
+    let error = DiskStore::open(&path).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::InUse);
+    assert!(error.to_string().contains("is in use by another process"), "{error}");
+    let mut other = Command::new(std::env::current_exe().unwrap());
+    other.args(["store::opens_the_file_of_the_environment", "--exact", "--ignored"]);
+    other.env("PLAYFIELD_STORE", &path).stdout(Stdio::null()).stderr(Stdio::null());
+    assert!(!other.status().unwrap().success(), "another process opened it");
+    drop(store);
+    assert!(other.status().unwrap().success());
+    std::fs::write(&path, b"this is not a store, but a text that someone wrote").unwrap();
+    let error = DiskStore::open(&path).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Damaged, "{error}");
+    let folder = path.join("none");
+    assert_eq!(DiskStore::open(folder).unwrap_err().kind(), StoreErrorKind::Io);
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+#[ignore = "a process that another test starts"]
+fn opens_the_file_of_the_environment() {
+    DiskStore::open(std::env::var_os("PLAYFIELD_STORE").unwrap()).unwrap();
+}
