@@ -1,13 +1,14 @@
 //! A room as its host sees it, whatever its state.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_state::PlayerId;
 use playfield_wire::message::MessageRef;
 use playfield_wire::{Format, RequestNumber};
 
-use crate::{EndReason, Error, LeaveReason, Link, Message, RoomOutput, Stage};
+use crate::{EndReason, Error, LeaveReason, Link, Message, RoomOutput, Sender, Stage};
 
 /// A player who wants to join.
 #[derive(Clone, Debug)]
@@ -43,6 +44,8 @@ pub struct RoomSummary {
     pub locked: bool,
     /// Neither listed nor found by `join_or_create`; joined by its id alone.
     pub private: bool,
+    /// The key by which it can be joined, if it has one. It never changes.
+    pub key: Option<Arc<str>>,
     /// It ends: nobody may join, and it is not listed.
     pub closing: bool,
     /// What the room publishes about itself, for listing and filtering.
@@ -66,15 +69,15 @@ pub enum Mail {
     },
     /// A message from another room.
     Told {
-        /// The id of the room that sent it; empty if it came from outside.
-        from: String,
+        /// The room that sent it; `None` if it came from outside.
+        from: Option<Arc<Sender>>,
         /// The message.
         message: InternalMessage,
     },
     /// A request from another room.
     Asked {
-        /// The id of the room to answer; empty if the request came from outside.
-        from: String,
+        /// The room to answer; `None` if the request came from outside, where the empty id answers it.
+        from: Option<Arc<Sender>>,
         /// The asking room's number for it.
         ask: u64,
         /// The message.

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_state::{Format, PlayerId};
@@ -14,7 +15,9 @@ use crate::message::{AskId, AskOf, EventOf, InternalOf, Message, RATE_MULTIPLE};
 use crate::random::Random;
 use crate::rate::{Limit, Rate, Verdict};
 use crate::timers::{TIMER_PERIOD_MIN, TimerId};
-use crate::{Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput};
+use crate::{
+    Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput, Sender,
+};
 
 /// What a room's callbacks can do beside changing the state: the time, randomness, the players,
 /// events, timers, background work, other rooms. Every callback receives one.
@@ -27,7 +30,8 @@ use crate::{Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, 
 /// - *Timers*: [`after`](Self::after), [`every`](Self::every), [`cancel`](Self::cancel)
 /// - *Background work*: [`spawn`](Self::spawn) to wait, [`compute`](Self::compute) to compute,
 ///   [`hold`](Self::hold) to let a player or the room wait for it
-/// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`room_id`](Self::room_id)
+/// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`sender`](Self::sender),
+///   [`room_id`](Self::room_id), [`room_type`](Self::room_type), [`key`](Self::key)
 /// - *The room*: [`close`](Self::close), [`lock`](Self::lock), [`unlock`](Self::unlock),
 ///   [`set_private`](Self::set_private), [`set_metadata`](Self::set_metadata),
 ///   [`sync_now`](Self::sync_now)
@@ -128,14 +132,32 @@ impl<'a, R> Context<'a, R> {
 
     /// The room's id, by which clients and other rooms address it.
     pub fn room_id(&self) -> &str {
-        &self.context.id
+        &self.context.own.room_id
     }
 
-    /// The player whose `create` or `join_or_create` made this room; `None` if no player asked for
-    /// it.
+    /// The name of the room's type at its node.
+    pub fn room_type(&self) -> &str {
+        &self.context.own.room_type
+    }
+
+    /// The room's key, by which it can be joined; `None` if it has none. A node has one room with
+    /// this key and this type at a time.
+    pub fn key(&self) -> Option<&str> {
+        self.context.summary.key.as_deref()
+    }
+
+    /// The room that sent the message or request that is being handled in [`On`](crate::On); `None`
+    /// if it comes from a timer, from background work or from outside the node's rooms, and in all
+    /// other callbacks.
+    pub fn sender(&self) -> Option<&Sender> {
+        self.context.sender.as_deref()
+    }
+
+    /// Who had this room created: a player by `create` or `join_or_create`, another room, or the
+    /// node.
     ///
-    /// It is known in [`Room::create`](crate::Room::create) already. The creator's player number is
-    /// not: they join after that, and [`Room::join`](crate::Room::join) may refuse them.
+    /// It is known in [`Room::create`](crate::Room::create) already. A player's number is not: they
+    /// join after that, and [`Room::join`](crate::Room::join) may refuse them.
     ///
     /// ```
     /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
@@ -145,14 +167,13 @@ impl<'a, R> Context<'a, R> {
     /// #[room()]
     /// impl Room for Lobby {
     ///     fn create((): (), cx: &mut Context<Self>) -> Result<Self> {
-    ///         let user = cx.creator().and_then(|creator| creator.user());
-    ///         let host = user.ok_or("guests cannot create lobbies")?.to_owned();
+    ///         let host = cx.creator().user().ok_or("guests cannot create lobbies")?.to_owned();
     ///         Ok(Self { host })
     ///     }
     /// }
     /// ```
-    pub fn creator(&self) -> Option<&Creator> {
-        self.context.creator.as_ref()
+    pub fn creator(&self) -> &Creator {
+        &self.context.creator
     }
 
     /// All players, in the order in which they joined. In `join` this includes the new player; in
@@ -314,7 +335,7 @@ impl<'a, R> Context<'a, R> {
     /// Sends a message to another room, which receives it by [`On`](crate::On). Nothing happens if
     /// there is no such room.
     pub fn tell<M: Message>(&mut self, room_id: &str, message: &M) {
-        let from = self.context.id.clone();
+        let from = Some(Arc::clone(&self.context.own));
         self.out.post(room_id, Mail::Told { from, message: InternalMessage::of(message) });
     }
 
@@ -326,7 +347,7 @@ impl<'a, R> Context<'a, R> {
     pub fn ask<M: AskOf<R>>(&mut self, room_id: &str, message: &M) -> AskId {
         let ask = self.context.number_or_panic();
         self.context.asks.insert(ask, M::NAME);
-        let from = self.context.id.clone();
+        let from = Some(Arc::clone(&self.context.own));
         self.out.post(room_id, Mail::Asked { from, ask, message: InternalMessage::of(message) });
         AskId(ask)
     }

@@ -1,6 +1,7 @@
 //! What a room has beside its state: its clock, its timers, its pending work.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_state::{Format, PlayerId};
@@ -9,7 +10,7 @@ use playfield_wire::ErrorCode;
 use crate::random::Random;
 use crate::rate::Limiter;
 use crate::timers::Timers;
-use crate::{Creator, Error, Player, Result, RoomSummary};
+use crate::{Creator, Error, Player, Result, RoomSummary, Sender};
 
 /// The most timers of one room. Setting one more panics, which closes the room.
 pub const TIMERS_MAX: usize = 65_536;
@@ -28,8 +29,11 @@ pub(crate) type Seats = BTreeMap<PlayerId, Player>;
 /// What a room has beside its state and its players. All of it follows from the room's inputs, so
 /// that rooms are deterministic.
 pub(crate) struct ContextState {
-    pub(crate) id: String,
-    pub(crate) creator: Option<Creator>,
+    /// The room itself, as others see it.
+    pub(crate) own: Arc<Sender>,
+    pub(crate) creator: Creator,
+    /// Who sent the message that is being handled, if a room did.
+    pub(crate) sender: Option<Arc<Sender>>,
     pub(crate) now: Duration,
     pub(crate) tick: u64,
     pub(crate) version: u64,
@@ -81,15 +85,11 @@ impl Effect {
 }
 
 impl ContextState {
-    pub(crate) fn new(
-        id: String,
-        creator: Option<Creator>,
-        seed: u64,
-        summary: RoomSummary,
-    ) -> Self {
+    pub(crate) fn new(own: Sender, creator: Creator, seed: u64, summary: RoomSummary) -> Self {
         Self {
-            id,
+            own: Arc::new(own),
             creator,
+            sender: None,
             now: Duration::ZERO,
             tick: 0,
             version: 1,
@@ -113,6 +113,11 @@ impl ContextState {
     pub(crate) fn take_holds(&mut self) -> u32 {
         self.subject = None;
         std::mem::take(&mut self.holds_begun)
+    }
+
+    /// The room's id.
+    pub(crate) fn id(&self) -> &str {
+        &self.own.room_id
     }
 
     /// A player is gone. Their number is not used again, so nobody comes back to these.

@@ -10,6 +10,8 @@ use playfield_room::{
 use playfield_state::{Data, List, Map, State};
 use playfield_wire::ErrorCode;
 
+use crate::support::room_named;
+
 /// What a room holds, and for how many pieces of work.
 #[derive(Data, Clone, Default)]
 struct Holds {
@@ -377,7 +379,7 @@ fn a_join_that_closes_the_room_as_it_opens_refuses_those_behind() {
 fn messages_that_wait_for_a_room_to_open_are_bounded_and_none_goes_unanswered() {
     let mut sim = club(1, 0);
     let asked =
-        |ask| Mail::Asked { from: "other".into(), ask, message: InternalMessage::of(&Count) };
+        |ask| Mail::Asked { from: room_named("other"), ask, message: InternalMessage::of(&Count) };
     for ask in 0..HELD_MAIL_MAX as u64 {
         sim.mail(asked(ask));
     }

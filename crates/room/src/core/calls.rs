@@ -233,14 +233,19 @@ impl<R: Room> RoomCore<R> {
             Mail::Asked { from, ask, message } => {
                 let reply = match self.stage_now() {
                     Stage::Open if self.opening.is_some() => Err(full()),
-                    Stage::Open => self.internal_message(&message, out),
+                    Stage::Open => {
+                        self.context.sender.clone_from(&from);
+                        self.internal_message(&message, out)
+                    }
                     Stage::Closing | Stage::Finishing => Err(closing()),
                     Stage::Ended => Err(ended()),
                 };
-                out.post(&from, Mail::Answered { ask, reply });
+                let to = from.as_deref().map_or("", |from| &from.room_id);
+                out.post(to, Mail::Answered { ask, reply });
             }
-            Mail::Told { message, .. } => {
+            Mail::Told { from, message } => {
                 if self.is_open() && self.opening.is_none() {
+                    self.context.sender = from;
                     self.internal_message_or_log(&message, out);
                 }
             }

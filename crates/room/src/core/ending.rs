@@ -113,7 +113,7 @@ impl<R: Room> RoomCore<R> {
 
     /// After a panic: the state can't be trusted, so no code of the room is called any more.
     pub(super) fn fail(&mut self, text: &str, out: &mut dyn RoomOutput) {
-        log::error!("room {} failed, and is closed: {text}", self.context.id);
+        log::error!("room {} failed, and is closed: {text}", self.context.id());
         if self.live.is_some() {
             self.dismiss_all(&Error::new(ErrorCode::RoomFailed, "the room failed"), out);
             self.discard();
@@ -145,7 +145,7 @@ impl<R: Room> RoomCore<R> {
         let Self { live, deferred, .. } = self;
         for panic in [guard(|| drop(live.take())), guard(|| drop(std::mem::take(deferred)))] {
             if let Err(panic) = panic {
-                log::error!("room {} panicked while it was dropped: {panic}", self.context.id);
+                log::error!("room {} panicked while it was dropped: {panic}", self.context.id());
             }
         }
     }
@@ -167,7 +167,7 @@ impl<R: Room> RoomCore<R> {
 
     fn log_unfinished(&self, what: &str) {
         let names: Vec<_> = self.unfinished().take(NAMES_LOGGED).collect();
-        let (id, count, names) = (&self.context.id, self.unfinished().count(), names.join(", "));
+        let (id, count, names) = (self.context.id(), self.unfinished().count(), names.join(", "));
         log::error!("room {id} {what}; {count} pieces of background work are unfinished: {names}");
     }
 }

@@ -207,7 +207,7 @@ impl<R: Room> RoomCore<R> {
             self.refuse(id, why, out);
         }
         if let Some(opening) = self.opening.take() {
-            log::warn!("room {} never opened: {why}", self.context.id);
+            log::warn!("room {} never opened: {why}", self.context.id());
             self.discard();
             for mail in opening.mail {
                 self.deliver(mail, out);

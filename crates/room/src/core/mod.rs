@@ -16,7 +16,7 @@ use crate::context_state::{ContextState, Effect, Seats, Subject};
 use crate::deferred_output::DeferredOutput;
 use crate::{
     AnyRoom, Birth, Context, EndReason, Error, InternalMessage, LeaveReason, Player, Result, Room,
-    RoomOutput, RoomSummary, Settings, Stage,
+    RoomOutput, RoomSummary, Sender, Settings, Stage,
 };
 use ending::Ending;
 pub use joining::HELD_MAIL_MAX;
@@ -61,10 +61,11 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
-        let Birth { id, seed, settings, private, options, format, creator } = birth;
-        let summary =
-            RoomSummary { capacity: settings.capacity, private, ..RoomSummary::default() };
-        let mut context = ContextState::new(id, creator, seed, summary);
+        let Birth { id, room_type, key, seed, settings, private, options, format, creator } = birth;
+        let capacity = settings.capacity;
+        let summary = RoomSummary { capacity, private, key, ..RoomSummary::default() };
+        let own = Sender { room_id: id, room_type };
+        let mut context = ContextState::new(own, creator, seed, summary);
         let seats = Seats::new();
         // Defaults, decoders and destructors are user code as well as `create`.
         let created = guard(|| {
@@ -80,7 +81,7 @@ impl<R: Room> RoomCore<R> {
             Ok((Live { state, tracker }, deferred))
         });
         let (live, deferred) = created.unwrap_or_else(|panic| {
-            log::error!("room {} panicked while it was created: {panic}", context.id);
+            log::error!("room {} panicked while it was created: {panic}", context.id());
             Err(Error::new(ErrorCode::Internal, "the room could not be created"))
         })?;
         let holds = context.take_holds();
@@ -198,6 +199,7 @@ impl<R: Room> RoomCore<R> {
         let done = self.act(out, |room, cx| {
             R::internal(room, &message.name, &message.payload, &mut reply, cx)
         });
+        self.context.sender = None;
         self.settle(out);
         match done {
             Some(done) => done.map(|()| reply),
@@ -210,7 +212,7 @@ impl<R: Room> RoomCore<R> {
         if let Err(error) = self.internal_message(message, out) {
             log::warn!(
                 "room {} refused the internal message {}: {error}",
-                self.context.id,
+                self.context.id(),
                 message.name
             );
         }

@@ -19,8 +19,14 @@ use crate::{AnyRoom, Birth, Creator, EndReason, Link, Result, Room, RoomSummary}
 /// The id of a simulated room.
 pub const ROOM_ID: &str = "sim";
 
+/// The name of a simulated room's type.
+pub const ROOM_TYPE: &str = "sim";
+
 /// The id of the room for which [`Sim::tell`] and [`Sim::ask`] speak.
 pub const OTHER_ROOM_ID: &str = "other";
+
+/// The name of that room's type.
+pub const OTHER_ROOM_TYPE: &str = "other";
 
 /// A room, its simulated players, and the time.
 ///
@@ -135,16 +141,16 @@ impl<R: Room + Default> Sim<R> {
     /// # Errors
     /// The room's refusal.
     pub fn with_options(seed: u64, options: &R::Options) -> Result<Self> {
-        Self::create(seed, options, None, Tracking::On)
+        Self::create(seed, options, Creator::Node, Tracking::On)
     }
 
-    /// A room that a player created: see [`Context::creator`](crate::Context::creator). That player
-    /// does not join by this.
+    /// A room that someone created: see [`Context::creator`](crate::Context::creator). A player does
+    /// not join by this.
     ///
     /// # Errors
     /// The room's refusal.
     pub fn created_by(creator: Creator, seed: u64, options: &R::Options) -> Result<Self> {
-        Self::create(seed, options, Some(creator), Tracking::On)
+        Self::create(seed, options, creator, Tracking::On)
     }
 
     /// A room that compares its whole state at each sync if tracking is off.
@@ -152,19 +158,21 @@ impl<R: Room + Default> Sim<R> {
     /// # Errors
     /// The room's refusal.
     pub fn with_tracking(seed: u64, options: &R::Options, tracking: Tracking) -> Result<Self> {
-        Self::create(seed, options, None, tracking)
+        Self::create(seed, options, Creator::Node, tracking)
     }
 
     fn create(
         seed: u64,
         options: &R::Options,
-        creator: Option<Creator>,
+        creator: Creator,
         tracking: Tracking,
     ) -> Result<Self> {
         let mut encoded = Vec::new();
         options.encode(&mut encoded);
         let birth = Birth {
             id: ROOM_ID.into(),
+            room_type: ROOM_TYPE.into(),
+            key: None,
             seed,
             settings: R::SETTINGS,
             private: false,

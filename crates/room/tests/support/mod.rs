@@ -2,11 +2,12 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    Admission, AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, Job, LeaveReason, Link,
-    Mail, PlayerId, Result, Room, RoomOutput, RoomType, Stage, Task,
+    Admission, AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason,
+    Link, Mail, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -109,12 +110,14 @@ impl Host {
         let RoomType { settings, create, .. } = room_type;
         let birth = Birth {
             id: "room".into(),
+            room_type: "test".into(),
+            key: None,
             seed,
             settings,
             private: false,
             options,
             format: Format::Packed,
-            creator: None,
+            creator: Creator::Node,
         };
         let room = create(birth)?;
         Ok(Self { room, out: Record::default(), at: Duration::ZERO, links: 0 })
@@ -193,4 +196,9 @@ impl Host {
         };
         self.out.take().into_iter().filter_map(removed).collect()
     }
+}
+
+/// Another room, as mail names it.
+pub(crate) fn room_named(id: &str) -> Option<Arc<Sender>> {
+    Some(Arc::new(Sender { room_id: id.into(), room_type: "other".into() }))
 }

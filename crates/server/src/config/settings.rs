@@ -275,6 +275,9 @@ settings! {
     rooms_per_session_max: usize = "16", 1..=1024;
     /// Maximum rooms that one session may create per minute; also the burst.
     rooms_created_per_minute_max: u64 = "60", 1..=1_000_000;
+    /// Maximum joins per session and minute by a key that no room has; also the burst. It bounds how
+    /// fast codes can be guessed.
+    keys_missed_per_minute_max: u64 = "60", 1..=1_000_000;
     /// Maximum unanswered requests per player and room.
     requests_unanswered_max: usize = "256", 1..=65_536;
     /// Maximum size of a display name, in bytes.

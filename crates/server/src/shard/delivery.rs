@@ -88,12 +88,12 @@ impl Delivery {
     pub(crate) fn undeliverable(&mut self, mail: Mail, why: impl FnOnce() -> Error) {
         self.counters.mail_dropped += 1;
         if let Mail::Asked { from, ask, .. } = mail {
-            if from == OUTSIDE {
+            let Some(from) = from else {
                 return self.node.asks.answer(ask, Err(why()));
-            }
+            };
             let answer = Mail::Answered { ask, reply: Err(why()) };
-            let place =
-                RoomId::parse(&from).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
+            let place = RoomId::parse(&from.room_id)
+                .and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
             match place {
                 Some((from, shard)) if shard == self.shard => {
                     self.local_mail.push_back((from, answer));

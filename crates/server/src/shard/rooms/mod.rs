@@ -59,6 +59,11 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
+    /// Whether the player it was created for did not join, and nobody else did.
+    fn is_unfounded(&self) -> bool {
+        self.founding && self.members.len() == 0
+    }
+
     pub(super) fn next_due(&self) -> Option<Duration> {
         let beats =
             [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{AnyRoom, Birth, Creator, EndReason, Error, Mail, RoomOutput, Stage};
@@ -25,11 +26,13 @@ impl Shard {
         &mut self,
         id: RoomId,
         spec: &RoomSpec,
-        creator: Option<Creator>,
+        creator: Creator,
     ) -> Result<RoomKey, Error> {
         let room_type = &self.delivery.node.room_types[usize::from(spec.room_type)];
         let birth = Birth {
             id: id.to_string(),
+            room_type: room_type.name.clone(),
+            key: spec.key.as_ref().map(|key| Arc::clone(&key.text)),
             seed: self.entropy.number(),
             settings: room_type.settings,
             private: spec.private,
@@ -230,12 +233,7 @@ impl Shard {
             }
         }
         match hosted.room.stage() {
-            // A room that refused its founder has nobody to end it.
-            Stage::Open if hosted.founding && hosted.members.len() == 0 => {
-                let text = "the player it was created for did not join";
-                self.call(key, |room, at, out| room.close(at, EndReason::Empty, text, out));
-                return;
-            }
+            Stage::Open if hosted.is_unfounded() => return self.end_unless_founded(key),
             Stage::Open => {}
             Stage::Closing => {
                 self.sync_room(key, Cause::Last);
@@ -259,6 +257,14 @@ impl Shard {
             hosted.synced_on_demand = self.turn;
             hosted.sync_awaited = false;
             self.sync_room(key, Cause::Demand);
+        }
+    }
+
+    /// Ends a room that did not let in the player it was created for: nobody else would.
+    pub(super) fn end_unless_founded(&mut self, key: RoomKey) {
+        if self.rooms.get(key).is_some_and(Hosted::is_unfounded) {
+            let text = "the player it was created for did not join";
+            self.call(key, |room, at, out| room.close(at, EndReason::Empty, text, out));
         }
     }
 

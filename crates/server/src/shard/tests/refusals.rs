@@ -230,6 +230,8 @@ fn rooms_that_cannot_be_made() {
         request: RequestNumber(3),
         room_type: "other".into(),
         private: false,
+        code: false,
+        key: None,
         options: &[],
     };
     world.say(client, &encoded(PACKED, &message));

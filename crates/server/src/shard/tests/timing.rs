@@ -77,7 +77,14 @@ fn a_client_that_speaks_is_not_asked() {
 /// Enters a new room of a type.
 fn enter(world: &mut World, client: Client, room_type: &str) -> RoomNumber {
     let (request, room_type) = (RequestNumber(1), room_type.into());
-    let create = ClientMessage::Create { request, room_type, private: false, options: &[] };
+    let create = ClientMessage::Create {
+        request,
+        room_type,
+        private: false,
+        code: false,
+        key: None,
+        options: &[],
+    };
     world.say(client, &encoded(Format::Packed, &create));
     world.joined(client).0
 }

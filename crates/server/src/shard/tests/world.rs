@@ -407,14 +407,25 @@ impl World {
     ) {
         let options = self.payload(client, options);
         let room_type = "test".into();
-        let message = ClientMessage::Create { request, room_type, private, options: &options };
+        let message = ClientMessage::Create {
+            request,
+            room_type,
+            private,
+            code: false,
+            key: None,
+            options: &options,
+        };
         self.say(client, &speech::encoded(self.peers[client].format, &message));
     }
 
     pub(super) fn join_or_create(&mut self, client: Client, request: RequestNumber, options: &str) {
         let options = self.payload(client, options);
-        let message =
-            ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: &options };
+        let message = ClientMessage::JoinOrCreate {
+            request,
+            room_type: "test".into(),
+            key: None,
+            options: &options,
+        };
         self.say(client, &speech::encoded(self.peers[client].format, &message));
     }
 
