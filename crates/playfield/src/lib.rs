@@ -17,7 +17,7 @@ pub use playfield_room::{
 };
 pub use playfield_server::{
     Asked, Authenticator, Config, ConfigError, Guests, Identity, LevelFilter, NodeHandle, Origin,
-    Running, ShardStats, Stats, Stopper, service,
+    Running, ShardStats, Stats, Stopper, http, service,
 };
 pub use playfield_state::{
     Bytes, Data, ElementId, Format, Key, List, LoadError, Map, Mirror, Set, State, Tracker,
