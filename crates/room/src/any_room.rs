@@ -23,10 +23,20 @@ pub struct Entrant {
     pub user: Option<String>,
 }
 
+/// What became of a join that was not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The player is in the room.
+    Seated(PlayerId),
+    /// The player waits, with a seat reserved. [`RoomOutput::admitted`] or [`RoomOutput::refused`]
+    /// follows, unless they [leave](AnyRoom::leave) before.
+    Waiting(PlayerId),
+}
+
 /// What others may know of a room that they are not in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoomSummary {
-    /// The number of players.
+    /// The number of players, without those who wait to join.
     pub players: u32,
     /// The most players.
     pub capacity: u32,
@@ -137,9 +147,9 @@ pub trait AnyRoom: Send {
         at: Duration,
         entrant: Entrant,
         out: &mut dyn RoomOutput,
-    ) -> Result<PlayerId, Error>;
+    ) -> Result<Admission, Error>;
 
-    /// A player left, or their session ended. The link is not used again.
+    /// A player left, or their session ended, also while they waited. The link is not used again.
     fn leave(&mut self, at: Duration, player: PlayerId, why: LeaveReason, out: &mut dyn RoomOutput);
 
     /// A player's message. If it is a request, the answer goes to `out`.

@@ -49,6 +49,12 @@ pub(crate) struct ContextState {
     pub(crate) tasks: BTreeMap<u64, &'static str>,
     /// The unanswered requests to other rooms, by number: the name of the message.
     pub(crate) asks: BTreeMap<u64, &'static str>,
+    /// What the room or a player is held for, among the tasks.
+    pub(crate) holds: BTreeMap<u64, Subject>,
+    /// Who or what is held by [`Context::hold`](crate::Context::hold) in this callback; how often
+    /// it was called.
+    pub(crate) subject: Option<Subject>,
+    pub(crate) holds_begun: u32,
     pub(crate) next_number: u64,
     /// Where events are encoded, once for each format.
     pub(crate) scratch: [Vec<u8>; Format::ALL.len()],
@@ -58,6 +64,15 @@ pub(crate) struct ContextState {
 pub(crate) enum Effect {
     Kick(PlayerId, Error),
     Close(String),
+}
+
+/// Who or what waits for held work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// The room, before it opens.
+    Room,
+    /// A player, before they are seated.
+    Player(PlayerId),
 }
 
 impl Effect {
@@ -86,9 +101,18 @@ impl ContextState {
             limiters: BTreeMap::new(),
             tasks: BTreeMap::new(),
             asks: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            subject: None,
+            holds_begun: 0,
             next_number: 0,
             scratch: Default::default(),
         }
+    }
+
+    /// After a callback in which work could be held: how much was.
+    pub(crate) fn take_holds(&mut self) -> u32 {
+        self.subject = None;
+        std::mem::take(&mut self.holds_begun)
     }
 
     /// The room's id.

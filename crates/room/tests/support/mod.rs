@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason, Link, Mail,
-    PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
+    Admission, AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason,
+    Link, Mail, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -54,6 +54,14 @@ impl RoomOutput for Record {
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
         let EventHeader { index, name, version } = event;
         self.outputs.push(Output::Event { link, index, name, version, payload: payload.to_vec() });
+    }
+
+    fn admitted(&mut self, link: Link, player: PlayerId) {
+        panic!("{player} of {link:?} did not wait");
+    }
+
+    fn refused(&mut self, link: Link, why: &Error) {
+        panic!("{link:?} did not wait: {why}");
     }
 
     fn removed(&mut self, link: Link, why: &Error) {
@@ -123,7 +131,10 @@ impl Host {
     pub(crate) fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
         self.links += 1;
         let entrant = Entrant { link: Link(self.links), format, name: name.into(), user: None };
-        self.room.join(self.at, entrant, &mut self.out)
+        match self.room.join(self.at, entrant, &mut self.out)? {
+            Admission::Seated(player) => Ok(player),
+            Admission::Waiting(player) => panic!("{player} waits"),
+        }
     }
 
     pub(crate) fn leave(&mut self, player: PlayerId) {

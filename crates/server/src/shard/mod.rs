@@ -133,6 +133,7 @@ impl Shard {
             local_mail: VecDeque::new(),
             remote_dirty: Vec::new(),
             doomed: Vec::new(),
+            refusals: VecDeque::new(),
             congested: vec![false; shards],
             background,
             counters: Counters::default(),
