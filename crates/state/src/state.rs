@@ -237,6 +237,11 @@ pub trait Compare: Describe {
     /// When it last changed.
     fn stamps(shadow: &Self::Shadow) -> Stamps;
 
+    /// How many entries more the viewer would see if no view had a cap.
+    fn left_out(_: &Self::Shadow, _: PlayerId) -> u64 {
+        0
+    }
+
     /// The digest of a copy ([`Part::All`]), or of what everyone sees of the live state
     /// ([`Part::Shared`]). Either equals [`Write::shadow_digest`] if the copy is right or the state
     /// is as last synced.
