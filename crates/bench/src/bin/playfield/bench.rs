@@ -6,7 +6,7 @@ use std::time::Duration;
 use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
-use playfield_bench::{constructs, packet, rounds, websocket};
+use playfield_bench::{constructs, http, packet, rounds, websocket};
 use playfield_cli::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 use playfield_state::{Format, Tracking};
 
@@ -20,7 +20,7 @@ exit status is 1 if any differs.
 ";
 
 /// In execution order.
-const SUITES: &str = "sync, constructs, packet, websocket, rooms";
+const SUITES: &str = "sync, constructs, packet, websocket, http, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from comparing the state to writing every player's message.
@@ -41,6 +41,12 @@ writes and nothing else.
 const PACKET_HELP: &str = "
 packet: writing and reading custom packets. Each row is measured as is common (same), and with
 every field compared and every byte read (verified).
+";
+
+const HTTP_HELP: &str = "
+http: requests per second over kept connections, to a room that a handler asks, to a page, and to
+the baseline, which only reads and writes. The server runs on one core, the clients on another. The
+room ticks at 60 Hz meanwhile, and says how late.
 ";
 
 const WEBSOCKET_HELP: &str = "
@@ -108,6 +114,15 @@ const PACKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS];
 
 const WEBSOCKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS, CORRUPT_ONE];
 
+const HTTP: &[Opt] = &[
+    Opt { name: "connections", value: "N", help: "number of connections (default 32)" },
+    Opt { name: "rounds", value: "N", help: "measurements of each, in turns (default 5)" },
+    Opt { name: "round-ms", value: "N", help: "duration of one measurement (default 1000)" },
+    JSON,
+    CORRUPT_ONE,
+    Opt { name: "role", value: "", help: "" },
+];
+
 const ROOMS: &[Opt] = &[
     Opt {
         name: "rooms",
@@ -138,6 +153,7 @@ fn help() -> String {
         (CONSTRUCTS_HELP, CONSTRUCTS),
         (PACKET_HELP, PACKET),
         (WEBSOCKET_HELP, WEBSOCKET),
+        (HTTP_HELP, HTTP),
         (ROOMS_HELP, ROOMS),
     ];
     let each = suites.map(|(about, options)| format!("{about}{}", describe(options)));
@@ -151,6 +167,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "constructs" => run_constructs(parser, out),
             "packet" => run_packet(parser, out),
             "websocket" => run_websocket(parser, out),
+            "http" => run_http(parser, out),
             "rooms" => run_rooms(parser, out),
             other => Err(Usage(format!("unknown suite {other:?}; use one of {SUITES}")).into()),
         },
@@ -173,6 +190,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
     let mut packet = rounds::Options::new();
     packet.json = json;
     let websocket = websocket::Options { rows: packet.clone(), ..websocket::Options::default() };
+    let http = http::Options { json, ..http::Options::new() };
     let mut rooms = rooms::Options::new();
     rooms.json = json;
     // All suites run, even if an earlier one fails.
@@ -181,9 +199,10 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
         constructs::run(&constructs, out)?,
         packet::run(&packet, out)?,
         websocket::run(&websocket, out)?,
+        http::run(&http, out)?,
         rooms::run(&rooms, out)?,
     ];
-    done(verified == [true; 5])
+    done(verified == [true; 6])
 }
 
 fn done(verified: bool) -> Result<(), Failure> {
@@ -300,6 +319,27 @@ fn rows(
         }
     }
     Ok(Some((options, corrupt_one)))
+}
+
+fn run_http(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = http::Options::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("connections") => {
+                options.connections = within(parser, "connections", 1..=10_000)?;
+            }
+            Long("rounds") => options.rounds = within(parser, "rounds", 1..=1_000)?,
+            Long("round-ms") => {
+                options.round = Duration::from_millis(within(parser, "round-ms", 10..=3_600_000)?);
+            }
+            Long("json") => options.json = true,
+            Long("corrupt-one") => options.corrupt_one = true,
+            Long("role") => options.is_server = one_of(parser, "role", &[("server", true)])?,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, HTTP)),
+        }
+    }
+    done(http::run(&options, out)?)
 }
 
 fn run_rooms(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
