@@ -41,6 +41,8 @@ pub(crate) enum ShardMail {
     Post { to: RoomId, mail: Mail },
     /// To the room's shard: someone outside ends the room.
     Close { room: RoomId, text: String },
+    /// To a service's shard: the answer to its request to a room.
+    Answered { service: u16, ask: u64, reply: Result<Vec<u8>, Error> },
     /// To the connection's shard: a part of the answer to an HTTP request.
     Answer { answer: Answer, part: Part },
     /// To the room's shard: its background work ended.
