@@ -7,10 +7,16 @@ use std::time::Duration;
 use playfield_state::{Format, PlayerId};
 use playfield_wire::ErrorCode;
 
-use crate::random::Random;
+use rand_core::RngCore;
+
+use crate::random::{Random, id_from_random};
 use crate::rate::Limiter;
+use crate::reservation::{Reserved, check_wait};
 use crate::timers::Timers;
-use crate::{Creator, Error, Player, Result, RoomSummary, Sender};
+use crate::{Creator, Error, Player, Reservation, Result, RoomSummary, SeatFor, Sender};
+
+/// Sets the generator of ids apart from that of the room.
+const SEED_OF_IDS: u64 = 0x6964_735f_6f66_5f72;
 
 /// The most timers of one room. Setting one more panics, which closes the room.
 pub const TIMERS_MAX: usize = 65_536;
@@ -38,6 +44,10 @@ pub(crate) struct ContextState {
     pub(crate) tick: u64,
     pub(crate) version: u64,
     pub(crate) random: Random,
+    /// For the ids of rooms that this one creates, and for reservations: those who see numbers of
+    /// the other generator must not guess them.
+    ids: Random,
+    pub(crate) reserved: Reserved,
     pub(crate) timers: Timers,
     pub(crate) summary: RoomSummary,
     pub(crate) wants_sync: bool,
@@ -79,6 +89,8 @@ impl ContextState {
             tick: 0,
             version: 1,
             random: Random::new(seed),
+            ids: Random::new(seed ^ SEED_OF_IDS),
+            reserved: Reserved::default(),
             timers: Timers::default(),
             summary,
             wants_sync: false,
@@ -89,6 +101,31 @@ impl ContextState {
             next_number: 0,
             scratch: Default::default(),
         }
+    }
+
+    /// An id for another room, or a secret of the same form.
+    pub(crate) fn new_id(&mut self) -> String {
+        let mut random = [0; 10];
+        self.ids.fill_bytes(&mut random);
+        id_from_random(random).iter().copied().map(char::from).collect()
+    }
+
+    /// Reserves a seat if one is free.
+    pub(crate) fn reserve_seat(&mut self, who: SeatFor, wait: Duration) -> Result<Reservation> {
+        check_wait(wait)?;
+        if self.summary.is_full() {
+            return Err(self.summary.full());
+        }
+        let secret = self.new_id();
+        let reservation = Reservation::new(self.id(), &secret);
+        self.reserve(secret, who, self.now.saturating_add(wait));
+        Ok(reservation)
+    }
+
+    /// Reserves a seat until `until`, under this secret. The caller has checked that one is free.
+    pub(crate) fn reserve(&mut self, secret: String, who: SeatFor, until: Duration) {
+        self.reserved.insert(secret, who, until);
+        self.summary.reserved = self.reserved.count();
     }
 
     /// The room's id.

@@ -5,6 +5,7 @@ mod ending;
 mod failures;
 mod host;
 mod macros;
+mod names;
 mod rates;
 mod schemas;
 mod sim;

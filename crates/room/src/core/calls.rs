@@ -10,8 +10,8 @@ use super::guard::guard;
 use super::{Live, RoomCore};
 use crate::message::{AskId, Call};
 use crate::{
-    AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Player, Result, Room,
-    RoomOutput, RoomSummary, Stage,
+    AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Player, Reservation, Result,
+    Room, RoomOutput, RoomSummary, SeatFor, Stage,
 };
 
 impl<R: Room> AnyRoom for RoomCore<R> {
@@ -51,20 +51,11 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if !self.is_open() {
             return Err(closing());
         }
-        let RoomSummary { players, capacity, locked, .. } = self.context.summary;
-        if locked {
-            return Err(Error::new(ErrorCode::RoomLocked, "the room is locked"));
-        }
-        if players >= capacity {
-            return Err(Error::new(
-                ErrorCode::RoomFull,
-                format!("the room is full: it has {capacity} players"),
-            ));
-        }
+        self.admit(&entrant)?;
         let id = PlayerId(self.next_player);
         // Not used again even if the room refuses: its code may have stored something under it.
         self.next_player += 1;
-        let Entrant { link, format, name, user } = entrant;
+        let Entrant { link, format, name, user, .. } = entrant;
         self.seats.insert(id, Player { id, name, user, link, format });
         self.context.summary.players += 1;
         let was_empty = self.empty_since.take();
@@ -81,6 +72,22 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         self.settle(out);
         self.joining = None;
         self.join_refusal.take().map_or(Ok(id), Err)
+    }
+
+    fn reserve(
+        &mut self,
+        at: Duration,
+        who: SeatFor,
+        wait: Duration,
+        out: &mut dyn RoomOutput,
+    ) -> Result<Reservation> {
+        if !self.begin(at, out) {
+            return Err(ended());
+        }
+        if !self.is_open() {
+            return Err(closing());
+        }
+        self.context.reserve_seat(who, wait)
     }
 
     fn leave(
@@ -191,7 +198,9 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if let Some(ending) = &self.ending {
             return Some(ending.by);
         }
-        self.context.timers.next_due().into_iter().chain(self.empty_until()).min()
+        let timer = self.context.timers.next_due();
+        let reservation = self.context.reserved.next_due();
+        [timer, reservation, self.empty_until()].into_iter().flatten().min()
     }
 
     fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput) {
@@ -205,6 +214,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             }
             return;
         }
+        self.free_reserved_seats();
         while let Some(message) = self.context.timers.take_due(self.context.now) {
             self.internal_message_or_log(&message, out);
             if !self.is_open() {

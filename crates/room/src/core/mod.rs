@@ -1,5 +1,6 @@
 //! A running room: its state, its players, its context, and the calls of its code.
 
+mod admission;
 mod calls;
 mod ending;
 mod guard;
@@ -53,7 +54,18 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
-        let Birth { id, room_type, key, seed, settings, private, options, format, creator } = birth;
+        let Birth {
+            id,
+            room_type,
+            key,
+            seed,
+            settings,
+            private,
+            options,
+            format,
+            creator,
+            seats: reserved,
+        } = birth;
         let capacity = settings.capacity;
         let summary = RoomSummary { capacity, private, key, ..RoomSummary::default() };
         let own = Sender { room_id: id, room_type };
@@ -75,7 +87,7 @@ impl<R: Room> RoomCore<R> {
             log::error!("room {} panicked while it was created: {panic}", context.id());
             Err(Error::new(ErrorCode::Internal, "the room could not be created"))
         })?;
-        Ok(Self {
+        let mut room = Self {
             live: Some(live),
             settings,
             seats,
@@ -88,7 +100,9 @@ impl<R: Room> RoomCore<R> {
             failure: None,
             ending: None,
             reply: Vec::new(),
-        })
+        };
+        room.reserve_first(reserved)?;
+        Ok(room)
     }
 
     /// The state, until the room's end.
@@ -211,7 +225,9 @@ impl<R: Room> RoomCore<R> {
     }
 
     fn empty_until(&self) -> Option<Duration> {
-        Some(self.empty_since? + Duration::from_millis(self.settings.empty_ms))
+        let empty = self.empty_since? + Duration::from_millis(self.settings.empty_ms);
+        // Those for whom seats are reserved may still come.
+        Some(self.context.reserved.last_due().map_or(empty, |last| last.max(empty)))
     }
 }
 

@@ -7,7 +7,10 @@ use playfield_wire::{ErrorCode, RequestNumber};
 use super::Sim;
 use super::copies::Copies;
 use super::record::SentEvent;
-use crate::{AnyRoom, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Result, Room, Stage};
+use crate::{
+    AnyRoom, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Reservation, Result, Room,
+    Stage, split_reservation,
+};
 
 impl<R: Room + Default> Sim<R> {
     /// Lets a guest join, and syncs, so that the player has a copy.
@@ -24,7 +27,7 @@ impl<R: Room + Default> Sim<R> {
     /// # Errors
     /// As [`join`](Self::join).
     pub fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
-        self.enter(name, None, format)
+        self.enter(name, None, None, format)
     }
 
     /// Lets a player join whom the authenticator identified as `user`.
@@ -32,16 +35,36 @@ impl<R: Room + Default> Sim<R> {
     /// # Errors
     /// As [`join`](Self::join).
     pub fn join_as(&mut self, name: &str, user: &str) -> Result<PlayerId> {
-        self.enter(name, Some(user.into()), Format::Packed)
+        self.enter(name, Some(user.into()), None, Format::Packed)
     }
 
-    fn enter(&mut self, name: &str, user: Option<String>, format: Format) -> Result<PlayerId> {
+    /// Lets a player join with a reservation; a guest, if `user` is `None`.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join), or `bad_reservation`.
+    pub fn join_reserved(
+        &mut self,
+        name: &str,
+        user: Option<&str>,
+        reservation: &Reservation,
+    ) -> Result<PlayerId> {
+        let secret = split_reservation(reservation.as_str()).map(|(_, secret)| secret.to_owned());
+        self.enter(name, user.map(str::to_owned), secret, Format::Packed)
+    }
+
+    fn enter(
+        &mut self,
+        name: &str,
+        user: Option<String>,
+        reservation: Option<String>,
+        format: Format,
+    ) -> Result<PlayerId> {
         self.links += 1;
         let link = Link(self.links);
         if format != Format::Packed {
             self.out.formats.insert(link, format);
         }
-        let entrant = Entrant { link, format, name: name.into(), user };
+        let entrant = Entrant { link, format, name: name.into(), user, reservation };
         let joined = self.core.join(self.now, entrant, &mut self.out);
         if joined.is_err() {
             self.out.events.retain(|event| event.link != link);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use playfield_room::{
     AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason, Link, Mail,
-    PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
+    NewRoom, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -78,6 +78,10 @@ impl RoomOutput for Record {
         Ok(())
     }
 
+    fn create(&mut self, _: NewRoom) -> Result<()> {
+        Ok(())
+    }
+
     fn post(&mut self, to: &str, mail: Mail) {
         self.outputs.push(Output::Post { to: to.to_owned(), mail });
     }
@@ -110,6 +114,7 @@ impl Host {
             options,
             format: Format::Packed,
             creator: Creator::Node,
+            seats: Vec::new(),
         };
         let room = create(birth)?;
         Ok(Self { room, out: Record::default(), at: Duration::ZERO, links: 0 })
@@ -122,7 +127,13 @@ impl Host {
     /// Links count from 1.
     pub(crate) fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
         self.links += 1;
-        let entrant = Entrant { link: Link(self.links), format, name: name.into(), user: None };
+        let entrant = Entrant {
+            link: Link(self.links),
+            format,
+            name: name.into(),
+            user: None,
+            reservation: None,
+        };
         self.room.join(self.at, entrant, &mut self.out)
     }
 

@@ -43,6 +43,7 @@ impl Shard {
             ShardMail::Doom { connection, code, text } => {
                 self.delivery.doom_connection(connection, code, text);
             }
+            ShardMail::Found(founding) => self.found(*founding),
             ShardMail::Post { to, mail } => self.mail_to_room(to, mail),
             ShardMail::Close { room, text } => self.close_room(room, &text),
             ShardMail::Finished { room, mail } => self.finished(room, mail),

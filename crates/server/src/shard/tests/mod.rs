@@ -11,6 +11,7 @@ mod deflated;
 mod law_room;
 mod laws;
 mod limits;
+mod lobby;
 mod names;
 mod rates;
 mod refusals;

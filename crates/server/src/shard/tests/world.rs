@@ -13,6 +13,7 @@ use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::law_room;
+use super::lobby;
 use super::room;
 use super::speech::{self, Heard};
 use crate::auth::{Authenticator, Guests, Identity};
@@ -108,6 +109,7 @@ impl World {
             room_types.push(room_type);
         }
         room_types.extend(law_room::room_types());
+        room_types.extend(lobby::room_types());
         let node = Arc::new(Node::new(config, shards, room_types, pages, guests));
         let background = Arc::new(Held::default());
         let shard = |index| {
