@@ -27,10 +27,20 @@ pub struct Entrant {
     pub reservation: Option<String>,
 }
 
+/// What became of a join that was not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The player is in the room.
+    Seated(PlayerId),
+    /// The player waits, with a seat reserved. [`RoomOutput::admitted`] or [`RoomOutput::refused`]
+    /// follows, unless they [leave](AnyRoom::leave) before.
+    Waiting(PlayerId),
+}
+
 /// What others may know of a room that they are not in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoomSummary {
-    /// The number of players.
+    /// The number of players, without those who wait to join.
     pub players: u32,
     /// The most players.
     pub capacity: u32,
@@ -46,24 +56,6 @@ pub struct RoomSummary {
     pub closing: bool,
     /// What the room publishes about itself, for listing and filtering.
     pub metadata: BTreeMap<String, String>,
-}
-
-impl RoomSummary {
-    /// Whether all seats are taken or reserved.
-    pub fn is_full(&self) -> bool {
-        self.players.saturating_add(self.reserved) >= self.capacity
-    }
-
-    pub(crate) fn full(&self) -> Error {
-        let Self { players, reserved, capacity, .. } = self;
-        let text = match reserved {
-            0 => format!("the room is full: it has {players} players"),
-            _ => format!(
-                "the room is full: {players} of {capacity} seats are taken, {reserved} reserved"
-            ),
-        };
-        Error::new(ErrorCode::RoomFull, text)
-    }
 }
 
 /// What a room receives from others than its players.
@@ -161,7 +153,7 @@ pub trait AnyRoom: Send {
         at: Duration,
         entrant: Entrant,
         out: &mut dyn RoomOutput,
-    ) -> Result<PlayerId, Error>;
+    ) -> Result<Admission, Error>;
 
     /// Reserves a seat for someone, for so long.
     ///
@@ -179,7 +171,7 @@ pub trait AnyRoom: Send {
         Err(Error::new(ErrorCode::Refused, "this room reserves no seats"))
     }
 
-    /// A player left, or their session ended. The link is not used again.
+    /// A player left, or their session ended, also while they waited. The link is not used again.
     fn leave(&mut self, at: Duration, player: PlayerId, why: LeaveReason, out: &mut dyn RoomOutput);
 
     /// A player's message. If it is a request, the answer goes to `out`.

@@ -48,6 +48,8 @@ pub(crate) struct ContextState {
     /// the other generator must not guess them.
     ids: Random,
     pub(crate) reserved: Reserved,
+    /// How many players wait to join, with a seat each.
+    pub(crate) waiting: u32,
     pub(crate) timers: Timers,
     pub(crate) summary: RoomSummary,
     pub(crate) wants_sync: bool,
@@ -59,6 +61,12 @@ pub(crate) struct ContextState {
     pub(crate) tasks: BTreeMap<u64, &'static str>,
     /// The unanswered requests to other rooms, by number: the name of the message.
     pub(crate) asks: BTreeMap<u64, &'static str>,
+    /// What the room or a player is held for, among the tasks.
+    pub(crate) holds: BTreeMap<u64, Subject>,
+    /// Who or what is held by [`Context::hold`](crate::Context::hold) in this callback; how often
+    /// it was called.
+    pub(crate) subject: Option<Subject>,
+    pub(crate) holds_begun: u32,
     pub(crate) next_number: u64,
     /// Where events are encoded, once for each format.
     pub(crate) scratch: [Vec<u8>; Format::ALL.len()],
@@ -68,6 +76,15 @@ pub(crate) struct ContextState {
 pub(crate) enum Effect {
     Kick(PlayerId, Error),
     Close(String),
+}
+
+/// Who or what waits for held work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// The room, before it opens.
+    Room,
+    /// A player, before they are seated.
+    Player(PlayerId),
 }
 
 impl Effect {
@@ -91,6 +108,7 @@ impl ContextState {
             random: Random::new(seed),
             ids: Random::new(seed ^ SEED_OF_IDS),
             reserved: Reserved::default(),
+            waiting: 0,
             timers: Timers::default(),
             summary,
             wants_sync: false,
@@ -98,6 +116,9 @@ impl ContextState {
             limiters: BTreeMap::new(),
             tasks: BTreeMap::new(),
             asks: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            subject: None,
+            holds_begun: 0,
             next_number: 0,
             scratch: Default::default(),
         }
@@ -110,12 +131,24 @@ impl ContextState {
         id_from_random(random).iter().copied().map(char::from).collect()
     }
 
+    /// Whether a seat is neither taken nor reserved.
+    pub(crate) fn check_free_seat(&self) -> Result<()> {
+        let RoomSummary { players, reserved, capacity, .. } = self.summary;
+        let kept = reserved.saturating_add(self.waiting);
+        if players.saturating_add(kept) < capacity {
+            return Ok(());
+        }
+        let text = match kept {
+            0 => format!("the room is full: it has {players} players"),
+            _ => format!("the room is full: it has {players} players, and keeps {kept} seats"),
+        };
+        Err(Error::new(ErrorCode::RoomFull, text))
+    }
+
     /// Reserves a seat if one is free.
     pub(crate) fn reserve_seat(&mut self, who: SeatFor, wait: Duration) -> Result<Reservation> {
         check_wait(wait)?;
-        if self.summary.is_full() {
-            return Err(self.summary.full());
-        }
+        self.check_free_seat()?;
         let secret = self.new_id();
         let reservation = Reservation::new(self.id(), &secret);
         self.reserve(secret, who, self.now.saturating_add(wait));
@@ -126,6 +159,12 @@ impl ContextState {
     pub(crate) fn reserve(&mut self, secret: String, who: SeatFor, until: Duration) {
         self.reserved.insert(secret, who, until);
         self.summary.reserved = self.reserved.count();
+    }
+
+    /// After a callback in which work could be held: how much was.
+    pub(crate) fn take_holds(&mut self) -> u32 {
+        self.subject = None;
+        std::mem::take(&mut self.holds_begun)
     }
 
     /// The room's id.

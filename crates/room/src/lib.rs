@@ -26,9 +26,10 @@ pub mod sim;
 mod store;
 mod timers;
 
-pub use any_room::{AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
+pub use any_room::{Admission, AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
 pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
+pub use core::HELD_MAIL_MAX;
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
 pub use key::{KEY_BYTES_MAX, check_key, invisible};
 pub use life::{EndReason, LeaveReason, Stage};

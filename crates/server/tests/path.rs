@@ -277,7 +277,7 @@ fn rooms_are_listed_by_type_and_metadata_unless_they_are_private() {
 fn a_browser_gets_its_page_on_the_same_port() {
     let server = server(|_| {});
     let mut stream = connect(&server);
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
     assert!(

@@ -17,14 +17,10 @@ impl<R: Room> RoomCore<R> {
             return Ok(());
         }
         self.free_reserved_seats();
-        let summary = &self.context.summary;
-        if summary.locked {
+        if self.context.summary.locked {
             return Err(Error::new(ErrorCode::RoomLocked, "the room is locked"));
         }
-        if summary.is_full() {
-            return Err(summary.full());
-        }
-        Ok(())
+        self.context.check_free_seat()
     }
 
     /// Frees reserved seats whose time has run out.
@@ -36,9 +32,7 @@ impl<R: Room> RoomCore<R> {
     /// Reserves seats in a room that has just been created.
     pub(super) fn reserve_first(&mut self, seats: Vec<ReservedSeat>) -> Result<()> {
         for ReservedSeat { secret, who, wait } in seats {
-            if self.context.summary.is_full() {
-                return Err(self.context.summary.full());
-            }
+            self.context.check_free_seat()?;
             self.context.reserve(secret, who, wait);
         }
         Ok(())

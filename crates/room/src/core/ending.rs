@@ -35,7 +35,7 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// Whether it takes players and messages.
+    /// Whether it takes players and messages, or will when it has opened.
     pub(super) fn is_open(&self) -> bool {
         self.live.is_some() && self.ending.is_none()
     }
@@ -43,6 +43,11 @@ impl<R: Room> RoomCore<R> {
     /// Begins an orderly end. What `closing` asked for is left to [`settle`](Self::settle).
     pub(super) fn begin_closing(&mut self, why: EndReason, text: &str, out: &mut dyn RoomOutput) {
         if !self.is_open() {
+            return;
+        }
+        let was_open = self.opening.is_none();
+        self.refuse_all(&why.error(text), out);
+        if !was_open {
             return;
         }
         let wait = Duration::from_millis(self.settings.closing_ms);
@@ -54,7 +59,7 @@ impl<R: Room> RoomCore<R> {
             parted: false,
         });
         self.context.summary.closing = true;
-        self.act(out, |room, _, cx| room.closing(why, cx));
+        self.act(out, |room, cx| room.closing(why, cx));
         if self.seats.is_empty() {
             // Nobody waits for a last sync.
             self.part_now(out);
@@ -73,7 +78,7 @@ impl<R: Room> RoomCore<R> {
             && let Some(player) = self.unseat(player)
         {
             self.dismiss(&player, &error, out);
-            self.act(out, |room, _, cx| room.leave(&player, why, cx));
+            self.act(out, |room, cx| room.leave(&player, why, cx));
             self.settle(out);
         }
         self.finish();
@@ -150,6 +155,7 @@ impl<R: Room> RoomCore<R> {
             self.dismiss(&player, why, out);
         }
         self.context.summary.players = 0;
+        self.refuse_all(why, out);
     }
 
     /// The names of the messages that end the work for which it waits.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason, Link, Mail,
-    NewRoom, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
+    Admission, AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason,
+    Link, Mail, NewRoom, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -54,6 +54,14 @@ impl RoomOutput for Record {
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
         let EventHeader { index, name, version } = event;
         self.outputs.push(Output::Event { link, index, name, version, payload: payload.to_vec() });
+    }
+
+    fn admitted(&mut self, link: Link, player: PlayerId) {
+        panic!("{player} of {link:?} did not wait");
+    }
+
+    fn refused(&mut self, link: Link, why: &Error) {
+        panic!("{link:?} did not wait: {why}");
     }
 
     fn removed(&mut self, link: Link, why: &Error) {
@@ -134,7 +142,10 @@ impl Host {
             user: None,
             reservation: None,
         };
-        self.room.join(self.at, entrant, &mut self.out)
+        match self.room.join(self.at, entrant, &mut self.out)? {
+            Admission::Seated(player) => Ok(player),
+            Admission::Waiting(player) => panic!("{player} waits"),
+        }
     }
 
     pub(crate) fn leave(&mut self, player: PlayerId) {

@@ -5,6 +5,7 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use crate::founding::Founding;
+use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::rooms::join::{JoinRequest, Joiner};
@@ -43,6 +44,8 @@ pub(crate) enum ShardMail {
     Close { room: RoomId, text: String },
     /// To the room's shard: a room is to be created.
     Found(Box<Founding>),
+    /// To the connection's shard: a part of the answer to an HTTP request.
+    Answer { answer: Answer, part: Part },
     /// To the room's shard: its background work ended.
     Finished { room: RoomKey, mail: Mail },
 }

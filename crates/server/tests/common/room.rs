@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, InternalMessage, LeaveReason, Link,
-    Mail, PlayerId, RoomOutput, RoomSummary, RoomType, Sender, Settings,
+    Admission, AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, InternalMessage,
+    LeaveReason, Link, Mail, PlayerId, RoomOutput, RoomSummary, RoomType, Sender, Settings,
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::tree::{TreeWriter, read_value};
@@ -208,7 +208,7 @@ impl AnyRoom for TestRoom {
         _: Duration,
         entrant: Entrant,
         out: &mut dyn RoomOutput,
-    ) -> Result<PlayerId, Error> {
+    ) -> Result<Admission, Error> {
         if self.seats.len() >= self.summary.capacity as usize {
             return Err(Error::new(ErrorCode::RoomFull, "full"));
         }
@@ -226,7 +226,7 @@ impl AnyRoom for TestRoom {
         self.empty_since = None;
         self.secrets.insert(player, 0);
         self.summary.players = self.seats.len() as u32;
-        Ok(player)
+        Ok(Admission::Seated(player))
     }
 
     fn leave(&mut self, at: Duration, player: PlayerId, _: LeaveReason, out: &mut dyn RoomOutput) {

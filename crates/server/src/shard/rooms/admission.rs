@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use playfield_room::{Creator, EndReason, Entrant, Error, LeaveReason, Stage, split_reservation};
+use playfield_room::{Admission, Creator, Entrant, Error, LeaveReason, Stage, split_reservation};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, excerpt};
 
@@ -18,7 +18,7 @@ use crate::shard::connection::patience::Patience;
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
 use crate::shard::rooms::join::{Departure, JoinRequest, JoinTarget, Joiner, RETRIES, RoomSpec};
-use crate::shard::rooms::member::{Member, MemberOutput, RemoteSession, Standing};
+use crate::shard::rooms::member::{Member, MemberOutput, RemoteSession};
 use crate::shard::session::SessionRoom;
 use crate::shard::session::allowance::Rate;
 
@@ -232,16 +232,12 @@ impl Shard {
                 join.retries = 0;
                 return self.refuse(&joiner, join, error);
             }
-            let id = join.id;
-            self.seat(joiner, join);
-            // A room that refused its founder has nobody to end it.
-            if let Some(&room) = self.by_id.get(&id)
-                && self.rooms.get(room).is_some_and(|hosted| hosted.members.len() == 0)
-            {
-                let text = "the player it was created for was refused";
-                self.call(room, |any, at, out| any.close(at, EndReason::Empty, text, out));
+            let Some(&room) = self.by_id.get(&join.id) else { return };
+            if let Some(hosted) = self.rooms.get_mut(room) {
+                hosted.founding = true;
             }
-            return;
+            self.seat(joiner, join);
+            return self.end_unless_founded(room);
         }
         self.seat(joiner, join);
     }
@@ -284,22 +280,28 @@ impl Shard {
         });
 
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        self.delivery.node.directory.seated(join.id, hosted.room.summary());
+        let seat = Seat { shard: self.delivery.shard, room, member };
         // `None` if it was taken out again before the room had said yes.
-        let seated = hosted.members.get_mut(member);
-        let error = match (outcome, seated) {
-            (Some(Ok(player)), Some(seated)) => {
+        let entered = hosted.members.get_mut(member);
+        let error = match (outcome, entered) {
+            (Some(Ok(Admission::Waiting(player))), Some(waiting)) => {
+                waiting.player = player;
+                // The reserved seat stays so until the room has decided.
+                waiting.hold(join);
+                return self.tell_seated(&joiner, number, seat);
+            }
+            (Some(Ok(Admission::Seated(player))), Some(seated)) => {
                 seated.player = player;
-                if let Standing::Entering(entering) = &mut seated.standing {
-                    entering.seated = true;
-                }
+                seated.admit();
+                self.delivery.node.directory.seated(join.id, hosted.room.summary());
+                hosted.founding = false;
                 hosted.sync_awaited |= hosted.room.sync_hz() == 0;
-                let seat = Seat { shard: self.delivery.shard, room, member };
                 return self.tell_seated(&joiner, number, seat);
             }
             (Some(Err(error)), _) => error,
             (Some(Ok(_)) | None, _) => Error::new(ErrorCode::RoomClosed, "the room ended"),
         };
+        self.delivery.node.directory.seated(join.id, hosted.room.summary());
         hosted.members.remove(member);
         self.refuse(&joiner, join, error);
     }
@@ -314,7 +316,7 @@ impl Shard {
         }
     }
 
-    /// On the session's shard: the room agreed.
+    /// On the session's shard: the room agreed, or holds the player.
     pub(in crate::shard) fn seated(&mut self, key: ConnectionKey, number: RoomNumber, seat: Seat) {
         let connection = self.delivery.connections.get_mut(key);
         let heard = connection.as_deref().map_or(self.now, |connection| connection.heard);

@@ -381,6 +381,9 @@ impl Shard {
     ) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(mut member) = hosted.members.remove(key) else { return };
+        if member.take_held().is_some() {
+            self.delivery.node.directory.release(hosted.id);
+        }
         let player = member.player;
         self.call(room, |any, at, out| {
             if !any.is_closed() {

@@ -8,6 +8,7 @@ mod speech;
 mod closing;
 mod conversation;
 mod deflated;
+mod http;
 mod law_room;
 mod laws;
 mod limits;
