@@ -49,7 +49,7 @@ pub use reservation::{
     RESERVATION_MAX, Reservation, ReservedSeat, SeatFor, split as split_reservation,
 };
 pub use room::Room;
-pub use room_type::{Birth, RoomType, schema};
+pub use room_type::{Birth, Criteria, RoomType, schema};
 pub use store::{MemoryStore, Store, StoreError, StoreErrorKind, Stored};
 pub use timers::{TIMER_PERIOD_MIN, TimerId};
 

@@ -35,6 +35,9 @@ pub struct Birth<'a> {
     pub seats: Vec<ReservedSeat>,
 }
 
+/// Reads options in a format, and encodes the values of those that are criteria.
+pub type Criteria = fn(Format, &[u8]) -> Result<Vec<u8>, Error>;
+
 /// A kind of room: its name, its schema, its rates and limits, and how to create one.
 ///
 /// The same room can be served under several names and at different rates: see [`Settings`].
@@ -53,7 +56,7 @@ pub struct RoomType {
     /// The values of the options that are criteria, encoded: `join_or_create` finds rooms that have
     /// the same. `None` if the room declares no criteria. It fails with `bad_payload` if the options
     /// are invalid.
-    pub criteria: Option<fn(Format, &[u8]) -> Result<Vec<u8>, Error>>,
+    pub criteria: Option<Criteria>,
     /// Creates a room. It fails with `bad_payload` if the options are invalid, or with the room's own
     /// refusal.
     pub create: fn(Birth<'_>) -> Result<Box<dyn AnyRoom>, Error>,
