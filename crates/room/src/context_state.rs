@@ -9,6 +9,7 @@ use playfield_wire::ErrorCode;
 
 use rand_core::RngCore;
 
+use crate::deferred::Replies;
 use crate::random::{Random, id_from_random};
 use crate::rate::Limiter;
 use crate::reservation::{Reserved, check_wait};
@@ -68,6 +69,12 @@ pub(crate) struct ContextState {
     pub(crate) subject: Option<Subject>,
     pub(crate) holds_begun: u32,
     pub(crate) next_number: u64,
+    /// Replies that the room owes.
+    pub(crate) replies: Replies,
+    /// For how long at most.
+    pub(crate) reply_wait: Duration,
+    /// Tasks that end with a reply, instead of with a message to the room.
+    pub(crate) replying: BTreeMap<u64, u64>,
     /// Where events are encoded, once for each format.
     pub(crate) scratch: [Vec<u8>; Format::ALL.len()],
 }
@@ -98,6 +105,7 @@ impl Effect {
 
 impl ContextState {
     pub(crate) fn new(own: Sender, creator: Creator, seed: u64, summary: RoomSummary) -> Self {
+        let replies = Replies::new(seed, &own.room_id);
         Self {
             own: Arc::new(own),
             creator,
@@ -109,6 +117,9 @@ impl ContextState {
             ids: Random::new(seed ^ SEED_OF_IDS),
             reserved: Reserved::default(),
             waiting: 0,
+            replies,
+            reply_wait: Duration::ZERO,
+            replying: BTreeMap::new(),
             timers: Timers::default(),
             summary,
             wants_sync: false,

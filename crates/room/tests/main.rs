@@ -8,6 +8,7 @@ mod host;
 mod macros;
 mod names;
 mod rates;
+mod replies;
 mod schemas;
 mod sim;
 mod sim_copies;

@@ -215,7 +215,7 @@ impl Shard {
         self.sessions += 1;
         let key = self.delivery.connections.insert(*connection);
         self.look_at(key, self.now);
-        (key, join)
+        (key, *join)
     }
 
     /// Whether all mail to a shard went out; if not, nothing more is read from those who write to

@@ -1,6 +1,7 @@
 //! A map that tracks its changes.
 
 mod groups;
+mod placed;
 mod read;
 mod shadow;
 mod state;
@@ -13,6 +14,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use placed::{NEAREST_DEFAULT, Near, Placing, Reach, Spot};
+pub use placed::{coordinate, same_axes, same_type, spot};
 pub(crate) use read::TWO_SLOTS;
 pub use touches::{Touches, Viewers, Watch};
 pub use viewed::ByEntry;

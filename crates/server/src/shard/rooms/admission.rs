@@ -168,7 +168,8 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(session) = connection.session.as_deref() else { return };
         if !session.moved && session.rooms.len() == 1 {
-            connection.departure = Some(Box::new(Departure { target: shard, join }));
+            connection.departure =
+                Some(Box::new(Departure { target: shard, join: Box::new(join) }));
             self.departing.push(key);
         } else if let Some(joiner) = self.joiner(key) {
             let (joiner, join) = (Box::new(joiner), Box::new(join));

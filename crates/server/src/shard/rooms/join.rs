@@ -103,5 +103,5 @@ pub(crate) struct Joiner {
 /// A connection's way to the shard of its first room.
 pub(crate) struct Departure {
     pub(crate) target: u16,
-    pub(crate) join: JoinRequest,
+    pub(crate) join: Box<JoinRequest>,
 }
