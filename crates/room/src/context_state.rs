@@ -79,7 +79,7 @@ impl ContextState {
             tick: 0,
             version: 1,
             random: Random::new(seed),
-            timers: Timers::default(),
+            timers: Timers::new(seed),
             summary,
             wants_sync: false,
             effects: Vec::new(),

@@ -11,3 +11,4 @@ mod sim;
 mod sim_copies;
 mod support;
 mod table;
+mod timers_in_state;

@@ -2,7 +2,7 @@
 
 mod calls;
 mod ending;
-mod guard;
+pub(crate) mod guard;
 
 use std::time::Duration;
 
