@@ -20,6 +20,7 @@ mod record;
 pub mod rooms;
 pub mod rounds;
 mod stats;
+pub mod store;
 pub mod sync;
 mod table;
 pub mod websocket;

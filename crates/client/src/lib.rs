@@ -51,6 +51,7 @@ mod mirror;
 #[cfg(feature = "tokio")]
 mod room;
 
+pub use crate::core::Creation;
 #[cfg(feature = "tokio")]
 pub use connection::{Connect, Connection, connect};
 #[cfg(feature = "tokio")]

@@ -20,10 +20,13 @@ pub(crate) struct Arguments {
     empty_ms: Option<LitInt>,
     silence_ms: Option<LitInt>,
     closing_ms: Option<LitInt>,
+    join_wait_ms: Option<LitInt>,
+    joins_waiting_max: Option<LitInt>,
 }
 
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
-                       capacity = …, empty_ms = …, closing_ms = …, silence_ms = …";
+                       capacity = …, empty_ms = …, closing_ms = …, join_wait_ms = …, \
+                       joins_waiting_max = …, silence_ms = …";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -40,6 +43,10 @@ impl Parse for Arguments {
                 "capacity" => number(input, &name, &mut arguments.capacity, 1..=1_000_000)?,
                 "empty_ms" => number(input, &name, &mut arguments.empty_ms, 0..=0xffff_ffff)?,
                 "closing_ms" => number(input, &name, &mut arguments.closing_ms, 0..=600_000)?,
+                "join_wait_ms" => number(input, &name, &mut arguments.join_wait_ms, 0..=600_000)?,
+                "joins_waiting_max" => {
+                    number(input, &name, &mut arguments.joins_waiting_max, 0..=1_000_000)?;
+                }
                 "silence_ms" => number(input, &name, &mut arguments.silence_ms, 100..=3_600_000)?,
                 other => {
                     return Err(syn::Error::new(
@@ -311,6 +318,7 @@ fn at(tokens: &TokenStream, span: Span) -> TokenStream {
 
 fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let Arguments { tick_hz, sync_hz, capacity, empty_ms, closing_ms, silence_ms, .. } = arguments;
+    let Arguments { join_wait_ms, joins_waiting_max, .. } = arguments;
     let or = |given: &Option<LitInt>, default: TokenStream| {
         given.as_ref().map_or(default, |given| {
             let digits = proc_macro2::Literal::u64_unsuffixed(given.base10_parse().unwrap_or(0));
@@ -329,6 +337,8 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let capacity = or(capacity, quote!(64));
     let empty_ms = or(empty_ms, quote!(30_000));
     let closing_ms = or(closing_ms, quote!(5_000));
+    let join_wait_ms = or(join_wait_ms, quote!(10_000));
+    let joins_waiting_max = or(joins_waiting_max, quote!(256));
     let silence_ms = or(silence_ms, quote!(0));
     quote! {
         #rt::Settings {
@@ -337,6 +347,8 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             capacity: #capacity,
             empty_ms: #empty_ms,
             closing_ms: #closing_ms,
+            join_wait_ms: #join_wait_ms,
+            joins_waiting_max: #joins_waiting_max,
             silence_ms: #silence_ms,
         }
     }

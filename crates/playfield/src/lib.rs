@@ -10,14 +10,14 @@ mod server;
 pub use playfield_room::rate::Rate;
 pub use playfield_room::{
     Accepts, Answer, AskId, AskOf, Asks, Context, Creator, ERROR_TEXT_BYTES_MAX, Emits, EndReason,
-    Error, EventOf, Handle, Internal, InternalMessage, InternalOf, LeaveReason, METADATA_BYTES_MAX,
-    METADATA_MAX, Mail, Message, MessageOf, On, PENDING_MAX, Player, PlayerId, RATE_MULTIPLE,
-    Random, Result, Room, RoomSummary, Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room,
-    schema, sim,
+    Error, EventOf, HELD_MAIL_MAX, Handle, Internal, InternalMessage, InternalOf, LeaveReason,
+    METADATA_BYTES_MAX, METADATA_MAX, Mail, Message, MessageOf, On, PENDING_MAX, Player, PlayerId,
+    RATE_MULTIPLE, Random, Result, Room, RoomSummary, Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX,
+    TimerId, room, schema, sim,
 };
 pub use playfield_server::{
     Asked, Authenticator, Config, ConfigError, Guests, Identity, LevelFilter, NodeHandle, Origin,
-    Running, ShardStats, Stats, Stopper, service,
+    Running, ShardStats, Stats, Stopper, http, service,
 };
 pub use playfield_state::{
     Bytes, Data, ElementId, Format, Key, List, LoadError, Map, Mirror, Set, State, Tracker,

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 #[cfg(feature = "tools")]
 use std::process::ExitCode;
 
 use playfield_room::{Room, RoomType};
+use playfield_server::http::{IntoResponse, Request};
 use playfield_server::service::Service;
 use playfield_server::{Authenticator, Config, NodeHandle, Running, log_to_stderr};
 
@@ -33,6 +35,8 @@ pub struct Server {
     types: Vec<RoomType>,
     pages: Vec<Page>,
     authenticator: Option<Box<dyn Authenticator>>,
+    /// Routes and folders.
+    site: Vec<Addition>,
     services: Vec<Addition>,
     on_start: Vec<Addition>,
 }
@@ -54,6 +58,7 @@ impl Server {
             types: Vec::new(),
             pages: Vec::new(),
             authenticator: None,
+            site: Vec::new(),
             services: Vec::new(),
             on_start: Vec::new(),
         }
@@ -70,7 +75,10 @@ impl Server {
         self
     }
 
-    /// Serves `body` to a browser that asks for `path`.
+    /// Serves `body` to a browser that asks for `path`. The server has a page of its own at
+    /// `/playfield.js`, the browser client.
+    ///
+    /// The start fails if `path` does not begin with a slash, or has a page already.
     #[must_use]
     pub fn page(mut self, path: &str, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         self.pages.push(Page {
@@ -78,6 +86,91 @@ impl Server {
             content_type: content_type.into(),
             body: body.into(),
         });
+        self
+    }
+
+    /// Calls `handler` for HTTP requests with this method, on the port of the rooms. A name in
+    /// braces takes any one segment of the path: [`Request::param`](crate::http::Request::param)
+    /// returns it.
+    ///
+    /// The handler gets the request and a handle to the node, by which it can tell and ask rooms.
+    /// It returns anything that is [`IntoResponse`](crate::http::IntoResponse): a
+    /// [`Response`](crate::http::Response), text, nothing, or a [`Result`](crate::Result) of these.
+    ///
+    /// ```no_run
+    /// use playfield::http::Request;
+    /// use playfield::prelude::*;
+    /// use playfield::NodeHandle;
+    ///
+    /// #[derive(State, Default)]
+    /// struct Board {
+    ///     score: u32,
+    /// }
+    ///
+    /// #[derive(Message)]
+    /// #[reply(u32)]
+    /// struct Add {
+    ///     points: u32,
+    /// }
+    ///
+    /// #[room(internal(Add))]
+    /// impl Room for Board {}
+    ///
+    /// impl On<Add> for Board {
+    ///     fn on(&mut self, add: Add, _: &mut Context<Self>) -> Result<u32> {
+    ///         self.score += add.points;
+    ///         Ok(self.score)
+    ///     }
+    /// }
+    ///
+    /// /// `curl -d 3 http://127.0.0.1:7350/rooms/<id>/score`
+    /// async fn score(request: Request, node: NodeHandle) -> Result<String> {
+    ///     let points = request.text().and_then(|text| text.parse().ok()).ok_or("send a number")?;
+    ///     let room = request.param("id").unwrap_or_default();
+    ///     Ok(format!("{}\n", node.ask(room, &Add { points }).await?))
+    /// }
+    ///
+    /// fn main() -> ExitCode {
+    ///     Server::new().room::<Board>("board").route("POST", "/rooms/{id}/score", score).run()
+    /// }
+    /// ```
+    ///
+    /// All handlers of a node share one thread with a Tokio runtime (`current_thread`, with I/O and
+    /// time enabled), apart from its rooms and their background work. So clients built on Tokio
+    /// work in them, and a handler must not compute or block: use `tokio::task::spawn_blocking`. A
+    /// handler that panics is answered with 500, and one that takes longer than
+    /// `http_answer_timeout_ms` with 503. When its client is gone, a handler is dropped at its next
+    /// `await`.
+    ///
+    /// A `HEAD` request is handled as a `GET` unless it has a route of its own; `OPTIONS` is
+    /// answered with the methods of the path unless it has one. Pages come before routes, and routes
+    /// before folders.
+    ///
+    /// The start fails if the path or the method is invalid, or has a handler or a page already.
+    #[must_use]
+    pub fn route<F, W, O>(mut self, method: &str, path: &str, handler: F) -> Self
+    where
+        F: Fn(Request, NodeHandle) -> W + Send + Sync + 'static,
+        W: Future<Output = O> + Send + 'static,
+        O: IntoResponse,
+    {
+        let (method, path) = (method.to_owned(), path.to_owned());
+        self.site.push(Box::new(move |server| server.route(&method, &path, handler)));
+        self
+    }
+
+    /// Serves the files of a folder on disk under `path`, such as `/` or `/assets`: with types by
+    /// the ends of their names, `index.html` for a path that ends with a slash, and what browsers
+    /// need to ask for changed files only. Large files are read and sent in pieces.
+    ///
+    /// Nothing outside the folder is served, even if a link in it leads there, and no file or folder
+    /// whose name begins with a dot. Folders are not listed.
+    ///
+    /// The start fails if there is no such folder.
+    #[must_use]
+    pub fn folder(mut self, path: &str, folder: impl AsRef<Path>) -> Self {
+        let (path, folder) = (path.to_owned(), folder.as_ref().to_owned());
+        self.site.push(Box::new(move |server| server.folder(&path, folder)));
         self
     }
 
@@ -181,16 +274,20 @@ impl Server {
     }
 
     fn build(self, config: Config) -> playfield_server::Server {
-        let Self { types, pages, authenticator, services, on_start } = self;
+        let Self { types, pages, authenticator, site, services, on_start } = self;
         let mut server = playfield_server::Server::new(config);
-        if services.is_empty() || !types.is_empty() || !pages.is_empty() {
+        if services.is_empty() || !types.is_empty() || !pages.is_empty() || !site.is_empty() {
             server = server.page("/playfield.js", "text/javascript; charset=utf-8", BROWSER_CLIENT);
         }
         if let Some(authenticator) = authenticator {
             server = server.authenticator(authenticator);
         }
         server = types.into_iter().fold(server, |server, of| server.room_type(of));
-        server = services.into_iter().chain(on_start).fold(server, |server, add| add(server));
+        server = site
+            .into_iter()
+            .chain(services)
+            .chain(on_start)
+            .fold(server, |server, add| add(server));
         pages
             .into_iter()
             .fold(server, |server, page| server.page(&page.path, &page.content_type, page.body))

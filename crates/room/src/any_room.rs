@@ -1,13 +1,14 @@
 //! A room as its host sees it, whatever its state.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_state::PlayerId;
 use playfield_wire::message::MessageRef;
 use playfield_wire::{Format, RequestNumber};
 
-use crate::{EndReason, Error, LeaveReason, Link, Message, RoomOutput, Stage};
+use crate::{EndReason, Error, LeaveReason, Link, Message, RoomOutput, Sender, Stage};
 
 /// A player who wants to join.
 #[derive(Clone, Debug)]
@@ -22,10 +23,20 @@ pub struct Entrant {
     pub user: Option<String>,
 }
 
+/// What became of a join that was not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The player is in the room.
+    Seated(PlayerId),
+    /// The player waits, with a seat reserved. [`RoomOutput::admitted`] or [`RoomOutput::refused`]
+    /// follows, unless they [leave](AnyRoom::leave) before.
+    Waiting(PlayerId),
+}
+
 /// What others may know of a room that they are not in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoomSummary {
-    /// The number of players.
+    /// The number of players, without those who wait to join.
     pub players: u32,
     /// The most players.
     pub capacity: u32,
@@ -33,6 +44,8 @@ pub struct RoomSummary {
     pub locked: bool,
     /// Neither listed nor found by `join_or_create`; joined by its id alone.
     pub private: bool,
+    /// The key by which it can be joined, if it has one. It never changes.
+    pub key: Option<Arc<str>>,
     /// It ends: nobody may join, and it is not listed.
     pub closing: bool,
     /// What the room publishes about itself, for listing and filtering.
@@ -56,15 +69,15 @@ pub enum Mail {
     },
     /// A message from another room.
     Told {
-        /// The id of the room that sent it; empty if it came from outside.
-        from: String,
+        /// The room that sent it; `None` if it came from outside.
+        from: Option<Arc<Sender>>,
         /// The message.
         message: InternalMessage,
     },
     /// A request from another room.
     Asked {
-        /// The id of the room to answer; empty if the request came from outside.
-        from: String,
+        /// The room to answer; `None` if the request came from outside, where the empty id answers it.
+        from: Option<Arc<Sender>>,
         /// The asking room's number for it.
         ask: u64,
         /// The message.
@@ -134,9 +147,9 @@ pub trait AnyRoom: Send {
         at: Duration,
         entrant: Entrant,
         out: &mut dyn RoomOutput,
-    ) -> Result<PlayerId, Error>;
+    ) -> Result<Admission, Error>;
 
-    /// A player left, or their session ended. The link is not used again.
+    /// A player left, or their session ended, also while they waited. The link is not used again.
     fn leave(&mut self, at: Duration, player: PlayerId, why: LeaveReason, out: &mut dyn RoomOutput);
 
     /// A player's message. If it is a request, the answer goes to `out`.

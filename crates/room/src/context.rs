@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_state::{Format, PlayerId};
@@ -14,19 +15,23 @@ use crate::message::{AskId, AskOf, EventOf, InternalOf, Message, RATE_MULTIPLE};
 use crate::random::Random;
 use crate::rate::{Limit, Rate, Verdict};
 use crate::timers::{TIMER_PERIOD_MIN, TimerId};
-use crate::{Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput};
+use crate::{
+    Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput, Sender,
+};
 
 /// What a room's callbacks can do beside changing the state: the time, randomness, the players,
 /// events, timers, background work, other rooms. Every callback receives one.
 ///
 /// - *Time and chance*: [`now`](Self::now), [`tick`](Self::tick), [`rng`](Self::rng)
 /// - *Players*: [`players`](Self::players), [`player`](Self::player), [`kick`](Self::kick),
-///   [`creator`](Self::creator)
+///   [`joining`](Self::joining), [`creator`](Self::creator)
 /// - *Events*: [`emit`](Self::emit), [`emit_to`](Self::emit_to), [`emit_some`](Self::emit_some),
 ///   [`emit_except`](Self::emit_except)
 /// - *Timers*: [`after`](Self::after), [`every`](Self::every), [`cancel`](Self::cancel)
-/// - *Background work*: [`spawn`](Self::spawn) to wait, [`compute`](Self::compute) to compute
-/// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`room_id`](Self::room_id)
+/// - *Background work*: [`spawn`](Self::spawn) to wait, [`compute`](Self::compute) to compute,
+///   [`hold`](Self::hold) to let a player or the room wait for it
+/// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`sender`](Self::sender),
+///   [`room_id`](Self::room_id), [`room_type`](Self::room_type), [`key`](Self::key)
 /// - *The room*: [`close`](Self::close), [`lock`](Self::lock), [`unlock`](Self::unlock),
 ///   [`set_private`](Self::set_private), [`set_metadata`](Self::set_metadata),
 ///   [`sync_now`](Self::sync_now)
@@ -95,6 +100,7 @@ pub struct Context<'a, R> {
     seats: &'a Seats,
     context: &'a mut ContextState,
     out: &'a mut dyn RoomOutput,
+    joining: Option<&'a Player>,
     room: PhantomData<fn() -> R>,
 }
 
@@ -103,8 +109,9 @@ impl<'a, R> Context<'a, R> {
         seats: &'a Seats,
         context: &'a mut ContextState,
         out: &'a mut dyn RoomOutput,
+        joining: Option<&'a Player>,
     ) -> Self {
-        Self { seats, context, out, room: PhantomData }
+        Self { seats, context, out, joining, room: PhantomData }
     }
 
     /// How long the room has existed.
@@ -125,14 +132,32 @@ impl<'a, R> Context<'a, R> {
 
     /// The room's id, by which clients and other rooms address it.
     pub fn room_id(&self) -> &str {
-        &self.context.id
+        &self.context.own.room_id
     }
 
-    /// The player whose `create` or `join_or_create` made this room; `None` if no player asked for
-    /// it.
+    /// The name of the room's type at its node.
+    pub fn room_type(&self) -> &str {
+        &self.context.own.room_type
+    }
+
+    /// The room's key, by which it can be joined; `None` if it has none. A node has one room with
+    /// this key and this type at a time.
+    pub fn key(&self) -> Option<&str> {
+        self.context.summary.key.as_deref()
+    }
+
+    /// The room that sent the message or request that is being handled in [`On`](crate::On); `None`
+    /// if it comes from a timer, from background work or from outside the node's rooms, and in all
+    /// other callbacks.
+    pub fn sender(&self) -> Option<&Sender> {
+        self.context.sender.as_deref()
+    }
+
+    /// Who had this room created: a player by `create` or `join_or_create`, another room, or the
+    /// node.
     ///
-    /// It is known in [`Room::create`](crate::Room::create) already. The creator's player number is
-    /// not: they join after that, and [`Room::join`](crate::Room::join) may refuse them.
+    /// It is known in [`Room::create`](crate::Room::create) already. A player's number is not: they
+    /// join after that, and [`Room::join`](crate::Room::join) may refuse them.
     ///
     /// ```
     /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
@@ -142,14 +167,13 @@ impl<'a, R> Context<'a, R> {
     /// #[room()]
     /// impl Room for Lobby {
     ///     fn create((): (), cx: &mut Context<Self>) -> Result<Self> {
-    ///         let user = cx.creator().and_then(|creator| creator.user());
-    ///         let host = user.ok_or("guests cannot create lobbies")?.to_owned();
+    ///         let host = cx.creator().user().ok_or("guests cannot create lobbies")?.to_owned();
     ///         Ok(Self { host })
     ///     }
     /// }
     /// ```
-    pub fn creator(&self) -> Option<&Creator> {
-        self.context.creator.as_ref()
+    pub fn creator(&self) -> &Creator {
+        &self.context.creator
     }
 
     /// All players, in the order in which they joined. In `join` this includes the new player; in
@@ -163,12 +187,19 @@ impl<'a, R> Context<'a, R> {
         self.seats.get(&id)
     }
 
+    /// The player whom this callback is about to let in: in [`Room::join`](crate::Room::join), and in
+    /// the [`On`](crate::On) of work for which a player is [held](Self::hold).
+    pub fn joining(&self) -> Option<&'a Player> {
+        self.joining
+    }
+
     /// Sends an event to all players. In `create` there are none, and the event is dropped.
     pub fn emit<E: EventOf<R>>(&mut self, event: &E) {
         self.emit_each(event, |_| true);
     }
 
-    /// Sends an event to one player; does nothing if they are not in the room.
+    /// Sends an event to one player; does nothing if they are not in the room. A player who is
+    /// [joining](Self::joining) receives it if they are let in.
     pub fn emit_to<E: EventOf<R>>(&mut self, player: PlayerId, event: &E) {
         self.emit_some([player], event);
     }
@@ -181,7 +212,8 @@ impl<'a, R> Context<'a, R> {
     ) {
         let mut encoded = [false; Format::ALL.len()];
         for id in players {
-            if let Some(player) = self.seats.get(&id) {
+            let joining = self.joining.filter(|player| player.id == id);
+            if let Some(player) = self.seats.get(&id).or(joining) {
                 self.emit_one(event, player, &mut encoded);
             }
         }
@@ -303,7 +335,7 @@ impl<'a, R> Context<'a, R> {
     /// Sends a message to another room, which receives it by [`On`](crate::On). Nothing happens if
     /// there is no such room.
     pub fn tell<M: Message>(&mut self, room_id: &str, message: &M) {
-        let from = self.context.id.clone();
+        let from = Some(Arc::clone(&self.context.own));
         self.out.post(room_id, Mail::Told { from, message: InternalMessage::of(message) });
     }
 
@@ -315,7 +347,7 @@ impl<'a, R> Context<'a, R> {
     pub fn ask<M: AskOf<R>>(&mut self, room_id: &str, message: &M) -> AskId {
         let ask = self.context.number_or_panic();
         self.context.asks.insert(ask, M::NAME);
-        let from = self.context.id.clone();
+        let from = Some(Arc::clone(&self.context.own));
         self.out.post(room_id, Mail::Asked { from, ask, message: InternalMessage::of(message) });
         AskId(ask)
     }
@@ -340,9 +372,87 @@ impl<'a, R> Context<'a, R> {
         &mut self,
         work: impl Future<Output = M> + Send + 'static,
     ) -> Result<()> {
-        let task = self.context.number()?;
-        self.out.spawn(task, Box::pin(async move { InternalMessage::of(&work.await) }))?;
-        self.context.tasks.insert(task, M::NAME);
+        self.spawn_numbered(work).map(drop)
+    }
+
+    /// Starts a background task as [`spawn`](Self::spawn) does, and holds the room or the player
+    /// until its message was handled.
+    ///
+    /// - In [`Room::create`](crate::Room::create): nobody enters the room before. `Ok` from the
+    ///   handler ([`On`](crate::On)) of the message opens the room; an error refuses all who wait,
+    ///   and there is no room. Until it opens, there are no ticks and no timers, and messages from
+    ///   other rooms wait (at most [`HELD_MAIL_MAX`](crate::HELD_MAIL_MAX)).
+    /// - In [`Room::join`](crate::Room::join), which returns `Ok`: the player waits, with a seat that
+    ///   counts against the capacity, but is not among the [players](Self::players). `Ok` from the
+    ///   handler of the message seats the player, who is [`joining`](Self::joining) there; an error
+    ///   refuses them. The handler does what `join` would do with someone it lets in at once. If the
+    ///   player disconnects before, the message is dropped, and no callback is called for them.
+    /// - In that handler: the wait goes on.
+    ///
+    /// Whoever waits for more than `join_wait_ms` is refused with `timeout`. Beyond
+    /// `joins_waiting_max` players who wait, more are refused with `busy`.
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// use playfield::prelude::*;
+    /// use playfield::sim::Sim;
+    ///
+    /// #[derive(State, Default)]
+    /// struct Club {
+    ///     members: Map<PlayerId, String>,
+    /// }
+    ///
+    /// #[derive(Message)]
+    /// struct LookedUp {
+    ///     is_member: bool,
+    /// }
+    ///
+    /// async fn look_up(name: String) -> bool {
+    ///     name == "Ann" // ask a database instead
+    /// }
+    ///
+    /// #[room(internal(LookedUp))]
+    /// impl Room for Club {
+    ///     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
+    ///         let name = player.name().to_owned();
+    ///         cx.hold(async move { LookedUp { is_member: look_up(name).await } })
+    ///     }
+    /// }
+    ///
+    /// impl On<LookedUp> for Club {
+    ///     fn on(&mut self, found: LookedUp, cx: &mut Context<Self>) -> Result<()> {
+    ///         let player = cx.joining().ok_or("nobody is joining")?;
+    ///         if !found.is_member {
+    ///             return Err("members only".into());
+    ///         }
+    ///         self.members.insert(player.id(), player.name().to_owned());
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let mut sim = Sim::<Club>::new(1);
+    /// let (ann, bob) = (sim.join_begin("Ann")?, sim.join_begin("Bob")?);
+    /// assert!(sim.is_waiting(ann));
+    /// sim.run_background();
+    /// assert!(sim.is_here(ann));
+    /// assert_eq!(sim.why_gone(bob).unwrap().text(), "members only");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn); `internal` in any other callback.
+    pub fn hold<M: InternalOf<R>>(
+        &mut self,
+        work: impl Future<Output = M> + Send + 'static,
+    ) -> Result<()> {
+        let Some(subject) = self.context.subject else {
+            let text = "cx.hold: nobody is to be held in this callback; call it in create, in join, \
+                        or in the handler of work that was held";
+            return Err(Error::new(ErrorCode::Internal, text));
+        };
+        let task = self.spawn_numbered(work)?;
+        self.context.holds.insert(task, subject);
+        self.context.holds_begun += 1;
         Ok(())
     }
 
@@ -365,6 +475,16 @@ impl<'a, R> Context<'a, R> {
         self.out.compute(task, Box::new(move || InternalMessage::of(&work())))?;
         self.context.tasks.insert(task, M::NAME);
         Ok(())
+    }
+
+    fn spawn_numbered<M: InternalOf<R>>(
+        &mut self,
+        work: impl Future<Output = M> + Send + 'static,
+    ) -> Result<u64> {
+        let task = self.context.number()?;
+        self.out.spawn(task, Box::pin(async move { InternalMessage::of(&work.await) }))?;
+        self.context.tasks.insert(task, M::NAME);
+        Ok(task)
     }
 
     fn emit_each<E: EventOf<R>>(&mut self, event: &E, to: impl Fn(PlayerId) -> bool) {

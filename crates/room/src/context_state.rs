@@ -1,6 +1,7 @@
 //! What a room has beside its state: its clock, its timers, its pending work.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_state::{Format, PlayerId};
@@ -9,7 +10,7 @@ use playfield_wire::ErrorCode;
 use crate::random::Random;
 use crate::rate::Limiter;
 use crate::timers::Timers;
-use crate::{Creator, Error, Player, Result, RoomSummary};
+use crate::{Creator, Error, Player, Result, RoomSummary, Sender};
 
 /// The most timers of one room. Setting one more panics, which closes the room.
 pub const TIMERS_MAX: usize = 65_536;
@@ -28,8 +29,11 @@ pub(crate) type Seats = BTreeMap<PlayerId, Player>;
 /// What a room has beside its state and its players. All of it follows from the room's inputs, so
 /// that rooms are deterministic.
 pub(crate) struct ContextState {
-    pub(crate) id: String,
-    pub(crate) creator: Option<Creator>,
+    /// The room itself, as others see it.
+    pub(crate) own: Arc<Sender>,
+    pub(crate) creator: Creator,
+    /// Who sent the message that is being handled, if a room did.
+    pub(crate) sender: Option<Arc<Sender>>,
     pub(crate) now: Duration,
     pub(crate) tick: u64,
     pub(crate) version: u64,
@@ -45,6 +49,12 @@ pub(crate) struct ContextState {
     pub(crate) tasks: BTreeMap<u64, &'static str>,
     /// The unanswered requests to other rooms, by number: the name of the message.
     pub(crate) asks: BTreeMap<u64, &'static str>,
+    /// What the room or a player is held for, among the tasks.
+    pub(crate) holds: BTreeMap<u64, Subject>,
+    /// Who or what is held by [`Context::hold`](crate::Context::hold) in this callback; how often
+    /// it was called.
+    pub(crate) subject: Option<Subject>,
+    pub(crate) holds_begun: u32,
     pub(crate) next_number: u64,
     /// Where events are encoded, once for each format.
     pub(crate) scratch: [Vec<u8>; Format::ALL.len()],
@@ -54,6 +64,15 @@ pub(crate) struct ContextState {
 pub(crate) enum Effect {
     Kick(PlayerId, Error),
     Close(String),
+}
+
+/// Who or what waits for held work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// The room, before it opens.
+    Room,
+    /// A player, before they are seated.
+    Player(PlayerId),
 }
 
 impl Effect {
@@ -66,15 +85,11 @@ impl Effect {
 }
 
 impl ContextState {
-    pub(crate) fn new(
-        id: String,
-        creator: Option<Creator>,
-        seed: u64,
-        summary: RoomSummary,
-    ) -> Self {
+    pub(crate) fn new(own: Sender, creator: Creator, seed: u64, summary: RoomSummary) -> Self {
         Self {
-            id,
+            own: Arc::new(own),
             creator,
+            sender: None,
             now: Duration::ZERO,
             tick: 0,
             version: 1,
@@ -86,9 +101,23 @@ impl ContextState {
             limiters: BTreeMap::new(),
             tasks: BTreeMap::new(),
             asks: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            subject: None,
+            holds_begun: 0,
             next_number: 0,
             scratch: Default::default(),
         }
+    }
+
+    /// After a callback in which work could be held: how much was.
+    pub(crate) fn take_holds(&mut self) -> u32 {
+        self.subject = None;
+        std::mem::take(&mut self.holds_begun)
+    }
+
+    /// The room's id.
+    pub(crate) fn id(&self) -> &str {
+        &self.own.room_id
     }
 
     /// A player is gone. Their number is not used again, so nobody comes back to these.

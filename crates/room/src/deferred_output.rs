@@ -1,5 +1,6 @@
 //! What a room sends while it is created, when there is no output yet.
 
+use playfield_state::PlayerId;
 use playfield_wire::RequestNumber;
 
 use crate::{Error, EventHeader, Job, Link, Mail, Result, RoomOutput, Task};
@@ -40,6 +41,8 @@ impl RoomOutput for DeferredOutput {
     fn error(&mut self, _: Link, _: Option<RequestNumber>, _: &Error) {}
     fn event(&mut self, _: Link, _: EventHeader, _: &[u8]) {}
     fn removed(&mut self, _: Link, _: &Error) {}
+    fn admitted(&mut self, _: Link, _: PlayerId) {}
+    fn refused(&mut self, _: Link, _: &Error) {}
 
     fn spawn(&mut self, task: u64, work: Task) -> Result<()> {
         self.tasks.push((task, work));

@@ -11,6 +11,7 @@ mod context_state;
 mod core;
 mod deferred_output;
 mod error;
+mod key;
 mod life;
 mod message;
 mod output;
@@ -26,17 +27,19 @@ mod timers;
 /// For hosts, which catch panics of other code too.
 #[doc(hidden)]
 pub use crate::core::guard::panic_text;
-pub use any_room::{AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
+pub use any_room::{Admission, AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
 pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
+pub use core::HELD_MAIL_MAX;
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
+pub use key::{KEY_BYTES_MAX, check_key, invisible};
 pub use life::{EndReason, LeaveReason, Stage};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Internal, InternalOf, Message,
     MessageOf, On, RATE_MULTIPLE, Settings,
 };
 pub use output::{EventHeader, Job, Link, RoomOutput, Task};
-pub use player::{Creator, Player};
+pub use player::{Creator, Player, Sender};
 pub use playfield_derive::Message;
 /// [`Room`] lists the options of this attribute.
 pub use playfield_derive::room;

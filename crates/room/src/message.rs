@@ -221,6 +221,11 @@ pub struct Settings {
     pub empty_ms: u64,
     /// How long a room that ends waits for background work, in milliseconds. Default: 5,000.
     pub closing_ms: u64,
+    /// How long a player waits to join a room that [holds](Context::hold) them, in milliseconds.
+    /// Default: 10,000.
+    pub join_wait_ms: u64,
+    /// The most players who wait to join. Default: 256.
+    pub joins_waiting_max: u32,
     /// How long a player's connection may be silent before it is closed, in milliseconds; 0 = as
     /// long as the node's `heartbeat_ms` allows. Default: 0.
     pub silence_ms: u64,
@@ -234,6 +239,8 @@ impl Default for Settings {
             capacity: 64,
             empty_ms: 30_000,
             closing_ms: 5_000,
+            join_wait_ms: 10_000,
+            joins_waiting_max: 256,
             silence_ms: 0,
         }
     }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use playfield_state::PlayerId;
 use playfield_wire::RequestNumber;
 
 use crate::{Error, InternalMessage, Mail};
@@ -42,6 +43,13 @@ pub trait RoomOutput {
 
     /// The room removed this player: they were kicked, or it ended. The link is not used again.
     fn removed(&mut self, link: Link, why: &Error);
+
+    /// A player who waited is in the room from here on: see
+    /// [`Admission::Waiting`](crate::Admission::Waiting).
+    fn admitted(&mut self, link: Link, player: PlayerId);
+
+    /// A player who waited is refused. The link is not used again.
+    fn refused(&mut self, link: Link, why: &Error);
 
     /// Starts a background task that waits. `task` comes back in [`Mail::Done`], or in
     /// [`Mail::Lost`] if it panicked.

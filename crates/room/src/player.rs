@@ -1,4 +1,6 @@
-//! Who is in a room, and who created it.
+//! Who is in a room, who created it, and who sends it messages.
+
+use std::sync::Arc;
 
 use playfield_state::{Format, PlayerId};
 
@@ -31,26 +33,58 @@ impl Player {
     }
 }
 
-/// The player who had a room created: see [`Context::creator`](crate::Context::creator).
+/// A room that sent a message, or created another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Creator {
-    name: String,
-    user: Option<String>,
+pub struct Sender {
+    /// Its id.
+    pub room_id: String,
+    /// The name of its type.
+    pub room_type: String,
+}
+
+/// Who had a room created: see [`Context::creator`](crate::Context::creator).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Creator {
+    /// A player, by `create` or `join_or_create`.
+    Player {
+        /// The display name, as the client chose it: not unique.
+        name: String,
+        /// The user that the authenticator identified; `None` for a guest.
+        user: Option<String>,
+    },
+    /// Another room.
+    Room(Arc<Sender>),
+    /// The program that runs the node, or a test.
+    Node,
 }
 
 impl Creator {
     /// A player by display name and, unless a guest, the user that the authenticator identified.
-    pub fn new(name: impl Into<String>, user: Option<String>) -> Self {
-        Self { name: name.into(), user }
+    pub fn player(name: impl Into<String>, user: Option<String>) -> Self {
+        Self::Player { name: name.into(), user }
     }
 
-    /// The display name, as the client chose it: not unique.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// The display name of the player, as the client chose it: not unique.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Player { name, .. } => Some(name),
+            Self::Room(_) | Self::Node => None,
+        }
     }
 
-    /// The user that the authenticator identified; `None` for a guest.
+    /// The user that the authenticator identified; `None` for a guest, a room and the node.
     pub fn user(&self) -> Option<&str> {
-        self.user.as_deref()
+        match self {
+            Self::Player { user, .. } => user.as_deref(),
+            Self::Room(_) | Self::Node => None,
+        }
+    }
+
+    /// The room, if it was one.
+    pub fn room(&self) -> Option<&Sender> {
+        match self {
+            Self::Room(room) => Some(room),
+            Self::Player { .. } | Self::Node => None,
+        }
     }
 }

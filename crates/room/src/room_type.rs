@@ -14,6 +14,10 @@ use crate::{AnyRoom, Creator, Error, Room, Settings};
 pub struct Birth<'a> {
     /// The room's id, unique in the node.
     pub id: String,
+    /// The name of its type.
+    pub room_type: String,
+    /// Its key, if it has one.
+    pub key: Option<Arc<str>>,
     /// Seeds the room's random number generator.
     pub seed: u64,
     /// The rates and limits of its type.
@@ -24,8 +28,8 @@ pub struct Birth<'a> {
     pub options: &'a [u8],
     /// The format of the options.
     pub format: Format,
-    /// The player who asked for the room; `None` if it was created for another reason.
-    pub creator: Option<Creator>,
+    /// Who asked for the room.
+    pub creator: Creator,
 }
 
 /// A kind of room: its name, its schema, its rates and limits, and how to create one.

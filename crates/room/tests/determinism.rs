@@ -13,7 +13,7 @@ use playfield_room::{
 use playfield_state::{Data, Format, List, Map, State};
 use playfield_wire::RequestNumber;
 use proptest::prelude::*;
-use support::{Host, Output};
+use support::{Host, Output, room_named};
 
 /// A bit of everything.
 #[derive(State, Default)]
@@ -250,8 +250,10 @@ fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
                 let reply = if *well { Ok(vec![3]) } else { Err("no".into()) };
                 host.mail(Mail::Answered { ask: (*ask).into(), reply });
             }
-            Input::Told(what) => host
-                .mail(Mail::Told { from: "x".into(), message: InternalMessage::of(&Gong(*what)) }),
+            Input::Told(what) => host.mail(Mail::Told {
+                from: room_named("x"),
+                message: InternalMessage::of(&Gong(*what)),
+            }),
             Input::Done => {
                 for (task, job) in std::mem::take(&mut host.out.jobs) {
                     host.mail(Mail::Done { task, message: job() });

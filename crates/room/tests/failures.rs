@@ -10,7 +10,7 @@ use playfield_state::{Data, DecodeError, Format, Map, State, TreeWriter};
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
 use playfield_wire::{ErrorCode, RequestNumber};
-use support::{Host, Output};
+use support::{Host, Output, room_named};
 
 /// Where the room's code panics.
 #[derive(State, Data, Clone, Copy, Debug, Default, PartialEq)]
@@ -254,7 +254,7 @@ fn assert_is_over(host: &mut Host) {
     assert!(!host.room.patch(first, 1, Format::Packed, &mut body));
     host.room.snapshot(first, Format::Json, &mut body);
     assert!(body.is_empty());
-    host.mail(Mail::Told { from: "x".into(), message: ring() });
+    host.mail(Mail::Told { from: room_named("x"), message: ring() });
     host.mail(Mail::Lost { task: 1 });
     host.close(EndReason::Drained, "");
     assert_eq!(host.out.take(), []);
@@ -302,7 +302,7 @@ fn a_panic_in_a_handler_or_in_its_reply_closes_the_room() {
 #[test]
 fn a_panic_in_an_internal_message_closes_the_room_and_answers_the_request() {
     let mut host = field(Where::InternalMessage);
-    host.mail(Mail::Asked { from: "other".into(), ask: 5, message: ring() });
+    host.mail(Mail::Asked { from: room_named("other"), ask: 5, message: ring() });
     let [.., Output::Post { to, mail: Mail::Answered { ask: 5, reply: Err(error) } }] =
         &host.out.outputs[..]
     else {
@@ -389,7 +389,7 @@ fn a_request_to_a_room_that_has_ended_is_answered_with_an_error() {
     let mut host = field(Where::Nowhere);
     host.close(EndReason::Drained, "the end");
     host.out.take();
-    host.mail(Mail::Asked { from: "other".into(), ask: 1, message: ring() });
+    host.mail(Mail::Asked { from: room_named("other"), ask: 1, message: ring() });
     let [Output::Post { mail: Mail::Answered { reply: Err(error), .. }, .. }] =
         &host.out.take()[..]
     else {

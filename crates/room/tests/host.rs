@@ -15,7 +15,7 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
 use playfield_wire::{ErrorCode, RequestNumber};
-use support::{Host, Output};
+use support::{Host, Output, room_named};
 
 #[derive(State, Default)]
 struct Hall {
@@ -533,6 +533,6 @@ fn time_does_not_go_back() {
     host.wake_after(100);
     host.tick(1);
     host.at = Duration::from_millis(40);
-    host.mail(Mail::Told { from: "x".into(), message: InternalMessage::of(&Rang(1)) });
+    host.mail(Mail::Told { from: room_named("x"), message: InternalMessage::of(&Rang(1)) });
     assert_eq!(log(&mut host), ["1 at 100"]);
 }

@@ -3,6 +3,7 @@
 mod determinism;
 mod ending;
 mod failures;
+mod holding;
 mod host;
 mod macros;
 mod rates;

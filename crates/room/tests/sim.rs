@@ -186,24 +186,24 @@ struct Den {
 impl Room for Den {
     fn create((): (), cx: &mut Context<Self>) -> Result<Self> {
         match cx.creator() {
-            Some(creator) if creator.user().is_none() => Err("guests create no rooms".into()),
-            creator => Ok(Self { host: creator.map_or("nobody", Creator::name).to_owned() }),
+            Creator::Player { user: None, .. } => Err("guests create no rooms".into()),
+            creator => Ok(Self { host: creator.name().unwrap_or("nobody").to_owned() }),
         }
     }
 
     fn join(&mut self, _: &Player, cx: &mut Context<Self>) -> Result<()> {
-        assert_eq!(cx.creator().map_or("nobody", Creator::name), self.host);
+        assert_eq!(cx.creator().name().unwrap_or("nobody"), self.host);
         Ok(())
     }
 }
 
 #[test]
 fn a_room_knows_who_had_it_created() {
-    let ann = Creator::new("Ann", Some("user 7".into()));
+    let ann = Creator::player("Ann", Some("user 7".into()));
     let mut sim = Sim::<Den>::created_by(ann, 1, &()).unwrap();
     assert_eq!(sim.room().host, "Ann");
     sim.join("Bob").unwrap();
-    let guest = Creator::new("Eve", None);
+    let guest = Creator::player("Eve", None);
     assert_eq!(
         Sim::<Den>::created_by(guest, 1, &()).err(),
         Some(Error::from("guests create no rooms"))

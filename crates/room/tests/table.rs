@@ -1,5 +1,7 @@
 //! What a room promises, driven with simulated players and simulated time.
 
+use crate::support::room_named;
+
 use std::time::Duration;
 
 use playfield_room::sim::{ROOM_ID, Sim};
@@ -348,7 +350,7 @@ fn rooms_ask_and_answer_each_other() {
     let (to, mail) = sim.posted().pop().unwrap();
     assert_eq!(to, "other");
     let Mail::Asked { from, ask, message } = mail else { panic!("{mail:?}") };
-    assert_eq!(from, ROOM_ID);
+    assert_eq!(from.as_ref().unwrap().room_id, ROOM_ID);
 
     let mut other = table();
     other.mail(Mail::Asked { from, ask, message });
@@ -364,10 +366,10 @@ fn rooms_ask_and_answer_each_other() {
 fn an_internal_message_that_is_not_declared_is_refused() {
     let mut sim = table();
     let message = InternalMessage { name: "Nonsense".into(), payload: vec![] };
-    sim.mail(Mail::Told { from: "x".into(), message: message.clone() });
-    sim.mail(Mail::Asked { from: "x".into(), ask: 1, message });
+    sim.mail(Mail::Told { from: room_named("x"), message: message.clone() });
+    sim.mail(Mail::Asked { from: room_named("x"), ask: 1, message });
     let message = InternalMessage { name: "Rang".into(), payload: vec![0xFF] };
-    sim.mail(Mail::Asked { from: "x".into(), ask: 2, message });
+    sim.mail(Mail::Asked { from: room_named("x"), ask: 2, message });
     let codes: Vec<ErrorCode> = sim
         .posted()
         .into_iter()

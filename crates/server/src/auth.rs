@@ -1,6 +1,6 @@
 //! Authentication of clients.
 
-use playfield_room::Error;
+use playfield_room::{Error, invisible};
 use playfield_wire::ErrorCode;
 use playfield_wire::client::Hello;
 
@@ -42,7 +42,7 @@ impl Authenticator for Guests {
                 format!("name_bytes_max: the name has {bytes} bytes, the limit is {bytes_max}");
             return Err(Error::new(ErrorCode::Limit, text));
         }
-        if let Some(refused) = unseen(name) {
+        if let Some(refused) = invisible(name) {
             let text = format!(
                 "the name contains the character {refused:?}, which is invisible or changes the \
                  direction of text; remove it"
@@ -51,30 +51,6 @@ impl Authenticator for Guests {
         }
         Ok(Identity { name: name.into(), user: None })
     }
-}
-
-/// The first character of a name that must not be in it.
-fn unseen(name: &str) -> Option<char> {
-    let mut before = ' ';
-    name.chars().find(|&character| {
-        let before = std::mem::replace(&mut before, character);
-        // Keyboards add the emoji style to many symbols. After letters it is only invisible.
-        is_unseen(character) || (character == EMOJI_STYLE && before < '\u{2000}')
-    })
-}
-
-const EMOJI_STYLE: char = '\u{FE0F}';
-
-/// Whether a character leaves no mark of its own: control characters, and those that Unicode lists
-/// as default-ignorable, line separators or controls of direction.
-fn is_unseen(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}'
-            | '\u{180B}'..='\u{180F}' | '\u{2800}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
-            | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0E}' | '\u{FEFF}'
-            | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{1BCA0}'..='\u{1BCA3}'
-            | '\u{1D159}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
 #[cfg(test)]

@@ -154,6 +154,18 @@ impl Config {
         Duration::from_millis(self.hello_timeout_ms)
     }
 
+    pub(crate) fn http_request_timeout(&self) -> Duration {
+        Duration::from_millis(self.http_request_timeout_ms)
+    }
+
+    pub(crate) fn http_answer_timeout(&self) -> Duration {
+        Duration::from_millis(self.http_answer_timeout_ms)
+    }
+
+    pub(crate) fn http_idle_timeout(&self) -> Duration {
+        Duration::from_millis(self.http_idle_timeout_ms)
+    }
+
     pub(crate) fn ask_timeout(&self) -> Duration {
         Duration::from_millis(self.ask_timeout_ms)
     }

@@ -2,19 +2,21 @@
 //! and ended, never for messages.
 
 mod index;
+pub(crate) mod keys;
 #[cfg(test)]
 mod properties;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{mem, slice};
 
 use playfield_room::{Error, METADATA_MAX, RoomSummary};
-use playfield_wire::ErrorCode;
+use playfield_wire::{ErrorCode, excerpt};
 
 use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use index::Index;
+use keys::{Key, Keys};
 
 /// The rooms of a node, of all its shards.
 pub(crate) struct Directory {
@@ -24,7 +26,11 @@ pub(crate) struct Directory {
 
 struct Inner {
     rooms: HashMap<RoomId, Listed>,
-    /// Rooms that `join_or_create` may choose, for each type by age.
+    /// Rooms with a key, for each type. A room that is about to be created has its key already, and
+    /// one that is about to end has it still.
+    keys: Vec<Keys>,
+    /// Rooms that `join_or_create` may choose, for each type by age: those with a key are not among
+    /// them.
     open: Vec<BTreeMap<u64, RoomId>>,
     /// Existing public rooms, for each type.
     listed: Vec<Index>,
@@ -40,6 +46,7 @@ struct Listed {
     age: u64,
     /// It does not exist yet: its shard creates it when its first player arrives.
     awaited: bool,
+    key: Option<Key>,
     summary: RoomSummary,
     /// Seats reserved for players who are about to join.
     reserved: u32,
@@ -65,6 +72,7 @@ pub(crate) struct Choice {
 pub(crate) struct Plan {
     pub(crate) id: RoomId,
     pub(crate) room_type: u16,
+    pub(crate) key: Option<Key>,
     pub(crate) capacity: u32,
     pub(crate) private: bool,
     /// The shard that gets it, unless another one has less load.
@@ -83,6 +91,7 @@ impl Directory {
     pub(crate) fn new(room_types: usize, shards: usize, rooms_max: usize) -> Self {
         let inner = Inner {
             rooms: HashMap::new(),
+            keys: (0..room_types).map(|_| Keys::default()).collect(),
             open: vec![BTreeMap::new(); room_types],
             listed: (0..room_types).map(|_| Index::default()).collect(),
             loads: vec![0; shards],
@@ -103,10 +112,7 @@ impl Directory {
         let mut inner = self.lock();
         match inner.rooms.get(&id) {
             None => Err(Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"))),
-            Some(room) if room.is_full() => {
-                let capacity = room.summary.capacity;
-                Err(Error::new(ErrorCode::RoomFull, format!("all {capacity} seats are taken")))
-            }
+            Some(room) if room.is_full() => Err(full(room.summary.capacity)),
             Some(_) => {
                 inner.change(id, None, |room| room.reserved += 1);
                 Ok(())
@@ -114,8 +120,18 @@ impl Directory {
         }
     }
 
-    /// Reserves a seat in the oldest matching room. If none matches, reserves one in the new room
-    /// of `plan`, if the player may create it.
+    /// Reserves a seat in the room with this key.
+    pub(crate) fn reserve_by_key(
+        &self,
+        room_type: u16,
+        key: &str,
+        except: &[RoomId],
+    ) -> Result<Choice, Error> {
+        self.lock().reserve_by_key(room_type, key, except)?.ok_or_else(|| no_room_with(key))
+    }
+
+    /// Reserves a seat in the room with the plan's key or, without a key, in the oldest matching
+    /// room. If there is none, reserves one in the new room of `plan`, if the player may create it.
     pub(crate) fn choose(
         &self,
         plan: &Plan,
@@ -123,6 +139,13 @@ impl Directory {
         may_create: Result<(), Error>,
     ) -> Result<Choice, Error> {
         let mut inner = self.lock();
+        if let Some(key) = &plan.key {
+            if let Some(choice) = inner.reserve_by_key(plan.room_type, &key.text, except)? {
+                return Ok(choice);
+            }
+            may_create?;
+            return inner.plan(plan, self.rooms_max);
+        }
         let open = inner.open.get(usize::from(plan.room_type));
         let fitting = open.and_then(|open| open.values().find(|id| !except.contains(id)).copied());
         if let Some(id) = fitting {
@@ -165,6 +188,9 @@ impl Directory {
         if let Some(room) = inner.rooms.remove(&id) {
             inner.loads[usize::from(room.shard)] -= room.load();
             inner.open[usize::from(room.room_type)].remove(&room.age);
+            if let Some(key) = &room.key {
+                inner.keys[usize::from(room.room_type)].remove(key);
+            }
             if room.is_listed() {
                 inner.listed[usize::from(room.room_type)].remove(room.age, &room.summary.metadata);
             }
@@ -207,11 +233,53 @@ impl Directory {
     }
 }
 
+fn no_room_with(key: &str) -> Error {
+    let text = format!("no room of this type has the key {:?}", excerpt(key, 64));
+    Error::new(ErrorCode::RoomNotFound, text)
+}
+
+fn full(capacity: u32) -> Error {
+    Error::new(ErrorCode::RoomFull, format!("all {capacity} seats are taken"))
+}
+
 impl Inner {
+    /// Reserves a seat in the room with this key; `None` if there is no such room.
+    fn reserve_by_key(
+        &mut self,
+        room_type: u16,
+        key: &str,
+        except: &[RoomId],
+    ) -> Result<Option<Choice>, Error> {
+        let keys = self.keys.get(usize::from(room_type));
+        let Some(id) = keys.and_then(|keys| keys.find(key)) else { return Ok(None) };
+        if except.contains(&id) {
+            return Err(Error::new(ErrorCode::AlreadyJoined, "this session is in that room"));
+        }
+        let room = &self.rooms[&id];
+        // Whoever finds it about to end waits for that, and needs no seat in it.
+        if room.is_full() && !room.summary.closing {
+            return Err(full(room.summary.capacity));
+        }
+        let shard = room.shard;
+        self.change(id, None, |room| room.reserved += 1);
+        Ok(Some(Choice { id, shard, new: false }))
+    }
+
     fn plan(&mut self, plan: &Plan, rooms_max: usize) -> Result<Choice, Error> {
+        let keys = &mut self.keys[usize::from(plan.room_type)];
+        if let Some(key) = &plan.key
+            && keys.find(&key.text).is_some()
+        {
+            let key = excerpt(&key.text, 64);
+            let text = format!("a room of this type has the key {key:?} already");
+            return Err(Error::new(ErrorCode::RoomExists, text));
+        }
         if self.rooms.len() >= rooms_max {
             let text = format!("rooms_max: the node already has {rooms_max} rooms");
             return Err(Error::new(ErrorCode::Limit, text));
+        }
+        if let Some(key) = &plan.key {
+            keys.insert(key, plan.id);
         }
         let shard = self.least_loaded(plan.shard);
         let age = self.created;
@@ -219,10 +287,11 @@ impl Inner {
         let summary = RoomSummary {
             capacity: plan.capacity,
             private: plan.private,
+            key: plan.key.as_ref().map(|key| Arc::clone(&key.text)),
             ..RoomSummary::default()
         };
-        let room =
-            Listed { room_type: plan.room_type, shard, age, awaited: true, summary, reserved: 0 };
+        let (room_type, key) = (plan.room_type, plan.key.clone());
+        let room = Listed { room_type, shard, age, awaited: true, key, summary, reserved: 0 };
         self.loads[usize::from(shard)] += room.load();
         self.rooms.insert(plan.id, room);
         self.change(plan.id, None, |room| room.reserved = 1);
@@ -254,7 +323,7 @@ impl Inner {
 
         let open = &mut self.open[usize::from(room.room_type)];
         let RoomSummary { locked, private, closing, .. } = room.summary;
-        if room.is_full() || locked || private || closing {
+        if room.is_full() || locked || private || closing || room.key.is_some() {
             open.remove(&room.age);
         } else {
             open.insert(room.age, id);
@@ -301,7 +370,7 @@ mod tests {
     }
 
     fn plan(number: u8) -> Plan {
-        Plan { id: id(number), room_type: 0, capacity: 2, private: false, shard: 0 }
+        Plan { id: id(number), room_type: 0, key: None, capacity: 2, private: false, shard: 0 }
     }
 
     fn choose(directory: &Directory, number: u8) -> Choice {

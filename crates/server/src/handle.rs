@@ -53,7 +53,7 @@ impl NodeHandle {
     /// `internal` if that shard has failed, or `shutting_down`.
     pub fn tell<M: Message>(&self, room_id: &str, message: &M) -> Result<()> {
         let (id, shard) = self.place(room_id)?;
-        let mail = Mail::Told { from: String::new(), message: InternalMessage::of(message) };
+        let mail = Mail::Told { from: None, message: InternalMessage::of(message) };
         self.post(shard, ShardMail::Post { to: id, mail })
     }
 
@@ -80,7 +80,7 @@ impl NodeHandle {
         let (id, shard) = self.place(room_id)?;
         let (number, answer) = self.node.asks.begin(shard)?;
         let waiting = Waiting { node: Arc::clone(&self.node), number, answer };
-        let mail = Mail::Asked { from: String::new(), ask: number, message };
+        let mail = Mail::Asked { from: None, ask: number, message };
         self.post(shard, ShardMail::Post { to: id, mail })?;
         Ok(waiting)
     }

@@ -8,7 +8,7 @@ use crate::asks::Asks;
 use crate::auth::Authenticator;
 use crate::config::Config;
 use crate::directory::Directory;
-use crate::pages::Pages;
+use crate::http::{Desk, Site};
 
 /// The node, as its shards know it.
 pub(crate) struct Node {
@@ -16,7 +16,10 @@ pub(crate) struct Node {
     pub(crate) shards: usize,
     pub(crate) room_types: Vec<RoomType>,
     by_name: HashMap<String, u16>,
-    pub(crate) pages: Pages,
+    /// What is served over HTTP.
+    pub(crate) site: Site,
+    /// Where HTTP requests go that take time.
+    pub(crate) desk: Desk,
     pub(crate) authenticator: Box<dyn Authenticator>,
     pub(crate) directory: Directory,
     /// Requests to rooms from outside.
@@ -28,7 +31,8 @@ impl Node {
         config: Config,
         shards: usize,
         room_types: Vec<RoomType>,
-        pages: Pages,
+        site: Site,
+        desk: Desk,
         authenticator: Box<dyn Authenticator>,
     ) -> Self {
         let names = room_types.iter().enumerate();
@@ -36,7 +40,7 @@ impl Node {
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
         let directory = Directory::new(room_types.len(), shards, config.rooms_max);
         let asks = Asks::new(config.asks_max, config.ask_timeout());
-        Self { config, shards, room_types, by_name, pages, authenticator, directory, asks }
+        Self { config, shards, room_types, by_name, site, desk, authenticator, directory, asks }
     }
 
     /// The number of the room type of this name.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -17,9 +18,9 @@ use crate::control::{Control, ControlThreads};
 use crate::entropy::Entropy;
 use crate::event_loop::{EventLoop, Listening, SharedRuntime, WAKER};
 use crate::handle::NodeHandle;
+use crate::http::{self, Desk, IntoResponse, Request, Site, Worker};
 use crate::mailbox::Mailbox;
 use crate::node::Node;
-use crate::pages::Pages;
 use crate::service::{AnyService, Hosted, Service};
 use crate::shard::{Shard, Stopwatch};
 use crate::stats::{Published, Stats, Watch};
@@ -34,7 +35,9 @@ const LAST_TURN: Duration = Duration::from_secs(1);
 pub struct Server {
     config: Config,
     room_types: Vec<RoomType>,
-    pages: Pages,
+    site: Site,
+    /// What is wrong with what was added, first of all.
+    wrong: Option<String>,
     authenticator: Option<Box<dyn Authenticator>>,
     services: Vec<ServiceAt>,
     on_start: Vec<OnStart>,
@@ -60,22 +63,27 @@ impl Server {
         Self {
             config,
             room_types: Vec::new(),
-            pages: Pages::default(),
+            site: Site::default(),
+            wrong: None,
             authenticator: None,
             services: Vec::new(),
             on_start: Vec::new(),
         }
     }
 
-    /// Adds a room type. It replaces an earlier one with the same name.
+    /// Adds a room type. [`start`](Self::start) fails if another has its name.
     #[must_use]
     pub fn room_type(mut self, room_type: RoomType) -> Self {
-        self.room_types.retain(|known| known.name != room_type.name);
+        if self.room_types.iter().any(|known| known.name == room_type.name) {
+            let text = format!("two room types have the name {:?}", room_type.name);
+            self.note(Err(text));
+        }
         self.room_types.push(room_type);
         self
     }
 
-    /// Serves a page to browsers, under a path such as `/`.
+    /// Serves a page to browsers, under a path such as `/`. [`start`](Self::start) fails if the path
+    /// does not begin with a slash or has a page already.
     #[must_use]
     pub fn page(
         mut self,
@@ -83,8 +91,39 @@ impl Server {
         content_type: impl Into<String>,
         body: impl Into<Vec<u8>>,
     ) -> Self {
-        self.pages.insert(path.into(), content_type.into(), body.into());
+        let added = self.site.page(path.into(), content_type.into(), body.into());
+        self.note(added);
         self
+    }
+
+    /// Calls `handler` for HTTP requests with this method, such as `POST`, and a path such as
+    /// `/rooms/{id}/score`, where a name in braces takes any one segment.
+    ///
+    /// Handlers run on a thread of their own, with a Tokio runtime, so they must not block.
+    /// [`start`](Self::start) fails if the method or the path is invalid, or has a handler already.
+    #[must_use]
+    pub fn route<F, W, O>(mut self, method: &str, path: &str, handler: F) -> Self
+    where
+        F: Fn(Request, NodeHandle) -> W + Send + Sync + 'static,
+        W: Future<Output = O> + Send + 'static,
+        O: IntoResponse,
+    {
+        let added = self.site.route(method, path, http::handler(handler));
+        self.note(added);
+        self
+    }
+
+    /// Serves the files of a folder under a path such as `/` or `/assets`.
+    /// [`start`](Self::start) fails if there is no such folder.
+    #[must_use]
+    pub fn folder(mut self, path: &str, folder: impl AsRef<Path>) -> Self {
+        let added = self.site.folder(path, folder.as_ref());
+        self.note(added);
+        self
+    }
+
+    fn note(&mut self, added: Result<(), String>) {
+        self.wrong = self.wrong.take().or(added.err());
     }
 
     /// Sets the authenticator. Without one, everyone is a guest.
@@ -98,7 +137,7 @@ impl Server {
     /// [`Running::service_addrs`] returns. `make` is called once for each shard, with the shard's
     /// number.
     ///
-    /// A node with services and with neither room types nor pages does not listen at `listen`.
+    /// A node with services and with neither room types nor anything to serve over HTTP does not listen at `listen`.
     #[must_use]
     pub fn service<S: Service>(
         mut self,
@@ -121,10 +160,13 @@ impl Server {
     /// Starts the node. When this returns, it accepts connections.
     ///
     /// # Errors
-    /// If an address can't be listened on, a thread can't be started, or there are more than 65,535
-    /// room types or 64 services.
+    /// If an address can't be listened on, a thread can't be started, there are more than 65,535
+    /// room types or 64 services, or something that was added is invalid or there twice.
     pub fn start(self) -> io::Result<Running> {
-        let Self { config, room_types, pages, authenticator, mut services, on_start } = self;
+        let Self { config, room_types, site, wrong, authenticator, mut services, on_start } = self;
+        if let Some(text) = wrong.or(site.check().err()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         if room_types.len() >= usize::from(u16::MAX) {
             return Err(io::Error::other(format!("{} room types are too many", room_types.len())));
         }
@@ -160,7 +202,7 @@ impl Server {
             sys::check_core(core).map_err(|error| named("pin_cores", &error))?;
         }
         let mut listeners = Listeners::new(shards);
-        let serves_rooms = services.is_empty() || !room_types.is_empty() || !pages.is_empty();
+        let serves_rooms = services.is_empty() || !room_types.is_empty() || !site.is_empty();
         let rooms_addr = if serves_rooms {
             Some(listeners.listen(config.listen, None, &format!("listen = {}", config.listen))?)
         } else {
@@ -193,13 +235,15 @@ impl Server {
             config.tasks_max,
         )?;
         let control = Arc::new(control);
-        let node = Arc::new(Node::new(config, shards, room_types, pages, authenticator));
+        let (desk, orders) = Desk::new(config.http_requests_max);
+        let node = Arc::new(Node::new(config, shards, room_types, site, desk, authenticator));
         let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
         let (tells, words) = sync_channel(shards + 1);
 
         let handle = NodeHandle::new(Arc::clone(&shared), Arc::clone(&node), &published);
         let mut running = Running {
-            handle,
+            handle: handle.clone(),
+            http: None,
             stopper: Stopper { shared: Arc::clone(&shared), tells: tells.clone() },
             local_addr,
             service_addrs: service_addrs.clone(),
@@ -212,6 +256,10 @@ impl Server {
             control_threads: Some(control_threads),
             shutdown_timeout: node.config.shutdown_timeout(),
         };
+        if node.site.has_work() {
+            let (shared, node) = (Arc::clone(&shared), Arc::clone(&node));
+            running.http = Some(Worker { shared, node, handle }.start(orders)?);
+        }
         let deals = listeners.deals;
         for (index, (poll, listening)) in polls.into_iter().zip(listeners.by_shard).enumerate() {
             let published = Arc::clone(&published[index]);
@@ -358,6 +406,8 @@ impl Drop for EndGuard {
 /// A running node. Dropping it shuts it down, as [`shutdown`](Self::shutdown) does.
 pub struct Running {
     handle: NodeHandle,
+    /// The thread of HTTP handlers.
+    http: Option<JoinHandle<()>>,
     stopper: Stopper,
     local_addr: SocketAddr,
     service_addrs: Vec<SocketAddr>,
@@ -399,7 +449,7 @@ impl Stopper {
 
 impl Running {
     /// The address that it listens on for rooms, with the actual port. If it has neither room types
-    /// nor pages, the address of its first service.
+    /// nor anything to serve over HTTP, the address of its first service.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
@@ -472,6 +522,9 @@ impl Running {
         }
         self.leash.end();
         self.node.asks.end();
+        // As with a computation, a handler that never returns keeps its thread.
+        self.node.desk.stop();
+        drop(self.http.take());
         // A computation may take for ever; its thread ends after it, or with the process.
         drop(self.control_threads.take().map(ControlThreads::stop));
         for thread in self.shards.drain(..).chain(self.watchdog.take()) {

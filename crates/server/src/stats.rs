@@ -92,6 +92,11 @@ counters! {
     /// WebSocket handshakes that were refused, because they came from pages of other origins than
     /// `allowed_origins`.
     origins_refused,
+    /// HTTP requests received, without those that opened a WebSocket.
+    http_requests,
+    /// HTTP requests that were answered with 503, because `http_requests_max` was reached or their
+    /// handler took longer than `http_answer_timeout_ms`.
+    http_unavailable,
     /// The maximum delay of a tick or sync, in microseconds.
     lateness_us_max,
 }

@@ -89,14 +89,17 @@ mod tests {
     use super::Watchdog;
     use crate::auth::Guests;
     use crate::config::Config;
+    use crate::http::{Desk, Site};
     use crate::node::Node;
-    use crate::pages::Pages;
+
     use crate::stats::{Called, Published, Watch};
 
     #[test]
     fn a_turn_that_takes_too_long_is_noticed_until_it_ends() {
         let guests = Box::new(Guests { name_bytes_max: 64 });
-        let node = Arc::new(Node::new(Config::default(), 1, Vec::new(), Pages::default(), guests));
+        let (desk, _) = Desk::new(1);
+        let node = Node::new(Config::default(), 1, Vec::new(), Site::default(), desk, guests);
+        let node = Arc::new(node);
         let published = Arc::new(Published::default());
         let watchdog =
             Watchdog { node, published: vec![Arc::clone(&published)], began: Instant::now() };

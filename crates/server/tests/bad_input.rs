@@ -208,6 +208,8 @@ fn a_room_type_that_is_none_and_options_that_are_none_are_refused() {
             request: RequestNumber(request),
             room_type: room_type.into(),
             private: false,
+            code: false,
+            key: None,
             options,
         });
         ann.joined(RequestNumber(request)).unwrap_err().0
@@ -300,6 +302,8 @@ fn a_panic_in_a_room_ends_that_room_and_no_other() {
         request: RequestNumber(request),
         room_type: "table".into(),
         private: false,
+        code: false,
+        key: None,
         options: &[],
     });
     ann.joined(RequestNumber(request)).unwrap();
@@ -395,6 +399,8 @@ fn limits_hold_at_one_past_them() {
             request: RequestNumber(request),
             room_type: "table".into(),
             private: true,
+            code: false,
+            key: None,
             options: &[],
         });
         assert_eq!(ann.joined(RequestNumber(request)).err().map(|(code, _)| code), expected);
@@ -407,6 +413,8 @@ fn limits_hold_at_one_past_them() {
             request: RequestNumber(request),
             room_type: "table".into(),
             private: true,
+            code: false,
+            key: None,
             options: &[],
         });
         assert_eq!(
@@ -473,6 +481,7 @@ fn every_cut_of_a_conversation_is_the_same_conversation() {
         bytes.extend(ann.encoded(&ClientMessage::JoinOrCreate {
             request: RequestNumber(1),
             room_type: "table".into(),
+            key: None,
             options: &[],
         }));
         bytes.extend(ann.encoded(&ClientMessage::Ping { nonce: 77 }));

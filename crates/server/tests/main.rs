@@ -4,6 +4,7 @@ mod bad_input;
 mod closing;
 mod common;
 mod deflate;
+mod http;
 mod origins;
 mod path;
 mod plain;

@@ -77,7 +77,7 @@ fn whoever_is_no_page_connects_as_ever() {
 
     let mut page = Client::connect(running.local_addr());
     page.socket
-        .write_all(b"GET / HTTP/1.1\r\nHost: x\r\nOrigin: https://evil.example\r\n\r\n")
+        .write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nOrigin: https://evil.example\r\n\r\n")
         .unwrap();
     let mut answer = String::new();
     page.socket.read_to_string(&mut answer).unwrap();

@@ -115,6 +115,8 @@ fn a_connection_that_moves_takes_its_unread_bytes_along() {
             request: RequestNumber(1),
             room_type: "table".into(),
             private: false,
+            code: false,
+            key: None,
             options: &[],
         });
         for nonce in 0..50 {
@@ -154,6 +156,8 @@ fn one_session_is_in_several_rooms_wherever_they_are() {
             request: RequestNumber(request),
             room_type: "table".into(),
             private: false,
+            code: false,
+            key: None,
             options: &[],
         });
         other.joined(RequestNumber(request)).unwrap();
@@ -217,6 +221,8 @@ fn rooms_elsewhere_ask_and_answer() {
         request: RequestNumber(request),
         room_type: "table".into(),
         private: true,
+        code: false,
+        key: None,
         options: &[],
     });
     bob.joined(RequestNumber(request)).unwrap();
@@ -271,7 +277,7 @@ fn rooms_are_listed_by_type_and_metadata_unless_they_are_private() {
 fn a_browser_gets_its_page_on_the_same_port() {
     let server = server(|_| {});
     let mut stream = connect(&server);
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
     assert!(

@@ -141,6 +141,8 @@ fn rooms_on_other_shards_are_played_over_one_connection() {
             request: RequestNumber(number),
             room_type: "test".into(),
             private: false,
+            code: false,
+            key: None,
             options: b"",
         };
         client.say(&encoded(Format::Packed, &create));

@@ -63,9 +63,8 @@ fn what_a_mutable_loop_changes_is_sent() {
     table.list.extend([1, 2, 3]);
     table.map.extend([(2, 2), (1, 1)]);
     let mut tracker = Tracker::new(&mut table, Tracking::On);
-    for value in &mut table.list {
+    for value in (&mut table.list).into_iter().take(1) {
         *value += 1;
-        break;
     }
     for (_, value) in &mut table.map {
         *value += 1;

@@ -22,8 +22,17 @@ messages! {
         0x02 join Join {
             /// Repeated in the answer.
             request: RequestNumber,
-            /// The room's id.
+            /// The room's id, or a reservation: the room's id, a period and a secret.
             room: Cow<'a, str>,
+        },
+        /// Enters the room that has a key.
+        0x0f join_by_key JoinByKey {
+            /// Repeated in the answer.
+            request: RequestNumber,
+            /// The type of the room.
+            room_type: Cow<'a, str>,
+            /// The room's key, or its code in any case.
+            key: Cow<'a, str>,
         },
         /// Creates a room and enters it.
         0x03 create Create {
@@ -33,15 +42,22 @@ messages! {
             room_type: Cow<'a, str>,
             /// Whether the room is left out of lists and of `join_or_create`.
             private: bool as OrDefault,
+            /// Whether the node picks a short code as the key.
+            code: bool as OrDefault,
+            /// The key of the room, which no other of its type may have.
+            key: Option<Cow<'a, str>>,
             /// The room type's options; empty for its default.
             options: &'a [u8],
         },
-        /// Enters any room of a type that is not full, or creates one.
+        /// Enters any room of a type that is not full and has no key, or creates one; with a key,
+        /// the room that has it.
         0x04 join_or_create JoinOrCreate {
             /// Repeated in the answer.
             request: RequestNumber,
             /// The type of the room.
             room_type: Cow<'a, str>,
+            /// The key of the room.
+            key: Option<Cow<'a, str>>,
             /// The room type's options if a room is created; empty for its default.
             options: &'a [u8],
         },

@@ -88,7 +88,7 @@ codes! {
     8 UnknownMessage "unknown_message";
     /// The session is not in a room of this number.
     9 NotJoined "not_joined";
-    /// No room has this id.
+    /// No room has this id, or this key.
     10 RoomNotFound "room_not_found";
     /// The node has no such room type.
     11 UnknownRoomType "unknown_room_type";
@@ -128,6 +128,14 @@ codes! {
     28 DuplicateRequest "duplicate_request";
     /// A message came faster than a rate allows; `retry_after_ms` says when the next is taken.
     29 TooFast "too_fast";
+    /// A room of this type has this key already.
+    30 RoomExists "room_exists";
+    /// The text can't be a key.
+    31 BadKey "bad_key";
+    /// Clients can't create rooms of this type.
+    32 CreationClosed "creation_closed";
+    /// The reservation was used, is over, or is another player's.
+    33 BadReservation "bad_reservation";
 }
 
 impl ErrorCode {
@@ -154,7 +162,7 @@ mod tests {
 
     #[test]
     fn every_code_is_found_by_its_number_and_by_its_name() {
-        for number in 1..=29 {
+        for number in 1..=33 {
             let code = ErrorCode::from_number(number).unwrap();
             assert_eq!(code.number(), number);
             assert_eq!(code.to_string(), code.name());
@@ -164,7 +172,7 @@ mod tests {
 
     #[test]
     fn room_codes_begin_at_1000() {
-        for number in [0, 30, 999] {
+        for number in [0, 34, 999] {
             assert_eq!(ErrorCode::from_number(number), None, "{number}");
             assert_eq!(ErrorCode::from_name(&number.to_string()), None, "{number}");
         }

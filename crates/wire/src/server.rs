@@ -38,6 +38,8 @@ messages! {
             id: Cow<'a, str>,
             /// The room's type.
             room_type: Cow<'a, str>,
+            /// The room's key, if it has one.
+            key: Option<Cow<'a, str>>,
             /// The player's number in the room.
             player: u64,
             /// New for each creation of the room.
@@ -170,6 +172,8 @@ record! {
         pub id: Cow<'a, str>,
         /// The room's type.
         pub room_type: Cow<'a, str>,
+        /// The room's key, if it has one.
+        pub key: Option<Cow<'a, str>>,
         /// How many players are in it.
         pub players: u32,
         /// How many it can hold.

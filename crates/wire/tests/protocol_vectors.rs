@@ -174,7 +174,7 @@ fn every_message_is_there() {
                 .iter()
                 .map(|(_, message)| message.written(Format::Packed)[0])
                 .collect(),
-            0x01..=0x0E,
+            0x01..=0x0F,
         ),
         (
             cases::server(Format::Packed)

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::schemas::Build;
 use super::sink::{Sink, Translation};
 use crate::Error;
-use crate::core::Joined;
+use crate::core::{Creation, Joined};
 use crate::error::Ending;
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
@@ -66,18 +66,18 @@ pub(crate) struct Enter {
 #[derive(Debug)]
 pub(crate) enum Door {
     Join { id: String },
-    Create { room_type: String, private: bool, options: Vec<u8> },
-    JoinOrCreate { room_type: String, options: Vec<u8> },
+    JoinByKey { room_type: String, key: String },
+    Create { room_type: String, creation: Creation, options: Vec<u8> },
+    JoinOrCreate { room_type: String, key: Option<String>, options: Vec<u8> },
 }
 
 impl Door {
     /// The room type and the options, if the room may be created.
     pub(super) fn creates(&mut self) -> Option<(&str, &mut Vec<u8>)> {
         match self {
-            Self::Join { .. } => None,
-            Self::Create { room_type, options, .. } | Self::JoinOrCreate { room_type, options } => {
-                Some((room_type, options))
-            }
+            Self::Join { .. } | Self::JoinByKey { .. } => None,
+            Self::Create { room_type, options, .. }
+            | Self::JoinOrCreate { room_type, options, .. } => Some((room_type, options)),
         }
     }
 }

@@ -210,11 +210,15 @@ impl Task {
         }
         let asked = match &door {
             Door::Join { id } => self.client.join(id),
-            Door::Create { room_type, private, options } => {
-                self.client.create(room_type, *private, options)
+            Door::JoinByKey { room_type, key } => self.client.join_by_key(room_type, key),
+            Door::Create { room_type, creation, options } => {
+                self.client.create(room_type, creation, options)
             }
-            Door::JoinOrCreate { room_type, options } => {
+            Door::JoinOrCreate { room_type, key: None, options } => {
                 self.client.join_or_create(room_type, options)
+            }
+            Door::JoinOrCreate { room_type, key: Some(key), options } => {
+                self.client.join_or_create_by_key(room_type, key, options)
             }
         };
         self.wait(asked, Waiting::Enter { build, sink, answer });

@@ -231,6 +231,7 @@ pub(crate) fn static_info(info: &RoomInfo<'_>) -> RoomInfo<'static> {
     RoomInfo {
         id: owned(&info.id),
         room_type: owned(&info.room_type),
+        key: info.key.as_ref().map(owned),
         players: info.players,
         capacity: info.capacity,
         locked: info.locked,

@@ -131,6 +131,8 @@ pub struct Joined<'a> {
     pub id: Cow<'a, str>,
     /// The room's type.
     pub room_type: Cow<'a, str>,
+    /// The room's key, if it has one.
+    pub key: Option<Cow<'a, str>>,
     /// The player's number in the room.
     pub player: u64,
     /// Distinguishes this room from another that was created later under the same id.
@@ -245,8 +247,9 @@ impl Joined<'_> {
     /// Copies everything that is borrowed.
     #[must_use]
     pub fn to_static(&self) -> Joined<'static> {
-        let (id, room_type) = (self.id.to_string(), self.room_type.to_string());
-        Joined { id: id.into(), room_type: room_type.into(), ..*self }
+        let owned = |text: &Cow<'_, str>| Cow::Owned(text.to_string());
+        let (id, room_type) = (owned(&self.id), owned(&self.room_type));
+        Joined { id, room_type, key: self.key.as_ref().map(owned), ..*self }
     }
 }
 

@@ -29,6 +29,7 @@
 //! ```
 
 mod config;
+mod creation;
 mod error;
 mod event;
 mod handler;
@@ -51,6 +52,7 @@ use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 pub use config::{ClientConfig, Transport};
+pub use creation::Creation;
 pub use error::{ClientError, CommandError};
 pub use event::{Event, EventQueue};
 pub use handler::{Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind, Welcome};
@@ -227,38 +229,76 @@ impl Client {
 /// `options` and `payload` are in the connection's format; in JSON, the text of a value.
 #[expect(clippy::missing_errors_doc, reason = "they are the same for all, and documented above")]
 impl Client {
-    /// Asks to enter an existing room. Returns the number of the request.
+    /// Asks to enter an existing room, by its id or with a reservation. Returns the number of the
+    /// request.
     pub fn join(&mut self, id: &str) -> Result<RequestNumber, CommandError> {
         self.session.ask(Asked::Join, |request| ClientMessage::Join { request, room: id.into() })
     }
 
-    /// Asks to create a room and enter it. A private room is not listed, and not entered by
-    /// [`join_or_create`](Self::join_or_create). Empty options are the room type's default.
+    /// Asks to enter the room of a type that has this key. The case of a code does not matter.
+    pub fn join_by_key(
+        &mut self,
+        room_type: &str,
+        key: &str,
+    ) -> Result<RequestNumber, CommandError> {
+        let (room_type, key) = (room_type.into(), key.into());
+        self.session.ask(Asked::Join, |request| ClientMessage::JoinByKey {
+            request,
+            room_type,
+            key,
+        })
+    }
+
+    /// Asks to create a room and enter it. Empty options are the room type's default.
     pub fn create(
         &mut self,
         room_type: &str,
-        private: bool,
+        creation: &Creation,
         options: &[u8],
     ) -> Result<RequestNumber, CommandError> {
-        let room_type = room_type.into();
+        let Creation { private, code, ref key } = *creation;
+        let (room_type, key) = (room_type.into(), key.as_deref().map(Cow::Borrowed));
         self.session.ask(Asked::Join, |request| ClientMessage::Create {
             request,
             room_type,
             private,
+            code,
+            key,
             options,
         })
     }
 
-    /// Asks to enter any room of a type that is not full, or a new one with these options.
+    /// Asks to enter any room of a type that is not full and has no key, or a new one with these
+    /// options.
     pub fn join_or_create(
         &mut self,
         room_type: &str,
+        options: &[u8],
+    ) -> Result<RequestNumber, CommandError> {
+        self.enter_or_create(room_type, None, options)
+    }
+
+    /// Asks to enter the room of a type that has this key, or a new one with it and these options.
+    pub fn join_or_create_by_key(
+        &mut self,
+        room_type: &str,
+        key: &str,
+        options: &[u8],
+    ) -> Result<RequestNumber, CommandError> {
+        self.enter_or_create(room_type, Some(key.into()), options)
+    }
+
+    fn enter_or_create(
+        &mut self,
+        room_type: &str,
+        key: Option<Cow<'_, str>>,
         options: &[u8],
     ) -> Result<RequestNumber, CommandError> {
         let room_type = room_type.into();
         self.session.ask(Asked::Join, |request| ClientMessage::JoinOrCreate {
             request,
             room_type,
+            key,
             options,
         })
     }

@@ -84,14 +84,24 @@ impl Session {
                 room,
                 id,
                 room_type,
+                key,
                 player,
                 epoch,
                 tick_hz,
                 sync_hz,
                 fingerprint,
             } => {
-                let joined =
-                    Joined { room, id, room_type, player, epoch, tick_hz, sync_hz, fingerprint };
+                let joined = Joined {
+                    room,
+                    id,
+                    room_type,
+                    key,
+                    player,
+                    epoch,
+                    tick_hz,
+                    sync_hz,
+                    fingerprint,
+                };
                 self.joined(request, &joined, handler)
             }
             ServerMessage::Listed { request, rooms } => {

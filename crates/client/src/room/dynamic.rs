@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Kind, Payload, Room, RoomEvent};
 use crate::connection::{Build, Connection, Door, Learned, Translation};
-use crate::core::UpdateKind;
+use crate::core::{Creation, UpdateKind};
 use crate::{Error, Mirror};
 
 /// The kind of a room whose state, messages and events are JSON values. On a connection in the
@@ -88,7 +88,7 @@ impl Mirror for DynamicCopy {
 
 /// Dynamic rooms. In `packed`, entering one may take a request for its schema.
 impl Connection {
-    /// Enters an existing room.
+    /// Enters an existing room, by its id or with a reservation for it.
     ///
     /// # Errors
     /// If the node or the room refuses, the node's schema can't be read, or the connection has
@@ -100,9 +100,24 @@ impl Connection {
         self.enter(Door::Join { id: id.to_owned() }, self.any_build()).await
     }
 
-    /// Creates a room and enters it. A private room is not listed, and not entered by
-    /// [`join_or_create_dynamic`](Self::join_or_create_dynamic). Without options the room has its
-    /// type's default options.
+    /// Enters the room of a type that has this key. The case of a code does not matter.
+    ///
+    /// # Errors
+    /// As [`join_dynamic`](Self::join_dynamic).
+    ///
+    /// # Cancel safety
+    /// As [`join_dynamic`](Self::join_dynamic).
+    pub async fn join_by_key_dynamic(
+        &self,
+        room_type: &str,
+        key: &str,
+    ) -> Result<Room<Dynamic>, Error> {
+        let (room_type, key) = (room_type.to_owned(), key.to_owned());
+        self.enter(Door::JoinByKey { room_type, key }, self.any_build()).await
+    }
+
+    /// Creates a room and enters it. `creation` is a [`Creation`], or just whether the room is
+    /// private. Without options the room has its type's default options.
     ///
     /// # Errors
     /// As [`join_dynamic`](Self::join_dynamic).
@@ -112,14 +127,15 @@ impl Connection {
     pub async fn create_dynamic(
         &self,
         room_type: &str,
-        private: bool,
+        creation: impl Into<Creation>,
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
         let (room_type, options) = (room_type.to_owned(), self.encode_options(options));
-        self.enter(Door::Create { room_type, private, options }, self.any_build()).await
+        let creation = creation.into();
+        self.enter(Door::Create { room_type, creation, options }, self.any_build()).await
     }
 
-    /// Enters any room of a type that is not full, or a new one with these options.
+    /// Enters any room of a type that is not full and has no key, or a new one with these options.
     ///
     /// # Errors
     /// As [`join_dynamic`](Self::join_dynamic).
@@ -132,7 +148,25 @@ impl Connection {
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
         let (room_type, options) = (room_type.to_owned(), self.encode_options(options));
-        self.enter(Door::JoinOrCreate { room_type, options }, self.any_build()).await
+        self.enter(Door::JoinOrCreate { room_type, key: None, options }, self.any_build()).await
+    }
+
+    /// Enters the room of a type that has this key, or a new one with it and these options.
+    ///
+    /// # Errors
+    /// As [`join_dynamic`](Self::join_dynamic).
+    ///
+    /// # Cancel safety
+    /// As [`join_dynamic`](Self::join_dynamic).
+    pub async fn join_or_create_by_key_dynamic(
+        &self,
+        room_type: &str,
+        key: &str,
+        options: Option<&Value>,
+    ) -> Result<Room<Dynamic>, Error> {
+        let (room_type, options) = (room_type.to_owned(), self.encode_options(options));
+        let key = Some(key.to_owned());
+        self.enter(Door::JoinOrCreate { room_type, key, options }, self.any_build()).await
     }
 
     /// In packed, options stay JSON until the schema is known.

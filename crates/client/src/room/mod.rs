@@ -85,6 +85,12 @@ impl<R: Kind> Room<R> {
         &self.entered.joined.id
     }
 
+    /// The room's key, or its code; `None` if it has none.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.entered.joined.key.as_deref()
+    }
+
     /// This client's player in the room.
     #[must_use]
     pub fn player(&self) -> PlayerId {

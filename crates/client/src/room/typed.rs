@@ -9,13 +9,14 @@ use playfield_wire::schema::{Type, fingerprint};
 use super::{Payload, Room, RoomEvent};
 use crate::Error;
 use crate::connection::{Build, Connect, Connection, Door, Translation};
+use crate::core::Creation;
 
 /// Typed rooms. `R` is the room type that the node was built with, or an older version of it with
 /// which the node's is [compatible](playfield_wire::schema::check_compatible): then the client asks
 /// for the node's schema, and converts everything it receives and sends. A room of any other build
 /// is not entered. The connection must have the format `packed`.
 impl Connection {
-    /// Enters an existing room.
+    /// Enters an existing room, by its id or with a reservation for it.
     ///
     /// # Errors
     /// If the node or the room refuses, the node's room type is
@@ -27,8 +28,24 @@ impl Connection {
         self.enter_typed(Door::Join { id: id.to_owned() }).await
     }
 
-    /// Creates a room and enters it. A private room is not listed, and not entered by
-    /// [`join_or_create`](Self::join_or_create).
+    /// Enters the room of a type that has this key. The case of a code does not matter.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    ///
+    /// # Cancel safety
+    /// As [`join`](Self::join).
+    pub async fn join_by_key<R: RoomType + Default + Sync>(
+        &self,
+        room_type: &str,
+        key: &str,
+    ) -> Result<Room<R>, Error> {
+        let (room_type, key) = (room_type.to_owned(), key.to_owned());
+        self.enter_typed(Door::JoinByKey { room_type, key }).await
+    }
+
+    /// Creates a room and enters it. `creation` is a [`Creation`], or just whether the room is
+    /// private.
     ///
     /// If the room type has options, and the connection doesn't know the node's fingerprint of the
     /// room type yet, it first asks for the schema, to send options in the node's form.
@@ -41,14 +58,15 @@ impl Connection {
     pub async fn create<R: RoomType + Default + Sync>(
         &self,
         room_type: &str,
-        private: bool,
+        creation: impl Into<Creation>,
         options: &R::Options,
     ) -> Result<Room<R>, Error> {
+        let (room_type, creation) = (room_type.to_owned(), creation.into());
         let options = self.options::<R>(options);
-        self.enter_typed(Door::Create { room_type: room_type.to_owned(), private, options }).await
+        self.enter_typed(Door::Create { room_type, creation, options }).await
     }
 
-    /// Enters any room of a type that is not full, or a new one with these options.
+    /// Enters any room of a type that is not full and has no key, or a new one with these options.
     ///
     /// # Errors
     /// As [`join`](Self::join).
@@ -60,8 +78,25 @@ impl Connection {
         room_type: &str,
         options: &R::Options,
     ) -> Result<Room<R>, Error> {
-        let options = self.options::<R>(options);
-        self.enter_typed(Door::JoinOrCreate { room_type: room_type.to_owned(), options }).await
+        let (room_type, options) = (room_type.to_owned(), self.options::<R>(options));
+        self.enter_typed(Door::JoinOrCreate { room_type, key: None, options }).await
+    }
+
+    /// Enters the room of a type that has this key, or a new one with it and these options.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    ///
+    /// # Cancel safety
+    /// As [`join`](Self::join).
+    pub async fn join_or_create_by_key<R: RoomType + Default + Sync>(
+        &self,
+        room_type: &str,
+        key: &str,
+        options: &R::Options,
+    ) -> Result<Room<R>, Error> {
+        let (room_type, options) = (room_type.to_owned(), self.options::<R>(options));
+        self.enter_typed(Door::JoinOrCreate { room_type, key: Some(key.to_owned()), options }).await
     }
 
     async fn enter_typed<R: RoomType + Default + Sync>(

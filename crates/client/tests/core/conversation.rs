@@ -22,7 +22,7 @@ const STEPS: [Step; 3] = [
         acts: |client| assert_eq!(client.join("r"), Ok(RequestNumber(1))),
         packed: &[
             b"\x41\x01\x07\x02tk\xe8\x07\x80\x08",
-            b"\x42\x01\x01\x01r\x05table\x04\x03\x14\x0a\x63",
+            b"\x42\x01\x01\x01r\x05table\x00\x04\x03\x14\x0a\x63",
             b"\x47\x01\x03\x05\"s\"",
         ],
         json: &[
@@ -43,7 +43,7 @@ const STEPS: [Step; 3] = [
             b"\x46\x01\x01\x07\x00{}",
             b"\x45\x0217",
             b"\x4b\x01\x03\x00\x0e\x02no\x00",
-            b"\x43\x04\x01\x01r\x05table\x02\x08\x01\x01\x03map\x03sea",
+            b"\x43\x04\x01\x01r\x05table\x00\x02\x08\x01\x01\x03map\x03sea",
             b"\x4a\x01",
             b"\x49\x2a",
             b"\x4b\x00\x01\x01\x0e\x05never\x00",
@@ -103,6 +103,7 @@ fn expected_events(format: Format) -> Vec<Event> {
                 room: RoomNumber(1),
                 id: "r".into(),
                 room_type: "table".into(),
+                key: None,
                 player: 4,
                 epoch: 3,
                 tick_hz: 20,
@@ -126,6 +127,7 @@ fn expected_events(format: Format) -> Vec<Event> {
             rooms: vec![RoomInfo {
                 id: "r".into(),
                 room_type: "table".into(),
+                key: None,
                 players: 2,
                 capacity: 8,
                 locked: true,

@@ -24,6 +24,7 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
     let info = RoomInfo {
         id: "r".into(),
         room_type: "table".into(),
+        key: None,
         players: 1,
         capacity: 300,
         locked: false,

@@ -259,6 +259,7 @@ pub(crate) fn joined(
         room,
         id: "r".into(),
         room_type: "table".into(),
+        key: None,
         player: 4,
         epoch,
         tick_hz: 20,

@@ -501,6 +501,7 @@ async fn rooms_are_listed() {
     let info = RoomInfo {
         id: "r".into(),
         room_type: "table".into(),
+        key: None,
         players: 1,
         capacity: 4,
         locked: false,

@@ -77,7 +77,8 @@ async fn enter(
 ) -> RoomHandle<Table> {
     let node = async {
         tell_schema(server).await;
-        let expected = r#"JoinOrCreate { request: 2, room_type: "table", options: [4] }"#;
+        let expected =
+            r#"JoinOrCreate { request: 2, room_type: "table", key: None, options: [4] }"#;
         assert_eq!(server.hear().await, other(expected));
         server.say(&joined_as(RequestNumber(2), fingerprint(&schema::<Table>()))).await;
         let mut body = Vec::new();
@@ -308,8 +309,7 @@ async fn a_schema_that_came_unasked_is_used() {
     // After the pong, everything before it was handled.
     tokio::join!(connection.ping(), server.pong()).0.unwrap();
     let node = async {
-        let expected =
-            r#"Create { request: 1, room_type: "table", private: false, options: [0, 4] }"#;
+        let expected = r#"Create { request: 1, room_type: "table", private: false, code: false, key: None, options: [0, 4] }"#;
         assert_eq!(server.hear().await, other(expected));
         server.error(Some(RequestNumber(1)), ErrorCode::Busy, "").await;
     };

@@ -10,7 +10,7 @@ use super::guard::guard;
 use super::{Live, RoomCore};
 use crate::message::{AskId, Call};
 use crate::{
-    AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Player, Result, Room,
+    Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Result, Room,
     RoomOutput, RoomSummary, Stage,
 };
 
@@ -44,43 +44,14 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         at: Duration,
         entrant: Entrant,
         out: &mut dyn RoomOutput,
-    ) -> Result<PlayerId> {
+    ) -> Result<Admission> {
         if !self.begin(at, out) {
             return Err(ended());
         }
         if !self.is_open() {
             return Err(closing());
         }
-        let RoomSummary { players, capacity, locked, .. } = self.context.summary;
-        if locked {
-            return Err(Error::new(ErrorCode::RoomLocked, "the room is locked"));
-        }
-        if players >= capacity {
-            return Err(Error::new(
-                ErrorCode::RoomFull,
-                format!("the room is full: it has {capacity} players"),
-            ));
-        }
-        let id = PlayerId(self.next_player);
-        // Not used again even if the room refuses: its code may have stored something under it.
-        self.next_player += 1;
-        let Entrant { link, format, name, user } = entrant;
-        self.seats.insert(id, Player { id, name, user, link, format });
-        self.context.summary.players += 1;
-        let was_empty = self.empty_since.take();
-        self.joining = Some(id);
-        let joined = self.act(out, |room, seats, cx| match seats.get(&id) {
-            Some(player) => room.join(player, cx),
-            None => Ok(()),
-        });
-        if let Some(Err(error)) = joined {
-            self.unseat(id);
-            self.empty_since = self.empty_since.and(was_empty);
-            self.join_refusal = Some(error);
-        }
-        self.settle(out);
-        self.joining = None;
-        self.join_refusal.take().map_or(Ok(id), Err)
+        self.enter(entrant, out)
     }
 
     fn leave(
@@ -93,8 +64,11 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if !self.begin(at, out) {
             return;
         }
+        if self.waiting.remove(&player).is_some() {
+            return;
+        }
         let Some(player) = self.unseat(player) else { return };
-        self.act(out, |room, _, cx| room.leave(&player, why, cx));
+        self.act(out, |room, cx| room.leave(&player, why, cx));
         self.settle(out);
     }
 
@@ -124,7 +98,9 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         reply.clear();
         let call = Call { player, payload, format: player.format, reply };
         match (
-            guard(|| R::dispatch(state, message, call, &mut Context::new(seats, context, out))),
+            guard(|| {
+                R::dispatch(state, message, call, &mut Context::new(seats, context, out, None))
+            }),
             request,
         ) {
             (Ok(Ok(())), Some(request)) => out.reply(player.link, request, reply),
@@ -136,44 +112,15 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 
     fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn RoomOutput) {
-        let is_live = self.begin(at, out);
-        match mail {
-            Mail::Asked { from, ask, message } => {
-                let reply = match self.stage_now() {
-                    Stage::Open => self.internal_message(&message, out),
-                    Stage::Closing | Stage::Finishing => Err(closing()),
-                    Stage::Ended => Err(ended()),
-                };
-                out.post(&from, Mail::Answered { ask, reply });
-            }
-            Mail::Done { task, message }
-                if is_live && self.context.tasks.remove(&task).is_some() =>
-            {
-                self.internal_message_or_log(&message, out);
-            }
-            Mail::Lost { task } if is_live => {
-                if let Some(name) = self.context.tasks.remove(&task) {
-                    self.fail(&format!("the background task that ends with {name} panicked"), out);
-                }
-            }
-            Mail::Told { message, .. } if self.is_open() => {
-                self.internal_message_or_log(&message, out);
-            }
-            Mail::Answered { ask, reply } if is_live => {
-                if let Some(name) = self.context.asks.remove(&ask) {
-                    self.act(out, |room, _, cx| R::answer(room, name, AskId(ask), reply, cx));
-                    self.settle(out);
-                }
-            }
-            _ => {}
-        }
+        self.begin(at, out);
+        self.deliver(mail, out);
         self.finish();
     }
 
     fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput) {
-        if self.begin(at, out) && self.is_open() {
+        if self.begin(at, out) && self.is_open() && self.opening.is_none() {
             self.context.tick = number;
-            self.act(out, |room, _, cx| room.tick(cx));
+            self.act(out, |room, cx| room.tick(cx));
             self.settle(out);
         }
     }
@@ -186,7 +133,8 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if let Some(ending) = &self.ending {
             return Some(ending.by);
         }
-        self.context.timers.next_due().into_iter().chain(self.empty_until()).min()
+        let timers = self.context.timers.next_due().filter(|_| self.opening.is_none());
+        [timers, self.empty_until(), self.joins_expire_at()].into_iter().flatten().min()
     }
 
     fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput) {
@@ -200,11 +148,12 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             }
             return;
         }
-        while let Some(message) = self.context.timers.take_due(self.context.now) {
+        self.expire_joins(out);
+        while self.is_open()
+            && self.opening.is_none()
+            && let Some(message) = self.context.timers.take_due(self.context.now)
+        {
             self.internal_message_or_log(&message, out);
-            if !self.is_open() {
-                return;
-            }
         }
         if self.empty_until().is_some_and(|until| until <= self.context.now) {
             self.begin_closing(EndReason::Empty, "the room had no players", out);
@@ -271,10 +220,68 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 }
 
+impl<R: Room> RoomCore<R> {
+    pub(super) fn deliver(&mut self, mail: Mail, out: &mut dyn RoomOutput) {
+        let mail = match mail {
+            Mail::Asked { .. } | Mail::Told { .. } => match self.keep_mail(mail) {
+                Ok(()) => return,
+                Err(mail) => mail,
+            },
+            _ => mail,
+        };
+        match mail {
+            Mail::Asked { from, ask, message } => {
+                let reply = match self.stage_now() {
+                    Stage::Open if self.opening.is_some() => Err(full()),
+                    Stage::Open => {
+                        self.context.sender.clone_from(&from);
+                        self.internal_message(&message, out)
+                    }
+                    Stage::Closing | Stage::Finishing => Err(closing()),
+                    Stage::Ended => Err(ended()),
+                };
+                let to = from.as_deref().map_or("", |from| &from.room_id);
+                out.post(to, Mail::Answered { ask, reply });
+            }
+            Mail::Told { from, message } => {
+                if self.is_open() && self.opening.is_none() {
+                    self.context.sender = from;
+                    self.internal_message_or_log(&message, out);
+                }
+            }
+            _ if self.live.is_none() => {}
+            Mail::Done { task, message } => {
+                if self.context.tasks.remove(&task).is_none() {
+                    return;
+                }
+                match self.context.holds.remove(&task) {
+                    Some(subject) => self.held_message(subject, &message, out),
+                    None => self.internal_message_or_log(&message, out),
+                }
+            }
+            Mail::Lost { task } => {
+                if let Some(name) = self.context.tasks.remove(&task) {
+                    self.fail(&format!("the background task that ends with {name} panicked"), out);
+                }
+            }
+            Mail::Answered { ask, reply } => {
+                if let Some(name) = self.context.asks.remove(&ask) {
+                    self.act(out, |room, cx| R::answer(room, name, AskId(ask), reply, cx));
+                    self.settle(out);
+                }
+            }
+        }
+    }
+}
+
 fn ended() -> Error {
     Error::new(ErrorCode::RoomNotFound, "the room has ended")
 }
 
 fn closing() -> Error {
     Error::new(ErrorCode::RoomClosed, "the room is about to end")
+}
+
+fn full() -> Error {
+    Error::new(ErrorCode::Busy, "the room is not open yet, and too many messages wait for it")
 }

@@ -35,7 +35,7 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// Whether it takes players and messages.
+    /// Whether it takes players and messages, or will when it has opened.
     pub(super) fn is_open(&self) -> bool {
         self.live.is_some() && self.ending.is_none()
     }
@@ -43,6 +43,11 @@ impl<R: Room> RoomCore<R> {
     /// Begins an orderly end. What `closing` asked for is left to [`settle`](Self::settle).
     pub(super) fn begin_closing(&mut self, why: EndReason, text: &str, out: &mut dyn RoomOutput) {
         if !self.is_open() {
+            return;
+        }
+        let was_open = self.opening.is_none();
+        self.refuse_all(&why.error(text), out);
+        if !was_open {
             return;
         }
         let wait = Duration::from_millis(self.settings.closing_ms);
@@ -54,7 +59,7 @@ impl<R: Room> RoomCore<R> {
             parted: false,
         });
         self.context.summary.closing = true;
-        self.act(out, |room, _, cx| room.closing(why, cx));
+        self.act(out, |room, cx| room.closing(why, cx));
         if self.seats.is_empty() {
             // Nobody waits for a last sync.
             self.part_now(out);
@@ -73,7 +78,7 @@ impl<R: Room> RoomCore<R> {
             && let Some(player) = self.unseat(player)
         {
             self.dismiss(&player, &error, out);
-            self.act(out, |room, _, cx| room.leave(&player, why, cx));
+            self.act(out, |room, cx| room.leave(&player, why, cx));
             self.settle(out);
         }
         self.finish();
@@ -108,7 +113,7 @@ impl<R: Room> RoomCore<R> {
 
     /// After a panic: the state can't be trusted, so no code of the room is called any more.
     pub(super) fn fail(&mut self, text: &str, out: &mut dyn RoomOutput) {
-        log::error!("room {} failed, and is closed: {text}", self.context.id);
+        log::error!("room {} failed, and is closed: {text}", self.context.id());
         if self.live.is_some() {
             self.dismiss_all(&Error::new(ErrorCode::RoomFailed, "the room failed"), out);
             self.discard();
@@ -140,7 +145,7 @@ impl<R: Room> RoomCore<R> {
         let Self { live, deferred, .. } = self;
         for panic in [guard(|| drop(live.take())), guard(|| drop(std::mem::take(deferred)))] {
             if let Err(panic) = panic {
-                log::error!("room {} panicked while it was dropped: {panic}", self.context.id);
+                log::error!("room {} panicked while it was dropped: {panic}", self.context.id());
             }
         }
     }
@@ -150,6 +155,7 @@ impl<R: Room> RoomCore<R> {
             self.dismiss(&player, why, out);
         }
         self.context.summary.players = 0;
+        self.refuse_all(why, out);
     }
 
     /// The names of the messages that end the work for which it waits.
@@ -161,7 +167,7 @@ impl<R: Room> RoomCore<R> {
 
     fn log_unfinished(&self, what: &str) {
         let names: Vec<_> = self.unfinished().take(NAMES_LOGGED).collect();
-        let (id, count, names) = (&self.context.id, self.unfinished().count(), names.join(", "));
+        let (id, count, names) = (self.context.id(), self.unfinished().count(), names.join(", "));
         log::error!("room {id} {what}; {count} pieces of background work are unfinished: {names}");
     }
 }

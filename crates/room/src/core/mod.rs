@@ -3,20 +3,24 @@
 mod calls;
 mod ending;
 pub(crate) mod guard;
+mod joining;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use playfield_state::{Data, Format, PlayerId, Tracker, Tracking};
 use playfield_wire::ErrorCode;
 
 use self::guard::guard;
-use crate::context_state::{ContextState, Effect, Seats};
+use crate::context_state::{ContextState, Effect, Seats, Subject};
 use crate::deferred_output::DeferredOutput;
 use crate::{
-    AnyRoom, Birth, Context, EndReason, Error, InternalMessage, LeaveReason, Result, Room,
-    RoomOutput, RoomSummary, Settings, Stage,
+    AnyRoom, Birth, Context, EndReason, Error, InternalMessage, LeaveReason, Player, Result, Room,
+    RoomOutput, RoomSummary, Sender, Settings, Stage,
 };
 use ending::Ending;
+pub use joining::HELD_MAIL_MAX;
+use joining::{Opening, Waiting};
 
 /// A room of one type.
 pub(crate) struct RoomCore<R: Room> {
@@ -35,6 +39,10 @@ pub(crate) struct RoomCore<R: Room> {
     join_refusal: Option<Error>,
     /// The text of a panic in a call without an output. The next call with one closes the room.
     failure: Option<String>,
+    /// It is not open yet.
+    opening: Option<Opening>,
+    /// Players who have a seat reserved, and are not in the room yet.
+    waiting: BTreeMap<PlayerId, Waiting>,
     /// It is about to end.
     ending: Option<Ending>,
     reply: Vec<u8>,
@@ -53,17 +61,19 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
-        let Birth { id, seed, settings, private, options, format, creator } = birth;
-        let summary =
-            RoomSummary { capacity: settings.capacity, private, ..RoomSummary::default() };
-        let mut context = ContextState::new(id, creator, seed, summary);
+        let Birth { id, room_type, key, seed, settings, private, options, format, creator } = birth;
+        let capacity = settings.capacity;
+        let summary = RoomSummary { capacity, private, key, ..RoomSummary::default() };
+        let own = Sender { room_id: id, room_type };
+        let mut context = ContextState::new(own, creator, seed, summary);
         let seats = Seats::new();
         // Defaults, decoders and destructors are user code as well as `create`.
         let created = guard(|| {
             let options = read_options::<R>(format, options)?;
             let mut deferred = DeferredOutput::default();
-            let mut state =
-                R::create(options, &mut Context::new(&seats, &mut context, &mut deferred))?;
+            context.subject = Some(Subject::Room);
+            let mut cx = Context::new(&seats, &mut context, &mut deferred, None);
+            let mut state = R::create(options, &mut cx)?;
             if let Some(text) = context.effects.drain(..).find_map(Effect::into_close) {
                 return Err(Error::new(ErrorCode::Refused, text));
             }
@@ -71,9 +81,12 @@ impl<R: Room> RoomCore<R> {
             Ok((Live { state, tracker }, deferred))
         });
         let (live, deferred) = created.unwrap_or_else(|panic| {
-            log::error!("room {} panicked while it was created: {panic}", context.id);
+            log::error!("room {} panicked while it was created: {panic}", context.id());
             Err(Error::new(ErrorCode::Internal, "the room could not be created"))
         })?;
+        let holds = context.take_holds();
+        let by = Duration::from_millis(settings.join_wait_ms);
+        let opening = (holds > 0).then(|| Opening { holds, by, mail: Vec::new() });
         Ok(Self {
             live: Some(live),
             settings,
@@ -85,6 +98,8 @@ impl<R: Room> RoomCore<R> {
             joining: None,
             join_refusal: None,
             failure: None,
+            opening,
+            waiting: BTreeMap::new(),
             ending: None,
             reply: Vec::new(),
         })
@@ -131,11 +146,21 @@ impl<R: Room> RoomCore<R> {
     fn act<T>(
         &mut self,
         out: &mut dyn RoomOutput,
-        code: impl FnOnce(&mut R, &Seats, &mut Context<R>) -> T,
+        code: impl FnOnce(&mut R, &mut Context<R>) -> T,
+    ) -> Option<T> {
+        self.act_for(None, out, code)
+    }
+
+    /// The same for a player who is about to join.
+    fn act_for<T>(
+        &mut self,
+        joining: Option<&Player>,
+        out: &mut dyn RoomOutput,
+        code: impl FnOnce(&mut R, &mut Context<R>) -> T,
     ) -> Option<T> {
         let Live { state, .. } = self.live.as_mut()?;
         let (seats, context) = (&self.seats, &mut self.context);
-        match guard(|| code(state, seats, &mut Context::new(seats, context, out))) {
+        match guard(|| code(state, &mut Context::new(seats, context, out, joining))) {
             Ok(done) => Some(done),
             Err(panic) => {
                 self.fail(&panic, out);
@@ -149,11 +174,13 @@ impl<R: Room> RoomCore<R> {
         while !self.context.effects.is_empty() {
             for effect in std::mem::take(&mut self.context.effects) {
                 match effect {
-                    Effect::Kick(player, why) => {
+                    Effect::Kick(player, error) => {
                         if let Some(player) = self.unseat(player) {
-                            self.dismiss(&player, &why, out);
+                            self.dismiss(&player, &error, out);
                             let why = LeaveReason::Kicked;
-                            self.act(out, |room, _, cx| room.leave(&player, why, cx));
+                            self.act(out, |room, cx| room.leave(&player, why, cx));
+                        } else {
+                            self.refuse(player, &error, out);
                         }
                     }
                     Effect::Close(text) => self.begin_closing(EndReason::Closed, &text, out),
@@ -169,9 +196,10 @@ impl<R: Room> RoomCore<R> {
         out: &mut dyn RoomOutput,
     ) -> Result<Vec<u8>> {
         let mut reply = Vec::new();
-        let done = self.act(out, |room, _, cx| {
+        let done = self.act(out, |room, cx| {
             R::internal(room, &message.name, &message.payload, &mut reply, cx)
         });
+        self.context.sender = None;
         self.settle(out);
         match done {
             Some(done) => done.map(|()| reply),
@@ -184,7 +212,7 @@ impl<R: Room> RoomCore<R> {
         if let Err(error) = self.internal_message(message, out) {
             log::warn!(
                 "room {} refused the internal message {}: {error}",
-                self.context.id,
+                self.context.id(),
                 message.name
             );
         }
@@ -209,7 +237,8 @@ impl<R: Room> RoomCore<R> {
     }
 
     fn empty_until(&self) -> Option<Duration> {
-        Some(self.empty_since? + Duration::from_millis(self.settings.empty_ms))
+        let is_empty = self.waiting.is_empty() && self.opening.is_none();
+        Some(self.empty_since.filter(|_| is_empty)? + Duration::from_millis(self.settings.empty_ms))
     }
 }
 

@@ -1,14 +1,17 @@
 //! What a simulated room receives from background work and from other rooms.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use playfield_state::{Data, Format};
 use playfield_wire::ErrorCode;
 
 use super::record::Record;
-use super::{OTHER_ROOM_ID, Sim};
-use crate::{AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, Result, Room};
+use super::{OTHER_ROOM_ID, OTHER_ROOM_TYPE, Sim};
+use crate::{
+    AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, Result, Room, Sender,
+};
 
 impl<R: Room + Default> Sim<R> {
     /// The numbers of the unfinished background tasks, oldest first. Those that the room began in
@@ -95,7 +98,7 @@ impl<R: Room + Default> Sim<R> {
 
     /// Another room sends this one a message.
     pub fn tell<M: InternalOf<R>>(&mut self, message: &M) {
-        self.mail(Mail::Told { from: OTHER_ROOM_ID.into(), message: InternalMessage::of(message) });
+        self.mail(Mail::Told { from: other(), message: InternalMessage::of(message) });
     }
 
     /// Another room sends this one a request, and gets the reply.
@@ -106,7 +109,7 @@ impl<R: Room + Default> Sim<R> {
         self.requests += 1;
         let number = u64::from(self.requests);
         self.mail(Mail::Asked {
-            from: OTHER_ROOM_ID.into(),
+            from: other(),
             ask: number,
             message: InternalMessage::of(message),
         });
@@ -142,4 +145,10 @@ impl<R: Room + Default> Sim<R> {
     pub fn posted(&mut self) -> Vec<(String, Mail)> {
         std::mem::take(&mut self.out.posts)
     }
+}
+
+/// The room for which [`Sim::tell`] and [`Sim::ask`] speak.
+fn other() -> Option<Arc<Sender>> {
+    let (room_id, room_type) = (OTHER_ROOM_ID.into(), OTHER_ROOM_TYPE.into());
+    Some(Arc::new(Sender { room_id, room_type }))
 }

@@ -14,13 +14,19 @@ use playfield_state::{Data, Format, PlayerId, Tracking};
 use self::copies::Copies;
 use self::record::Record;
 use crate::core::RoomCore;
-use crate::{AnyRoom, Birth, Creator, EndReason, Result, Room, RoomSummary};
+use crate::{AnyRoom, Birth, Creator, EndReason, Link, Result, Room, RoomSummary};
 
 /// The id of a simulated room.
 pub const ROOM_ID: &str = "sim";
 
+/// The name of a simulated room's type.
+pub const ROOM_TYPE: &str = "sim";
+
 /// The id of the room for which [`Sim::tell`] and [`Sim::ask`] speak.
 pub const OTHER_ROOM_ID: &str = "other";
+
+/// The name of that room's type.
+pub const OTHER_ROOM_TYPE: &str = "other";
 
 /// A room, its simulated players, and the time.
 ///
@@ -30,7 +36,8 @@ pub const OTHER_ROOM_ID: &str = "other";
 /// and in a tree format, and `Sim` panics if they differ. A test that needs speed more than this
 /// check [turns it off](Self::verify).
 ///
-/// - *Players*: [`join`](Self::join), [`leave`](Self::leave), [`request`](Self::request),
+/// - *Players*: [`join`](Self::join), [`join_begin`](Self::join_begin), [`leave`](Self::leave),
+///   [`request`](Self::request),
 ///   [`send`](Self::send), [`events`](Self::events), [`copy`](Self::copy),
 ///   [`stall`](Self::stall)
 /// - *Time*: [`advance`](Self::advance), [`sync`](Self::sync), [`now`](Self::now)
@@ -110,6 +117,8 @@ pub struct Sim<R: Room + Default> {
     next_tick: u64,
     next_sync: u64,
     players: BTreeMap<PlayerId, Copies<R>>,
+    /// Those who wait to join.
+    waiting: BTreeMap<PlayerId, (Link, Format)>,
     /// Those who are gone.
     past: BTreeMap<PlayerId, Copies<R>>,
     out: Record,
@@ -132,16 +141,16 @@ impl<R: Room + Default> Sim<R> {
     /// # Errors
     /// The room's refusal.
     pub fn with_options(seed: u64, options: &R::Options) -> Result<Self> {
-        Self::create(seed, options, None, Tracking::On)
+        Self::create(seed, options, Creator::Node, Tracking::On)
     }
 
-    /// A room that a player created: see [`Context::creator`](crate::Context::creator). That player
-    /// does not join by this.
+    /// A room that someone created: see [`Context::creator`](crate::Context::creator). A player does
+    /// not join by this.
     ///
     /// # Errors
     /// The room's refusal.
     pub fn created_by(creator: Creator, seed: u64, options: &R::Options) -> Result<Self> {
-        Self::create(seed, options, Some(creator), Tracking::On)
+        Self::create(seed, options, creator, Tracking::On)
     }
 
     /// A room that compares its whole state at each sync if tracking is off.
@@ -149,19 +158,21 @@ impl<R: Room + Default> Sim<R> {
     /// # Errors
     /// The room's refusal.
     pub fn with_tracking(seed: u64, options: &R::Options, tracking: Tracking) -> Result<Self> {
-        Self::create(seed, options, None, tracking)
+        Self::create(seed, options, Creator::Node, tracking)
     }
 
     fn create(
         seed: u64,
         options: &R::Options,
-        creator: Option<Creator>,
+        creator: Creator,
         tracking: Tracking,
     ) -> Result<Self> {
         let mut encoded = Vec::new();
         options.encode(&mut encoded);
         let birth = Birth {
             id: ROOM_ID.into(),
+            room_type: ROOM_TYPE.into(),
+            key: None,
             seed,
             settings: R::SETTINGS,
             private: false,
@@ -177,6 +188,7 @@ impl<R: Room + Default> Sim<R> {
             next_tick: 1,
             next_sync: 1,
             players: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             past: BTreeMap::new(),
             out,
             links: 0,

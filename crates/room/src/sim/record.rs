@@ -14,6 +14,8 @@ pub(super) struct Record {
     pub(super) errors: Vec<(Link, Error)>,
     pub(super) events: Vec<SentEvent>,
     pub(super) removed: Vec<(Link, Error)>,
+    pub(super) admitted: Vec<(Link, PlayerId)>,
+    pub(super) refused: Vec<(Link, Error)>,
     pub(super) gone: BTreeMap<PlayerId, Error>,
     pub(super) tasks: Vec<(u64, Task)>,
     pub(super) jobs: Vec<(u64, Job)>,
@@ -54,6 +56,14 @@ impl RoomOutput for Record {
 
     fn removed(&mut self, link: Link, why: &Error) {
         self.removed.push((link, why.clone()));
+    }
+
+    fn admitted(&mut self, link: Link, player: PlayerId) {
+        self.admitted.push((link, player));
+    }
+
+    fn refused(&mut self, link: Link, why: &Error) {
+        self.refused.push((link, why.clone()));
     }
 
     fn spawn(&mut self, task: u64, work: Task) -> Result<()> {

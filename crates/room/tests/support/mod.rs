@@ -2,11 +2,12 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, Job, LeaveReason, Link, Mail, PlayerId,
-    Result, Room, RoomOutput, RoomType, Stage, Task,
+    Admission, AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason,
+    Link, Mail, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -55,6 +56,14 @@ impl RoomOutput for Record {
         self.outputs.push(Output::Event { link, index, name, version, payload: payload.to_vec() });
     }
 
+    fn admitted(&mut self, link: Link, player: PlayerId) {
+        panic!("{player} of {link:?} did not wait");
+    }
+
+    fn refused(&mut self, link: Link, why: &Error) {
+        panic!("{link:?} did not wait: {why}");
+    }
+
     fn removed(&mut self, link: Link, why: &Error) {
         self.outputs.push(Output::Removed { link, why: why.clone() });
     }
@@ -101,12 +110,14 @@ impl Host {
         let RoomType { settings, create, .. } = room_type;
         let birth = Birth {
             id: "room".into(),
+            room_type: "test".into(),
+            key: None,
             seed,
             settings,
             private: false,
             options,
             format: Format::Packed,
-            creator: None,
+            creator: Creator::Node,
         };
         let room = create(birth)?;
         Ok(Self { room, out: Record::default(), at: Duration::ZERO, links: 0 })
@@ -120,7 +131,10 @@ impl Host {
     pub(crate) fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
         self.links += 1;
         let entrant = Entrant { link: Link(self.links), format, name: name.into(), user: None };
-        self.room.join(self.at, entrant, &mut self.out)
+        match self.room.join(self.at, entrant, &mut self.out)? {
+            Admission::Seated(player) => Ok(player),
+            Admission::Waiting(player) => panic!("{player} waits"),
+        }
     }
 
     pub(crate) fn leave(&mut self, player: PlayerId) {
@@ -182,4 +196,9 @@ impl Host {
         };
         self.out.take().into_iter().filter_map(removed).collect()
     }
+}
+
+/// Another room, as mail names it.
+pub(crate) fn room_named(id: &str) -> Option<Arc<Sender>> {
+    Some(Arc::new(Sender { room_id: id.into(), room_type: "other".into() }))
 }

@@ -236,6 +236,19 @@ settings! {
     max_message_bytes: usize = "1048576", 64..=16_777_216;
     /// Maximum size of an HTTP request head, in bytes.
     http_head_bytes_max: usize = "8192", 256..=65_536;
+    /// Maximum size of the body of an HTTP request, in bytes.
+    http_body_bytes_max: usize = "1048576", 0..=1_073_741_824;
+    /// Time that a client has to send an HTTP request to its end, or to read some of its answer, in
+    /// milliseconds.
+    http_request_timeout_ms: u64 = "10000", 10..=DAY_MS;
+    /// Time that an HTTP handler has to answer, in milliseconds.
+    http_answer_timeout_ms: u64 = "30000", 10..=DAY_MS;
+    /// Time that an HTTP connection may be idle between requests, in milliseconds.
+    http_idle_timeout_ms: u64 = "60000", 10..=DAY_MS;
+    /// Maximum HTTP requests of the node that wait for a handler or a file at once.
+    http_requests_max: usize = "4096", 1..=1_000_000;
+    /// Maximum HTTP requests of one connection that wait at once.
+    http_pipeline_max: usize = "16", 1..=1024;
     /// Origins of web pages that may connect over WebSocket; empty allows all. Clients that send no
     /// origin, which are not browsers, are always allowed.
     allowed_origins: Vec<Origin> = "", Any("origins separated by commas, such as https://play.example.com,http://localhost:8080");
@@ -275,6 +288,9 @@ settings! {
     rooms_per_session_max: usize = "16", 1..=1024;
     /// Maximum rooms that one session may create per minute; also the burst.
     rooms_created_per_minute_max: u64 = "60", 1..=1_000_000;
+    /// Maximum joins per session and minute by a key that no room has; also the burst. It bounds how
+    /// fast codes can be guessed.
+    keys_missed_per_minute_max: u64 = "60", 1..=1_000_000;
     /// Maximum unanswered requests per player and room.
     requests_unanswered_max: usize = "256", 1..=65_536;
     /// Maximum size of a display name, in bytes.

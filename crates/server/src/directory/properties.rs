@@ -1,21 +1,26 @@
-//! Whatever happens to rooms, a list equals the result of checking every room.
+//! Whatever happens to rooms, lists and keys lead to what checking every room finds.
 
 use std::collections::BTreeMap;
 
 use playfield_room::RoomSummary;
+use playfield_wire::ErrorCode;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
+use super::keys::Key;
 use super::{Directory, Plan};
 use crate::room_id::RoomId;
 
 const TYPES: u16 = 3;
 const NAMES: [&str; 3] = ["mode", "map", "level"];
 const VALUES: [&str; 3] = ["a", "b", "c"];
+/// The first is a code, and the second the same in lower case.
+const KEYS: [&str; 4] = ["K7WQ4C", "k7wq4c", "document 42", "Document 42"];
 
 #[derive(Clone, Debug)]
 enum Step {
-    Plan { number: u8, room_type: u16, private: bool },
+    Plan { number: u8, room_type: u16, private: bool, key: Option<usize> },
+    ByKey { room_type: u16, key: usize },
     Publish { number: u8, summary: RoomSummary },
     Seated { number: u8, summary: RoomSummary },
     Reserve { number: u8 },
@@ -28,6 +33,8 @@ enum Step {
 struct Noted {
     number: u8,
     room_type: u16,
+    key: Option<usize>,
+    reserved: u32,
     made: bool,
     summary: RoomSummary,
 }
@@ -41,6 +48,7 @@ fn summary() -> impl Strategy<Value = RoomSummary> {
             capacity: 4,
             locked,
             private,
+            key: None,
             closing,
             metadata: metadata
                 .into_iter()
@@ -53,8 +61,9 @@ fn summary() -> impl Strategy<Value = RoomSummary> {
 fn step() -> impl Strategy<Value = Step> {
     let number = 0..12_u8;
     prop_oneof![
-        3 => (number.clone(), 0..TYPES, prop::bool::weighted(0.2))
-            .prop_map(|(number, room_type, private)| Step::Plan { number, room_type, private }),
+        3 => (number.clone(), 0..TYPES, prop::bool::weighted(0.2), prop::option::of(0..KEYS.len()))
+            .prop_map(|(number, room_type, private, key)| Step::Plan { number, room_type, private, key }),
+        3 => (0..TYPES, 0..KEYS.len()).prop_map(|(room_type, key)| Step::ByKey { room_type, key }),
         6 => (number.clone(), summary()).prop_map(|(number, summary)| Step::Publish { number, summary }),
         2 => (number.clone(), summary()).prop_map(|(number, summary)| Step::Seated { number, summary }),
         1 => number.clone().prop_map(|number| Step::Reserve { number }),
@@ -67,6 +76,29 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn id(number: u8) -> RoomId {
     RoomId::from_random([number; 10])
+}
+
+fn plan(number: u8, room_type: u16, private: bool, key: Option<usize>) -> Plan {
+    let key = key.map(|key| Key { text: KEYS[key].into(), is_code: key == 0 });
+    Plan { id: id(number), room_type, key, capacity: 4, private, shard: 0 }
+}
+
+impl Noted {
+    fn is_full(&self) -> bool {
+        self.summary.players + self.reserved >= self.summary.capacity
+    }
+}
+
+fn noted(rooms: &mut [Noted], number: u8) -> Option<&mut Noted> {
+    rooms.iter_mut().find(|room| room.number == number)
+}
+
+/// The room that a key names, found by checking all rooms: a code before any other.
+fn named(rooms: &[Noted], room_type: u16, key: usize) -> Option<usize> {
+    let has =
+        |key| rooms.iter().position(|room| room.room_type == room_type && room.key == Some(key));
+    let code = if key <= 1 { has(0) } else { None };
+    code.or_else(|| has(key))
 }
 
 /// The list, computed by checking all rooms, oldest first.
@@ -111,33 +143,63 @@ fn check(
 
 proptest! {
     #[test]
-    fn a_list_is_what_a_look_at_every_room_finds(steps in vec(step(), 0..150)) {
+    fn lists_and_keys_are_what_a_look_at_every_room_finds(steps in vec(step(), 0..150)) {
         let directory = Directory::new(usize::from(TYPES), 1, 100);
         let mut rooms: Vec<Noted> = Vec::new();
         for step in steps {
             match step {
-                Step::Plan { number, room_type, private } => {
+                Step::Plan { number, room_type, private, key } => {
                     // Room ids are unique.
                     if rooms.iter().all(|room| room.number != number) {
-                        directory.plan(&Plan { id: id(number), room_type, capacity: 4, private, shard: 0 }).unwrap();
-                        let summary = RoomSummary { capacity: 4, private, ..RoomSummary::default() };
-                        rooms.push(Noted { number, room_type, made: false, summary });
+                        let planned = directory.plan(&plan(number, room_type, private, key));
+                        let taken = key.and_then(|key| named(&rooms, room_type, key));
+                        prop_assert_eq!(planned.is_err(), taken.is_some());
+                        if planned.is_ok() {
+                            let summary = RoomSummary { capacity: 4, private, ..RoomSummary::default() };
+                            rooms.push(Noted { number, room_type, key, reserved: 1, made: false, summary });
+                        }
+                    }
+                }
+                Step::ByKey { room_type, key } => {
+                    let chosen = directory.reserve_by_key(room_type, KEYS[key], &[]);
+                    match named(&rooms, room_type, key) {
+                        None => prop_assert_eq!(chosen.unwrap_err().code(), ErrorCode::RoomNotFound),
+                        Some(at) if rooms[at].is_full() && !rooms[at].summary.closing => {
+                            prop_assert_eq!(chosen.unwrap_err().code(), ErrorCode::RoomFull);
+                        }
+                        Some(at) => {
+                            prop_assert_eq!(chosen.unwrap().id, id(rooms[at].number));
+                            rooms[at].reserved += 1;
+                        }
                     }
                 }
                 Step::Publish { number, summary } => {
                     directory.publish(id(number), &summary);
-                    if let Some(room) = rooms.iter_mut().find(|room| room.number == number) {
+                    if let Some(room) = noted(&mut rooms, number) {
                         (room.made, room.summary) = (true, summary);
                     }
                 }
                 Step::Seated { number, summary } => {
                     directory.seated(id(number), &summary);
-                    if let Some(room) = rooms.iter_mut().find(|room| room.number == number) {
+                    if let Some(room) = noted(&mut rooms, number) {
                         room.summary = summary;
+                        room.reserved = room.reserved.saturating_sub(1);
                     }
                 }
-                Step::Reserve { number } => drop(directory.reserve(id(number))),
-                Step::Release { number } => directory.release(id(number)),
+                Step::Reserve { number } => {
+                    let room = noted(&mut rooms, number);
+                    let free = room.as_ref().is_some_and(|room| !room.is_full());
+                    prop_assert_eq!(directory.reserve(id(number)).is_ok(), free);
+                    if let (Some(room), true) = (room, free) {
+                        room.reserved += 1;
+                    }
+                }
+                Step::Release { number } => {
+                    directory.release(id(number));
+                    if let Some(room) = noted(&mut rooms, number) {
+                        room.reserved = room.reserved.saturating_sub(1);
+                    }
+                }
                 Step::Remove { number } => {
                     directory.remove(id(number));
                     rooms.retain(|room| room.number != number);
@@ -154,6 +216,7 @@ proptest! {
             directory.remove(id(room.number));
         }
         let inner = directory.lock();
+        assert!(inner.keys.iter().all(super::Keys::is_empty));
         assert!(inner.listed.iter().all(super::Index::is_empty), "nothing is kept of a removed room");
         assert!(inner.open.iter().all(BTreeMap::is_empty) && inner.loads == [0]);
     }

@@ -103,7 +103,7 @@ impl EventLoop {
             log::debug!("a connection keeps its delay: {error}");
         }
         let key = match service {
-            None => self.shard.accepted(),
+            None => self.shard.accepted(address),
             Some(service) => self.shard.accepted_for(service, address),
         };
         self.place(key, socket);

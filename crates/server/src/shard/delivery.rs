@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use playfield_room::{Error, EventHeader, Job, Link, Mail, RoomOutput, Task};
+use playfield_room::{Error, EventHeader, Job, Link, Mail, PlayerId, RoomOutput, Task};
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber};
 
@@ -14,6 +14,7 @@ use crate::shard::connection::Connections;
 use crate::shard::connection::transport::Dialect;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, member_key};
 use crate::shard::mail::ShardMail;
+use crate::shard::rooms::join::JoinRequest;
 use crate::shard::rooms::member::{HeldEvent, Member, MemberOutput, Members, Standing};
 use crate::stats::Counters;
 
@@ -39,6 +40,8 @@ pub(crate) struct Delivery {
     pub(crate) doomed: Vec<(ConnectionKey, ErrorCode, String)>,
     /// Shards whose mailbox was full the last time.
     pub(crate) congested: Vec<bool>,
+    /// Joins of sessions of this shard that rooms of this shard have refused after a while.
+    pub(crate) refusals: VecDeque<(ConnectionKey, Box<JoinRequest>, Error)>,
     pub(crate) background: Arc<dyn Background>,
     pub(crate) counters: Counters,
 }
@@ -85,12 +88,12 @@ impl Delivery {
     pub(crate) fn undeliverable(&mut self, mail: Mail, why: impl FnOnce() -> Error) {
         self.counters.mail_dropped += 1;
         if let Mail::Asked { from, ask, .. } = mail {
-            if from == OUTSIDE {
+            let Some(from) = from else {
                 return self.node.asks.answer(ask, Err(why()));
-            }
+            };
             let answer = Mail::Answered { ask, reply: Err(why()) };
-            let place =
-                RoomId::parse(&from).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
+            let place = RoomId::parse(&from.room_id)
+                .and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
             match place {
                 Some((from, shard)) if shard == self.shard => {
                     self.local_mail.push_back((from, answer));
@@ -226,6 +229,8 @@ impl Delivery {
 pub(crate) struct HostedRoomOutput<'a> {
     pub(crate) delivery: &'a mut Delivery,
     pub(crate) members: &'a mut Members,
+    /// How many players who waited have joined.
+    pub(crate) admitted: &'a mut u32,
     pub(crate) room: RoomKey,
     pub(crate) id: RoomId,
 }
@@ -281,6 +286,29 @@ impl RoomOutput for HostedRoomOutput<'_> {
                 }
                 entering.events_bytes += bytes;
                 entering.events.push(HeldEvent { header: event, payload: payload.to_vec() });
+            }
+        }
+    }
+
+    fn admitted(&mut self, link: Link, player: PlayerId) {
+        let Some(member) = self.members.get_mut(member_key(link)) else { return };
+        member.player = player;
+        member.admit();
+        *self.admitted += 1;
+    }
+
+    fn refused(&mut self, link: Link, why: &Error) {
+        let key = member_key(link);
+        let Some(join) = self.members.get_mut(key).and_then(Member::take_held) else { return };
+        let Some(member) = self.members.remove(key) else { return };
+        self.delivery.node.directory.release(self.id);
+        match member.output {
+            MemberOutput::Here(connection) => {
+                self.delivery.refusals.push_back((connection, join, why.clone()));
+            }
+            MemberOutput::Elsewhere(session) => {
+                let (connection, error) = (session.connection, why.clone());
+                self.delivery.post(session.shard, ShardMail::Refused { connection, join, error });
             }
         }
     }

@@ -26,6 +26,7 @@ mod slab;
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,8 +40,10 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
+use connection::http::period;
 use connection::patience::Patience;
 use connection::timeouts::{Timeout, Timeouts};
+use connection::transport::Input;
 use connection::{Connection, Connections};
 use delivery::Delivery;
 use keys::{ConnectionKey, RoomKey};
@@ -119,7 +122,8 @@ impl Shard {
         let patience = node.room_types.iter().map(|room_type| Patience::of(room_type.settings));
         let shortest = patience
             .chain([Patience::of_node(&node.config)])
-            .fold(node.config.hello_timeout(), |shortest, patience| shortest.min(patience.ask));
+            .fold(node.config.hello_timeout(), |shortest, patience| shortest.min(patience.ask))
+            .min(period(&node.config));
         let rates = Rates::new(&node.config);
         let delivery = Delivery {
             node,
@@ -129,6 +133,7 @@ impl Shard {
             local_mail: VecDeque::new(),
             remote_dirty: Vec::new(),
             doomed: Vec::new(),
+            refusals: VecDeque::new(),
             congested: vec![false; shards],
             background,
             counters: Counters::default(),
@@ -175,8 +180,9 @@ impl Shard {
     }
 
     /// A client connected.
-    pub(crate) fn accepted(&mut self) -> ConnectionKey {
-        let key = self.delivery.connections.insert(Connection::new(self.now));
+    pub(crate) fn accepted(&mut self, address: SocketAddr) -> ConnectionKey {
+        let connection = Connection::new(self.now, Input::Unknown(address));
+        let key = self.delivery.connections.insert(connection);
         self.look_at(key, self.now + self.delivery.node.config.hello_timeout());
         if self.is_shutting_down {
             self.go_away(key, SHUTTING_DOWN);
@@ -278,6 +284,11 @@ impl Shard {
         }
         if self.delivery.connections.wrote(key, bytes) {
             self.flushed(key);
+        } else if bytes > 0
+            && let Some(connection) = self.delivery.connections.get_mut(key)
+            && let Input::Http(http) = &mut connection.input
+        {
+            http.wrote(self.now);
         }
     }
 
@@ -342,7 +353,7 @@ impl Shard {
             let connection = self.delivery.connections.get(key);
             if connection.is_some_and(|connection| connection.session.is_some()) {
                 self.goodbye(key, ErrorCode::ShuttingDown, SHUTTING_DOWN, None);
-            } else {
+            } else if !self.end_http(key) {
                 self.end_service(key, &Closed::ShuttingDown);
                 self.go_away(key, SHUTTING_DOWN);
             }

@@ -44,6 +44,7 @@ impl Shard {
                 self.delivery.doom_connection(connection, code, text);
             }
             ShardMail::Post { to, mail } => self.mail_to_room(to, mail),
+            ShardMail::Answer { answer, part } => self.http_answer(answer, part),
             ShardMail::Close { room, text } => self.close_room(room, &text),
             ShardMail::Finished { room, mail } => self.finished(room, mail),
         }

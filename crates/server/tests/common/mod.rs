@@ -146,8 +146,12 @@ impl Client {
 
     pub(crate) fn join_or_create(&mut self, request: RequestNumber, options: &str) {
         let options = room::encoded(self.format, options.as_bytes());
-        let message =
-            ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: &options };
+        let message = ClientMessage::JoinOrCreate {
+            request,
+            room_type: "test".into(),
+            key: None,
+            options: &options,
+        };
         self.say(&encoded(self.format, &message));
     }
 

@@ -2,11 +2,12 @@
 //! a room can do.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, InternalMessage, LeaveReason, Link,
-    Mail, PlayerId, RoomOutput, RoomSummary, RoomType, Settings,
+    Admission, AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, InternalMessage,
+    LeaveReason, Link, Mail, PlayerId, RoomOutput, RoomSummary, RoomType, Sender, Settings,
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::tree::{TreeWriter, read_value};
@@ -39,8 +40,13 @@ pub(crate) fn room_type(name: &str) -> RoomType {
 fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
     let options = decoded(birth.format, birth.options);
     let mut room = TestRoom {
-        id: birth.id,
-        summary: RoomSummary { capacity: 4, private: birth.private, ..RoomSummary::default() },
+        own: Arc::new(Sender { room_id: birth.id, room_type: birth.room_type }),
+        summary: RoomSummary {
+            capacity: 4,
+            private: birth.private,
+            key: birth.key,
+            ..RoomSummary::default()
+        },
         version: 1,
         tick_hz: 20,
         sync_hz: 20,
@@ -70,7 +76,7 @@ fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
             "mode" => drop(room.summary.metadata.insert("mode".into(), value.into())),
             "refuse" => room.refuses = true,
             "panic" => panic!("as the options said"),
-            "only" if birth.creator.as_ref().is_some_and(|who| who.name() == value) => {}
+            "only" if birth.creator.name() == Some(value) => {}
             "only" => return Err(Error::new(ErrorCode::Refused, format!("only {value} may"))),
             _ => return Err(Error::new(ErrorCode::BadPayload, format!("unknown option {word:?}"))),
         }
@@ -79,7 +85,7 @@ fn create(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>, Error> {
 }
 
 struct TestRoom {
-    id: String,
+    own: Arc<Sender>,
     summary: RoomSummary,
     version: u64,
     tick_hz: u32,
@@ -199,7 +205,7 @@ impl AnyRoom for TestRoom {
         _: Duration,
         entrant: Entrant,
         out: &mut dyn RoomOutput,
-    ) -> Result<PlayerId, Error> {
+    ) -> Result<Admission, Error> {
         if self.seats.len() >= self.summary.capacity as usize {
             return Err(Error::new(ErrorCode::RoomFull, "full"));
         }
@@ -217,7 +223,7 @@ impl AnyRoom for TestRoom {
         self.empty_since = None;
         self.secrets.insert(player, 0);
         self.summary.players = self.seats.len() as u32;
-        Ok(player)
+        Ok(Admission::Seated(player))
     }
 
     fn leave(&mut self, at: Duration, player: PlayerId, _: LeaveReason, out: &mut dyn RoomOutput) {
@@ -284,12 +290,15 @@ impl AnyRoom for TestRoom {
             Some("lock") => self.summary.locked = true,
             Some("tell") => {
                 let message = InternalMessage { name: "shout".into(), payload: b"told".to_vec() };
-                out.post(&text, Mail::Told { from: self.id.clone(), message });
+                out.post(&text, Mail::Told { from: Some(Arc::clone(&self.own)), message });
             }
             Some("ask") => {
                 self.asked.extend(request.map(|request| (player, request)));
                 let message = InternalMessage { name: "add".into(), payload: Vec::new() };
-                return out.post(&text, Mail::Asked { from: self.id.clone(), ask: 0, message });
+                return out.post(
+                    &text,
+                    Mail::Asked { from: Some(Arc::clone(&self.own)), ask: 0, message },
+                );
             }
             Some("compute") => {
                 let job = move || {
@@ -338,7 +347,7 @@ impl AnyRoom for TestRoom {
             Mail::Asked { from, ask, .. } => {
                 self.counter += 1;
                 out.post(
-                    &from,
+                    from.as_deref().map_or("", |from| &from.room_id),
                     Mail::Answered { ask, reply: Ok(self.counter.to_string().into_bytes()) },
                 );
             }

@@ -1,5 +1,7 @@
 //! What clients and nodes say, as tests write and read it.
 
+use std::borrow::Cow;
+
 use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::tree::read_value;
@@ -10,20 +12,67 @@ use super::room;
 /// What a node said, as a client sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Heard {
-    Welcome { session: u64 },
-    Joined { request: RequestNumber, room: RoomNumber, id: String, player: u64 },
-    Listed { request: RequestNumber, ids: Vec<String> },
-    Left { request: Option<RequestNumber>, room: RoomNumber, code: ErrorCode },
-    Reply { request: RequestNumber, payload: String },
-    Event { room: RoomNumber, sequence: u64, payload: String },
-    Snapshot { room: RoomNumber, version: u64, body: String },
-    Patch { room: RoomNumber, base: u64, version: u64, body: String },
-    Schema { request: Option<RequestNumber>, room_type: String, schema: String },
+    Welcome {
+        session: u64,
+    },
+    Joined {
+        request: RequestNumber,
+        room: RoomNumber,
+        id: String,
+        key: Option<String>,
+        player: u64,
+    },
+    Listed {
+        request: RequestNumber,
+        ids: Vec<String>,
+    },
+    Left {
+        request: Option<RequestNumber>,
+        room: RoomNumber,
+        code: ErrorCode,
+    },
+    Reply {
+        request: RequestNumber,
+        payload: String,
+    },
+    Event {
+        room: RoomNumber,
+        sequence: u64,
+        payload: String,
+    },
+    Snapshot {
+        room: RoomNumber,
+        version: u64,
+        body: String,
+    },
+    Patch {
+        room: RoomNumber,
+        base: u64,
+        version: u64,
+        body: String,
+    },
+    Schema {
+        request: Option<RequestNumber>,
+        room_type: String,
+        schema: String,
+    },
     Ping,
-    Check { room: RoomNumber, version: u64, digest: u64 },
-    Pong { nonce: u64 },
-    Error { request: Option<RequestNumber>, room: Option<RoomNumber>, code: ErrorCode },
-    Goodbye { code: ErrorCode },
+    Check {
+        room: RoomNumber,
+        version: u64,
+        digest: u64,
+    },
+    Pong {
+        nonce: u64,
+    },
+    Error {
+        request: Option<RequestNumber>,
+        room: Option<RoomNumber>,
+        code: ErrorCode,
+    },
+    Goodbye {
+        code: ErrorCode,
+    },
 }
 
 pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
@@ -37,9 +86,13 @@ pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
     };
     match ServerMessage::decode(format, body).unwrap() {
         ServerMessage::Welcome { session, .. } => Heard::Welcome { session },
-        ServerMessage::Joined { request, room, id, player, .. } => {
-            Heard::Joined { request, room, id: id.into_owned(), player }
-        }
+        ServerMessage::Joined { request, room, id, key, player, .. } => Heard::Joined {
+            request,
+            room,
+            id: id.into_owned(),
+            key: key.map(Cow::into_owned),
+            player,
+        },
         ServerMessage::Listed { request, rooms } => Heard::Listed {
             request,
             ids: rooms.iter().map(|room| room.id.clone().into_owned()).collect(),

@@ -358,6 +358,7 @@ impl Client {
         self.say(&ClientMessage::JoinOrCreate {
             request: RequestNumber(request),
             room_type: "table".into(),
+            key: None,
             options: &[],
         });
         self.joined(RequestNumber(request))

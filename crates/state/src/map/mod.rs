@@ -288,7 +288,7 @@ impl<K: Key, V> Map<K, V> {
 }
 
 /// For how many entries there is room before any is read. An announced count is not trusted.
-const READ_ROOM: usize = 1 << 12;
+const READ_ROOM: usize = 1 << 16;
 
 impl<K> Default for Track<K> {
     fn default() -> Self {

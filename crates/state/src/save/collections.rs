@@ -7,7 +7,7 @@ use super::{Save, Saved};
 use crate::{Key, List, Map, Set, State};
 
 /// For how many elements there is room before any is read. An announced count is not trusted.
-const ROOM: usize = 1 << 12;
+const ROOM: usize = 1 << 16;
 
 impl<T: State> Save for Option<T> {
     fn saved() -> Saved {

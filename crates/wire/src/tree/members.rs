@@ -67,7 +67,7 @@ macro_rules! members {
 }
 
 members! {
-    base capacity code digest epoch filter fingerprint format heartbeat_ms id limit locked
+    base capacity code digest epoch filter fingerprint format heartbeat_ms id key limit locked
     max_message_bytes message metadata name nonce ops options payload player players private
     protocol request resume retry_after_ms room room_type rooms schema schemas sequence
     session sync_hz text tick_hz token version

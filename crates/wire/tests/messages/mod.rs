@@ -107,19 +107,29 @@ pub(crate) fn client_message(format: Format) -> impl Strategy<Value = ClientMess
             request: RequestNumber(request),
             room
         }),
-        (number_u32(), text(), any::<bool>(), raw(format)).prop_map(
-            |(request, room_type, private, options)| {
+        (number_u32(), text(), text()).prop_map(|(request, room_type, key)| {
+            ClientMessage::JoinByKey { request: RequestNumber(request), room_type, key }
+        }),
+        (number_u32(), text(), any::<(bool, bool)>(), option::of(text()), raw(format)).prop_map(
+            |(request, room_type, (private, code), key, options)| {
                 ClientMessage::Create {
                     request: RequestNumber(request),
                     room_type,
                     private,
+                    code,
+                    key,
                     options,
                 }
             }
         ),
-        (number_u32(), text(), raw(format)).prop_map(|(request, room_type, options)| {
-            ClientMessage::JoinOrCreate { request: RequestNumber(request), room_type, options }
-        }),
+        (number_u32(), text(), option::of(text()), raw(format)).prop_map(
+            |(request, room_type, key, options)| ClientMessage::JoinOrCreate {
+                request: RequestNumber(request),
+                room_type,
+                key,
+                options
+            }
+        ),
         (number_u32(), option::of(text()), pairs(), number_u32()).prop_map(
             |(request, room_type, filter, limit)| ClientMessage::List {
                 request: RequestNumber(request),
@@ -158,16 +168,16 @@ pub(crate) fn client_message(format: Format) -> impl Strategy<Value = ClientMess
 }
 
 fn room_info() -> impl Strategy<Value = RoomInfo<'static>> {
-    (text(), text(), number_u32(), number_u32(), any::<bool>(), pairs()).prop_map(
-        |(id, room_type, players, capacity, locked, metadata)| RoomInfo {
+    (text(), text(), option::of(text()), number_u32(), number_u32(), any::<bool>(), pairs())
+        .prop_map(|(id, room_type, key, players, capacity, locked, metadata)| RoomInfo {
             id,
             room_type,
+            key,
             players,
             capacity,
             locked,
             metadata,
-        },
-    )
+        })
 }
 
 pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMessage<'static>> {
@@ -182,12 +192,12 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
             }
         ),
         (
-            (number_u32(), number_u32(), text(), text()),
+            (number_u32(), number_u32(), text(), text(), option::of(text())),
             (number(), number(), number_u32(), number_u32(), number())
         )
             .prop_map(
                 |(
-                    (request, room, id, room_type),
+                    (request, room, id, room_type, key),
                     (player, epoch, tick_hz, sync_hz, fingerprint),
                 )| {
                     ServerMessage::Joined {
@@ -195,6 +205,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                         room: RoomNumber(room),
                         id,
                         room_type,
+                        key,
                         player,
                         epoch,
                         tick_hz,

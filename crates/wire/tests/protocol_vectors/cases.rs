@@ -59,6 +59,8 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
                 request: RequestNumber(2),
                 room_type: "table".into(),
                 private: true,
+                code: false,
+                key: None,
                 options: b"",
             },
         ),
@@ -68,7 +70,39 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
                 request: RequestNumber(2),
                 room_type: "table".into(),
                 private: false,
+                code: false,
+                key: None,
                 options: own,
+            },
+        ),
+        (
+            "create, with a key",
+            ClientMessage::Create {
+                request: RequestNumber(2),
+                room_type: "table".into(),
+                private: false,
+                code: false,
+                key: Some("döcument 42".into()),
+                options: own,
+            },
+        ),
+        (
+            "create, with a code",
+            ClientMessage::Create {
+                request: RequestNumber(2),
+                room_type: "table".into(),
+                private: true,
+                code: true,
+                key: None,
+                options: b"",
+            },
+        ),
+        (
+            "join by key",
+            ClientMessage::JoinByKey {
+                request: RequestNumber(5),
+                room_type: "table".into(),
+                key: "K7WQ4C".into(),
             },
         ),
         (
@@ -76,6 +110,16 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
             ClientMessage::JoinOrCreate {
                 request: RequestNumber(3),
                 room_type: "täble".into(),
+                key: None,
+                options: own,
+            },
+        ),
+        (
+            "join or create, with a key",
+            ClientMessage::JoinOrCreate {
+                request: RequestNumber(3),
+                room_type: "table".into(),
+                key: Some("document 42".into()),
                 options: own,
             },
         ),
@@ -128,9 +172,10 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
 /// The messages of a node.
 pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static>)> {
     let own = payload(format);
-    let info = |id: &'static str, locked, metadata| RoomInfo {
+    let info = |id: &'static str, locked: bool, metadata| RoomInfo {
         id: id.into(),
         room_type: "table".into(),
+        key: locked.then(|| "document 42".into()),
         players: 3,
         capacity: 200,
         locked,
@@ -154,11 +199,27 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 room: RoomNumber(2),
                 id: "r7".into(),
                 room_type: "table".into(),
+                key: None,
                 player: 3,
                 epoch: u64::MAX,
                 tick_hz: 60,
                 sync_hz: 20,
                 fingerprint: 0xAF63_DC4C_8601_EC8C,
+            },
+        ),
+        (
+            "joined, a room with a key",
+            ServerMessage::Joined {
+                request: RequestNumber(1),
+                room: RoomNumber(2),
+                id: "r7".into(),
+                room_type: "table".into(),
+                key: Some("document 42".into()),
+                player: 3,
+                epoch: 7,
+                tick_hz: 0,
+                sync_hz: 20,
+                fingerprint: 1,
             },
         ),
         ("listed, none", ServerMessage::Listed { request: RequestNumber(4), rooms: vec![] }),
@@ -339,7 +400,7 @@ pub(crate) fn refused_of_clients() -> Refused {
     all(vec![
         ("nothing", packed(b"")),
         ("no such kind", packed(b"\x00")),
-        ("no such kind", packed(b"\x0f")),
+        ("no such kind", packed(b"\x10")),
         ("a kind of the other direction", packed(b"\x41\x01\x4d\x00\x01\x01")),
         ("a byte after the last field", packed(b"\x0d\x00")),
         ("a varint longer than need be", ping(b"\x80\x00")),

@@ -93,6 +93,7 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
         room,
         id: "r".into(),
         room_type: "world".into(),
+        key: None,
         player: 1,
         epoch: 1,
         tick_hz: 20,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
-use playfield_bench::{constructs, packet, rounds, websocket};
+use playfield_bench::{constructs, packet, rounds, store, websocket};
 use playfield_cli::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 use playfield_state::{Format, Tracking};
 
@@ -20,7 +20,7 @@ exit status is 1 if any differs.
 ";
 
 /// In execution order.
-const SUITES: &str = "sync, constructs, packet, websocket, rooms";
+const SUITES: &str = "sync, constructs, packet, websocket, store, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from comparing the state to writing every player's message.
@@ -47,6 +47,11 @@ const WEBSOCKET_HELP: &str = "
 websocket: parsing masked frames and unmasking them in place, compared with copying the same bytes;
 and compressing and decompressing 512-byte chat messages, with and without context takeover, with
 their compressed size and the memory that a connection keeps.
+";
+
+const STORE_HELP: &str = "
+store: saving and loading a state of 1 MB, compared with copying the same bytes; and keyed rooms that
+are opened, changed, closed and opened again on the embedded store.
 ";
 
 // Options shared by several suites.
@@ -106,6 +111,8 @@ const CONSTRUCTS: &[Opt] =
 
 const PACKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS];
 
+const STORE: &[Opt] = &[JSON, ROUNDS, ROUND_MS];
+
 const WEBSOCKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS, CORRUPT_ONE];
 
 const ROOMS: &[Opt] = &[
@@ -138,6 +145,7 @@ fn help() -> String {
         (CONSTRUCTS_HELP, CONSTRUCTS),
         (PACKET_HELP, PACKET),
         (WEBSOCKET_HELP, WEBSOCKET),
+        (STORE_HELP, STORE),
         (ROOMS_HELP, ROOMS),
     ];
     let each = suites.map(|(about, options)| format!("{about}{}", describe(options)));
@@ -151,6 +159,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "constructs" => run_constructs(parser, out),
             "packet" => run_packet(parser, out),
             "websocket" => run_websocket(parser, out),
+            "store" => run_store(parser, out),
             "rooms" => run_rooms(parser, out),
             other => Err(Usage(format!("unknown suite {other:?}; use one of {SUITES}")).into()),
         },
@@ -176,14 +185,15 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
     let mut rooms = rooms::Options::new();
     rooms.json = json;
     // All suites run, even if an earlier one fails.
-    let verified = [
+    let verified = vec![
         sync::run(&sync, out)?,
         constructs::run(&constructs, out)?,
         packet::run(&packet, out)?,
+        store::run(&packet, out)?,
         websocket::run(&websocket, out)?,
         rooms::run(&rooms, out)?,
     ];
-    done(verified == [true; 5])
+    done(verified.iter().all(|verified| *verified))
 }
 
 fn done(verified: bool) -> Result<(), Failure> {
@@ -266,6 +276,13 @@ fn run_websocket(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(),
         Some((rows, corrupt_one)) => {
             done(websocket::run(&websocket::Options { rows, corrupt_one }, out)?)
         }
+        None => Ok(out.write_all(help().as_bytes())?),
+    }
+}
+
+fn run_store(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    match rows(parser, STORE, &[])? {
+        Some((options, _)) => done(store::run(&options, out)?),
         None => Ok(out.write_all(help().as_bytes())?),
     }
 }

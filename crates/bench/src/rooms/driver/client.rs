@@ -91,6 +91,8 @@ impl Room {
                         request,
                         room_type,
                         private: false,
+                        code: false,
+                        key: None,
                         options: &options,
                     },
                 );

@@ -42,15 +42,9 @@ impl Shard {
         if connection.is_closing() {
             return;
         }
-        if matches!(connection.input, Input::Http) {
+        if matches!(connection.input, Input::Http(_)) {
             // An HTTP client can't read messages.
-            let mut response = Vec::new();
-            playfield_websocket::handshake::reject(&mut response, 408, text);
-            self.delivery.connections.append(key, |out| {
-                out.extend_from_slice(&response);
-                true
-            });
-            return self.close(key, None);
+            return self.refuse_http(key, 408, text);
         }
         let error = ServerMessage::Error {
             request: None,
@@ -189,6 +183,9 @@ impl Shard {
                 if std::mem::take(&mut connection.lagging) {
                     self.drained.push(key);
                 }
+                if let Input::Http(http) = &mut connection.input {
+                    http.drained(self.now);
+                }
                 if std::mem::take(&mut connection.owes_receipts) {
                     self.send_receipts(key);
                 }
@@ -250,6 +247,9 @@ impl Shard {
                 self.look_at(key, by);
             }
             return;
+        }
+        if matches!(connection.input, Input::Http(_)) {
+            return self.examine_http(key);
         }
         let is_service = matches!(connection.input, Input::Service(_));
         if connection.session.is_none() && !is_service {

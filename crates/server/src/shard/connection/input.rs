@@ -1,17 +1,15 @@
 //! From bytes to messages: what a connection speaks, where its frames end, and what is refused.
 
-use playfield_websocket::handshake::{self, Head, HeadLimits};
-use playfield_websocket::{
-    Agreed, Decoder, Deflate, Error as WebSocketError, Item, Limits, Opcode, Role,
-};
+use std::net::SocketAddr;
+
+use playfield_websocket::{Error as WebSocketError, Item, Opcode};
+use playfield_wire::ErrorCode;
 use playfield_wire::framing::FrameError;
 use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
-use playfield_wire::{ErrorCode, excerpt};
 
-use crate::config::Origin;
 use crate::shard::Shard;
-use crate::shard::connection::deflated::Deflated;
-use crate::shard::connection::transport::{Framing, Input, Opening, opening};
+use crate::shard::connection::http::{Http, period};
+use crate::shard::connection::transport::{Input, Opening, opening};
 use crate::shard::keys::ConnectionKey;
 
 /// A buffer that held this many times what is left in it is replaced by a smaller one.
@@ -87,8 +85,8 @@ impl Shard {
             }
             let left = &mut input[handled..];
             let more = match &mut connection.input {
-                Input::Unknown => self.open(key, left),
-                Input::Http => self.handle_http(key, left),
+                &mut Input::Unknown(peer) => self.open(key, peer, left),
+                Input::Http(_) => self.handle_http(key, left),
                 Input::Native => self.handle_native(key, left),
                 Input::WebSocket(_) => self.handle_websocket(key, left),
                 &mut Input::Service(service) => self.handle_service(key, service, left),
@@ -102,7 +100,7 @@ impl Shard {
     }
 
     /// Detects the protocol from the first bytes. Consumes a preamble at most.
-    fn open(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
+    fn open(&mut self, key: ConnectionKey, peer: SocketAddr, input: &[u8]) -> usize {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return 0 };
         match opening(input) {
             Opening::Partial => 0,
@@ -111,75 +109,14 @@ impl Shard {
                 PREAMBLE.len()
             }
             Opening::Http => {
-                connection.input = Input::Http;
+                let http = Http::new(&self.delivery.node.config, peer, self.now);
+                connection.input = Input::Http(Box::new(http));
+                self.look_at(key, self.now + period(&self.delivery.node.config));
                 self.handle_http(key, input)
             }
             Opening::Alien => {
-                let text =
-                    "the first bytes are neither native framing nor an HTTP GET or HEAD request";
+                let text = "the first bytes are neither native framing nor an HTTP request";
                 self.fail(key, ErrorCode::BadPreamble, text);
-                input.len()
-            }
-        }
-    }
-
-    /// Answers an HTTP request: with an upgrade or with a page.
-    fn handle_http(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
-        let config = &self.delivery.node.config;
-        let limits =
-            HeadLimits { head_bytes_max: config.http_head_bytes_max, ..HeadLimits::default() };
-        let mut response = Vec::new();
-        let upgraded = match handshake::parse_request(input, &limits) {
-            Ok(Head::Partial) => return 0,
-            Ok(Head::Complete(request)) => match &request.upgrade {
-                Some(upgrade) if !Origin::is_allowed(upgrade.origin(), &config.allowed_origins) => {
-                    let origin = upgrade.origin().unwrap_or_default();
-                    let origin = String::from_utf8_lossy(origin);
-                    log::debug!("a page of the origin {:?} is refused", excerpt(&origin, 128));
-                    handshake::reject(
-                        &mut response,
-                        403,
-                        "allowed_origins: pages of this origin may not connect\n",
-                    );
-                    self.delivery.counters.origins_refused += 1;
-                    None
-                }
-                Some(upgrade) => {
-                    let wishes = config.websocket_deflate.then(Deflate::default);
-                    let agreed = wishes.and_then(|wishes| upgrade.deflate(&wishes));
-                    let accepted = handshake::accept(&mut response, upgrade, None, agreed.as_ref());
-                    accepted.is_ok().then_some((request.head_bytes, agreed))
-                }
-                None => {
-                    self.delivery.node.pages.respond(&mut response, request.method, request.target);
-                    None
-                }
-            },
-            Err(error) => {
-                handshake::reject(&mut response, error.status(), &error.to_string());
-                None
-            }
-        };
-        self.delivery.connections.append(key, |out| {
-            out.extend_from_slice(&response);
-            true
-        });
-        let limits = Limits { message_bytes_max: config.max_message_bytes, ..Limits::default() };
-        let bytes_min = config.websocket_deflate_bytes_min;
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return 0 };
-        match upgraded {
-            Some((head_bytes, agreed)) => {
-                let agreed = agreed.as_ref().map(Agreed::deflate);
-                connection.input = Input::WebSocket(match agreed {
-                    Some(agreed) => Decoder::with_deflate(Role::Server, limits, agreed),
-                    None => Decoder::new(Role::Server, limits),
-                });
-                let deflated = agreed.map(|agreed| Deflated::new(agreed, bytes_min));
-                connection.dialect.framing = Framing::WebSocket(deflated);
-                head_bytes
-            }
-            None => {
-                self.close(key, None);
                 input.len()
             }
         }

@@ -3,6 +3,7 @@
 pub(crate) mod buffers;
 mod closing;
 pub(crate) mod deflated;
+pub(crate) mod http;
 mod input;
 pub(crate) mod patience;
 pub(crate) mod timeouts;
@@ -77,6 +78,8 @@ pub(crate) struct Pause {
     pub(crate) mailbox: bool,
     /// A room elsewhere has not done yet what was sent to it.
     pub(crate) acts: bool,
+    /// HTTP requests before it have to be answered first.
+    pub(crate) http: bool,
 }
 
 /// Bytes on their way to the socket.
@@ -88,9 +91,9 @@ struct Outbox {
 }
 
 impl Connection {
-    pub(crate) fn new(now: Duration) -> Self {
+    pub(crate) fn new(now: Duration, input: Input) -> Self {
         Self {
-            input: Input::Unknown,
+            input,
             dialect: Dialect::FIRST,
             phase: Phase::Open,
             pause: Pause::default(),
@@ -346,7 +349,7 @@ fn fill(
 mod tests {
     use std::time::Duration;
 
-    use super::{Connection, Connections};
+    use super::{Connection, Connections, Input};
 
     fn append(connections: &mut Connections, key: super::ConnectionKey, bytes: &[u8], keep: bool) {
         connections.append(key, |out| {
@@ -358,7 +361,7 @@ mod tests {
     #[test]
     fn an_outbox_exists_only_while_there_is_something_in_it() {
         let mut connections = Connections::new();
-        let key = connections.insert(Connection::new(Duration::ZERO));
+        let key = connections.insert(Connection::new(Duration::ZERO, Input::Native));
         append(&mut connections, key, b"abcdef", true);
         append(&mut connections, key, b"not this", false);
         assert_eq!(connections.next_dirty(), Some(key));
@@ -379,7 +382,7 @@ mod tests {
     #[test]
     fn what_was_read_does_not_pile_up() {
         let mut connections = Connections::new();
-        let key = connections.insert(Connection::new(Duration::ZERO));
+        let key = connections.insert(Connection::new(Duration::ZERO, Input::Native));
         for _ in 0..1000 {
             append(&mut connections, key, &[1; 1000], true);
             connections.wrote(key, 1000 - 1);

@@ -1,18 +1,21 @@
 //! The protocol of a connection: how it is detected, and how messages are framed.
 
+use std::net::SocketAddr;
+
 use playfield_websocket::{CloseFinder, Decoder, Opcode};
 use playfield_wire::Format;
 use playfield_wire::framing::{self, PREAMBLE};
 use playfield_wire::server::ServerMessage;
 
 use crate::shard::connection::deflated::Deflated;
+use crate::shard::connection::http::Http;
 
 /// How a connection's input is read.
 pub(crate) enum Input {
-    /// Too few bytes came to detect the protocol.
-    Unknown,
-    /// An HTTP request head is coming in.
-    Http,
+    /// Too few bytes came from this address to detect the protocol.
+    Unknown(SocketAddr),
+    /// HTTP requests.
+    Http(Box<Http>),
     /// Native framing.
     Native,
     /// WebSocket frames.
@@ -38,15 +41,26 @@ pub(crate) enum Opening {
 
 /// Reads the first bytes of a connection.
 pub(crate) fn opening(bytes: &[u8]) -> Opening {
-    let known: [(&[u8], Opening); 3] =
-        [(&PREAMBLE, Opening::Native), (b"GET ", Opening::Http), (b"HEAD ", Opening::Http)];
-    for (first, opening) in known {
-        if bytes.starts_with(first) {
-            return opening;
-        }
-        if first.starts_with(bytes) {
-            return Opening::Partial;
-        }
+    const METHODS: [&[u8]; 9] = [
+        b"GET ",
+        b"HEAD ",
+        b"POST ",
+        b"PUT ",
+        b"PATCH ",
+        b"DELETE ",
+        b"OPTIONS ",
+        b"CONNECT ",
+        b"TRACE ",
+    ];
+    if bytes.starts_with(&PREAMBLE) {
+        return Opening::Native;
+    }
+    if METHODS.iter().any(|method| bytes.starts_with(method)) {
+        return Opening::Http;
+    }
+    let may_be = |first: &[u8]| first.starts_with(bytes);
+    if may_be(&PREAMBLE) || METHODS.into_iter().any(may_be) {
+        return Opening::Partial;
     }
     Opening::Alien
 }
@@ -109,7 +123,12 @@ mod tests {
             (b"GET /", Opening::Http),
             (b"HEAD", Opening::Partial),
             (b"HEAD /", Opening::Http),
-            (b"POST /", Opening::Alien),
+            (b"P", Opening::Partial),
+            (b"PO", Opening::Partial),
+            (b"POST /", Opening::Http),
+            (b"PATCH /", Opening::Http),
+            (b"PET /", Opening::Alien),
+            (b"get /", Opening::Alien),
             (b"\x16\x03\x01", Opening::Alien),
             (b"\0", Opening::Alien),
         ] {

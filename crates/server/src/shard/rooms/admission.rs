@@ -4,20 +4,26 @@
 //! creates the room, if need be, and asks it. A [`JoinRequest`] goes from one to the other: with
 //! the connection, if the session is in no room yet and may move, or else by mail.
 
-use playfield_room::{Creator, EndReason, Entrant, Error, LeaveReason};
+use std::sync::Arc;
+
+use playfield_room::{Admission, Creator, Entrant, Error, LeaveReason, Stage};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, excerpt};
 
+use crate::directory::keys::code;
 use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::connection::patience::Patience;
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
-use crate::shard::rooms::join::{Departure, JoinRequest, JoinTarget, Joiner, RoomSpec};
-use crate::shard::rooms::member::{Member, MemberOutput, RemoteSession, Standing};
+use crate::shard::rooms::join::{Departure, JoinRequest, JoinTarget, Joiner, RETRIES, RoomSpec};
+use crate::shard::rooms::member::{Member, MemberOutput, RemoteSession};
 use crate::shard::session::SessionRoom;
 use crate::shard::session::allowance::Rate;
+
+/// How many codes are drawn until one is free.
+const CODE_TRIES: usize = 16;
 
 impl Shard {
     /// Picks a room for a session, and sends the request there.
@@ -27,7 +33,17 @@ impl Shard {
         request: RequestNumber,
         target: JoinTarget,
     ) {
-        match self.pick(key, request, target) {
+        self.join_with(key, request, target, RETRIES);
+    }
+
+    fn join_with(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        target: JoinTarget,
+        retries: u8,
+    ) {
+        match self.pick(key, request, target, retries) {
             Ok((shard, join)) => self.send_off(key, shard, join),
             Err(error) => self.send_error(key, Some(request), None, &error),
         }
@@ -37,7 +53,8 @@ impl Shard {
         &mut self,
         key: ConnectionKey,
         request: RequestNumber,
-        target: JoinTarget,
+        mut target: JoinTarget,
+        retries: u8,
     ) -> Result<(u16, JoinRequest), Error> {
         let node = &self.delivery.node;
         let gone = || Error::new(ErrorCode::Internal, "the session ended");
@@ -50,20 +67,21 @@ impl Shard {
         if self.is_shutting_down {
             return Err(Error::new(ErrorCode::ShuttingDown, "the node is shutting down"));
         }
+        let keys_missed_max = node.config.keys_missed_per_minute_max;
         let rate = Rate::per_minute(
             "rooms_created_per_minute_max",
             node.config.rooms_created_per_minute_max,
         );
         let may_create = session.creations.check(self.now, rate);
-        let (choice, spec, retries) = match target {
+        let choice = match &mut target {
             JoinTarget::Room(id) => {
                 let not_found = || {
                     Error::new(
                         ErrorCode::RoomNotFound,
-                        format!("no room has the id {:?}", excerpt(&id, 64)),
+                        format!("no room has the id {:?}", excerpt(id, 64)),
                     )
                 };
-                let id = RoomId::parse(&id).ok_or_else(not_found)?;
+                let id = RoomId::parse(id).ok_or_else(not_found)?;
                 if session.rooms.iter().any(|room| room.id == id) {
                     return Err(Error::new(
                         ErrorCode::AlreadyJoined,
@@ -72,20 +90,35 @@ impl Shard {
                 }
                 let place = node.directory.find(id).ok_or_else(not_found)?;
                 node.directory.reserve(id)?;
-                (Choice { id, shard: place.shard, new: false }, None, 0)
+                Choice { id, shard: place.shard, new: false }
             }
-            JoinTarget::New(spec) | JoinTarget::Any(spec, 0) => {
+            JoinTarget::Key(room_type, text) => {
+                let rate = Rate::per_minute("keys_missed_per_minute_max", keys_missed_max);
+                session.misses.check(self.now, rate)?;
+                let chosen = node.directory.reserve_by_key(*room_type, text, &session.ids());
+                if chosen.as_ref().is_err_and(|error| error.code() == ErrorCode::RoomNotFound) {
+                    session.misses.take(self.now, rate);
+                }
+                chosen?
+            }
+            JoinTarget::New(spec) if spec.code => {
+                may_create?;
+                let (plan, choice) = self.plan_with_code(spec)?;
+                spec.key = plan.key;
+                choice
+            }
+            JoinTarget::Any(spec) if retries > 0 || spec.key.is_some() => {
+                let id = RoomId::from_random(self.entropy.bytes());
+                let plan = plan(self.delivery.shard, node, id, spec);
+                node.directory.choose(&plan, &session.ids(), may_create)?
+            }
+            JoinTarget::New(spec) | JoinTarget::Any(spec) => {
                 may_create?;
                 let id = RoomId::from_random(self.entropy.bytes());
-                (node.directory.plan(&plan(self.delivery.shard, node, id, &spec))?, Some(spec), 0)
-            }
-            JoinTarget::Any(spec, retries) => {
-                let id = RoomId::from_random(self.entropy.bytes());
-                let except: Vec<RoomId> = session.rooms.iter().map(|room| room.id).collect();
-                let plan = plan(self.delivery.shard, node, id, &spec);
-                (node.directory.choose(&plan, &except, may_create)?, Some(spec), retries)
+                node.directory.plan(&plan(self.delivery.shard, node, id, spec))?
             }
         };
+        let Some(session) = self.delivery.connections.session_mut(key) else { return Err(gone()) };
         if choice.new {
             session.creations.take(self.now, rate);
         }
@@ -101,7 +134,24 @@ impl Shard {
             acts: 0,
             leaving: None,
         });
-        Ok((choice.shard, JoinRequest { request, number, id, spec, create: choice.new, retries }))
+        Ok((choice.shard, JoinRequest { request, number, id, target, create: choice.new, retries }))
+    }
+
+    /// Registers a new room under a code that no other room has.
+    fn plan_with_code(&mut self, spec: &RoomSpec) -> Result<(Plan, Choice), Error> {
+        let node = Arc::clone(&self.delivery.node);
+        let mut taken = Error::new(ErrorCode::RoomExists, "all codes are taken");
+        for _ in 0..CODE_TRIES {
+            let id = RoomId::from_random(self.entropy.bytes());
+            let key = Some(code::from_random(self.entropy.bytes()));
+            let plan = Plan { key, ..plan(self.delivery.shard, &node, id, spec) };
+            match node.directory.plan(&plan) {
+                Err(error) if error.code() == ErrorCode::RoomExists => taken = error,
+                Err(error) => return Err(error),
+                Ok(choice) => return Ok((plan, choice)),
+            }
+        }
+        Err(taken)
     }
 
     fn send_off(&mut self, key: ConnectionKey, shard: u16, join: JoinRequest) {
@@ -170,24 +220,20 @@ impl Shard {
             return self.refuse(&joiner, join, Error::new(ErrorCode::ShuttingDown, text));
         }
         if std::mem::take(&mut join.create)
-            && let Some(spec) = &join.spec
+            && let Some(spec) = join.target.spec()
         {
-            let creator = Creator::new(joiner.name.clone(), joiner.user.clone());
-            if let Err(error) = self.create_room(join.id, spec, Some(creator)) {
+            let creator = Creator::player(joiner.name.clone(), joiner.user.clone());
+            if let Err(error) = self.create_room(join.id, spec, creator) {
                 self.delivery.node.directory.remove(join.id);
                 join.retries = 0;
                 return self.refuse(&joiner, join, error);
             }
-            let id = join.id;
-            self.seat(joiner, join);
-            // A room that refused its founder has nobody to end it.
-            if let Some(&room) = self.by_id.get(&id)
-                && self.rooms.get(room).is_some_and(|hosted| hosted.members.len() == 0)
-            {
-                let text = "the player it was created for was refused";
-                self.call(room, |any, at, out| any.close(at, EndReason::Empty, text, out));
+            let Some(&room) = self.by_id.get(&join.id) else { return };
+            if let Some(hosted) = self.rooms.get_mut(room) {
+                hosted.founding = true;
             }
-            return;
+            self.seat(joiner, join);
+            return self.end_unless_founded(room);
         }
         self.seat(joiner, join);
     }
@@ -204,6 +250,11 @@ impl Shard {
             return self.refuse(&joiner, join, Error::new(ErrorCode::RoomNotFound, text));
         };
         let Some(hosted) = self.rooms.get_mut(room) else { return };
+        if hosted.room.stage() != Stage::Open && join.target.is_by_key() {
+            // The key is free when the room has ended, which it is about to do.
+            self.parked.push((joiner, join));
+            return;
+        }
         let Joiner { shard, connection, dialect, .. } = joiner;
         let output = if shard == self.delivery.shard {
             MemberOutput::Here(connection)
@@ -223,22 +274,28 @@ impl Shard {
         });
 
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        self.delivery.node.directory.seated(join.id, hosted.room.summary());
+        let seat = Seat { shard: self.delivery.shard, room, member };
         // `None` if it was taken out again before the room had said yes.
-        let seated = hosted.members.get_mut(member);
-        let error = match (outcome, seated) {
-            (Some(Ok(player)), Some(seated)) => {
+        let entered = hosted.members.get_mut(member);
+        let error = match (outcome, entered) {
+            (Some(Ok(Admission::Waiting(player))), Some(waiting)) => {
+                waiting.player = player;
+                // The reserved seat stays so until the room has decided.
+                waiting.hold(join);
+                return self.tell_seated(&joiner, number, seat);
+            }
+            (Some(Ok(Admission::Seated(player))), Some(seated)) => {
                 seated.player = player;
-                if let Standing::Entering(entering) = &mut seated.standing {
-                    entering.seated = true;
-                }
+                seated.admit();
+                self.delivery.node.directory.seated(join.id, hosted.room.summary());
+                hosted.founding = false;
                 hosted.sync_awaited |= hosted.room.sync_hz() == 0;
-                let seat = Seat { shard: self.delivery.shard, room, member };
                 return self.tell_seated(&joiner, number, seat);
             }
             (Some(Err(error)), _) => error,
             (Some(Ok(_)) | None, _) => Error::new(ErrorCode::RoomClosed, "the room ended"),
         };
+        self.delivery.node.directory.seated(join.id, hosted.room.summary());
         hosted.members.remove(member);
         self.refuse(&joiner, join, error);
     }
@@ -253,7 +310,7 @@ impl Shard {
         }
     }
 
-    /// On the session's shard: the room agreed.
+    /// On the session's shard: the room agreed, or holds the player.
     pub(in crate::shard) fn seated(&mut self, key: ConnectionKey, number: RoomNumber, seat: Seat) {
         let connection = self.delivery.connections.get_mut(key);
         let heard = connection.as_deref().map_or(self.now, |connection| connection.heard);
@@ -292,18 +349,10 @@ impl Shard {
         if let Some(session) = self.delivery.connections.session_mut(key) {
             session.remove(join.number);
         }
-        let fell_through = matches!(
-            error.code(),
-            ErrorCode::RoomFull
-                | ErrorCode::RoomLocked
-                | ErrorCode::RoomNotFound
-                | ErrorCode::RoomClosed
-        );
-        match join.spec {
-            Some(spec) if fell_through && join.retries > 0 => {
-                self.join(key, join.request, JoinTarget::Any(spec, join.retries - 1));
-            }
-            _ => self.send_error(key, Some(join.request), None, &error),
+        if join.retries > 0 && join.target.falls_through(error.code()) {
+            self.join_with(key, join.request, join.target, join.retries - 1);
+        } else {
+            self.send_error(key, Some(join.request), None, &error);
         }
     }
 
@@ -336,5 +385,6 @@ impl Shard {
 
 fn plan(shard: u16, node: &crate::node::Node, id: RoomId, spec: &RoomSpec) -> Plan {
     let capacity = node.room_types[usize::from(spec.room_type)].settings.capacity;
-    Plan { id, room_type: spec.room_type, capacity, private: spec.private, shard }
+    let RoomSpec { room_type, ref key, private, .. } = *spec;
+    Plan { id, room_type, key: key.clone(), capacity, private, shard }
 }

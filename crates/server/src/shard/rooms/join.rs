@@ -1,28 +1,54 @@
 //! A request to join a room, and whose it is, on the way from the session to the room.
 
-use playfield_wire::{Format, RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
+use crate::directory::keys::Key;
 use crate::room_id::RoomId;
 use crate::shard::connection::transport::Dialect;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::allowance::Allowance;
 
-/// How often a `join_or_create` tries another room when the one it was given falls through.
-const RETRIES: u8 = 3;
+/// How often another room is tried when the one that was picked falls through.
+pub(crate) const RETRIES: u8 = 3;
 
 /// What a client asks for.
 pub(crate) enum JoinTarget {
     /// The room with this id.
     Room(String),
+    /// The room of this type with this key.
+    Key(u16, String),
     /// A new room.
     New(RoomSpec),
-    /// Any room of the type, or a new one; another may be picked so many times.
-    Any(RoomSpec, u8),
+    /// The room with the key, or without one any room of the type; or a new one.
+    Any(RoomSpec),
 }
 
 impl JoinTarget {
-    pub(crate) fn any(spec: RoomSpec) -> Self {
-        Self::Any(spec, RETRIES)
+    /// How to create the room, if that may be needed.
+    pub(crate) fn spec(&self) -> Option<&RoomSpec> {
+        match self {
+            Self::Room(_) | Self::Key(..) => None,
+            Self::New(spec) | Self::Any(spec) => Some(spec),
+        }
+    }
+
+    /// Whether another room, or a later one with the key, would do if a room refuses with this code.
+    pub(crate) fn falls_through(&self, code: ErrorCode) -> bool {
+        let ended = matches!(code, ErrorCode::RoomNotFound | ErrorCode::RoomClosed);
+        match self {
+            Self::Room(_) | Self::New(_) => false,
+            _ if self.is_by_key() => ended,
+            _ => ended || matches!(code, ErrorCode::RoomFull | ErrorCode::RoomLocked),
+        }
+    }
+
+    /// Whether it names a room by its key.
+    pub(crate) fn is_by_key(&self) -> bool {
+        match self {
+            Self::Key(..) => true,
+            Self::Any(spec) => spec.key.is_some(),
+            Self::Room(_) | Self::New(_) => false,
+        }
     }
 }
 
@@ -30,6 +56,9 @@ impl JoinTarget {
 #[derive(Clone)]
 pub(crate) struct RoomSpec {
     pub(crate) room_type: u16,
+    pub(crate) key: Option<Key>,
+    /// The node picks a code as its key.
+    pub(crate) code: bool,
     pub(crate) private: bool,
     pub(crate) options: Vec<u8>,
     pub(crate) format: Format,
@@ -41,8 +70,8 @@ pub(crate) struct JoinRequest {
     /// The number that the room will have in the session.
     pub(crate) number: RoomNumber,
     pub(crate) id: RoomId,
-    /// What was asked for, unless it was this very room.
-    pub(crate) spec: Option<RoomSpec>,
+    /// What was asked for.
+    pub(crate) target: JoinTarget,
     /// The room has to be created first.
     pub(crate) create: bool,
     /// How often another room may be picked.

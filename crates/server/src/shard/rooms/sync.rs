@@ -1,6 +1,7 @@
 //! The way of a sync to the players: the one path that is walked for every player, twenty times a
 //! second.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use playfield_room::{AnyRoom, PlayerId};
@@ -92,6 +93,7 @@ impl Shard {
                         room: member.number,
                         id: id.as_str().into(),
                         room_type: room_type.name.clone().into(),
+                        key: room.summary().key.as_deref().map(Cow::Borrowed),
                         player: member.player.0,
                         epoch: *epoch,
                         tick_hz: room.tick_hz(),

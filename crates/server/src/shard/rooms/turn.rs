@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{AnyRoom, Birth, Creator, EndReason, Error, Mail, RoomOutput, Stage};
@@ -25,11 +26,13 @@ impl Shard {
         &mut self,
         id: RoomId,
         spec: &RoomSpec,
-        creator: Option<Creator>,
+        creator: Creator,
     ) -> Result<RoomKey, Error> {
         let room_type = &self.delivery.node.room_types[usize::from(spec.room_type)];
         let birth = Birth {
             id: id.to_string(),
+            room_type: room_type.name.clone(),
+            key: spec.key.as_ref().map(|key| Arc::clone(&key.text)),
             seed: self.entropy.number(),
             settings: room_type.settings,
             private: spec.private,
@@ -63,6 +66,8 @@ impl Shard {
             due: None,
             published,
             touched: false,
+            founding: false,
+            admitted: 0,
             sync_awaited: false,
             synced_on_demand: 0,
             resyncs: BTreeSet::new(),
@@ -83,9 +88,14 @@ impl Shard {
         let hosted = self.rooms.get_mut(key)?;
         self.watch.enters(hosted.room_type);
         let at = self.now.saturating_sub(hosted.created);
-        let Hosted { room, members, id, .. } = hosted;
-        let mut output =
-            HostedRoomOutput { delivery: &mut self.delivery, members, room: key, id: *id };
+        let Hosted { room, members, id, admitted, .. } = hosted;
+        let mut output = HostedRoomOutput {
+            delivery: &mut self.delivery,
+            members,
+            admitted,
+            room: key,
+            id: *id,
+        };
         let result = call(&mut **room, at, &mut output);
         if !hosted.touched {
             hosted.touched = true;
@@ -203,6 +213,9 @@ impl Shard {
                     _ => self.fail(connection, code, &text),
                 }
             }
+            while let Some((connection, join, error)) = self.delivery.refusals.pop_front() {
+                self.refused(connection, *join, error);
+            }
             self.close_leaving();
             let Some(key) = self.touched.pop() else { break };
             self.settle_room(key);
@@ -212,7 +225,15 @@ impl Shard {
     fn settle_room(&mut self, key: RoomKey) {
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         hosted.touched = false;
+        if hosted.admitted > 0 {
+            hosted.sync_awaited |= hosted.room.sync_hz() == 0;
+            hosted.founding = false;
+            for _ in 0..std::mem::take(&mut hosted.admitted) {
+                self.delivery.node.directory.seated(hosted.id, hosted.room.summary());
+            }
+        }
         match hosted.room.stage() {
+            Stage::Open if hosted.is_unfounded() => return self.end_unless_founded(key),
             Stage::Open => {}
             Stage::Closing => {
                 self.sync_room(key, Cause::Last);
@@ -239,6 +260,14 @@ impl Shard {
         }
     }
 
+    /// Ends a room that did not let in the player it was created for: nobody else would.
+    pub(super) fn end_unless_founded(&mut self, key: RoomKey) {
+        if self.rooms.get(key).is_some_and(Hosted::is_unfounded) {
+            let text = "the player it was created for did not join";
+            self.call(key, |room, at, out| room.close(at, EndReason::Empty, text, out));
+        }
+    }
+
     fn drop_room(&mut self, key: RoomKey) {
         // A room that ended took its players out. Should it have left one, they must not wait for
         // ever.
@@ -246,7 +275,10 @@ impl Shard {
         let left: Vec<_> =
             self.rooms.get(key).map(|hosted| hosted.members.keys()).unwrap_or_default();
         for member in left {
-            self.call(key, |_, _, out| RoomOutput::removed(out, link(member), &why));
+            self.call(key, |_, _, out| {
+                RoomOutput::refused(out, link(member), &why);
+                RoomOutput::removed(out, link(member), &why);
+            });
         }
         if let Some(hosted) = self.rooms.remove(key) {
             self.schedule.change(key, hosted.due, None);

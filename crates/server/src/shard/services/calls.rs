@@ -18,8 +18,7 @@ impl Shard {
 
     /// A client of a service connected.
     pub(crate) fn accepted_for(&mut self, service: u16, address: SocketAddr) -> ConnectionKey {
-        let mut connection = Connection::new(self.now);
-        connection.input = Input::Service(service);
+        let connection = Connection::new(self.now, Input::Service(service));
         let key = self.delivery.connections.insert(connection);
         self.look_at(key, self.now + self.delivery.node.config.heartbeat() / 2);
         if self.is_shutting_down {

@@ -73,6 +73,7 @@ impl Shard {
             rooms_numbered: 0,
             usage: Usage::default(),
             creations: Allowance::default(),
+            misses: Allowance::default(),
             lists: Allowance::default(),
             schemas: Allowance::default(),
             snapshots: Allowance::default(),

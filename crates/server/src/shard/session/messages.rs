@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use playfield_room::{Error, LeaveReason, RoomType};
+use playfield_room::{Error, LeaveReason, RoomType, check_key};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 
+use crate::directory::keys::Key;
 use crate::shard::Shard;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
@@ -81,17 +82,22 @@ impl Shard {
                     self.join(key, request, JoinTarget::Room(room.into_owned()));
                 }
             }
-            ClientMessage::Create { request, room_type, private, options } => {
+            ClientMessage::JoinByKey { request, room_type, key: room_key } => {
                 if let Some(room_type) = self.known_type(key, request, &room_type) {
-                    let spec = RoomSpec { room_type, private, options: options.to_vec(), format };
+                    self.join(key, request, JoinTarget::Key(room_type, room_key.into_owned()));
+                }
+            }
+            ClientMessage::Create { request, room_type, private, code, key: room_key, options } => {
+                let wanted = Wanted { private, code, key: room_key.as_deref(), options, format };
+                if let Some(spec) = self.spec(key, request, &room_type, &wanted) {
                     self.join(key, request, JoinTarget::New(spec));
                 }
             }
-            ClientMessage::JoinOrCreate { request, room_type, options } => {
-                if let Some(room_type) = self.known_type(key, request, &room_type) {
-                    let spec =
-                        RoomSpec { room_type, private: false, options: options.to_vec(), format };
-                    self.join(key, request, JoinTarget::any(spec));
+            ClientMessage::JoinOrCreate { request, room_type, key: room_key, options } => {
+                let (private, code) = (false, false);
+                let wanted = Wanted { private, code, key: room_key.as_deref(), options, format };
+                if let Some(spec) = self.spec(key, request, &room_type, &wanted) {
+                    self.join(key, request, JoinTarget::Any(spec));
                 }
             }
             ClientMessage::List { request, room_type, filter, limit } => {
@@ -144,6 +150,32 @@ impl Shard {
             self.send_error(key, Some(request), None, &unknown_type(name));
         }
         room_type
+    }
+
+    /// What a client says about a room that may be created; `None` if it was refused.
+    fn spec(
+        &mut self,
+        connection: ConnectionKey,
+        request: RequestNumber,
+        room_type: &str,
+        wanted: &Wanted<'_>,
+    ) -> Option<RoomSpec> {
+        let room_type = self.known_type(connection, request, room_type)?;
+        let Wanted { private, code, key, options, format } = *wanted;
+        let refusal = match key {
+            Some(_) if code => Err(Error::new(
+                ErrorCode::BadKey,
+                "a room has a key of its own or a code, not both",
+            )),
+            Some(key) => check_key(key),
+            None => Ok(()),
+        };
+        if let Err(error) = refusal {
+            self.send_error(connection, Some(request), None, &error);
+            return None;
+        }
+        let key = key.map(|key| Key { text: key.into(), is_code: false });
+        Some(RoomSpec { room_type, key, code, private, options: options.to_vec(), format })
     }
 
     #[inline]
@@ -282,6 +314,7 @@ impl Shard {
         let rooms = listings.iter().map(|listing| RoomInfo {
             id: listing.id.as_str().into(),
             room_type: Cow::Borrowed(&node.room_types[usize::from(listing.room_type)].name),
+            key: listing.summary.key.as_deref().map(Cow::Borrowed),
             players: listing.summary.players,
             capacity: listing.summary.capacity,
             locked: listing.summary.locked,
@@ -343,6 +376,9 @@ impl Shard {
     ) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(mut member) = hosted.members.remove(key) else { return };
+        if member.take_held().is_some() {
+            self.delivery.node.directory.release(hosted.id);
+        }
         let player = member.player;
         self.call(room, |any, at, out| {
             if !any.is_closed() {
@@ -357,6 +393,15 @@ impl Shard {
         }
         self.delivery.part(member, request);
     }
+}
+
+/// A room that a client may create.
+struct Wanted<'a> {
+    private: bool,
+    code: bool,
+    key: Option<&'a str>,
+    options: &'a [u8],
+    format: Format,
 }
 
 /// Why a message of the other kind is refused.

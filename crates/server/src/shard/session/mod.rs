@@ -25,6 +25,8 @@ pub(crate) struct Session {
     pub(crate) usage: Usage,
     /// How many rooms it may make.
     pub(crate) creations: Allowance,
+    /// How often it may ask for rooms by keys that no room has.
+    pub(crate) misses: Allowance,
     /// How often it may list them.
     pub(crate) lists: Allowance,
     /// How often it may ask for schemas.
@@ -61,6 +63,11 @@ impl Session {
     pub(crate) fn joined(&self, number: RoomNumber) -> Option<Seat> {
         let room = self.rooms.iter().find(|room| room.number == number)?;
         if room.request.is_none() && room.leaving.is_none() { room.seat } else { None }
+    }
+
+    /// The ids of its rooms.
+    pub(crate) fn ids(&self) -> Vec<RoomId> {
+        self.rooms.iter().map(|room| room.id).collect()
     }
 
     /// The room in which this is its seat.

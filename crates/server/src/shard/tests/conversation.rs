@@ -80,34 +80,6 @@ fn a_preamble_a_hello_and_more_may_come_at_once() {
 }
 
 #[test]
-fn browsers_get_pages_and_then_the_connection_ends() {
-    for (request, expected) in [
-        ("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK\r\n"),
-        ("HEAD / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK\r\n"),
-        (
-            "GET /none HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
-            "HTTP/1.1 404 Not Found\r\n",
-        ),
-        ("GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"),
-        (
-            "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\r\n",
-            "HTTP/1.1 426 Upgrade Required\r\n",
-        ),
-    ] {
-        let mut world = World::new(1, &[]);
-        let client = world.connect(0);
-        let (front, back) = request.split_at(10);
-        world.bytes(client, front.as_bytes());
-        assert!(world.raw(client).is_empty());
-        world.bytes(client, back.as_bytes());
-        let response = String::from_utf8(world.raw(client)).unwrap();
-        assert!(response.starts_with(expected), "{request:?}: {response:?}");
-        assert_eq!(response.matches("HTTP/1.1").count(), 1);
-        assert!(world.is_over(client));
-    }
-}
-
-#[test]
 fn a_websocket_ping_is_answered_and_a_close_too() {
     let mut world = World::new(1, &[]);
     let client = world.websocket_client(0, Format::Packed);

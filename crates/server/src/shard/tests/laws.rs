@@ -242,6 +242,8 @@ impl Play {
                 request: RequestNumber(1),
                 room_type: pace.room_type().into(),
                 private: false,
+                code: false,
+                key: None,
                 options: options.as_bytes(),
             };
             world.say(founder, &encoded(Format::Json, &create));

@@ -36,7 +36,7 @@ fn assert_refused(world: &mut World, client: Client, request: RequestNumber, cod
 
 #[test]
 fn garbage_instead_of_a_protocol() {
-    for garbage in [&b"\x16\x03\x01\x02"[..], b"POST / HTTP/1.1\r\n", b"PF2\n", b"hello", &[0; 300]]
+    for garbage in [&b"\x16\x03\x01\x02"[..], b"POKE / HTTP/1.1\r\n", b"PF2\n", b"hello", &[0; 300]]
     {
         let mut world = World::new(1, &[]);
         let client = world.connect(0);
@@ -230,6 +230,8 @@ fn rooms_that_cannot_be_made() {
         request: RequestNumber(3),
         room_type: "other".into(),
         private: false,
+        code: false,
+        key: None,
         options: &[],
     };
     world.say(client, &encoded(PACKED, &message));

@@ -429,6 +429,7 @@ fn joins_from_two_shards_at_once_fill_rooms_exactly() {
     let join = ClientMessage::JoinOrCreate {
         request: RequestNumber(1),
         room_type: "test".into(),
+        key: None,
         options: b"capacity=4",
     };
     // All are read in one turn of each shard, before any mail or move.
@@ -458,6 +459,7 @@ fn who_waits_for_a_room_that_cannot_be_made_gets_another() {
             &ClientMessage::JoinOrCreate {
                 request: RequestNumber(1),
                 room_type: "test".into(),
+                key: None,
                 options,
             },
         )

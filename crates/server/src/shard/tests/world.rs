@@ -11,6 +11,7 @@ use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::law_room;
 use super::room;
@@ -19,8 +20,8 @@ use crate::auth::{Authenticator, Guests, Identity};
 use crate::background::{Background, Origin};
 use crate::config::Config;
 use crate::entropy::Entropy;
+use crate::http::{Answer, Call, Desk, Order, Part, Site, Then, handler};
 use crate::node::Node;
-use crate::pages::Pages;
 use crate::shard::connection::Moving;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
@@ -39,6 +40,8 @@ pub(super) struct World {
     pub(super) space: Vec<usize>,
     parcels: Vec<VecDeque<Parcel>>,
     peers: Vec<Peer>,
+    /// HTTP requests that were handed in and not looked at.
+    orders: UnboundedReceiver<Order>,
 }
 
 enum Parcel {
@@ -98,8 +101,8 @@ impl World {
         for (name, value) in settings {
             config.set(name, value).unwrap();
         }
-        let mut pages = Pages::default();
-        pages.insert("/".into(), "text/plain".into(), b"a page".to_vec());
+        let mut site = Site::default();
+        site.page("/".into(), "text/plain".into(), b"a page".to_vec()).unwrap();
         let guests = Box::new(Gate(Guests { name_bytes_max: config.name_bytes_max }));
         let mut room_types = vec![room::room_type("test")];
         for (name, silence_ms) in [("brisk", 3000), ("brisker", 1000)] {
@@ -108,7 +111,11 @@ impl World {
             room_types.push(room_type);
         }
         room_types.extend(law_room::room_types());
-        let node = Arc::new(Node::new(config, shards, room_types, pages, guests));
+        for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
+            site.route(method, path, handler(async |_, _| ())).unwrap();
+        }
+        let (desk, orders) = Desk::new(config.http_requests_max);
+        let node = Arc::new(Node::new(config, shards, room_types, site, desk, guests));
         let background = Arc::new(Held::default());
         let shard = |index| {
             let background = Arc::clone(&background) as Arc<dyn Background>;
@@ -128,13 +135,30 @@ impl World {
             space: vec![usize::MAX; shards],
             parcels: (0..shards).map(|_| VecDeque::new()).collect(),
             peers: Vec::new(),
+            orders,
         }
+    }
+
+    /// The HTTP requests that were handed in since it was last asked.
+    pub(super) fn calls(&mut self) -> Vec<Call> {
+        let order = || match self.orders.try_recv() {
+            Ok(Order::Call(call)) => Some(*call),
+            _ => None,
+        };
+        std::iter::from_fn(order).collect()
+    }
+
+    /// Sends a part of the answer to an HTTP request.
+    pub(super) fn answer(&mut self, answer: Answer, bytes: &[u8], then: Then) {
+        let part = Part { bytes: bytes.to_vec(), then };
+        self.shards[usize::from(answer.shard)].mail(ShardMail::Answer { answer, part });
+        self.run();
     }
 
     /// Connects, and says nothing.
     pub(super) fn connect(&mut self, shard: usize) -> Client {
         self.shards[shard].begin(self.now);
-        let key = self.shards[shard].accepted();
+        let key = self.shards[shard].accepted(SocketAddr::from(([10, 0, 0, 1], 1234)));
         self.add(shard, key)
     }
 
@@ -407,14 +431,25 @@ impl World {
     ) {
         let options = self.payload(client, options);
         let room_type = "test".into();
-        let message = ClientMessage::Create { request, room_type, private, options: &options };
+        let message = ClientMessage::Create {
+            request,
+            room_type,
+            private,
+            code: false,
+            key: None,
+            options: &options,
+        };
         self.say(client, &speech::encoded(self.peers[client].format, &message));
     }
 
     pub(super) fn join_or_create(&mut self, client: Client, request: RequestNumber, options: &str) {
         let options = self.payload(client, options);
-        let message =
-            ClientMessage::JoinOrCreate { request, room_type: "test".into(), options: &options };
+        let message = ClientMessage::JoinOrCreate {
+            request,
+            room_type: "test".into(),
+            key: None,
+            options: &options,
+        };
         self.say(client, &speech::encoded(self.peers[client].format, &message));
     }
 

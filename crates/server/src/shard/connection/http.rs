@@ -1,0 +1,501 @@
+//! HTTP on a connection: requests are parsed here, pages and errors answered, and all else handed to
+//! the worker. Answers leave in the order of the requests, whenever they come.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use playfield_http::{Limits, Parser, Request, Response, Sending, Step, write_continue};
+use playfield_websocket::handshake::{self, HeadLimits};
+use playfield_websocket::{Agreed, Decoder, Deflate, Limits as WebSocketLimits, Role};
+use playfield_wire::excerpt;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::config::{Config, Origin};
+use crate::http::{Answer, Call, Found, Hold, Part, Then, Work};
+use crate::shard::Shard;
+use crate::shard::connection::deflated::Deflated;
+use crate::shard::connection::transport::{Framing, Input};
+use crate::shard::keys::ConnectionKey;
+
+/// An HTTP connection.
+pub(crate) struct Http {
+    parser: Parser,
+    peer: SocketAddr,
+    /// Requests that are not answered to their end, oldest first.
+    exchanges: VecDeque<Exchange>,
+    /// How many requests there were.
+    begun: u64,
+    /// Since when a request is coming in, if one is.
+    receives_since: Option<Duration>,
+    /// When something was last answered or written.
+    active: Duration,
+    /// The client waits for `100 Continue`, behind the answers before it.
+    owes_continue: bool,
+    /// No request is read any more.
+    ends: bool,
+}
+
+/// A request that is not answered to its end.
+struct Exchange {
+    number: u64,
+    /// When it is answered with an error instead.
+    by: Duration,
+    sending: Sending<'static>,
+    /// What is to be written next.
+    bytes: Vec<u8>,
+    /// Nothing follows those bytes.
+    is_done: bool,
+    /// A part of the answer is written.
+    has_begun: bool,
+    /// Ends the work for it when dropped.
+    hold: Option<Hold>,
+}
+
+impl Http {
+    pub(crate) fn new(config: &Config, peer: SocketAddr, now: Duration) -> Self {
+        let limits = Limits {
+            head_bytes_max: config.http_head_bytes_max,
+            body_bytes_max: config.http_body_bytes_max,
+            ..Limits::default()
+        };
+        Self {
+            parser: Parser::new(limits),
+            peer,
+            exchanges: VecDeque::new(),
+            begun: 0,
+            receives_since: None,
+            active: now,
+            owes_continue: false,
+            ends: false,
+        }
+    }
+
+    /// Whether a whole head has come that asks for a WebSocket.
+    fn upgrades(&self) -> bool {
+        self.parser.head().is_some_and(|head| head.upgrades_to_websocket())
+    }
+
+    /// Something was written.
+    pub(crate) fn wrote(&mut self, now: Duration) {
+        self.active = now;
+    }
+
+    /// Everything is written: a file's next part is asked for.
+    pub(super) fn drained(&mut self, now: Duration) {
+        self.active = now;
+        if let Some(Exchange { hold: Some(hold), .. }) = self.exchanges.front() {
+            hold.pull();
+        }
+    }
+
+    fn push(&mut self, sending: Sending<'static>, by: Duration) -> &mut Exchange {
+        self.begun += 1;
+        self.exchanges.push_back(Exchange {
+            number: self.begun,
+            by,
+            sending,
+            bytes: Vec::new(),
+            is_done: false,
+            has_begun: false,
+            hold: None,
+        });
+        self.exchanges.back_mut().expect("it was just pushed")
+    }
+}
+
+impl Exchange {
+    fn fill(&mut self, write: impl FnOnce(&mut Vec<u8>, &Sending<'_>)) {
+        write(&mut self.bytes, &self.sending);
+        self.is_done = true;
+        self.hold = None;
+    }
+}
+
+fn unavailable(text: &str) -> Response {
+    Response::error(503, format!("{text}\n"))
+}
+
+/// The answer where there is nothing that could give one; `None` where there is.
+fn refusal(found: &Found<'_>) -> Option<Response> {
+    Some(match found {
+        Found::Page(_) | Found::Route { .. } | Found::File { .. } => return None,
+        Found::Options { allow } => Response::new(204).with_header("Allow", allow.clone()),
+        Found::NotAllowed { allow } => {
+            Response::error(405, format!("this path takes {allow} only\n"))
+                .with_header("Allow", allow.clone())
+        }
+        Found::Nothing => Response::error(404, "There is no such page here.\n"),
+        Found::BadPath => Response::error(400, "the path is not validly encoded\n"),
+    })
+}
+
+/// How often a connection is looked at for its timeouts, which are met so much later at most.
+pub(crate) fn period(config: &Config) -> Duration {
+    let timeouts =
+        [config.http_request_timeout(), config.http_answer_timeout(), config.http_idle_timeout()];
+    timeouts.into_iter().min().unwrap_or_default() / 4
+}
+
+impl Shard {
+    fn http_mut(&mut self, key: ConnectionKey) -> Option<&mut Http> {
+        match &mut self.delivery.connections.get_mut(key)?.input {
+            Input::Http(http) => Some(http),
+            _ => None,
+        }
+    }
+
+    /// Handles the requests at the front of the input, and says how many bytes are done with.
+    pub(super) fn handle_http(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
+        let mut handled = 0;
+        loop {
+            let Some(connection) = self.delivery.connections.get_mut(key) else {
+                return input.len();
+            };
+            let takes_input = connection.takes_input();
+            let Input::Http(http) = &mut connection.input else { return handled };
+            if http.ends {
+                return input.len();
+            }
+            if !takes_input {
+                return handled;
+            }
+            let left = &input[handled..];
+            match http.parser.parse(left) {
+                Ok((consumed, step)) => {
+                    handled += consumed;
+                    match step {
+                        Step::Partial if consumed > 0 => {}
+                        Step::Partial => {
+                            // Also if all of it was consumed, as part of a body.
+                            let is_idle = left.is_empty() && http.parser.is_idle();
+                            let since = http.receives_since.filter(|_| !is_idle);
+                            http.receives_since = since.or((!is_idle).then_some(self.now));
+                            return handled;
+                        }
+                        Step::Head => self.http_head(key),
+                        Step::Complete(request) => self.http_request(key, request),
+                    }
+                }
+                Err(error) => {
+                    self.refuse_http(key, error.status(), &error.to_string());
+                    return input.len();
+                }
+            }
+        }
+    }
+
+    /// A head is complete: it may ask for a WebSocket, or for a sign that a body is welcome.
+    fn http_head(&mut self, key: ConnectionKey) {
+        let node = Arc::clone(&self.delivery.node);
+        let Some(http) = self.http_mut(key) else { return };
+        let Some(head) = http.parser.head() else { return };
+        if head.upgrades_to_websocket() {
+            return self.upgrade_when_answered(key);
+        }
+        if head.expects_continue() {
+            match refusal(&node.site.find(head.method(), head.path())) {
+                None => {
+                    http.owes_continue = true;
+                    self.pump_http(key);
+                }
+                // The body may follow or not, so that no request can be found after it.
+                Some(response) => self.end_with(key, &response),
+            }
+        }
+    }
+
+    /// A request is complete.
+    fn http_request(&mut self, key: ConnectionKey, request: Request) {
+        self.delivery.counters.http_requests += 1;
+        let node = Arc::clone(&self.delivery.node);
+        let (now, shard) = (self.now, self.delivery.shard);
+        let Some(http) = self.http_mut(key) else { return };
+        let head = request.head();
+        let sending = Sending {
+            head_only: head.method() == "HEAD",
+            keeps_alive: head.keeps_alive(),
+            is_http_1_0: head.is_http_1_0(),
+            date: None,
+        };
+        http.receives_since = None;
+        http.owes_continue = false;
+        http.active = now;
+        http.ends |= !sending.keeps_alive;
+        let peer = http.peer;
+        let exchange = http.push(sending, now + node.config.http_answer_timeout());
+        let (work, hold, params) = match node.site.find(request.method(), request.path()) {
+            Found::Route { number, params } => {
+                let (stays, gone) = oneshot::channel();
+                (Work::Route { number, gone }, Hold::Route { _gone: stays }, params)
+            }
+            Found::File { folder } => {
+                let (pull, pulls) = mpsc::channel(1);
+                (Work::File { folder, pulls }, Hold::File { pulls: pull }, Vec::new())
+            }
+            Found::Page(page) => {
+                exchange.fill(|out, how| page.write(out, how));
+                return self.pump_http(key);
+            }
+            found => {
+                let response = refusal(&found).unwrap_or_else(|| Response::new(404));
+                exchange.fill(|out, how| response.write(out, how));
+                return self.pump_http(key);
+            }
+        };
+        let answer = Answer {
+            shard,
+            connection: key,
+            exchange: exchange.number,
+            head_only: sending.head_only,
+            keeps_alive: sending.keeps_alive,
+            is_http_1_0: sending.is_http_1_0,
+        };
+        let request = request.with_origin(params, peer);
+        let is_admitted = node
+            .desk
+            .admit()
+            .is_some_and(|under_way| node.desk.submit(Call { answer, request, work, under_way }));
+        if is_admitted {
+            exchange.hold = Some(hold);
+            // For the bound on how many may wait.
+            return self.pump_http(key);
+        }
+        let text = format!(
+            "http_requests_max: {} requests are waiting already; try again\n",
+            node.config.http_requests_max
+        );
+        let response = Response::error(503, text).with_header("Retry-After", "1");
+        exchange.fill(|out, how| response.write(out, how));
+        self.delivery.counters.http_unavailable += 1;
+        self.pump_http(key);
+    }
+
+    /// Answers with an error, after which nothing more is read.
+    pub(super) fn refuse_http(&mut self, key: ConnectionKey, status: u16, text: &str) {
+        self.end_with(key, &Response::error(status, format!("{text}\n")));
+    }
+
+    /// Answers, after which nothing more is read.
+    fn end_with(&mut self, key: ConnectionKey, response: &Response) {
+        let now = self.now;
+        let Some(http) = self.http_mut(key) else { return };
+        http.ends = true;
+        http.owes_continue = false;
+        http.receives_since = None;
+        http.push(Sending::default(), now).fill(|out, how| response.write(out, how));
+        self.pump_http(key);
+    }
+
+    /// A part of an answer has come from the worker.
+    pub(in crate::shard) fn http_answer(&mut self, answer: Answer, part: Part) {
+        let by = self.now + self.delivery.node.config.http_answer_timeout();
+        let Some(http) = self.http_mut(answer.connection) else { return };
+        let number = answer.exchange;
+        let exchange = http.exchanges.iter_mut().find(|exchange| exchange.number == number);
+        // It took too long, and was answered with an error.
+        let Some(exchange) = exchange.filter(|exchange| !exchange.is_done) else { return };
+        exchange.by = by;
+        match part.then {
+            Then::Broken if exchange.has_begun => return self.drop_connection(answer.connection),
+            Then::Broken => exchange.fill(|out, how| {
+                out.clear();
+                unavailable("the file can't be read now; try again").write(out, how);
+            }),
+            Then::More | Then::Done => {
+                if exchange.bytes.is_empty() {
+                    exchange.bytes = part.bytes;
+                } else {
+                    exchange.bytes.extend_from_slice(&part.bytes);
+                }
+                if part.then == Then::Done {
+                    exchange.is_done = true;
+                    exchange.hold = None;
+                }
+            }
+        }
+        self.pump_http(answer.connection);
+    }
+
+    /// Writes what can be written in order, and goes on with what waited for it.
+    fn pump_http(&mut self, key: ConnectionKey) {
+        let now = self.now;
+        let pipeline_max = self.delivery.node.config.http_pipeline_max;
+        let high_bytes = self.delivery.node.config.outbox_high_bytes;
+        loop {
+            let Some(http) = self.http_mut(key) else { return };
+            let Some(front) = http.exchanges.front_mut() else { break };
+            let bytes = std::mem::take(&mut front.bytes);
+            let (is_done, keeps_alive) = (front.is_done, front.sending.keeps_alive);
+            front.has_begun |= !bytes.is_empty();
+            if !bytes.is_empty() {
+                http.active = now;
+            }
+            if is_done {
+                http.exchanges.pop_front();
+            }
+            self.delivery.connections.put(key, bytes);
+            if !is_done {
+                break;
+            }
+            if !keeps_alive {
+                return self.close(key, None);
+            }
+        }
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let is_behind = connection.unsent() > high_bytes;
+        let Input::Http(http) = &mut connection.input else { return };
+        connection.pause.outbox |= is_behind;
+        let is_answered = http.exchanges.is_empty();
+        let was_full = connection.pause.http;
+        connection.pause.http =
+            http.exchanges.len() >= pipeline_max || (http.upgrades() && !is_answered);
+        let goes_on = was_full && !connection.pause.http;
+        if is_answered && std::mem::take(&mut http.owes_continue) {
+            self.delivery.connections.append(key, |out| {
+                write_continue(out);
+                true
+            });
+        }
+        let Some(http) = self.http_mut(key) else { return };
+        if is_answered && http.ends {
+            return self.close(key, None);
+        }
+        if is_answered && goes_on && http.upgrades() {
+            self.upgrade(key);
+        }
+        if goes_on {
+            self.resumed.push(key);
+        }
+    }
+
+    /// Upgrades to a WebSocket, at once if all requests before are answered.
+    fn upgrade_when_answered(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Input::Http(http) = &connection.input else { return };
+        if http.exchanges.is_empty() {
+            self.upgrade(key);
+        } else {
+            connection.pause.http = true;
+        }
+    }
+
+    /// Turns a connection into a WebSocket, as the head that has come asks for.
+    fn upgrade(&mut self, key: ConnectionKey) {
+        let node = Arc::clone(&self.delivery.node);
+        let config = &node.config;
+        let now = self.now;
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Input::Http(http) = &mut connection.input else { return };
+        let Some(head) = http.parser.head() else { return };
+        let limits =
+            HeadLimits { head_bytes_max: config.http_head_bytes_max, ..HeadLimits::default() };
+        let mut response = Vec::new();
+        let upgraded = match handshake::parse_request(head.bytes(), &limits) {
+            Ok(handshake::Head::Complete(request)) => match &request.upgrade {
+                Some(upgrade) if !Origin::is_allowed(upgrade.origin(), &config.allowed_origins) => {
+                    let origin = upgrade.origin().unwrap_or_default();
+                    let origin = String::from_utf8_lossy(origin);
+                    log::debug!("a page of the origin {:?} is refused", excerpt(&origin, 128));
+                    let text = "allowed_origins: pages of this origin may not connect\n";
+                    handshake::reject(&mut response, 403, text);
+                    self.delivery.counters.origins_refused += 1;
+                    None
+                }
+                Some(upgrade) => {
+                    let wishes = config.websocket_deflate.then(Deflate::default);
+                    let agreed = wishes.and_then(|wishes| upgrade.deflate(&wishes));
+                    let accepted = handshake::accept(&mut response, upgrade, None, agreed.as_ref());
+                    accepted.is_ok().then_some(agreed)
+                }
+                None => None,
+            },
+            Ok(handshake::Head::Partial) => None,
+            Err(error) => {
+                handshake::reject(&mut response, error.status(), &error.to_string());
+                None
+            }
+        };
+        match upgraded {
+            Some(agreed) => {
+                let agreed = agreed.as_ref().map(Agreed::deflate);
+                let limits = WebSocketLimits {
+                    message_bytes_max: config.max_message_bytes,
+                    ..WebSocketLimits::default()
+                };
+                connection.input = Input::WebSocket(match agreed {
+                    Some(agreed) => Decoder::with_deflate(Role::Server, limits, agreed),
+                    None => Decoder::new(Role::Server, limits),
+                });
+                let bytes_min = config.websocket_deflate_bytes_min;
+                let deflated = agreed.map(|agreed| Deflated::new(agreed, bytes_min));
+                connection.dialect.framing = Framing::WebSocket(deflated);
+                // A hello has its time from here on.
+                connection.heard = now;
+                self.look_at(key, now + config.hello_timeout());
+            }
+            None => http.ends = true,
+        }
+        self.delivery.connections.append(key, |out| {
+            out.extend_from_slice(&response);
+            true
+        });
+        if self.http_mut(key).is_some() {
+            self.close(key, None);
+        }
+    }
+
+    /// Checks the timeouts of a connection.
+    pub(super) fn examine_http(&mut self, key: ConnectionKey) {
+        let node = Arc::clone(&self.delivery.node);
+        let (config, now) = (&node.config, self.now);
+        self.look_at(key, now + period(config));
+        let unsent = self.delivery.connections.unsent(key).len();
+        let Some(http) = self.http_mut(key) else { return };
+        if unsent > 0 && now >= http.active + config.http_request_timeout() {
+            // The client does not read.
+            return self.drop_connection(key);
+        }
+        if let Some(front) = http.exchanges.front() {
+            if front.has_begun && unsent == 0 && now >= front.by {
+                return self.drop_connection(key);
+            }
+            let mut late = 0;
+            for exchange in &mut http.exchanges {
+                if now >= exchange.by && !exchange.is_done && !exchange.has_begun {
+                    late += 1;
+                    let text = format!(
+                        "http_answer_timeout_ms: no answer within {} ms",
+                        config.http_answer_timeout_ms
+                    );
+                    exchange.fill(|out, how| {
+                        out.clear();
+                        unavailable(&text).write(out, how);
+                    });
+                }
+            }
+            self.delivery.counters.http_unavailable += late;
+            return self.pump_http(key);
+        }
+        if http.receives_since.is_some_and(|since| now >= since + config.http_request_timeout()) {
+            let text = format!(
+                "http_request_timeout_ms: the request was not complete within {} ms",
+                config.http_request_timeout_ms
+            );
+            return self.refuse_http(key, 408, &text);
+        }
+        if http.receives_since.is_none() && now >= http.active + config.http_idle_timeout() {
+            self.close(key, None);
+        }
+    }
+
+    /// The node is shutting down: a connection ends when what is under way is answered.
+    pub(in crate::shard) fn end_http(&mut self, key: ConnectionKey) -> bool {
+        let Some(http) = self.http_mut(key).filter(|http| !http.exchanges.is_empty()) else {
+            return false;
+        };
+        http.ends = true;
+        true
+    }
+}

@@ -1,0 +1,246 @@
+//! Rooms by key and by code.
+
+use playfield_wire::client::ClientMessage;
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+
+use super::room;
+use super::speech::{Heard, encoded, request};
+use super::world::{Client, World};
+
+const PACKED: Format = Format::Packed;
+
+/// How a client asks for a room with a key.
+#[derive(Clone, Copy, Debug)]
+enum Ask {
+    Join,
+    Create,
+    JoinOrCreate,
+}
+
+fn by_key(ask: Ask, key: &str, options: &str) -> Vec<u8> {
+    let options = room::encoded(PACKED, options.as_bytes());
+    let (request, room_type, options) = (RequestNumber(1), "test".into(), &*options);
+    let (key, private, code) = (key.into(), false, false);
+    let message = match ask {
+        Ask::Join => ClientMessage::JoinByKey { request, room_type, key },
+        Ask::Create => {
+            ClientMessage::Create { request, room_type, private, code, key: Some(key), options }
+        }
+        Ask::JoinOrCreate => {
+            ClientMessage::JoinOrCreate { request, room_type, key: Some(key), options }
+        }
+    };
+    encoded(PACKED, &message)
+}
+
+/// A private room with a code.
+fn with_code() -> Vec<u8> {
+    let (request, room_type) = (RequestNumber(1), "test".into());
+    let message = ClientMessage::Create {
+        request,
+        room_type,
+        private: true,
+        code: true,
+        key: None,
+        options: b"",
+    };
+    encoded(PACKED, &message)
+}
+
+/// What several clients say in one turn.
+fn at_once(world: &mut World, all: &[(Client, Vec<u8>)]) {
+    let framed: Vec<_> =
+        all.iter().map(|(client, body)| (*client, world.framed(*client, body))).collect();
+    world.each(&framed);
+}
+
+/// What the client's request for a room is answered with: the room's id and key, or a refusal.
+fn answer(world: &mut World, client: Client) -> Result<(String, Option<String>), ErrorCode> {
+    for _ in 0..20 {
+        world.wait(60);
+        for heard in world.heard(client) {
+            match heard {
+                Heard::Joined { id, key, .. } => return Ok((id, key)),
+                Heard::Error { code, .. } => return Err(code),
+                _ => {}
+            }
+        }
+    }
+    panic!("no answer came")
+}
+
+fn asks(
+    world: &mut World,
+    client: Client,
+    ask: Ask,
+    key: &str,
+) -> Result<(String, Option<String>), ErrorCode> {
+    world.say(client, &by_key(ask, key, ""));
+    answer(world, client)
+}
+
+#[test]
+fn a_key_names_one_room_of_a_type() {
+    for shards in [1, 3] {
+        let mut world = World::new(shards, &[]);
+        let [ann, bob, eve] = [0, shards - 1, shards / 2].map(|shard| world.client(shard));
+        let made = asks(&mut world, ann, Ask::Create, "document 42").unwrap();
+        assert_eq!(made.1.as_deref(), Some("document 42"));
+        assert_eq!(asks(&mut world, bob, Ask::Join, "document 42"), Ok(made.clone()));
+        assert_eq!(asks(&mut world, eve, Ask::JoinOrCreate, "document 42"), Ok(made.clone()));
+        for ask in [Ask::Join, Ask::JoinOrCreate] {
+            assert_eq!(asks(&mut world, bob, ask, "document 42"), Err(ErrorCode::AlreadyJoined));
+        }
+        assert_eq!(asks(&mut world, bob, Ask::Create, "document 42"), Err(ErrorCode::RoomExists));
+        assert_eq!(asks(&mut world, bob, Ask::Join, "Document 42"), Err(ErrorCode::RoomNotFound));
+        let other = asks(&mut world, bob, Ask::JoinOrCreate, "document 43").unwrap();
+        assert_ne!(other.0, made.0);
+    }
+}
+
+#[test]
+fn a_room_with_a_key_is_not_found_by_chance() {
+    let mut world = World::new(1, &[]);
+    let (ann, bob) = (world.client(0), world.client(0));
+    let (made, _) = asks(&mut world, ann, Ask::Create, "document 42").unwrap();
+    world.join_or_create(bob, RequestNumber(1), "");
+    let (_, found) = world.joined(bob);
+    assert_ne!(found, made);
+}
+
+#[test]
+fn of_two_creators_of_a_key_one_wins() {
+    for (ask, other) in [(Ask::Create, Ask::Create), (Ask::JoinOrCreate, Ask::JoinOrCreate)] {
+        let mut world = World::new(2, &[]);
+        let (ann, bob) = (world.client(0), world.client(1));
+        at_once(&mut world, &[(ann, by_key(ask, "k", "")), (bob, by_key(other, "k", ""))]);
+        let answers = [answer(&mut world, ann), answer(&mut world, bob)];
+        match ask {
+            Ask::Create => {
+                assert!(answers[0].is_ok() != answers[1].is_ok(), "{answers:?}");
+                assert!(answers.contains(&Err(ErrorCode::RoomExists)), "{answers:?}");
+            }
+            _ => assert!(answers[0].is_ok() && answers[0] == answers[1], "{answers:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_creator_who_is_refused_frees_the_key() {
+    for options in ["refuse", "only=nobody", "panic"] {
+        for shards in [1, 2] {
+            let mut world = World::new(shards, &[]);
+            let [ann, bob, eve] = [0, shards - 1, 0].map(|shard| world.client(shard));
+            let all = [
+                (ann, by_key(Ask::JoinOrCreate, "k", options)),
+                (bob, by_key(Ask::JoinOrCreate, "k", "")),
+                (eve, by_key(Ask::Join, "k", "")),
+            ];
+            at_once(&mut world, &all);
+            assert!(answer(&mut world, ann).is_err(), "{options}");
+            // Those who waited for her room: one makes another, one finds it or hears that there
+            // is none.
+            let made = answer(&mut world, bob).unwrap();
+            let found = answer(&mut world, eve);
+            assert!(found == Ok(made) || found == Err(ErrorCode::RoomNotFound), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_creator_whose_request_gets_lost_frees_the_key() {
+    let mut world = World::new(2, &[]);
+    let (host, ann) = (world.client(1), world.client(1));
+    world.room(host, "");
+    // The room is to be on shard 0, whose mailbox is full.
+    world.space[0] = 0;
+    assert_eq!(asks(&mut world, ann, Ask::Create, "k"), Err(ErrorCode::Busy));
+    world.space[0] = usize::MAX;
+    assert!(asks(&mut world, ann, Ask::Create, "k").is_ok());
+}
+
+#[test]
+fn a_key_is_taken_until_its_room_has_ended() {
+    for ask in [Ask::Join, Ask::JoinOrCreate] {
+        for shards in [1, 2] {
+            let mut world = World::new(shards, &[]);
+            let (ann, bob) = (world.client(0), world.client(shards - 1));
+            let (made, _) = asks(&mut world, ann, Ask::Create, "k").unwrap();
+            let close = request(PACKED, RoomNumber(1), RequestNumber(2), "close", "");
+            at_once(&mut world, &[(ann, close), (bob, by_key(ask, "k", ""))]);
+            match (ask, answer(&mut world, bob)) {
+                (Ask::Join, answer) => assert_eq!(answer, Err(ErrorCode::RoomNotFound)),
+                (_, answer) => assert_ne!(answer.unwrap().0, made),
+            }
+            world.wait(100);
+            assert_eq!(
+                asks(&mut world, ann, Ask::Create, "k").is_ok(),
+                matches!(ask, Ask::Join),
+                "the key is free again, unless someone has taken it"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_full_room_with_a_key_is_not_made_again() {
+    let mut world = World::new(1, &[]);
+    let (ann, bob) = (world.client(0), world.client(0));
+    world.say(ann, &by_key(Ask::Create, "k", "capacity=1"));
+    answer(&mut world, ann).unwrap();
+    for ask in [Ask::Join, Ask::JoinOrCreate] {
+        assert_eq!(asks(&mut world, bob, ask, "k"), Err(ErrorCode::RoomFull));
+    }
+}
+
+#[test]
+fn keys_that_are_none() {
+    let mut world = World::new(1, &[]);
+    let ann = world.client(0);
+    for ask in [Ask::Create, Ask::JoinOrCreate] {
+        for key in ["", " k", "k\n", "k\u{200B}", "\u{202E}k"] {
+            assert_eq!(asks(&mut world, ann, ask, key), Err(ErrorCode::BadKey), "{key:?}");
+        }
+        assert_eq!(asks(&mut world, ann, ask, &"k".repeat(129)), Err(ErrorCode::Limit));
+    }
+    assert!(asks(&mut world, ann, Ask::Create, &"k".repeat(128)).is_ok());
+    let both = ClientMessage::Create {
+        request: RequestNumber(1),
+        room_type: "test".into(),
+        private: false,
+        code: true,
+        key: Some("k".into()),
+        options: b"",
+    };
+    world.say(ann, &encoded(PACKED, &both));
+    assert_eq!(answer(&mut world, ann), Err(ErrorCode::BadKey));
+}
+
+#[test]
+fn codes_are_short_and_read_in_any_case() {
+    let mut world = World::new(2, &[]);
+    let (ann, bob, eve) = (world.client(0), world.client(1), world.client(0));
+    world.say(ann, &with_code());
+    let made = answer(&mut world, ann).unwrap();
+    let code = made.1.clone().unwrap();
+    assert_eq!(code.len(), 6);
+    assert_eq!(asks(&mut world, bob, Ask::Join, &code.to_lowercase()), Ok(made.clone()));
+    let spaced = format!("{}-{}", &code[..3], &code[3..]);
+    assert_eq!(asks(&mut world, eve, Ask::Join, &spaced), Ok(made));
+    // A key that looks like the code is taken.
+    let lower = code.to_lowercase();
+    assert_eq!(asks(&mut world, bob, Ask::Create, &lower), Err(ErrorCode::RoomExists));
+}
+
+#[test]
+fn keys_can_be_guessed_so_often() {
+    let mut world = World::new(1, &[("keys_missed_per_minute_max", "2")]);
+    let (ann, bob) = (world.client(0), world.client(0));
+    asks(&mut world, ann, Ask::Create, "k").unwrap();
+    for key in ["a", "b"] {
+        assert_eq!(asks(&mut world, bob, Ask::Join, key), Err(ErrorCode::RoomNotFound));
+    }
+    assert_eq!(asks(&mut world, bob, Ask::Join, "k"), Err(ErrorCode::Limit));
+    world.wait(30_000);
+    assert!(asks(&mut world, bob, Ask::Join, "k").is_ok());
+}

@@ -1,0 +1,393 @@
+//! HTTP over real sockets: handlers, and files of a folder.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+
+use playfield_server::http::{Request, Response};
+use playfield_server::{NodeHandle, Running, Server};
+
+use crate::common::{config, room};
+
+/// A response as a client reads it.
+#[derive(Debug)]
+struct Answer {
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn status(&self) -> u16 {
+        self.head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let prefix = format!("{name}: ");
+        self.head.lines().find_map(|line| line.strip_prefix(prefix.as_str()))
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("text")
+    }
+}
+
+/// A connection that is kept.
+struct Client(TcpStream);
+
+impl Client {
+    fn new(running: &Running) -> Self {
+        let stream = TcpStream::connect(running.local_addr()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self(stream)
+    }
+
+    fn send(&mut self, request: &str) {
+        self.0.write_all(request.as_bytes()).unwrap();
+    }
+
+    fn receive(&mut self, has_body: bool) -> Answer {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            self.0.read_exact(&mut byte).unwrap();
+            head.extend(byte);
+        }
+        let mut answer = Answer { head: String::from_utf8(head).unwrap(), body: Vec::new() };
+        let length = answer.header("Content-Length").map_or(0, |length| length.parse().unwrap());
+        answer.body = vec![0; if has_body { length } else { 0 }];
+        self.0.read_exact(&mut answer.body).unwrap();
+        answer
+    }
+
+    /// Sends a request with these headers, and reads the response.
+    fn ask(&mut self, line: &str, headers: &str, body: &str) -> Answer {
+        let length = body.len();
+        self.send(&format!(
+            "{line} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        ));
+        self.receive(!line.starts_with("HEAD "))
+    }
+
+    fn get(&mut self, path: &str) -> Answer {
+        self.ask(&format!("GET {path}"), "", "")
+    }
+}
+
+fn server() -> Server {
+    Server::new(config(&[("shards", "2")]))
+}
+
+/// A folder of this test's own, which is removed after it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("playfield-http-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(path.join("public/sub")).unwrap();
+        fs::create_dir_all(path.join("public/.git")).unwrap();
+        fs::write(path.join("secret.txt"), "secret").unwrap();
+        fs::write(path.join("public/.git/config"), "secret").unwrap();
+        fs::write(path.join("public/.env"), "secret").unwrap();
+        fs::write(path.join("public/index.html"), "<p>home").unwrap();
+        fs::write(path.join("public/a b.js"), "let a;").unwrap();
+        fs::write(path.join("public/empty.txt"), "").unwrap();
+        fs::write(path.join("public/sub/index.html"), "<p>sub").unwrap();
+        Self(path)
+    }
+
+    fn public(&self) -> PathBuf {
+        self.0.join("public")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn echo(request: Request, _: NodeHandle) -> Response {
+    let query = request.query_value("q").unwrap_or_default().into_owned();
+    let (id, peer) = (request.param("id").unwrap_or_default(), request.peer());
+    let is_local = peer.is_some_and(|peer| peer.ip().is_loopback());
+    let text = format!("{} {id} {query} {is_local} ", request.method());
+    Response::text(text + request.text().unwrap_or("?")).with_header("X-Echo", "yes")
+}
+
+#[test]
+fn a_handler_answers_and_the_connection_is_kept() {
+    let server = server().route("POST", "/echo/{id}", echo).route("GET", "/echo/{id}", echo).route(
+        "GET",
+        "/refused",
+        async |_, _| -> playfield_room::Result<()> { Err("not today".into()) },
+    );
+    let running = server.start().unwrap();
+    let mut client = Client::new(&running);
+    let answer = client.ask("POST /echo/a%20b?q=c+d", "", "hello");
+    assert_eq!((answer.status(), answer.text()), (200, "POST a b c d true hello"));
+    assert_eq!(answer.header("X-Echo"), Some("yes"));
+    assert!(answer.header("Date").is_some_and(|date| date.ends_with(" GMT")));
+    let head = client.ask("HEAD /echo/1", "", "");
+    assert_eq!((head.status(), head.header("Content-Length")), (200, Some("13")));
+    let answer = client.ask("DELETE /echo/1", "", "");
+    assert_eq!((answer.status(), answer.header("Allow")), (405, Some("GET, HEAD, OPTIONS, POST")));
+    let answer = client.get("/refused");
+    assert_eq!((answer.status(), answer.text()), (422, "refused: not today\n"));
+    assert_eq!(client.get("/nowhere").status(), 404);
+
+    // Several at once are answered in order.
+    let one = |number: usize| format!("GET /echo/{number} HTTP/1.1\r\nHost: x\r\n\r\n");
+    client.send(&(0..100).map(one).collect::<String>());
+    for number in 0..100 {
+        assert_eq!(client.receive(true).text(), format!("GET {number}  true "));
+    }
+    // In chunks, a byte at a time.
+    let request = "POST /echo/1 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\
+                   Connection: close\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+    for byte in request.chars() {
+        client.send(&byte.to_string());
+    }
+    assert!(client.receive(true).text().ends_with("abcde"));
+    let mut rest = Vec::new();
+    client.0.read_to_end(&mut rest).unwrap();
+    assert!(rest.is_empty());
+    assert!(running.stats().total().http_requests >= 100);
+}
+
+/// Says when it is dropped.
+struct Dropped(SyncSender<()>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+#[test]
+fn handlers_that_panic_or_return_nonsense_harm_nobody_else() {
+    let running = server()
+        .route("GET", "/panic", async |_, _| -> String { panic!("as it was told") })
+        .route("GET", "/panic-at-once", |_, _| -> std::future::Ready<()> {
+            panic!("as it was told")
+        })
+        .route("GET", "/nonsense", async |_, _| {
+            Response::text("x").with_header("X", "a\r\nSet-Cookie: b")
+        })
+        .route("GET", "/good", async |_, _| "good")
+        .start()
+        .unwrap();
+    let mut client = Client::new(&running);
+    for path in ["/panic", "/panic-at-once", "/nonsense"] {
+        let answer = client.get(path);
+        assert_eq!(answer.status(), 500, "{path}");
+        assert!(!answer.head.contains("Set-Cookie"));
+    }
+    assert_eq!(client.get("/good").text(), "good");
+}
+
+#[test]
+fn a_handler_that_hangs_is_cut_off_and_one_whose_client_is_gone_is_dropped() {
+    let (drops, dropped) = sync_channel(9);
+    let server = Server::new(config(&[("http_answer_timeout_ms", "100")]))
+        .route("GET", "/panic-at-drop", |_, _| {
+            struct Bomb;
+            impl Drop for Bomb {
+                fn drop(&mut self) {
+                    panic!("as it was told");
+                }
+            }
+            let bomb = Bomb;
+            async move {
+                std::future::pending::<()>().await;
+                drop(bomb);
+            }
+        })
+        .route("GET", "/hang", move |_, _| {
+            let guard = Dropped(drops.clone());
+            async move {
+                std::future::pending::<()>().await;
+                drop(guard);
+            }
+        })
+        .page("/good", "text/plain", "good");
+    let running = server.start().unwrap();
+    let mut client = Client::new(&running);
+    for path in ["/hang", "/panic-at-drop", "/hang"] {
+        assert_eq!(client.get(path).status(), 503, "{path}");
+    }
+    assert_eq!(client.get("/good").text(), "good");
+    dropped.recv().unwrap();
+    dropped.recv().unwrap();
+    client.send("GET /hang HTTP/1.1\r\nHost: x\r\n\r\n");
+    drop(client);
+    dropped.recv().unwrap();
+}
+
+#[test]
+fn a_folder_is_served_with_types_and_browsers_ask_only_for_what_changed() {
+    let folder = Folder::new();
+    let running =
+        server().folder("/", folder.public()).folder("/more", folder.public().join("sub"));
+    let running = running.start().unwrap();
+    let mut client = Client::new(&running);
+    for (path, media_type, body) in [
+        ("/", "text/html; charset=utf-8", "<p>home"),
+        ("/?x=/../y", "text/html; charset=utf-8", "<p>home"),
+        ("/index.html", "text/html; charset=utf-8", "<p>home"),
+        ("/a%20b.js", "text/javascript; charset=utf-8", "let a;"),
+        ("/sub/", "text/html; charset=utf-8", "<p>sub"),
+        ("/more/", "text/html; charset=utf-8", "<p>sub"),
+        ("/empty.txt", "text/plain; charset=utf-8", ""),
+    ] {
+        let answer = client.get(path);
+        assert_eq!((answer.status(), answer.text()), (200, body), "{path}");
+        assert_eq!(answer.header("Content-Type"), Some(media_type), "{path}");
+        assert_eq!(answer.header("Cache-Control"), Some("no-cache"));
+        let head = client.ask(&format!("HEAD {path}"), "", "");
+        assert_eq!(head.header("Content-Length"), Some(&*body.len().to_string()));
+        let tag = answer.header("ETag").unwrap();
+        let date = answer.header("Last-Modified").unwrap();
+        for (header, status) in [
+            (format!("If-None-Match: {tag}\r\n"), 304),
+            (format!("If-None-Match: \"x\", W/{tag}\r\n"), 304),
+            ("If-None-Match: *\r\n".to_owned(), 304),
+            (format!("If-None-Match: \"x\"\r\nIf-Modified-Since: {date}\r\n"), 200),
+            (format!("If-Modified-Since: {date}\r\n"), 304),
+            ("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n".to_owned(), 200),
+        ] {
+            assert_eq!(
+                client.ask(&format!("GET {path}"), &header, "").status(),
+                status,
+                "{header}"
+            );
+        }
+    }
+    for path in ["/sub", "/sub?x=1", "/more"] {
+        let answer = client.get(path);
+        let to = path.replace("sub", "sub/").replace("more", "more/");
+        assert_eq!((answer.status(), answer.header("Location")), (308, Some(&*to)));
+    }
+    assert_eq!(client.ask("POST /", "", "x").status(), 405);
+    // A file that changes has another tag.
+    let tag = client.get("/a%20b.js").header("ETag").unwrap().to_owned();
+    fs::write(folder.public().join("a b.js"), "let a, b;").unwrap();
+    let answer = client.ask("GET /a%20b.js", &format!("If-None-Match: {tag}\r\n"), "");
+    assert_eq!((answer.status(), answer.text()), (200, "let a, b;"));
+}
+
+#[test]
+fn nothing_outside_a_folder_and_nothing_hidden_is_served() {
+    let folder = Folder::new();
+    let public = folder.public();
+    #[cfg(unix)]
+    for (target, link) in [
+        ("secret.txt", "link.txt"),
+        ("public/.env", "env.txt"),
+        (".", "up"),
+        ("public/index.html", "good.html"),
+    ] {
+        std::os::unix::fs::symlink(folder.0.join(target), public.join(link)).unwrap();
+    }
+    fs::create_dir(public.join("bare")).unwrap();
+    let running = server().folder("/", &public).start().unwrap();
+    let mut client = Client::new(&running);
+    for path in [
+        "/../secret.txt",
+        "/%2e%2e/secret.txt",
+        "/..%2fsecret.txt",
+        "/sub/../../secret.txt",
+        "/sub/%2e%2e/%2e%2e/secret.txt",
+        "/..%5csecret.txt",
+        "/..\\secret.txt",
+        "//etc/passwd",
+        "/%2Fetc/passwd",
+        "/./index.html",
+        "/.env",
+        "/.git/config",
+        "/%2egit/config",
+        "/index.html%00.txt",
+        "/index.html/",
+        "/bare/",
+        "/nothing",
+        "/link.txt",
+        "/env.txt",
+        "/up/secret.txt",
+    ] {
+        let answer = client.get(path);
+        assert_eq!(answer.status(), 404, "{path}: {}", answer.text());
+        assert!(!answer.text().contains("secret") && !answer.text().contains("root:"));
+    }
+    #[cfg(unix)]
+    assert_eq!(client.get("/good.html").text(), "<p>home", "a link inside is a file");
+}
+
+#[test]
+fn large_files_come_in_pieces_and_parts_of_them_too() {
+    let folder = Folder::new();
+    let bytes: Vec<u8> =
+        (0..5_000_000_u32).map(|place| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    fs::write(folder.public().join("large.bin"), &bytes).unwrap();
+    let running = server().folder("/", folder.public()).start().unwrap();
+    let mut clients: Vec<Client> = (0..4).map(|_| Client::new(&running)).collect();
+    // All of them at once, and two requests of each.
+    for client in &mut clients {
+        client.send(&"GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n".repeat(2));
+    }
+    for client in &mut clients {
+        for _ in 0..2 {
+            let answer = client.receive(true);
+            assert_eq!(answer.header("Content-Type"), Some("application/octet-stream"));
+            assert!(answer.body == bytes, "it is the file");
+        }
+    }
+    let client = &mut clients[0];
+    for (range, expected) in [
+        ("bytes=0-0", &bytes[..1]),
+        ("bytes=70000-200000", &bytes[70_000..=200_000]),
+        ("bytes=-10", &bytes[4_999_990..]),
+        ("bytes=4999999-", &bytes[4_999_999..]),
+    ] {
+        let answer = client.ask("GET /large.bin", &format!("Range: {range}\r\n"), "");
+        assert_eq!(answer.status(), 206);
+        assert!(answer.body == expected, "{range}");
+    }
+    let answer = client.ask("GET /large.bin", "Range: bytes=5000000-\r\n", "");
+    assert_eq!((answer.status(), answer.header("Content-Range")), (416, Some("bytes */5000000")));
+    let answer = client.ask("GET /large.bin", "Range: bytes=0-0\r\nIf-Range: \"x\"\r\n", "");
+    assert_eq!((answer.status(), answer.body.len()), (200, bytes.len()));
+}
+
+#[test]
+fn what_cant_be_served_is_an_error_of_the_start() {
+    let folder = Folder::new();
+    let here = folder.public();
+    for (server, expected) in [
+        (server().page("index.html", "text/html", ""), "the page \"index.html\": a path begins"),
+        (
+            server().page("/", "text/html", "").page("/", "text/html", ""),
+            "the page \"/\": there is a page at this path already",
+        ),
+        (
+            server().page("/", "text/html", "").route("GET", "/", async |_, _| ()),
+            "the path \"/\" has a page and a route",
+        ),
+        (server().route("FETCH", "/", async |_, _| ()), "the route FETCH /: the method is not"),
+        (server().folder("/", here.join("nothing")), "the folder "),
+        (server().folder("/", here.join("index.html")), "it is no folder"),
+        (
+            server().room_type(room::room_type("a")).room_type(room::room_type("a")),
+            "two room types have the name \"a\"",
+        ),
+    ] {
+        let error = server.start().err().expect("it does not start").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
