@@ -22,11 +22,12 @@ pub(crate) struct Arguments {
     closing_ms: Option<LitInt>,
     join_wait_ms: Option<LitInt>,
     joins_waiting_max: Option<LitInt>,
+    reply_ms: Option<LitInt>,
 }
 
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
                        capacity = …, empty_ms = …, closing_ms = …, join_wait_ms = …, \
-                       joins_waiting_max = …, silence_ms = …";
+                       joins_waiting_max = …, reply_ms = …, silence_ms = …";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -44,6 +45,7 @@ impl Parse for Arguments {
                 "empty_ms" => number(input, &name, &mut arguments.empty_ms, 0..=0xffff_ffff)?,
                 "closing_ms" => number(input, &name, &mut arguments.closing_ms, 0..=600_000)?,
                 "join_wait_ms" => number(input, &name, &mut arguments.join_wait_ms, 0..=600_000)?,
+                "reply_ms" => number(input, &name, &mut arguments.reply_ms, 1..=3_600_000)?,
                 "joins_waiting_max" => {
                     number(input, &name, &mut arguments.joins_waiting_max, 0..=1_000_000)?;
                 }
@@ -318,7 +320,7 @@ fn at(tokens: &TokenStream, span: Span) -> TokenStream {
 
 fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let Arguments { tick_hz, sync_hz, capacity, empty_ms, closing_ms, silence_ms, .. } = arguments;
-    let Arguments { join_wait_ms, joins_waiting_max, .. } = arguments;
+    let Arguments { join_wait_ms, joins_waiting_max, reply_ms, .. } = arguments;
     let or = |given: &Option<LitInt>, default: TokenStream| {
         given.as_ref().map_or(default, |given| {
             let digits = proc_macro2::Literal::u64_unsuffixed(given.base10_parse().unwrap_or(0));
@@ -339,6 +341,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let closing_ms = or(closing_ms, quote!(5_000));
     let join_wait_ms = or(join_wait_ms, quote!(10_000));
     let joins_waiting_max = or(joins_waiting_max, quote!(256));
+    let reply_ms = or(reply_ms, quote!(30_000));
     let silence_ms = or(silence_ms, quote!(0));
     quote! {
         #rt::Settings {
@@ -349,6 +352,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             closing_ms: #closing_ms,
             join_wait_ms: #join_wait_ms,
             joins_waiting_max: #joins_waiting_max,
+            reply_ms: #reply_ms,
             silence_ms: #silence_ms,
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use playfield_state::{Format, PlayerId};
 use playfield_wire::ErrorCode;
 
+use crate::deferred::Replies;
 use crate::random::Random;
 use crate::rate::Limiter;
 use crate::timers::Timers;
@@ -56,6 +57,12 @@ pub(crate) struct ContextState {
     pub(crate) subject: Option<Subject>,
     pub(crate) holds_begun: u32,
     pub(crate) next_number: u64,
+    /// Replies that the room owes.
+    pub(crate) replies: Replies,
+    /// For how long at most.
+    pub(crate) reply_wait: Duration,
+    /// Tasks that end with a reply, instead of with a message to the room.
+    pub(crate) replying: BTreeMap<u64, u64>,
     /// Where events are encoded, once for each format.
     pub(crate) scratch: [Vec<u8>; Format::ALL.len()],
 }
@@ -86,6 +93,7 @@ impl Effect {
 
 impl ContextState {
     pub(crate) fn new(own: Sender, creator: Creator, seed: u64, summary: RoomSummary) -> Self {
+        let replies = Replies::new(seed, &own.room_id);
         Self {
             own: Arc::new(own),
             creator,
@@ -94,6 +102,9 @@ impl ContextState {
             tick: 0,
             version: 1,
             random: Random::new(seed),
+            replies,
+            reply_wait: Duration::ZERO,
+            replying: BTreeMap::new(),
             timers: Timers::new(seed),
             summary,
             wants_sync: false,

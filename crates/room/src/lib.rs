@@ -9,6 +9,7 @@ mod any_room;
 mod context;
 mod context_state;
 mod core;
+mod deferred;
 mod deferred_output;
 mod error;
 mod key;
@@ -31,6 +32,7 @@ pub use any_room::{Admission, AnyRoom, Entrant, InternalMessage, Mail, RoomSumma
 pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use core::HELD_MAIL_MAX;
+pub use deferred::{DEFERRED_MAX, Deferred};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
 pub use key::{KEY_BYTES_MAX, check_key, invisible};
 pub use life::{EndReason, LeaveReason, Stage};

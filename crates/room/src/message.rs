@@ -89,6 +89,7 @@ pub trait Handle<M: Message>: Room + Accepts<M> {
     ///
     /// # Errors
     /// A refusal, which the player receives. What the handler changed before stays changed.
+    /// [`Error::deferred`] if the reply comes later: see [`Context::defer`].
     fn handle(&mut self, message: M, player: &Player, cx: &mut Context<Self>) -> Result<M::Reply>;
 }
 
@@ -226,6 +227,8 @@ pub struct Settings {
     pub join_wait_ms: u64,
     /// The most players who wait to join. Default: 256.
     pub joins_waiting_max: u32,
+    /// How long a [deferred](Context::defer) reply may take, in milliseconds. Default: 30,000.
+    pub reply_ms: u64,
     /// How long a player's connection may be silent before it is closed, in milliseconds; 0 = as
     /// long as the node's `heartbeat_ms` allows. Default: 0.
     pub silence_ms: u64,
@@ -241,6 +244,7 @@ impl Default for Settings {
             closing_ms: 5_000,
             join_wait_ms: 10_000,
             joins_waiting_max: 256,
+            reply_ms: 30_000,
             silence_ms: 0,
         }
     }
@@ -316,7 +320,8 @@ pub fn call<R: Handle<M>, M: Message>(
         cx.limit(call.player, <R as Accepts<M>>::INDEX, M::NAME, rate)?;
     }
     let message = read::<M>(call.format, call.payload)?;
-    room.handle(message, call.player, cx)?.write(call.format, call.reply);
+    let reply = room.handle(message, call.player, cx).map_err(|error| cx.checked::<M>(error))?;
+    reply.write(call.format, call.reply);
     Ok(())
 }
 
@@ -331,7 +336,7 @@ pub fn take<R: On<M>, M: Message>(
     cx: &mut Context<R>,
 ) -> Result<()> {
     let message = read::<M>(Format::Packed, payload)?;
-    room.on(message, cx)?.encode(reply);
+    room.on(message, cx).map_err(|error| cx.checked::<M>(error))?.encode(reply);
     Ok(())
 }
 

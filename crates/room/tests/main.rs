@@ -7,6 +7,7 @@ mod holding;
 mod host;
 mod macros;
 mod rates;
+mod replies;
 mod schemas;
 mod sim;
 mod sim_copies;

@@ -193,11 +193,11 @@ impl<K: Key> Compare for Set<K> {
         self.map.digest(part)
     }
 
-    fn view(&self, sight: Sight) -> Value {
+    fn view(&self, sight: Sight<'_>) -> Value {
         self.map.view(sight)
     }
 
-    fn owner_view(&self, sight: Sight) -> Option<Value> {
+    fn owner_view(&self, sight: Sight<'_>) -> Option<Value> {
         self.map.owner_view(sight)
     }
 }

@@ -208,7 +208,7 @@ impl<R: Room> RoomCore<R> {
         }
         if let Some(opening) = self.opening.take() {
             log::warn!("room {} never opened: {why}", self.context.id());
-            self.discard();
+            self.end(out);
             for mail in opening.mail {
                 self.deliver(mail, out);
             }

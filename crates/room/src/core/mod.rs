@@ -4,6 +4,7 @@ mod calls;
 mod ending;
 pub(crate) mod guard;
 mod joining;
+mod replies;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -84,6 +85,7 @@ impl<R: Room> RoomCore<R> {
             log::error!("room {} panicked while it was created: {panic}", context.id());
             Err(Error::new(ErrorCode::Internal, "the room could not be created"))
         })?;
+        context.reply_wait = Duration::from_millis(settings.reply_ms);
         let holds = context.take_holds();
         let by = Duration::from_millis(settings.join_wait_ms);
         let opening = (holds > 0).then(|| Opening { holds, by, mail: Vec::new() });
@@ -209,7 +211,9 @@ impl<R: Room> RoomCore<R> {
 
     /// Delivers an internal message whose reply nobody awaits.
     fn internal_message_or_log(&mut self, message: &InternalMessage, out: &mut dyn RoomOutput) {
-        if let Err(error) = self.internal_message(message, out) {
+        if let Err(error) = self.internal_message(message, out)
+            && !error.is_deferred()
+        {
             log::warn!(
                 "room {} refused the internal message {}: {error}",
                 self.context.id(),

@@ -1,5 +1,7 @@
 //! Simulated players: what they send, and what they receive.
 
+use std::marker::PhantomData;
+
 use playfield_state::{Data, Format, PlayerId};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber};
@@ -10,6 +12,13 @@ use super::record::SentEvent;
 use crate::{
     Admission, AnyRoom, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Result, Room, Stage,
 };
+
+/// A request from [`Sim::request_begin`].
+#[derive(Debug)]
+pub struct Requested<M> {
+    request: RequestNumber,
+    message: PhantomData<fn() -> M>,
+}
 
 impl<R: Room + Default> Sim<R> {
     /// Lets a guest join, and syncs, so that the player has a copy.
@@ -111,18 +120,36 @@ impl<R: Room + Default> Sim<R> {
     ///
     /// # Errors
     /// The room's refusal, or `room_failed` if it panicked.
+    ///
+    /// # Panics
+    /// If the room [defers](crate::Context::defer) the reply: use
+    /// [`request_begin`](Self::request_begin).
     pub fn request<M: MessageOf<R>>(&mut self, player: PlayerId, message: M) -> Result<M::Reply> {
-        self.requests += 1;
-        let request = RequestNumber(self.requests);
-        self.message(player, &message, Some(request));
-        match self.out.answers.remove(&request) {
-            Some((format, reply)) => {
-                let reply = reply?;
-                M::Reply::read(format, &reply)
-                    .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))
+        let asked = self.request_begin(player, message);
+        match self.reply(&asked) {
+            Some(reply) => reply,
+            None if self.is_here(player) && !self.core.is_closed() => {
+                panic!("the room deferred the reply: use `Sim::request_begin`")
             }
             None => Err(self.why_no_answer(player)),
         }
+    }
+
+    /// A player sends a request whose reply may come later: see [`reply`](Self::reply).
+    pub fn request_begin<M: MessageOf<R>>(&mut self, player: PlayerId, message: M) -> Requested<M> {
+        self.requests += 1;
+        let request = RequestNumber(self.requests);
+        self.message(player, &message, Some(request));
+        Requested { request, message: PhantomData }
+    }
+
+    /// The reply to a request, once: `None` as long as there is none. A player who left gets none.
+    pub fn reply<M: MessageOf<R>>(&mut self, to: &Requested<M>) -> Option<Result<M::Reply>> {
+        let (format, reply) = self.out.answers.remove(&to.request)?;
+        Some(reply.and_then(|reply| {
+            M::Reply::read(format, &reply)
+                .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))
+        }))
     }
 
     /// A player sends a message that has no reply.

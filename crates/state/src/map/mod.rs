@@ -2,6 +2,7 @@
 
 mod groups;
 mod iter;
+mod placed;
 mod read;
 mod shadow;
 mod state;
@@ -14,6 +15,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use placed::{NEAREST_DEFAULT, Near, Placing, Reach, Spot};
+pub use placed::{coordinate, same_axes, same_type, spot};
 pub(crate) use read::TWO_SLOTS;
 pub use touches::{Touches, Viewers, Watch};
 pub use viewed::ByEntry;
