@@ -120,7 +120,7 @@ impl ContextState {
             replies,
             reply_wait: Duration::ZERO,
             replying: BTreeMap::new(),
-            timers: Timers::default(),
+            timers: Timers::new(seed),
             summary,
             wants_sync: false,
             effects: Vec::new(),

@@ -27,6 +27,9 @@ pub mod sim;
 mod store;
 mod timers;
 
+/// For hosts, which catch panics of other code too.
+#[doc(hidden)]
+pub use crate::core::guard::panic_text;
 pub use any_room::{Admission, AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
 pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};

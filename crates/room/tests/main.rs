@@ -14,3 +14,4 @@ mod sim;
 mod sim_copies;
 mod support;
 mod table;
+mod timers_in_state;

@@ -3,7 +3,7 @@
 mod admission;
 mod calls;
 mod ending;
-mod guard;
+pub(crate) mod guard;
 mod joining;
 mod replies;
 
