@@ -21,10 +21,12 @@ mod record;
 pub mod rooms;
 pub mod rounds;
 mod stats;
+pub mod store;
 pub mod sync;
 mod table;
 pub mod websocket;
 pub mod workloads;
+pub mod worlds;
 
 pub use allocations::{Allocations, count_allocations_by};
 pub use machine::Machine;

@@ -5,18 +5,20 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_state::{Format, PlayerId};
+use playfield_state::{Data, Format, PlayerId};
 use playfield_wire::ErrorCode;
 
 use crate::context_state::{
     ContextState, Effect, METADATA_BYTES_MAX, METADATA_MAX, Seats, TIMERS_MAX,
 };
+use crate::deferred::{Asker, Deferred, pack};
 use crate::message::{AskId, AskOf, EventOf, InternalOf, Message, RATE_MULTIPLE};
 use crate::random::Random;
 use crate::rate::{Limit, Rate, Verdict};
 use crate::timers::{TIMER_PERIOD_MIN, TimerId};
 use crate::{
-    Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput, Sender,
+    Creator, Error, EventHeader, InternalMessage, Mail, Player, Reservation, Result, Room,
+    RoomBuilder, RoomOutput, SeatFor, Sender,
 };
 
 /// What a room's callbacks can do beside changing the state: the time, randomness, the players,
@@ -24,14 +26,18 @@ use crate::{
 ///
 /// - *Time and chance*: [`now`](Self::now), [`tick`](Self::tick), [`rng`](Self::rng)
 /// - *Players*: [`players`](Self::players), [`player`](Self::player), [`kick`](Self::kick),
-///   [`creator`](Self::creator)
+///   [`joining`](Self::joining), [`creator`](Self::creator)
 /// - *Events*: [`emit`](Self::emit), [`emit_to`](Self::emit_to), [`emit_some`](Self::emit_some),
 ///   [`emit_except`](Self::emit_except)
 /// - *Timers*: [`after`](Self::after), [`every`](Self::every), [`cancel`](Self::cancel)
-/// - *Background work*: [`spawn`](Self::spawn) to wait, [`compute`](Self::compute) to compute
+/// - *Background work*: [`spawn`](Self::spawn) to wait, [`compute`](Self::compute) to compute,
+///   [`hold`](Self::hold) to let a player or the room wait for it
+/// - *Replies given later*: [`defer`](Self::defer), [`answer`](Self::answer),
+///   [`reply_later`](Self::reply_later)
 /// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`sender`](Self::sender),
+///   [`create_room`](Self::create_room), [`new_room`](Self::new_room),
 ///   [`room_id`](Self::room_id), [`room_type`](Self::room_type), [`key`](Self::key)
-/// - *The room*: [`close`](Self::close), [`lock`](Self::lock), [`unlock`](Self::unlock),
+/// - *The room*: [`reserve`](Self::reserve), [`close`](Self::close), [`lock`](Self::lock), [`unlock`](Self::unlock),
 ///   [`set_private`](Self::set_private), [`set_metadata`](Self::set_metadata),
 ///   [`sync_now`](Self::sync_now)
 ///
@@ -99,6 +105,7 @@ pub struct Context<'a, R> {
     seats: &'a Seats,
     context: &'a mut ContextState,
     out: &'a mut dyn RoomOutput,
+    joining: Option<&'a Player>,
     room: PhantomData<fn() -> R>,
 }
 
@@ -107,8 +114,9 @@ impl<'a, R> Context<'a, R> {
         seats: &'a Seats,
         context: &'a mut ContextState,
         out: &'a mut dyn RoomOutput,
+        joining: Option<&'a Player>,
     ) -> Self {
-        Self { seats, context, out, room: PhantomData }
+        Self { seats, context, out, joining, room: PhantomData }
     }
 
     /// How long the room has existed.
@@ -173,6 +181,79 @@ impl<'a, R> Context<'a, R> {
         &self.context.creator
     }
 
+    /// Creates another room, and returns its id at once. Messages to it from now on follow its
+    /// creation. [`new_room`](Self::new_room) says more about it than its options.
+    ///
+    /// # Errors
+    /// As [`RoomBuilder::create`]. If the new room's own [`create`](crate::Room::create) refuses,
+    /// that is logged, and requests to it are answered with `room_not_found`.
+    pub fn create_room<N: Room>(&mut self, options: &N::Options) -> Result<String> {
+        self.new_room::<N>(options).create()
+    }
+
+    /// Prepares to create another room, with a key or with reserved seats.
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// # use std::time::Duration;
+    /// # use playfield::prelude::*;
+    /// # use playfield::{Reservation, sim::Sim};
+    /// #[derive(State, Default)]
+    /// struct Lobby {}
+    ///
+    /// #[derive(Message)]
+    /// struct Play;
+    ///
+    /// /// The match is about to begin: join it with this.
+    /// #[derive(Message)]
+    /// struct Called(Reservation);
+    ///
+    /// #[room(messages(Play), events(Called))]
+    /// impl Room for Lobby {}
+    ///
+    /// impl Handle<Play> for Lobby {
+    ///     fn handle(&mut self, _: Play, _: &Player, cx: &mut Context<Self>) -> Result<()> {
+    ///         let players: Vec<&Player> = cx.players().collect();
+    ///         let mut duel = cx.new_room::<Duel>(&()).private();
+    ///         let seats: Vec<_> =
+    ///             players.iter().map(|player| duel.reserve(*player, Duration::from_secs(30))).collect();
+    ///         duel.create()?;
+    ///         for (player, seat) in players.iter().zip(seats) {
+    ///             cx.emit_to(player.id(), &Called(seat));
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// #[derive(State, Default)]
+    /// struct Duel {}
+    ///
+    /// #[room(creation = server, capacity = 2)]
+    /// impl Room for Duel {}
+    ///
+    /// let mut sim = Sim::<Lobby>::new(1);
+    /// let ann = sim.join("Ann")?;
+    /// sim.request(ann, Play)?;
+    /// assert!(sim.created()[0].is::<Duel>());
+    /// assert_eq!(sim.events::<Called>(ann).len(), 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn new_room<N: Room>(&mut self, options: &N::Options) -> RoomBuilder<'_> {
+        RoomBuilder::new::<N>(self.context, self.out, options)
+    }
+
+    /// Keeps a seat of this room for someone who is about to join, for so long. The seat counts
+    /// against the capacity until it is taken or its time has run out.
+    ///
+    /// While seats are reserved, a room without players stays open.
+    ///
+    /// # Errors
+    /// `room_full` if no seat is free, or `limit` beyond
+    /// [`RESERVATION_MAX`](crate::RESERVATION_MAX).
+    pub fn reserve(&mut self, who: impl Into<SeatFor>, wait: Duration) -> Result<Reservation> {
+        self.context.reserve_seat(who.into(), wait)
+    }
+
     /// All players, in the order in which they joined. In `join` this includes the new player; in
     /// `leave` it no longer includes the old one.
     pub fn players(&self) -> impl Iterator<Item = &'a Player> + use<'a, R> {
@@ -184,12 +265,19 @@ impl<'a, R> Context<'a, R> {
         self.seats.get(&id)
     }
 
+    /// The player whom this callback is about to let in: in [`Room::join`](crate::Room::join), and in
+    /// the [`On`](crate::On) of work for which a player is [held](Self::hold).
+    pub fn joining(&self) -> Option<&'a Player> {
+        self.joining
+    }
+
     /// Sends an event to all players. In `create` there are none, and the event is dropped.
     pub fn emit<E: EventOf<R>>(&mut self, event: &E) {
         self.emit_each(event, |_| true);
     }
 
-    /// Sends an event to one player; does nothing if they are not in the room.
+    /// Sends an event to one player; does nothing if they are not in the room. A player who is
+    /// [joining](Self::joining) receives it if they are let in.
     pub fn emit_to<E: EventOf<R>>(&mut self, player: PlayerId, event: &E) {
         self.emit_some([player], event);
     }
@@ -202,7 +290,8 @@ impl<'a, R> Context<'a, R> {
     ) {
         let mut encoded = [false; Format::ALL.len()];
         for id in players {
-            if let Some(player) = self.seats.get(&id) {
+            let joining = self.joining.filter(|player| player.id == id);
+            if let Some(player) = self.seats.get(&id).or(joining) {
                 self.emit_one(event, player, &mut encoded);
             }
         }
@@ -361,9 +450,87 @@ impl<'a, R> Context<'a, R> {
         &mut self,
         work: impl Future<Output = M> + Send + 'static,
     ) -> Result<()> {
-        let task = self.context.number()?;
-        self.out.spawn(task, Box::pin(async move { InternalMessage::of(&work.await) }))?;
-        self.context.tasks.insert(task, M::NAME);
+        self.spawn_numbered(work).map(drop)
+    }
+
+    /// Starts a background task as [`spawn`](Self::spawn) does, and holds the room or the player
+    /// until its message was handled.
+    ///
+    /// - In [`Room::create`](crate::Room::create): nobody enters the room before. `Ok` from the
+    ///   handler ([`On`](crate::On)) of the message opens the room; an error refuses all who wait,
+    ///   and there is no room. Until it opens, there are no ticks and no timers, and messages from
+    ///   other rooms wait (at most [`HELD_MAIL_MAX`](crate::HELD_MAIL_MAX)).
+    /// - In [`Room::join`](crate::Room::join), which returns `Ok`: the player waits, with a seat that
+    ///   counts against the capacity, but is not among the [players](Self::players). `Ok` from the
+    ///   handler of the message seats the player, who is [`joining`](Self::joining) there; an error
+    ///   refuses them. The handler does what `join` would do with someone it lets in at once. If the
+    ///   player disconnects before, the message is dropped, and no callback is called for them.
+    /// - In that handler: the wait goes on.
+    ///
+    /// Whoever waits for more than `join_wait_ms` is refused with `timeout`. Beyond
+    /// `joins_waiting_max` players who wait, more are refused with `busy`.
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// use playfield::prelude::*;
+    /// use playfield::sim::Sim;
+    ///
+    /// #[derive(State, Default)]
+    /// struct Club {
+    ///     members: Map<PlayerId, String>,
+    /// }
+    ///
+    /// #[derive(Message)]
+    /// struct LookedUp {
+    ///     is_member: bool,
+    /// }
+    ///
+    /// async fn look_up(name: String) -> bool {
+    ///     name == "Ann" // ask a database instead
+    /// }
+    ///
+    /// #[room(internal(LookedUp))]
+    /// impl Room for Club {
+    ///     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
+    ///         let name = player.name().to_owned();
+    ///         cx.hold(async move { LookedUp { is_member: look_up(name).await } })
+    ///     }
+    /// }
+    ///
+    /// impl On<LookedUp> for Club {
+    ///     fn on(&mut self, found: LookedUp, cx: &mut Context<Self>) -> Result<()> {
+    ///         let player = cx.joining().ok_or("nobody is joining")?;
+    ///         if !found.is_member {
+    ///             return Err("members only".into());
+    ///         }
+    ///         self.members.insert(player.id(), player.name().to_owned());
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let mut sim = Sim::<Club>::new(1);
+    /// let (ann, bob) = (sim.join_begin("Ann")?, sim.join_begin("Bob")?);
+    /// assert!(sim.is_waiting(ann));
+    /// sim.run_background();
+    /// assert!(sim.is_here(ann));
+    /// assert_eq!(sim.why_gone(bob).unwrap().text(), "members only");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn); `internal` in any other callback.
+    pub fn hold<M: InternalOf<R>>(
+        &mut self,
+        work: impl Future<Output = M> + Send + 'static,
+    ) -> Result<()> {
+        let Some(subject) = self.context.subject else {
+            let text = "cx.hold: nobody is to be held in this callback; call it in create, in join, \
+                        or in the handler of work that was held";
+            return Err(Error::new(ErrorCode::Internal, text));
+        };
+        let task = self.spawn_numbered(work)?;
+        self.context.holds.insert(task, subject);
+        self.context.holds_begun += 1;
         Ok(())
     }
 
@@ -386,6 +553,130 @@ impl<'a, R> Context<'a, R> {
         self.out.compute(task, Box::new(move || InternalMessage::of(&work())))?;
         self.context.tasks.insert(task, M::NAME);
         Ok(())
+    }
+
+    fn spawn_numbered<M: InternalOf<R>>(
+        &mut self,
+        work: impl Future<Output = M> + Send + 'static,
+    ) -> Result<u64> {
+        let task = self.context.number()?;
+        self.out.spawn(task, Box::pin(async move { InternalMessage::of(&work.await) }))?;
+        self.context.tasks.insert(task, M::NAME);
+        Ok(task)
+    }
+
+    /// Keeps the request that this handler ([`Handle`](crate::Handle), or [`On`](crate::On) for
+    /// another room's) is about to answer, for [`answer`](Self::answer). The handler then returns
+    /// [`Error::deferred`]. If it returns anything else, that is the answer.
+    ///
+    /// A reply that is not given within `reply_ms` fails with `timeout`, and at the room's end with
+    /// `room_closed`. Past [`DEFERRED_MAX`](crate::DEFERRED_MAX) of them, a request is answered with
+    /// `limit`. If the message was no request, nobody waits.
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// use playfield::prelude::*;
+    /// use playfield::sim::Sim;
+    ///
+    /// /// Two players who press at the same time are told so.
+    /// #[derive(State, Default)]
+    /// struct Handshake {
+    ///     #[sync(hidden)]
+    ///     waiting: Option<Deferred<Shake>>,
+    /// }
+    ///
+    /// #[derive(Message)]
+    /// #[reply(String)]
+    /// struct Shake;
+    ///
+    /// #[room(messages(Shake))]
+    /// impl Room for Handshake {}
+    ///
+    /// impl Handle<Shake> for Handshake {
+    ///     fn handle(&mut self, _: Shake, player: &Player, cx: &mut Context<Self>) -> Result<String> {
+    ///         match self.waiting.take() {
+    ///             Some(other) if cx.answer(other, Ok(player.name().to_owned())) => {
+    ///                 Ok("them, at once".into())
+    ///             }
+    ///             _ => {
+    ///                 self.waiting = Some(cx.defer());
+    ///                 Err(Error::deferred())
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let mut sim = Sim::<Handshake>::new(1);
+    /// let (ann, bob) = (sim.join("Ann")?, sim.join("Bob")?);
+    /// let asked = sim.request_begin(ann, Shake);
+    /// assert_eq!(sim.reply(&asked), None);
+    /// assert_eq!(sim.request(bob, Shake)?, "them, at once");
+    /// assert_eq!(sim.reply(&asked), Some(Ok("Bob".into())));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn defer<M: Message>(&mut self) -> Deferred<M> {
+        let by = self.context.now.saturating_add(self.context.reply_wait);
+        self.context.replies.defer(by)
+    }
+
+    /// Answers a request that was [deferred](Self::defer). Returns `false` if nobody waits for the
+    /// answer: it was answered before, it failed, or the player has left.
+    pub fn answer<M: Message>(&mut self, later: Deferred<M>, reply: Result<M::Reply>) -> bool {
+        let Some(to) = self.context.replies.take(later) else { return false };
+        let reply = reply.map(|reply| {
+            let mut payload = Vec::new();
+            reply.write(to.format(), &mut payload);
+            payload
+        });
+        send_reply(&to, reply.as_deref().map_err(Error::clone), self.out);
+        true
+    }
+
+    /// Defers the reply to background work, which runs as with [`spawn`](Self::spawn): return what
+    /// this returns from the handler of `M`.
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// # use playfield::prelude::*;
+    /// # #[derive(State, Default)]
+    /// # struct Library {}
+    /// # #[derive(Message)]
+    /// # #[reply(String)]
+    /// # struct Look { word: String }
+    /// # async fn look_up(word: String) -> Result<String> { Ok(word) }
+    /// # #[room(messages(Look))]
+    /// # impl Room for Library {}
+    /// impl Handle<Look> for Library {
+    ///     fn handle(&mut self, look: Look, _: &Player, cx: &mut Context<Self>) -> Result<String> {
+    ///         cx.reply_later::<Look>(look_up(look.word))
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Always: [`Error::deferred`], or as [`spawn`](Self::spawn).
+    pub fn reply_later<M: Message>(
+        &mut self,
+        work: impl Future<Output = Result<M::Reply>> + Send + 'static,
+    ) -> Result<M::Reply> {
+        let format = self.context.replies.format();
+        let task = self.context.number()?;
+        let name = M::NAME.to_owned();
+        let work = async move { InternalMessage { name, payload: pack(format, work.await) } };
+        self.out.spawn(task, Box::pin(work))?;
+        let later = self.defer::<M>();
+        self.context.tasks.insert(task, M::NAME);
+        self.context.replying.insert(task, later.number);
+        Err(Error::deferred())
+    }
+
+    /// What the handler of `M` refused with; an error, if it deferred the reply to another message.
+    #[cold]
+    pub(crate) fn checked<M: Message>(&mut self, error: Error) -> Error {
+        match self.context.replies.check(M::NAME) {
+            Err(wrong) if error.is_deferred() => wrong,
+            _ => error,
+        }
     }
 
     fn emit_each<E: EventOf<R>>(&mut self, event: &E, to: impl Fn(PlayerId) -> bool) {
@@ -425,6 +716,25 @@ impl<'a, R> Context<'a, R> {
         // block its shard.
         let at = self.context.now.saturating_add(wait.max(Duration::from_nanos(1)));
         self.context.timers.set(at, every, InternalMessage::of(message))
+    }
+}
+
+/// Answers a request that was deferred.
+pub(crate) fn send_reply(to: &Asker, reply: Result<&[u8]>, out: &mut dyn RoomOutput) {
+    // It would say that the answer comes later.
+    let reply = reply.map_err(|error| match error.is_deferred() {
+        true => Error::new(ErrorCode::Internal, "the room did not answer"),
+        false => error,
+    });
+    match (to, reply) {
+        (Asker::Player { link, request, .. }, Ok(payload)) => out.reply(*link, *request, payload),
+        (Asker::Player { link, request, .. }, Err(error)) => {
+            out.error(*link, Some(*request), &error);
+        }
+        (Asker::Room { from, ask }, reply) => {
+            let to = from.as_deref().map_or("", |from| &from.room_id);
+            out.post(to, Mail::Answered { ask: *ask, reply: reply.map(<[u8]>::to_vec) });
+        }
     }
 }
 

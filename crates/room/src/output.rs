@@ -3,9 +3,10 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use playfield_state::PlayerId;
 use playfield_wire::RequestNumber;
 
-use crate::{Error, InternalMessage, Mail};
+use crate::{Error, InternalMessage, Mail, NewRoom};
 
 /// The host's number for a player's output. To a room it means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,6 +44,13 @@ pub trait RoomOutput {
     /// The room removed this player: they were kicked, or it ended. The link is not used again.
     fn removed(&mut self, link: Link, why: &Error);
 
+    /// A player who waited is in the room from here on: see
+    /// [`Admission::Waiting`](crate::Admission::Waiting).
+    fn admitted(&mut self, link: Link, player: PlayerId);
+
+    /// A player who waited is refused. The link is not used again.
+    fn refused(&mut self, link: Link, why: &Error);
+
     /// Starts a background task that waits. `task` comes back in [`Mail::Done`], or in
     /// [`Mail::Lost`] if it panicked.
     ///
@@ -55,6 +63,14 @@ pub trait RoomOutput {
     /// # Errors
     /// `busy` when the host's queue is full; the task is dropped.
     fn compute(&mut self, task: u64, job: Job) -> Result<(), Error>;
+
+    /// Has another room created. It is registered at once, so that mail and players that come after
+    /// this find it.
+    ///
+    /// # Errors
+    /// As [`RoomBuilder::create`](crate::RoomBuilder::create). Refusals by the room's own code are
+    /// logged.
+    fn create(&mut self, room: NewRoom) -> Result<(), Error>;
 
     /// Sends mail to another room, by its id. If there is no such room, the host answers a request
     /// with an error and drops anything else.

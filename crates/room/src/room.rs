@@ -53,6 +53,9 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// | `capacity = 64` | 64 | most players, 1 to 1,000,000 |
 /// | `empty_ms = 30_000` | 30,000 | milliseconds that the room stays open without players, up to 2³² - 1 |
 /// | `closing_ms = 5_000` | 5,000 | milliseconds that the room, at its end, waits for background work, up to 600,000 |
+/// | `join_wait_ms = 10_000` | 10,000 | milliseconds that a player waits whom the room [holds](Context::hold), up to 600,000 |
+/// | `joins_waiting_max = 256` | 256 | most players who wait so, up to 1,000,000 |
+/// | `reply_ms = 30_000` | 30,000 | milliseconds that a [deferred](Context::defer) reply may take, up to 3,600,000 |
 /// | `silence_ms = 3_000` | the node's `heartbeat_ms` | a player whose connection is silent for so many milliseconds, 100 to 3,600,000, is disconnected |
 ///
 /// Those with numbers are the room type's [`Settings`](crate::Settings). Where the `impl` lacks them,
@@ -92,13 +95,14 @@ pub trait Room: State<Shadow: Send> + Declared + Send + 'static {
     type Options: Data + Default;
 
     /// Creates a room. [`Context::creator`] is the player who asked for it, whose
-    /// [`join`](Self::join) follows.
+    /// [`join`](Self::join) follows; [`Context::hold`] lets it wait for something.
     ///
     /// # Errors
     /// A refusal, which that player receives. No room is created.
     fn create(options: Self::Options, cx: &mut Context<Self>) -> Result<Self>;
 
-    /// A player wants to join, and has joined if this returns `Ok`.
+    /// A player wants to join, and has joined if this returns `Ok`; after [`Context::hold`], they
+    /// wait.
     ///
     /// # Errors
     /// A refusal, which that player receives. [`leave`](Self::leave) is not called for them.

@@ -3,11 +3,15 @@
 mod determinism;
 mod ending;
 mod failures;
+mod holding;
 mod host;
 mod macros;
+mod names;
 mod rates;
+mod replies;
 mod schemas;
 mod sim;
 mod sim_copies;
 mod support;
 mod table;
+mod timers_in_state;

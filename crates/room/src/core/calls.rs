@@ -8,10 +8,11 @@ use playfield_wire::{ErrorCode, RequestNumber};
 
 use super::guard::guard;
 use super::{Live, RoomCore};
+use crate::deferred::{Asker, DEFERRED_MAX, Fate};
 use crate::message::{AskId, Call};
 use crate::{
-    AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Player, Result, Room,
-    RoomOutput, RoomSummary, Stage,
+    Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Player, Reservation,
+    Result, Room, RoomOutput, RoomSummary, SeatFor, Stage,
 };
 
 impl<R: Room> AnyRoom for RoomCore<R> {
@@ -44,43 +45,30 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         at: Duration,
         entrant: Entrant,
         out: &mut dyn RoomOutput,
-    ) -> Result<PlayerId> {
+    ) -> Result<Admission> {
         if !self.begin(at, out) {
             return Err(ended());
         }
         if !self.is_open() {
             return Err(closing());
         }
-        let RoomSummary { players, capacity, locked, .. } = self.context.summary;
-        if locked {
-            return Err(Error::new(ErrorCode::RoomLocked, "the room is locked"));
+        self.enter(entrant, out)
+    }
+
+    fn reserve(
+        &mut self,
+        at: Duration,
+        who: SeatFor,
+        wait: Duration,
+        out: &mut dyn RoomOutput,
+    ) -> Result<Reservation> {
+        if !self.begin(at, out) {
+            return Err(ended());
         }
-        if players >= capacity {
-            return Err(Error::new(
-                ErrorCode::RoomFull,
-                format!("the room is full: it has {capacity} players"),
-            ));
+        if !self.is_open() {
+            return Err(closing());
         }
-        let id = PlayerId(self.next_player);
-        // Not used again even if the room refuses: its code may have stored something under it.
-        self.next_player += 1;
-        let Entrant { link, format, name, user } = entrant;
-        self.seats.insert(id, Player { id, name, user, link, format });
-        self.context.summary.players += 1;
-        let was_empty = self.empty_since.take();
-        self.joining = Some(id);
-        let joined = self.act(out, |room, seats, cx| match seats.get(&id) {
-            Some(player) => room.join(player, cx),
-            None => Ok(()),
-        });
-        if let Some(Err(error)) = joined {
-            self.unseat(id);
-            self.empty_since = self.empty_since.and(was_empty);
-            self.join_refusal = Some(error);
-        }
-        self.settle(out);
-        self.joining = None;
-        self.join_refusal.take().map_or(Ok(id), Err)
+        self.context.reserve_seat(who, wait)
     }
 
     fn leave(
@@ -93,8 +81,11 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if !self.begin(at, out) {
             return;
         }
+        if self.waiting.remove(&player).is_some() {
+            return;
+        }
         let Some(player) = self.unseat(player) else { return };
-        self.act(out, |room, _, cx| room.leave(&player, why, cx));
+        self.act(out, |room, cx| room.leave(&player, why, cx));
         self.settle(out);
     }
 
@@ -122,63 +113,39 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             return;
         }
         reply.clear();
-        let call = Call { player, payload, format: player.format, reply };
-        match (
-            guard(|| R::dispatch(state, message, call, &mut Context::new(seats, context, out))),
-            request,
-        ) {
-            (Ok(Ok(())), Some(request)) => out.reply(player.link, request, reply),
-            (Ok(Ok(())), None) => {}
-            (Ok(Err(error)), request) => out.error(player.link, request, &error),
+        let &Player { id, link, format, .. } = player;
+        let asker = request.map(|request| Asker::Player { id, link, request, format });
+        context.replies.begin(asker);
+        let call = Call { player, payload, format, reply };
+        let done = guard(|| {
+            R::dispatch(state, message, call, &mut Context::new(seats, context, out, None))
+        });
+        let is_deferred = matches!(&done, Ok(Err(error)) if error.is_deferred());
+        match (done, context.replies.end(is_deferred)) {
             (Err(panic), _) => self.fail(&panic, out),
+            (_, Fate::Deferred) => {}
+            (_, Fate::Refused) => out.error(link, request, &too_many_deferred()),
+            (Ok(Err(_)), Fate::Returned) if is_deferred && request.is_none() => {}
+            (Ok(Err(error)), Fate::Returned) => out.error(link, request, &error),
+            (Ok(Ok(())), Fate::Returned) => {
+                if let Some(request) = request {
+                    out.reply(link, request, reply);
+                }
+            }
         }
         self.settle(out);
     }
 
     fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn RoomOutput) {
-        let is_live = self.begin(at, out);
-        match mail {
-            Mail::Asked { from, ask, message } => {
-                let reply = match self.stage_now() {
-                    Stage::Open => {
-                        self.context.sender.clone_from(&from);
-                        self.internal_message(&message, out)
-                    }
-                    Stage::Closing | Stage::Finishing => Err(closing()),
-                    Stage::Ended => Err(ended()),
-                };
-                let to = from.as_deref().map_or("", |from| &from.room_id);
-                out.post(to, Mail::Answered { ask, reply });
-            }
-            Mail::Done { task, message }
-                if is_live && self.context.tasks.remove(&task).is_some() =>
-            {
-                self.internal_message_or_log(&message, out);
-            }
-            Mail::Lost { task } if is_live => {
-                if let Some(name) = self.context.tasks.remove(&task) {
-                    self.fail(&format!("the background task that ends with {name} panicked"), out);
-                }
-            }
-            Mail::Told { from, message } if self.is_open() => {
-                self.context.sender = from;
-                self.internal_message_or_log(&message, out);
-            }
-            Mail::Answered { ask, reply } if is_live => {
-                if let Some(name) = self.context.asks.remove(&ask) {
-                    self.act(out, |room, _, cx| R::answer(room, name, AskId(ask), reply, cx));
-                    self.settle(out);
-                }
-            }
-            _ => {}
-        }
-        self.finish();
+        self.begin(at, out);
+        self.deliver(mail, out);
+        self.finish(out);
     }
 
     fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput) {
-        if self.begin(at, out) && self.is_open() {
+        if self.begin(at, out) && self.is_open() && self.opening.is_none() {
             self.context.tick = number;
-            self.act(out, |room, _, cx| room.tick(cx));
+            self.act(out, |room, cx| room.tick(cx));
             self.settle(out);
         }
     }
@@ -191,7 +158,11 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if let Some(ending) = &self.ending {
             return Some(ending.by);
         }
-        self.context.timers.next_due().into_iter().chain(self.empty_until()).min()
+        let timers = self.context.timers.next_due().filter(|_| self.opening.is_none());
+        let replies = self.context.replies.next_due();
+        let reserved = self.context.reserved.next_due();
+        let due = [timers, self.empty_until(), self.joins_expire_at(), replies, reserved];
+        due.into_iter().flatten().min()
     }
 
     fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput) {
@@ -201,15 +172,18 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if let Some(ending) = &self.ending {
             if ending.by <= self.context.now {
                 self.part_now(out);
-                self.give_up_waiting();
+                self.give_up_waiting(out);
             }
             return;
         }
-        while let Some(message) = self.context.timers.take_due(self.context.now) {
+        self.free_reserved_seats();
+        self.expire_joins(out);
+        self.expire_replies(out);
+        while self.is_open()
+            && self.opening.is_none()
+            && let Some(message) = self.context.timers.take_due(self.context.now)
+        {
             self.internal_message_or_log(&message, out);
-            if !self.is_open() {
-                return;
-            }
         }
         if self.empty_until().is_some_and(|until| until <= self.context.now) {
             self.begin_closing(EndReason::Empty, "the room had no players", out);
@@ -276,10 +250,84 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 }
 
+impl<R: Room> RoomCore<R> {
+    pub(super) fn deliver(&mut self, mail: Mail, out: &mut dyn RoomOutput) {
+        let mail = match mail {
+            Mail::Asked { .. } | Mail::Told { .. } => match self.keep_mail(mail) {
+                Ok(()) => return,
+                Err(mail) => mail,
+            },
+            _ => mail,
+        };
+        match mail {
+            Mail::Asked { from, ask, message } => {
+                let to = from.clone();
+                let reply = match self.stage_now() {
+                    Stage::Open if self.opening.is_some() => Err(full()),
+                    Stage::Open => {
+                        self.context.sender.clone_from(&from);
+                        self.context.replies.begin(Some(Asker::Room { from, ask }));
+                        let reply = self.internal_message(&message, out);
+                        let is_deferred = matches!(&reply, Err(error) if error.is_deferred());
+                        match self.context.replies.end(is_deferred) {
+                            Fate::Deferred => return,
+                            Fate::Refused => Err(too_many_deferred()),
+                            Fate::Returned => reply,
+                        }
+                    }
+                    Stage::Closing | Stage::Finishing => Err(closing()),
+                    Stage::Ended => Err(ended()),
+                };
+                let to = to.as_deref().map_or("", |to| &to.room_id);
+                out.post(to, Mail::Answered { ask, reply });
+            }
+            Mail::Told { from, message } => {
+                if self.is_open() && self.opening.is_none() {
+                    self.context.sender = from;
+                    self.internal_message_or_log(&message, out);
+                }
+            }
+            _ if self.live.is_none() => {}
+            Mail::Done { task, message } => {
+                if self.context.tasks.remove(&task).is_none() {
+                    return;
+                }
+                if let Some(number) = self.context.replying.remove(&task) {
+                    return self.send_packed(number, &message.payload, out);
+                }
+                match self.context.holds.remove(&task) {
+                    Some(subject) => self.held_message(subject, &message, out),
+                    None => self.internal_message_or_log(&message, out),
+                }
+            }
+            Mail::Lost { task } => {
+                if let Some(name) = self.context.tasks.remove(&task) {
+                    self.fail(&format!("the background task that ends with {name} panicked"), out);
+                }
+            }
+            Mail::Answered { ask, reply } => {
+                if let Some(name) = self.context.asks.remove(&ask) {
+                    self.act(out, |room, cx| R::answer(room, name, AskId(ask), reply, cx));
+                    self.settle(out);
+                }
+            }
+        }
+    }
+}
+
 fn ended() -> Error {
     Error::new(ErrorCode::RoomNotFound, "the room has ended")
 }
 
 fn closing() -> Error {
     Error::new(ErrorCode::RoomClosed, "the room is about to end")
+}
+
+fn full() -> Error {
+    Error::new(ErrorCode::Busy, "the room is not open yet, and too many messages wait for it")
+}
+
+fn too_many_deferred() -> Error {
+    let text = format!("a room has at most {DEFERRED_MAX} deferred replies");
+    Error::new(ErrorCode::Limit, text)
 }

@@ -1,22 +1,28 @@
 //! A running room: its state, its players, its context, and the calls of its code.
 
+mod admission;
 mod calls;
 mod ending;
-mod guard;
+pub(crate) mod guard;
+mod joining;
+mod replies;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use playfield_state::{Data, Format, PlayerId, Tracker, Tracking};
 use playfield_wire::ErrorCode;
 
 use self::guard::guard;
-use crate::context_state::{ContextState, Effect, Seats};
+use crate::context_state::{ContextState, Effect, Seats, Subject};
 use crate::deferred_output::DeferredOutput;
 use crate::{
-    AnyRoom, Birth, Context, EndReason, Error, InternalMessage, LeaveReason, Result, Room,
+    AnyRoom, Birth, Context, EndReason, Error, InternalMessage, LeaveReason, Player, Result, Room,
     RoomOutput, RoomSummary, Sender, Settings, Stage,
 };
 use ending::Ending;
+pub use joining::HELD_MAIL_MAX;
+use joining::{Opening, Waiting};
 
 /// A room of one type.
 pub(crate) struct RoomCore<R: Room> {
@@ -35,6 +41,10 @@ pub(crate) struct RoomCore<R: Room> {
     join_refusal: Option<Error>,
     /// The text of a panic in a call without an output. The next call with one closes the room.
     failure: Option<String>,
+    /// It is not open yet.
+    opening: Option<Opening>,
+    /// Players who have a seat reserved, and are not in the room yet.
+    waiting: BTreeMap<PlayerId, Waiting>,
     /// It is about to end.
     ending: Option<Ending>,
     reply: Vec<u8>,
@@ -53,7 +63,18 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
-        let Birth { id, room_type, key, seed, settings, private, options, format, creator } = birth;
+        let Birth {
+            id,
+            room_type,
+            key,
+            seed,
+            settings,
+            private,
+            options,
+            format,
+            creator,
+            seats: reserved,
+        } = birth;
         let capacity = settings.capacity;
         let summary = RoomSummary { capacity, private, key, ..RoomSummary::default() };
         let own = Sender { room_id: id, room_type };
@@ -63,8 +84,9 @@ impl<R: Room> RoomCore<R> {
         let created = guard(|| {
             let options = read_options::<R>(format, options)?;
             let mut deferred = DeferredOutput::default();
-            let mut state =
-                R::create(options, &mut Context::new(&seats, &mut context, &mut deferred))?;
+            context.subject = Some(Subject::Room);
+            let mut cx = Context::new(&seats, &mut context, &mut deferred, None);
+            let mut state = R::create(options, &mut cx)?;
             if let Some(text) = context.effects.drain(..).find_map(Effect::into_close) {
                 return Err(Error::new(ErrorCode::Refused, text));
             }
@@ -75,7 +97,11 @@ impl<R: Room> RoomCore<R> {
             log::error!("room {} panicked while it was created: {panic}", context.id());
             Err(Error::new(ErrorCode::Internal, "the room could not be created"))
         })?;
-        Ok(Self {
+        context.reply_wait = Duration::from_millis(settings.reply_ms);
+        let holds = context.take_holds();
+        let by = Duration::from_millis(settings.join_wait_ms);
+        let opening = (holds > 0).then(|| Opening { holds, by, mail: Vec::new() });
+        let mut room = Self {
             live: Some(live),
             settings,
             seats,
@@ -86,9 +112,13 @@ impl<R: Room> RoomCore<R> {
             joining: None,
             join_refusal: None,
             failure: None,
+            opening,
+            waiting: BTreeMap::new(),
             ending: None,
             reply: Vec::new(),
-        })
+        };
+        room.reserve_first(reserved)?;
+        Ok(room)
     }
 
     /// The state, until the room's end.
@@ -125,6 +155,7 @@ impl<R: Room> RoomCore<R> {
             self.fail(&text, out);
             return false;
         }
+        self.context.waiting = self.waiting.len() as u32;
         true
     }
 
@@ -132,11 +163,22 @@ impl<R: Room> RoomCore<R> {
     fn act<T>(
         &mut self,
         out: &mut dyn RoomOutput,
-        code: impl FnOnce(&mut R, &Seats, &mut Context<R>) -> T,
+        code: impl FnOnce(&mut R, &mut Context<R>) -> T,
+    ) -> Option<T> {
+        self.act_for(None, out, code)
+    }
+
+    /// The same for a player who is about to join.
+    fn act_for<T>(
+        &mut self,
+        joining: Option<&Player>,
+        out: &mut dyn RoomOutput,
+        code: impl FnOnce(&mut R, &mut Context<R>) -> T,
     ) -> Option<T> {
         let Live { state, .. } = self.live.as_mut()?;
+        self.context.waiting = self.waiting.len() as u32;
         let (seats, context) = (&self.seats, &mut self.context);
-        match guard(|| code(state, seats, &mut Context::new(seats, context, out))) {
+        match guard(|| code(state, &mut Context::new(seats, context, out, joining))) {
             Ok(done) => Some(done),
             Err(panic) => {
                 self.fail(&panic, out);
@@ -150,11 +192,13 @@ impl<R: Room> RoomCore<R> {
         while !self.context.effects.is_empty() {
             for effect in std::mem::take(&mut self.context.effects) {
                 match effect {
-                    Effect::Kick(player, why) => {
+                    Effect::Kick(player, error) => {
                         if let Some(player) = self.unseat(player) {
-                            self.dismiss(&player, &why, out);
+                            self.dismiss(&player, &error, out);
                             let why = LeaveReason::Kicked;
-                            self.act(out, |room, _, cx| room.leave(&player, why, cx));
+                            self.act(out, |room, cx| room.leave(&player, why, cx));
+                        } else {
+                            self.refuse(player, &error, out);
                         }
                     }
                     Effect::Close(text) => self.begin_closing(EndReason::Closed, &text, out),
@@ -170,7 +214,7 @@ impl<R: Room> RoomCore<R> {
         out: &mut dyn RoomOutput,
     ) -> Result<Vec<u8>> {
         let mut reply = Vec::new();
-        let done = self.act(out, |room, _, cx| {
+        let done = self.act(out, |room, cx| {
             R::internal(room, &message.name, &message.payload, &mut reply, cx)
         });
         self.context.sender = None;
@@ -183,7 +227,9 @@ impl<R: Room> RoomCore<R> {
 
     /// Delivers an internal message whose reply nobody awaits.
     fn internal_message_or_log(&mut self, message: &InternalMessage, out: &mut dyn RoomOutput) {
-        if let Err(error) = self.internal_message(message, out) {
+        if let Err(error) = self.internal_message(message, out)
+            && !error.is_deferred()
+        {
             log::warn!(
                 "room {} refused the internal message {}: {error}",
                 self.context.id(),
@@ -211,7 +257,11 @@ impl<R: Room> RoomCore<R> {
     }
 
     fn empty_until(&self) -> Option<Duration> {
-        Some(self.empty_since? + Duration::from_millis(self.settings.empty_ms))
+        let is_empty = self.waiting.is_empty() && self.opening.is_none();
+        let since = self.empty_since.filter(|_| is_empty)?;
+        let until = since + Duration::from_millis(self.settings.empty_ms);
+        // Those for whom seats are reserved may still come.
+        Some(self.context.reserved.last_due().map_or(until, |last| last.max(until)))
     }
 }
 

@@ -12,9 +12,10 @@ use std::time::Duration;
 use playfield_state::{Data, Format, PlayerId, Tracking};
 
 use self::copies::Copies;
+pub use self::players::Requested;
 use self::record::Record;
 use crate::core::RoomCore;
-use crate::{AnyRoom, Birth, Creator, EndReason, Result, Room, RoomSummary};
+use crate::{AnyRoom, Birth, Creator, EndReason, Link, Result, Room, RoomSummary};
 
 /// The id of a simulated room.
 pub const ROOM_ID: &str = "sim";
@@ -36,7 +37,8 @@ pub const OTHER_ROOM_TYPE: &str = "other";
 /// and in a tree format, and `Sim` panics if they differ. A test that needs speed more than this
 /// check [turns it off](Self::verify).
 ///
-/// - *Players*: [`join`](Self::join), [`leave`](Self::leave), [`request`](Self::request),
+/// - *Players*: [`join`](Self::join), [`join_begin`](Self::join_begin), [`leave`](Self::leave),
+///   [`request`](Self::request), [`request_begin`](Self::request_begin),
 ///   [`send`](Self::send), [`events`](Self::events), [`copy`](Self::copy),
 ///   [`stall`](Self::stall)
 /// - *Time*: [`advance`](Self::advance), [`sync`](Self::sync), [`now`](Self::now)
@@ -116,6 +118,8 @@ pub struct Sim<R: Room + Default> {
     next_tick: u64,
     next_sync: u64,
     players: BTreeMap<PlayerId, Copies<R>>,
+    /// Those who wait to join.
+    waiting: BTreeMap<PlayerId, (Link, Format)>,
     /// Those who are gone.
     past: BTreeMap<PlayerId, Copies<R>>,
     out: Record,
@@ -176,6 +180,7 @@ impl<R: Room + Default> Sim<R> {
             options: &encoded,
             format: Format::Packed,
             creator,
+            seats: Vec::new(),
         };
         let (mut core, mut out) = (RoomCore::with_tracking(birth, tracking)?, Record::default());
         core.start(&mut out);
@@ -185,6 +190,7 @@ impl<R: Room + Default> Sim<R> {
             next_tick: 1,
             next_sync: 1,
             players: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             past: BTreeMap::new(),
             out,
             links: 0,

@@ -1,5 +1,7 @@
 //! Simulated players: what they send, and what they receive.
 
+use std::marker::PhantomData;
+
 use playfield_state::{Data, Format, PlayerId};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber};
@@ -7,14 +9,27 @@ use playfield_wire::{ErrorCode, RequestNumber};
 use super::Sim;
 use super::copies::Copies;
 use super::record::SentEvent;
-use crate::{AnyRoom, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Result, Room, Stage};
+use crate::{
+    Admission, AnyRoom, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Reservation, Result,
+    Room, Stage, split_reservation,
+};
+
+/// A request from [`Sim::request_begin`].
+#[derive(Debug)]
+pub struct Requested<M> {
+    request: RequestNumber,
+    message: PhantomData<fn() -> M>,
+}
 
 impl<R: Room + Default> Sim<R> {
     /// Lets a guest join, and syncs, so that the player has a copy.
     ///
     /// # Errors
-    /// `room_full`, `room_locked`, `room_not_found` if the room has ended, `room_failed` if it
-    /// panicked, or its refusal.
+    /// `room_full`, `room_locked`, `room_closed` if the room is about to end, `room_not_found` if it
+    /// has ended, `room_failed` if it panicked, or its refusal.
+    ///
+    /// # Panics
+    /// If the room [holds](crate::Context::hold) the player: use [`join_begin`](Self::join_begin).
     pub fn join(&mut self, name: &str) -> Result<PlayerId> {
         self.join_in(name, Format::Packed)
     }
@@ -23,36 +38,87 @@ impl<R: Room + Default> Sim<R> {
     ///
     /// # Errors
     /// As [`join`](Self::join).
+    ///
+    /// # Panics
+    /// As [`join`](Self::join).
     pub fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
-        self.enter(name, None, format)
+        self.enter(name, None, None, format).map(seated)
     }
 
     /// Lets a player join whom the authenticator identified as `user`.
     ///
     /// # Errors
     /// As [`join`](Self::join).
+    ///
+    /// # Panics
+    /// As [`join`](Self::join).
     pub fn join_as(&mut self, name: &str, user: &str) -> Result<PlayerId> {
-        self.enter(name, Some(user.into()), Format::Packed)
+        self.enter(name, Some(user.into()), None, Format::Packed).map(seated)
     }
 
-    fn enter(&mut self, name: &str, user: Option<String>, format: Format) -> Result<PlayerId> {
+    /// Lets a player join with a reservation; a guest, if `user` is `None`.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join), or `bad_reservation`.
+    ///
+    /// # Panics
+    /// As [`join`](Self::join).
+    pub fn join_reserved(
+        &mut self,
+        name: &str,
+        user: Option<&str>,
+        reservation: &Reservation,
+    ) -> Result<PlayerId> {
+        let secret = split_reservation(reservation.as_str()).map(|(_, secret)| secret.to_owned());
+        self.enter(name, user.map(str::to_owned), secret, Format::Packed).map(seated)
+    }
+
+    /// Lets a guest join who may have to [wait](Self::is_waiting) until the room has decided, such
+    /// as by [`run_background`](Self::run_background). Then the player
+    /// [is here](Self::is_here), or was refused ([`why_gone`](Self::why_gone)).
+    ///
+    /// # Errors
+    /// As [`join`](Self::join), if the room refuses at once.
+    pub fn join_begin(&mut self, name: &str) -> Result<PlayerId> {
+        let (Admission::Seated(player) | Admission::Waiting(player)) =
+            self.enter(name, None, None, Format::Packed)?;
+        Ok(player)
+    }
+
+    /// Whether a player waits to join.
+    pub fn is_waiting(&self, player: PlayerId) -> bool {
+        self.waiting.contains_key(&player)
+    }
+
+    fn enter(
+        &mut self,
+        name: &str,
+        user: Option<String>,
+        reservation: Option<String>,
+        format: Format,
+    ) -> Result<Admission> {
         self.links += 1;
         let link = Link(self.links);
         if format != Format::Packed {
             self.out.formats.insert(link, format);
         }
-        let entrant = Entrant { link, format, name: name.into(), user };
+        let entrant = Entrant { link, format, name: name.into(), user, reservation };
         let joined = self.core.join(self.now, entrant, &mut self.out);
-        if joined.is_err() {
-            self.out.events.retain(|event| event.link != link);
-        }
-        if let Ok(player) = joined {
-            self.players.insert(player, Copies::new(link, format));
+        match joined {
+            Ok(Admission::Seated(player)) => {
+                self.players.insert(player, Copies::new(link, format));
+            }
+            Ok(Admission::Waiting(player)) => {
+                self.waiting.insert(player, (link, format));
+            }
+            Err(_) => self.out.events.retain(|event| event.link != link),
         }
         self.follow_up();
-        let player = joined?;
-        self.sync();
-        Ok(player)
+        let joined = joined?;
+        if let Admission::Seated(_) = joined {
+            self.sync();
+        }
+        Ok(joined)
     }
 
     /// A player leaves.
@@ -66,6 +132,7 @@ impl<R: Room + Default> Sim<R> {
     }
 
     fn go(&mut self, player: PlayerId, why: LeaveReason) {
+        self.waiting.remove(&player);
         if let Some(copies) = self.players.remove(&player) {
             self.past.insert(player, copies);
         }
@@ -77,18 +144,36 @@ impl<R: Room + Default> Sim<R> {
     ///
     /// # Errors
     /// The room's refusal, or `room_failed` if it panicked.
+    ///
+    /// # Panics
+    /// If the room [defers](crate::Context::defer) the reply: use
+    /// [`request_begin`](Self::request_begin).
     pub fn request<M: MessageOf<R>>(&mut self, player: PlayerId, message: M) -> Result<M::Reply> {
-        self.requests += 1;
-        let request = RequestNumber(self.requests);
-        self.message(player, &message, Some(request));
-        match self.out.answers.remove(&request) {
-            Some((format, reply)) => {
-                let reply = reply?;
-                M::Reply::read(format, &reply)
-                    .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))
+        let asked = self.request_begin(player, message);
+        match self.reply(&asked) {
+            Some(reply) => reply,
+            None if self.is_here(player) && !self.core.is_closed() => {
+                panic!("the room deferred the reply: use `Sim::request_begin`")
             }
             None => Err(self.why_no_answer(player)),
         }
+    }
+
+    /// A player sends a request whose reply may come later: see [`reply`](Self::reply).
+    pub fn request_begin<M: MessageOf<R>>(&mut self, player: PlayerId, message: M) -> Requested<M> {
+        self.requests += 1;
+        let request = RequestNumber(self.requests);
+        self.message(player, &message, Some(request));
+        Requested { request, message: PhantomData }
+    }
+
+    /// The reply to a request, once: `None` as long as there is none. A player who left gets none.
+    pub fn reply<M: MessageOf<R>>(&mut self, to: &Requested<M>) -> Option<Result<M::Reply>> {
+        let (format, reply) = self.out.answers.remove(&to.request)?;
+        Some(reply.and_then(|reply| {
+            M::Reply::read(format, &reply)
+                .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))
+        }))
     }
 
     /// A player sends a message that has no reply.
@@ -184,7 +269,7 @@ impl<R: Room + Default> Sim<R> {
         self.players.contains_key(&player)
     }
 
-    /// Why the room removed a player; `None` if it did not.
+    /// Why the room removed a player, or refused one who waited; `None` if it did not.
     pub fn why_gone(&self, player: PlayerId) -> Option<&Error> {
         self.out.gone.get(&player)
     }
@@ -209,6 +294,25 @@ impl<R: Room + Default> Sim<R> {
         self.follow_up();
     }
 
+    /// Moves those who waited to the players, or to those who are gone. Whether there is a new player.
+    fn take_decided(&mut self) -> bool {
+        for (link, why) in std::mem::take(&mut self.out.refused) {
+            let player = self.waiting.iter().find(|(_, (of, _))| *of == link);
+            if let Some(player) = player.map(|(player, _)| *player) {
+                self.waiting.remove(&player);
+                self.out.gone.insert(player, why);
+            }
+            self.out.events.retain(|event| event.link != link);
+        }
+        let admitted = std::mem::take(&mut self.out.admitted);
+        for (link, player) in &admitted {
+            if let Some((_, format)) = self.waiting.remove(player) {
+                self.players.insert(*player, Copies::new(*link, format));
+            }
+        }
+        !admitted.is_empty()
+    }
+
     /// Drops the players whom the room removed.
     pub(super) fn take_removed(&mut self) {
         for (link, why) in std::mem::take(&mut self.out.removed) {
@@ -224,9 +328,12 @@ impl<R: Room + Default> Sim<R> {
         }
     }
 
-    /// What a host does after each call: a room that is about to end gets its last sync, and its
-    /// players leave.
+    /// What a host does after each call: those who were admitted get a snapshot, a room that is
+    /// about to end gets its last sync, and its players leave.
     pub(super) fn follow_up(&mut self) {
+        if self.take_decided() && self.core.stage() == Stage::Open {
+            self.sync();
+        }
         self.take_removed();
         if self.core.stage() == Stage::Closing {
             self.sync();
@@ -245,5 +352,13 @@ impl<R: Room + Default> Sim<R> {
 
     fn copies_mut(&mut self, player: PlayerId) -> &mut Copies<R> {
         self.players.get_mut(&player).expect("no such player")
+    }
+}
+
+/// The player who was seated.
+fn seated(admission: Admission) -> PlayerId {
+    match admission {
+        Admission::Seated(player) => player,
+        Admission::Waiting(_) => panic!("the room holds the player: use `Sim::join_begin`"),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use playfield_state::{Format, PlayerId};
 use playfield_wire::RequestNumber;
 
-use crate::{Error, EventHeader, Job, Link, Mail, Result, RoomOutput, Task};
+use crate::{Error, EventHeader, Job, Link, Mail, NewRoom, Result, RoomOutput, Task};
 
 /// What the room gave out.
 #[derive(Default)]
@@ -14,10 +14,13 @@ pub(super) struct Record {
     pub(super) errors: Vec<(Link, Error)>,
     pub(super) events: Vec<SentEvent>,
     pub(super) removed: Vec<(Link, Error)>,
+    pub(super) admitted: Vec<(Link, PlayerId)>,
+    pub(super) refused: Vec<(Link, Error)>,
     pub(super) gone: BTreeMap<PlayerId, Error>,
     pub(super) tasks: Vec<(u64, Task)>,
     pub(super) jobs: Vec<(u64, Job)>,
     pub(super) posts: Vec<(String, Mail)>,
+    pub(super) rooms: Vec<NewRoom>,
     /// The formats of those that are not `packed`.
     pub(super) formats: BTreeMap<Link, Format>,
 }
@@ -56,6 +59,14 @@ impl RoomOutput for Record {
         self.removed.push((link, why.clone()));
     }
 
+    fn admitted(&mut self, link: Link, player: PlayerId) {
+        self.admitted.push((link, player));
+    }
+
+    fn refused(&mut self, link: Link, why: &Error) {
+        self.refused.push((link, why.clone()));
+    }
+
     fn spawn(&mut self, task: u64, work: Task) -> Result<()> {
         self.tasks.push((task, work));
         Ok(())
@@ -63,6 +74,11 @@ impl RoomOutput for Record {
 
     fn compute(&mut self, task: u64, job: Job) -> Result<()> {
         self.jobs.push((task, job));
+        Ok(())
+    }
+
+    fn create(&mut self, room: NewRoom) -> Result<()> {
+        self.rooms.push(room);
         Ok(())
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason, Link, Mail,
-    PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
+    Admission, AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason,
+    Link, Mail, NewRoom, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -56,6 +56,14 @@ impl RoomOutput for Record {
         self.outputs.push(Output::Event { link, index, name, version, payload: payload.to_vec() });
     }
 
+    fn admitted(&mut self, link: Link, player: PlayerId) {
+        panic!("{player} of {link:?} did not wait");
+    }
+
+    fn refused(&mut self, link: Link, why: &Error) {
+        panic!("{link:?} did not wait: {why}");
+    }
+
     fn removed(&mut self, link: Link, why: &Error) {
         self.outputs.push(Output::Removed { link, why: why.clone() });
     }
@@ -75,6 +83,10 @@ impl RoomOutput for Record {
         }
         self.outputs.push(Output::Compute { task });
         self.jobs.push((task, job));
+        Ok(())
+    }
+
+    fn create(&mut self, _: NewRoom) -> Result<()> {
         Ok(())
     }
 
@@ -110,6 +122,7 @@ impl Host {
             options,
             format: Format::Packed,
             creator: Creator::Node,
+            seats: Vec::new(),
         };
         let room = create(birth)?;
         Ok(Self { room, out: Record::default(), at: Duration::ZERO, links: 0 })
@@ -122,8 +135,17 @@ impl Host {
     /// Links count from 1.
     pub(crate) fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
         self.links += 1;
-        let entrant = Entrant { link: Link(self.links), format, name: name.into(), user: None };
-        self.room.join(self.at, entrant, &mut self.out)
+        let entrant = Entrant {
+            link: Link(self.links),
+            format,
+            name: name.into(),
+            user: None,
+            reservation: None,
+        };
+        match self.room.join(self.at, entrant, &mut self.out)? {
+            Admission::Seated(player) => Ok(player),
+            Admission::Waiting(player) => panic!("{player} waits"),
+        }
     }
 
     pub(crate) fn leave(&mut self, player: PlayerId) {

@@ -3,17 +3,19 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use playfield_room::{Error, EventHeader, Job, Link, Mail, RoomOutput, Task};
+use playfield_room::{Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, RoomOutput, Task};
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber};
 
 use crate::background::{Background, Origin};
+use crate::founding::Founding;
 use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::shard::connection::Connections;
 use crate::shard::connection::transport::Dialect;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, member_key};
 use crate::shard::mail::ShardMail;
+use crate::shard::rooms::join::JoinRequest;
 use crate::shard::rooms::member::{HeldEvent, Member, MemberOutput, Members, Standing};
 use crate::stats::Counters;
 
@@ -31,6 +33,8 @@ pub(crate) struct Delivery {
     pub(crate) connections: Connections,
     /// Mail to other shards, in the order it was written.
     pub(crate) outgoing: Vec<VecDeque<ShardMail>>,
+    /// Rooms that rooms of this shard want here.
+    pub(crate) local_foundings: Vec<Founding>,
     /// Mail between rooms of this shard.
     pub(crate) local_mail: VecDeque<(RoomId, Mail)>,
     /// Members elsewhere with output to be sent.
@@ -39,6 +43,8 @@ pub(crate) struct Delivery {
     pub(crate) doomed: Vec<(ConnectionKey, ErrorCode, String)>,
     /// Shards whose mailbox was full the last time.
     pub(crate) congested: Vec<bool>,
+    /// Joins of sessions of this shard that rooms of this shard have refused after a while.
+    pub(crate) refusals: VecDeque<(ConnectionKey, Box<JoinRequest>, Error)>,
     pub(crate) background: Arc<dyn Background>,
     pub(crate) counters: Counters,
 }
@@ -46,6 +52,28 @@ pub(crate) struct Delivery {
 impl Delivery {
     pub(crate) fn post(&mut self, shard: u16, mail: ShardMail) {
         self.outgoing[usize::from(shard)].push_back(mail);
+    }
+
+    /// Registers a room that another wants, and has it created.
+    fn found(&mut self, new: NewRoom) -> Result<(), Error> {
+        let (shard, founding) = Founding::register(&self.node, self.shard, new, None)?;
+        let is_here = shard == self.shard;
+        let is_full = if is_here {
+            self.local_foundings.len() >= self.node.config.mailbox_max
+        } else {
+            self.congested[usize::from(shard)]
+        };
+        if is_full {
+            self.node.directory.remove(founding.id);
+            let text = "mailbox_max: the mailbox of the room's shard is full; try again";
+            return Err(Error::new(ErrorCode::Busy, text));
+        }
+        if is_here {
+            self.local_foundings.push(founding);
+        } else {
+            self.post(shard, ShardMail::Found(Box::new(founding)));
+        }
+        Ok(())
     }
 
     /// Sends mail from a room to another.
@@ -226,6 +254,8 @@ impl Delivery {
 pub(crate) struct HostedRoomOutput<'a> {
     pub(crate) delivery: &'a mut Delivery,
     pub(crate) members: &'a mut Members,
+    /// How many players who waited have joined.
+    pub(crate) admitted: &'a mut u32,
     pub(crate) room: RoomKey,
     pub(crate) id: RoomId,
 }
@@ -285,6 +315,29 @@ impl RoomOutput for HostedRoomOutput<'_> {
         }
     }
 
+    fn admitted(&mut self, link: Link, player: PlayerId) {
+        let Some(member) = self.members.get_mut(member_key(link)) else { return };
+        member.player = player;
+        member.admit();
+        *self.admitted += 1;
+    }
+
+    fn refused(&mut self, link: Link, why: &Error) {
+        let key = member_key(link);
+        let Some(join) = self.members.get_mut(key).and_then(Member::take_held) else { return };
+        let Some(member) = self.members.remove(key) else { return };
+        self.delivery.node.directory.release(self.id);
+        match member.output {
+            MemberOutput::Here(connection) => {
+                self.delivery.refusals.push_back((connection, join, why.clone()));
+            }
+            MemberOutput::Elsewhere(session) => {
+                let (connection, error) = (session.connection, why.clone());
+                self.delivery.post(session.shard, ShardMail::Refused { connection, join, error });
+            }
+        }
+    }
+
     fn removed(&mut self, link: Link, why: &Error) {
         let key = member_key(link);
         let Some(mut member) = self.members.remove(key) else { return };
@@ -328,6 +381,10 @@ impl RoomOutput for HostedRoomOutput<'_> {
     fn compute(&mut self, task: u64, job: Job) -> Result<(), Error> {
         let origin = Origin { shard: self.delivery.shard, room: self.room, task };
         self.delivery.background.compute(origin, job)
+    }
+
+    fn create(&mut self, room: NewRoom) -> Result<(), Error> {
+        self.delivery.found(room)
     }
 
     fn post(&mut self, to: &str, mail: Mail) {

@@ -4,6 +4,7 @@ use playfield_room::{Error, LeaveReason, Mail};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
+use crate::founding::Founding;
 use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
@@ -43,6 +44,8 @@ pub(crate) enum ShardMail {
     Close { room: RoomId, text: String },
     /// To a service's shard: the answer to its request to a room.
     Answered { service: u16, ask: u64, reply: Result<Vec<u8>, Error> },
+    /// To the room's shard: a room is to be created.
+    Found(Box<Founding>),
     /// To the connection's shard: a part of the answer to an HTTP request.
     Answer { answer: Answer, part: Part },
     /// To the room's shard: its background work ended.

@@ -1,13 +1,14 @@
 //! A room for tests: a counter that all see, a secret for each player, and a message for each thing
 //! a room can do.
 
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, InternalMessage, LeaveReason, Link,
-    Mail, PlayerId, RoomOutput, RoomSummary, RoomType, Sender, Settings,
+    Admission, AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, InternalMessage,
+    LeaveReason, Link, Mail, PlayerId, RoomOutput, RoomSummary, RoomType, Sender, Settings,
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::tree::{TreeWriter, read_value};
@@ -32,6 +33,8 @@ pub(crate) fn room_type(name: &str) -> RoomType {
         fingerprint: 7,
         schema: "{\"fingerprint\":7}".into(),
         settings,
+        rust_type: TypeId::of::<TestRoom>(),
+        criteria: None,
         create,
     }
 }
@@ -205,7 +208,7 @@ impl AnyRoom for TestRoom {
         _: Duration,
         entrant: Entrant,
         out: &mut dyn RoomOutput,
-    ) -> Result<PlayerId, Error> {
+    ) -> Result<Admission, Error> {
         if self.seats.len() >= self.summary.capacity as usize {
             return Err(Error::new(ErrorCode::RoomFull, "full"));
         }
@@ -223,7 +226,7 @@ impl AnyRoom for TestRoom {
         self.empty_since = None;
         self.secrets.insert(player, 0);
         self.summary.players = self.seats.len() as u32;
-        Ok(player)
+        Ok(Admission::Seated(player))
     }
 
     fn leave(&mut self, at: Duration, player: PlayerId, _: LeaveReason, out: &mut dyn RoomOutput) {

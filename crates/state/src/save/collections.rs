@@ -7,7 +7,7 @@ use super::{Save, Saved};
 use crate::{Key, List, Map, Set, State};
 
 /// For how many elements there is room before any is read. An announced count is not trusted.
-const ROOM: usize = 1 << 12;
+const ROOM: usize = 1 << 16;
 
 impl<T: State> Save for Option<T> {
     fn saved() -> Saved {
@@ -74,7 +74,7 @@ impl<K: Key, V: State> Save for Map<K, V> {
     }
     fn write_save(&self, out: &mut Vec<u8>) {
         writer::put_varint(out, self.len() as u64);
-        for (key, value) in self.iter() {
+        for (key, value) in self {
             key.encode(out);
             value.write_save(out);
         }

@@ -8,6 +8,7 @@ use playfield_wire::{RequestNumber, RoomNumber};
 use crate::shard::connection::transport::Dialect;
 use crate::shard::keys::{ConnectionKey, OfMember};
 use crate::shard::mail::Act;
+use crate::shard::rooms::join::JoinRequest;
 use crate::shard::session::allowance::Allowance;
 use crate::shard::slab::Slab;
 
@@ -53,6 +54,9 @@ pub(crate) struct Entering {
     pub(crate) request: RequestNumber,
     /// The room has agreed.
     pub(crate) seated: bool,
+    /// The room holds the player: the join that is still to be decided, with the seat that is
+    /// reserved for it.
+    pub(crate) held: Option<Box<JoinRequest>>,
     /// Events that follow the snapshot.
     pub(crate) events: Vec<HeldEvent>,
     /// How many bytes these take.
@@ -108,6 +112,29 @@ impl RemoteSession {
 }
 
 impl Member {
+    /// The room has agreed.
+    pub(crate) fn admit(&mut self) {
+        if let Standing::Entering(entering) = &mut self.standing {
+            entering.seated = true;
+            entering.held = None;
+        }
+    }
+
+    /// The room will decide this join later.
+    pub(crate) fn hold(&mut self, join: JoinRequest) {
+        if let Standing::Entering(entering) = &mut self.standing {
+            entering.held = Some(Box::new(join));
+        }
+    }
+
+    /// The join that the room has not decided yet.
+    pub(crate) fn take_held(&mut self) -> Option<Box<JoinRequest>> {
+        match &mut self.standing {
+            Standing::Entering(entering) => entering.held.take(),
+            Standing::Live => None,
+        }
+    }
+
     pub(crate) fn entering(
         output: MemberOutput,
         dialect: Dialect,
@@ -115,7 +142,8 @@ impl Member {
         number: RoomNumber,
         request: RequestNumber,
     ) -> Self {
-        let entering = Entering { request, seated: false, events: Vec::new(), events_bytes: 0 };
+        let entering =
+            Entering { request, seated: false, held: None, events: Vec::new(), events_bytes: 0 };
         Self {
             output,
             dialect,

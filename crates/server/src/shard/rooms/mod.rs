@@ -45,6 +45,10 @@ pub(crate) struct Hosted {
     pub(super) published: RoomSummary,
     /// It is in the list of rooms to follow up.
     pub(super) touched: bool,
+    /// Whether it was created for a player who has not joined yet, so that it ends if they don't.
+    pub(crate) founding: bool,
+    /// How many players who waited have joined: the seats that were reserved for them are taken.
+    pub(crate) admitted: u32,
     /// Someone joined, and there is no regular sync to make that known.
     pub(crate) sync_awaited: bool,
     /// The turn of the last sync that it asked for.
@@ -55,6 +59,11 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
+    /// Whether the player it was created for did not join, and nobody else did.
+    fn is_unfounded(&self) -> bool {
+        self.founding && self.members.len() == 0
+    }
+
     pub(super) fn next_due(&self) -> Option<Duration> {
         let beats =
             [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];

@@ -5,9 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_room::{AnyRoom, Birth, Creator, EndReason, Error, Mail, RoomOutput, Stage};
+use playfield_room::{
+    AnyRoom, Birth, Creator, EndReason, Error, Mail, ReservedSeat, RoomOutput, Stage,
+};
 use playfield_wire::ErrorCode;
 
+use crate::founding::Founding;
 use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
@@ -27,6 +30,7 @@ impl Shard {
         id: RoomId,
         spec: &RoomSpec,
         creator: Creator,
+        seats: Vec<ReservedSeat>,
     ) -> Result<RoomKey, Error> {
         let room_type = &self.delivery.node.room_types[usize::from(spec.room_type)];
         let birth = Birth {
@@ -39,6 +43,7 @@ impl Shard {
             options: &spec.options,
             format: spec.format,
             creator,
+            seats,
         };
         self.watch.enters(spec.room_type);
         let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
@@ -66,6 +71,8 @@ impl Shard {
             due: None,
             published,
             touched: false,
+            founding: false,
+            admitted: 0,
             sync_awaited: false,
             synced_on_demand: 0,
             resyncs: BTreeSet::new(),
@@ -86,9 +93,14 @@ impl Shard {
         let hosted = self.rooms.get_mut(key)?;
         self.watch.enters(hosted.room_type);
         let at = self.now.saturating_sub(hosted.created);
-        let Hosted { room, members, id, .. } = hosted;
-        let mut output =
-            HostedRoomOutput { delivery: &mut self.delivery, members, room: key, id: *id };
+        let Hosted { room, members, id, admitted, .. } = hosted;
+        let mut output = HostedRoomOutput {
+            delivery: &mut self.delivery,
+            members,
+            admitted,
+            room: key,
+            id: *id,
+        };
         let result = call(&mut **room, at, &mut output);
         if !hosted.touched {
             hosted.touched = true;
@@ -169,6 +181,27 @@ impl Shard {
         }
     }
 
+    /// Creates a room for a room, or for the node.
+    pub(in crate::shard) fn found(&mut self, founding: Founding) {
+        let Founding { id, spec, creator, seats, answers } = founding;
+        let created = if self.is_shutting_down {
+            Err(Error::new(ErrorCode::ShuttingDown, "the node is shutting down"))
+        } else {
+            self.create_room(id, &spec, creator, seats)
+        };
+        let node = &self.delivery.node;
+        if let Err(error) = &created {
+            node.directory.remove(id);
+            if answers.is_none() {
+                let name = &node.room_types[usize::from(spec.room_type)].name;
+                log::warn!("room {id} of the type {name:?}, which another room wanted: {error}");
+            }
+        }
+        if let Some(answers) = answers {
+            node.asks.answer(answers, created.map(|_| Vec::new()));
+        }
+    }
+
     /// Gives a room what came for it from elsewhere than its players.
     pub(in crate::shard) fn mail_to_room(&mut self, id: RoomId, mail: Mail) {
         let Some(&key) = self.by_id.get(&id) else {
@@ -184,9 +217,12 @@ impl Shard {
         self.call(key, |room, at, out| room.close(at, EndReason::Drained, text, out));
     }
 
-    /// Delivers what rooms of this shard sent to each other. What they send in turn waits for the
-    /// next turn.
+    /// Creates the rooms that rooms of this shard want here, and delivers what they sent to each
+    /// other. What is wanted and sent in turn waits for the next turn.
     pub(in crate::shard) fn deliver_local_mail(&mut self) {
+        for founding in std::mem::take(&mut self.delivery.local_foundings) {
+            self.found(founding);
+        }
         for _ in 0..self.delivery.local_mail.len() {
             if let Some((to, mail)) = self.delivery.local_mail.pop_front() {
                 self.mail_to_room(to, mail);
@@ -206,6 +242,9 @@ impl Shard {
                     _ => self.fail(connection, code, &text),
                 }
             }
+            while let Some((connection, join, error)) = self.delivery.refusals.pop_front() {
+                self.refused(connection, *join, error);
+            }
             self.close_leaving();
             let Some(key) = self.touched.pop() else { break };
             self.settle_room(key);
@@ -215,7 +254,15 @@ impl Shard {
     fn settle_room(&mut self, key: RoomKey) {
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         hosted.touched = false;
+        if hosted.admitted > 0 {
+            hosted.sync_awaited |= hosted.room.sync_hz() == 0;
+            hosted.founding = false;
+            for _ in 0..std::mem::take(&mut hosted.admitted) {
+                self.delivery.node.directory.seated(hosted.id, hosted.room.summary());
+            }
+        }
         match hosted.room.stage() {
+            Stage::Open if hosted.is_unfounded() => return self.end_unless_founded(key),
             Stage::Open => {}
             Stage::Closing => {
                 self.sync_room(key, Cause::Last);
@@ -242,6 +289,14 @@ impl Shard {
         }
     }
 
+    /// Ends a room that did not let in the player it was created for: nobody else would.
+    pub(super) fn end_unless_founded(&mut self, key: RoomKey) {
+        if self.rooms.get(key).is_some_and(Hosted::is_unfounded) {
+            let text = "the player it was created for did not join";
+            self.call(key, |room, at, out| room.close(at, EndReason::Empty, text, out));
+        }
+    }
+
     fn drop_room(&mut self, key: RoomKey) {
         // A room that ended took its players out. Should it have left one, they must not wait for
         // ever.
@@ -249,7 +304,10 @@ impl Shard {
         let left: Vec<_> =
             self.rooms.get(key).map(|hosted| hosted.members.keys()).unwrap_or_default();
         for member in left {
-            self.call(key, |_, _, out| RoomOutput::removed(out, link(member), &why));
+            self.call(key, |_, _, out| {
+                RoomOutput::refused(out, link(member), &why);
+                RoomOutput::removed(out, link(member), &why);
+            });
         }
         if let Some(hosted) = self.rooms.remove(key) {
             self.schedule.change(key, hosted.due, None);

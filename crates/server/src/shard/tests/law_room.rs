@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Context, EndReason, Entrant, Error, Handle, LeaveReason, Mail, Message, Player,
-    PlayerId, Result, Room, RoomOutput, RoomSummary, RoomType, Stage, room,
+    Admission, AnyRoom, Birth, Context, EndReason, Entrant, Error, Handle, LeaveReason, Mail,
+    Message, Player, PlayerId, Result, Room, RoomOutput, RoomSummary, RoomType, Stage, room,
 };
 use playfield_state::{Data, Format, List, Map, State};
 use playfield_wire::RequestNumber;
@@ -349,7 +349,7 @@ impl AnyRoom for Witness {
         at: Duration,
         entrant: Entrant,
         out: &mut dyn RoomOutput,
-    ) -> Result<PlayerId, Error> {
+    ) -> Result<Admission, Error> {
         self.room.join(at, entrant, out)
     }
 
