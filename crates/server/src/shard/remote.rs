@@ -44,6 +44,9 @@ impl Shard {
                 self.delivery.doom_connection(connection, code, text);
             }
             ShardMail::Found(founding) => self.found(*founding),
+            ShardMail::Reserve { room, who, wait, answers } => {
+                self.reserve_from_outside(room, who, wait, answers);
+            }
             ShardMail::Post { to, mail } => self.mail_to_room(to, mail),
             ShardMail::Answer { answer, part } => self.http_answer(answer, part),
             ShardMail::Close { room, text } => self.close_room(room, &text),
