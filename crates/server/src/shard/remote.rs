@@ -45,6 +45,9 @@ impl Shard {
                 self.delivery.doom_connection(connection, code, text);
             }
             ShardMail::Found(founding) => self.found(*founding),
+            ShardMail::Reserve { room, who, wait, answers } => {
+                self.reserve_from_outside(room, who, wait, answers);
+            }
             ShardMail::Post { to, mail } => self.mail_to_room(to, mail),
             ShardMail::Answered { service, ask, reply } => {
                 self.answered(service, Answered { id: AskId(ask), reply });
