@@ -12,6 +12,7 @@ use std::time::Duration;
 use playfield_state::{Data, Format, PlayerId, Tracking};
 
 use self::copies::Copies;
+pub use self::players::Requested;
 use self::record::Record;
 use crate::core::RoomCore;
 use crate::{AnyRoom, Birth, Creator, EndReason, Link, Result, Room, RoomSummary};
@@ -37,7 +38,7 @@ pub const OTHER_ROOM_TYPE: &str = "other";
 /// check [turns it off](Self::verify).
 ///
 /// - *Players*: [`join`](Self::join), [`join_begin`](Self::join_begin), [`leave`](Self::leave),
-///   [`request`](Self::request),
+///   [`request`](Self::request), [`request_begin`](Self::request_begin),
 ///   [`send`](Self::send), [`events`](Self::events), [`copy`](Self::copy),
 ///   [`stall`](Self::stall)
 /// - *Time*: [`advance`](Self::advance), [`sync`](Self::sync), [`now`](Self::now)
@@ -179,6 +180,7 @@ impl<R: Room + Default> Sim<R> {
             options: &encoded,
             format: Format::Packed,
             creator,
+            seats: Vec::new(),
         };
         let (mut core, mut out) = (RoomCore::with_tracking(birth, tracking)?, Record::default());
         core.start(&mut out);

@@ -17,7 +17,7 @@ mod delivery;
 pub(crate) mod keys;
 pub(crate) mod mail;
 mod remote;
-mod rooms;
+pub(crate) mod rooms;
 mod services;
 mod session;
 mod slab;
@@ -35,6 +35,7 @@ use playfield_wire::ErrorCode;
 
 use crate::background::Background;
 use crate::entropy::Entropy;
+use crate::handle::NodeHandle;
 use crate::memory::release;
 use crate::node::Node;
 use crate::room_id::RoomId;
@@ -72,6 +73,8 @@ pub(crate) struct Shard {
     rooms: Rooms,
     by_id: HashMap<RoomId, RoomKey>,
     services: Vec<HostedService>,
+    /// By which services reach rooms; `None` in tests of the shard alone.
+    handle: Option<NodeHandle>,
     schedule: Schedule,
     delivery: Delivery,
     timeouts: Timeouts,
@@ -130,6 +133,7 @@ impl Shard {
             shard: index,
             connections: Connections::new(),
             outgoing: (0..shards).map(|_| VecDeque::new()).collect(),
+            local_foundings: Vec::new(),
             local_mail: VecDeque::new(),
             remote_dirty: Vec::new(),
             doomed: Vec::new(),
@@ -144,6 +148,7 @@ impl Shard {
             rooms: Rooms::new(),
             by_id: HashMap::new(),
             services: Vec::new(),
+            handle: None,
             schedule: Schedule::default(),
             delivery,
             timeouts: Timeouts::new(shortest / 16),
@@ -168,6 +173,11 @@ impl Shard {
             replies_bytes: 0,
             due: Vec::new(),
         }
+    }
+
+    /// Lets services reach the node's rooms.
+    pub(crate) fn reach_by(&mut self, handle: NodeHandle) {
+        self.handle = Some(handle);
     }
 
     /// A turn begins. `now` is the time since the node started, and never goes back.
@@ -219,6 +229,7 @@ impl Shard {
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
         let at_once = !self.resumed.is_empty()
             || !self.delivery.local_mail.is_empty()
+            || !self.delivery.local_foundings.is_empty()
             || !self.touched.is_empty()
             || !self.leaving.is_empty();
         let soon = |waits: bool, after: Duration| waits.then(|| self.now + after);

@@ -1,8 +1,9 @@
 //! Rooms of other shards: mail, from both ends.
 
-use playfield_room::Mail;
+use playfield_room::{AskId, Mail};
 use playfield_wire::{ErrorCode, RoomNumber};
 
+use crate::service::Answered;
 use crate::shard::Shard;
 use crate::shard::connection::Moving;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
@@ -43,7 +44,14 @@ impl Shard {
             ShardMail::Doom { connection, code, text } => {
                 self.delivery.doom_connection(connection, code, text);
             }
+            ShardMail::Found(founding) => self.found(*founding),
+            ShardMail::Reserve { room, who, wait, answers } => {
+                self.reserve_from_outside(room, who, wait, answers);
+            }
             ShardMail::Post { to, mail } => self.mail_to_room(to, mail),
+            ShardMail::Answered { service, ask, reply } => {
+                self.answered(service, Answered { id: AskId(ask), reply });
+            }
             ShardMail::Answer { answer, part } => self.http_answer(answer, part),
             ShardMail::Close { room, text } => self.close_room(room, &text),
             ShardMail::Finished { room, mail } => self.finished(room, mail),
@@ -214,7 +222,7 @@ impl Shard {
         self.sessions += 1;
         let key = self.delivery.connections.insert(*connection);
         self.look_at(key, self.now);
-        (key, join)
+        (key, *join)
     }
 
     /// Whether all mail to a shard went out; if not, nothing more is read from those who write to
