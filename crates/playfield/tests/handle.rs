@@ -6,7 +6,7 @@ use std::thread;
 
 use playfield::client::{self, Dynamic};
 use playfield::prelude::*;
-use playfield::{Config, ErrorCode, NodeHandle, Running};
+use playfield::{Config, Creator, ErrorCode, NodeHandle, Running, SeatFor};
 
 #[derive(State, Default)]
 struct Board {
@@ -207,4 +207,73 @@ fn on_start_gets_the_handle_too() {
     let node = handles.try_recv().expect("it was called before `start` returned");
     assert!(node.stats().healthy);
     running.shutdown();
+}
+
+#[derive(State, Default)]
+struct Duel {}
+
+#[derive(Data, Default)]
+struct Stakes {
+    gold: u32,
+}
+
+#[room(creation = server, capacity = 1)]
+impl Room for Duel {
+    type Options = Stakes;
+
+    fn create(stakes: Stakes, cx: &mut Context<Self>) -> Result<Self> {
+        assert!(matches!(cx.creator(), Creator::Node));
+        if stakes.gold == 0 {
+            return Err("nobody plays for nothing".into());
+        }
+        cx.set_metadata("gold", &stakes.gold.to_string())?;
+        Ok(Self {})
+    }
+}
+
+#[tokio::test]
+async fn a_handle_creates_finds_and_lists_rooms_and_reserves_seats() {
+    let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
+    config.shutdown_timeout_ms = 10;
+    let running = Server::new().room::<Duel>("duel").start(config).expect("it starts");
+    let handle = running.handle();
+
+    let refused = handle.create_room::<Duel>(&Stakes { gold: 0 }).await;
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::Refused);
+    let unknown = handle.create_room::<Board>(&()).await;
+    assert_eq!(unknown.unwrap_err().code(), ErrorCode::UnknownRoomType);
+    let id = handle.new_room::<Duel>(&Stakes { gold: 5 }).key("final").create().await.unwrap();
+    let again = handle.new_room::<Duel>(&Stakes { gold: 5 }).key("final").create().await;
+    assert_eq!(again.unwrap_err().code(), ErrorCode::RoomExists);
+    assert_eq!(handle.find("duel", "final").as_ref(), Some(&id));
+    assert_eq!(handle.find("duel", "semifinal"), None);
+    let listed = handle.list(Some("duel"), &[("gold", "5")], 10);
+    assert_eq!(listed.len(), 1);
+    assert_eq!((&listed[0].id, &*listed[0].room_type), (&id, "duel"));
+    assert_eq!(listed[0].summary.key.as_deref(), Some("final"));
+
+    let wait = std::time::Duration::from_secs(60);
+    let seat = handle.reserve(&id, SeatFor::Name("Ann".into()), wait).await.unwrap();
+    let second = handle.reserve(&id, SeatFor::Name("Bob".into()), wait).await;
+    assert_eq!(second.unwrap_err().code(), ErrorCode::RoomFull);
+    let nowhere = handle.reserve("nowhere", SeatFor::Name("Bob".into()), wait).await;
+    assert_eq!(nowhere.unwrap_err().code(), ErrorCode::RoomNotFound);
+    let url = format!("tcp://{}", running.local_addr());
+    let (bob, ann) = tokio::join!(
+        async { client::connect(&url).name("Bob").await.expect("it serves") },
+        async { client::connect(&url).name("Ann").await.expect("it serves") }
+    );
+    let refused =
+        bob.join_by_key_dynamic("duel", "final").await.err().and_then(|error| error.code());
+    assert_eq!(refused, Some(ErrorCode::RoomFull));
+    let refused =
+        bob.create_dynamic("duel", false, None).await.err().and_then(|error| error.code());
+    assert_eq!(refused, Some(ErrorCode::CreationClosed));
+    let room = ann.join_dynamic(seat.as_str()).await.expect("her seat is reserved");
+    assert_eq!((room.id(), room.key()), (&*id, Some("final")));
+    let used = ann.join_dynamic(seat.as_str()).await.err().and_then(|error| error.code());
+    assert_eq!(used, Some(ErrorCode::AlreadyJoined));
+    drop(running);
+    let late = handle.create_room::<Duel>(&Stakes { gold: 1 }).await;
+    assert_eq!(late.unwrap_err().code(), ErrorCode::ShuttingDown);
 }

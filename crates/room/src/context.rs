@@ -17,7 +17,8 @@ use crate::random::Random;
 use crate::rate::{Limit, Rate, Verdict};
 use crate::timers::{TIMER_PERIOD_MIN, TimerId};
 use crate::{
-    Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput, Sender,
+    Creator, Error, EventHeader, InRoom, InternalMessage, Mail, Player, Reservation, Result, Room,
+    RoomBuilder, RoomOutput, SeatFor, Sender,
 };
 
 /// What a room's callbacks can do beside changing the state: the time, randomness, the players,
@@ -34,8 +35,9 @@ use crate::{
 /// - *Replies given later*: [`defer`](Self::defer), [`answer`](Self::answer),
 ///   [`reply_later`](Self::reply_later)
 /// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`sender`](Self::sender),
+///   [`create_room`](Self::create_room), [`new_room`](Self::new_room),
 ///   [`room_id`](Self::room_id), [`room_type`](Self::room_type), [`key`](Self::key)
-/// - *The room*: [`close`](Self::close), [`lock`](Self::lock), [`unlock`](Self::unlock),
+/// - *The room*: [`reserve`](Self::reserve), [`close`](Self::close), [`lock`](Self::lock), [`unlock`](Self::unlock),
 ///   [`set_private`](Self::set_private), [`set_metadata`](Self::set_metadata),
 ///   [`sync_now`](Self::sync_now)
 ///
@@ -177,6 +179,80 @@ impl<'a, R> Context<'a, R> {
     /// ```
     pub fn creator(&self) -> &Creator {
         &self.context.creator
+    }
+
+    /// Creates another room, and returns its id at once. Messages to it from now on follow its
+    /// creation. [`new_room`](Self::new_room) says more about it than its options.
+    ///
+    /// # Errors
+    /// As [`RoomBuilder::create`]. If the new room's own [`create`](crate::Room::create) refuses,
+    /// that is logged, and requests to it are answered with `room_not_found`.
+    pub fn create_room<N: Room>(&mut self, options: &N::Options) -> Result<String> {
+        self.new_room::<N>(options).create()
+    }
+
+    /// Prepares to create another room, with a key or with reserved seats.
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// # use std::time::Duration;
+    /// # use playfield::prelude::*;
+    /// # use playfield::{Reservation, sim::Sim};
+    /// #[derive(State, Default)]
+    /// struct Lobby {}
+    ///
+    /// #[derive(Message)]
+    /// struct Play;
+    ///
+    /// /// The match is about to begin: join it with this.
+    /// #[derive(Message)]
+    /// struct Called(Reservation);
+    ///
+    /// #[room(messages(Play), events(Called))]
+    /// impl Room for Lobby {}
+    ///
+    /// impl Handle<Play> for Lobby {
+    ///     fn handle(&mut self, _: Play, _: &Player, cx: &mut Context<Self>) -> Result<()> {
+    ///         let players: Vec<&Player> = cx.players().collect();
+    ///         let mut duel = cx.new_room::<Duel>(&()).private();
+    ///         let seats: Vec<_> =
+    ///             players.iter().map(|player| duel.reserve(*player, Duration::from_secs(30))).collect();
+    ///         duel.create()?;
+    ///         for (player, seat) in players.iter().zip(seats) {
+    ///             cx.emit_to(player.id(), &Called(seat));
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// #[derive(State, Default)]
+    /// struct Duel {}
+    ///
+    /// #[room(creation = server, capacity = 2)]
+    /// impl Room for Duel {}
+    ///
+    /// let mut sim = Sim::<Lobby>::new(1);
+    /// let ann = sim.join("Ann")?;
+    /// sim.request(ann, Play)?;
+    /// assert!(sim.created()[0].is::<Duel>());
+    /// assert_eq!(sim.events::<Called>(ann).len(), 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn new_room<N: Room>(&mut self, options: &N::Options) -> RoomBuilder<InRoom<'_>> {
+        let creator = Creator::Room(Arc::clone(&self.context.own));
+        RoomBuilder::new::<N>(InRoom::new(self.context, self.out), creator, options)
+    }
+
+    /// Keeps a seat of this room for someone who is about to join, for so long. The seat counts
+    /// against the capacity until it is taken or its time has run out.
+    ///
+    /// While seats are reserved, a room without players stays open.
+    ///
+    /// # Errors
+    /// `room_full` if no seat is free, or `limit` beyond
+    /// [`RESERVATION_MAX`](crate::RESERVATION_MAX).
+    pub fn reserve(&mut self, who: impl Into<SeatFor>, wait: Duration) -> Result<Reservation> {
+        self.context.reserve_seat(who.into(), wait)
     }
 
     /// All players, in the order in which they joined. In `join` this includes the new player; in

@@ -232,6 +232,18 @@ pub struct Settings {
     /// How long a player's connection may be silent before it is closed, in milliseconds; 0 = as
     /// long as the node's `heartbeat_ms` allows. Default: 0.
     pub silence_ms: u64,
+    /// Who may create such rooms. Default: anyone.
+    pub creation: CreatedBy,
+}
+
+/// Who may create rooms of a type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CreatedBy {
+    /// Clients, rooms and the node.
+    #[default]
+    Anyone,
+    /// Rooms and the node: clients can only join what is there.
+    Server,
 }
 
 impl Default for Settings {
@@ -246,6 +258,7 @@ impl Default for Settings {
             joins_waiting_max: 256,
             reply_ms: 30_000,
             silence_ms: 0,
+            creation: CreatedBy::Anyone,
         }
     }
 }
@@ -258,6 +271,17 @@ impl Default for Settings {
 pub trait Declared: Sized {
     /// The settings in the attribute.
     const SETTINGS: Settings;
+
+    /// Whether options are criteria for `join_or_create`.
+    const HAS_CRITERIA: bool = false;
+
+    /// Appends the values of the options that are criteria.
+    fn criteria(options: &Self::Options, out: &mut Vec<u8>)
+    where
+        Self: Room,
+    {
+        let _ = (options, out);
+    }
 
     /// Adds the messages and events to the schema.
     fn declare(schema: &mut RoomSchema);

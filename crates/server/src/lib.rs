@@ -21,6 +21,7 @@ mod control;
 mod directory;
 mod entropy;
 mod event_loop;
+mod founding;
 mod handle;
 pub mod http;
 mod logging;
@@ -38,7 +39,7 @@ mod watchdog;
 
 pub use auth::{Authenticator, Guests, Identity};
 pub use config::{Config, ConfigError, Origin, Setting, settings};
-pub use handle::{Asked, NodeHandle};
+pub use handle::{Asked, AtNode, ListedRoom, NodeHandle, Pending};
 pub use log::LevelFilter;
 pub use logging::log_to_stderr;
 pub use server::{Running, Server, Stopper};

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use playfield_room::RoomType;
+use playfield_room::{CreatedBy, Error, RoomType};
+use playfield_wire::ErrorCode;
 
 use crate::asks::Asks;
 use crate::auth::Authenticator;
@@ -41,6 +42,18 @@ impl Node {
         let directory = Directory::new(room_types.len(), shards, config.rooms_max);
         let asks = Asks::new(config.asks_max, config.ask_timeout());
         Self { config, shards, room_types, by_name, site, desk, authenticator, directory, asks }
+    }
+
+    /// Whether clients may create rooms of this type.
+    pub(crate) fn may_create(&self, room_type: u16) -> Result<(), Error> {
+        let RoomType { name, settings, .. } = &self.room_types[usize::from(room_type)];
+        match settings.creation {
+            CreatedBy::Anyone => Ok(()),
+            CreatedBy::Server => {
+                let text = format!("clients can't create rooms of the type {name:?}");
+                Err(Error::new(ErrorCode::CreationClosed, text))
+            }
+        }
     }
 
     /// The number of the room type of this name.

@@ -253,7 +253,7 @@ impl<T: State + Default> Decided for AsWhole<T> {
                 changed = Changed { shared: false, owned: true };
             }
         };
-        for (player, viewer) in viewers.iter() {
+        for (player, viewer) in viewers {
             let Some(player) = player.player() else { continue };
             let eye = shadow.eyes.entry(player).or_insert(Eye { sees: false, since: 0 });
             turn(eye, sees(value, viewer));

@@ -11,8 +11,8 @@ use super::{Live, RoomCore};
 use crate::deferred::{Asker, DEFERRED_MAX, Fate};
 use crate::message::{AskId, Call};
 use crate::{
-    Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Player, Result,
-    Room, RoomOutput, RoomSummary, Stage,
+    Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Player, Reservation,
+    Result, Room, RoomOutput, RoomSummary, SeatFor, Stage,
 };
 
 impl<R: Room> AnyRoom for RoomCore<R> {
@@ -53,6 +53,22 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             return Err(closing());
         }
         self.enter(entrant, out)
+    }
+
+    fn reserve(
+        &mut self,
+        at: Duration,
+        who: SeatFor,
+        wait: Duration,
+        out: &mut dyn RoomOutput,
+    ) -> Result<Reservation> {
+        if !self.begin(at, out) {
+            return Err(ended());
+        }
+        if !self.is_open() {
+            return Err(closing());
+        }
+        self.context.reserve_seat(who, wait)
     }
 
     fn leave(
@@ -144,7 +160,8 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         }
         let timers = self.context.timers.next_due().filter(|_| self.opening.is_none());
         let replies = self.context.replies.next_due();
-        let due = [timers, self.empty_until(), self.joins_expire_at(), replies];
+        let reserved = self.context.reserved.next_due();
+        let due = [timers, self.empty_until(), self.joins_expire_at(), replies, reserved];
         due.into_iter().flatten().min()
     }
 
@@ -159,6 +176,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             }
             return;
         }
+        self.free_reserved_seats();
         self.expire_joins(out);
         self.expire_replies(out);
         while self.is_open()

@@ -44,20 +44,11 @@ impl<R: Room> RoomCore<R> {
         entrant: Entrant,
         out: &mut dyn RoomOutput,
     ) -> Result<Admission> {
-        let capacity = self.context.summary.capacity;
-        if self.context.summary.locked {
-            return Err(Error::new(ErrorCode::RoomLocked, "the room is locked"));
-        }
-        if self.seats.len() + self.waiting.len() >= capacity as usize {
-            return Err(Error::new(
-                ErrorCode::RoomFull,
-                format!("the room is full: it has {capacity} players"),
-            ));
-        }
+        self.admit(&entrant)?;
         let id = PlayerId(self.next_player);
         // Not used again even if the room refuses: its code may have stored something under it.
         self.next_player += 1;
-        let Entrant { link, format, name, user } = entrant;
+        let Entrant { link, format, name, user, .. } = entrant;
         let player = Player { id, name, user, link, format };
         let by = self.context.now.saturating_add(self.join_wait());
         if self.opening.is_some() {

@@ -1,8 +1,9 @@
 //! A running room: its state, its players, its context, and the calls of its code.
 
+mod admission;
 mod calls;
 mod ending;
-mod guard;
+pub(crate) mod guard;
 mod joining;
 mod replies;
 
@@ -62,7 +63,18 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
-        let Birth { id, room_type, key, seed, settings, private, options, format, creator } = birth;
+        let Birth {
+            id,
+            room_type,
+            key,
+            seed,
+            settings,
+            private,
+            options,
+            format,
+            creator,
+            seats: reserved,
+        } = birth;
         let capacity = settings.capacity;
         let summary = RoomSummary { capacity, private, key, ..RoomSummary::default() };
         let own = Sender { room_id: id, room_type };
@@ -89,7 +101,7 @@ impl<R: Room> RoomCore<R> {
         let holds = context.take_holds();
         let by = Duration::from_millis(settings.join_wait_ms);
         let opening = (holds > 0).then(|| Opening { holds, by, mail: Vec::new() });
-        Ok(Self {
+        let mut room = Self {
             live: Some(live),
             settings,
             seats,
@@ -104,7 +116,9 @@ impl<R: Room> RoomCore<R> {
             waiting: BTreeMap::new(),
             ending: None,
             reply: Vec::new(),
-        })
+        };
+        room.reserve_first(reserved)?;
+        Ok(room)
     }
 
     /// The state, until the room's end.
@@ -141,6 +155,7 @@ impl<R: Room> RoomCore<R> {
             self.fail(&text, out);
             return false;
         }
+        self.context.waiting = self.waiting.len() as u32;
         true
     }
 
@@ -161,6 +176,7 @@ impl<R: Room> RoomCore<R> {
         code: impl FnOnce(&mut R, &mut Context<R>) -> T,
     ) -> Option<T> {
         let Live { state, .. } = self.live.as_mut()?;
+        self.context.waiting = self.waiting.len() as u32;
         let (seats, context) = (&self.seats, &mut self.context);
         match guard(|| code(state, &mut Context::new(seats, context, out, joining))) {
             Ok(done) => Some(done),
@@ -242,7 +258,10 @@ impl<R: Room> RoomCore<R> {
 
     fn empty_until(&self) -> Option<Duration> {
         let is_empty = self.waiting.is_empty() && self.opening.is_none();
-        Some(self.empty_since.filter(|_| is_empty)? + Duration::from_millis(self.settings.empty_ms))
+        let since = self.empty_since.filter(|_| is_empty)?;
+        let until = since + Duration::from_millis(self.settings.empty_ms);
+        // Those for whom seats are reserved may still come.
+        Some(self.context.reserved.last_due().map_or(until, |last| last.max(until)))
     }
 }
 

@@ -10,7 +10,7 @@ use playfield_wire::ErrorCode;
 use super::record::Record;
 use super::{OTHER_ROOM_ID, OTHER_ROOM_TYPE, Sim};
 use crate::{
-    AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, Result, Room, Sender,
+    AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, NewRoom, Result, Room, Sender,
 };
 
 impl<R: Room + Default> Sim<R> {
@@ -148,6 +148,12 @@ impl<R: Room + Default> Sim<R> {
     pub fn mail(&mut self, mail: Mail) {
         self.core.mail(self.now, mail, &mut self.out);
         self.follow_up();
+    }
+
+    /// The rooms that this one has created since the last call, oldest first. They do not exist: a
+    /// test looks at them, and makes a `Sim` of each if it wants to.
+    pub fn created(&mut self) -> Vec<NewRoom> {
+        std::mem::take(&mut self.out.rooms)
     }
 
     /// What the room sent to other rooms since the last call, with the id of each receiver.

@@ -180,6 +180,7 @@ impl<R: Room + Default> Sim<R> {
             options: &encoded,
             format: Format::Packed,
             creator,
+            seats: Vec::new(),
         };
         let (mut core, mut out) = (RoomCore::with_tracking(birth, tracking)?, Record::default());
         core.start(&mut out);

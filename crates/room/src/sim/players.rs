@@ -10,7 +10,8 @@ use super::Sim;
 use super::copies::Copies;
 use super::record::SentEvent;
 use crate::{
-    Admission, AnyRoom, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Result, Room, Stage,
+    Admission, AnyRoom, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Reservation, Result,
+    Room, Stage, split_reservation,
 };
 
 /// A request from [`Sim::request_begin`].
@@ -41,7 +42,7 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// As [`join`](Self::join).
     pub fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
-        self.enter(name, None, format).map(seated)
+        self.enter(name, None, None, format).map(seated)
     }
 
     /// Lets a player join whom the authenticator identified as `user`.
@@ -52,7 +53,24 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// As [`join`](Self::join).
     pub fn join_as(&mut self, name: &str, user: &str) -> Result<PlayerId> {
-        self.enter(name, Some(user.into()), Format::Packed).map(seated)
+        self.enter(name, Some(user.into()), None, Format::Packed).map(seated)
+    }
+
+    /// Lets a player join with a reservation; a guest, if `user` is `None`.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join), or `bad_reservation`.
+    ///
+    /// # Panics
+    /// As [`join`](Self::join).
+    pub fn join_reserved(
+        &mut self,
+        name: &str,
+        user: Option<&str>,
+        reservation: &Reservation,
+    ) -> Result<PlayerId> {
+        let secret = split_reservation(reservation.as_str()).map(|(_, secret)| secret.to_owned());
+        self.enter(name, user.map(str::to_owned), secret, Format::Packed).map(seated)
     }
 
     /// Lets a guest join who may have to [wait](Self::is_waiting) until the room has decided, such
@@ -63,7 +81,7 @@ impl<R: Room + Default> Sim<R> {
     /// As [`join`](Self::join), if the room refuses at once.
     pub fn join_begin(&mut self, name: &str) -> Result<PlayerId> {
         let (Admission::Seated(player) | Admission::Waiting(player)) =
-            self.enter(name, None, Format::Packed)?;
+            self.enter(name, None, None, Format::Packed)?;
         Ok(player)
     }
 
@@ -72,13 +90,19 @@ impl<R: Room + Default> Sim<R> {
         self.waiting.contains_key(&player)
     }
 
-    fn enter(&mut self, name: &str, user: Option<String>, format: Format) -> Result<Admission> {
+    fn enter(
+        &mut self,
+        name: &str,
+        user: Option<String>,
+        reservation: Option<String>,
+        format: Format,
+    ) -> Result<Admission> {
         self.links += 1;
         let link = Link(self.links);
         if format != Format::Packed {
             self.out.formats.insert(link, format);
         }
-        let entrant = Entrant { link, format, name: name.into(), user };
+        let entrant = Entrant { link, format, name: name.into(), user, reservation };
         let joined = self.core.join(self.now, entrant, &mut self.out);
         match joined {
             Ok(Admission::Seated(player)) => {

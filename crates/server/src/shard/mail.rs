@@ -1,9 +1,12 @@
 //! What shards say to each other.
 
-use playfield_room::{Error, LeaveReason, Mail};
+use std::time::Duration;
+
+use playfield_room::{Error, LeaveReason, Mail, SeatFor};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
+use crate::founding::Founding;
 use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
@@ -41,6 +44,11 @@ pub(crate) enum ShardMail {
     Post { to: RoomId, mail: Mail },
     /// To the room's shard: someone outside ends the room.
     Close { room: RoomId, text: String },
+    /// To the room's shard: a seat is to be reserved, and the request from outside with this number
+    /// answered.
+    Reserve { room: RoomId, who: SeatFor, wait: Duration, answers: u64 },
+    /// To the room's shard: a room is to be created.
+    Found(Box<Founding>),
     /// To the connection's shard: a part of the answer to an HTTP request.
     Answer { answer: Answer, part: Part },
     /// To the room's shard: its background work ended.

@@ -14,6 +14,7 @@ mod laws;
 mod life;
 mod life_room;
 mod limits;
+mod lobby;
 mod names;
 mod rates;
 mod refusals;

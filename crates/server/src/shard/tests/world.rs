@@ -15,6 +15,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::law_room;
 use super::life_room;
+use super::lobby;
 use super::room;
 use super::speech::{self, Heard};
 use crate::auth::{Authenticator, Guests, Identity};
@@ -113,6 +114,7 @@ impl World {
         }
         room_types.extend(law_room::room_types());
         room_types.push(life_room::room_type());
+        room_types.extend(lobby::room_types());
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
             site.route(method, path, handler(async |_, _| ())).unwrap();
         }
