@@ -19,6 +19,7 @@ pub(crate) struct Arguments {
     capacity: Option<LitInt>,
     empty_ms: Option<LitInt>,
     silence_ms: Option<LitInt>,
+    persist: Option<LitInt>,
     closing_ms: Option<LitInt>,
     join_wait_ms: Option<LitInt>,
     joins_waiting_max: Option<LitInt>,
@@ -26,7 +27,7 @@ pub(crate) struct Arguments {
 
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
                        capacity = …, empty_ms = …, closing_ms = …, join_wait_ms = …, \
-                       joins_waiting_max = …, silence_ms = …";
+                       joins_waiting_max = …, silence_ms = …, persist = …";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -47,6 +48,7 @@ impl Parse for Arguments {
                 "joins_waiting_max" => {
                     number(input, &name, &mut arguments.joins_waiting_max, 0..=1_000_000)?;
                 }
+                "persist" => number(input, &name, &mut arguments.persist, 1..=86_400)?,
                 "silence_ms" => number(input, &name, &mut arguments.silence_ms, 100..=3_600_000)?,
                 other => {
                     return Err(syn::Error::new(
@@ -318,7 +320,7 @@ fn at(tokens: &TokenStream, span: Span) -> TokenStream {
 
 fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let Arguments { tick_hz, sync_hz, capacity, empty_ms, closing_ms, silence_ms, .. } = arguments;
-    let Arguments { join_wait_ms, joins_waiting_max, .. } = arguments;
+    let Arguments { join_wait_ms, joins_waiting_max, persist, .. } = arguments;
     let or = |given: &Option<LitInt>, default: TokenStream| {
         given.as_ref().map_or(default, |given| {
             let digits = proc_macro2::Literal::u64_unsuffixed(given.base10_parse().unwrap_or(0));
@@ -340,6 +342,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let join_wait_ms = or(join_wait_ms, quote!(10_000));
     let joins_waiting_max = or(joins_waiting_max, quote!(256));
     let silence_ms = or(silence_ms, quote!(0));
+    let persist_s = or(persist, quote!(0));
     quote! {
         #rt::Settings {
             tick_hz: #tick_hz,
@@ -350,6 +353,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             join_wait_ms: #join_wait_ms,
             joins_waiting_max: #joins_waiting_max,
             silence_ms: #silence_ms,
+            persist_s: #persist_s,
         }
     }
 }

@@ -10,7 +10,7 @@ use playfield_wire::ErrorCode;
 use crate::random::Random;
 use crate::rate::Limiter;
 use crate::timers::Timers;
-use crate::{Creator, Error, Player, Result, RoomSummary, Sender};
+use crate::{Creator, Error, InternalMessage, Player, Result, RoomSummary, Sender};
 
 /// The most timers of one room. Setting one more panics, which closes the room.
 pub const TIMERS_MAX: usize = 65_536;
@@ -41,6 +41,10 @@ pub(crate) struct ContextState {
     pub(crate) timers: Timers,
     pub(crate) summary: RoomSummary,
     pub(crate) wants_sync: bool,
+    /// The room is saved.
+    pub(crate) persists: bool,
+    /// How many wait for a save.
+    pub(crate) saves_asked: usize,
     pub(crate) effects: Vec<Effect>,
     /// How much of their rates players have used, by player and message; only of messages with a
     /// rate.
@@ -62,6 +66,7 @@ pub(crate) struct ContextState {
 
 /// What a callback asked for that has to wait until it has returned.
 pub(crate) enum Effect {
+    Save(Asked),
     Kick(PlayerId, Error),
     Close(String),
 }
@@ -75,10 +80,32 @@ pub(crate) enum Subject {
     Player(PlayerId),
 }
 
-impl Effect {
-    pub(crate) fn into_close(self) -> Option<String> {
+/// Who waits for a save.
+pub(crate) enum Asked {
+    /// Receives this message when the state, or a later one, is on disk.
+    Saved(InternalMessage),
+    /// Receives what this makes of the outcome of one save.
+    Outcome(Box<dyn FnOnce(Result<()>) -> InternalMessage + Send>),
+}
+
+impl Asked {
+    /// Whether it is told of a save that failed, instead of waiting for another.
+    pub(crate) fn is_once(&self) -> bool {
+        matches!(self, Self::Outcome(_))
+    }
+
+    pub(crate) fn message(self, outcome: Result<()>) -> InternalMessage {
         match self {
-            Self::Kick(..) => None,
+            Self::Saved(message) => message,
+            Self::Outcome(make) => make(outcome),
+        }
+    }
+}
+
+impl Effect {
+    pub(crate) fn as_close(&self) -> Option<&str> {
+        match self {
+            Self::Kick(..) | Self::Save(_) => None,
             Self::Close(text) => Some(text),
         }
     }
@@ -97,6 +124,8 @@ impl ContextState {
             timers: Timers::default(),
             summary,
             wants_sync: false,
+            persists: false,
+            saves_asked: 0,
             effects: Vec::new(),
             limiters: BTreeMap::new(),
             tasks: BTreeMap::new(),

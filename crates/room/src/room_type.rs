@@ -7,7 +7,7 @@ use playfield_wire::schema::{RoomSchema, SchemaError, fingerprint};
 
 use crate::core::RoomCore;
 use crate::message::Declared;
-use crate::{AnyRoom, Creator, Error, Room, Settings};
+use crate::{AnyRoom, Creator, Error, Room, Settings, Store};
 
 /// What a new room is created from.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct Birth<'a> {
     pub format: Format,
     /// Who asked for the room.
     pub creator: Creator,
+    /// Where the room is kept, if its type is [persistent](Settings::persist_s) and it has a key.
+    pub store: Option<Arc<dyn Store>>,
 }
 
 /// A kind of room: its name, its schema, its rates and limits, and how to create one.

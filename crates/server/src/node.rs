@@ -1,8 +1,9 @@
 //! What all shards of a node have in common.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use playfield_room::RoomType;
+use playfield_room::{RoomType, Store};
 
 use crate::asks::Asks;
 use crate::auth::Authenticator;
@@ -22,6 +23,8 @@ pub(crate) struct Node {
     pub(crate) desk: Desk,
     pub(crate) authenticator: Box<dyn Authenticator>,
     pub(crate) directory: Directory,
+    /// Where persistent rooms are kept.
+    pub(crate) store: Option<Arc<dyn Store>>,
     /// Requests to rooms from outside.
     pub(crate) asks: Asks,
 }
@@ -34,13 +37,25 @@ impl Node {
         site: Site,
         desk: Desk,
         authenticator: Box<dyn Authenticator>,
+        store: Option<Arc<dyn Store>>,
     ) -> Self {
         let names = room_types.iter().enumerate();
         let by_name =
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
         let directory = Directory::new(room_types.len(), shards, config.rooms_max);
         let asks = Asks::new(config.asks_max, config.ask_timeout());
-        Self { config, shards, room_types, by_name, site, desk, authenticator, directory, asks }
+        Self {
+            config,
+            shards,
+            room_types,
+            by_name,
+            site,
+            desk,
+            authenticator,
+            directory,
+            store,
+            asks,
+        }
     }
 
     /// The number of the room type of this name.

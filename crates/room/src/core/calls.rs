@@ -20,7 +20,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 
     fn is_closed(&self) -> bool {
-        self.live.is_none()
+        self.is_over()
     }
 
     fn stage(&self) -> Stage {
@@ -46,7 +46,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         out: &mut dyn RoomOutput,
     ) -> Result<Admission> {
         if !self.begin(at, out) {
-            return Err(ended());
+            return Err(self.why_over.clone().unwrap_or_else(ended));
         }
         if !self.is_open() {
             return Err(closing());
@@ -64,6 +64,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if !self.begin(at, out) {
             return;
         }
+        let player = self.renumbered.remove(&player).unwrap_or(player);
         if self.waiting.remove(&player).is_some() {
             return;
         }
@@ -114,7 +115,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn RoomOutput) {
         self.begin(at, out);
         self.deliver(mail, out);
-        self.finish();
+        self.finish(out);
     }
 
     fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput) {
@@ -126,15 +127,18 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 
     fn wake_at(&self) -> Option<Duration> {
-        self.live.as_ref()?;
+        if self.is_over() {
+            return None;
+        }
         if self.has_failed() || !self.deferred.is_empty() {
             return Some(self.context.now);
         }
+        let save = self.save_due_at();
         if let Some(ending) = &self.ending {
-            return Some(ending.by);
+            return save.into_iter().chain([ending.by]).min();
         }
         let timers = self.context.timers.next_due().filter(|_| self.opening.is_none());
-        [timers, self.empty_until(), self.joins_expire_at()].into_iter().flatten().min()
+        [timers, self.empty_until(), self.joins_expire_at(), save].into_iter().flatten().min()
     }
 
     fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput) {
@@ -145,9 +149,13 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             if ending.by <= self.context.now {
                 self.part_now(out);
                 self.give_up_waiting();
+            } else {
+                self.save_if_due(out);
+                self.finish(out);
             }
             return;
         }
+        self.save_if_due(out);
         self.expire_joins(out);
         while self.is_open()
             && self.opening.is_none()
@@ -249,7 +257,11 @@ impl<R: Room> RoomCore<R> {
                     self.internal_message_or_log(&message, out);
                 }
             }
-            _ if self.live.is_none() => {}
+            _ if self.is_over() => {}
+            Mail::Done { task, message } if self.is_load(task) => self.loaded(Some(&message), out),
+            Mail::Lost { task } if self.is_load(task) => self.loaded(None, out),
+            Mail::Done { task, message } if self.is_save(task) => self.saved(Some(&message), out),
+            Mail::Lost { task } if self.is_save(task) => self.saved(None, out),
             Mail::Done { task, message } => {
                 if self.context.tasks.remove(&task).is_none() {
                     return;

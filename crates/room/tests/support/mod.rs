@@ -118,6 +118,7 @@ impl Host {
             options,
             format: Format::Packed,
             creator: Creator::Node,
+            store: None,
         };
         let room = create(birth)?;
         Ok(Self { room, out: Record::default(), at: Duration::ZERO, links: 0 })

@@ -39,6 +39,7 @@ impl Shard {
             options: &spec.options,
             format: spec.format,
             creator,
+            store: self.delivery.node.store.clone(),
         };
         self.watch.enters(spec.room_type);
         let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
