@@ -59,7 +59,7 @@ impl Room for Arena {
     }
 
     fn tick(&mut self, _: &mut Context<Self>) {
-        for (id, ship) in self.ships.iter_mut() {
+        for (id, ship) in &mut self.ships {
             ship.x = (ship.x + STEP * ship.angle.cos()).clamp(0.0, SIZE);
             ship.y = (ship.y + STEP * ship.angle.sin()).clamp(0.0, SIZE);
             self.eyes.insert(*id, Eye { x: ship.x, y: ship.y });

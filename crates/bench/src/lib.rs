@@ -25,6 +25,7 @@ pub mod sync;
 mod table;
 pub mod websocket;
 pub mod workloads;
+pub mod worlds;
 
 pub use allocations::{Allocations, count_allocations_by};
 pub use machine::Machine;

@@ -8,6 +8,8 @@ use syn::{
     DeriveInput, Error, Expr, ExprRange, Fields, Ident, Index, Path, RangeLimits, Token, Type,
 };
 
+use crate::placed::{self, Placed};
+
 /// Who sees a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Policy {
@@ -74,13 +76,19 @@ struct Sync {
     view: Option<View>,
 }
 
-/// The parts of `view = function, viewer = map`.
+/// The parts of `view = function, viewer = map`, or of a view by place.
 pub(crate) struct View {
-    pub(crate) function: Path,
+    pub(crate) decides: Decides,
     /// The name of the map, keyed by player, that holds an entry for each viewer.
     pub(crate) viewer: Ident,
-    /// The field is a map: the function decides entry by entry.
+    /// The field is a map: the view decides entry by entry.
     pub(crate) by_entry: bool,
+}
+
+/// What decides who sees a field with a view.
+pub(crate) enum Decides {
+    Function(Path),
+    Place(Box<Placed>),
 }
 
 /// The parts of `quantize = step`, `range = a..=b` and `angle = step`.
@@ -90,8 +98,11 @@ pub(crate) struct Quantize {
     pub(crate) angle: bool,
 }
 
-const WORDS: &str = "#[sync(owner)], #[sync(hidden)], #[sync(skip)], #[sync(mask = function)], #[sync(view = function, viewer = map)], #[sync(quantize = step)], \
+const WORDS: &str = "#[sync(owner)], #[sync(hidden)], #[sync(skip)], #[sync(mask = function)], #[sync(view = function, viewer = map)], \
+    #[sync(near = position, viewer = map, radius = distance)], #[sync(same = group, viewer = map)], #[sync(quantize = step)], \
     #[sync(quantize = step, range = least..=most)] and #[sync(angle = step)]";
+
+const ONE_POLICY: &str = "a field can have one policy: `owner`, `hidden`, `skip`, `mask = function`, `view = function`, or `near` and `same`";
 
 /// How to write each of them.
 fn fix(word: &str) -> &'static str {
@@ -135,20 +146,22 @@ fn refuse_more(meta: &ParseNestedMeta<'_>, field: &str, word: &str) -> syn::Resu
 fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
     let mut sync = Sync { policy: Policy::Everyone, mask: None, quantize: None, view: None };
     let (mut range, mut function, mut viewer) = (None, None, None);
+    let mut placed = placed::Words::default();
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("sync")) {
         attribute.parse_nested_meta(|meta| {
             let word = meta.path.to_token_stream().to_string();
             let policies = sync.policy != Policy::Everyone || sync.mask.is_some();
             match word.as_str() {
                 "owner" | "hidden" | "skip" | "mask" | "view" if policies => {
-                    let message =
-                        "a field can have one policy: `owner`, `hidden`, `skip`, `mask = function` or `view = function`";
-                    return Err(meta.error(message));
+                    return Err(meta.error(ONE_POLICY));
+                }
+                "near" | "same" if policies && !placed.decide() => {
+                    return Err(meta.error(ONE_POLICY));
                 }
                 "quantize" | "angle" if sync.quantize.is_some() => {
-                    return Err(
-                        meta.error("a field can be quantized in one way: `quantize = step` or `angle = step`")
-                    );
+                    return Err(meta.error(
+                        "a field can be quantized in one way: `quantize = step` or `angle = step`",
+                    ));
                 }
                 "owner" => sync.policy = Policy::Owner,
                 "hidden" => sync.policy = Policy::Hidden,
@@ -159,11 +172,19 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
                     function = Some((meta.path.clone(), value::<Path>(&meta, name, &word)?));
                 }
                 "viewer" => viewer = Some((meta.path.clone(), value::<Ident>(&meta, name, &word)?)),
+                _ if placed::Words::ALL.contains(&&*word) => {
+                    placed.read(&meta, name, &word)?;
+                    if placed.decide() {
+                        sync.policy = Policy::View;
+                    }
+                }
                 "quantize" | "angle" => {
                     let step = value(&meta, name, &word)?;
                     sync.quantize = Some(Quantize { step, range: None, angle: word == "angle" });
                 }
-                "range" => range = Some((meta.path.clone(), value::<ExprRange>(&meta, name, &word)?)),
+                "range" => {
+                    range = Some((meta.path.clone(), value::<ExprRange>(&meta, name, &word)?));
+                }
                 _ => return Err(meta.error(format!("`{word}` is unknown: use one of {WORDS}"))),
             }
             refuse_more(&meta, name, &word)
@@ -195,7 +216,7 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
             }
         }
     }
-    sync.view = view(field, function, viewer)?;
+    sync.view = view(field, function, viewer, placed)?;
     if sync.view.is_some() && sync.quantize.is_some() {
         let message = "a field with a view is sent as a whole: put the quantized number into a struct, and the view on that";
         return Err(Error::new_spanned(field, message));
@@ -258,22 +279,31 @@ fn view(
     field: &syn::Field,
     function: Option<(Path, Path)>,
     viewer: Option<(Path, Ident)>,
+    placed: placed::Words,
 ) -> syn::Result<Option<View>> {
     let by_entry = match &field.ty {
         Type::Path(of) => of.path.segments.last().is_some_and(|last| last.ident == "Map"),
         _ => false,
     };
+    let placed = placed.finish(field, by_entry, viewer.as_ref().map(|(_, viewer)| viewer))?;
+    if let (Some(placed), Some((_, viewer))) = (placed, &viewer) {
+        let decides = Decides::Place(Box::new(placed));
+        return Ok(Some(View { decides, viewer: viewer.clone(), by_entry }));
+    }
     match (function, viewer) {
         (None, None) => Ok(None),
-        (Some((_, function)), Some((_, viewer))) => Ok(Some(View { function, viewer, by_entry })),
+        (Some((_, function)), Some((_, viewer))) => {
+            Ok(Some(View { decides: Decides::Function(function), viewer, by_entry }))
+        }
         (Some((word, _)), None) => {
             let message = "a view needs viewers: add `viewer = map`, the name of a map in this struct, keyed by player. The function is \
                 given the entry of the player who looks";
             Err(Error::new_spanned(word, message))
         }
-        (None, Some((word, _))) => {
-            Err(Error::new_spanned(word, "a viewer needs a view: add `view = function`"))
-        }
+        (None, Some((word, _))) => Err(Error::new_spanned(
+            word,
+            "a viewer needs a view: add `view = function`, `near = position` or `same = group`",
+        )),
     }
 }
 

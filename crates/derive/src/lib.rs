@@ -8,6 +8,7 @@ mod key;
 mod message;
 mod names;
 mod packet;
+mod placed;
 mod room;
 mod state;
 

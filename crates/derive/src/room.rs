@@ -14,6 +14,8 @@ pub(crate) struct Arguments {
     events: Vec<Path>,
     internal: Vec<Path>,
     asks: Vec<Path>,
+    criteria: Vec<Ident>,
+    creation: Option<Ident>,
     tick_hz: Option<LitInt>,
     sync_hz: Option<LitInt>,
     capacity: Option<LitInt>,
@@ -23,11 +25,13 @@ pub(crate) struct Arguments {
     closing_ms: Option<LitInt>,
     join_wait_ms: Option<LitInt>,
     joins_waiting_max: Option<LitInt>,
+    reply_ms: Option<LitInt>,
 }
 
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
                        capacity = …, empty_ms = …, closing_ms = …, join_wait_ms = …, \
-                       joins_waiting_max = …, silence_ms = …, persist = …";
+                       joins_waiting_max = …, reply_ms = …, silence_ms = …, persist = …, creation = …, \
+                       criteria(…)";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -39,12 +43,15 @@ impl Parse for Arguments {
                 "events" => names(input, &name, &mut arguments.events)?,
                 "internal" => names(input, &name, &mut arguments.internal)?,
                 "asks" => names(input, &name, &mut arguments.asks)?,
+                "criteria" => criteria(input, &name, &mut arguments.criteria)?,
+                "creation" => creation(input, &name, &mut arguments.creation)?,
                 "tick_hz" => number(input, &name, &mut arguments.tick_hz, 0..=1_000)?,
                 "sync_hz" => number(input, &name, &mut arguments.sync_hz, 0..=1_000)?,
                 "capacity" => number(input, &name, &mut arguments.capacity, 1..=1_000_000)?,
                 "empty_ms" => number(input, &name, &mut arguments.empty_ms, 0..=0xffff_ffff)?,
                 "closing_ms" => number(input, &name, &mut arguments.closing_ms, 0..=600_000)?,
                 "join_wait_ms" => number(input, &name, &mut arguments.join_wait_ms, 0..=600_000)?,
+                "reply_ms" => number(input, &name, &mut arguments.reply_ms, 1..=3_600_000)?,
                 "joins_waiting_max" => {
                     number(input, &name, &mut arguments.joins_waiting_max, 0..=1_000_000)?;
                 }
@@ -86,6 +93,35 @@ fn names(input: ParseStream<'_>, name: &Ident, into: &mut Vec<Path>) -> syn::Res
             ));
         }
         into.push(path);
+    }
+    Ok(())
+}
+
+/// The fields of the options that are criteria.
+fn criteria(input: ParseStream<'_>, name: &Ident, into: &mut Vec<Ident>) -> syn::Result<()> {
+    let inside;
+    parenthesized!(inside in input);
+    if !into.is_empty() {
+        return Err(syn::Error::new(name.span(), "`criteria` is given twice"));
+    }
+    for field in Punctuated::<Ident, Token![,]>::parse_terminated(&inside)? {
+        if into.contains(&field) {
+            return Err(syn::Error::new(field.span(), format!("`{field}` is named twice")));
+        }
+        into.push(field);
+    }
+    Ok(())
+}
+
+fn creation(input: ParseStream<'_>, name: &Ident, into: &mut Option<Ident>) -> syn::Result<()> {
+    input.parse::<Token![=]>()?;
+    let by: Ident = input.parse()?;
+    if by != "anyone" && by != "server" {
+        let message = "`creation` must be `anyone` or `server`";
+        return Err(syn::Error::new(by.span(), message));
+    }
+    if into.replace(by).is_some() {
+        return Err(syn::Error::new(name.span(), "`creation` is given twice"));
     }
     Ok(())
 }
@@ -217,6 +253,7 @@ fn checks(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStr
 fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {
     let Arguments { messages, events, internal, asks, .. } = arguments;
     let settings = settings(rt, arguments);
+    let criteria = criteria_of(rt, arguments);
     let numbers: Vec<u32> = (0..messages.len() as u32).collect();
     let constants: Vec<Ident> =
         (0..messages.len()).map(|place| format_ident!("MESSAGE_{place}")).collect();
@@ -231,6 +268,8 @@ fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenS
         #[automatically_derived]
         impl #rt::Declared for #room {
             const SETTINGS: #rt::Settings = #settings;
+
+            #criteria
 
             fn declare(schema: &mut #rt::RoomSchema) {
                 let _ = &schema;
@@ -320,7 +359,7 @@ fn at(tokens: &TokenStream, span: Span) -> TokenStream {
 
 fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let Arguments { tick_hz, sync_hz, capacity, empty_ms, closing_ms, silence_ms, .. } = arguments;
-    let Arguments { join_wait_ms, joins_waiting_max, persist, .. } = arguments;
+    let Arguments { join_wait_ms, joins_waiting_max, reply_ms, persist, .. } = arguments;
     let or = |given: &Option<LitInt>, default: TokenStream| {
         given.as_ref().map_or(default, |given| {
             let digits = proc_macro2::Literal::u64_unsuffixed(given.base10_parse().unwrap_or(0));
@@ -341,8 +380,11 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let closing_ms = or(closing_ms, quote!(5_000));
     let join_wait_ms = or(join_wait_ms, quote!(10_000));
     let joins_waiting_max = or(joins_waiting_max, quote!(256));
+    let reply_ms = or(reply_ms, quote!(30_000));
     let silence_ms = or(silence_ms, quote!(0));
     let persist_s = or(persist, quote!(0));
+    let by_server = arguments.creation.as_ref().is_some_and(|by| by == "server");
+    let creation = if by_server { quote!(Server) } else { quote!(Anyone) };
     quote! {
         #rt::Settings {
             tick_hz: #tick_hz,
@@ -352,8 +394,32 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             closing_ms: #closing_ms,
             join_wait_ms: #join_wait_ms,
             joins_waiting_max: #joins_waiting_max,
+            reply_ms: #reply_ms,
             silence_ms: #silence_ms,
             persist_s: #persist_s,
+            creation: #rt::CreatedBy::#creation,
+        }
+    }
+}
+
+/// The values of the options that are criteria, one after the other. Each says where it ends, so
+/// that different values never make the same bytes.
+fn criteria_of(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
+    if arguments.criteria.is_empty() {
+        return TokenStream::new();
+    }
+    let encoded = arguments.criteria.iter().map(|field| {
+        let rt = at(rt, field.span());
+        quote_spanned!(field.span() => #rt::Data::encode(&options.#field, out);)
+    });
+    quote! {
+        const HAS_CRITERIA: bool = true;
+
+        fn criteria(
+            options: &<Self as #rt::Room>::Options,
+            out: &mut ::std::vec::Vec<u8>,
+        ) {
+            #(#encoded)*
         }
     }
 }

@@ -9,11 +9,12 @@ mod server;
 
 pub use playfield_room::rate::Rate;
 pub use playfield_room::{
-    Accepts, Answer, AskId, AskOf, Asks, Context, Creator, ERROR_TEXT_BYTES_MAX, Emits, EndReason,
-    Error, EventOf, HELD_MAIL_MAX, Handle, Internal, InternalMessage, InternalOf, LeaveReason,
-    METADATA_BYTES_MAX, METADATA_MAX, Mail, Message, MessageOf, On, PENDING_MAX, Player, PlayerId,
-    RATE_MULTIPLE, Random, Result, Room, RoomSummary, Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX,
-    TimerId, room, schema, sim,
+    Accepts, Answer, AskId, AskOf, Asks, Context, CreatedBy, Creator, DEFERRED_MAX, Deferred,
+    ERROR_TEXT_BYTES_MAX, Emits, EndReason, Error, EventOf, HELD_MAIL_MAX, Handle, Internal,
+    InternalMessage, InternalOf, KEY_BYTES_MAX, LeaveReason, METADATA_BYTES_MAX, METADATA_MAX,
+    Mail, Message, MessageOf, NewRoom, On, PENDING_MAX, Player, PlayerId, RATE_MULTIPLE,
+    RESERVATION_MAX, Random, Reservation, ReservedSeat, Result, Room, RoomBuilder, RoomSummary,
+    SeatFor, Sender, Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema, sim,
 };
 pub use playfield_server::{
     Asked, Authenticator, Config, ConfigError, Guests, Identity, LevelFilter, NodeHandle, Origin,
@@ -56,8 +57,8 @@ pub mod prelude {
     pub use std::process::ExitCode;
 
     pub use playfield_room::{
-        Answer, AskId, Context, EndReason, Error, Handle, LeaveReason, Message, On, Player,
-        PlayerId, Result, Room, TimerId, room,
+        Answer, AskId, Context, Deferred, EndReason, Error, Handle, LeaveReason, Message, On,
+        Player, PlayerId, Result, Room, TimerId, room,
     };
     pub use playfield_state::{Bytes, Data, Key, List, Map, Set, State};
 

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use playfield_state::PlayerId;
 use playfield_wire::message::MessageRef;
-use playfield_wire::{Format, RequestNumber};
+use playfield_wire::{ErrorCode, Format, RequestNumber};
 
-use crate::{EndReason, Error, LeaveReason, Link, Message, RoomOutput, Sender, Stage};
+use crate::{
+    EndReason, Error, LeaveReason, Link, Message, Reservation, RoomOutput, SeatFor, Sender, Stage,
+};
 
 /// A player who wants to join.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct Entrant {
     pub name: String,
     /// The user that the authenticator identified; `None` for a guest.
     pub user: Option<String>,
+    /// The secret of the reservation with which they join.
+    pub reservation: Option<String>,
 }
 
 /// What became of a join that was not refused.
@@ -40,6 +44,8 @@ pub struct RoomSummary {
     pub players: u32,
     /// The most players.
     pub capacity: u32,
+    /// How many seats are kept for players with a reservation.
+    pub reserved: u32,
     /// No further players may join.
     pub locked: bool,
     /// Neither listed nor found by `join_or_create`; joined by its id alone.
@@ -139,7 +145,7 @@ pub trait AnyRoom: Send {
     /// A player wants to join.
     ///
     /// # Errors
-    /// `room_full`, `room_locked`, `room_closed` if it is about to end, `room_not_found` if it has
+    /// `room_full`, `room_locked`, `bad_reservation`, `room_closed` if it is about to end, `room_not_found` if it has
     /// ended, `room_failed`, or the room's own refusal. The host sends the link this error and nothing else: [`RoomOutput::removed`] is not
     /// called for it, and the host drops any event for it.
     fn join(
@@ -148,6 +154,22 @@ pub trait AnyRoom: Send {
         entrant: Entrant,
         out: &mut dyn RoomOutput,
     ) -> Result<Admission, Error>;
+
+    /// Reserves a seat for someone, for so long.
+    ///
+    /// # Errors
+    /// `room_full`, `limit` beyond [`RESERVATION_MAX`](crate::RESERVATION_MAX), or `room_closed` if
+    /// it ends.
+    fn reserve(
+        &mut self,
+        at: Duration,
+        who: SeatFor,
+        wait: Duration,
+        out: &mut dyn RoomOutput,
+    ) -> Result<Reservation, Error> {
+        let _ = (at, who, wait, out);
+        Err(Error::new(ErrorCode::Refused, "this room reserves no seats"))
+    }
 
     /// A player left, or their session ended, also while they waited. The link is not used again.
     fn leave(&mut self, at: Duration, player: PlayerId, why: LeaveReason, out: &mut dyn RoomOutput);

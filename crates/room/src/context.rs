@@ -5,18 +5,20 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_state::{Format, PlayerId};
+use playfield_state::{Data, Format, PlayerId};
 use playfield_wire::ErrorCode;
 
 use crate::context_state::{
     Asked, ContextState, Effect, METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, Seats, TIMERS_MAX,
 };
+use crate::deferred::{Asker, Deferred, pack};
 use crate::message::{AskId, AskOf, EventOf, InternalOf, Message, RATE_MULTIPLE};
 use crate::random::Random;
 use crate::rate::{Limit, Rate, Verdict};
 use crate::timers::{TIMER_PERIOD_MIN, TimerId};
 use crate::{
-    Creator, Error, EventHeader, InternalMessage, Mail, Player, Result, RoomOutput, Sender,
+    Creator, Error, EventHeader, InternalMessage, Mail, Player, Reservation, Result, Room,
+    RoomBuilder, RoomOutput, SeatFor, Sender,
 };
 
 /// What a room's callbacks can do beside changing the state: the time, randomness, the players,
@@ -30,9 +32,12 @@ use crate::{
 /// - *Timers*: [`after`](Self::after), [`every`](Self::every), [`cancel`](Self::cancel)
 /// - *Background work*: [`spawn`](Self::spawn) to wait, [`compute`](Self::compute) to compute,
 ///   [`hold`](Self::hold) to let a player or the room wait for it
+/// - *Replies given later*: [`defer`](Self::defer), [`answer`](Self::answer),
+///   [`reply_later`](Self::reply_later)
 /// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`sender`](Self::sender),
+///   [`create_room`](Self::create_room), [`new_room`](Self::new_room),
 ///   [`room_id`](Self::room_id), [`room_type`](Self::room_type), [`key`](Self::key)
-/// - *The room*: [`close`](Self::close), [`lock`](Self::lock), [`unlock`](Self::unlock),
+/// - *The room*: [`reserve`](Self::reserve), [`close`](Self::close), [`lock`](Self::lock), [`unlock`](Self::unlock),
 ///   [`set_private`](Self::set_private), [`set_metadata`](Self::set_metadata),
 ///   [`sync_now`](Self::sync_now)
 ///
@@ -174,6 +179,79 @@ impl<'a, R> Context<'a, R> {
     /// ```
     pub fn creator(&self) -> &Creator {
         &self.context.creator
+    }
+
+    /// Creates another room, and returns its id at once. Messages to it from now on follow its
+    /// creation. [`new_room`](Self::new_room) says more about it than its options.
+    ///
+    /// # Errors
+    /// As [`RoomBuilder::create`]. If the new room's own [`create`](crate::Room::create) refuses,
+    /// that is logged, and requests to it are answered with `room_not_found`.
+    pub fn create_room<N: Room>(&mut self, options: &N::Options) -> Result<String> {
+        self.new_room::<N>(options).create()
+    }
+
+    /// Prepares to create another room, with a key or with reserved seats.
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// # use std::time::Duration;
+    /// # use playfield::prelude::*;
+    /// # use playfield::{Reservation, sim::Sim};
+    /// #[derive(State, Default)]
+    /// struct Lobby {}
+    ///
+    /// #[derive(Message)]
+    /// struct Play;
+    ///
+    /// /// The match is about to begin: join it with this.
+    /// #[derive(Message)]
+    /// struct Called(Reservation);
+    ///
+    /// #[room(messages(Play), events(Called))]
+    /// impl Room for Lobby {}
+    ///
+    /// impl Handle<Play> for Lobby {
+    ///     fn handle(&mut self, _: Play, _: &Player, cx: &mut Context<Self>) -> Result<()> {
+    ///         let players: Vec<&Player> = cx.players().collect();
+    ///         let mut duel = cx.new_room::<Duel>(&()).private();
+    ///         let seats: Vec<_> =
+    ///             players.iter().map(|player| duel.reserve(*player, Duration::from_secs(30))).collect();
+    ///         duel.create()?;
+    ///         for (player, seat) in players.iter().zip(seats) {
+    ///             cx.emit_to(player.id(), &Called(seat));
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// #[derive(State, Default)]
+    /// struct Duel {}
+    ///
+    /// #[room(creation = server, capacity = 2)]
+    /// impl Room for Duel {}
+    ///
+    /// let mut sim = Sim::<Lobby>::new(1);
+    /// let ann = sim.join("Ann")?;
+    /// sim.request(ann, Play)?;
+    /// assert!(sim.created()[0].is::<Duel>());
+    /// assert_eq!(sim.events::<Called>(ann).len(), 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn new_room<N: Room>(&mut self, options: &N::Options) -> RoomBuilder<'_> {
+        RoomBuilder::new::<N>(self.context, self.out, options)
+    }
+
+    /// Keeps a seat of this room for someone who is about to join, for so long. The seat counts
+    /// against the capacity until it is taken or its time has run out.
+    ///
+    /// While seats are reserved, a room without players stays open.
+    ///
+    /// # Errors
+    /// `room_full` if no seat is free, or `limit` beyond
+    /// [`RESERVATION_MAX`](crate::RESERVATION_MAX).
+    pub fn reserve(&mut self, who: impl Into<SeatFor>, wait: Duration) -> Result<Reservation> {
+        self.context.reserve_seat(who.into(), wait)
     }
 
     /// All players, in the order in which they joined. In `join` this includes the new player; in
@@ -528,6 +606,120 @@ impl<'a, R> Context<'a, R> {
         Ok(task)
     }
 
+    /// Keeps the request that this handler ([`Handle`](crate::Handle), or [`On`](crate::On) for
+    /// another room's) is about to answer, for [`answer`](Self::answer). The handler then returns
+    /// [`Error::deferred`]. If it returns anything else, that is the answer.
+    ///
+    /// A reply that is not given within `reply_ms` fails with `timeout`, and at the room's end with
+    /// `room_closed`. Past [`DEFERRED_MAX`](crate::DEFERRED_MAX) of them, a request is answered with
+    /// `limit`. If the message was no request, nobody waits.
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// use playfield::prelude::*;
+    /// use playfield::sim::Sim;
+    ///
+    /// /// Two players who press at the same time are told so.
+    /// #[derive(State, Default)]
+    /// struct Handshake {
+    ///     #[sync(hidden)]
+    ///     waiting: Option<Deferred<Shake>>,
+    /// }
+    ///
+    /// #[derive(Message)]
+    /// #[reply(String)]
+    /// struct Shake;
+    ///
+    /// #[room(messages(Shake))]
+    /// impl Room for Handshake {}
+    ///
+    /// impl Handle<Shake> for Handshake {
+    ///     fn handle(&mut self, _: Shake, player: &Player, cx: &mut Context<Self>) -> Result<String> {
+    ///         match self.waiting.take() {
+    ///             Some(other) if cx.answer(other, Ok(player.name().to_owned())) => {
+    ///                 Ok("them, at once".into())
+    ///             }
+    ///             _ => {
+    ///                 self.waiting = Some(cx.defer());
+    ///                 Err(Error::deferred())
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let mut sim = Sim::<Handshake>::new(1);
+    /// let (ann, bob) = (sim.join("Ann")?, sim.join("Bob")?);
+    /// let asked = sim.request_begin(ann, Shake);
+    /// assert_eq!(sim.reply(&asked), None);
+    /// assert_eq!(sim.request(bob, Shake)?, "them, at once");
+    /// assert_eq!(sim.reply(&asked), Some(Ok("Bob".into())));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn defer<M: Message>(&mut self) -> Deferred<M> {
+        let by = self.context.now.saturating_add(self.context.reply_wait);
+        self.context.replies.defer(by)
+    }
+
+    /// Answers a request that was [deferred](Self::defer). Returns `false` if nobody waits for the
+    /// answer: it was answered before, it failed, or the player has left.
+    pub fn answer<M: Message>(&mut self, later: Deferred<M>, reply: Result<M::Reply>) -> bool {
+        let Some(to) = self.context.replies.take(later) else { return false };
+        let reply = reply.map(|reply| {
+            let mut payload = Vec::new();
+            reply.write(to.format(), &mut payload);
+            payload
+        });
+        send_reply(&to, reply.as_deref().map_err(Error::clone), self.out);
+        true
+    }
+
+    /// Defers the reply to background work, which runs as with [`spawn`](Self::spawn): return what
+    /// this returns from the handler of `M`.
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// # use playfield::prelude::*;
+    /// # #[derive(State, Default)]
+    /// # struct Library {}
+    /// # #[derive(Message)]
+    /// # #[reply(String)]
+    /// # struct Look { word: String }
+    /// # async fn look_up(word: String) -> Result<String> { Ok(word) }
+    /// # #[room(messages(Look))]
+    /// # impl Room for Library {}
+    /// impl Handle<Look> for Library {
+    ///     fn handle(&mut self, look: Look, _: &Player, cx: &mut Context<Self>) -> Result<String> {
+    ///         cx.reply_later::<Look>(look_up(look.word))
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Always: [`Error::deferred`], or as [`spawn`](Self::spawn).
+    pub fn reply_later<M: Message>(
+        &mut self,
+        work: impl Future<Output = Result<M::Reply>> + Send + 'static,
+    ) -> Result<M::Reply> {
+        let format = self.context.replies.format();
+        let task = self.context.number()?;
+        let name = M::NAME.to_owned();
+        let work = async move { InternalMessage { name, payload: pack(format, work.await) } };
+        self.out.spawn(task, Box::pin(work))?;
+        let later = self.defer::<M>();
+        self.context.tasks.insert(task, M::NAME);
+        self.context.replying.insert(task, later.number);
+        Err(Error::deferred())
+    }
+
+    /// What the handler of `M` refused with; an error, if it deferred the reply to another message.
+    #[cold]
+    pub(crate) fn checked<M: Message>(&mut self, error: Error) -> Error {
+        match self.context.replies.check(M::NAME) {
+            Err(wrong) if error.is_deferred() => wrong,
+            _ => error,
+        }
+    }
+
     fn emit_each<E: EventOf<R>>(&mut self, event: &E, to: impl Fn(PlayerId) -> bool) {
         let mut encoded = [false; Format::ALL.len()];
         for player in self.seats.values().filter(|player| to(player.id)) {
@@ -565,6 +757,25 @@ impl<'a, R> Context<'a, R> {
         // block its shard.
         let at = self.context.now.saturating_add(wait.max(Duration::from_nanos(1)));
         self.context.timers.set(at, every, InternalMessage::of(message))
+    }
+}
+
+/// Answers a request that was deferred.
+pub(crate) fn send_reply(to: &Asker, reply: Result<&[u8]>, out: &mut dyn RoomOutput) {
+    // It would say that the answer comes later.
+    let reply = reply.map_err(|error| match error.is_deferred() {
+        true => Error::new(ErrorCode::Internal, "the room did not answer"),
+        false => error,
+    });
+    match (to, reply) {
+        (Asker::Player { link, request, .. }, Ok(payload)) => out.reply(*link, *request, payload),
+        (Asker::Player { link, request, .. }, Err(error)) => {
+            out.error(*link, Some(*request), &error);
+        }
+        (Asker::Room { from, ask }, reply) => {
+            let to = from.as_deref().map_or("", |from| &from.room_id);
+            out.post(to, Mail::Answered { ask: *ask, reply: reply.map(<[u8]>::to_vec) });
+        }
     }
 }
 

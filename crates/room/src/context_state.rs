@@ -7,10 +7,19 @@ use std::time::Duration;
 use playfield_state::{Format, PlayerId};
 use playfield_wire::ErrorCode;
 
-use crate::random::Random;
+use rand_core::RngCore;
+
+use crate::deferred::Replies;
+use crate::random::{Random, id_from_random};
 use crate::rate::Limiter;
+use crate::reservation::{Reserved, check_wait};
 use crate::timers::Timers;
-use crate::{Creator, Error, InternalMessage, Player, Result, RoomSummary, Sender};
+use crate::{
+    Creator, Error, InternalMessage, Player, Reservation, Result, RoomSummary, SeatFor, Sender,
+};
+
+/// Sets the generator of ids apart from that of the room.
+const SEED_OF_IDS: u64 = 0x6964_735f_6f66_5f72;
 
 /// The most timers of one room. Setting one more panics, which closes the room.
 pub const TIMERS_MAX: usize = 65_536;
@@ -38,6 +47,12 @@ pub(crate) struct ContextState {
     pub(crate) tick: u64,
     pub(crate) version: u64,
     pub(crate) random: Random,
+    /// For the ids of rooms that this one creates, and for reservations: those who see numbers of
+    /// the other generator must not guess them.
+    ids: Random,
+    pub(crate) reserved: Reserved,
+    /// How many players wait to join, with a seat each.
+    pub(crate) waiting: u32,
     pub(crate) timers: Timers,
     pub(crate) summary: RoomSummary,
     pub(crate) wants_sync: bool,
@@ -60,6 +75,12 @@ pub(crate) struct ContextState {
     pub(crate) subject: Option<Subject>,
     pub(crate) holds_begun: u32,
     pub(crate) next_number: u64,
+    /// Replies that the room owes.
+    pub(crate) replies: Replies,
+    /// For how long at most.
+    pub(crate) reply_wait: Duration,
+    /// Tasks that end with a reply, instead of with a message to the room.
+    pub(crate) replying: BTreeMap<u64, u64>,
     /// Where events are encoded, once for each format.
     pub(crate) scratch: [Vec<u8>; Format::ALL.len()],
 }
@@ -113,6 +134,7 @@ impl Effect {
 
 impl ContextState {
     pub(crate) fn new(own: Sender, creator: Creator, seed: u64, summary: RoomSummary) -> Self {
+        let replies = Replies::new(seed, &own.room_id);
         Self {
             own: Arc::new(own),
             creator,
@@ -121,7 +143,13 @@ impl ContextState {
             tick: 0,
             version: 1,
             random: Random::new(seed),
-            timers: Timers::default(),
+            ids: Random::new(seed ^ SEED_OF_IDS),
+            reserved: Reserved::default(),
+            waiting: 0,
+            replies,
+            reply_wait: Duration::ZERO,
+            replying: BTreeMap::new(),
+            timers: Timers::new(seed),
             summary,
             wants_sync: false,
             persists: false,
@@ -136,6 +164,43 @@ impl ContextState {
             next_number: 0,
             scratch: Default::default(),
         }
+    }
+
+    /// An id for another room, or a secret of the same form.
+    pub(crate) fn new_id(&mut self) -> String {
+        let mut random = [0; 10];
+        self.ids.fill_bytes(&mut random);
+        id_from_random(random).iter().copied().map(char::from).collect()
+    }
+
+    /// Whether a seat is neither taken nor reserved.
+    pub(crate) fn check_free_seat(&self) -> Result<()> {
+        let RoomSummary { players, reserved, capacity, .. } = self.summary;
+        let kept = reserved.saturating_add(self.waiting);
+        if players.saturating_add(kept) < capacity {
+            return Ok(());
+        }
+        let text = match kept {
+            0 => format!("the room is full: it has {players} players"),
+            _ => format!("the room is full: it has {players} players, and keeps {kept} seats"),
+        };
+        Err(Error::new(ErrorCode::RoomFull, text))
+    }
+
+    /// Reserves a seat if one is free.
+    pub(crate) fn reserve_seat(&mut self, who: SeatFor, wait: Duration) -> Result<Reservation> {
+        check_wait(wait)?;
+        self.check_free_seat()?;
+        let secret = self.new_id();
+        let reservation = Reservation::new(self.id(), &secret);
+        self.reserve(secret, who, self.now.saturating_add(wait));
+        Ok(reservation)
+    }
+
+    /// Reserves a seat until `until`, under this secret. The caller has checked that one is free.
+    pub(crate) fn reserve(&mut self, secret: String, who: SeatFor, until: Duration) {
+        self.reserved.insert(secret, who, until);
+        self.summary.reserved = self.reserved.count();
     }
 
     /// After a callback in which work could be held: how much was.

@@ -3,19 +3,21 @@
 use playfield_state::PlayerId;
 use playfield_wire::RequestNumber;
 
-use crate::{Error, EventHeader, Job, Link, Mail, Result, RoomOutput, Task};
+use crate::{Error, EventHeader, Job, Link, Mail, NewRoom, Result, RoomOutput, Task};
 
 /// Keeps tasks and mail until the host's first call. It drops output to players: there are none yet.
 #[derive(Default)]
 pub(crate) struct DeferredOutput {
     tasks: Vec<(u64, Task)>,
     jobs: Vec<(u64, Job)>,
+    rooms: Vec<NewRoom>,
     posts: Vec<(String, Mail)>,
 }
 
 impl DeferredOutput {
     pub(crate) fn is_empty(&self) -> bool {
-        self.tasks.is_empty() && self.jobs.is_empty() && self.posts.is_empty()
+        let Self { tasks, jobs, rooms, posts } = self;
+        tasks.is_empty() && jobs.is_empty() && rooms.is_empty() && posts.is_empty()
     }
 
     /// Passes everything on.
@@ -23,6 +25,12 @@ impl DeferredOutput {
     /// # Errors
     /// The host refused a task. What came before it was passed on.
     pub(crate) fn empty(&mut self, out: &mut dyn RoomOutput) -> Result<()> {
+        for room in self.rooms.drain(..) {
+            let id = room.id.clone();
+            if let Err(error) = out.create(room) {
+                log::warn!("room {id}, which another wanted in its `create`, is refused: {error}");
+            }
+        }
         for (to, mail) in self.posts.drain(..) {
             out.post(&to, mail);
         }
@@ -51,6 +59,11 @@ impl RoomOutput for DeferredOutput {
 
     fn compute(&mut self, task: u64, job: Job) -> Result<()> {
         self.jobs.push((task, job));
+        Ok(())
+    }
+
+    fn create(&mut self, room: NewRoom) -> Result<()> {
+        self.rooms.push(room);
         Ok(())
     }
 

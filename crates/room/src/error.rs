@@ -33,6 +33,8 @@ pub struct Error {
     code: ErrorCode,
     text: String,
     retry_after_ms: Option<u32>,
+    /// No refusal: the reply comes later.
+    is_deferred: bool,
 }
 
 impl Error {
@@ -43,13 +45,25 @@ impl Error {
             text.truncate(excerpt(&text, ERROR_TEXT_BYTES_MAX - ELLIPSIS.len()).len());
             text.push_str(ELLIPSIS);
         }
-        Self { code, text, retry_after_ms: None }
+        Self { code, text, retry_after_ms: None, is_deferred: false }
     }
 
     /// A refusal with a code of your own, from 1000 up. The protocol has the codes below: 1000 is
     /// added to a smaller one.
     pub fn with_code(code: u16, text: impl Into<String>) -> Self {
         Self::new(ErrorCode::Room(if code < 1000 { code + 1000 } else { code }), text)
+    }
+
+    /// What a handler returns that has [deferred](crate::Context::defer) its reply. Without that,
+    /// the request is answered with `internal`.
+    #[must_use]
+    pub fn deferred() -> Self {
+        let text = "the handler deferred the reply, and did not keep the request: call cx.defer";
+        Self { is_deferred: true, ..Self::new(ErrorCode::Internal, text) }
+    }
+
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.is_deferred
     }
 
     /// The same, with how long to wait before asking again: rounded up to milliseconds, at most

@@ -9,41 +9,52 @@ mod any_room;
 mod context;
 mod context_state;
 mod core;
+mod deferred;
 mod deferred_output;
 mod error;
 mod key;
 mod life;
 mod message;
+mod new_room;
 mod output;
 mod player;
 mod random;
 pub mod rate;
+mod reservation;
 mod room;
 mod room_type;
 pub mod sim;
 mod store;
 mod timers;
 
+/// For hosts, which catch panics of other code too.
+#[doc(hidden)]
+pub use crate::core::guard::panic_text;
 pub use any_room::{Admission, AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
 pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use core::HELD_MAIL_MAX;
+pub use deferred::{DEFERRED_MAX, Deferred};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
 pub use key::{KEY_BYTES_MAX, check_key, invisible};
 pub use life::{EndReason, LeaveReason, Stage};
 pub use message::{
-    Accepts, Answer, AskId, AskOf, Asks, Emits, EventOf, Handle, Internal, InternalOf, Message,
-    MessageOf, On, RATE_MULTIPLE, Settings,
+    Accepts, Answer, AskId, AskOf, Asks, CreatedBy, Emits, EventOf, Handle, Internal, InternalOf,
+    Message, MessageOf, On, RATE_MULTIPLE, Settings,
 };
+pub use new_room::{NewRoom, RoomBuilder};
 pub use output::{EventHeader, Job, Link, RoomOutput, Task};
 pub use player::{Creator, Player, Sender};
 pub use playfield_derive::Message;
 /// [`Room`] lists the options of this attribute.
 pub use playfield_derive::room;
 pub use playfield_state::PlayerId;
-pub use random::{Random, Shuffle};
+pub use random::{Random, Shuffle, id_from_random};
+pub use reservation::{
+    RESERVATION_MAX, Reservation, ReservedSeat, SeatFor, split as split_reservation,
+};
 pub use room::Room;
-pub use room_type::{Birth, RoomType, schema};
+pub use room_type::{Birth, Criteria, RoomType, schema};
 pub use store::{MemoryStore, Store, StoreError, StoreErrorKind, Stored};
 pub use timers::{TIMER_PERIOD_MIN, TimerId};
 
@@ -53,7 +64,7 @@ pub mod __rt {
     pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};
     pub use crate::rate::Rate;
     pub use crate::{
-        Accepts, AskId, Asks, Context, Emits, Internal, Message, Result, Room, Settings,
+        Accepts, AskId, Asks, Context, CreatedBy, Emits, Internal, Message, Result, Room, Settings,
     };
     pub use playfield_state::__rt::*;
     pub use playfield_wire::message::MessageRef;

@@ -89,6 +89,7 @@ pub trait Handle<M: Message>: Room + Accepts<M> {
     ///
     /// # Errors
     /// A refusal, which the player receives. What the handler changed before stays changed.
+    /// [`Error::deferred`] if the reply comes later: see [`Context::defer`].
     fn handle(&mut self, message: M, player: &Player, cx: &mut Context<Self>) -> Result<M::Reply>;
 }
 
@@ -226,12 +227,26 @@ pub struct Settings {
     pub join_wait_ms: u64,
     /// The most players who wait to join. Default: 256.
     pub joins_waiting_max: u32,
+    /// How long a [deferred](Context::defer) reply may take, in milliseconds. Default: 30,000.
+    pub reply_ms: u64,
     /// How long a player's connection may be silent before it is closed, in milliseconds; 0 = as
     /// long as the node's `heartbeat_ms` allows. Default: 0.
     pub silence_ms: u64,
     /// How often a room with a key is saved while it changes, in seconds; 0 = never, and it is not
     /// persistent. Default: 0.
     pub persist_s: u32,
+    /// Who may create such rooms. Default: anyone.
+    pub creation: CreatedBy,
+}
+
+/// Who may create rooms of a type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CreatedBy {
+    /// Clients, rooms and the node.
+    #[default]
+    Anyone,
+    /// Rooms and the node: clients can only join what is there.
+    Server,
 }
 
 impl Default for Settings {
@@ -244,8 +259,10 @@ impl Default for Settings {
             closing_ms: 5_000,
             join_wait_ms: 10_000,
             joins_waiting_max: 256,
+            reply_ms: 30_000,
             silence_ms: 0,
             persist_s: 0,
+            creation: CreatedBy::Anyone,
         }
     }
 }
@@ -258,6 +275,17 @@ impl Default for Settings {
 pub trait Declared: Sized {
     /// The settings in the attribute.
     const SETTINGS: Settings;
+
+    /// Whether options are criteria for `join_or_create`.
+    const HAS_CRITERIA: bool = false;
+
+    /// Appends the values of the options that are criteria.
+    fn criteria(options: &Self::Options, out: &mut Vec<u8>)
+    where
+        Self: Room,
+    {
+        let _ = (options, out);
+    }
 
     /// Adds the messages and events to the schema.
     fn declare(schema: &mut RoomSchema);
@@ -320,7 +348,8 @@ pub fn call<R: Handle<M>, M: Message>(
         cx.limit(call.player, <R as Accepts<M>>::INDEX, M::NAME, rate)?;
     }
     let message = read::<M>(call.format, call.payload)?;
-    room.handle(message, call.player, cx)?.write(call.format, call.reply);
+    let reply = room.handle(message, call.player, cx).map_err(|error| cx.checked::<M>(error))?;
+    reply.write(call.format, call.reply);
     Ok(())
 }
 
@@ -335,7 +364,7 @@ pub fn take<R: On<M>, M: Message>(
     cx: &mut Context<R>,
 ) -> Result<()> {
     let message = read::<M>(Format::Packed, payload)?;
-    room.on(message, cx)?.encode(reply);
+    room.on(message, cx).map_err(|error| cx.checked::<M>(error))?.encode(reply);
     Ok(())
 }
 

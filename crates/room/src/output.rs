@@ -6,7 +6,7 @@ use std::pin::Pin;
 use playfield_state::PlayerId;
 use playfield_wire::RequestNumber;
 
-use crate::{Error, InternalMessage, Mail};
+use crate::{Error, InternalMessage, Mail, NewRoom};
 
 /// The host's number for a player's output. To a room it means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,6 +63,14 @@ pub trait RoomOutput {
     /// # Errors
     /// `busy` when the host's queue is full; the task is dropped.
     fn compute(&mut self, task: u64, job: Job) -> Result<(), Error>;
+
+    /// Has another room created. It is registered at once, so that mail and players that come after
+    /// this find it.
+    ///
+    /// # Errors
+    /// As [`RoomBuilder::create`](crate::RoomBuilder::create). Refusals by the room's own code are
+    /// logged.
+    fn create(&mut self, room: NewRoom) -> Result<(), Error>;
 
     /// Sends mail to another room, by its id. If there is no such room, the host answers a request
     /// with an error and drops anything else.

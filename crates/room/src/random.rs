@@ -60,6 +60,16 @@ impl Random {
     }
 }
 
+/// The text of a random number of 80 bits, which nobody guesses: 16 characters of lower-case base32
+/// (RFC 4648). Rooms have such ids.
+pub fn id_from_random(random: [u8; 10]) -> [u8; 16] {
+    const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let mut bits = [0; 16];
+    bits[6..].copy_from_slice(&random);
+    let bits = u128::from_be_bytes(bits);
+    std::array::from_fn(|at| ALPHABET[(bits >> (75 - 5 * at) & 31) as usize])
+}
+
 impl RngCore for Random {
     fn next_u32(&mut self) -> u32 {
         self.0.next_u32()

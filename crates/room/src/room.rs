@@ -55,6 +55,7 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// | `closing_ms = 5_000` | 5,000 | milliseconds that the room, at its end, waits for background work, up to 600,000 |
 /// | `join_wait_ms = 10_000` | 10,000 | milliseconds that a player waits whom the room [holds](Context::hold), up to 600,000 |
 /// | `joins_waiting_max = 256` | 256 | most players who wait so, up to 1,000,000 |
+/// | `reply_ms = 30_000` | 30,000 | milliseconds that a [deferred](Context::defer) reply may take, up to 3,600,000 |
 /// | `persist = 10` | never | seconds between saves of a room with a key, 1 to 86,400: see [below](#rooms-that-last) |
 /// | `silence_ms = 3_000` | the node's `heartbeat_ms` | a player whose connection is silent for so many milliseconds, 100 to 3,600,000, is disconnected |
 ///

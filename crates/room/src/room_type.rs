@@ -1,5 +1,6 @@
 //! A kind of room that a node can create.
 
+use std::any::TypeId;
 use std::sync::Arc;
 
 use playfield_state::{Data, Format, State};
@@ -7,7 +8,7 @@ use playfield_wire::schema::{RoomSchema, SchemaError, fingerprint};
 
 use crate::core::RoomCore;
 use crate::message::Declared;
-use crate::{AnyRoom, Creator, Error, Room, Settings, Store};
+use crate::{AnyRoom, Creator, Error, ReservedSeat, Room, Settings, Store};
 
 /// What a new room is created from.
 #[derive(Clone, Debug)]
@@ -32,7 +33,12 @@ pub struct Birth<'a> {
     pub creator: Creator,
     /// Where the room is kept, if its type is [persistent](Settings::persist_s) and it has a key.
     pub store: Option<Arc<dyn Store>>,
+    /// The seats that are reserved in it.
+    pub seats: Vec<ReservedSeat>,
 }
+
+/// Reads options in a format, and encodes the values of those that are criteria.
+pub type Criteria = fn(Format, &[u8]) -> Result<Vec<u8>, Error>;
 
 /// A kind of room: its name, its schema, its rates and limits, and how to create one.
 ///
@@ -41,12 +47,18 @@ pub struct Birth<'a> {
 pub struct RoomType {
     /// The name that clients use.
     pub name: String,
+    /// The Rust type of the rooms.
+    pub rust_type: TypeId,
     /// The fingerprint of its schema.
     pub fingerprint: u64,
     /// The schema as JSON, for clients built with another one.
     pub schema: Arc<str>,
     /// Rates and limits: those in the attribute `room`, unless changed.
     pub settings: Settings,
+    /// The values of the options that are criteria, encoded: `join_or_create` finds rooms that have
+    /// the same. `None` if the room declares no criteria. It fails with `bad_payload` if the options
+    /// are invalid.
+    pub criteria: Option<Criteria>,
     /// Creates a room. It fails with `bad_payload` if the options are invalid, or with the room's own
     /// refusal.
     pub create: fn(Birth<'_>) -> Result<Box<dyn AnyRoom>, Error>,
@@ -70,9 +82,11 @@ impl RoomType {
         });
         Self {
             name: name.to_owned(),
+            rust_type: TypeId::of::<R>(),
             fingerprint: fingerprint(&schema),
             schema: text.into(),
             settings: R::SETTINGS,
+            criteria: R::HAS_CRITERIA.then_some(RoomCore::<R>::criteria),
             create: RoomCore::<R>::create,
         }
     }

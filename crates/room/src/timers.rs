@@ -3,12 +3,47 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use playfield_state::__rt::{Atomic, DecodeError, Reader, Value};
+use playfield_state::{Data, TreeWriter};
+use playfield_wire::schema::Type;
+
 use crate::InternalMessage;
+use crate::random::Random;
 
 /// A timer, from [`Context::after`](crate::Context::after) or
 /// [`Context::every`](crate::Context::every).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// It can be kept in a hidden field of the state. The default is no timer. To cancel a timer that
+/// has fired does nothing, nor one of another room, as after the state was saved and loaded: each
+/// room numbers its timers from another place on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId(pub(crate) u64);
+
+impl Data for TimerId {
+    fn schema() -> Type {
+        u64::schema()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        u64::decode(reader).map(Self)
+    }
+
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        self.0.to_tree(out);
+    }
+
+    fn from_json(value: &Value) -> Result<Self, DecodeError> {
+        u64::from_json(value).map(Self)
+    }
+}
+
+impl Atomic for TimerId {
+    const FIXED: bool = true;
+}
 
 /// The shortest period of a repeating timer.
 pub const TIMER_PERIOD_MIN: Duration = Duration::from_millis(1);
@@ -30,6 +65,14 @@ struct Timer {
 }
 
 impl Timers {
+    /// Timers of a room with this seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        // From a generator of its own, and less than what a float holds exactly: nobody who sees
+        // an id can tell the seed, and a client in JavaScript reads it.
+        let next = Random::new(!seed).below(1 << 52);
+        Self { next, ..Self::default() }
+    }
+
     pub(crate) fn set(
         &mut self,
         at: Duration,

@@ -3,10 +3,11 @@
 
 mod index;
 pub(crate) mod keys;
+mod open;
 #[cfg(test)]
 mod properties;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{mem, slice};
 
@@ -14,9 +15,12 @@ use playfield_room::{Error, METADATA_MAX, RoomSummary};
 use playfield_wire::{ErrorCode, excerpt};
 
 use crate::memory::shrink_map;
+use crate::node::Node;
 use crate::room_id::RoomId;
+use crate::shard::rooms::join::RoomSpec;
 use index::Index;
 use keys::{Key, Keys};
+use open::Open;
 
 /// The rooms of a node, of all its shards.
 pub(crate) struct Directory {
@@ -29,9 +33,8 @@ struct Inner {
     /// Rooms with a key, for each type. A room that is about to be created has its key already, and
     /// one that is about to end has it still.
     keys: Vec<Keys>,
-    /// Rooms that `join_or_create` may choose, for each type by age: those with a key are not among
-    /// them.
-    open: Vec<BTreeMap<u64, RoomId>>,
+    /// Rooms that `join_or_create` may choose, for each type: those with a key are not among them.
+    open: Vec<Open>,
     /// Existing public rooms, for each type.
     listed: Vec<Index>,
     /// For each shard, the number of its rooms plus their taken and reserved seats.
@@ -47,6 +50,8 @@ struct Listed {
     /// It does not exist yet: its shard creates it when its first player arrives.
     awaited: bool,
     key: Option<Key>,
+    /// The values of its criteria.
+    criteria: Box<[u8]>,
     summary: RoomSummary,
     /// Seats reserved for players who are about to join.
     reserved: u32,
@@ -73,6 +78,10 @@ pub(crate) struct Plan {
     pub(crate) id: RoomId,
     pub(crate) room_type: u16,
     pub(crate) key: Option<Key>,
+    /// The values of its criteria.
+    pub(crate) criteria: Vec<u8>,
+    /// How many seats are reserved in it from the beginning.
+    pub(crate) seats: u32,
     pub(crate) capacity: u32,
     pub(crate) private: bool,
     /// The shard that gets it, unless another one has less load.
@@ -87,12 +96,22 @@ pub(crate) struct Listing {
     pub(crate) summary: RoomSummary,
 }
 
+impl Plan {
+    /// The room of this specification, with a seat for who is to be its first player.
+    pub(crate) fn new(node: &Node, id: RoomId, spec: &RoomSpec, shard: u16) -> Self {
+        let capacity = node.room_types[usize::from(spec.room_type)].settings.capacity;
+        let RoomSpec { room_type, ref key, ref criteria, private, .. } = *spec;
+        let (key, criteria) = (key.clone(), criteria.clone());
+        Self { id, room_type, key, criteria, seats: 1, capacity, private, shard }
+    }
+}
+
 impl Directory {
     pub(crate) fn new(room_types: usize, shards: usize, rooms_max: usize) -> Self {
         let inner = Inner {
             rooms: HashMap::new(),
             keys: (0..room_types).map(|_| Keys::default()).collect(),
-            open: vec![BTreeMap::new(); room_types],
+            open: (0..room_types).map(|_| Open::default()).collect(),
             listed: (0..room_types).map(|_| Index::default()).collect(),
             loads: vec![0; shards],
             created: 0,
@@ -107,12 +126,12 @@ impl Directory {
             .map(|room| Place { room_type: room.room_type, shard: room.shard })
     }
 
-    /// Reserves a seat in this room.
-    pub(crate) fn reserve(&self, id: RoomId) -> Result<(), Error> {
+    /// Reserves a seat in this room; in any case, for a player for whom the room itself keeps one.
+    pub(crate) fn reserve(&self, id: RoomId, is_kept: bool) -> Result<(), Error> {
         let mut inner = self.lock();
         match inner.rooms.get(&id) {
             None => Err(Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"))),
-            Some(room) if room.is_full() => Err(full(room.summary.capacity)),
+            Some(room) if room.is_full() && !is_kept => Err(full(room.summary.capacity)),
             Some(_) => {
                 inner.change(id, None, |room| room.reserved += 1);
                 Ok(())
@@ -147,7 +166,7 @@ impl Directory {
             return inner.plan(plan, self.rooms_max);
         }
         let open = inner.open.get(usize::from(plan.room_type));
-        let fitting = open.and_then(|open| open.values().find(|id| !except.contains(id)).copied());
+        let fitting = open.and_then(|open| open.oldest(&plan.criteria, except));
         if let Some(id) = fitting {
             inner.change(id, None, |room| room.reserved += 1);
             let shard = inner.rooms[&id].shard;
@@ -187,7 +206,7 @@ impl Directory {
         let mut inner = self.lock();
         if let Some(room) = inner.rooms.remove(&id) {
             inner.loads[usize::from(room.shard)] -= room.load();
-            inner.open[usize::from(room.room_type)].remove(&room.age);
+            inner.open[usize::from(room.room_type)].remove(&room.criteria, room.age);
             if let Some(key) = &room.key {
                 inner.keys[usize::from(room.room_type)].remove(key);
             }
@@ -267,6 +286,10 @@ impl Inner {
 
     fn plan(&mut self, plan: &Plan, rooms_max: usize) -> Result<Choice, Error> {
         let keys = &mut self.keys[usize::from(plan.room_type)];
+        if self.rooms.contains_key(&plan.id) {
+            let text = format!("a room has the id {} already", plan.id);
+            return Err(Error::new(ErrorCode::RoomExists, text));
+        }
         if let Some(key) = &plan.key
             && keys.find(&key.text).is_some()
         {
@@ -291,10 +314,12 @@ impl Inner {
             ..RoomSummary::default()
         };
         let (room_type, key) = (plan.room_type, plan.key.clone());
-        let room = Listed { room_type, shard, age, awaited: true, key, summary, reserved: 0 };
+        let criteria = plan.criteria.as_slice().into();
+        let room =
+            Listed { room_type, shard, age, awaited: true, key, criteria, summary, reserved: 0 };
         self.loads[usize::from(shard)] += room.load();
         self.rooms.insert(plan.id, room);
-        self.change(plan.id, None, |room| room.reserved = 1);
+        self.change(plan.id, None, |room| room.reserved = plan.seats);
         Ok(Choice { id: plan.id, shard, new: true })
     }
 
@@ -324,9 +349,9 @@ impl Inner {
         let open = &mut self.open[usize::from(room.room_type)];
         let RoomSummary { locked, private, closing, .. } = room.summary;
         if room.is_full() || locked || private || closing || room.key.is_some() {
-            open.remove(&room.age);
+            open.remove(&room.criteria, room.age);
         } else {
-            open.insert(room.age, id);
+            open.insert(&room.criteria, room.age, id);
         }
 
         let known = before.as_ref().map_or(&room.summary.metadata, |summary| &summary.metadata);
@@ -345,7 +370,8 @@ impl Inner {
 
 impl Listed {
     fn is_full(&self) -> bool {
-        self.summary.players.saturating_add(self.reserved) >= self.summary.capacity
+        let RoomSummary { players, reserved, capacity, .. } = self.summary;
+        players.saturating_add(reserved).saturating_add(self.reserved) >= capacity
     }
 
     fn is_listed(&self) -> bool {
@@ -370,7 +396,16 @@ mod tests {
     }
 
     fn plan(number: u8) -> Plan {
-        Plan { id: id(number), room_type: 0, key: None, capacity: 2, private: false, shard: 0 }
+        Plan {
+            id: id(number),
+            room_type: 0,
+            key: None,
+            criteria: Vec::new(),
+            seats: 1,
+            capacity: 2,
+            private: false,
+            shard: 0,
+        }
     }
 
     fn choose(directory: &Directory, number: u8) -> Choice {
@@ -383,10 +418,10 @@ mod tests {
         assert!(choose(&directory, 1).new);
         assert_eq!(choose(&directory, 2), Choice { id: id(1), shard: 0, new: false });
         assert_eq!(choose(&directory, 3), Choice { id: id(3), shard: 0, new: true });
-        assert_eq!(directory.reserve(id(1)).unwrap_err().code(), ErrorCode::RoomFull);
+        assert_eq!(directory.reserve(id(1), false).unwrap_err().code(), ErrorCode::RoomFull);
         directory.release(id(1));
-        assert!(directory.reserve(id(1)).is_ok());
-        assert_eq!(directory.reserve(id(9)).unwrap_err().code(), ErrorCode::RoomNotFound);
+        assert!(directory.reserve(id(1), false).is_ok());
+        assert_eq!(directory.reserve(id(9), false).unwrap_err().code(), ErrorCode::RoomNotFound);
     }
 
     #[test]
@@ -478,6 +513,6 @@ mod tests {
         assert_eq!(directory.choose(&plan(3), &[], may_not()).unwrap().id, id(2));
         assert!(directory.choose(&plan(3), &[], may_not()).is_err());
         directory.release(id(2));
-        assert!(directory.reserve(id(2)).is_ok(), "every reserved seat was released");
+        assert!(directory.reserve(id(2), false).is_ok(), "every reserved seat was released");
     }
 }

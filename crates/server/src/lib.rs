@@ -21,6 +21,7 @@ mod control;
 mod directory;
 mod entropy;
 mod event_loop;
+mod founding;
 mod handle;
 pub mod http;
 mod logging;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use playfield_room::{RoomType, Store};
+use playfield_room::{CreatedBy, Error, RoomType, Store};
+use playfield_wire::ErrorCode;
 
 use crate::asks::Asks;
 use crate::auth::Authenticator;
@@ -55,6 +56,18 @@ impl Node {
             directory,
             store,
             asks,
+        }
+    }
+
+    /// Whether clients may create rooms of this type.
+    pub(crate) fn may_create(&self, room_type: u16) -> Result<(), Error> {
+        let RoomType { name, settings, .. } = &self.room_types[usize::from(room_type)];
+        match settings.creation {
+            CreatedBy::Anyone => Ok(()),
+            CreatedBy::Server => {
+                let text = format!("clients can't create rooms of the type {name:?}");
+                Err(Error::new(ErrorCode::CreationClosed, text))
+            }
         }
     }
 

@@ -3,6 +3,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use playfield_room::panic_text;
+
 /// Runs code of the application. If it panics, the panic is logged under the name `what`, and the
 /// result is `None`.
 #[inline]
@@ -12,8 +14,5 @@ pub(crate) fn guard<T>(what: &str, code: impl FnOnce() -> T) -> Option<T> {
 
 #[cold]
 fn report(what: &str, panic: &(dyn Any + Send)) {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text =
-        text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no text)");
-    log::error!("{what} panicked: {text}");
+    log::error!("{what} panicked: {}", panic_text(panic));
 }

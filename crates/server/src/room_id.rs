@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use playfield_room::id_from_random;
+
 /// A room's id: 16 characters of lower-case base32 (RFC 4648), 80 random bits. Nobody guesses one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RoomId([u8; 16]);
@@ -11,10 +13,7 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 impl RoomId {
     /// The id made of ten random bytes.
     pub(crate) fn from_random(random: [u8; 10]) -> Self {
-        let mut bits = [0; 16];
-        bits[6..].copy_from_slice(&random);
-        let bits = u128::from_be_bytes(bits);
-        Self(std::array::from_fn(|at| ALPHABET[(bits >> (75 - 5 * at) & 31) as usize]))
+        Self(id_from_random(random))
     }
 
     /// Reads an id; `None` if no room can have it.

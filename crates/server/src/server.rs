@@ -221,7 +221,10 @@ impl Server {
         match sys::raise_descriptors() {
             Ok(descriptors) => {
                 if let Some(text) = too_few(descriptors, config.connections_max) {
-                    log::warn!("{text}");
+                    // Few who did not set it need as many connections.
+                    let is_default = config.connections_max == Config::default().connections_max;
+                    let level = if is_default { log::Level::Info } else { log::Level::Warn };
+                    log::log!(level, "{text}");
                 }
             }
             Err(error) => log::warn!("the limit of open files can't be raised: {error}"),

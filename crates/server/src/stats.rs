@@ -152,16 +152,21 @@ pub(crate) enum Called {
     Room(u16),
     /// The service with this number.
     Service(u16),
+    /// The authenticator.
+    Authenticator,
 }
 
 /// The first number for services; room types have the numbers below, from 1.
 const SERVICES: u32 = 1 << 16;
+/// The number for the authenticator, past those for services.
+const AUTHENTICATOR: u32 = 1 << 17;
 
 impl Pulse {
     /// What was called last in this turn.
     pub(crate) fn called(&self) -> Called {
         match self.called.load(Ordering::Relaxed) {
             0 => Called::Nothing,
+            AUTHENTICATOR => Called::Authenticator,
             number if number < SERVICES => Called::Room((number - 1) as u16),
             number => Called::Service((number - SERVICES) as u16),
         }
@@ -187,5 +192,10 @@ impl Watch {
     #[inline]
     pub(crate) fn enters_service(&self, number: u16) {
         self.0.pulse.called.store(SERVICES + u32::from(number), Ordering::Relaxed);
+    }
+
+    /// The authenticator is about to be called.
+    pub(crate) fn enters_authenticator(&self) {
+        self.0.pulse.called.store(AUTHENTICATOR, Ordering::Relaxed);
     }
 }

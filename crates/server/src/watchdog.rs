@@ -50,6 +50,7 @@ impl Watchdog {
     fn describe(&self, called: Called) -> String {
         match called {
             Called::Nothing => "no room and no service was called".into(),
+            Called::Authenticator => "the authenticator was called last; it must not block".into(),
             Called::Room(number) => {
                 let name = self.node.room_types.get(usize::from(number)).map_or("", |of| &of.name);
                 format!("a room of the type {name:?} was called last")
@@ -126,6 +127,8 @@ mod tests {
             watch.enters_service(number);
             assert_eq!(called(), Called::Service(number));
         }
+        watch.enters_authenticator();
+        assert_eq!(called(), Called::Authenticator);
         published.pulse.rest();
         assert_eq!(called(), Called::Nothing);
     }

@@ -28,6 +28,7 @@ impl<T: State, const N: usize> Describe for [T; N] {
         T::UNOWNED
     };
     const HAS_OWNED: bool = T::HAS_OWNED;
+    const HYSTERESIS: bool = T::HYSTERESIS;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const PLAIN: bool = T::PLAIN;
     const COLUMN: bool = Self::FIXED;
@@ -67,8 +68,8 @@ impl<T: State, const N: usize> Compare for [T; N] {
         digest::of_elements(self.iter().map(|item| item.digest(part)))
     }
 
-    fn view(&self, sight: Sight) -> Value {
-        Value::Array(self.iter().map(|item| item.view(sight)).collect())
+    fn view(&self, sight: Sight<'_>) -> Value {
+        Value::Array(self.iter().enumerate().map(|(at, item)| item.view(sight.at(at))).collect())
     }
 }
 

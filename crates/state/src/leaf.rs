@@ -127,7 +127,7 @@ impl<T: Atomic> Compare for T {
     fn digest(&self, _: Part) -> u64 {
         Data::digest(self)
     }
-    fn view(&self, sight: Sight) -> Value {
+    fn view(&self, sight: Sight<'_>) -> Value {
         tree(self, sight.format)
     }
 }

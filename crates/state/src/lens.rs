@@ -1,6 +1,7 @@
 //! Who looks at a shadow, at which part, and since when.
 
 use playfield_wire::TreeFormat;
+use serde_json::Value;
 
 use crate::PlayerId;
 
@@ -224,16 +225,18 @@ pub struct Step {
 
 /// How to look at the live state when a view of it is made.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight {
+pub struct Sight<'a> {
     /// Who looks; `None` sees what everyone sees.
     pub viewer: Option<PlayerId>,
     /// The owner of this place in the tree.
     pub owner: Option<PlayerId>,
     /// The format from which a copy would be read. Numbers and bytes differ between the two.
     pub format: TreeFormat,
+    /// What the viewer saw of this place before, for views with hysteresis.
+    pub before: Option<&'a Value>,
 }
 
-impl Sight {
+impl Sight<'_> {
     /// Whether the viewer owns this place.
     pub fn owns(self) -> bool {
         self.viewer.is_some() && self.viewer == self.owner
@@ -243,5 +246,16 @@ impl Sight {
     #[must_use]
     pub fn under(self, owner: Option<PlayerId>) -> Self {
         if owner.is_some() { Self { owner, ..self } } else { self }
+    }
+
+    /// The same at a member or an element: only what was seen before depends on it.
+    #[must_use]
+    pub fn at(self, step: impl serde_json::value::Index) -> Self {
+        Self { before: self.before.and_then(|before| before.get(step)), ..self }
+    }
+
+    /// Whether the viewer saw a member here before.
+    pub fn saw(self, name: &str) -> bool {
+        self.before.is_some_and(|before| before.get(name).is_some())
     }
 }

@@ -56,7 +56,7 @@ pub use playfield_wire::tree::TreeWriter;
 pub use playfield_wire::{DecodeError, Format, TreeFormat};
 pub use save::{LoadError, load, load_marked, save, save_marked, save_to};
 pub use set::Set;
-pub use state::{State, view, view_in};
+pub use state::{State, view, view_after, view_in};
 pub use tracker::Tracker;
 pub use transcode::{StateTranscoder, Transcoder, TranscoderError};
 pub use walk::ShapeError;
@@ -69,7 +69,10 @@ pub mod __rt {
     pub use crate::key::Key;
     pub use crate::leaf::Atomic;
     pub use crate::lens::{Changed, Lens, Part, Sight, Stamps, Step, Tracking};
-    pub use crate::map::{ByEntry, Touches, Viewers, Watch};
+    pub use crate::map::{
+        ByEntry, NEAREST_DEFAULT, Near, Placing, Reach, Spot, Touches, Viewers, Watch,
+    };
+    pub use crate::map::{coordinate, same_axes, same_type, spot};
     pub use crate::nested::nested;
     pub use crate::ops::Ops;
     pub use crate::player_id::PlayerId;
@@ -79,7 +82,7 @@ pub mod __rt {
         Compare, Describe, Read, State, Write, check_root, copy_default, default_digest, first,
     };
     pub use crate::state::{check_key, check_skipped, check_state};
-    pub use crate::viewed::{AsWhole, Viewed};
+    pub use crate::viewed::{AsWhole, Decided, Viewed};
     pub use crate::walk::explicit_default_digest;
     pub use playfield_wire::DecodeError;
     pub use playfield_wire::packet;

@@ -49,6 +49,7 @@ impl<T: State> Describe for Option<T> {
         T::UNOWNED
     };
     const HAS_OWNED: bool = T::HAS_OWNED;
+    const HYSTERESIS: bool = T::HYSTERESIS;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const NULLABLE: bool = true;
     const PLAIN: bool = T::PLAIN;
@@ -96,7 +97,7 @@ impl<T: State> Compare for Option<T> {
         digest::of_option(self.as_ref().map(|value| value.digest(part)))
     }
 
-    fn view(&self, sight: Sight) -> Value {
+    fn view(&self, sight: Sight<'_>) -> Value {
         self.as_ref().map_or(Value::Null, |value| value.view(sight))
     }
 }

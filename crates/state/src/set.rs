@@ -1,6 +1,7 @@
 //! A set that tracks its changes.
 
 use std::borrow::Borrow;
+use std::collections::btree_map::Keys;
 use std::fmt;
 
 use playfield_wire::DecodeError;
@@ -72,8 +73,40 @@ impl<K: Key> Set<K> {
     }
 
     /// All elements in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &K> + ExactSizeIterator {
-        self.map.keys()
+    pub fn iter(&self) -> Iter<'_, K> {
+        Iter(self.map.index_keys())
+    }
+}
+
+/// The elements of a [`Set`], in order.
+pub struct Iter<'a, K>(Keys<'a, K, u32>);
+
+impl<'a, K> Iterator for Iter<'a, K> {
+    type Item = &'a K;
+
+    fn next(&mut self) -> Option<&'a K> {
+        self.0.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<K> DoubleEndedIterator for Iter<'_, K> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.next_back()
+    }
+}
+
+impl<K> ExactSizeIterator for Iter<'_, K> {}
+
+impl<'a, K: Key> IntoIterator for &'a Set<K> {
+    type Item = &'a K;
+    type IntoIter = Iter<'a, K>;
+
+    fn into_iter(self) -> Iter<'a, K> {
+        self.iter()
     }
 }
 
@@ -160,11 +193,11 @@ impl<K: Key> Compare for Set<K> {
         self.map.digest(part)
     }
 
-    fn view(&self, sight: Sight) -> Value {
+    fn view(&self, sight: Sight<'_>) -> Value {
         self.map.view(sight)
     }
 
-    fn owner_view(&self, sight: Sight) -> Option<Value> {
+    fn owner_view(&self, sight: Sight<'_>) -> Option<Value> {
         self.map.owner_view(sight)
     }
 }

@@ -206,6 +206,8 @@ pub trait Describe: Sized + 'static {
     const COLUMN: bool = false;
     /// Its values take few bytes, so a column may also send those that did not change.
     const FIXED: bool = false;
+    /// Who sees a part of it depends on who saw it before.
+    const HYSTERESIS: bool = false;
     /// A patch of it reveals nothing older than the version at which it begins. A map's does: its
     /// slots are older.
     const PLAIN: bool = false;
@@ -241,10 +243,10 @@ pub trait Compare: Describe {
     fn digest(&self, part: Part) -> u64;
 
     /// The live state as `sight` sees it, as a tree.
-    fn view(&self, sight: Sight) -> Value;
+    fn view(&self, sight: Sight<'_>) -> Value;
 
     /// The same through an `owner` field; `None` where there is nothing to see.
-    fn owner_view(&self, sight: Sight) -> Option<Value> {
+    fn owner_view(&self, sight: Sight<'_>) -> Option<Value> {
         sight.owns().then(|| self.view(sight))
     }
 }
@@ -419,7 +421,8 @@ pub const fn check_root<T: State>() {
 
 /// The live state as `viewer` may see it (`None`: what everyone sees), as JSON.
 ///
-/// It shares no code with patches, so copies can be tested against it.
+/// It shares no code with patches, so copies can be tested against it. Where the state has a view
+/// with `hysteresis`, it is what a viewer sees who saw nothing before: see [`view_after`].
 pub fn view<T: State>(state: &T, viewer: Option<PlayerId>) -> Value {
     view_in(TreeFormat::Json, state, viewer)
 }
@@ -427,5 +430,19 @@ pub fn view<T: State>(state: &T, viewer: Option<PlayerId>) -> Value {
 /// The same, as a copy in this format has it: some numbers and bytes of MessagePack are texts in
 /// JSON.
 pub fn view_in<T: State>(format: TreeFormat, state: &T, viewer: Option<PlayerId>) -> Value {
-    state.view(Sight { viewer, owner: None, format })
+    state.view(Sight { viewer, owner: None, format, before: None })
+}
+
+/// The same for a viewer who saw `before` at the last sync, as such a copy. It matters where the
+/// state has a view with `hysteresis`; elsewhere it equals [`view_in`].
+///
+/// What the viewer sees now is what a viewer who sees that already sees. So a copy is right if it
+/// equals what this returns for itself.
+pub fn view_after<T: State>(
+    format: TreeFormat,
+    state: &T,
+    viewer: PlayerId,
+    before: &Value,
+) -> Value {
+    state.view(Sight { viewer: Some(viewer), owner: None, format, before: Some(before) })
 }

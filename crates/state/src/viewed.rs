@@ -25,8 +25,6 @@ use crate::{Key, Map, Part, PlayerId, State};
 pub trait Viewed {
     /// The field's type.
     type Of: State;
-    /// The type of the function's first argument.
-    type Item;
     /// What was last synced, and who sees what.
     type Shadow: 'static;
 
@@ -38,18 +36,6 @@ pub trait Viewed {
 
     /// Brings what was last synced up to date.
     fn diff(value: &mut Self::Of, shadow: &mut Self::Shadow, step: Step) -> Changed;
-
-    /// Brings up to date who sees what, after `diff`. `touched` and `moved` say where to look: in
-    /// the value, and among viewers.
-    fn look<P: Key, A>(
-        value: &Self::Of,
-        shadow: &mut Self::Shadow,
-        touched: &Touches,
-        viewers: &Map<P, A>,
-        moved: &Touches,
-        sees: impl Fn(&Self::Item, &A) -> bool,
-        now: u64,
-    ) -> Changed;
 
     /// When it last changed.
     fn stamps(shadow: &Self::Shadow) -> Stamps;
@@ -74,9 +60,31 @@ pub trait Viewed {
 
     /// As [`Write::owner_digest`](crate::state::Write::owner_digest).
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64;
+}
+
+/// A view that a function decides.
+pub trait Decided: Viewed {
+    /// The type of the function's first argument.
+    type Item;
+
+    /// Brings up to date who sees what, after `diff`. `touched` and `moved` say where to look: in
+    /// the value, and among viewers.
+    fn look<P: Key, A>(
+        value: &Self::Of,
+        shadow: &mut Self::Shadow,
+        touched: &Touches,
+        viewers: &Map<P, A>,
+        moved: &Touches,
+        sees: impl Fn(&Self::Item, &A) -> bool,
+        now: u64,
+    ) -> Changed;
 
     /// As [`Compare::owner_view`](crate::state::Compare::owner_view). `sees` is for the viewer.
-    fn view(value: &Self::Of, sight: Sight, sees: impl Fn(&Self::Item) -> bool) -> Option<Value>;
+    fn view(
+        value: &Self::Of,
+        sight: Sight<'_>,
+        sees: impl Fn(&Self::Item) -> bool,
+    ) -> Option<Value>;
 }
 
 /// A value other than a map: a viewer sees all of it or nothing.
@@ -141,7 +149,6 @@ impl<S> WholeShadow<S> {
 
 impl<T: State + Default> Viewed for AsWhole<T> {
     type Of = T;
-    type Item = T;
     type Shadow = WholeShadow<T::Shadow>;
 
     fn bind(value: &mut T, now: u64) -> Self::Shadow {
@@ -159,38 +166,6 @@ impl<T: State + Default> Viewed for AsWhole<T> {
     fn diff(value: &mut T, shadow: &mut Self::Shadow, step: Step) -> Changed {
         let changed = value.diff(&mut shadow.value, step).to_owner();
         shadow.stamps.note(changed, step.now);
-        changed
-    }
-
-    fn look<P: Key, A>(
-        value: &T,
-        shadow: &mut Self::Shadow,
-        _: &Touches,
-        viewers: &Map<P, A>,
-        _: &Touches,
-        sees: impl Fn(&T, &A) -> bool,
-        now: u64,
-    ) -> Changed {
-        let mut changed = Changed::NO;
-        let mut turn = |eye: &mut Eye, sees: bool| {
-            if eye.sees != sees {
-                *eye = Eye { sees, since: now };
-                changed = Changed { shared: false, owned: true };
-            }
-        };
-        for (player, viewer) in viewers.iter() {
-            let Some(player) = player.player() else { continue };
-            let eye = shadow.eyes.entry(player).or_insert(Eye { sees: false, since: 0 });
-            turn(eye, sees(value, viewer));
-        }
-        shadow.eyes.retain(|player, eye| {
-            let is_there = P::of_player(*player).is_some_and(|key| viewers.contains_key(&key));
-            if !is_there {
-                turn(eye, false);
-            }
-            is_there || !Lens::forgotten(eye.since, now)
-        });
-        shadow.stamps.note(changed, now);
         changed
     }
 
@@ -257,8 +232,44 @@ impl<T: State + Default> Viewed for AsWhole<T> {
         }
         of_private(T::shadow_digest(&shadow.value, lens.in_view()), default_digest::<T>())
     }
+}
 
-    fn view(value: &T, sight: Sight, sees: impl Fn(&T) -> bool) -> Option<Value> {
+impl<T: State + Default> Decided for AsWhole<T> {
+    type Item = T;
+
+    fn look<P: Key, A>(
+        value: &T,
+        shadow: &mut Self::Shadow,
+        _: &Touches,
+        viewers: &Map<P, A>,
+        _: &Touches,
+        sees: impl Fn(&T, &A) -> bool,
+        now: u64,
+    ) -> Changed {
+        let mut changed = Changed::NO;
+        let mut turn = |eye: &mut Eye, sees: bool| {
+            if eye.sees != sees {
+                *eye = Eye { sees, since: now };
+                changed = Changed { shared: false, owned: true };
+            }
+        };
+        for (player, viewer) in viewers {
+            let Some(player) = player.player() else { continue };
+            let eye = shadow.eyes.entry(player).or_insert(Eye { sees: false, since: 0 });
+            turn(eye, sees(value, viewer));
+        }
+        shadow.eyes.retain(|player, eye| {
+            let is_there = P::of_player(*player).is_some_and(|key| viewers.contains_key(&key));
+            if !is_there {
+                turn(eye, false);
+            }
+            is_there || !Lens::forgotten(eye.since, now)
+        });
+        shadow.stamps.note(changed, now);
+        changed
+    }
+
+    fn view(value: &T, sight: Sight<'_>, sees: impl Fn(&T) -> bool) -> Option<Value> {
         sees(value).then(|| value.view(sight))
     }
 }

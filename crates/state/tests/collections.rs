@@ -1,6 +1,6 @@
 //! The behavior of maps and lists as plain collections.
 
-use playfield_state::{List, Map, PlayerId};
+use playfield_state::{Format, List, Map, PlayerId, Set, State, Tracker, Tracking};
 
 fn map(entries: &[(u32, &str)]) -> Map<u32, String> {
     entries.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
@@ -21,6 +21,59 @@ fn a_map_is_iterated_in_the_order_of_its_keys() {
         ["first", "a", "between", "c"]
     );
     assert_eq!((map.len(), map.iter().len()), (4, 4));
+}
+
+#[test]
+fn for_loops_take_collections_by_reference() {
+    let mut map = map(&[(30, "c"), (10, "a")]);
+    let mut list = List::from_iter([3, 1, 2]);
+    let set = Set::from_iter([3_u32, 1, 2]);
+    let (mut keys, mut values, mut elements) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, value) in &map {
+        keys.push((*key, value.as_str()));
+    }
+    for value in &list {
+        values.push(*value);
+    }
+    for element in &set {
+        elements.push(*element);
+    }
+    assert_eq!(keys, [(10, "a"), (30, "c")]);
+    assert_eq!((values, elements), (vec![3, 1, 2], vec![1, 2, 3]));
+    assert_eq!(set.iter().rev().copied().collect::<Vec<_>>(), [3, 2, 1]);
+    assert_eq!((set.iter().len(), list.iter().len(), list.iter_mut().len()), (3, 3, 3));
+    for (key, value) in &mut map {
+        *value = key.to_string();
+    }
+    for value in &mut list {
+        *value *= 10;
+    }
+    assert_eq!(map.values().collect::<Vec<_>>(), ["10", "30"]);
+    assert_eq!(list.into_iter().rev().collect::<Vec<_>>(), [20, 10, 30]);
+}
+
+#[test]
+fn what_a_mutable_loop_changes_is_sent() {
+    #[derive(State, Default)]
+    struct Table {
+        list: List<u32>,
+        map: Map<u32, u32>,
+    }
+    let mut table = Table::default();
+    table.list.extend([1, 2, 3]);
+    table.map.extend([(2, 2), (1, 1)]);
+    let mut tracker = Tracker::new(&mut table, Tracking::On);
+    for value in (&mut table.list).into_iter().take(1) {
+        *value += 1;
+    }
+    for (_, value) in &mut table.map {
+        *value += 1;
+    }
+    tracker.sync(&mut table);
+    let mut patch = Vec::new();
+    assert!(tracker.patch(PlayerId(1), 1, Format::Json, &mut patch));
+    let patch = String::from_utf8(patch).unwrap();
+    assert_eq!(patch, r#"[[["list",0],2],[["map","1"],2],[["map","2"],3]]"#);
 }
 
 #[test]

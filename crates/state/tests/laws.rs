@@ -11,12 +11,12 @@ use crate::common;
 use common::field::{Camera, Field, Zone};
 use common::kinds::Kinds;
 use common::odd::Odd;
+use common::plaza::Plaza;
 use common::swarm::Swarm;
 use common::world::{Desks, Root, World};
 use common::{Dice, Eye, Model};
 use playfield_state::{
-    DynamicMirror, Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, TreeFormat, view,
-    view_in,
+    DynamicMirror, Format, JsonMirror, Mirror, PlayerId, Tracker, Tracking, TreeFormat,
 };
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -131,7 +131,11 @@ impl<T: Root> Client<T> {
         let digest = tracker.digest(self.player, Format::Packed);
         assert_eq!(packed.digest(), digest, "digest, {eye:?}");
         if let Some(mirror) = &self.dynamic {
-            assert_eq!(*mirror.state(), view(world, Some(self.player)), "dynamic, {eye:?}");
+            assert_eq!(
+                *mirror.state(),
+                world.look(TreeFormat::Json, self.player),
+                "dynamic, {eye:?}"
+            );
             assert_eq!(mirror.digest(), digest, "dynamic digest, {eye:?}");
         }
         body.clear();
@@ -161,7 +165,7 @@ impl<T: Root> Client<T> {
         let mirror = &self.tree.as_ref().unwrap().0;
         assert_eq!(
             *mirror.state(),
-            view_in(self.format, world, Some(self.player)),
+            world.look(self.format, self.player),
             "{:?}, {eye:?}",
             self.format
         );
@@ -173,6 +177,7 @@ impl<T: Root> Client<T> {
 fn copies_equal_the_filtered_state<T: Root>(start: u64, steps: &[Step], tracking: Tracking) {
     let mut world = T::changed(start);
     let mut tracker = Tracker::new(&mut world, tracking);
+    world.synced();
     let schema = T::schema();
     let is_dynamic = start.is_multiple_of(DYNAMIC_EVERY);
     let mut clients = PLAYERS.map(|player| {
@@ -185,12 +190,16 @@ fn copies_equal_the_filtered_state<T: Root>(start: u64, steps: &[Step], tracking
             Step::Scramble(seed) => world.scramble(&mut Dice::new(*seed), Eye::of(PLAYERS[0])),
             Step::Sync(seed) => {
                 tracker.sync(&mut world);
+                world.synced();
                 let mut dice = Dice::new(*seed);
                 for client in &mut clients {
                     client.read(&world, &mut tracker, &mut dice);
                 }
             }
-            Step::Wait => (0..LONG).for_each(|_| tracker.sync(&mut world)),
+            Step::Wait => {
+                (0..LONG).for_each(|_| tracker.sync(&mut world));
+                world.synced();
+            }
         }
     }
 }
@@ -233,7 +242,8 @@ fn look_alike<T: Root>([a, b]: &mut [T; 2], eye: Eye, seed: u64) {
 /// Whether both look the same. If something has its default value, only trees show whether it is
 /// visible.
 fn looks_like<T: Root>(a: &T, b: &T, eye: Eye) -> bool {
-    a.redact(eye).equals(&b.redact(eye)) && view(a, Some(eye.viewer)) == view(b, Some(eye.viewer))
+    a.redact(eye).equals(&b.redact(eye))
+        && a.look(TreeFormat::Json, eye.viewer) == b.look(TreeFormat::Json, eye.viewer)
 }
 
 fn nothing_leaks<T: Root>(start: u64, steps: &[Step], viewer: PlayerId, on: [bool; 2]) {
@@ -242,6 +252,7 @@ fn nothing_leaks<T: Root>(start: u64, steps: &[Step], viewer: PlayerId, on: [boo
     worlds[1].scramble(&mut Dice::new(7), eye);
     let [a, b] = &mut worlds;
     let mut trackers = [Tracker::new(a, tracking(on[0])), Tracker::new(b, tracking(on[1]))];
+    worlds.iter_mut().for_each(Root::synced);
     for step in steps {
         match step {
             Step::Mutate(seed) => {
@@ -252,6 +263,7 @@ fn nothing_leaks<T: Root>(start: u64, steps: &[Step], viewer: PlayerId, on: [boo
                 look_alike(&mut worlds, eye, *seed);
                 for (tracker, world) in trackers.iter_mut().zip(&mut worlds) {
                     tracker.sync(world);
+                    world.synced();
                 }
                 let now = trackers[0].version();
                 let mut dice = Dice::new(*seed);
@@ -276,6 +288,7 @@ fn nothing_leaks<T: Root>(start: u64, steps: &[Step], viewer: PlayerId, on: [boo
                 look_alike(&mut worlds, eye, 0);
                 for (tracker, world) in trackers.iter_mut().zip(&mut worlds) {
                     (0..LONG).for_each(|_| tracker.sync(world));
+                    world.synced();
                 }
             }
         }
@@ -299,6 +312,7 @@ fn tracking_shows_in_no_byte<T: Root>(start: u64, steps: &[Step]) {
             Step::Sync(seed) => {
                 for (tracker, world) in trackers.iter_mut().zip(&mut worlds) {
                     tracker.sync(world);
+                    world.synced();
                 }
                 let now = trackers[0].version();
                 for viewer in PLAYERS {
@@ -405,3 +419,4 @@ laws!(swarm, Swarm);
 laws!(kinds, Kinds);
 laws!(field, Field);
 laws!(odd, Odd);
+laws!(plaza, Plaza);

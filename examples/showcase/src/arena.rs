@@ -76,7 +76,7 @@ impl Room for Arena {
     }
 
     fn tick(&mut self, cx: &mut Context<Self>) {
-        for (id, ship) in self.ships.iter_mut() {
+        for (id, ship) in &mut self.ships {
             if let Some(heading) = self.headings.get(id) {
                 let off = (heading - ship.angle).sin().atan2((heading - ship.angle).cos());
                 ship.angle += off.clamp(-TURN, TURN);

@@ -9,11 +9,11 @@ use crate::workloads::Workload;
 
 /// How much of what was sent is correct.
 #[derive(Debug, Default)]
-pub(super) struct Checked {
+pub(crate) struct Checked {
     /// Messages that were decoded and led to a copy that equals what its player may see.
-    pub(super) compared: u64,
+    pub(crate) compared: u64,
     /// The first error.
-    pub(super) failure: Option<String>,
+    pub(crate) failure: Option<String>,
 }
 
 /// One player's copy.
@@ -38,7 +38,7 @@ struct Expected<'a, W: Workload> {
 
 /// Processes everything that a room sent: snapshots, `steps` syncs, and final snapshots for
 /// everyone as a newcomer.
-pub(super) fn check<W: Workload>(
+pub(crate) fn check<W: Workload>(
     workload: &W,
     room: &Room<'_, W>,
     format: Format,

@@ -1,8 +1,8 @@
 //! `bench sync`: the time of one sync, from comparing the state to writing every player's message.
 
 mod case;
-mod copies;
-mod room;
+pub(crate) mod copies;
+pub(crate) mod room;
 mod run;
 
 use std::io::{self, Write};

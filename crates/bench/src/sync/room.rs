@@ -16,14 +16,14 @@ const CHECK_EVERY_SYNCS: u64 = 100;
 pub(super) const EPOCH: u64 = 1;
 
 /// A workload's state, synced to all its players.
-pub(super) struct Room<'a, W: Workload> {
+pub(crate) struct Room<'a, W: Workload> {
     workload: &'a W,
     pub(super) state: W::State,
     tracker: Tracker<W::State>,
     format: Format,
     players: Vec<Seat>,
     transport: Transport,
-    pub(super) sent: Sent,
+    pub(crate) sent: Sent,
 }
 
 /// A player, and what is known about their copy.
@@ -47,7 +47,7 @@ struct Transport {
 
 /// Everything that a room sent, in order.
 #[derive(Default)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     bytes: Vec<u8>,
     /// For each turn and each message in it, the player's index and the message's end.
     turns: Vec<Vec<(usize, usize)>>,
@@ -55,7 +55,7 @@ pub(super) struct Sent {
 
 impl<'a, W: Workload> Room<'a, W> {
     /// Creates a room before its first step, whose players have received their snapshots.
-    pub(super) fn new(workload: &'a W, format: Format, tracking: Tracking) -> Self {
+    pub(crate) fn new(workload: &'a W, format: Format, tracking: Tracking) -> Self {
         let mut state = workload.state();
         let tracker = Tracker::new(&mut state, tracking);
         let now = tracker.version();
@@ -76,14 +76,14 @@ impl<'a, W: Workload> Room<'a, W> {
     }
 
     /// Runs one step of the workload.
-    pub(super) fn step(&mut self, iteration: u64) {
+    pub(crate) fn step(&mut self, iteration: u64) {
         self.workload.step(&mut self.state, iteration);
     }
 
     /// Runs one sync: finds the changes and passes every player's message to the transport. This is
     /// the timed part.
     #[inline(never)]
-    pub(super) fn sync(&mut self) {
+    pub(crate) fn sync(&mut self) {
         self.tracker.sync(&mut self.state);
         let version = self.tracker.version();
         for (place, seat) in self.players.iter_mut().enumerate() {
@@ -124,7 +124,7 @@ impl<'a, W: Workload> Room<'a, W> {
     }
 
     /// Moves the messages aside for the check and returns their length in bytes.
-    pub(super) fn keep(&mut self) -> usize {
+    pub(crate) fn keep(&mut self) -> usize {
         let offset = self.sent.bytes.len();
         self.sent.bytes.extend_from_slice(&self.transport.bytes);
         self.sent
@@ -160,12 +160,12 @@ impl Sent {
     }
 
     /// The number of messages.
-    pub(super) fn messages(&self) -> u64 {
+    pub(crate) fn messages(&self) -> u64 {
         self.turns.iter().map(|turn| turn.len() as u64).sum()
     }
 
     /// Flips one bit in the middle of the middle message.
-    pub(super) fn corrupt_one(&mut self) {
+    pub(crate) fn corrupt_one(&mut self) {
         let all: Vec<usize> = self.turns.iter().flatten().map(|(_, end)| *end).collect();
         if let [.., start, end] = all[..=all.len() / 2] {
             self.bytes[(start + end) / 2] ^= 1;

@@ -9,11 +9,17 @@ use serde_json::{Value, json};
 
 use super::{Workload, same_map};
 
-/// The width and height of the plane, which wraps around at its edges.
+/// The width and height of the plane, unless it is stated.
 const PLANE: i32 = 1_000;
 
 /// How far a player sees in each direction.
 const WINDOW: i32 = 25;
+
+/// How far a player sees in worlds with a radius.
+const RADIUS: i32 = 126;
+
+/// How many entities a player sees in a crowd.
+const NEAREST: usize = 64;
 
 /// The workload's size.
 #[derive(Clone, Debug)]
@@ -26,12 +32,19 @@ pub struct Entities<S> {
     apart: u64,
     /// How many players move per step.
     moving: u64,
+    /// Each step also borrows all players and entities mutably.
+    borrowing: bool,
+    /// The width and height of the plane, which wraps around at its edges.
+    plane: i32,
     of: PhantomData<fn() -> S>,
 }
 
 /// The synced state: the same data with two kinds of visibility.
 pub trait Plane: State + Default {
-    /// Whether a player sees an entity.
+    /// The most entities that a player sees.
+    const NEAREST: usize = usize::MAX;
+
+    /// Whether a player sees an entity, if that is not too many.
     fn sees(avatar: Spot, entity: Spot) -> bool;
 
     /// The players and the entities.
@@ -83,28 +96,75 @@ fn near(avatar: Spot, entity: Spot) -> bool {
     (avatar.0 - entity.0).abs() <= WINDOW && (avatar.1 - entity.1).abs() <= WINDOW
 }
 
-impl Plane for Open {
-    fn sees(_: Spot, _: Spot) -> bool {
-        true
-    }
-    fn parts(&self) -> (&Map<PlayerId, Avatar>, &Map<u32, Entity>) {
-        (&self.avatars, &self.entities)
-    }
-    fn parts_mut(&mut self) -> (&mut Map<PlayerId, Avatar>, &mut Map<u32, Entity>) {
-        (&mut self.avatars, &mut self.entities)
-    }
+/// Players see the entities in their windows, which a grid finds.
+#[derive(State, Default)]
+pub struct Gridded {
+    avatars: Map<PlayerId, Avatar>,
+    #[sync(near = [x, y], viewer = avatars, half_extents = [WINDOW, WINDOW])]
+    entities: Map<u32, Entity>,
 }
 
-impl Plane for Windowed {
-    fn sees(avatar: Spot, entity: Spot) -> bool {
-        near(avatar, entity)
-    }
-    fn parts(&self) -> (&Map<PlayerId, Avatar>, &Map<u32, Entity>) {
-        (&self.avatars, &self.entities)
-    }
-    fn parts_mut(&mut self) -> (&mut Map<PlayerId, Avatar>, &mut Map<u32, Entity>) {
-        (&mut self.avatars, &mut self.entities)
-    }
+/// Players see the entities within a radius, which a function decides.
+#[derive(State, Default)]
+pub struct Round {
+    avatars: Map<PlayerId, Avatar>,
+    #[sync(view = in_radius, viewer = avatars)]
+    entities: Map<u32, Entity>,
+}
+
+/// The same, which a grid finds.
+#[derive(State, Default)]
+pub struct GriddedRound {
+    avatars: Map<PlayerId, Avatar>,
+    #[sync(near = [x, y], viewer = avatars, radius = RADIUS)]
+    entities: Map<u32, Entity>,
+}
+
+/// Players see the nearest entities within a radius.
+#[derive(State, Default)]
+pub struct Crowd {
+    avatars: Map<PlayerId, Avatar>,
+    #[sync(near = [x, y], viewer = avatars, radius = RADIUS, nearest = NEAREST)]
+    entities: Map<u32, Entity>,
+}
+
+fn in_radius(entity: &Entity, avatar: &Avatar) -> bool {
+    round((avatar.x, avatar.y), (entity.x, entity.y))
+}
+
+fn round(avatar: Spot, entity: Spot) -> bool {
+    square(avatar, entity) <= RADIUS * RADIUS
+}
+
+fn square(avatar: Spot, entity: Spot) -> i32 {
+    (avatar.0 - entity.0).pow(2) + (avatar.1 - entity.1).pow(2)
+}
+
+macro_rules! planes {
+    ($($state:ty: $sees:expr, $nearest:expr;)*) => {$(
+        impl Plane for $state {
+            const NEAREST: usize = $nearest;
+
+            fn sees(avatar: Spot, entity: Spot) -> bool {
+                $sees(avatar, entity)
+            }
+            fn parts(&self) -> (&Map<PlayerId, Avatar>, &Map<u32, Entity>) {
+                (&self.avatars, &self.entities)
+            }
+            fn parts_mut(&mut self) -> (&mut Map<PlayerId, Avatar>, &mut Map<u32, Entity>) {
+                (&mut self.avatars, &mut self.entities)
+            }
+        }
+    )*};
+}
+
+planes! {
+    Open: |_, _| true, usize::MAX;
+    Windowed: near, usize::MAX;
+    Gridded: near, usize::MAX;
+    Round: round, usize::MAX;
+    GriddedRound: round, usize::MAX;
+    Crowd: round, NEAREST;
 }
 
 /// The same, in plain collections.
@@ -124,8 +184,30 @@ impl<S> Entities<S> {
             changed: changed.min(entities),
             apart: if scattered { scatter(entities.into()) } else { 1 },
             moving: moving.min(players),
+            borrowing: false,
+            plane: PLANE,
             of: PhantomData,
         }
+    }
+
+    /// The same, and each step borrows all players and entities mutably.
+    #[must_use]
+    pub fn borrowing(self) -> Self {
+        Self { borrowing: true, ..self }
+    }
+
+    /// The same, on a plane of another width and height.
+    #[must_use]
+    pub fn on_plane(self, plane: i32) -> Self {
+        Self { plane, ..self }
+    }
+
+    fn wrapped(&self, (x, y): Spot) -> Spot {
+        (x.rem_euclid(self.plane), y.rem_euclid(self.plane))
+    }
+
+    fn moved(&self, spot: Spot, by: Spot) -> Spot {
+        self.wrapped((spot.0 + by.0, spot.1 + by.1))
     }
 
     fn ids(&self) -> impl Iterator<Item = PlayerId> + use<S> {
@@ -162,14 +244,6 @@ fn start(number: u64) -> Spot {
     ((spread >> 20) as i32 & 0x7fff_ffff, (spread >> 44) as i32)
 }
 
-fn on_plane((x, y): Spot) -> Spot {
-    (x.rem_euclid(PLANE), y.rem_euclid(PLANE))
-}
-
-fn moved(spot: Spot, by: Spot) -> Spot {
-    on_plane((spot.0 + by.0, spot.1 + by.1))
-}
-
 /// The direction of a move, which changes from step to step.
 fn way(iteration: u64, number: u64) -> Spot {
     (
@@ -186,6 +260,32 @@ fn hp(entity: u32) -> u16 {
     (100 + entity % 50) as u16
 }
 
+/// What a player sees, by number.
+fn seen<S: Plane>(model: &Model, avatar: Spot) -> Vec<(&u32, &Spot)> {
+    let mut seen: Vec<_> =
+        model.entities.iter().filter(|(_, spot)| S::sees(avatar, **spot)).collect();
+    if seen.len() > S::NEAREST {
+        seen.sort_by_key(|(number, spot)| (square(avatar, **spot), **number));
+        seen.truncate(S::NEAREST);
+        seen.sort_unstable();
+    }
+    seen
+}
+
+impl<S: Plane> Entities<S> {
+    /// How many entities of those that move in a step are in sight afterwards, summed over all
+    /// players.
+    pub fn changed_in_sight(&self, model: &Model, iteration: u64) -> u64 {
+        let mut has_moved = vec![false; self.entities as usize];
+        self.entities_of(iteration).for_each(|number| has_moved[number as usize] = true);
+        let in_sight = |avatar: &Spot| {
+            let seen = seen::<S>(model, *avatar);
+            seen.iter().filter(|(number, _)| has_moved[**number as usize]).count() as u64
+        };
+        model.avatars.values().map(in_sight).sum()
+    }
+}
+
 impl<S: Plane> Workload for Entities<S> {
     type State = S;
     type Model = Model;
@@ -198,11 +298,11 @@ impl<S: Plane> Workload for Entities<S> {
         let mut state = S::default();
         let (avatars, entities) = state.parts_mut();
         for id in self.ids() {
-            let (x, y) = on_plane(start(id.0 + 1_000_000));
+            let (x, y) = self.wrapped(start(id.0 + 1_000_000));
             avatars.insert(id, Avatar { x, y });
         }
         for number in 0..self.entities {
-            let (x, y) = on_plane(start(number.into()));
+            let (x, y) = self.wrapped(start(number.into()));
             entities.insert(number, Entity { x, y, kind: kind(number), hp: hp(number) });
         }
         state
@@ -210,23 +310,27 @@ impl<S: Plane> Workload for Entities<S> {
 
     fn model(&self) -> Model {
         Model {
-            avatars: self.ids().map(|id| (id, on_plane(start(id.0 + 1_000_000)))).collect(),
+            avatars: self.ids().map(|id| (id, self.wrapped(start(id.0 + 1_000_000)))).collect(),
             entities: (0..self.entities)
-                .map(|number| (number, on_plane(start(number.into()))))
+                .map(|number| (number, self.wrapped(start(number.into()))))
                 .collect(),
         }
     }
 
     fn step(&self, state: &mut S, iteration: u64) {
         let (avatars, entities) = state.parts_mut();
+        if self.borrowing {
+            let _borrowed = (avatars.values_mut().count(), entities.values_mut().count());
+        }
         for id in self.players_of(iteration) {
             if let Some(avatar) = avatars.get_mut(&id) {
-                (avatar.x, avatar.y) = moved((avatar.x, avatar.y), way(iteration, id.0));
+                (avatar.x, avatar.y) = self.moved((avatar.x, avatar.y), way(iteration, id.0));
             }
         }
         for number in self.entities_of(iteration) {
             if let Some(entity) = entities.get_mut(&number) {
-                (entity.x, entity.y) = moved((entity.x, entity.y), way(iteration, number.into()));
+                (entity.x, entity.y) =
+                    self.moved((entity.x, entity.y), way(iteration, number.into()));
             }
         }
     }
@@ -234,12 +338,12 @@ impl<S: Plane> Workload for Entities<S> {
     fn step_model(&self, model: &mut Model, iteration: u64) {
         for id in self.players_of(iteration) {
             if let Some(spot) = model.avatars.get_mut(&id) {
-                *spot = moved(*spot, way(iteration, id.0));
+                *spot = self.moved(*spot, way(iteration, id.0));
             }
         }
         for number in self.entities_of(iteration) {
             if let Some(spot) = model.entities.get_mut(&number) {
-                *spot = moved(*spot, way(iteration, number.into()));
+                *spot = self.moved(*spot, way(iteration, number.into()));
             }
         }
     }
@@ -250,7 +354,7 @@ impl<S: Plane> Workload for Entities<S> {
 
     fn matches_own(&self, copy: &S, model: &Model, viewer: PlayerId) -> bool {
         let Some(avatar) = model.avatars.get(&viewer) else { return false };
-        let mut seen = model.entities.iter().filter(|(_, spot)| S::sees(*avatar, **spot));
+        let mut seen = seen::<S>(model, *avatar).into_iter();
         let same = copy.parts().1.iter().all(|(number, entity)| {
             seen.next() == Some((number, &(entity.x, entity.y)))
                 && (entity.kind, entity.hp) == (kind(*number), hp(*number))
@@ -266,12 +370,11 @@ impl<S: Plane> Workload for Entities<S> {
 
     fn own_tree(&self, model: &Model, viewer: PlayerId) -> (&'static str, Value) {
         let avatar = model.avatars.get(&viewer);
-        let sees = |spot: Spot| avatar.is_some_and(|avatar| S::sees(*avatar, spot));
-        let seen = model.entities.iter().filter(|(_, spot)| sees(**spot));
+        let seen = avatar.map_or_else(Vec::new, |avatar| seen::<S>(model, *avatar));
         let entity = |(number, (x, y)): (&u32, &Spot)| {
             let entity = json!({"x": x, "y": y, "kind": kind(*number), "hp": hp(*number)});
             (number.to_string(), entity)
         };
-        ("entities", Value::Object(seen.map(entity).collect()))
+        ("entities", Value::Object(seen.into_iter().map(entity).collect()))
     }
 }

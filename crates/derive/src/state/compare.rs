@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::Ident;
 
-use super::tree::{Look, Synced, Tree, Watched};
+use super::tree::{Look, Rule, Synced, Tree, Watched};
 
 impl Tree<'_> {
     pub(super) fn compare(&self) -> TokenStream {
@@ -46,10 +46,15 @@ impl Tree<'_> {
                     touched: TokenStream,
                     moved: TokenStream,
                     now: TokenStream| {
-            let Look { by, function, viewer, .. } = look;
+            let Look { by, rule, viewer, .. } = look;
             let (member, shadow) = (&synced.field.member, &synced.shadow);
-            quote! {
-                <#by as #rt::Viewed>::look(&self.#member, &mut shadow.#shadow, &#touched, &self.#viewer, &#moved, #function, #now)
+            match rule {
+                Rule::Function { name, .. } => quote! {
+                    <#by as #rt::Decided>::look(&self.#member, &mut shadow.#shadow, &#touched, &self.#viewer, &#moved, #name, #now)
+                },
+                Rule::Place { .. } => quote! {
+                    <#by>::look(&self.#member, &mut shadow.#shadow, &#touched, &self.#viewer, &#moved, #now)
+                },
             }
         };
         let first_looks = self.views().map(|(synced, view)| {

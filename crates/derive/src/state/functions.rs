@@ -10,7 +10,7 @@ use quote::{ToTokens as _, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Ident, Path};
 
-use super::tree::{Form, Look, SyncedField, Tree};
+use super::tree::{Form, Look, Rule, SyncedField, Tree};
 
 impl Tree<'_> {
     pub(super) fn functions(&self) -> TokenStream {
@@ -18,7 +18,10 @@ impl Tree<'_> {
         fields
             .filter_map(|field| match (&field.form, &field.view) {
                 (Form::Mask { function, name }, _) => Some(self.mask(field, function, name)),
-                (_, Some(look)) => Some(self.sees(&field.name, look)),
+                (_, Some(look)) => match &look.rule {
+                    Rule::Function { path, name } => Some(self.sees(&field.name, look, path, name)),
+                    Rule::Place { .. } => None,
+                },
                 _ => None,
             })
             .collect()
@@ -67,8 +70,8 @@ impl Tree<'_> {
         }
     }
 
-    fn sees(&self, field: &str, look: &Look) -> TokenStream {
-        let (rt, Look { by, path, function: name, viewer, viewer_of, .. }) = (&self.rt, look);
+    fn sees(&self, field: &str, look: &Look, path: &Path, name: &Ident) -> TokenStream {
+        let (rt, Look { by, viewer, viewer_of, .. }) = (&self.rt, look);
         let written = plain(path);
         let what =
             format!("`{written}` can't decide who sees the field `{field}` of `{}`", self.ident);
@@ -81,8 +84,8 @@ impl Tree<'_> {
         quote! {
             #[inline]
             fn #name(
-                #value: &<#by as #rt::Viewed>::Item,
-                #entry: &<#rt::ByEntry<#viewer_of> as #rt::Viewed>::Item,
+                #value: &<#by as #rt::Decided>::Item,
+                #entry: &<#rt::ByEntry<#viewer_of> as #rt::Decided>::Item,
             ) -> bool {
                 #[diagnostic::on_unimplemented(message = #what, label = #must)]
                 trait #sees<V, W, F> {

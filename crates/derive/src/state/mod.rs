@@ -99,6 +99,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
     let watch_fields = watches.iter().map(|watch| &watch.name);
     let steps = tree.steps();
     let functions = tree.functions();
+    let rules = tree.rules();
     let describe = [tree.constants(), tree.schema()];
     let compare = [tree.compare(), tree.digest(), tree.view()];
     let write = [tree.write(), tree.write_columns(), tree.described(), tree.shadow_digest()];
@@ -110,6 +111,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
         const _: () = {
             #steps
             #functions
+            #rules
 
             /// What was last synced.
             pub struct #shadow {

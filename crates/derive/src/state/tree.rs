@@ -5,7 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{DeriveInput, Ident, Path};
 
-use crate::fields::{Field, Policy, View, any, plain_name};
+use crate::fields::{Decides, Field, Policy, View, any, plain_name};
 use crate::names::Names;
 
 /// The most fields of one struct that players may see: a patch marks them in one 64-bit mask.
@@ -45,14 +45,20 @@ pub(super) struct Look {
     pub(super) by: TokenStream,
     /// Whether the field is a map, judging by the name of its type.
     pub(super) by_entry: bool,
-    /// The function that the attribute names.
-    pub(super) path: Path,
-    /// The generated function that calls it; see `functions.rs`.
-    pub(super) function: Ident,
+    pub(super) rule: Rule,
     pub(super) viewer: TokenStream,
     /// The type of that field.
     pub(super) viewer_of: syn::Type,
     pub(super) watch: Ident,
+}
+
+/// What decides in a view.
+pub(super) enum Rule {
+    /// The function `path`, which the attribute names. The generated function `name` calls it; see
+    /// `functions.rs`.
+    Function { path: Path, name: Ident },
+    /// A generated type that implements `Placing`.
+    Place { name: Ident },
 }
 
 /// How a field's value becomes what is synced.
@@ -205,6 +211,23 @@ impl<'a> Tree<'a> {
         }).collect()
     }
 
+    /// The types that say who sees what by place.
+    pub(super) fn rules(&self) -> TokenStream {
+        let rt = &self.rt;
+        let rules = self.synced.iter().filter_map(|Synced { field, .. }| {
+            let Look { rule: Rule::Place { name }, viewer_of, .. } = field.view.as_ref()? else {
+                return None;
+            };
+            let written = self.all.iter().find(|written| written.name == field.name)?;
+            let Decides::Place(placed) = &written.view.as_ref()?.decides else { return None };
+            let of = &field.of;
+            let items = [quote!(#of), quote!(#viewer_of)]
+                .map(|map| quote!(<#rt::ByEntry<#map> as #rt::Decided>::Item));
+            Some(placed.rule(rt, name, items, |base| self.names.fresh(base)))
+        });
+        rules.collect()
+    }
+
     pub(super) fn open(&self) -> impl Iterator<Item = &Synced> {
         self.synced.iter().filter(|synced| !synced.field.is_private())
     }
@@ -249,6 +272,10 @@ impl<'a> Tree<'a> {
             let SyncedField { of, owner, name, view, .. } = field;
             let ident = self.ident;
             if let Some(Look { by_entry, viewer, viewer_of, .. }) = view {
+                let hysteresis = format!(
+                    "the field `{name}` of `{ident}` has a view, and in it is a view with `hysteresis`. Who sees something by that \
+                     depends on who saw it before, so it would reveal what happened out of view: remove one of the two"
+                );
                 let no_players = format!(
                     "the viewers of the field `{name}` of `{ident}` are in `{viewer}`, which is not keyed by player: name a map keyed by PlayerId"
                 );
@@ -259,6 +286,7 @@ impl<'a> Tree<'a> {
                 return quote!({
                     ::std::assert!(<#viewer_of as #rt::Viewers>::ARE_PLAYERS, #no_players);
                     ::std::assert!(#by_entry || !<#of as #rt::Describe>::IS_MAP, #alias);
+                    ::std::assert!(!<#of as #rt::Describe>::HYSTERESIS, #hysteresis);
                     <#of as #rt::Describe>::UNOWNED
                 });
             }
@@ -295,6 +323,15 @@ impl<'a> Tree<'a> {
                 synced.field.owner.then(|| quote!(<#of as #rt::Describe>::KEYED_BY_PLAYER ||));
             quote!(#keyed <#of as #rt::Describe>::NESTED_OWNERS)
         }));
+        let hysteresis = any(self.synced.iter().map(|Synced { field, .. }| match &field.view {
+            Some(Look { rule: Rule::Place { name }, .. }) => {
+                quote!(<#name as #rt::Placing>::HYSTERESIS > 0.0)
+            }
+            _ => {
+                let of = &field.of;
+                quote!(<#of as #rt::Describe>::HYSTERESIS)
+            }
+        }));
         let plain = self.synced.iter().map(|synced| match &synced.field {
             SyncedField { view: Some(_), .. } => quote!(false),
             SyncedField { of, .. } => quote!(<#of as #rt::Describe>::PLAIN),
@@ -312,6 +349,7 @@ impl<'a> Tree<'a> {
             const UNOWNED: ::std::option::Option<&'static str> = #rt::first(&[#(#unowned),*]);
             const HAS_OWNED: bool = #has_owned;
             const NESTED_OWNERS: bool = #nested_owners;
+            const HYSTERESIS: bool = #hysteresis;
             const PLAIN: bool = #plain;
             const COLUMN: bool = <Self as #rt::Describe>::FIXED;
             const FIXED: bool = #fixed;
@@ -374,7 +412,18 @@ fn look(
     view: &View,
 ) -> syn::Result<Look> {
     let (of, viewer) = (&field.of, &view.viewer);
-    let by = if view.by_entry { quote!(#rt::ByEntry<#of>) } else { quote!(#rt::AsWhole<#of>) };
+    let rule = match &view.decides {
+        Decides::Function(path) => {
+            let name = names.fresh(&format!("sees_{}", field.place));
+            Rule::Function { path: path.clone(), name }
+        }
+        Decides::Place(_) => Rule::Place { name: names.fresh(&format!("Rule_{}", field.place)) },
+    };
+    let by = match &rule {
+        Rule::Place { name } => quote!(#rt::ByEntry<#of, #rt::Near<#name>>),
+        Rule::Function { .. } if view.by_entry => quote!(#rt::ByEntry<#of>),
+        Rule::Function { .. } => quote!(#rt::AsWhole<#of>),
+    };
     let Some(viewers) = all.iter().find(|other| other.name == plain_name(viewer)) else {
         let message = format!(
             "this struct has no field `{viewer}`: name the map, keyed by player, whose entries the function gets"
@@ -390,8 +439,7 @@ fn look(
     Ok(Look {
         by,
         by_entry: view.by_entry,
-        path: view.function.clone(),
-        function: names.fresh(&format!("sees_{}", field.place)),
+        rule,
         viewer: quote!(#viewer),
         viewer_of: viewers.of.clone(),
         watch: format_ident!("watch_{}", viewers.place),

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::tree::{Look, Synced, SyncedField, Tree};
+use super::tree::{Look, Rule, Synced, SyncedField, Tree};
 
 impl Tree<'_> {
     pub(super) fn view(&self) -> TokenStream {
@@ -11,27 +11,35 @@ impl Tree<'_> {
         let members = self.synced.iter().map(|Synced { field, .. }| {
             let SyncedField { name, of, owner, .. } = field;
             let value = field.borrowed(false);
-            if let Some(Look { by, function, viewer, .. }) = &field.view {
+            let sight = quote!(sight.at(#name));
+            if let Some(Look { by, rule, viewer, .. }) = &field.view {
+                let seen = match rule {
+                    Rule::Function { name: function, .. } => quote! {
+                        let sees = |value: &<#by as #rt::Decided>::Item| viewer.is_some_and(|viewer| #function(value, viewer));
+                        let seen = <#by as #rt::Decided>::view(#value, #sight, sees);
+                    },
+                    Rule::Place { .. } => quote!(let seen = <#by>::view(#value, #sight, viewer);),
+                };
                 return quote! {
                     let viewer = self.#viewer.of_viewer(sight.viewer);
-                    let sees = |value: &<#by as #rt::Viewed>::Item| viewer.is_some_and(|viewer| #function(value, viewer));
-                    if let ::std::option::Option::Some(value) = <#by as #rt::Viewed>::view(#value, sight, sees) {
+                    #seen
+                    if let ::std::option::Option::Some(value) = seen {
                         members.insert(::std::string::String::from(#name), value);
                     }
                 };
             }
             if *owner {
                 quote! {
-                    if let ::std::option::Option::Some(value) = <#of as #rt::Compare>::owner_view(#value, sight) {
+                    if let ::std::option::Option::Some(value) = <#of as #rt::Compare>::owner_view(#value, #sight) {
                         members.insert(::std::string::String::from(#name), value);
                     }
                 }
             } else {
-                quote!(members.insert(::std::string::String::from(#name), <#of as #rt::Compare>::view(#value, sight));)
+                quote!(members.insert(::std::string::String::from(#name), <#of as #rt::Compare>::view(#value, #sight));)
             }
         });
         quote! {
-            fn view(&self, sight: #rt::Sight) -> #rt::Value {
+            fn view(&self, sight: #rt::Sight<'_>) -> #rt::Value {
                 let _ = sight;
                 #[allow(unused_mut)]
                 let mut members = #rt::JsonMap::new();

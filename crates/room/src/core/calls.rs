@@ -8,10 +8,11 @@ use playfield_wire::{ErrorCode, RequestNumber};
 
 use super::guard::guard;
 use super::{Live, RoomCore};
+use crate::deferred::{Asker, DEFERRED_MAX, Fate};
 use crate::message::{AskId, Call};
 use crate::{
-    Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Result, Room,
-    RoomOutput, RoomSummary, Stage,
+    Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Player, Reservation,
+    Result, Room, RoomOutput, RoomSummary, SeatFor, Stage,
 };
 
 impl<R: Room> AnyRoom for RoomCore<R> {
@@ -52,6 +53,22 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             return Err(closing());
         }
         self.enter(entrant, out)
+    }
+
+    fn reserve(
+        &mut self,
+        at: Duration,
+        who: SeatFor,
+        wait: Duration,
+        out: &mut dyn RoomOutput,
+    ) -> Result<Reservation> {
+        if !self.begin(at, out) {
+            return Err(ended());
+        }
+        if !self.is_open() {
+            return Err(closing());
+        }
+        self.context.reserve_seat(who, wait)
     }
 
     fn leave(
@@ -97,17 +114,25 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             return;
         }
         reply.clear();
-        let call = Call { player, payload, format: player.format, reply };
-        match (
-            guard(|| {
-                R::dispatch(state, message, call, &mut Context::new(seats, context, out, None))
-            }),
-            request,
-        ) {
-            (Ok(Ok(())), Some(request)) => out.reply(player.link, request, reply),
-            (Ok(Ok(())), None) => {}
-            (Ok(Err(error)), request) => out.error(player.link, request, &error),
+        let &Player { id, link, format, .. } = player;
+        let asker = request.map(|request| Asker::Player { id, link, request, format });
+        context.replies.begin(asker);
+        let call = Call { player, payload, format, reply };
+        let done = guard(|| {
+            R::dispatch(state, message, call, &mut Context::new(seats, context, out, None))
+        });
+        let is_deferred = matches!(&done, Ok(Err(error)) if error.is_deferred());
+        match (done, context.replies.end(is_deferred)) {
             (Err(panic), _) => self.fail(&panic, out),
+            (_, Fate::Deferred) => {}
+            (_, Fate::Refused) => out.error(link, request, &too_many_deferred()),
+            (Ok(Err(_)), Fate::Returned) if is_deferred && request.is_none() => {}
+            (Ok(Err(error)), Fate::Returned) => out.error(link, request, &error),
+            (Ok(Ok(())), Fate::Returned) => {
+                if let Some(request) = request {
+                    out.reply(link, request, reply);
+                }
+            }
         }
         self.settle(out);
     }
@@ -138,7 +163,10 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             return save.into_iter().chain([ending.by]).min();
         }
         let timers = self.context.timers.next_due().filter(|_| self.opening.is_none());
-        [timers, self.empty_until(), self.joins_expire_at(), save].into_iter().flatten().min()
+        let replies = self.context.replies.next_due();
+        let reserved = self.context.reserved.next_due();
+        let due = [timers, self.empty_until(), self.joins_expire_at(), replies, reserved, save];
+        due.into_iter().flatten().min()
     }
 
     fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput) {
@@ -148,7 +176,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if let Some(ending) = &self.ending {
             if ending.by <= self.context.now {
                 self.part_now(out);
-                self.give_up_waiting();
+                self.give_up_waiting(out);
             } else {
                 self.save_if_due(out);
                 self.finish(out);
@@ -156,7 +184,9 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             return;
         }
         self.save_if_due(out);
+        self.free_reserved_seats();
         self.expire_joins(out);
+        self.expire_replies(out);
         while self.is_open()
             && self.opening.is_none()
             && let Some(message) = self.context.timers.take_due(self.context.now)
@@ -239,16 +269,24 @@ impl<R: Room> RoomCore<R> {
         };
         match mail {
             Mail::Asked { from, ask, message } => {
+                let to = from.clone();
                 let reply = match self.stage_now() {
                     Stage::Open if self.opening.is_some() => Err(full()),
                     Stage::Open => {
                         self.context.sender.clone_from(&from);
-                        self.internal_message(&message, out)
+                        self.context.replies.begin(Some(Asker::Room { from, ask }));
+                        let reply = self.internal_message(&message, out);
+                        let is_deferred = matches!(&reply, Err(error) if error.is_deferred());
+                        match self.context.replies.end(is_deferred) {
+                            Fate::Deferred => return,
+                            Fate::Refused => Err(too_many_deferred()),
+                            Fate::Returned => reply,
+                        }
                     }
                     Stage::Closing | Stage::Finishing => Err(closing()),
                     Stage::Ended => Err(ended()),
                 };
-                let to = from.as_deref().map_or("", |from| &from.room_id);
+                let to = to.as_deref().map_or("", |to| &to.room_id);
                 out.post(to, Mail::Answered { ask, reply });
             }
             Mail::Told { from, message } => {
@@ -265,6 +303,9 @@ impl<R: Room> RoomCore<R> {
             Mail::Done { task, message } => {
                 if self.context.tasks.remove(&task).is_none() {
                     return;
+                }
+                if let Some(number) = self.context.replying.remove(&task) {
+                    return self.send_packed(number, &message.payload, out);
                 }
                 match self.context.holds.remove(&task) {
                     Some(subject) => self.held_message(subject, &message, out),
@@ -296,4 +337,9 @@ fn closing() -> Error {
 
 fn full() -> Error {
     Error::new(ErrorCode::Busy, "the room is not open yet, and too many messages wait for it")
+}
+
+fn too_many_deferred() -> Error {
+    let text = format!("a room has at most {DEFERRED_MAX} deferred replies");
+    Error::new(ErrorCode::Limit, text)
 }

@@ -7,6 +7,7 @@ use playfield_wire::ErrorCode;
 
 use super::guard::guard;
 use super::{RoomCore, Stage};
+use crate::context::send_reply;
 use crate::{EndReason, Error, LeaveReason, Player, Room, RoomOutput};
 
 /// How many names of unfinished tasks are logged.
@@ -74,9 +75,11 @@ impl<R: Room> RoomCore<R> {
         let Some(Ending { why, error, parted, .. }) = &mut self.ending else { return };
         *parted = true;
         let (why, error) = (LeaveReason::RoomEnded(*why), error.clone());
-        while let Some(player) = self.seats.keys().next().copied()
-            && let Some(player) = self.unseat(player)
-        {
+        while let Some(player) = self.seats.keys().next().copied() {
+            while let Some(to) = self.context.replies.take_of(player) {
+                send_reply(&to, Err(EndReason::Closed.error("the room ended")), out);
+            }
+            let Some(player) = self.unseat(player) else { break };
             self.dismiss(&player, &error, out);
             self.act(out, |room, cx| room.leave(&player, why, cx));
             self.settle(out);
@@ -92,18 +95,18 @@ impl<R: Room> RoomCore<R> {
             && self.unfinished().next().is_none()
             && self.is_saved(out)
         {
-            self.discard();
+            self.end(out);
         }
     }
 
     /// Drops a room that has waited for long enough.
-    pub(super) fn give_up_waiting(&mut self) {
+    pub(super) fn give_up_waiting(&mut self, out: &mut dyn RoomOutput) {
         if self.is_over() {
             return;
         }
         let ms = self.settings.closing_ms;
         self.log_unfinished(&format!("did not end within closing_ms = {ms}, and is dropped"));
-        self.discard();
+        self.end(out);
     }
 
     /// Ends the room without callbacks.
@@ -111,7 +114,7 @@ impl<R: Room> RoomCore<R> {
         if !self.is_over() {
             self.log_unfinished("could not end before the node's shutdown did, and is dropped");
             self.dismiss_all(&EndReason::ShuttingDown.error("the node is shutting down"), out);
-            self.discard();
+            self.end(out);
         }
     }
 
@@ -119,7 +122,9 @@ impl<R: Room> RoomCore<R> {
     pub(super) fn fail(&mut self, text: &str, out: &mut dyn RoomOutput) {
         log::error!("room {} failed, and is closed: {text}", self.context.id());
         if !self.is_over() {
-            self.dismiss_all(&Error::new(ErrorCode::RoomFailed, "the room failed"), out);
+            let error = Error::new(ErrorCode::RoomFailed, "the room failed");
+            self.dismiss_all(&error, out);
+            self.fail_replies(&error, out);
             self.discard();
         }
     }
@@ -136,11 +141,18 @@ impl<R: Room> RoomCore<R> {
     pub(super) fn unseat(&mut self, player: PlayerId) -> Option<Player> {
         let player = self.seats.remove(&player)?;
         self.context.forget_rates(player.id);
+        while self.context.replies.take_of(player.id).is_some() {}
         self.context.summary.players = self.seats.len() as u32;
         if self.seats.is_empty() {
             self.empty_since = Some(self.context.now);
         }
         Some(player)
+    }
+
+    /// Fails the replies that other rooms wait for, and drops the state.
+    pub(super) fn end(&mut self, out: &mut dyn RoomOutput) {
+        self.fail_replies(&EndReason::Closed.error("the room ended"), out);
+        self.discard();
     }
 
     /// Drops everything that has user code in its destructor.
@@ -157,6 +169,7 @@ impl<R: Room> RoomCore<R> {
 
     fn dismiss_all(&mut self, why: &Error, out: &mut dyn RoomOutput) {
         for player in std::mem::take(&mut self.seats).into_values() {
+            while self.context.replies.take_of(player.id).is_some() {}
             self.dismiss(&player, why, out);
         }
         self.context.summary.players = 0;

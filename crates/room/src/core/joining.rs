@@ -44,18 +44,9 @@ impl<R: Room> RoomCore<R> {
         entrant: Entrant,
         out: &mut dyn RoomOutput,
     ) -> Result<Admission> {
-        let capacity = self.context.summary.capacity;
-        if self.context.summary.locked {
-            return Err(Error::new(ErrorCode::RoomLocked, "the room is locked"));
-        }
-        if self.seats.len() + self.waiting.len() >= capacity as usize {
-            return Err(Error::new(
-                ErrorCode::RoomFull,
-                format!("the room is full: it has {capacity} players"),
-            ));
-        }
+        self.admit(&entrant)?;
         let id = self.new_player();
-        let Entrant { link, format, name, user } = entrant;
+        let Entrant { link, format, name, user, .. } = entrant;
         let player = Player { id, name, user, link, format };
         let by = self.context.now.saturating_add(self.join_wait());
         if self.opening.is_some() {
@@ -216,7 +207,7 @@ impl<R: Room> RoomCore<R> {
         }
         if let Some(opening) = self.opening.take() {
             log::warn!("room {} never opened: {why}", self.context.id());
-            self.discard();
+            self.end(out);
             for mail in opening.mail {
                 self.deliver(mail, out);
             }

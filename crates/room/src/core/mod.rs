@@ -1,10 +1,12 @@
 //! A running room: its state, its players, its context, and the calls of its code.
 
+mod admission;
 mod calls;
 mod ending;
-mod guard;
+pub(crate) mod guard;
 mod joining;
 mod loading;
+mod replies;
 mod saving;
 
 use std::collections::BTreeMap;
@@ -74,8 +76,19 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(crate) fn with_tracking(birth: Birth<'_>, tracking: Tracking) -> Result<Self> {
-        let Birth { id, room_type, key, seed, settings, private, options, format, creator, store } =
-            birth;
+        let Birth {
+            id,
+            room_type,
+            key,
+            seed,
+            settings,
+            private,
+            options,
+            format,
+            creator,
+            seats: reserved,
+            store,
+        } = birth;
         let capacity = settings.capacity;
         let every = Duration::from_secs(settings.persist_s.into());
         let kept = store.zip(key.clone()).filter(|_| !every.is_zero());
@@ -105,10 +118,11 @@ impl<R: Room> RoomCore<R> {
             })?);
             context.effects.clear();
         }
+        context.reply_wait = Duration::from_millis(settings.reply_ms);
         let holds = context.take_holds() + u32::from(unborn.is_some());
         let by = Duration::from_millis(settings.join_wait_ms);
         let opening = (holds > 0).then(|| Opening { holds, by, mail: Vec::new() });
-        Ok(Self {
+        let mut room = Self {
             live,
             unborn,
             saving,
@@ -127,7 +141,9 @@ impl<R: Room> RoomCore<R> {
             ending: None,
             why_over: None,
             reply: Vec::new(),
-        })
+        };
+        room.reserve_first(reserved)?;
+        Ok(room)
     }
 
     /// The state, until the room's end.
@@ -169,6 +185,7 @@ impl<R: Room> RoomCore<R> {
             self.fail(&text, out);
             return false;
         }
+        self.context.waiting = self.waiting.len() as u32;
         true
     }
 
@@ -189,6 +206,7 @@ impl<R: Room> RoomCore<R> {
         code: impl FnOnce(&mut R, &mut Context<R>) -> T,
     ) -> Option<T> {
         let Live { state, .. } = self.live.as_mut()?;
+        self.context.waiting = self.waiting.len() as u32;
         let (seats, context) = (&self.seats, &mut self.context);
         match guard(|| code(state, &mut Context::new(seats, context, out, joining))) {
             Ok(done) => Some(done),
@@ -249,7 +267,9 @@ impl<R: Room> RoomCore<R> {
 
     /// Delivers an internal message whose reply nobody awaits.
     fn internal_message_or_log(&mut self, message: &InternalMessage, out: &mut dyn RoomOutput) {
-        if let Err(error) = self.internal_message(message, out) {
+        if let Err(error) = self.internal_message(message, out)
+            && !error.is_deferred()
+        {
             log::warn!(
                 "room {} refused the internal message {}: {error}",
                 self.context.id(),
@@ -278,7 +298,10 @@ impl<R: Room> RoomCore<R> {
 
     fn empty_until(&self) -> Option<Duration> {
         let is_empty = self.waiting.is_empty() && self.opening.is_none();
-        Some(self.empty_since.filter(|_| is_empty)? + Duration::from_millis(self.settings.empty_ms))
+        let since = self.empty_since.filter(|_| is_empty)?;
+        let until = since + Duration::from_millis(self.settings.empty_ms);
+        // Those for whom seats are reserved may still come.
+        Some(self.context.reserved.last_due().map_or(until, |last| last.max(until)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A simulated player's copies of the state, and how they are verified.
 
 use playfield_state::{
-    DynamicMirror, Format, JsonMirror, Mirror, PlayerId, State, TreeFormat, view, view_in,
+    DynamicMirror, Format, JsonMirror, Mirror, PlayerId, State, TreeFormat, view_after,
 };
 
 use crate::core::RoomCore;
@@ -90,19 +90,16 @@ impl<R: Room + Default> Copies<R> {
         const HINT: &str = "what a view or a mask returns must depend on its arguments alone";
         let Some(Untyped { packed, tree }) = &self.untyped else { return };
         let Some(state) = core.state() else { return };
-        let visible = view(state, Some(player));
-        let visible_tree = match self.tree_format {
-            TreeFormat::Json => &visible,
-            TreeFormat::Msgpack => &view_in(self.tree_format, state, Some(player)),
-        };
+        // With hysteresis, what a player sees depends on what the player saw. A copy shows that.
+        let visible = |format, copy| view_after(format, state, player, copy);
         assert_eq!(
             *packed.state(),
-            visible,
+            visible(TreeFormat::Json, packed.state()),
             "player {player}'s packed copy differs from what they may see; {HINT}"
         );
         assert_eq!(
-            tree.state(),
-            visible_tree,
+            *tree.state(),
+            visible(self.tree_format, tree.state()),
             "player {player}'s copy in {} differs from what they may see; {HINT}",
             Format::from(self.tree_format)
         );

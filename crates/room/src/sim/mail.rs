@@ -10,7 +10,7 @@ use playfield_wire::ErrorCode;
 use super::record::Record;
 use super::{OTHER_ROOM_ID, OTHER_ROOM_TYPE, Sim};
 use crate::{
-    AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, Result, Room, Sender,
+    AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, NewRoom, Result, Room, Sender,
 };
 
 impl<R: Room + Default> Sim<R> {
@@ -105,6 +105,10 @@ impl<R: Room + Default> Sim<R> {
     ///
     /// # Errors
     /// The room's refusal, `room_failed` if it panicked, or `room_not_found` if it has ended.
+    ///
+    /// # Panics
+    /// If the room [defers](crate::Context::defer) the reply: use [`mail`](Self::mail) and
+    /// [`posted`](Self::posted).
     pub fn ask<M: InternalOf<R>>(&mut self, message: &M) -> Result<M::Reply> {
         self.requests += 1;
         let number = u64::from(self.requests);
@@ -116,7 +120,12 @@ impl<R: Room + Default> Sim<R> {
         let mine = |(to, mail): &(String, Mail)| {
             to == OTHER_ROOM_ID && matches!(mail, Mail::Answered { ask, .. } if *ask == number)
         };
-        let place = self.out.posts.iter().rposition(mine).expect("each request gets an answer");
+        let place = self
+            .out
+            .posts
+            .iter()
+            .rposition(mine)
+            .expect("the room answers at once; for a reply that it defers, use `Sim::mail`");
         match self.out.posts.remove(place).1 {
             Mail::Answered { reply: Ok(reply), .. } => M::Reply::read(Format::Packed, &reply)
                 .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string())),
@@ -139,6 +148,12 @@ impl<R: Room + Default> Sim<R> {
     pub fn mail(&mut self, mail: Mail) {
         self.core.mail(self.now, mail, &mut self.out);
         self.follow_up();
+    }
+
+    /// The rooms that this one has created since the last call, oldest first. They do not exist: a
+    /// test looks at them, and makes a `Sim` of each if it wants to.
+    pub fn created(&mut self) -> Vec<NewRoom> {
+        std::mem::take(&mut self.out.rooms)
     }
 
     /// What the room sent to other rooms since the last call, with the id of each receiver.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use playfield_state::{Data, Format, LoadError, PlayerId, Tracking};
 
 use self::copies::Copies;
+pub use self::players::Requested;
 use self::record::Record;
 use crate::core::RoomCore;
 use crate::{
@@ -40,7 +41,7 @@ pub const OTHER_ROOM_TYPE: &str = "other";
 /// check [turns it off](Self::verify).
 ///
 /// - *Players*: [`join`](Self::join), [`join_begin`](Self::join_begin), [`leave`](Self::leave),
-///   [`request`](Self::request),
+///   [`request`](Self::request), [`request_begin`](Self::request_begin),
 ///   [`send`](Self::send), [`events`](Self::events), [`copy`](Self::copy),
 ///   [`stall`](Self::stall)
 /// - *Time*: [`advance`](Self::advance), [`sync`](Self::sync), [`now`](Self::now)
@@ -262,6 +263,7 @@ impl<R: Room + Default> Sim<R> {
             format: Format::Packed,
             creator,
             store,
+            seats: Vec::new(),
         };
         let (mut core, mut out) = (RoomCore::with_tracking(birth, tracking)?, Record::default());
         core.start(&mut out);

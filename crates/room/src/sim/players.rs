@@ -1,5 +1,7 @@
 //! Simulated players: what they send, and what they receive.
 
+use std::marker::PhantomData;
+
 use playfield_state::{Data, Format, PlayerId};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber};
@@ -8,8 +10,16 @@ use super::Sim;
 use super::copies::Copies;
 use super::record::SentEvent;
 use crate::{
-    Admission, AnyRoom, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Result, Room, Stage,
+    Admission, AnyRoom, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Reservation, Result,
+    Room, Stage, split_reservation,
 };
+
+/// A request from [`Sim::request_begin`].
+#[derive(Debug)]
+pub struct Requested<M> {
+    request: RequestNumber,
+    message: PhantomData<fn() -> M>,
+}
 
 impl<R: Room + Default> Sim<R> {
     /// Lets a guest join, and syncs, so that the player has a copy.
@@ -32,7 +42,7 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// As [`join`](Self::join).
     pub fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
-        self.enter(name, None, format).map(seated)
+        self.enter(name, None, None, format).map(seated)
     }
 
     /// Lets a player join whom the authenticator identified as `user`.
@@ -43,7 +53,24 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// As [`join`](Self::join).
     pub fn join_as(&mut self, name: &str, user: &str) -> Result<PlayerId> {
-        self.enter(name, Some(user.into()), Format::Packed).map(seated)
+        self.enter(name, Some(user.into()), None, Format::Packed).map(seated)
+    }
+
+    /// Lets a player join with a reservation; a guest, if `user` is `None`.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join), or `bad_reservation`.
+    ///
+    /// # Panics
+    /// As [`join`](Self::join).
+    pub fn join_reserved(
+        &mut self,
+        name: &str,
+        user: Option<&str>,
+        reservation: &Reservation,
+    ) -> Result<PlayerId> {
+        let secret = split_reservation(reservation.as_str()).map(|(_, secret)| secret.to_owned());
+        self.enter(name, user.map(str::to_owned), secret, Format::Packed).map(seated)
     }
 
     /// Lets a guest join who may have to [wait](Self::is_waiting) until the room has decided, such
@@ -54,7 +81,7 @@ impl<R: Room + Default> Sim<R> {
     /// As [`join`](Self::join), if the room refuses at once.
     pub fn join_begin(&mut self, name: &str) -> Result<PlayerId> {
         let (Admission::Seated(player) | Admission::Waiting(player)) =
-            self.enter(name, None, Format::Packed)?;
+            self.enter(name, None, None, Format::Packed)?;
         Ok(player)
     }
 
@@ -69,13 +96,19 @@ impl<R: Room + Default> Sim<R> {
         self.waiting.contains_key(&player)
     }
 
-    fn enter(&mut self, name: &str, user: Option<String>, format: Format) -> Result<Admission> {
+    fn enter(
+        &mut self,
+        name: &str,
+        user: Option<String>,
+        reservation: Option<String>,
+        format: Format,
+    ) -> Result<Admission> {
         self.links += 1;
         let link = Link(self.links);
         if format != Format::Packed {
             self.out.formats.insert(link, format);
         }
-        let entrant = Entrant { link, format, name: name.into(), user };
+        let entrant = Entrant { link, format, name: name.into(), user, reservation };
         let joined = self.core.join(self.now, entrant, &mut self.out);
         match joined {
             Ok(Admission::Seated(player)) => {
@@ -117,18 +150,36 @@ impl<R: Room + Default> Sim<R> {
     ///
     /// # Errors
     /// The room's refusal, or `room_failed` if it panicked.
+    ///
+    /// # Panics
+    /// If the room [defers](crate::Context::defer) the reply: use
+    /// [`request_begin`](Self::request_begin).
     pub fn request<M: MessageOf<R>>(&mut self, player: PlayerId, message: M) -> Result<M::Reply> {
-        self.requests += 1;
-        let request = RequestNumber(self.requests);
-        self.message(player, &message, Some(request));
-        match self.out.answers.remove(&request) {
-            Some((format, reply)) => {
-                let reply = reply?;
-                M::Reply::read(format, &reply)
-                    .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))
+        let asked = self.request_begin(player, message);
+        match self.reply(&asked) {
+            Some(reply) => reply,
+            None if self.is_here(player) && !self.core.is_closed() => {
+                panic!("the room deferred the reply: use `Sim::request_begin`")
             }
             None => Err(self.why_no_answer(player)),
         }
+    }
+
+    /// A player sends a request whose reply may come later: see [`reply`](Self::reply).
+    pub fn request_begin<M: MessageOf<R>>(&mut self, player: PlayerId, message: M) -> Requested<M> {
+        self.requests += 1;
+        let request = RequestNumber(self.requests);
+        self.message(player, &message, Some(request));
+        Requested { request, message: PhantomData }
+    }
+
+    /// The reply to a request, once: `None` as long as there is none. A player who left gets none.
+    pub fn reply<M: MessageOf<R>>(&mut self, to: &Requested<M>) -> Option<Result<M::Reply>> {
+        let (format, reply) = self.out.answers.remove(&to.request)?;
+        Some(reply.and_then(|reply| {
+            M::Reply::read(format, &reply)
+                .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))
+        }))
     }
 
     /// A player sends a message that has no reply.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use playfield_state::{Format, PlayerId};
 use playfield_wire::RequestNumber;
 
-use crate::{Error, EventHeader, Job, Link, Mail, Result, RoomOutput, Task};
+use crate::{Error, EventHeader, Job, Link, Mail, NewRoom, Result, RoomOutput, Task};
 
 /// What the room gave out.
 #[derive(Default)]
@@ -20,6 +20,7 @@ pub(super) struct Record {
     pub(super) tasks: Vec<(u64, Task)>,
     pub(super) jobs: Vec<(u64, Job)>,
     pub(super) posts: Vec<(String, Mail)>,
+    pub(super) rooms: Vec<NewRoom>,
     /// The formats of those that are not `packed`.
     pub(super) formats: BTreeMap<Link, Format>,
 }
@@ -73,6 +74,11 @@ impl RoomOutput for Record {
 
     fn compute(&mut self, task: u64, job: Job) -> Result<()> {
         self.jobs.push((task, job));
+        Ok(())
+    }
+
+    fn create(&mut self, room: NewRoom) -> Result<()> {
+        self.rooms.push(room);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use playfield_room::{
     Admission, AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason,
-    Link, Mail, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
+    Link, Mail, NewRoom, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -86,6 +86,10 @@ impl RoomOutput for Record {
         Ok(())
     }
 
+    fn create(&mut self, _: NewRoom) -> Result<()> {
+        Ok(())
+    }
+
     fn post(&mut self, to: &str, mail: Mail) {
         self.outputs.push(Output::Post { to: to.to_owned(), mail });
     }
@@ -119,6 +123,7 @@ impl Host {
             format: Format::Packed,
             creator: Creator::Node,
             store: None,
+            seats: Vec::new(),
         };
         let room = create(birth)?;
         Ok(Self { room, out: Record::default(), at: Duration::ZERO, links: 0 })
@@ -131,7 +136,13 @@ impl Host {
     /// Links count from 1.
     pub(crate) fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
         self.links += 1;
-        let entrant = Entrant { link: Link(self.links), format, name: name.into(), user: None };
+        let entrant = Entrant {
+            link: Link(self.links),
+            format,
+            name: name.into(),
+            user: None,
+            reservation: None,
+        };
         match self.room.join(self.at, entrant, &mut self.out)? {
             Admission::Seated(player) => Ok(player),
             Admission::Waiting(player) => panic!("{player} waits"),

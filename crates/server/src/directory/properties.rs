@@ -1,8 +1,8 @@
-//! Whatever happens to rooms, lists and keys lead to what checking every room finds.
+//! Whatever happens to rooms, lists, keys and choices lead to what checking every room finds.
 
 use std::collections::BTreeMap;
 
-use playfield_room::RoomSummary;
+use playfield_room::{Error, RoomSummary};
 use playfield_wire::ErrorCode;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -19,11 +19,12 @@ const KEYS: [&str; 4] = ["K7WQ4C", "k7wq4c", "document 42", "Document 42"];
 
 #[derive(Clone, Debug)]
 enum Step {
-    Plan { number: u8, room_type: u16, private: bool, key: Option<usize> },
+    Plan { number: u8, room_type: u16, private: bool, key: Option<usize>, criteria: u8 },
+    Choose { room_type: u16, criteria: u8 },
     ByKey { room_type: u16, key: usize },
     Publish { number: u8, summary: RoomSummary },
     Seated { number: u8, summary: RoomSummary },
-    Reserve { number: u8 },
+    Reserve { number: u8, is_kept: bool },
     Release { number: u8 },
     Remove { number: u8 },
     List { room_type: Option<u16>, filter: Vec<(usize, usize)>, limit: usize },
@@ -34,6 +35,7 @@ struct Noted {
     number: u8,
     room_type: u16,
     key: Option<usize>,
+    criteria: u8,
     reserved: u32,
     made: bool,
     summary: RoomSummary,
@@ -42,10 +44,11 @@ struct Noted {
 fn summary() -> impl Strategy<Value = RoomSummary> {
     let metadata = btree_map(0..NAMES.len(), 0..VALUES.len(), 0..=NAMES.len());
     let rarely = || prop::bool::weighted(0.2);
-    (0..4_u32, any::<bool>(), rarely(), rarely(), metadata).prop_map(
-        |(players, locked, private, closing, metadata)| RoomSummary {
+    ((0..4_u32, 0..3_u32), any::<bool>(), rarely(), rarely(), metadata).prop_map(
+        |((players, reserved), locked, private, closing, metadata)| RoomSummary {
             players,
             capacity: 4,
+            reserved,
             locked,
             private,
             key: None,
@@ -61,12 +64,16 @@ fn summary() -> impl Strategy<Value = RoomSummary> {
 fn step() -> impl Strategy<Value = Step> {
     let number = 0..12_u8;
     prop_oneof![
-        3 => (number.clone(), 0..TYPES, prop::bool::weighted(0.2), prop::option::of(0..KEYS.len()))
-            .prop_map(|(number, room_type, private, key)| Step::Plan { number, room_type, private, key }),
+        3 => (number.clone(), 0..TYPES, prop::bool::weighted(0.2), prop::option::of(0..KEYS.len()), 0..3_u8)
+            .prop_map(|(number, room_type, private, key, criteria)| {
+                Step::Plan { number, room_type, private, key, criteria }
+            }),
+        6 => (0..TYPES, 0..3_u8).prop_map(|(room_type, criteria)| Step::Choose { room_type, criteria }),
         3 => (0..TYPES, 0..KEYS.len()).prop_map(|(room_type, key)| Step::ByKey { room_type, key }),
         6 => (number.clone(), summary()).prop_map(|(number, summary)| Step::Publish { number, summary }),
         2 => (number.clone(), summary()).prop_map(|(number, summary)| Step::Seated { number, summary }),
-        1 => number.clone().prop_map(|number| Step::Reserve { number }),
+        1 => (number.clone(), any::<bool>())
+            .prop_map(|(number, is_kept)| Step::Reserve { number, is_kept }),
         1 => number.clone().prop_map(|number| Step::Release { number }),
         1 => number.prop_map(|number| Step::Remove { number }),
         6 => (prop::option::of(0..TYPES), vec((0..NAMES.len(), 0..VALUES.len()), 0..4), 0..6_usize)
@@ -78,14 +85,24 @@ fn id(number: u8) -> RoomId {
     RoomId::from_random([number; 10])
 }
 
-fn plan(number: u8, room_type: u16, private: bool, key: Option<usize>) -> Plan {
+fn plan(number: u8, room_type: u16, private: bool, key: Option<usize>, criteria: u8) -> Plan {
     let key = key.map(|key| Key { text: KEYS[key].into(), is_code: key == 0 });
-    Plan { id: id(number), room_type, key, capacity: 4, private, shard: 0 }
+    Plan {
+        id: id(number),
+        room_type,
+        key,
+        criteria: vec![criteria],
+        seats: 1,
+        capacity: 4,
+        private,
+        shard: 0,
+    }
 }
 
 impl Noted {
     fn is_full(&self) -> bool {
-        self.summary.players + self.reserved >= self.summary.capacity
+        let RoomSummary { players, reserved, capacity, .. } = self.summary;
+        players + reserved + self.reserved >= capacity
     }
 }
 
@@ -143,21 +160,38 @@ fn check(
 
 proptest! {
     #[test]
-    fn lists_and_keys_are_what_a_look_at_every_room_finds(steps in vec(step(), 0..150)) {
+    fn lists_keys_and_choices_are_what_a_look_at_every_room_finds(steps in vec(step(), 0..150)) {
         let directory = Directory::new(usize::from(TYPES), 1, 100);
         let mut rooms: Vec<Noted> = Vec::new();
         for step in steps {
             match step {
-                Step::Plan { number, room_type, private, key } => {
+                Step::Plan { number, room_type, private, key, criteria } => {
                     // Room ids are unique.
                     if rooms.iter().all(|room| room.number != number) {
-                        let planned = directory.plan(&plan(number, room_type, private, key));
+                        let planned = directory.plan(&plan(number, room_type, private, key, criteria));
                         let taken = key.and_then(|key| named(&rooms, room_type, key));
                         prop_assert_eq!(planned.is_err(), taken.is_some());
                         if planned.is_ok() {
                             let summary = RoomSummary { capacity: 4, private, ..RoomSummary::default() };
-                            rooms.push(Noted { number, room_type, key, reserved: 1, made: false, summary });
+                            rooms.push(Noted { number, room_type, key, criteria, reserved: 1, made: false, summary });
                         }
+                    }
+                }
+                Step::Choose { room_type, criteria } => {
+                    let plan = plan(99, room_type, false, None, criteria);
+                    let may_not = Err(Error::from("it may not create one"));
+                    let chosen = directory.choose(&plan, &[], may_not).ok().map(|choice| choice.id);
+                    // The oldest, as they stand in the order of their creation.
+                    let room = rooms.iter_mut().find(|room| {
+                        let RoomSummary { locked, private, closing, .. } = room.summary;
+                        room.room_type == room_type
+                            && room.criteria == criteria
+                            && room.key.is_none()
+                            && !(room.is_full() || locked || private || closing)
+                    });
+                    prop_assert_eq!(chosen, room.as_ref().map(|room| id(room.number)));
+                    if let Some(room) = room {
+                        room.reserved += 1;
                     }
                 }
                 Step::ByKey { room_type, key } => {
@@ -186,10 +220,10 @@ proptest! {
                         room.reserved = room.reserved.saturating_sub(1);
                     }
                 }
-                Step::Reserve { number } => {
+                Step::Reserve { number, is_kept } => {
                     let room = noted(&mut rooms, number);
-                    let free = room.as_ref().is_some_and(|room| !room.is_full());
-                    prop_assert_eq!(directory.reserve(id(number)).is_ok(), free);
+                    let free = room.as_ref().is_some_and(|room| is_kept || !room.is_full());
+                    prop_assert_eq!(directory.reserve(id(number), is_kept).is_ok(), free);
                     if let (Some(room), true) = (room, free) {
                         room.reserved += 1;
                     }
@@ -218,6 +252,6 @@ proptest! {
         let inner = directory.lock();
         assert!(inner.keys.iter().all(super::Keys::is_empty));
         assert!(inner.listed.iter().all(super::Index::is_empty), "nothing is kept of a removed room");
-        assert!(inner.open.iter().all(BTreeMap::is_empty) && inner.loads == [0]);
+        assert!(inner.open.iter().all(super::Open::is_empty) && inner.loads == [0]);
     }
 }

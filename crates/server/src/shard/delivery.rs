@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use playfield_room::{Error, EventHeader, Job, Link, Mail, PlayerId, RoomOutput, Task};
+use playfield_room::{Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, RoomOutput, Task};
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber};
 
 use crate::background::{Background, Origin};
+use crate::founding::Founding;
 use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::shard::connection::Connections;
@@ -32,6 +33,8 @@ pub(crate) struct Delivery {
     pub(crate) connections: Connections,
     /// Mail to other shards, in the order it was written.
     pub(crate) outgoing: Vec<VecDeque<ShardMail>>,
+    /// Rooms that rooms of this shard want here.
+    pub(crate) local_foundings: Vec<Founding>,
     /// Mail between rooms of this shard.
     pub(crate) local_mail: VecDeque<(RoomId, Mail)>,
     /// Members elsewhere with output to be sent.
@@ -49,6 +52,28 @@ pub(crate) struct Delivery {
 impl Delivery {
     pub(crate) fn post(&mut self, shard: u16, mail: ShardMail) {
         self.outgoing[usize::from(shard)].push_back(mail);
+    }
+
+    /// Registers a room that another wants, and has it created.
+    fn found(&mut self, new: NewRoom) -> Result<(), Error> {
+        let (shard, founding) = Founding::register(&self.node, self.shard, new, None)?;
+        let is_here = shard == self.shard;
+        let is_full = if is_here {
+            self.local_foundings.len() >= self.node.config.mailbox_max
+        } else {
+            self.congested[usize::from(shard)]
+        };
+        if is_full {
+            self.node.directory.remove(founding.id);
+            let text = "mailbox_max: the mailbox of the room's shard is full; try again";
+            return Err(Error::new(ErrorCode::Busy, text));
+        }
+        if is_here {
+            self.local_foundings.push(founding);
+        } else {
+            self.post(shard, ShardMail::Found(Box::new(founding)));
+        }
+        Ok(())
     }
 
     /// Sends mail from a room to another.
@@ -356,6 +381,10 @@ impl RoomOutput for HostedRoomOutput<'_> {
     fn compute(&mut self, task: u64, job: Job) -> Result<(), Error> {
         let origin = Origin { shard: self.delivery.shard, room: self.room, task };
         self.delivery.background.compute(origin, job)
+    }
+
+    fn create(&mut self, room: NewRoom) -> Result<(), Error> {
+        self.delivery.found(room)
     }
 
     fn post(&mut self, to: &str, mail: Mail) {

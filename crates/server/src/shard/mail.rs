@@ -4,6 +4,7 @@ use playfield_room::{Error, LeaveReason, Mail};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
+use crate::founding::Founding;
 use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
@@ -41,6 +42,8 @@ pub(crate) enum ShardMail {
     Post { to: RoomId, mail: Mail },
     /// To the room's shard: someone outside ends the room.
     Close { room: RoomId, text: String },
+    /// To the room's shard: a room is to be created.
+    Found(Box<Founding>),
     /// To the connection's shard: a part of the answer to an HTTP request.
     Answer { answer: Answer, part: Part },
     /// To the room's shard: its background work ended.

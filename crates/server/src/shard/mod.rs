@@ -17,7 +17,7 @@ mod delivery;
 pub(crate) mod keys;
 pub(crate) mod mail;
 mod remote;
-mod rooms;
+pub(crate) mod rooms;
 mod services;
 mod session;
 mod slab;
@@ -130,6 +130,7 @@ impl Shard {
             shard: index,
             connections: Connections::new(),
             outgoing: (0..shards).map(|_| VecDeque::new()).collect(),
+            local_foundings: Vec::new(),
             local_mail: VecDeque::new(),
             remote_dirty: Vec::new(),
             doomed: Vec::new(),
@@ -219,6 +220,7 @@ impl Shard {
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
         let at_once = !self.resumed.is_empty()
             || !self.delivery.local_mail.is_empty()
+            || !self.delivery.local_foundings.is_empty()
             || !self.touched.is_empty()
             || !self.leaving.is_empty();
         let soon = |waits: bool, after: Duration| waits.then(|| self.now + after);

@@ -43,6 +43,7 @@ impl Shard {
             ShardMail::Doom { connection, code, text } => {
                 self.delivery.doom_connection(connection, code, text);
             }
+            ShardMail::Found(founding) => self.found(*founding),
             ShardMail::Post { to, mail } => self.mail_to_room(to, mail),
             ShardMail::Answer { answer, part } => self.http_answer(answer, part),
             ShardMail::Close { room, text } => self.close_room(room, &text),
@@ -214,7 +215,7 @@ impl Shard {
         self.sessions += 1;
         let key = self.delivery.connections.insert(*connection);
         self.look_at(key, self.now);
-        (key, join)
+        (key, *join)
     }
 
     /// Whether all mail to a shard went out; if not, nothing more is read from those who write to

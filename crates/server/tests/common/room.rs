@@ -1,6 +1,7 @@
 //! A room for tests: a counter that all see, a secret for each player, and a message for each thing
 //! a room can do.
 
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,8 @@ pub(crate) fn room_type(name: &str) -> RoomType {
         fingerprint: 7,
         schema: "{\"fingerprint\":7}".into(),
         settings,
+        rust_type: TypeId::of::<TestRoom>(),
+        criteria: None,
         create,
     }
 }

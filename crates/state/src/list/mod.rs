@@ -1,6 +1,7 @@
 //! A list that tracks its changes.
 
 mod align;
+mod iter;
 pub(crate) mod op;
 mod pairing;
 mod shadow;
@@ -232,20 +233,6 @@ impl<T> List<T> {
         self.items.sort_by(|a, b| compare(&a.value, &b.value));
     }
 
-    /// All elements in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
-        self.items.iter().map(|item| &item.value)
-    }
-
-    /// All elements in order, borrowed mutably. Each one that the iterator returns counts as touched.
-    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut T> + ExactSizeIterator {
-        self.touched = true;
-        self.items.iter_mut().map(|item| {
-            item.touched = true;
-            &mut item.value
-        })
-    }
-
     /// The ids of all elements, in order.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = ElementId> + ExactSizeIterator {
         self.items.iter().map(|item| item.id)
@@ -310,38 +297,6 @@ impl<T, const N: usize> From<[T; N]> for List<T> {
         values.into_iter().collect()
     }
 }
-
-impl<T> IntoIterator for List<T> {
-    type Item = T;
-    type IntoIter = IntoIter<T>;
-
-    fn into_iter(self) -> IntoIter<T> {
-        IntoIter(self.items.into_iter())
-    }
-}
-
-/// The elements of a [`List`], in order.
-pub struct IntoIter<T>(std::vec::IntoIter<Item<T>>);
-
-impl<T> Iterator for IntoIter<T> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        self.0.next().map(|item| item.value)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl<T> DoubleEndedIterator for IntoIter<T> {
-    fn next_back(&mut self) -> Option<T> {
-        self.0.next_back().map(|item| item.value)
-    }
-}
-
-impl<T> ExactSizeIterator for IntoIter<T> {}
 
 impl<T> Extend<T> for List<T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {

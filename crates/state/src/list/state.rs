@@ -42,6 +42,7 @@ impl ListPatch {
 impl<T: State> Describe for List<T> {
     const UNOWNED: Option<&'static str> = T::UNOWNED;
     const HAS_OWNED: bool = T::HAS_OWNED;
+    const HYSTERESIS: bool = T::HYSTERESIS;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const PLAIN: bool = T::PLAIN;
 
@@ -94,8 +95,8 @@ impl<T: State> Compare for List<T> {
             .wrapping_add(digest::of_length(self.len()))
     }
 
-    fn view(&self, sight: Sight) -> Value {
-        Value::Array(self.iter().map(|value| value.view(sight)).collect())
+    fn view(&self, sight: Sight<'_>) -> Value {
+        Value::Array(self.iter().enumerate().map(|(at, value)| value.view(sight.at(at))).collect())
     }
 }
 

@@ -1,6 +1,8 @@
 //! A map that tracks its changes.
 
 mod groups;
+mod iter;
+mod placed;
 mod read;
 mod shadow;
 mod state;
@@ -13,6 +15,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use placed::{NEAREST_DEFAULT, Near, Placing, Reach, Spot};
+pub use placed::{coordinate, same_axes, same_type, spot};
 pub(crate) use read::TWO_SLOTS;
 pub use touches::{Touches, Viewers, Watch};
 pub use viewed::ByEntry;
@@ -179,16 +183,6 @@ impl<K: Key, V> Map<K, V> {
         }
     }
 
-    /// All entries, in the order of their keys.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> + ExactSizeIterator {
-        self.index.values().map(|&place| {
-            let entry = self.entries[place as usize]
-                .as_ref()
-                .expect("the index names an entry that is there");
-            (&entry.key, &entry.value)
-        })
-    }
-
     /// All keys, in order.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &K> + ExactSizeIterator {
         self.index.keys()
@@ -197,14 +191,6 @@ impl<K: Key, V> Map<K, V> {
     /// All values, in the order of their keys.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &V> + ExactSizeIterator {
         self.iter().map(|(_, value)| value)
-    }
-
-    /// All entries, in the order of their keys, with the values borrowed mutably. Every entry counts
-    /// as touched.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
-        self.track.all |= self.track.token != 0;
-        self.put_in_order();
-        self.entries.iter_mut().flatten().map(|entry| (&entry.key, &mut entry.value))
     }
 
     /// All values, in the order of their keys, borrowed mutably. Every entry counts as touched.

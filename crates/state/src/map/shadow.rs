@@ -93,7 +93,7 @@ impl<K, S> Slot<K, S> {
 
     /// When it last changed.
     #[inline]
-    fn version(&self) -> u64 {
+    pub(super) fn version(&self) -> u64 {
         self.defined().max(self.stamps.newest())
     }
 }

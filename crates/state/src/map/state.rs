@@ -24,6 +24,7 @@ impl<K: Key, V: State> Describe for Map<K, V> {
         if K::IS_PLAYER { None } else { V::UNOWNED }
     };
     const HAS_OWNED: bool = V::HAS_OWNED;
+    const HYSTERESIS: bool = V::HYSTERESIS;
     const NESTED_OWNERS: bool = V::NESTED_OWNERS || (K::IS_PLAYER && V::HAS_OWNED);
     const KEYED_BY_PLAYER: bool = K::IS_PLAYER;
     const IS_MAP: bool = true;
@@ -114,27 +115,16 @@ impl<K: Key, V: State> Compare for Map<K, V> {
         })
     }
 
-    fn view(&self, sight: Sight) -> Value {
-        Value::Object(
-            self.iter()
-                .map(|(key, value)| {
-                    (key.name().into_owned(), value.view(sight.under(key.player())))
-                })
-                .collect(),
-        )
+    fn view(&self, sight: Sight<'_>) -> Value {
+        Value::Object(self.iter().map(|(key, value)| member(key, value, sight)).collect())
     }
 
-    fn owner_view(&self, sight: Sight) -> Option<Value> {
+    fn owner_view(&self, sight: Sight<'_>) -> Option<Value> {
         if !K::IS_PLAYER {
             return sight.owns().then(|| self.view(sight));
         }
         let own = self.iter().filter(|(key, _)| key.player() == sight.viewer);
-        Some(Value::Object(
-            own.map(|(key, value)| {
-                (key.name().into_owned(), value.view(sight.under(key.player())))
-            })
-            .collect(),
-        ))
+        Some(Value::Object(own.map(|(key, value)| member(key, value, sight)).collect()))
     }
 }
 
@@ -333,6 +323,13 @@ impl<K: Key, V: State> Read for Map<K, V> {
     fn empty_maps(&mut self) {
         *self = Self::new();
     }
+}
+
+/// An entry as `sight` sees it, with its name.
+pub(super) fn member<K: Key, V: State>(key: &K, value: &V, sight: Sight<'_>) -> (String, Value) {
+    let name = key.name().into_owned();
+    let value = value.view(sight.under(key.player()).at(&name));
+    (name, value)
 }
 
 /// The digest of the entry in a slot; 0 if there is none.

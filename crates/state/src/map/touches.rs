@@ -15,6 +15,10 @@ pub enum Touches {
 }
 
 impl Touches {
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self, Self::Places(places) if places.is_empty())
+    }
+
     pub(super) fn has(&self, place: u32) -> bool {
         match self {
             Self::All => true,

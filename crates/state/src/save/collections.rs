@@ -74,7 +74,7 @@ impl<K: Key, V: State> Save for Map<K, V> {
     }
     fn write_save(&self, out: &mut Vec<u8>) {
         writer::put_varint(out, self.len() as u64);
-        for (key, value) in self.iter() {
+        for (key, value) in self {
             key.encode(out);
             value.write_save(out);
         }

@@ -13,6 +13,7 @@ pub(crate) mod leaves;
 mod list;
 mod map;
 pub(crate) mod odd;
+pub(crate) mod plaza;
 pub(crate) mod swarm;
 pub(crate) mod world;
 

@@ -1,6 +1,7 @@
 //! One state with every construct, every policy in every position.
 
-use playfield_state::{Data, List, Map, PlayerId, State};
+use playfield_state::{Data, List, Map, PlayerId, State, TreeFormat, view_in};
+use serde_json::Value;
 
 use super::{Dice, Eye, Model};
 use crate::model;
@@ -69,6 +70,14 @@ pub(crate) trait Root: Model + State + std::fmt::Debug {
 
     /// Changes something.
     fn change(&mut self, dice: &mut Dice);
+
+    /// Notes that the state was synced.
+    fn synced(&mut self) {}
+
+    /// What a viewer sees, as a copy in this format, by the crate's own account.
+    fn look(&self, format: TreeFormat, viewer: PlayerId) -> Value {
+        view_in(format, self, Some(viewer))
+    }
 
     /// A state after some changes.
     fn changed(times: u64) -> Self {

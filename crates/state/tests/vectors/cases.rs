@@ -629,7 +629,7 @@ fn columns() -> Value {
                 state.units.iter_mut().for_each(|(number, unit)| unit.hp -= (number % 7) as u8);
             }),
             ("positions of every other, speeds of four", |state| {
-                for (number, unit) in state.units.iter_mut() {
+                for (number, unit) in &mut state.units {
                     if number % 2 == 0 {
                         unit.at.x += i32::from(*number) - 5;
                     }
@@ -656,7 +656,7 @@ fn columns() -> Value {
                     .for_each(|(number, unit)| unit.speed = 0.1 * f32::from(*number));
             }),
             ("ranges and angles", |state| {
-                for (number, unit) in state.units.iter_mut() {
+                for (number, unit) in &mut state.units {
                     (unit.tilt, unit.heading) =
                         (f32::from(*number) / 10.0 - 1.0, f64::from(*number) / 4.0);
                 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
-use playfield_bench::{constructs, packet, rounds, store, websocket};
+use playfield_bench::{constructs, packet, rounds, store, websocket, worlds};
 use playfield_cli::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 use playfield_state::{Format, Tracking};
 
@@ -20,7 +20,7 @@ exit status is 1 if any differs.
 ";
 
 /// In execution order.
-const SUITES: &str = "sync, constructs, packet, websocket, store, rooms";
+const SUITES: &str = "sync, constructs, worlds, packet, websocket, store, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from comparing the state to writing every player's message.
@@ -30,6 +30,11 @@ Without options that select a case, runs all standard cases.
 const CONSTRUCTS_HELP: &str = "
 constructs: the cost of one change, in time and bytes, for every construct that a state can consist
 of. All in one process.
+";
+
+const WORLDS_HELP: &str = "
+worlds: one sync of a world with many entities and players who see what is near: by a view function,
+and by place, in turn. All in one process.
 ";
 
 const ROOMS_HELP: &str = "
@@ -109,6 +114,14 @@ const SYNC: &[Opt] = &[
 const CONSTRUCTS: &[Opt] =
     &[JSON, Opt { name: "syncs", value: "N", help: "syncs per construct (default 2000)" }];
 
+const WORLDS: &[Opt] = &[
+    ROW,
+    JSON,
+    Opt { name: "rounds", value: "N", help: "measurements per row; the median counts (default 5)" },
+    Opt { name: "syncs", value: "N", help: "syncs per measurement (default 40)" },
+    CORRUPT_ONE,
+];
+
 const PACKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS];
 
 const STORE: &[Opt] = &[JSON, ROUNDS, ROUND_MS];
@@ -143,6 +156,7 @@ fn help() -> String {
     let suites = [
         (SYNC_HELP, SYNC),
         (CONSTRUCTS_HELP, CONSTRUCTS),
+        (WORLDS_HELP, WORLDS),
         (PACKET_HELP, PACKET),
         (WEBSOCKET_HELP, WEBSOCKET),
         (STORE_HELP, STORE),
@@ -157,6 +171,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
         Some(Value(suite)) => match &*suite.to_string_lossy() {
             "sync" => run_sync(parser, out),
             "constructs" => run_constructs(parser, out),
+            "worlds" => run_worlds(parser, out),
             "packet" => run_packet(parser, out),
             "websocket" => run_websocket(parser, out),
             "store" => run_store(parser, out),
@@ -179,6 +194,8 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
     sync.json = json;
     let mut constructs = constructs::Options::new();
     constructs.json = json;
+    let mut worlds = worlds::Options::new();
+    worlds.json = json;
     let mut packet = rounds::Options::new();
     packet.json = json;
     let websocket = websocket::Options { rows: packet.clone(), ..websocket::Options::default() };
@@ -188,6 +205,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
     let verified = vec![
         sync::run(&sync, out)?,
         constructs::run(&constructs, out)?,
+        worlds::run(&worlds, out)?,
         packet::run(&packet, out)?,
         store::run(&packet, out)?,
         websocket::run(&websocket, out)?,
@@ -262,6 +280,30 @@ fn run_constructs(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
         }
     }
     done(constructs::run(&options, out)?)
+}
+
+fn run_worlds(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = worlds::Options::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("row") => {
+                let row: String = value(parser, "row")?;
+                let names = worlds::names();
+                if !names.contains(&row.as_str()) {
+                    let names = names.join("; ");
+                    return Err(Usage(format!("unknown row {row:?}; use one of {names}")).into());
+                }
+                options.row = Some(row);
+            }
+            Long("json") => options.json = true,
+            Long("rounds") => options.rounds = within(parser, "rounds", 1..=1_000)?,
+            Long("syncs") => options.syncs = within(parser, "syncs", 1..=10_000)?,
+            Long("corrupt-one") => options.corrupt_one = true,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, WORLDS)),
+        }
+    }
+    done(worlds::run(&options, out)?)
 }
 
 fn run_packet(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

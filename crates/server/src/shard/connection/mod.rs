@@ -55,7 +55,7 @@ pub(crate) struct Connection {
 /// A connection between two shards.
 pub(crate) struct Moving {
     pub(crate) connection: Box<Connection>,
-    pub(crate) join: JoinRequest,
+    pub(crate) join: Box<JoinRequest>,
 }
 
 /// Whether a connection is open.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use playfield_room::{Admission, Creator, Entrant, Error, LeaveReason, Stage};
+use playfield_room::{Admission, Creator, Entrant, Error, LeaveReason, Stage, split_reservation};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, excerpt};
 
@@ -72,14 +72,18 @@ impl Shard {
             "rooms_created_per_minute_max",
             node.config.rooms_created_per_minute_max,
         );
-        let may_create = session.creations.check(self.now, rate);
+        let may_create = match target.spec() {
+            Some(spec) => node.may_create(spec.room_type),
+            None => Ok(()),
+        };
+        let may_create = may_create.and_then(|()| session.creations.check(self.now, rate));
         let choice = match &mut target {
-            JoinTarget::Room(id) => {
+            JoinTarget::Room(text) => {
+                let reservation = split_reservation(text);
+                let id = reservation.map_or(&**text, |(id, _)| id);
                 let not_found = || {
-                    Error::new(
-                        ErrorCode::RoomNotFound,
-                        format!("no room has the id {:?}", excerpt(id, 64)),
-                    )
+                    let text = format!("no room has the id {:?}", excerpt(id, 64));
+                    Error::new(ErrorCode::RoomNotFound, text)
                 };
                 let id = RoomId::parse(id).ok_or_else(not_found)?;
                 if session.rooms.iter().any(|room| room.id == id) {
@@ -89,7 +93,7 @@ impl Shard {
                     ));
                 }
                 let place = node.directory.find(id).ok_or_else(not_found)?;
-                node.directory.reserve(id)?;
+                node.directory.reserve(id, reservation.is_some())?;
                 Choice { id, shard: place.shard, new: false }
             }
             JoinTarget::Key(room_type, text) => {
@@ -109,13 +113,13 @@ impl Shard {
             }
             JoinTarget::Any(spec) if retries > 0 || spec.key.is_some() => {
                 let id = RoomId::from_random(self.entropy.bytes());
-                let plan = plan(self.delivery.shard, node, id, spec);
+                let plan = Plan::new(node, id, spec, self.delivery.shard);
                 node.directory.choose(&plan, &session.ids(), may_create)?
             }
             JoinTarget::New(spec) | JoinTarget::Any(spec) => {
                 may_create?;
                 let id = RoomId::from_random(self.entropy.bytes());
-                node.directory.plan(&plan(self.delivery.shard, node, id, spec))?
+                node.directory.plan(&Plan::new(node, id, spec, self.delivery.shard))?
             }
         };
         let Some(session) = self.delivery.connections.session_mut(key) else { return Err(gone()) };
@@ -144,7 +148,7 @@ impl Shard {
         for _ in 0..CODE_TRIES {
             let id = RoomId::from_random(self.entropy.bytes());
             let key = Some(code::from_random(self.entropy.bytes()));
-            let plan = Plan { key, ..plan(self.delivery.shard, &node, id, spec) };
+            let plan = Plan { key, ..Plan::new(&node, id, spec, self.delivery.shard) };
             match node.directory.plan(&plan) {
                 Err(error) if error.code() == ErrorCode::RoomExists => taken = error,
                 Err(error) => return Err(error),
@@ -164,7 +168,8 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(session) = connection.session.as_deref() else { return };
         if !session.moved && session.rooms.len() == 1 {
-            connection.departure = Some(Box::new(Departure { target: shard, join }));
+            connection.departure =
+                Some(Box::new(Departure { target: shard, join: Box::new(join) }));
             self.departing.push(key);
         } else if let Some(joiner) = self.joiner(key) {
             let (joiner, join) = (Box::new(joiner), Box::new(join));
@@ -223,7 +228,7 @@ impl Shard {
             && let Some(spec) = join.target.spec()
         {
             let creator = Creator::player(joiner.name.clone(), joiner.user.clone());
-            if let Err(error) = self.create_room(join.id, spec, creator) {
+            if let Err(error) = self.create_room(join.id, spec, creator, Vec::new()) {
                 self.delivery.node.directory.remove(join.id);
                 join.retries = 0;
                 return self.refuse(&joiner, join, error);
@@ -265,7 +270,9 @@ impl Shard {
         let member = Member::entering(output, dialect, joiner.snapshots, number, join.request);
         let member = hosted.members.insert(member);
         let (name, user) = (std::mem::take(&mut joiner.name), joiner.user.take());
-        let entrant = Entrant { link: link(member), format: dialect.format, name, user };
+        let reservation = join.target.reservation().map(str::to_owned);
+        let (link, format) = (link(member), dialect.format);
+        let entrant = Entrant { link, format, name, user, reservation };
         let outcome = self.call(room, |any, at, out| {
             if any.is_closed() {
                 return Err(Error::new(ErrorCode::RoomNotFound, "the room has just ended"));
@@ -381,10 +388,4 @@ impl Shard {
         let message = ServerMessage::Error { request, room, code, text, retry_after_ms };
         self.delivery.connections.send(key, &message);
     }
-}
-
-fn plan(shard: u16, node: &crate::node::Node, id: RoomId, spec: &RoomSpec) -> Plan {
-    let capacity = node.room_types[usize::from(spec.room_type)].settings.capacity;
-    let RoomSpec { room_type, ref key, private, .. } = *spec;
-    Plan { id, room_type, key: key.clone(), capacity, private, shard }
 }

@@ -1,5 +1,6 @@
 //! A request to join a room, and whose it is, on the way from the session to the room.
 
+use playfield_room::split_reservation;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::directory::keys::Key;
@@ -13,7 +14,7 @@ pub(crate) const RETRIES: u8 = 3;
 
 /// What a client asks for.
 pub(crate) enum JoinTarget {
-    /// The room with this id.
+    /// The room with this id, or a seat that is reserved in one.
     Room(String),
     /// The room of this type with this key.
     Key(u16, String),
@@ -42,6 +43,14 @@ impl JoinTarget {
         }
     }
 
+    /// The secret of the reservation, if there is one.
+    pub(crate) fn reservation(&self) -> Option<&str> {
+        match self {
+            Self::Room(text) => split_reservation(text).map(|(_, secret)| secret),
+            Self::Key(..) | Self::New(_) | Self::Any(_) => None,
+        }
+    }
+
     /// Whether it names a room by its key.
     pub(crate) fn is_by_key(&self) -> bool {
         match self {
@@ -60,6 +69,8 @@ pub(crate) struct RoomSpec {
     /// The node picks a code as its key.
     pub(crate) code: bool,
     pub(crate) private: bool,
+    /// The values of its criteria.
+    pub(crate) criteria: Vec<u8>,
     pub(crate) options: Vec<u8>,
     pub(crate) format: Format,
 }
@@ -92,5 +103,5 @@ pub(crate) struct Joiner {
 /// A connection's way to the shard of its first room.
 pub(crate) struct Departure {
     pub(crate) target: u16,
-    pub(crate) join: JoinRequest,
+    pub(crate) join: Box<JoinRequest>,
 }

@@ -5,9 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_room::{AnyRoom, Birth, Creator, EndReason, Error, Mail, RoomOutput, Stage};
+use playfield_room::{
+    AnyRoom, Birth, Creator, EndReason, Error, Mail, ReservedSeat, RoomOutput, Stage,
+};
 use playfield_wire::ErrorCode;
 
+use crate::founding::Founding;
 use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
@@ -27,6 +30,7 @@ impl Shard {
         id: RoomId,
         spec: &RoomSpec,
         creator: Creator,
+        seats: Vec<ReservedSeat>,
     ) -> Result<RoomKey, Error> {
         let room_type = &self.delivery.node.room_types[usize::from(spec.room_type)];
         let birth = Birth {
@@ -40,6 +44,7 @@ impl Shard {
             format: spec.format,
             creator,
             store: self.delivery.node.store.clone(),
+            seats,
         };
         self.watch.enters(spec.room_type);
         let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
@@ -177,6 +182,27 @@ impl Shard {
         }
     }
 
+    /// Creates a room for a room, or for the node.
+    pub(in crate::shard) fn found(&mut self, founding: Founding) {
+        let Founding { id, spec, creator, seats, answers } = founding;
+        let created = if self.is_shutting_down {
+            Err(Error::new(ErrorCode::ShuttingDown, "the node is shutting down"))
+        } else {
+            self.create_room(id, &spec, creator, seats)
+        };
+        let node = &self.delivery.node;
+        if let Err(error) = &created {
+            node.directory.remove(id);
+            if answers.is_none() {
+                let name = &node.room_types[usize::from(spec.room_type)].name;
+                log::warn!("room {id} of the type {name:?}, which another room wanted: {error}");
+            }
+        }
+        if let Some(answers) = answers {
+            node.asks.answer(answers, created.map(|_| Vec::new()));
+        }
+    }
+
     /// Gives a room what came for it from elsewhere than its players.
     pub(in crate::shard) fn mail_to_room(&mut self, id: RoomId, mail: Mail) {
         let Some(&key) = self.by_id.get(&id) else {
@@ -192,9 +218,12 @@ impl Shard {
         self.call(key, |room, at, out| room.close(at, EndReason::Drained, text, out));
     }
 
-    /// Delivers what rooms of this shard sent to each other. What they send in turn waits for the
-    /// next turn.
+    /// Creates the rooms that rooms of this shard want here, and delivers what they sent to each
+    /// other. What is wanted and sent in turn waits for the next turn.
     pub(in crate::shard) fn deliver_local_mail(&mut self) {
+        for founding in std::mem::take(&mut self.delivery.local_foundings) {
+            self.found(founding);
+        }
         for _ in 0..self.delivery.local_mail.len() {
             if let Some((to, mail)) = self.delivery.local_mail.pop_front() {
                 self.mail_to_room(to, mail);

@@ -49,6 +49,7 @@ impl Shard {
             return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
         }
         let node = std::sync::Arc::clone(&self.delivery.node);
+        self.watch.enters_authenticator();
         let decided = guard("the authenticator", || node.authenticator.authenticate(hello));
         let identity = match decided {
             Some(Ok(identity)) => identity,

@@ -162,7 +162,7 @@ impl Shard {
     ) -> Option<RoomSpec> {
         let room_type = self.known_type(connection, request, room_type)?;
         let Wanted { private, code, key, options, format } = *wanted;
-        let refusal = match key {
+        let checked = match key {
             Some(_) if code => Err(Error::new(
                 ErrorCode::BadKey,
                 "a room has a key of its own or a code, not both",
@@ -170,12 +170,17 @@ impl Shard {
             Some(key) => check_key(key),
             None => Ok(()),
         };
-        if let Err(error) = refusal {
-            self.send_error(connection, Some(request), None, &error);
-            return None;
-        }
+        let node = &self.delivery.node;
+        let criteria = match checked.and_then(|()| node.criteria(room_type, format, options)) {
+            Ok(criteria) => criteria,
+            Err(error) => {
+                self.send_error(connection, Some(request), None, &error);
+                return None;
+            }
+        };
         let key = key.map(|key| Key { text: key.into(), is_code: false });
-        Some(RoomSpec { room_type, key, code, private, options: options.to_vec(), format })
+        let options = options.to_vec();
+        Some(RoomSpec { room_type, key, code, private, criteria, options, format })
     }
 
     #[inline]

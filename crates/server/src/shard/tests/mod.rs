@@ -12,6 +12,7 @@ mod http;
 mod law_room;
 mod laws;
 mod limits;
+mod lobby;
 mod names;
 mod rates;
 mod refusals;

@@ -14,6 +14,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::law_room;
+use super::lobby;
 use super::room;
 use super::speech::{self, Heard};
 use crate::auth::{Authenticator, Guests, Identity};
@@ -111,6 +112,7 @@ impl World {
             room_types.push(room_type);
         }
         room_types.extend(law_room::room_types());
+        room_types.extend(lobby::room_types());
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
             site.route(method, path, handler(async |_, _| ())).unwrap();
         }

@@ -1,54 +1,56 @@
 //! A map with a view, which decides entry by entry.
 
+mod asked;
+mod eye;
+
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 use playfield_wire::tree::TreeWriter;
-use serde_json::Value;
 
+use self::asked::Asked;
+pub(super) use self::eye::{Eye, Index};
 use super::shadow::{DigestOf, MapShadow};
 use super::state::{entry_digest, section, tree_entry_digest, write_changes};
 use super::wire::{ALL, DEFINED, REMOVED, REPLACED, Slots};
 use super::{Map, Touches};
-use crate::lens::{Changed, Lens, Sight, Stamps, Step};
+use crate::lens::{Changed, Lens, Stamps, Step};
 use crate::ops::Ops;
 use crate::state::{Compare, differs};
 use crate::viewed::Viewed;
 use crate::{Key, Part, PlayerId, State};
 
-/// A map: its view decides entry by entry.
-pub struct ByEntry<M>(PhantomData<M>);
+/// A map: its view decides entry by entry, by a function ([`Asked`]) or by place
+/// ([`Near`](super::Near)).
+pub struct ByEntry<M, H = Asked>(PhantomData<(M, H)>);
+
+/// How a view finds the entries that someone sees.
+pub trait How: 'static {
+    /// What it keeps for each viewer.
+    type Index: Index;
+    /// What it keeps for all of them.
+    type Finder: Default + 'static;
+}
 
 /// The shadow of [`ByEntry`].
-pub struct ViewedShadow<K, S> {
-    map: MapShadow<K, S>,
+pub struct ViewedShadow<K, S, H: How> {
+    pub(super) map: MapShadow<K, S>,
     /// When an entry changed, or entered or left someone's view.
-    stamps: Stamps,
-    eyes: BTreeMap<PlayerId, Eye<K>>,
+    pub(super) stamps: Stamps,
+    pub(super) eyes: BTreeMap<PlayerId, Eye<K, H>>,
     /// The slots that changed at the version `recent_at`, the last one with changes.
-    recent: Vec<u32>,
-    recent_at: u64,
+    pub(super) recent: Vec<u32>,
+    pub(super) recent_at: u64,
     /// The last version with changes before it.
     before: u64,
+    pub(super) finder: H::Finder,
 }
 
-/// What one player sees of the map: keys with slots of their own, and for each its slot in the map.
-struct Eye<K> {
-    seen: MapShadow<K, u32>,
-    /// The version at which the view became empty and `seen` was reset. An older copy is sent all
-    /// that is in view. So the map doesn't remember forever what a player has seen, and players who
-    /// left use no memory.
-    emptied: u64,
-    /// By slots of the map: 1 more than the viewer's slot, 0 where nothing is seen.
-    slots: Vec<u32>,
-}
-
-impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
+impl<K: Key, V: State, H: How> Viewed for ByEntry<Map<K, V>, H> {
     type Of = Map<K, V>;
-    type Item = V;
-    type Shadow = ViewedShadow<K, V::Shadow>;
+    type Shadow = ViewedShadow<K, V::Shadow, H>;
 
     fn bind(value: &mut Map<K, V>, now: u64) -> Self::Shadow {
         ViewedShadow {
@@ -58,6 +60,7 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
             recent: Vec::new(),
             recent_at: now,
             before: now,
+            finder: H::Finder::default(),
         }
     }
 
@@ -73,43 +76,6 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
             shadow.recent = shadow.map.changed_since(step.now - 1);
         }
         shadow.stamps.note(changed, step.now);
-        changed
-    }
-
-    fn look<P: Key, A>(
-        value: &Map<K, V>,
-        shadow: &mut Self::Shadow,
-        touched: &Touches,
-        viewers: &Map<P, A>,
-        moved: &Touches,
-        sees: impl Fn(&V, &A) -> bool,
-        now: u64,
-    ) -> Changed {
-        let touched = shadow.places(value, touched, now);
-        let mut everything = None;
-        let mut turned = false;
-        for (place, player, viewer) in viewers.placed() {
-            let Some(player) = player.player() else { continue };
-            let is_new = !shadow.eyes.contains_key(&player);
-            let eye = shadow.eyes.entry(player).or_insert_with(Eye::new);
-            let places = if is_new || moved.has(place) {
-                everything.get_or_insert_with(|| all_places(&shadow.map, value, now))
-            } else {
-                &touched
-            };
-            turned |= eye.look(&shadow.map, places, |value| sees(value, viewer), now);
-        }
-        if shadow.eyes.len() > viewers.len() {
-            shadow.eyes.retain(|player, eye| {
-                let is_there = P::of_player(*player).is_some_and(|key| viewers.contains_key(&key));
-                if !is_there {
-                    turned |= eye.close(now);
-                }
-                is_there || !Lens::forgotten(eye.emptied, now)
-            });
-        }
-        let changed = Changed { shared: false, owned: turned };
-        shadow.stamps.note(changed, now);
         changed
     }
 
@@ -251,41 +217,9 @@ impl<K: Key, V: State> Viewed for ByEntry<Map<K, V>> {
             entry_digest::<K, V>(&shadow.map, at, lens.under(key.player()))
         })
     }
-
-    fn view(value: &Map<K, V>, sight: Sight, sees: impl Fn(&V) -> bool) -> Option<Value> {
-        let seen = value.iter().filter(|(_, value)| sees(value));
-        Some(Value::Object(
-            seen.map(|(key, value)| {
-                (key.name().into_owned(), value.view(sight.under(key.player())))
-            })
-            .collect(),
-        ))
-    }
 }
 
-/// A slot of the map, its present value, and whether that is a new entry.
-struct Place<'a, V> {
-    slot: u32,
-    value: Option<&'a V>,
-    is_new: bool,
-}
-
-/// Every slot of the map.
-fn all_places<'a, K: Key, V, S>(
-    shadow: &MapShadow<K, S>,
-    map: &'a Map<K, V>,
-    now: u64,
-) -> Vec<Place<'a, V>> {
-    let mut places: Vec<Place<'_, V>> = (0..shadow.slots_len())
-        .map(|slot| Place { slot, value: None, is_new: shadow.slot(slot).defined() == now })
-        .collect();
-    for (slot, value) in map.slotted() {
-        places[slot as usize].value = Some(value);
-    }
-    places
-}
-
-impl<K: Key, S> ViewedShadow<K, S> {
+impl<K: Key, S, H: How> ViewedShadow<K, S, H> {
     /// Writes everything that is in view. It replaces what the reader has.
     fn write_all<V: State<Shadow = S>>(&self, lens: Lens, out: &mut Vec<u8>) -> bool {
         out.push(ALL);
@@ -322,140 +256,5 @@ impl<K: Key, S> ViewedShadow<K, S> {
             }
             None => out.null(),
         }
-    }
-
-    /// The slots of entries that were touched, and those that were vacated.
-    fn places<'a, V>(&self, map: &'a Map<K, V>, touched: &Touches, now: u64) -> Vec<Place<'a, V>> {
-        let Touches::Places(touched) = touched else { return all_places(&self.map, map, now) };
-        let mut places = Vec::with_capacity(touched.len());
-        for &place in touched {
-            // A slot is looked at once: a removed entry whose slot has a new entry is handled there.
-            if let Some((slot, value)) = map.slotted_at(place) {
-                places.push(Place {
-                    slot,
-                    value: Some(value),
-                    is_new: self.map.slot(slot).defined() == now,
-                });
-            }
-        }
-        if self.recent_at == now {
-            let vacated = self.recent.iter().filter(|slot| self.map.slot(**slot).entry.is_none());
-            places.extend(vacated.map(|&slot| Place { slot, value: None, is_new: true }));
-        }
-        places
-    }
-}
-
-impl<K: Key> Eye<K> {
-    fn new() -> Self {
-        Self { seen: MapShadow::new(0, Stamps::default()), emptied: 0, slots: Vec::new() }
-    }
-
-    /// Looks at some places again. Returns whether anything entered or left the view.
-    fn look<V, S>(
-        &mut self,
-        map: &MapShadow<K, S>,
-        places: &[Place<'_, V>],
-        sees: impl Fn(&V) -> bool,
-        now: u64,
-    ) -> bool {
-        self.slots.resize(map.slots_len() as usize, 0);
-        let mut left = false;
-        let mut entered: Vec<(&K, u32)> = Vec::new();
-        for &Place { slot, value, is_new } in places {
-            let seen = self.slots[slot as usize];
-            let sees = value.is_some_and(&sees);
-            if seen != 0 && (is_new || !sees) {
-                self.seen.vacate(seen - 1, now);
-                self.slots[slot as usize] = 0;
-                left = true;
-            }
-            if sees
-                && self.slots[slot as usize] == 0
-                && let Some((key, _)) = &map.slot(slot).entry
-            {
-                entered.push((key, slot));
-            }
-        }
-        // In the order of keys, so that slots depend only on what is seen.
-        entered.sort_unstable();
-        entered.dedup();
-        for &(key, slot) in &entered {
-            self.slots[slot as usize] =
-                1 + self.seen.define(key.clone(), slot, Stamps::default(), now);
-        }
-        if left && self.seen.index.is_empty() {
-            self.empty(now);
-        }
-        left || !entered.is_empty()
-    }
-
-    /// Closes the view. Returns whether anything left it.
-    fn close(&mut self, now: u64) -> bool {
-        let any = !self.seen.index.is_empty();
-        if any {
-            self.empty(now);
-        }
-        self.slots = Vec::new();
-        any
-    }
-
-    /// Resets, since nothing is in view. Like all that the viewer is sent, this must depend only on
-    /// what the viewer sees.
-    fn empty(&mut self, now: u64) {
-        self.seen = MapShadow::new(0, Stamps::default());
-        self.emptied = now;
-    }
-
-    /// Whether the view at a version is forgotten.
-    fn is_past(&self, since: u64) -> bool {
-        since > 0 && since < self.emptied
-    }
-
-    /// The entry in a slot of the viewer's, if it changed since.
-    fn changed_entry<'a, S>(
-        &'a self,
-        shadow: &'a ViewedShadow<K, S>,
-        slot: u32,
-        lens: Lens,
-    ) -> Option<(&'a K, u32, &'a S, Lens)> {
-        let (_, at) = self.seen.slot(slot).entry.as_ref()?;
-        let place = shadow.map.slot(*at);
-        let (key, value) = place.entry.as_ref()?;
-        let lens = lens.under(key.player());
-        place.stamps.after(lens).then_some((key, *at, value, lens))
-    }
-
-    /// The sum of the digests of what is in view. `digest` computes one from the key and the slot of
-    /// the map.
-    fn digest<S>(
-        &self,
-        shadow: &ViewedShadow<K, S>,
-        of: DigestOf,
-        digest: impl Fn(&K, u32) -> u64,
-    ) -> u64 {
-        let version = self.seen.newest_version().max(shadow.map.newest_version());
-        let changed = |since| self.changed(shadow, since);
-        self.seen.digest_until(of, version, changed, |slot| {
-            self.seen.slot(slot).entry.as_ref().map_or(0, |(key, at)| digest(key, *at))
-        })
-    }
-
-    /// The viewer's slots of entries that were in view and may have changed since, in order.
-    fn changed<S>(&self, shadow: &ViewedShadow<K, S>, since: u64) -> Vec<u32> {
-        if since == 0 {
-            return Vec::new(); // all of it is new
-        }
-        let slot = |&at: &u32| {
-            let slot = self.slots.get(at as usize)?.checked_sub(1)?;
-            (self.seen.slot(slot).defined() <= since).then_some(slot)
-        };
-        let mut slots: Vec<u32> = if since >= shadow.before && since < shadow.recent_at {
-            shadow.recent.iter().filter_map(slot).collect()
-        } else {
-            shadow.map.changed_since(since).iter().filter_map(slot).collect()
-        };
-        slots.sort_unstable();
-        slots
     }
 }

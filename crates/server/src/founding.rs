@@ -1,0 +1,80 @@
+//! Rooms that rooms and the node create.
+
+use playfield_room::{Creator, Error, NewRoom, ReservedSeat};
+use playfield_wire::{ErrorCode, Format, excerpt};
+
+use crate::directory::Plan;
+use crate::directory::keys::Key;
+use crate::node::Node;
+use crate::room_id::RoomId;
+use crate::shard::rooms::join::RoomSpec;
+
+/// A room that is registered, on its way to the shard that creates it.
+pub(crate) struct Founding {
+    pub(crate) id: RoomId,
+    pub(crate) spec: RoomSpec,
+    pub(crate) creator: Creator,
+    pub(crate) seats: Vec<ReservedSeat>,
+    /// The number of the request from outside that is answered when the room is there.
+    pub(crate) answers: Option<u64>,
+}
+
+impl Founding {
+    /// Registers a room in the directory, and says which shard is to create it: `preferred`, unless
+    /// another has less load.
+    pub(crate) fn register(
+        node: &Node,
+        preferred: u16,
+        new: NewRoom,
+        answers: Option<u64>,
+    ) -> Result<(u16, Self), Error> {
+        let room_type = node.type_of(&new)?;
+        let NewRoom { id, key, private, options, creator, seats, .. } = new;
+        let id = RoomId::parse(&id)
+            .ok_or_else(|| Error::new(ErrorCode::Internal, format!("{id:?} is no room id")))?;
+        let key = key.map(|text| Key { text, is_code: false });
+        let criteria = node.criteria(room_type, Format::Packed, &options)?;
+        let format = Format::Packed;
+        let spec = RoomSpec { room_type, key, code: false, private, criteria, options, format };
+        let plan = Plan { seats: 0, ..Plan::new(node, id, &spec, preferred) };
+        let shard = node.directory.plan(&plan)?.shard;
+        Ok((shard, Self { id, spec, creator, seats, answers }))
+    }
+}
+
+impl Node {
+    /// The number of the room type of a room that is to be created.
+    fn type_of(&self, new: &NewRoom) -> Result<u16, Error> {
+        let is_it = |room_type: &playfield_room::RoomType| room_type.rust_type == new.rust_type;
+        let unknown = |text| Err(Error::new(ErrorCode::UnknownRoomType, text));
+        let Some(name) = &new.room_type else {
+            let found = self.room_types.iter().position(is_it);
+            return match found {
+                Some(found) => Ok(found as u16),
+                None => unknown("the node has no room type for this Rust type; add it".to_owned()),
+            };
+        };
+        let found = self.room_type(name);
+        let found = found.filter(|&found| is_it(&self.room_types[usize::from(found)]));
+        match found {
+            Some(found) => Ok(found),
+            None => {
+                let name = excerpt(name, 64);
+                unknown(format!("the node has no room type {name:?} for this Rust type"))
+            }
+        }
+    }
+
+    /// The values of the options that are criteria of a room type.
+    pub(crate) fn criteria(
+        &self,
+        room_type: u16,
+        format: Format,
+        options: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        match self.room_types[usize::from(room_type)].criteria {
+            Some(criteria) => criteria(format, options),
+            None => Ok(Vec::new()),
+        }
+    }
+}
