@@ -162,6 +162,33 @@ fn bench_websocket_notices_one_damaged_byte() {
     }
 }
 
+fn quick_http(more: &[&str]) -> Output {
+    let arguments = ["bench", "http", "--json", "--rounds=1", "--round-ms=50", "--connections=4"];
+    playfield(&[&arguments, more].concat())
+}
+
+#[test]
+fn bench_http_verifies_what_it_counts() {
+    let output = quick_http(&[]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    let rows: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let targets: Vec<_> = rows.iter().map(|row| row["target"].as_str()).collect();
+    assert_eq!(targets, [Some("room"), Some("page"), Some("bare")]);
+    for row in rows {
+        assert!(row["requests"].as_u64() > Some(0) && row["verified"] == true, "{row}");
+    }
+}
+
+#[test]
+fn bench_http_notices_one_damaged_reply() {
+    let output = quick_http(&["--corrupt-one"]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{lines}");
+    assert!(lines.lines().all(|line| line.contains(r#""verified":false"#)), "{lines}");
+}
+
 #[test]
 fn a_case_ends_with_the_command_that_runs_it() {
     let mut case = Command::new(PLAYFIELD)

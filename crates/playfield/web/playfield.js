@@ -44,6 +44,7 @@
  * @property {?number} player This client's player number; `null` before the room is joined.
  * @property {?number} number The room's number in this session; `null` while not in the room.
  * @property {string} [id] The room's id, once it is joined.
+ * @property {?string} key The room's key or code; `null` if it has none, or is not joined.
  * @property {boolean} left The node said goodbye, or this client gave up: it will not reconnect.
  * @property {number} bytes The length of all messages received.
  * @property {number} patches The number of patches applied.
@@ -241,19 +242,49 @@ function set(at, last, value) {
 }
 
 /**
- * Connects to the host that served the page, joins a room of a type that is not full, or creates
- * one, and keeps a copy of its state.
+ * Which room to join, as whom, and what a new room is like. All are optional.
+ *
+ * @typedef {object} How
+ * @property {string} [id] The id of the room to join, or a reservation for a seat in it.
+ * @property {string} [key] The key of the room to join or create, or the code of the one to join.
+ * @property {boolean} [create] `false` joins a room only if it exists, which needs its `id` or
+ *   `key`; `true` creates a new one. Without it, either will do.
+ * @property {boolean} [code] With `create: true`, the node picks a short code as the key.
+ * @property {boolean} [private] With `create: true`, the room is neither listed nor found by chance.
+ * @property {any} [options] The options of a new room, which may be criteria for the one to join.
+ * @property {string | Uint8Array} [token] For the node's authenticator.
+ */
+
+/** The first message about a room. */
+function entrance(request, roomType, { id, key, create, code, private: isPrivate, options }) {
+  if (id !== undefined) return { type: "join", request, room: id };
+  const made = { request, room_type: roomType, key, options };
+  if (create) return { type: "create", ...made, code, private: isPrivate };
+  if (create === false) return { type: "join_by_key", request, room_type: roomType, key };
+  return { type: "join_or_create", ...made };
+}
+
+/** A token in base64. */
+function base64(token) {
+  const bytes = typeof token === "string" ? new TextEncoder().encode(token) : token;
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}
+
+/**
+ * Connects to the host that served the page, joins a room and keeps a copy of its state: a room of
+ * the type that is not full, or a new one, unless `how` says otherwise.
  *
  * @param {string} roomType The room type's name at the node.
  * @param {string} name The player's display name; may be empty.
  * @param {Callbacks} [on] The callbacks.
+ * @param {How} [how] Which room, and as whom.
  * @returns {Room} The room, which fills as messages come.
  */
-export function join(roomType, name, on = {}) {
+export function join(roomType, name, on = {}, how = {}) {
   const scheme = location.protocol === "https:" ? "wss" : "ws";
   const socket = new WebSocket(`${scheme}://${location.host}/`);
   const waiting = new Map();
-  const room = { state: null, player: null, version: 0, number: null, left: false };
+  const room = { state: null, player: null, key: null, version: 0, number: null, left: false };
   Object.assign(room, { bytes: 0, patches: 0 });
   let requests = 0;
   // Of the room: its epoch, the copy's last version, how many messages and snapshots in a row could
@@ -306,10 +337,10 @@ export function join(roomType, name, on = {}) {
   };
 
   const handlers = {
-    welcome: () => put({ type: "join_or_create", request: ++requests, room_type: roomType }),
+    welcome: () => put(entrance(++requests, roomType, how)),
     joined: (message) => {
-      const { room: number, player, id } = message;
-      Object.assign(room, { number, player, id, version: null });
+      const { room: number, player, id, key = null } = message;
+      Object.assign(room, { number, player, id, key, version: null });
       ({ epoch } = message);
       newest = unusable = snapshots = events = 0;
     },
@@ -386,7 +417,8 @@ export function join(roomType, name, on = {}) {
   };
   socket.onopen = () => {
     on.status?.("connected");
-    put({ type: "hello", protocol: 1, name });
+    const token = how.token === undefined ? undefined : base64(how.token);
+    put({ type: "hello", protocol: 1, name, token });
   };
   socket.onmessage = ({ data }) => {
     room.bytes += data.length;

@@ -75,10 +75,10 @@ class Socket {
   }
 }
 
-function connected() {
+function connected(how) {
   Object.assign(globalThis, { WebSocket: Socket, location: { protocol: "http:", host: "here" } });
   const statuses = [];
-  const room = join("table", "Ann", { status: (text) => statuses.push(text) });
+  const room = join("table", "Ann", { status: (text) => statuses.push(text) }, how);
   const socket = Socket.last;
   socket.open();
   socket.says({ type: "welcome" });
@@ -90,6 +90,38 @@ test("a request before the room is joined is rejected, and nothing is sent", asy
   await assert.rejects(room.request("Draw"), /not in the room yet/);
   assert.equal(room.send("Wave"), false);
   assert.deepEqual(socket.sent.map(({ type }) => type), ["hello", "join_or_create"]);
+});
+
+/** The messages of clients in the protocol's vectors, by their descriptions. */
+const { messages } = JSON.parse(readFileSync(new URL("../protocol/client.json", vectors), "utf8"));
+const vector = (name) => messages.find((message) => message.name === name).json;
+
+test("a room is asked for by id, by key, with a code or by chance, as the vectors say", () => {
+  const asked = (how) => connected(how).socket.sent[1];
+  const like = (how, name) => {
+    // The vectors have other numbers and options, and say what may be left out.
+    const { request, room_type, ...rest } = vector(name);
+    const { request: own, room_type: type, ...sent } = asked(how);
+    if (rest.private === false) delete rest.private;
+    if (rest.code === false) delete rest.code;
+    assert.deepEqual(sent, rest, name);
+    assert.ok(own === 1 && (type === "table" || room_type === undefined), name);
+  };
+  like({ id: "r7" }, "join");
+  like({ key: "K7WQ4C", create: false }, "join by key");
+  like({ key: "document 42", options: { count: 2 } }, "join or create, with a key");
+  like({ key: "döcument 42", create: true, options: { count: 2 } }, "create, with a key");
+  like({ create: true, code: true, private: true }, "create, with a code");
+  assert.deepEqual(asked(), { type: "join_or_create", request: 1, room_type: "table" });
+});
+
+test("a token is sent in base64, and a room's key is read", () => {
+  const { room, socket } = connected({ token: "gehéim" });
+  assert.equal(socket.sent[0].token, "Z2Vow6lpbQ==");
+  assert.equal(connected({ token: Uint8Array.of(255, 0) }).socket.sent[0].token, "/wA=");
+  assert.equal(room.key, null);
+  socket.says({ type: "joined", request: 1, room: 1, player: 7, id: "a", key: "K7WQ4C" });
+  assert.equal(room.key, "K7WQ4C");
 });
 
 test("unanswered requests are rejected when the connection or the room ends", async () => {

@@ -17,7 +17,7 @@ use crate::random::Random;
 use crate::rate::{Limit, Rate, Verdict};
 use crate::timers::{TIMER_PERIOD_MIN, TimerId};
 use crate::{
-    Creator, Error, EventHeader, InternalMessage, Mail, Player, Reservation, Result, Room,
+    Creator, Error, EventHeader, InRoom, InternalMessage, Mail, Player, Reservation, Result, Room,
     RoomBuilder, RoomOutput, SeatFor, Sender,
 };
 
@@ -238,8 +238,9 @@ impl<'a, R> Context<'a, R> {
     /// assert_eq!(sim.events::<Called>(ann).len(), 1);
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn new_room<N: Room>(&mut self, options: &N::Options) -> RoomBuilder<'_> {
-        RoomBuilder::new::<N>(self.context, self.out, options)
+    pub fn new_room<N: Room>(&mut self, options: &N::Options) -> RoomBuilder<InRoom<'_>> {
+        let creator = Creator::Room(Arc::clone(&self.context.own));
+        RoomBuilder::new::<N>(InRoom::new(self.context, self.out), creator, options)
     }
 
     /// Keeps a seat of this room for someone who is about to join, for so long. The seat counts

@@ -42,7 +42,7 @@ pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, CreatedBy, Emits, EventOf, Handle, Internal, InternalOf,
     Message, MessageOf, On, RATE_MULTIPLE, Settings,
 };
-pub use new_room::{NewRoom, RoomBuilder};
+pub use new_room::{Founder, InRoom, NewRoom, RoomBuilder};
 pub use output::{EventHeader, Job, Link, RoomOutput, Task};
 pub use player::{Creator, Player, Sender};
 pub use playfield_derive::Message;

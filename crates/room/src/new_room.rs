@@ -50,34 +50,42 @@ impl NewRoom {
     }
 }
 
+/// Who can have rooms created: a room, or the node.
+pub trait Founder {
+    /// What comes of it.
+    type Founded;
+
+    /// An id for the new room, or a secret of the same form.
+    fn new_id(&mut self) -> String;
+
+    /// Has the room created, unless it was refused already.
+    fn found(self, new: Result<NewRoom>) -> Self::Founded;
+}
+
 /// A room that is about to be created: see [`Context::new_room`](crate::Context::new_room).
 #[must_use = "the room is created by `create`"]
-pub struct RoomBuilder<'b> {
-    context: &'b mut ContextState,
-    out: &'b mut dyn RoomOutput,
+pub struct RoomBuilder<F> {
+    founder: F,
     new: NewRoom,
     refusal: Option<Error>,
 }
 
-impl<'b> RoomBuilder<'b> {
-    pub(crate) fn new<N: Room>(
-        context: &'b mut ContextState,
-        out: &'b mut dyn RoomOutput,
-        options: &N::Options,
-    ) -> Self {
+impl<F: Founder> RoomBuilder<F> {
+    /// A public room with these options, and without a key.
+    pub fn new<N: Room>(mut founder: F, creator: Creator, options: &N::Options) -> Self {
         let mut encoded = Vec::new();
         options.encode(&mut encoded);
         let new = NewRoom {
-            id: context.new_id(),
+            id: founder.new_id(),
             rust_type: TypeId::of::<N>(),
             room_type: None,
             key: None,
             private: false,
             options: encoded,
-            creator: Creator::Room(Arc::clone(&context.own)),
+            creator,
             seats: Vec::new(),
         };
-        Self { context, out, new, refusal: None }
+        Self { founder, new, refusal: None }
     }
 
     /// Gives it a key, by which clients can join it. A node has one room of a type with a key at a
@@ -105,7 +113,7 @@ impl<'b> RoomBuilder<'b> {
     /// it at once; they wait until the room is there.
     pub fn reserve(&mut self, who: impl Into<SeatFor>, wait: Duration) -> Reservation {
         self.refusal = self.refusal.take().or(check_wait(wait).err());
-        let secret = self.context.new_id();
+        let secret = self.founder.new_id();
         let reservation = Reservation::new(&self.new.id, &secret);
         self.new.seats.push(ReservedSeat { secret, who: who.into(), wait });
         reservation
@@ -116,22 +124,42 @@ impl<'b> RoomBuilder<'b> {
         &self.new.id
     }
 
-    /// Has the node create it, and returns its id. Messages to it from now on follow its creation.
+    /// Has the node create it: the result is its id. Messages to it from now on follow its creation.
     ///
     /// # Errors
     /// `room_exists` if the key is taken, `bad_key` if it can't be one, `unknown_room_type` if the
     /// node has no such room, `limit` at `rooms_max` or beyond
     /// [`RESERVATION_MAX`](crate::RESERVATION_MAX), `busy` if the mailbox of the room's shard is
-    /// full, or `shutting_down`. If called in [`Room::create`](crate::Room::create), these are
-    /// logged instead.
-    pub fn create(self) -> Result<String> {
-        let Self { out, new, refusal, .. } = self;
-        match refusal {
-            Some(error) => Err(error),
-            None => {
-                let id = new.id.clone();
-                out.create(new).map(|()| id)
-            }
-        }
+    /// full, or `shutting_down`. If a room calls it in [`Room::create`](crate::Room::create), these
+    /// are logged instead.
+    pub fn create(self) -> F::Founded {
+        let Self { founder, new, refusal } = self;
+        founder.found(refusal.map_or(Ok(new), Err))
+    }
+}
+
+/// A room that has another created.
+pub struct InRoom<'b> {
+    context: &'b mut ContextState,
+    out: &'b mut dyn RoomOutput,
+}
+
+impl<'b> InRoom<'b> {
+    pub(crate) fn new(context: &'b mut ContextState, out: &'b mut dyn RoomOutput) -> Self {
+        Self { context, out }
+    }
+}
+
+impl Founder for InRoom<'_> {
+    type Founded = Result<String>;
+
+    fn new_id(&mut self) -> String {
+        self.context.new_id()
+    }
+
+    fn found(self, new: Result<NewRoom>) -> Result<String> {
+        let new = new?;
+        let id = new.id.clone();
+        self.out.create(new).map(|()| id)
     }
 }

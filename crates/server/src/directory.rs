@@ -126,6 +126,11 @@ impl Directory {
             .map(|room| Place { room_type: room.room_type, shard: room.shard })
     }
 
+    /// The room with this key.
+    pub(crate) fn find_by_key(&self, room_type: u16, key: &str) -> Option<RoomId> {
+        self.lock().keys.get(usize::from(room_type))?.find(key)
+    }
+
     /// Reserves a seat in this room; in any case, for a player for whom the room itself keeps one.
     pub(crate) fn reserve(&self, id: RoomId, is_kept: bool) -> Result<(), Error> {
         let mut inner = self.lock();

@@ -1,7 +1,8 @@
 //! A handle to a running node, for code outside its rooms.
 
+mod rooms;
+
 use std::fmt;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,13 +13,14 @@ use playfield_state::{Data, Format};
 use playfield_wire::ErrorCode;
 use tokio::sync::oneshot::Receiver;
 
-use crate::asks::{self, Answer};
+use crate::asks::{self, Answer, Asker};
 use crate::event_loop::SharedRuntime;
 use crate::mailbox::Parcel;
 use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 use crate::stats::{Published, Stats};
+pub use rooms::{AtNode, ListedRoom};
 
 /// Reaches the rooms of a running node from anywhere in its process: from HTTP handlers, services,
 /// other threads and other runtimes.
@@ -69,20 +71,51 @@ impl NodeHandle {
     /// before it answers is `room_not_found` or `room_closed`. Without an answer for
     /// `ask_timeout_ms` it is `timeout`, and beyond `asks_max` unanswered requests `busy`.
     pub fn ask<M: Message>(&self, room_id: &str, message: &M) -> Asked<M> {
-        let state = match self.begin(room_id, InternalMessage::of(message)) {
-            Ok(waiting) => State::Waiting(waiting),
-            Err(error) => State::Refused(error),
-        };
-        Asked { state, message: PhantomData }
+        let message = InternalMessage::of(message);
+        Pending::new(
+            read::<M>,
+            self.begin(room_id, |to, ask| ShardMail::Post {
+                to,
+                mail: Mail::Asked { from: None, ask, message },
+            }),
+        )
     }
 
-    fn begin(&self, room_id: &str, message: InternalMessage) -> Result<Waiting> {
+    /// Sends a room something that it answers under a number.
+    fn begin(&self, room_id: &str, mail: impl FnOnce(RoomId, u64) -> ShardMail) -> Result<Waiting> {
         let (id, shard) = self.place(room_id)?;
-        let (number, answer) = self.node.asks.begin(shard)?;
-        let waiting = Waiting { node: Arc::clone(&self.node), number, answer };
-        let mail = Mail::Asked { from: None, ask: number, message };
-        self.post(shard, ShardMail::Post { to: id, mail })?;
+        let waiting = self.wait_for(shard)?;
+        self.post(shard, mail(id, waiting.number))?;
         Ok(waiting)
+    }
+
+    /// Sends a request of a service, whose answer comes as mail to the service's shard.
+    pub(crate) fn ask_for_service(
+        &self,
+        asker: (u16, u16),
+        room_id: &str,
+        message: InternalMessage,
+    ) -> Result<u64> {
+        let (id, shard) = self.place(room_id)?;
+        let (own, service) = asker;
+        let shared = Arc::clone(&self.shared);
+        let post = move |ask, reply| {
+            let mail = ShardMail::Answered { service, ask, reply };
+            shared.mailboxes[usize::from(own)].push_promised(mail);
+        };
+        let number = self.node.asks.begin_for(shard, Asker::Service(Box::new(post)))?;
+        let mail = Mail::Asked { from: None, ask: number, message };
+        let posted = self.post(shard, ShardMail::Post { to: id, mail });
+        if posted.is_err() {
+            self.node.asks.forget(number);
+        }
+        posted.map(|()| number)
+    }
+
+    /// Expects an answer from a shard.
+    fn wait_for(&self, shard: u16) -> Result<Waiting> {
+        let (number, answer) = self.node.asks.begin(shard)?;
+        Ok(Waiting { node: Arc::clone(&self.node), number, answer })
     }
 
     /// Ends a room; its players receive this text. Does not wait for it.
@@ -133,10 +166,13 @@ impl fmt::Debug for NodeHandle {
 }
 
 /// The reply to a request from [`NodeHandle::ask`], as a future.
-#[must_use = "the reply arrives here; to ignore it, use `tell`"]
-pub struct Asked<M> {
+pub type Asked<M> = Pending<<M as Message>::Reply>;
+
+/// What a room, or its shard, will answer, as a future: see [`NodeHandle`].
+#[must_use = "the answer arrives here, and with it any refusal"]
+pub struct Pending<T> {
     state: State,
-    message: PhantomData<fn() -> M>,
+    read: fn(Answer) -> Result<T>,
 }
 
 enum State {
@@ -158,7 +194,11 @@ impl Drop for Waiting {
     }
 }
 
-impl<M: Message> Asked<M> {
+impl<T> Pending<T> {
+    fn new(read: fn(Answer) -> Result<T>, begun: Result<Waiting>) -> Self {
+        Self { state: begun.map_or_else(State::Refused, State::Waiting), read }
+    }
+
     /// Blocks this thread until the reply is here, for `ask_timeout_ms` at most.
     ///
     /// Never call it in a room, a service or an asynchronous task: it would stop all others on the
@@ -169,21 +209,21 @@ impl<M: Message> Asked<M> {
     ///
     /// # Panics
     /// In an asynchronous task of Tokio; await it there.
-    pub fn wait(self) -> Result<M::Reply> {
+    pub fn wait(self) -> Result<T> {
         match self.state {
             State::Refused(error) => Err(error),
             State::Waiting(mut waiting) => {
                 let (_, nothing) = tokio::sync::oneshot::channel();
                 let answer = std::mem::replace(&mut waiting.answer, nothing);
-                read::<M>(answer.blocking_recv().unwrap_or_else(|_| Err(asks::ended())))
+                (self.read)(answer.blocking_recv().unwrap_or_else(|_| Err(asks::ended())))
             }
             State::Done => Err(asks::ended()),
         }
     }
 }
 
-impl<M: Message> Future for Asked<M> {
-    type Output = Result<M::Reply>;
+impl<T> Future for Pending<T> {
+    type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let State::Waiting(waiting) = &mut self.state {
@@ -191,7 +231,7 @@ impl<M: Message> Future for Asked<M> {
                 return Poll::Pending;
             };
             self.state = State::Done;
-            return Poll::Ready(read::<M>(answer.unwrap_or_else(|_| Err(asks::ended()))));
+            return Poll::Ready((self.read)(answer.unwrap_or_else(|_| Err(asks::ended()))));
         }
         match std::mem::replace(&mut self.state, State::Done) {
             State::Refused(error) => Poll::Ready(Err(error)),
@@ -200,13 +240,14 @@ impl<M: Message> Future for Asked<M> {
     }
 }
 
-impl<M: Message> fmt::Debug for Asked<M> {
+impl<T> fmt::Debug for Pending<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asked").field("message", &M::NAME).finish_non_exhaustive()
+        f.debug_struct("Pending").finish_non_exhaustive()
     }
 }
 
-fn read<M: Message>(answer: Answer) -> Result<M::Reply> {
+/// Reads an encoded reply to the request `M`.
+pub(crate) fn read<M: Message>(answer: Answer) -> Result<M::Reply> {
     M::Reply::read(Format::Packed, &answer?).map_err(|error| {
         Error::new(ErrorCode::BadPayload, format!("the reply to {}: {error}", M::NAME))
     })

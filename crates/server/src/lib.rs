@@ -39,7 +39,7 @@ mod watchdog;
 
 pub use auth::{Authenticator, Guests, Identity};
 pub use config::{Config, ConfigError, Origin, Setting, settings};
-pub use handle::{Asked, NodeHandle};
+pub use handle::{Asked, AtNode, ListedRoom, NodeHandle, Pending};
 pub use log::LevelFilter;
 pub use logging::log_to_stderr;
 pub use server::{Running, Server, Stopper};

@@ -304,6 +304,7 @@ impl Server {
                 Watch(Arc::clone(&published)),
                 Stopwatch::start(),
             );
+            shard.reach_by(running.handle());
             for service in &mut services {
                 shard.host((service.make)(index));
             }

@@ -1,6 +1,8 @@
 //! What shards say to each other.
 
-use playfield_room::{Error, LeaveReason, Mail};
+use std::time::Duration;
+
+use playfield_room::{Error, LeaveReason, Mail, SeatFor};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
@@ -42,6 +44,11 @@ pub(crate) enum ShardMail {
     Post { to: RoomId, mail: Mail },
     /// To the room's shard: someone outside ends the room.
     Close { room: RoomId, text: String },
+    /// To a service's shard: the answer to its request to a room.
+    Answered { service: u16, ask: u64, reply: Result<Vec<u8>, Error> },
+    /// To the room's shard: a seat is to be reserved, and the request from outside with this number
+    /// answered.
+    Reserve { room: RoomId, who: SeatFor, wait: Duration, answers: u64 },
     /// To the room's shard: a room is to be created.
     Found(Box<Founding>),
     /// To the connection's shard: a part of the answer to an HTTP request.

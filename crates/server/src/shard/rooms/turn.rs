@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    AnyRoom, Birth, Creator, EndReason, Error, Mail, ReservedSeat, RoomOutput, Stage,
+    AnyRoom, Birth, Creator, EndReason, Error, Mail, ReservedSeat, RoomOutput, SeatFor, Stage,
 };
+use playfield_state::Data;
 use playfield_wire::ErrorCode;
 
 use crate::founding::Founding;
@@ -199,8 +200,29 @@ impl Shard {
             }
         }
         if let Some(answers) = answers {
-            node.asks.answer(answers, created.map(|_| Vec::new()));
+            node.asks.answer(answers, created.map(|_| id.as_str().as_bytes().to_vec()));
         }
+    }
+
+    /// Reserves a seat in a room for someone outside.
+    pub(in crate::shard) fn reserve_from_outside(
+        &mut self,
+        id: RoomId,
+        who: SeatFor,
+        wait: Duration,
+        answers: u64,
+    ) {
+        let key = self.by_id.get(&id).copied();
+        let reserved =
+            key.and_then(|key| self.call(key, |room, at, out| room.reserve(at, who, wait, out)));
+        let not_found =
+            || Err(Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}")));
+        let answer = reserved.unwrap_or_else(not_found).map(|reservation| {
+            let mut encoded = Vec::new();
+            reservation.encode(&mut encoded);
+            encoded
+        });
+        self.delivery.node.asks.answer(answers, answer);
     }
 
     /// Gives a room what came for it from elsewhere than its players.

@@ -1,0 +1,138 @@
+//! Rooms by a handle: created, found, listed, and seats reserved in them.
+
+use std::time::Duration;
+
+use playfield_room::{
+    Creator, Error, Founder, NewRoom, Reservation, Result, Room, RoomBuilder, RoomSummary, SeatFor,
+    id_from_random,
+};
+use playfield_state::{Data, Format};
+use playfield_wire::ErrorCode;
+
+use super::{NodeHandle, Pending, Waiting};
+use crate::asks::Answer;
+use crate::directory::Listing;
+use crate::founding::Founding;
+use crate::shard::mail::ShardMail;
+
+impl NodeHandle {
+    /// Creates a room. The output of the returned future is its id, once the room is there.
+    /// [`new_room`](Self::new_room) says more about it than its options.
+    ///
+    /// # Errors
+    /// The room's refusal, or as [`RoomBuilder::create`].
+    pub fn create_room<R: Room>(&self, options: &R::Options) -> Pending<String> {
+        self.new_room::<R>(options).create()
+    }
+
+    /// Prepares to create a room, with a key or with reserved seats. It may be of a type that is
+    /// closed to creation by clients.
+    pub fn new_room<R: Room>(&self, options: &R::Options) -> RoomBuilder<AtNode> {
+        RoomBuilder::new::<R>(AtNode(self.clone()), Creator::Node, options)
+    }
+
+    /// The id of the room of a type that has this key or code; `None` if there is none.
+    #[must_use]
+    pub fn find(&self, room_type: &str, key: &str) -> Option<String> {
+        let room_type = self.node.room_type(room_type)?;
+        self.node.directory.find_by_key(room_type, key).map(|id| id.to_string())
+    }
+
+    /// Up to `limit` rooms of one type or of all, whose metadata has all pairs in `filter`, oldest
+    /// first. Private rooms are not among them.
+    #[must_use]
+    pub fn list(
+        &self,
+        room_type: Option<&str>,
+        filter: &[(&str, &str)],
+        limit: usize,
+    ) -> Vec<ListedRoom> {
+        let room_type = match room_type {
+            None => None,
+            Some(name) => match self.node.room_type(name) {
+                Some(room_type) => Some(room_type),
+                None => return Vec::new(),
+            },
+        };
+        let listed = |Listing { id, room_type, summary }: Listing| {
+            let room_type = self.node.room_types[usize::from(room_type)].name.clone();
+            ListedRoom { id: id.to_string(), room_type, summary }
+        };
+        self.node.directory.list(room_type, filter, limit).into_iter().map(listed).collect()
+    }
+
+    /// Reserves a seat in a room for someone, for so long: see
+    /// [`Context::reserve`](playfield_room::Context::reserve).
+    ///
+    /// # Errors
+    /// `room_full` if no seat is free, `limit` beyond
+    /// [`RESERVATION_MAX`](playfield_room::RESERVATION_MAX), `room_closed` if the room ends, or as
+    /// [`ask`](Self::ask).
+    pub fn reserve(
+        &self,
+        room_id: &str,
+        who: impl Into<SeatFor>,
+        wait: Duration,
+    ) -> Pending<Reservation> {
+        let who = who.into();
+        let begun =
+            self.begin(room_id, |room, answers| ShardMail::Reserve { room, who, wait, answers });
+        Pending::new(reservation, begun)
+    }
+
+    fn found(&self, new: Result<NewRoom>) -> Result<Waiting> {
+        let (shard, mut founding) = Founding::register(&self.node, 0, new?, None)?;
+        let id = founding.id;
+        let waiting = self.wait_for(shard).and_then(|waiting| {
+            founding.answers = Some(waiting.number);
+            self.post(shard, ShardMail::Found(Box::new(founding)))?;
+            Ok(waiting)
+        });
+        if waiting.is_err() {
+            self.node.directory.remove(id);
+        }
+        waiting
+    }
+}
+
+/// A room as [`NodeHandle::list`] shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedRoom {
+    /// Its id.
+    pub id: String,
+    /// The name of its type.
+    pub room_type: String,
+    /// Its players, its key, its metadata.
+    pub summary: RoomSummary,
+}
+
+/// The node, as the creator of a room: see [`NodeHandle::new_room`].
+#[derive(Clone, Debug)]
+pub struct AtNode(NodeHandle);
+
+impl Founder for AtNode {
+    type Founded = Pending<String>;
+
+    fn new_id(&mut self) -> String {
+        let mut random = [0; 10];
+        getrandom::fill(&mut random).expect("the system's random source worked at the start");
+        id_from_random(random).iter().copied().map(char::from).collect()
+    }
+
+    fn found(self, new: Result<NewRoom>) -> Pending<String> {
+        Pending::new(id, self.0.found(new))
+    }
+}
+
+/// The id of a room that was created.
+fn id(answer: Answer) -> Result<String> {
+    String::from_utf8(answer?).map_err(unreadable)
+}
+
+fn reservation(answer: Answer) -> Result<Reservation> {
+    Reservation::read(Format::Packed, &answer?).map_err(unreadable)
+}
+
+fn unreadable(error: impl ToString) -> Error {
+    Error::new(ErrorCode::Internal, error.to_string())
+}
