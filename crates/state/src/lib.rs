@@ -48,7 +48,7 @@ pub use json_mirror::JsonMirror;
 pub use key::Key;
 pub use lens::{Part, Tracking};
 pub use list::{ElementId, List};
-pub use map::{MAP_SLOTS_MAX, Map};
+pub use map::{MAP_SLOTS_MAX, Map, NEAREST_DEFAULT};
 pub use mirror::Mirror;
 pub use player_id::PlayerId;
 pub use playfield_derive::{Data, Key, State};

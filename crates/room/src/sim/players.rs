@@ -250,6 +250,12 @@ impl<R: Room + Default> Sim<R> {
         copies.expect("no such player").typed.state()
     }
 
+    /// How many entries more a player would have seen at the last sync, if no view had a cap
+    /// (`nearest`).
+    pub fn left_out(&self, player: PlayerId) -> u64 {
+        self.core.left_out(player)
+    }
+
     /// The events of one type that a player received since the last call for that type.
     ///
     /// # Panics
