@@ -40,6 +40,16 @@ impl Example {
         Self::start(program, &["--listen=127.0.0.1:0", "--shards=2"])
     }
 
+    /// Sends an HTTP request on a connection of its own; the whole answer.
+    fn http(&self, head: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens there");
+        let request = format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n{body}");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    }
+
     async fn connect(&self, name: &str) -> Connection {
         client::connect(&format!("tcp://{}", self.address)).name(name).await.expect("it serves")
     }
@@ -194,6 +204,26 @@ async fn timers_sells_to_the_highest_bid_when_no_other_comes() -> Result<(), Err
     assert_eq!(state(&ann)["winner"], json!(ann.player().0));
     let late = bob.request("Bid", &json!({ "price": 20 })).await;
     assert!(late.is_err_and(|error| error.is_refused()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn sensors_shows_what_http_requests_bring() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_sensors"));
+    let station = example.connect("Ann").await.join_or_create_dynamic("station", None).await?;
+    let post = |path: &str, body: &str| {
+        let length = body.len();
+        example.http(&format!("POST {path} HTTP/1.1\r\nContent-Length: {length}"), body)
+    };
+    let kitchen = format!("/stations/{}/the%20kitchen", station.id());
+    let answer = post(&kitchen, "21.5");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n1 sensors\n"));
+    until(&station, |state| state["readings"]["the kitchen"] == 21.5).await?;
+    assert!(post(&kitchen, "warm").starts_with("HTTP/1.1 422 "));
+    assert!(post("/stations/nowhere/kitchen", "21.5").starts_with("HTTP/1.1 404 "));
+    let page = example.http("GET / HTTP/1.1", "");
+    assert!(page.contains("Content-Type: text/html") && page.contains("<h1>Sensors</h1>"));
+    assert!(example.http("GET /../sensors.rs HTTP/1.1", "").starts_with("HTTP/1.1 404 "));
     Ok(())
 }
 

@@ -35,6 +35,7 @@ use playfield_wire::ErrorCode;
 
 use crate::background::Background;
 use crate::entropy::Entropy;
+use crate::handle::NodeHandle;
 use crate::memory::release;
 use crate::node::Node;
 use crate::room_id::RoomId;
@@ -72,6 +73,8 @@ pub(crate) struct Shard {
     rooms: Rooms,
     by_id: HashMap<RoomId, RoomKey>,
     services: Vec<HostedService>,
+    /// By which services reach rooms; `None` in tests of the shard alone.
+    handle: Option<NodeHandle>,
     schedule: Schedule,
     delivery: Delivery,
     timeouts: Timeouts,
@@ -145,6 +148,7 @@ impl Shard {
             rooms: Rooms::new(),
             by_id: HashMap::new(),
             services: Vec::new(),
+            handle: None,
             schedule: Schedule::default(),
             delivery,
             timeouts: Timeouts::new(shortest / 16),
@@ -169,6 +173,11 @@ impl Shard {
             replies_bytes: 0,
             due: Vec::new(),
         }
+    }
+
+    /// Lets services reach the node's rooms.
+    pub(crate) fn reach_by(&mut self, handle: NodeHandle) {
+        self.handle = Some(handle);
     }
 
     /// A turn begins. `now` is the time since the node started, and never goes back.
