@@ -90,6 +90,25 @@ fn bench_sync_notices_one_damaged_message() {
     }
 }
 
+#[test]
+fn bench_worlds_verifies_what_it_counts_and_notices_one_damaged_message() {
+    let arguments = ["bench", "worlds", "--json", "--rounds=1", "--syncs=2"];
+    let row = ["--row", "windows, players move"];
+    let output = playfield(&[&arguments[..], &row].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let ways: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("one record in each line"))
+        .collect();
+    assert_eq!(ways.len(), 2);
+    assert!(ways.iter().all(|way| way["verified"] == true && way["bytes_per_sync"].is_number()));
+    // Both ways send the same.
+    assert_eq!(ways[0]["bytes_per_sync"], ways[1]["bytes_per_sync"]);
+    let output = playfield(&[&arguments[..], &row, &["--corrupt-one"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains(r#""verified":false"#));
+}
+
 fn few_rooms(more: &[&str]) -> Output {
     let arguments =
         ["bench", "rooms", "--json", "--rooms=2", "--players=3", "--seconds=1", "--warm-up-ms=100"];

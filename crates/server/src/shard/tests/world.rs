@@ -117,7 +117,7 @@ impl World {
             site.route(method, path, handler(async |_, _| ())).unwrap();
         }
         let (desk, orders) = Desk::new(config.http_requests_max);
-        let node = Arc::new(Node::new(config, shards, room_types, site, desk, guests));
+        let node = Arc::new(Node::new(config, shards, room_types, site, desk, guests, None));
         let background = Arc::new(Held::default());
         let shard = |index| {
             let background = Arc::clone(&background) as Arc<dyn Background>;
