@@ -210,17 +210,20 @@ async fn timers_sells_to_the_highest_bid_when_no_other_comes() -> Result<(), Err
 #[tokio::test]
 async fn sensors_shows_what_http_requests_bring() -> Result<(), Error> {
     let example = Example::rooms(env!("CARGO_BIN_EXE_sensors"));
-    let station = example.connect("Ann").await.join_or_create_dynamic("station", None).await?;
     let post = |path: &str, body: &str| {
         let length = body.len();
         example.http(&format!("POST {path} HTTP/1.1\r\nContent-Length: {length}"), body)
     };
-    let kitchen = format!("/stations/{}/the%20kitchen", station.id());
-    let answer = post(&kitchen, "21.5");
+    // The first measurement creates the station.
+    let kitchen = "/stations/home/the%20kitchen";
+    let answer = post(kitchen, "19.5");
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n1 sensors\n"));
+    let ann = example.connect("Ann").await;
+    let station = ann.join_by_key_dynamic("station", "home").await?;
+    assert_eq!(state(&station)["readings"]["the kitchen"], 19.5);
+    assert!(post(kitchen, "21.5").starts_with("HTTP/1.1 200 "));
     until(&station, |state| state["readings"]["the kitchen"] == 21.5).await?;
-    assert!(post(&kitchen, "warm").starts_with("HTTP/1.1 422 "));
-    assert!(post("/stations/nowhere/kitchen", "21.5").starts_with("HTTP/1.1 404 "));
+    assert!(post(kitchen, "warm").starts_with("HTTP/1.1 422 "));
     let page = example.http("GET / HTTP/1.1", "");
     assert!(page.contains("Content-Type: text/html") && page.contains("<h1>Sensors</h1>"));
     assert!(example.http("GET /../sensors.rs HTTP/1.1", "").starts_with("HTTP/1.1 404 "));
