@@ -18,8 +18,13 @@ struct Example {
 
 impl Example {
     fn start(program: &str, arguments: &[&str]) -> Self {
+        Self::start_with(program, arguments, &[])
+    }
+
+    fn start_with(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut process = Command::new(program)
             .args(arguments)
+            .envs(variables.iter().copied())
             .env("PLAYFIELD_LOG", "warn")
             .stdout(Stdio::piped())
             .spawn()
@@ -112,7 +117,61 @@ async fn cards_shows_each_player_their_own_hand() -> Result<(), Error> {
     let first = state(&ann)["hands"][ann.player().0.to_string()][0].clone();
     let card = ann.request("Play", &json!({ "place": 0 })).await?;
     assert_eq!(card, first);
-    until(&bob, |state| state["played"] == json!([card])).await
+    until(&bob, |state| state["played"] == json!([card])).await?;
+
+    // The reply to an offer comes when the other player accepts.
+    let hand = |room: &Room<Dynamic>| state(room)["hands"][room.player().0.to_string()].clone();
+    let (of_ann, of_bob) = (hand(&ann)[1].clone(), hand(&bob)[0].clone());
+    let offer = json!({ "place": 1, "with": bob.player().0 });
+    let accepts = async {
+        loop {
+            match bob.request("Accept", &json!({ "place": 0 })).await {
+                Err(error) if error.is_refused() => {} // the offer is still on its way
+                accepted => break accepted,
+            }
+        }
+    };
+    let (offered, accepted) = tokio::join!(ann.request("Trade", &offer), accepts);
+    assert_eq!((offered?, accepted?), (of_bob.clone(), of_ann));
+    until(&ann, |_| hand(&ann).as_array().is_some_and(|cards| cards.contains(&of_bob))).await
+}
+
+/// A folder that is removed when dropped.
+struct Folder(std::path::PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn notes_are_loaded_before_anyone_enters_and_saved_on_sigterm() -> Result<(), Error> {
+    let folder = std::env::temp_dir().join(format!("playfield-notes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let folder = Folder(folder);
+    let arguments = ["--listen=127.0.0.1:0", "--shards=2"];
+    let start = || {
+        let folder = folder.0.to_str().expect("a plain path");
+        Example::start_with(env!("CARGO_BIN_EXE_notes"), &arguments, &[("NOTES", folder)])
+    };
+    for (before, after) in [("", "milk"), ("milk", "milk, eggs"), ("milk, eggs", "")] {
+        let mut example = start();
+        let ann = example.connect("Ann").await;
+        let note = ann.join_or_create_by_key_dynamic("note", "shopping", None).await?;
+        assert_eq!(state(&note)["text"], before);
+        note.request("Write", &json!({ "text": after })).await?;
+        let id = example.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().is_ok_and(|it| it.success()));
+        // Meanwhile the client has to read the goodbye.
+        let ended = tokio::task::spawn_blocking(move || example.process.wait());
+        assert!(ended.await.is_ok_and(|ended| ended.is_ok_and(|it| it.success())));
+    }
+    let ann = start();
+    let refused = ann.connect("Ann").await.create_dynamic("note", false, None).await;
+    assert!(refused.is_err_and(|error| error.is_refused()), "a note needs a key");
+    Ok(())
 }
 
 #[tokio::test]
