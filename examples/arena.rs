@@ -1,4 +1,4 @@
-//! Arena: each player sees only the ships near their own, which a `view` decides.
+//! Arena: each player sees only the ships near their own.
 //!
 //! `cargo run --bin arena` serves it on 127.0.0.1:7350.
 
@@ -6,17 +6,15 @@ use playfield::prelude::*;
 
 const SIZE: f32 = 1_000.0; // width and height of the arena
 const SIGHT: f32 = 150.0; // how far a player sees
+const HOLD: f32 = 20.0; // how much farther a ship must be to leave the view again
 const STEP: f32 = 5.0; // how far a ship moves in a tick
 
 #[derive(State, Default)]
 struct Arena {
-    /// `near` is asked for each ship and each viewer: `viewer` names the map with an entry for each
-    /// player. It is asked again only when one of the two has changed.
-    #[sync(view = near, viewer = eyes)]
+    /// `near` names the fields of a position. `viewer` names the map with an entry for each player,
+    /// here the ships themselves. In a crowd, a player sees the 64 nearest ships.
+    #[sync(near = [x, y], viewer = ships, radius = SIGHT, hysteresis = HOLD, nearest = 64)]
     ships: Map<PlayerId, Ship>,
-    /// Where each player looks from. Hidden: nobody receives it.
-    #[sync(hidden)]
-    eyes: Map<PlayerId, Eye>,
 }
 
 #[derive(State, Default)]
@@ -25,16 +23,6 @@ struct Ship {
     y: f32,
     #[sync(hidden)]
     angle: f32,
-}
-
-#[derive(State, Default)]
-struct Eye {
-    x: f32,
-    y: f32,
-}
-
-fn near(ship: &Ship, eye: &Eye) -> bool {
-    (ship.x - eye.x).hypot(ship.y - eye.y) < SIGHT
 }
 
 #[derive(Message)]
@@ -49,20 +37,17 @@ impl Room for Arena {
         let mut place = || cx.rng().below(SIZE as u64) as f32;
         let (x, y) = (place(), place());
         self.ships.insert(player.id(), Ship { x, y, angle: 0.0 });
-        self.eyes.insert(player.id(), Eye { x, y });
         Ok(())
     }
 
     fn leave(&mut self, player: &Player, _: LeaveReason, _: &mut Context<Self>) {
         self.ships.remove(&player.id());
-        self.eyes.remove(&player.id());
     }
 
     fn tick(&mut self, _: &mut Context<Self>) {
-        for (id, ship) in &mut self.ships {
+        for ship in self.ships.values_mut() {
             ship.x = (ship.x + STEP * ship.angle.cos()).clamp(0.0, SIZE);
             ship.y = (ship.y + STEP * ship.angle.sin()).clamp(0.0, SIZE);
-            self.eyes.insert(*id, Eye { x: ship.x, y: ship.y });
         }
     }
 }

@@ -18,8 +18,13 @@ struct Example {
 
 impl Example {
     fn start(program: &str, arguments: &[&str]) -> Self {
+        Self::start_with(program, arguments, &[])
+    }
+
+    fn start_with(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut process = Command::new(program)
             .args(arguments)
+            .envs(variables.iter().copied())
             .env("PLAYFIELD_LOG", "warn")
             .stdout(Stdio::piped())
             .spawn()
@@ -33,6 +38,16 @@ impl Example {
 
     fn rooms(program: &str) -> Self {
         Self::start(program, &["--listen=127.0.0.1:0", "--shards=2"])
+    }
+
+    /// Sends an HTTP request on a connection of its own; the whole answer.
+    fn http(&self, head: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens there");
+        let request = format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n{body}");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
     }
 
     async fn connect(&self, name: &str) -> Connection {
@@ -102,7 +117,61 @@ async fn cards_shows_each_player_their_own_hand() -> Result<(), Error> {
     let first = state(&ann)["hands"][ann.player().0.to_string()][0].clone();
     let card = ann.request("Play", &json!({ "place": 0 })).await?;
     assert_eq!(card, first);
-    until(&bob, |state| state["played"] == json!([card])).await
+    until(&bob, |state| state["played"] == json!([card])).await?;
+
+    // The reply to an offer comes when the other player accepts.
+    let hand = |room: &Room<Dynamic>| state(room)["hands"][room.player().0.to_string()].clone();
+    let (of_ann, of_bob) = (hand(&ann)[1].clone(), hand(&bob)[0].clone());
+    let offer = json!({ "place": 1, "with": bob.player().0 });
+    let accepts = async {
+        loop {
+            match bob.request("Accept", &json!({ "place": 0 })).await {
+                Err(error) if error.is_refused() => {} // the offer is still on its way
+                accepted => break accepted,
+            }
+        }
+    };
+    let (offered, accepted) = tokio::join!(ann.request("Trade", &offer), accepts);
+    assert_eq!((offered?, accepted?), (of_bob.clone(), of_ann));
+    until(&ann, |_| hand(&ann).as_array().is_some_and(|cards| cards.contains(&of_bob))).await
+}
+
+/// A folder that is removed when dropped.
+struct Folder(std::path::PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn notes_are_loaded_before_anyone_enters_and_saved_on_sigterm() -> Result<(), Error> {
+    let folder = std::env::temp_dir().join(format!("playfield-notes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let folder = Folder(folder);
+    let arguments = ["--listen=127.0.0.1:0", "--shards=2"];
+    let start = || {
+        let folder = folder.0.to_str().expect("a plain path");
+        Example::start_with(env!("CARGO_BIN_EXE_notes"), &arguments, &[("NOTES", folder)])
+    };
+    for (before, after) in [("", "milk"), ("milk", "milk, eggs"), ("milk, eggs", "")] {
+        let mut example = start();
+        let ann = example.connect("Ann").await;
+        let note = ann.join_or_create_by_key_dynamic("note", "shopping", None).await?;
+        assert_eq!(state(&note)["text"], before);
+        note.request("Write", &json!({ "text": after })).await?;
+        let id = example.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().is_ok_and(|it| it.success()));
+        // Meanwhile the client has to read the goodbye.
+        let ended = tokio::task::spawn_blocking(move || example.process.wait());
+        assert!(ended.await.is_ok_and(|ended| ended.is_ok_and(|it| it.success())));
+    }
+    let ann = start();
+    let refused = ann.connect("Ann").await.create_dynamic("note", false, None).await;
+    assert!(refused.is_err_and(|error| error.is_refused()), "a note needs a key");
+    Ok(())
 }
 
 #[tokio::test]
@@ -135,6 +204,29 @@ async fn timers_sells_to_the_highest_bid_when_no_other_comes() -> Result<(), Err
     assert_eq!(state(&ann)["winner"], json!(ann.player().0));
     let late = bob.request("Bid", &json!({ "price": 20 })).await;
     assert!(late.is_err_and(|error| error.is_refused()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn sensors_shows_what_http_requests_bring() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_sensors"));
+    let post = |path: &str, body: &str| {
+        let length = body.len();
+        example.http(&format!("POST {path} HTTP/1.1\r\nContent-Length: {length}"), body)
+    };
+    // The first measurement creates the station.
+    let kitchen = "/stations/home/the%20kitchen";
+    let answer = post(kitchen, "19.5");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n1 sensors\n"));
+    let ann = example.connect("Ann").await;
+    let station = ann.join_by_key_dynamic("station", "home").await?;
+    assert_eq!(state(&station)["readings"]["the kitchen"], 19.5);
+    assert!(post(kitchen, "21.5").starts_with("HTTP/1.1 200 "));
+    until(&station, |state| state["readings"]["the kitchen"] == 21.5).await?;
+    assert!(post(kitchen, "warm").starts_with("HTTP/1.1 422 "));
+    let page = example.http("GET / HTTP/1.1", "");
+    assert!(page.contains("Content-Type: text/html") && page.contains("<h1>Sensors</h1>"));
+    assert!(example.http("GET /../sensors.rs HTTP/1.1", "").starts_with("HTTP/1.1 404 "));
     Ok(())
 }
 

@@ -13,6 +13,7 @@ mod allocations;
 mod child;
 mod clock;
 pub mod constructs;
+pub mod http;
 mod limits;
 mod machine;
 pub mod packet;

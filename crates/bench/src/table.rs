@@ -22,8 +22,18 @@ impl Report {
         json: bool,
         out: &mut dyn Write,
     ) -> io::Result<Self> {
+        Self::of(columns, json, Machine::describe(), out)
+    }
+
+    /// As [`begin`](Self::begin), for a machine that was described before.
+    pub(crate) fn of(
+        columns: &'static [Column],
+        json: bool,
+        machine: Machine,
+        out: &mut dyn Write,
+    ) -> io::Result<Self> {
         let table = if json { None } else { Some(Table::begin(columns, out)?) };
-        Ok(Self { table, machine: Machine::describe() })
+        Ok(Self { table, machine })
     }
 
     /// Prints one record.

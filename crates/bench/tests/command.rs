@@ -90,6 +90,25 @@ fn bench_sync_notices_one_damaged_message() {
     }
 }
 
+#[test]
+fn bench_worlds_verifies_what_it_counts_and_notices_one_damaged_message() {
+    let arguments = ["bench", "worlds", "--json", "--rounds=1", "--syncs=2"];
+    let row = ["--row", "windows, players move"];
+    let output = playfield(&[&arguments[..], &row].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let ways: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("one record in each line"))
+        .collect();
+    assert_eq!(ways.len(), 2);
+    assert!(ways.iter().all(|way| way["verified"] == true && way["bytes_per_sync"].is_number()));
+    // Both ways send the same.
+    assert_eq!(ways[0]["bytes_per_sync"], ways[1]["bytes_per_sync"]);
+    let output = playfield(&[&arguments[..], &row, &["--corrupt-one"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains(r#""verified":false"#));
+}
+
 fn few_rooms(more: &[&str]) -> Output {
     let arguments =
         ["bench", "rooms", "--json", "--rooms=2", "--players=3", "--seconds=1", "--warm-up-ms=100"];
@@ -160,6 +179,33 @@ fn bench_websocket_notices_one_damaged_byte() {
     for line in text(&output.stdout).lines() {
         assert!(line.contains(r#""verified":false"#), "{line}");
     }
+}
+
+fn quick_http(more: &[&str]) -> Output {
+    let arguments = ["bench", "http", "--json", "--rounds=1", "--round-ms=50", "--connections=4"];
+    playfield(&[&arguments, more].concat())
+}
+
+#[test]
+fn bench_http_verifies_what_it_counts() {
+    let output = quick_http(&[]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    let rows: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let targets: Vec<_> = rows.iter().map(|row| row["target"].as_str()).collect();
+    assert_eq!(targets, [Some("room"), Some("page"), Some("bare")]);
+    for row in rows {
+        assert!(row["requests"].as_u64() > Some(0) && row["verified"] == true, "{row}");
+    }
+}
+
+#[test]
+fn bench_http_notices_one_damaged_reply() {
+    let output = quick_http(&["--corrupt-one"]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{lines}");
+    assert!(lines.lines().all(|line| line.contains(r#""verified":false"#)), "{lines}");
 }
 
 #[test]

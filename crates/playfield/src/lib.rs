@@ -22,8 +22,8 @@ pub use playfield_server::{
     NodeHandle, Origin, Pending, Running, ShardStats, Stats, Stopper, http, service,
 };
 pub use playfield_state::{
-    Bytes, Data, ElementId, Format, Key, List, LoadError, Map, Mirror, Set, State, Tracker,
-    Tracking, load, save, save_to, view,
+    Bytes, Data, ElementId, Format, Key, List, LoadError, Map, Mirror, NEAREST_DEFAULT, Set, State,
+    Tracker, Tracking, TreeFormat, load, save, save_to, view, view_after,
 };
 pub use playfield_wire::ErrorCode;
 pub use playfield_wire::client::Hello;

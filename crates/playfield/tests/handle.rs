@@ -1,11 +1,17 @@
 //! A handle reaches the rooms of a running node from outside.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use playfield::client::{self, Dynamic};
 use playfield::prelude::*;
+use playfield::service::{
+    self, Answered, ConnectionId, Frame, FrameCodec, NativeFrames, Peer, Service,
+};
 use playfield::{Config, Creator, ErrorCode, NodeHandle, Running, SeatFor};
 
 #[derive(State, Default)]
@@ -209,6 +215,83 @@ fn on_start_gets_the_handle_too() {
     running.shutdown();
 }
 
+/// Adds the number in each frame to a room's score, and replies with the score.
+struct Relay {
+    room: String,
+    /// Who waits for which answer.
+    waiting: Vec<(AskId, ConnectionId)>,
+}
+
+impl Service for Relay {
+    type Connection = ();
+    type Codec = NativeFrames;
+
+    fn codec(&self) -> NativeFrames {
+        NativeFrames::new()
+    }
+
+    fn connected(&mut self, _: SocketAddr, _: &mut Peer<Self>) {}
+
+    fn received(&mut self, _: &mut (), frame: Frame<'_>, peer: &mut Peer<Self>) -> service::Result {
+        match frame.body {
+            // The client tells the relay which room to ask.
+            [b'@', room @ ..] => self.room = String::from_utf8(room.to_vec())?,
+            [points] => {
+                peer.tell(&self.room, &Add { points: u32::from(*points) })?;
+                self.waiting.push((peer.ask(&self.room, &Score)?, peer.id()));
+            }
+            _ => self.waiting.push((peer.ask(&self.room, &Unknown)?, peer.id())),
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, answer: Answered, cx: &mut service::Context<Self>) {
+        let place = self.waiting.iter().position(|(ask, _)| *ask == answer.id());
+        let (_, peer) = self.waiting.remove(place.expect("it was asked"));
+        let text = match answer.reply::<Score>() {
+            Ok(score) => score.to_string(),
+            Err(error) => error.code().to_string(),
+        };
+        cx.send(peer, text.as_bytes()).expect("a short frame");
+    }
+}
+
+#[test]
+fn a_service_tells_and_asks_rooms_on_any_shard() {
+    let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
+    config.shutdown_timeout_ms = 10;
+    let relay = |_| Relay { room: String::new(), waiting: Vec::new() };
+    let server = Server::new().room::<Board>("board").service(([127, 0, 0, 1], 0), relay);
+    let running = server.start(config).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let url = format!("tcp://{}", running.local_addr());
+    let room = runtime.block_on(async {
+        let connection = client::connect(&url).await.unwrap();
+        connection.join_or_create_dynamic("board", None).await.unwrap()
+    });
+    // Enough connections that some are on the other shard.
+    for number in 1..=16 {
+        let mut socket = TcpStream::connect(running.service_addrs()[0]).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut say = |bodies: &[&[u8]]| {
+            let mut out = Vec::new();
+            for body in bodies {
+                NativeFrames::new().encode(&mut out, body).unwrap();
+            }
+            socket.write_all(&out).unwrap();
+        };
+        say(&[format!("@{}", room.id()).as_bytes(), &[2], b"??"]);
+        let mut heard = || {
+            let mut header = [0; 4];
+            socket.read_exact(&mut header).unwrap();
+            let mut body = vec![0; u32::from_le_bytes(header) as usize];
+            socket.read_exact(&mut body).unwrap();
+            String::from_utf8(body).unwrap()
+        };
+        assert_eq!((heard(), heard()), ((2 * number).to_string(), "unknown_message".into()));
+    }
+}
+
 #[derive(State, Default)]
 struct Duel {}
 
@@ -276,4 +359,24 @@ async fn a_handle_creates_finds_and_lists_rooms_and_reserves_seats() {
     drop(running);
     let late = handle.create_room::<Duel>(&Stakes { gold: 1 }).await;
     assert_eq!(late.unwrap_err().code(), ErrorCode::ShuttingDown);
+}
+
+#[test]
+fn what_is_there_twice_is_an_error_of_the_start() {
+    let config = || Config { listen: ([127, 0, 0, 1], 0).into(), shards: 1, ..Config::default() };
+    for (server, expected) in [
+        (
+            Server::new().page("/playfield.js", "text/javascript", ""),
+            "the page \"/playfield.js\": the server has the browser client at this path",
+        ),
+        (Server::new().page("about", "text/html", ""), "the page \"about\": a path begins with"),
+        (
+            Server::new().room::<Board>("board").room::<Duel>("board"),
+            "two room types have the name \"board\"",
+        ),
+        (Server::new().folder("/", "no such folder"), "the folder no such folder at \"/\": "),
+    ] {
+        let error = server.start(config()).err().expect("it does not start").to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
 }

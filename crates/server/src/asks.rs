@@ -32,7 +32,24 @@ struct Inner {
 struct Waiting {
     shard: u16,
     by: Instant,
-    answer: Sender<Answer>,
+    asker: Asker,
+}
+
+/// Where an answer goes.
+pub(crate) enum Asker {
+    Future(Sender<Answer>),
+    /// A service: the call puts the answer, with its number, into the mail of its shard.
+    Service(Box<dyn FnOnce(u64, Answer) + Send>),
+}
+
+impl Asker {
+    fn take(self, number: u64, answer: Answer) {
+        match self {
+            // Who asked may have gone.
+            Self::Future(future) => drop(future.send(answer)),
+            Self::Service(post) => post(number, answer),
+        }
+    }
 }
 
 impl Asks {
@@ -45,6 +62,15 @@ impl Asks {
     /// # Errors
     /// `busy` at `asks_max`, `shutting_down` after the node's end.
     pub(crate) fn begin(&self, shard: u16) -> Result<(u64, Receiver<Answer>)> {
+        let (answer, answered) = channel();
+        Ok((self.begin_for(shard, Asker::Future(answer))?, answered))
+    }
+
+    /// As [`begin`](Self::begin), for an answer that goes there.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub(crate) fn begin_for(&self, shard: u16, asker: Asker) -> Result<u64> {
         let mut inner = self.lock();
         if inner.ended {
             return Err(ended());
@@ -53,20 +79,19 @@ impl Asks {
             let text = format!("asks_max: {} requests are unanswered", self.asks_max);
             return Err(Error::new(ErrorCode::Busy, text));
         }
-        let (answer, answered) = channel();
         inner.begun += 1;
         let number = inner.begun;
         let by = Instant::now() + self.timeout;
-        inner.waiting.insert(number, Waiting { shard, by, answer });
-        Ok((number, answered))
+        inner.waiting.insert(number, Waiting { shard, by, asker });
+        Ok(number)
     }
 
     /// Answers a request, if it still waits.
     pub(crate) fn answer(&self, number: u64, answer: Answer) {
         let waiting = self.take(number);
-        // Outside the lock: it may wake the one who asked. They may have gone.
+        // Outside the lock: it may wake the one who asked.
         if let Some(waiting) = waiting {
-            let _ = waiting.answer.send(answer);
+            waiting.asker.take(number, answer);
         }
     }
 
@@ -106,8 +131,8 @@ impl Asks {
 
     fn answer_all(&self, error: &Error, which: impl Fn(&Waiting) -> bool) {
         let chosen: Vec<_> = self.lock().waiting.extract_if(|_, waiting| which(waiting)).collect();
-        for (_, waiting) in chosen {
-            let _ = waiting.answer.send(Err(error.clone()));
+        for (number, waiting) in chosen {
+            waiting.asker.take(number, Err(error.clone()));
         }
     }
 

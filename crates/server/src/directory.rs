@@ -202,6 +202,12 @@ impl Directory {
             .change(id, Some(summary), |room| room.reserved = room.reserved.saturating_sub(1));
     }
 
+    /// The number of rooms plus their taken and reserved seats.
+    #[cfg(test)]
+    pub(crate) fn load(&self) -> usize {
+        self.lock().loads.iter().sum()
+    }
+
     /// A reserved seat is no longer needed.
     pub(crate) fn release(&self, id: RoomId) {
         self.lock().change(id, None, |room| room.reserved = room.reserved.saturating_sub(1));

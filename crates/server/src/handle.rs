@@ -13,7 +13,7 @@ use playfield_state::{Data, Format};
 use playfield_wire::ErrorCode;
 use tokio::sync::oneshot::Receiver;
 
-use crate::asks::{self, Answer};
+use crate::asks::{self, Answer, Asker};
 use crate::event_loop::SharedRuntime;
 use crate::mailbox::Parcel;
 use crate::node::Node;
@@ -87,6 +87,29 @@ impl NodeHandle {
         let waiting = self.wait_for(shard)?;
         self.post(shard, mail(id, waiting.number))?;
         Ok(waiting)
+    }
+
+    /// Sends a request of a service, whose answer comes as mail to the service's shard.
+    pub(crate) fn ask_for_service(
+        &self,
+        asker: (u16, u16),
+        room_id: &str,
+        message: InternalMessage,
+    ) -> Result<u64> {
+        let (id, shard) = self.place(room_id)?;
+        let (own, service) = asker;
+        let shared = Arc::clone(&self.shared);
+        let post = move |ask, reply| {
+            let mail = ShardMail::Answered { service, ask, reply };
+            shared.mailboxes[usize::from(own)].push_promised(mail);
+        };
+        let number = self.node.asks.begin_for(shard, Asker::Service(Box::new(post)))?;
+        let mail = Mail::Asked { from: None, ask: number, message };
+        let posted = self.post(shard, ShardMail::Post { to: id, mail });
+        if posted.is_err() {
+            self.node.asks.forget(number);
+        }
+        posted.map(|()| number)
     }
 
     /// Expects an answer from a shard.
@@ -223,7 +246,8 @@ impl<T> fmt::Debug for Pending<T> {
     }
 }
 
-fn read<M: Message>(answer: Answer) -> Result<M::Reply> {
+/// Reads an encoded reply to the request `M`.
+pub(crate) fn read<M: Message>(answer: Answer) -> Result<M::Reply> {
     M::Reply::read(Format::Packed, &answer?).map_err(|error| {
         Error::new(ErrorCode::BadPayload, format!("the reply to {}: {error}", M::NAME))
     })

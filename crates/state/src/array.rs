@@ -10,7 +10,7 @@ use crate::data::{Data, unexpected, write_array};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::state::{Compare, Describe, Read, Write};
-use crate::{Part, State, digest};
+use crate::{Part, PlayerId, State, digest};
 
 /// The shadow of an array.
 #[derive(Debug)]
@@ -62,6 +62,10 @@ impl<T: State, const N: usize> Compare for [T; N] {
 
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
+    }
+
+    fn left_out(shadow: &Self::Shadow, viewer: PlayerId) -> u64 {
+        shadow.items.iter().map(|item| T::left_out(item, viewer)).sum()
     }
 
     fn digest(&self, part: Part) -> u64 {

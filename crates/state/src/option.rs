@@ -10,7 +10,7 @@ use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::patch_kind::read_kind;
 use crate::state::{Compare, Describe, Read, Write};
-use crate::{Part, State, digest};
+use crate::{Part, PlayerId, State, digest};
 
 /// The shadow of an option.
 #[derive(Debug)]
@@ -91,6 +91,10 @@ impl<T: State> Compare for Option<T> {
 
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
+    }
+
+    fn left_out(shadow: &Self::Shadow, viewer: PlayerId) -> u64 {
+        shadow.some.as_ref().map_or(0, |value| T::left_out(value, viewer))
     }
 
     fn digest(&self, part: Part) -> u64 {

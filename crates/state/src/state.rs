@@ -28,6 +28,12 @@ use crate::{Key, Part, PlayerId};
 /// - `#[sync(view = f, viewer = map)]`: the players for whom `f: fn(&T, &Viewer) -> bool` returns
 ///   true. `map` is a field of the same struct, keyed by player, that holds a `Viewer` for each.
 ///
+/// - `#[sync(near = [x, y], viewer = map, radius = 9.0)]`, on a map: those who are near an entry, by
+///   fields of it and of theirs, or functions that return positions. `half_extents = [9.0, 5.0]`
+///   instead of the radius, `hysteresis = 2.0`, `nearest = 64`.
+/// - `#[sync(same = [team], viewer = map)]`, on a map: those whose fields, or what a function
+///   returns, are equal. Both may be combined.
+///
 /// A float may be quantized, with an error of half a step: `#[sync(quantize = 0.01)]`,
 /// `#[sync(quantize = 0.01, range = -50.0..=50.0)]`, or, in radians, `#[sync(angle = 0.01)]`.
 ///
@@ -236,6 +242,11 @@ pub trait Compare: Describe {
 
     /// When it last changed.
     fn stamps(shadow: &Self::Shadow) -> Stamps;
+
+    /// How many entries more the viewer would see if no view had a cap.
+    fn left_out(_: &Self::Shadow, _: PlayerId) -> u64 {
+        0
+    }
 
     /// The digest of a copy ([`Part::All`]), or of what everyone sees of the live state
     /// ([`Part::Shared`]). Either equals [`Write::shadow_digest`] if the copy is right or the state

@@ -148,6 +148,12 @@ impl<T: State> Tracker<T> {
         any
     }
 
+    /// How many entries more `viewer` would have seen at the last sync, if no view had a cap
+    /// (`nearest`).
+    pub fn left_out(&self, viewer: PlayerId) -> u64 {
+        T::left_out(&self.shadow, viewer)
+    }
+
     /// The digest that `viewer`'s copy has if it is right: in `packed` see
     /// [`Mirror::digest`](crate::Mirror::digest), in a format of trees
     /// [`JsonMirror::digest`](crate::JsonMirror::digest).

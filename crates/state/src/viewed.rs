@@ -40,6 +40,11 @@ pub trait Viewed {
     /// When it last changed.
     fn stamps(shadow: &Self::Shadow) -> Stamps;
 
+    /// As [`Compare::left_out`](crate::state::Compare::left_out).
+    fn left_out(_: &Self::Shadow, _: PlayerId) -> u64 {
+        0
+    }
+
     /// As [`Write::write_owner_patch`](crate::state::Write::write_owner_patch), for a viewer.
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
 

@@ -12,6 +12,7 @@ mod histories;
 mod laws;
 mod lists;
 mod names;
+mod placed;
 mod policies;
 mod readers;
 mod saves;

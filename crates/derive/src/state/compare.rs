@@ -32,6 +32,16 @@ impl Tree<'_> {
                 }
             }
         });
+        let left_out = self.synced.iter().map(|Synced { field, shadow, .. }| {
+            let of = match &field.view {
+                Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>),
+                None => {
+                    let of = &field.of;
+                    quote!(<#of as #rt::Compare>)
+                }
+            };
+            quote!(#of::left_out(&shadow.#shadow, viewer))
+        });
         let watches = self.watches();
         let watch_names: Vec<&Ident> = watches.iter().map(|watch| &watch.name).collect();
         let touches = self.views().map(|(Synced { field, shadow, .. }, Look { by, .. })| {
@@ -107,6 +117,10 @@ impl Tree<'_> {
             #[inline]
             fn stamps(shadow: &Self::Shadow) -> #rt::Stamps {
                 shadow.stamps
+            }
+            fn left_out(shadow: &Self::Shadow, viewer: #rt::PlayerId) -> u64 {
+                let _ = (shadow, viewer);
+                0_u64 #(+ #left_out)*
             }
         }
     }

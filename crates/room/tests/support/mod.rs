@@ -122,6 +122,7 @@ impl Host {
             options,
             format: Format::Packed,
             creator: Creator::Node,
+            store: None,
             seats: Vec::new(),
         };
         let room = create(birth)?;

@@ -12,13 +12,14 @@ use playfield_wire::ErrorCode;
 /// | code | status |
 /// |---|---|
 /// | `refused`, and codes of a room's own | 422 |
-/// | `bad_payload` | 400 |
+/// | `bad_payload`, `bad_key` | 400 |
 /// | `unauthorized` | 401 |
+/// | `creation_closed` | 403 |
 /// | `room_not_found`, `unknown_room_type` | 404 |
-/// | `room_full`, `room_locked` | 409 |
+/// | `room_full`, `room_locked`, `room_exists` | 409 |
 /// | `room_closed` | 410 |
 /// | `too_large` | 413 |
-/// | `limit` | 429 |
+/// | `limit`, `too_fast` | 429 |
 /// | `busy`, `shutting_down` | 503 |
 /// | `timeout` | 504 |
 /// | all others | 500 |
@@ -76,14 +77,15 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
 
 fn status(code: ErrorCode) -> u16 {
     match code {
-        ErrorCode::BadPayload => 400,
+        ErrorCode::BadPayload | ErrorCode::BadKey => 400,
         ErrorCode::Unauthorized => 401,
+        ErrorCode::CreationClosed => 403,
         ErrorCode::RoomNotFound | ErrorCode::UnknownRoomType => 404,
-        ErrorCode::RoomFull | ErrorCode::RoomLocked => 409,
+        ErrorCode::RoomFull | ErrorCode::RoomLocked | ErrorCode::RoomExists => 409,
         ErrorCode::RoomClosed => 410,
         ErrorCode::TooLarge => 413,
         ErrorCode::Refused | ErrorCode::Room(_) => 422,
-        ErrorCode::Limit => 429,
+        ErrorCode::Limit | ErrorCode::TooFast => 429,
         ErrorCode::Busy | ErrorCode::ShuttingDown => 503,
         ErrorCode::Timeout => 504,
         _ => 500,

@@ -4,8 +4,11 @@
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
+use playfield_room::{AskId, Error, InternalMessage, Message};
 use playfield_wire::framing::{FrameCodec, FrameError};
 
+use crate::asks::ended;
+use crate::handle::{NodeHandle, read};
 use crate::service::{Closed, Service};
 use crate::shard::connection::Connections;
 use crate::shard::keys::ConnectionKey;
@@ -16,6 +19,30 @@ use crate::shard::keys::ConnectionKey;
 pub struct ConnectionId {
     pub(crate) shard: u16,
     pub(crate) key: ConnectionKey,
+}
+
+/// A room's answer to a request of a service, from [`Context::ask`].
+#[derive(Debug)]
+pub struct Answered {
+    pub(crate) id: AskId,
+    pub(crate) reply: Result<Vec<u8>, Error>,
+}
+
+impl Answered {
+    /// The request, as [`Context::ask`] returned it.
+    #[must_use]
+    pub fn id(&self) -> AskId {
+        self.id
+    }
+
+    /// The reply to the request `M`.
+    ///
+    /// # Errors
+    /// The room's refusal, `room_not_found` or `room_closed` if it ended before it answered,
+    /// `timeout` after `ask_timeout_ms`, or `bad_payload` if the request was another than `M`.
+    pub fn reply<M: Message>(self) -> Result<M::Reply, Error> {
+        read::<M>(self.reply)
+    }
 }
 
 /// A connection to be closed, and why.
@@ -34,6 +61,7 @@ pub(crate) struct Reach<'a> {
     /// Connections to be closed after the call.
     pub(crate) leaving: &'a mut Vec<Leave>,
     pub(crate) wake_at: &'a mut Option<Duration>,
+    pub(crate) node: Option<&'a NodeHandle>,
 }
 
 /// What every handler of a service can access.
@@ -70,6 +98,27 @@ impl<'a, S: Service> Context<'a, S> {
     /// one.
     pub fn wake_in(&mut self, time: Duration) {
         *self.reach.wake_at = self.reach.now.checked_add(time);
+    }
+
+    /// Sends a message to a room of the node, which receives it by [`On`](playfield_room::On). As
+    /// [`NodeHandle::tell`].
+    ///
+    /// # Errors
+    /// As [`NodeHandle::tell`].
+    pub fn tell<M: Message>(&self, room_id: &str, message: &M) -> Result<(), Error> {
+        self.reach.node.ok_or_else(ended)?.tell(room_id, message)
+    }
+
+    /// Sends a request to a room of the node, which receives it by [`On`](playfield_room::On). The
+    /// answer comes by [`Service::answered`], to the value of the service on this shard.
+    ///
+    /// # Errors
+    /// If the request can't be sent: as [`NodeHandle::tell`], or `busy` at `asks_max`. Nothing is
+    /// answered then.
+    pub fn ask<M: Message>(&mut self, room_id: &str, message: &M) -> Result<AskId, Error> {
+        let asker = (self.reach.shard, self.reach.service);
+        let node = self.reach.node.ok_or_else(ended)?;
+        node.ask_for_service(asker, room_id, InternalMessage::of(message)).map(AskId)
     }
 
     /// Writes a frame to any connection of this service on this shard. Returns whether it was

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use playfield_wire::framing::{FrameCodec, FrameError};
 
 use crate::panics::guard;
-use crate::service::{Closed, ConnectionId, Context, Peer, Reach, Service};
+use crate::service::{Answered, Closed, ConnectionId, Context, Peer, Reach, Service};
 use crate::shard::keys::ConnectionKey;
 
 /// The maximum overhead of a frame. An incomplete frame may be this much longer than the limit of a
@@ -22,6 +22,7 @@ pub(crate) trait AnyService: Send {
     fn received(&mut self, key: ConnectionKey, input: &[u8], reach: Reach<'_>) -> Served;
     fn silent(&mut self, key: ConnectionKey, reach: Reach<'_>) -> Served;
     fn closed(&mut self, key: ConnectionKey, why: &Closed, reach: Reach<'_>);
+    fn answered(&mut self, answer: Answered, reach: Reach<'_>);
     fn woken(&mut self, reach: Reach<'_>);
 }
 
@@ -173,6 +174,13 @@ impl<S: Service> AnyService for Hosted<S> {
         let id = ConnectionId { shard: reach.shard, key };
         let mut cx = Context::new(codec, None, reach);
         guard("a service", || service.closed(state, id, why, &mut cx));
+        cx.finish();
+    }
+
+    fn answered(&mut self, answer: Answered, reach: Reach<'_>) {
+        let Self { service, codec, .. } = self;
+        let mut cx = Context::new(codec, None, reach);
+        guard("a service", || service.answered(answer, &mut cx));
         cx.finish();
     }
 

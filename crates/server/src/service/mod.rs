@@ -49,9 +49,10 @@ pub use playfield_wire::framing::{
 };
 pub use playfield_wire::packet::{Big, Little};
 
-pub use context::{ConnectionId, Context, Peer};
+pub use context::{Answered, ConnectionId, Context, Peer};
 pub(crate) use context::{Leave, Reach};
 pub(crate) use hosted::{AnyService, Hosted, Served};
+pub use playfield_room::AskId;
 
 /// The result of a handler. An error closes the connection after sending what was written to it.
 pub type Result<T = (), E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
@@ -106,6 +107,11 @@ pub trait Service: Sized + Send + 'static {
     /// After twice `heartbeat_ms` the connection is closed.
     fn silent(&mut self, connection: &mut Self::Connection, peer: &mut Peer<Self>) {
         let _ = (connection, peer);
+    }
+
+    /// A room has answered a request from [`Context::ask`], or can't.
+    fn answered(&mut self, answer: Answered, cx: &mut Context<Self>) {
+        let _ = (answer, cx);
     }
 
     /// The time that [`Context::wake_in`] set has passed.

@@ -44,6 +44,8 @@ pub(crate) enum ShardMail {
     Post { to: RoomId, mail: Mail },
     /// To the room's shard: someone outside ends the room.
     Close { room: RoomId, text: String },
+    /// To a service's shard: the answer to its request to a room.
+    Answered { service: u16, ask: u64, reply: Result<Vec<u8>, Error> },
     /// To the room's shard: a seat is to be reserved, and the request from outside with this number
     /// answered.
     Reserve { room: RoomId, who: SeatFor, wait: Duration, answers: u64 },

@@ -35,6 +35,7 @@ use playfield_wire::ErrorCode;
 
 use crate::background::Background;
 use crate::entropy::Entropy;
+use crate::handle::NodeHandle;
 use crate::memory::release;
 use crate::node::Node;
 use crate::room_id::RoomId;
@@ -72,6 +73,8 @@ pub(crate) struct Shard {
     rooms: Rooms,
     by_id: HashMap<RoomId, RoomKey>,
     services: Vec<HostedService>,
+    /// By which services reach rooms; `None` in tests of the shard alone.
+    handle: Option<NodeHandle>,
     schedule: Schedule,
     delivery: Delivery,
     timeouts: Timeouts,
@@ -145,6 +148,7 @@ impl Shard {
             rooms: Rooms::new(),
             by_id: HashMap::new(),
             services: Vec::new(),
+            handle: None,
             schedule: Schedule::default(),
             delivery,
             timeouts: Timeouts::new(shortest / 16),
@@ -169,6 +173,11 @@ impl Shard {
             replies_bytes: 0,
             due: Vec::new(),
         }
+    }
+
+    /// Lets services reach the node's rooms.
+    pub(crate) fn reach_by(&mut self, handle: NodeHandle) {
+        self.handle = Some(handle);
     }
 
     /// A turn begins. `now` is the time since the node started, and never goes back.
@@ -259,6 +268,19 @@ impl Shard {
     /// What is to be written to a connection.
     pub(crate) fn unsent(&self, key: ConnectionKey) -> &[u8] {
         self.delivery.connections.unsent(key)
+    }
+
+    /// The members of this shard's rooms.
+    #[cfg(test)]
+    pub(crate) fn members(&self) -> usize {
+        let rooms = self.rooms.keys().into_iter().filter_map(|key| self.rooms.get(key));
+        rooms.map(|hosted| hosted.members.len()).sum()
+    }
+
+    /// The node's rooms, and their taken and reserved seats.
+    #[cfg(test)]
+    pub(crate) fn load(&self) -> usize {
+        self.delivery.node.directory.load()
     }
 
     /// How much memory a connection's buffers take.

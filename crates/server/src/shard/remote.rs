@@ -1,8 +1,9 @@
 //! Rooms of other shards: mail, from both ends.
 
-use playfield_room::Mail;
+use playfield_room::{AskId, Mail};
 use playfield_wire::{ErrorCode, RoomNumber};
 
+use crate::service::Answered;
 use crate::shard::Shard;
 use crate::shard::connection::Moving;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
@@ -48,6 +49,9 @@ impl Shard {
                 self.reserve_from_outside(room, who, wait, answers);
             }
             ShardMail::Post { to, mail } => self.mail_to_room(to, mail),
+            ShardMail::Answered { service, ask, reply } => {
+                self.answered(service, Answered { id: AskId(ask), reply });
+            }
             ShardMail::Answer { answer, part } => self.http_answer(answer, part),
             ShardMail::Close { room, text } => self.close_room(room, &text),
             ShardMail::Finished { room, mail } => self.finished(room, mail),

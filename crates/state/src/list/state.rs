@@ -90,6 +90,13 @@ impl<T: State> Compare for List<T> {
         shadow.stamps
     }
 
+    fn left_out(shadow: &Self::Shadow, viewer: PlayerId) -> u64 {
+        if !T::HAS_OWNED {
+            return 0;
+        }
+        shadow.elements.iter().map(|element| T::left_out(&element.shadow, viewer)).sum()
+    }
+
     fn digest(&self, part: Part) -> u64 {
         digest::of_elements(self.iter().map(|item| item.digest(part)))
             .wrapping_add(digest::of_length(self.len()))

@@ -13,7 +13,7 @@ use super::{FRESH, Map, new_token};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::state::{Compare, Describe, Read, Write, tree_owner_field, write_owner_field};
-use crate::{Key, Part, State, digest};
+use crate::{Key, Part, PlayerId, State, digest};
 
 impl<K: Key, V: State> Describe for Map<K, V> {
     const UNOWNED: Option<&'static str> = {
@@ -107,6 +107,13 @@ impl<K: Key, V: State> Compare for Map<K, V> {
 
     fn stamps(shadow: &Self::Shadow) -> Stamps {
         shadow.stamps
+    }
+
+    fn left_out(shadow: &Self::Shadow, viewer: PlayerId) -> u64 {
+        if !V::HAS_OWNED {
+            return 0;
+        }
+        shadow.entries().map(|(_, _, value)| V::left_out(value, viewer)).sum()
     }
 
     fn digest(&self, part: Part) -> u64 {

@@ -29,8 +29,24 @@ pub fn all() -> io::Result<()> {
     of_framing(&messages)?;
     of_websocket(&messages)?;
     of_inflate(&messages)?;
+    of_http()?;
     of_handshake()?;
     of_packets()
+}
+
+fn of_http() -> io::Result<()> {
+    let requests = [
+        "GET /a%20b?x=1&y=%0D%0A HTTP/1.1\r\nHost: x\r\n\r\n",
+        "HEAD / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+        "POST /rooms/7/score HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n21.5",
+        "PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\
+         2;a=b\r\nab\r\n1\r\nc\r\n0\r\nX-After: y\r\n\r\n",
+        "OPTIONS * HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n",
+    ];
+    for (number, request) in requests.iter().enumerate() {
+        put("http", &format!("request-{number}"), &[b"\x07", request.as_bytes()].concat())?;
+    }
+    put("http", "pipeline", &[b"\x01", requests.concat().as_bytes()].concat())
 }
 
 /// A message in each format, in the order of `Format::ALL`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
-use playfield_bench::{constructs, packet, rounds, store, websocket, worlds};
+use playfield_bench::{constructs, http, packet, rounds, store, websocket, worlds};
 use playfield_cli::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 use playfield_state::{Format, Tracking};
 
@@ -20,7 +20,7 @@ exit status is 1 if any differs.
 ";
 
 /// In execution order.
-const SUITES: &str = "sync, constructs, worlds, packet, websocket, store, rooms";
+const SUITES: &str = "sync, constructs, worlds, packet, websocket, store, http, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from comparing the state to writing every player's message.
@@ -46,6 +46,12 @@ writes and nothing else.
 const PACKET_HELP: &str = "
 packet: writing and reading custom packets. Each row is measured as is common (same), and with
 every field compared and every byte read (verified).
+";
+
+const HTTP_HELP: &str = "
+http: requests per second over kept connections, to a room that a handler asks, to a page, and to
+the baseline, which only reads and writes. The server runs on one core, the clients on another. The
+room ticks at 60 Hz meanwhile, and says how late.
 ";
 
 const WEBSOCKET_HELP: &str = "
@@ -128,6 +134,15 @@ const STORE: &[Opt] = &[JSON, ROUNDS, ROUND_MS];
 
 const WEBSOCKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS, CORRUPT_ONE];
 
+const HTTP: &[Opt] = &[
+    Opt { name: "connections", value: "N", help: "number of connections (default 32)" },
+    Opt { name: "rounds", value: "N", help: "measurements of each, in turns (default 5)" },
+    Opt { name: "round-ms", value: "N", help: "duration of one measurement (default 1000)" },
+    JSON,
+    CORRUPT_ONE,
+    Opt { name: "role", value: "", help: "" },
+];
+
 const ROOMS: &[Opt] = &[
     Opt {
         name: "rooms",
@@ -159,6 +174,7 @@ fn help() -> String {
         (WORLDS_HELP, WORLDS),
         (PACKET_HELP, PACKET),
         (WEBSOCKET_HELP, WEBSOCKET),
+        (HTTP_HELP, HTTP),
         (STORE_HELP, STORE),
         (ROOMS_HELP, ROOMS),
     ];
@@ -174,6 +190,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "worlds" => run_worlds(parser, out),
             "packet" => run_packet(parser, out),
             "websocket" => run_websocket(parser, out),
+            "http" => run_http(parser, out),
             "store" => run_store(parser, out),
             "rooms" => run_rooms(parser, out),
             other => Err(Usage(format!("unknown suite {other:?}; use one of {SUITES}")).into()),
@@ -199,6 +216,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
     let mut packet = rounds::Options::new();
     packet.json = json;
     let websocket = websocket::Options { rows: packet.clone(), ..websocket::Options::default() };
+    let http = http::Options { json, ..http::Options::new() };
     let mut rooms = rooms::Options::new();
     rooms.json = json;
     // All suites run, even if an earlier one fails.
@@ -209,6 +227,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
         packet::run(&packet, out)?,
         store::run(&packet, out)?,
         websocket::run(&websocket, out)?,
+        http::run(&http, out)?,
         rooms::run(&rooms, out)?,
     ];
     done(verified.iter().all(|verified| *verified))
@@ -359,6 +378,27 @@ fn rows(
         }
     }
     Ok(Some((options, corrupt_one)))
+}
+
+fn run_http(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = http::Options::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("connections") => {
+                options.connections = within(parser, "connections", 1..=10_000)?;
+            }
+            Long("rounds") => options.rounds = within(parser, "rounds", 1..=1_000)?,
+            Long("round-ms") => {
+                options.round = Duration::from_millis(within(parser, "round-ms", 10..=3_600_000)?);
+            }
+            Long("json") => options.json = true,
+            Long("corrupt-one") => options.corrupt_one = true,
+            Long("role") => options.is_server = one_of(parser, "role", &[("server", true)])?,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, HTTP)),
+        }
+    }
+    done(http::run(&options, out)?)
 }
 
 fn run_rooms(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

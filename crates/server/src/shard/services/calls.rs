@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::service::{AnyService, Closed, Reach, Served};
+use crate::service::{Answered, AnyService, Closed, Reach, Served};
 use crate::shard::Shard;
 use crate::shard::connection::Connection;
 use crate::shard::connection::transport::Input;
@@ -105,8 +105,14 @@ impl Shard {
             connections: &mut self.delivery.connections,
             leaving: &mut self.leaving,
             wake_at,
+            node: self.handle.as_ref(),
         };
         Some(call(&mut **service, reach))
+    }
+
+    /// Gives a service the answer to its request to a room.
+    pub(in crate::shard) fn answered(&mut self, service: u16, answer: Answered) {
+        self.call_service(service, |service, reach| service.answered(answer, reach));
     }
 
     /// Ends a connection of a service, as soon as what it is owed is written.

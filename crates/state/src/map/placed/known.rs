@@ -27,6 +27,10 @@ impl Index for Known {
         }
     }
 
+    fn left_out(&self) -> usize {
+        self.within_reach - self.slots.len()
+    }
+
     fn insert(&mut self, entered: &[(u32, u32)]) {
         // Two rising runs are merged from their ends.
         let mut old = self.slots.len();

@@ -128,8 +128,8 @@ impl<K: Key, V: State, R: Placing<Entry = V>> ByEntry<Map<K, V>, Near<R>> {
         let seen = value.iter().filter_map(|(key, entry)| {
             let was_seen = R::HYSTERESIS > 0.0 && sight.saw(&key.name());
             let by = if was_seen { R::HYSTERESIS } else { 0.0 };
-            let square = R::REACH.sees(&at?, &R::entry(entry)?, by)?;
-            is_same(entry).then(|| (rank(square, was_seen, R::HYSTERESIS), key, entry))
+            let (is_near, square) = R::REACH.sees(&at?, &R::entry(entry)?, by);
+            (is_near && is_same(entry)).then(|| (rank(square, was_seen, R::HYSTERESIS), key, entry))
         });
         let mut seen: Vec<(f64, &K, &V)> = seen.collect();
         seen.sort_by(|one, two| by_rank(one.0, two.0, || (one.1, two.1)));
@@ -234,19 +234,23 @@ impl<R: Placing> Finder<R> {
                 marks[slot as usize] = saw;
             }
         }
+        let mut count = 0;
         if let Some(spot) = &spot {
+            hits.resize(cells.iter().map(|cell| grid.entries(*cell).len()).sum(), (0.0, 0));
             for entry in cells.iter().flat_map(|cell| grid.entries(*cell)) {
                 let by = if R::HYSTERESIS > 0.0 && marks[entry.slot as usize] == saw {
                     R::HYSTERESIS
                 } else {
                     0.0
                 };
-                if let Some(square) = R::REACH.sees(spot, &entry.spot, by) {
-                    hits.push((square, entry.slot));
-                }
+                let (is_near, square) = R::REACH.sees(spot, &entry.spot, by);
+                // Kept or overwritten by the next one: a branch could not be predicted.
+                hits[count] = (square, entry.slot);
+                count += usize::from(is_near);
             }
         }
-        known.within_reach = hits.len();
+        hits.truncate(count);
+        known.within_reach = count;
         if hits.len() > R::NEAREST {
             for (distance, slot) in hits.iter_mut() {
                 *distance = rank(*distance, marks[*slot as usize] == saw, R::HYSTERESIS);

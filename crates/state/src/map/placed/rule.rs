@@ -88,20 +88,20 @@ impl Reach {
         nearest
     }
 
-    /// Whether both are within reach, `by` farther than stated. `None` if not, else the square of
-    /// their distance.
-    #[inline]
-    pub(super) fn sees(self, viewer: &Spot, entry: &Spot, by: f64) -> Option<f64> {
+    /// Whether both are within reach, `by` farther than stated, and the square of their distance.
+    #[inline(always)]
+    pub(super) fn sees(self, viewer: &Spot, entry: &Spot, by: f64) -> (bool, f64) {
         let [x, y, z] = [entry[0] - viewer[0], entry[1] - viewer[1], entry[2] - viewer[2]];
         let square = x * x + y * y + z * z;
         let is_near = match self {
             Self::All => true,
             Self::Radius(radius) => square <= (radius + by) * (radius + by),
+            // Not `&&`: a branch that can't be predicted costs more than a comparison.
             Self::Box(half) => {
-                x.abs() <= half[0] + by && y.abs() <= half[1] + by && z.abs() <= half[2] + by
+                (x.abs() <= half[0] + by) & (y.abs() <= half[1] + by) & (z.abs() <= half[2] + by)
             }
         };
-        is_near.then_some(square)
+        (is_near, square)
     }
 
     /// The most that a viewer and an entry can be apart on each axis.

@@ -26,6 +26,11 @@ pub trait Index: Default + 'static {
 
     /// Adds slots of the map, in rising order, each with the viewer's.
     fn insert(&mut self, entered: &[(u32, u32)]);
+
+    /// How many more would be in view without a cap.
+    fn left_out(&self) -> usize {
+        0
+    }
 }
 
 /// For views that look at many slots and see a part of them: 1 more than the viewer's slot, by slots

@@ -83,6 +83,16 @@ impl<K: Key, V: State, H: How> Viewed for ByEntry<Map<K, V>, H> {
         shadow.stamps
     }
 
+    fn left_out(shadow: &Self::Shadow, viewer: PlayerId) -> u64 {
+        let Some(eye) = shadow.eyes.get(&viewer) else { return 0 };
+        let inside = |(_, _, at): (u32, &K, &u32)| {
+            let entry = shadow.map.slot(*at).entry.as_ref();
+            entry.map_or(0, |(_, value)| V::left_out(value, viewer))
+        };
+        let inside: u64 = if V::HAS_OWNED { eye.seen.entries().map(inside).sum() } else { 0 };
+        eye.index.left_out() as u64 + inside
+    }
+
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         if lens.part == Part::Shared || !shadow.stamps.after(lens) {
             return false;
