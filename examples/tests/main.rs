@@ -245,6 +245,44 @@ async fn lobby_shows_the_tables_that_can_be_joined() -> Result<(), Error> {
     until(&lobby, |state| state["tables"] == json!({})).await
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_whiteboard_outlives_the_program() -> Result<(), Error> {
+    let file = std::env::temp_dir().join(format!("playfield-boards-{}.redb", std::process::id()));
+    let path = file.to_str().expect("a path in UTF-8");
+    let arguments = ["--listen=127.0.0.1:0", "--shards=2"];
+    let start =
+        || Example::start_with(env!("CARGO_BIN_EXE_whiteboard"), &arguments, &[("BOARDS", path)]);
+    let example = start();
+    let ann = example.connect("Ann").await;
+    let ann = ann.join_or_create_by_key_dynamic("board", "42", None).await?;
+    let stroke = json!({ "points": [{ "x": 120.5, "y": 30 }, { "x": 130, "y": 31 }] });
+    assert_eq!(ann.request("Draw", &stroke).await?, json!(0));
+    ann.request("Keep", &Value::Null).await?;
+    // The process is killed, as by `kill -9`.
+    drop(example);
+
+    let mut example = start();
+    let bob = example.connect("Bob").await;
+    let bob = bob.join_or_create_by_key_dynamic("board", "42", None).await?;
+    assert_eq!(state(&bob)["strokes"]["0"]["author"], "Ann");
+    assert_eq!(bob.request("Near", &json!({ "x": 199, "y": 99 })).await?, json!([0]));
+    assert_eq!(bob.request("Draw", &stroke).await?, json!(1));
+    // An orderly end needs no `Keep`.
+    let id = example.process.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().is_ok_and(|it| it.success()));
+    let ended = tokio::task::spawn_blocking(move || example.process.wait());
+    assert!(ended.await.is_ok_and(|ended| ended.is_ok_and(|it| it.success())));
+
+    let example = start();
+    let cleo = example.connect("Cleo").await;
+    let cleo = cleo.join_or_create_by_key_dynamic("board", "42", None).await?;
+    assert_eq!(state(&cleo)["strokes"]["1"]["author"], "Bob");
+    drop(example);
+    let _ = std::fs::remove_file(file);
+    Ok(())
+}
+
 #[test]
 fn echo_sends_back_what_it_hears() {
     let example = Example::start(env!("CARGO_BIN_EXE_echo"), &["127.0.0.1:0"]);
