@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use playfield::ErrorCode;
-use playfield::client::{self, Connection, Dynamic, Error, Room};
+use playfield::client::{self, Connection, Creation, Dynamic, Error, Room};
 use serde_json::{Value, json};
 
 /// An example that runs; killed when dropped.
@@ -231,18 +231,47 @@ async fn sensors_shows_what_http_requests_bring() -> Result<(), Error> {
 }
 
 #[tokio::test]
-async fn lobby_shows_the_tables_that_can_be_joined() -> Result<(), Error> {
+async fn lobby_makes_a_match_for_two_and_sends_them_there() -> Result<(), Error> {
     let example = Example::rooms(env!("CARGO_BIN_EXE_lobby"));
     let (ann, bob) = (example.connect("Ann").await, example.connect("Bob").await);
-    let lobby = bob.join_or_create_dynamic("lobby", None).await?;
-    let table = ann.create_dynamic("table", false, Some(&json!({ "lobby": lobby.id() }))).await?;
-    until(&lobby, |state| state["tables"][table.id()] == 1).await?;
-    let chosen = state(&lobby)["tables"].as_object().and_then(|all| all.keys().next().cloned());
-    let seat = bob.join_dynamic(&chosen.expect("one table")).await?;
-    until(&lobby, |state| state["tables"][table.id()] == 2).await?;
-    seat.leave().await?;
-    table.leave().await?;
-    until(&lobby, |state| state["tables"] == json!({})).await
+    let at_lobby = ann.join_or_create_dynamic("lobby", None).await?;
+    let also = bob.join_dynamic(at_lobby.id()).await?;
+    let refused = bob.create_dynamic("match", false, None).await;
+    assert_eq!(refused.err().and_then(|error| error.code()), Some(ErrorCode::CreationClosed));
+    at_lobby.request("Queue", &json!({ "mode": "duel" })).await?;
+    also.request("Queue", &json!({ "mode": "duel" })).await?;
+    let mut seats = Vec::new();
+    for room in [&at_lobby, &also] {
+        let ready = room.next_event().await?.value()?;
+        seats.push(ready["seat"].as_str().expect("a reservation").to_owned());
+    }
+    // The seat is Ann's.
+    let stolen = bob.join_dynamic(&seats[0]).await;
+    assert_eq!(stolen.err().and_then(|error| error.code()), Some(ErrorCode::BadReservation));
+    let duel = ann.join_dynamic(&seats[0]).await?;
+    let same = bob.join_dynamic(&seats[1]).await?;
+    assert_eq!(duel.id(), same.id());
+    until(&duel, |state| state["players"].as_object().is_some_and(|all| all.len() == 2)).await?;
+    until(&at_lobby, |state| state["matches"][duel.id()] == 2).await?;
+    duel.leave().await?;
+    same.leave().await?;
+    until(&at_lobby, |state| state["matches"] == json!({})).await
+}
+
+#[tokio::test]
+async fn lobby_has_tables_that_friends_join_by_a_code() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_lobby"));
+    let (ann, bob) = (example.connect("Ann").await, example.connect("Bob").await);
+    let table = ann.create_dynamic("table", Creation::new().private().code(), None).await?;
+    let code = state(&table)["code"].as_str().expect("a code").to_owned();
+    assert_eq!((table.key(), &state(&table)["host"]), (Some(&*code), &json!("Ann")));
+    let guest = bob.join_by_key_dynamic("table", &code.to_lowercase()).await?;
+    assert_eq!(guest.id(), table.id());
+    let seat = table.request("Keep", &json!({ "name": "Eve" })).await?;
+    let eve = example.connect("Eve").await;
+    let eve = eve.join_dynamic(seat.as_str().expect("a reservation")).await?;
+    assert_eq!(eve.id(), table.id());
+    until(&eve, |state| state["guests"].as_object().is_some_and(|all| all.len() == 3)).await
 }
 
 #[cfg(unix)]

@@ -48,6 +48,8 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// | `events(A, B)` | none | messages to players, sent with [`Context::emit`] and its variants |
 /// | `internal(A, B)` | none | messages from timers, background work and other rooms; each needs an `impl` [`On<A>`](crate::On) |
 /// | `asks(A, B)` | none | requests to other rooms, sent with [`Context::ask`]; each needs an `impl` [`Answer<A>`](crate::Answer) |
+/// | `criteria(a, b)` | none | fields of [`Options`](Self::Options): `join_or_create` picks only rooms in which they are equal |
+/// | `creation = server` | `anyone` | who may create such rooms: clients can't if it is `server`, see [`CreatedBy`](crate::CreatedBy) |
 /// | `tick_hz = 30` | 0 | calls of [`tick`](Self::tick) per second, up to 1,000; 0 = never |
 /// | `sync_hz = 20` | `tick_hz`, or 20 if that is 0 | patches per second to each player, up to 1,000; 0 = only after [`Context::sync_now`] |
 /// | `capacity = 64` | 64 | most players, 1 to 1,000,000 |
@@ -83,7 +85,8 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// 6. The state is dropped, on the same thread.
 ///
 /// So a room that must save its state does so in `closing`, with [`Context::spawn`]: every request
-/// that was answered before is part of the state by then. Until step 6 the room keeps its id.
+/// that was answered before is part of the state by then. Until step 6 the room keeps its id
+/// and its key.
 ///
 /// A panic in any callback ends the room without these steps: its state can't be trusted any more.
 /// Players receive `room_failed`, and the state is dropped.
@@ -116,11 +119,11 @@ pub trait Room: State<Shadow: Send> + Declared + Send + 'static {
     /// What a client can specify when it creates a room.
     type Options: Data + Default;
 
-    /// Creates a room. [`Context::creator`] is the player who asked for it, whose
-    /// [`join`](Self::join) follows; [`Context::hold`] lets it wait for something.
+    /// Creates a room. [`Context::creator`] is who asked for it: a player, whose
+    /// [`join`](Self::join) follows, another room, or the node; [`Context::hold`] lets it wait for something.
     ///
     /// # Errors
-    /// A refusal, which that player receives. No room is created.
+    /// A refusal, which that player receives, or which is logged if a room asked. No room is created.
     fn create(options: Self::Options, cx: &mut Context<Self>) -> Result<Self>;
 
     /// The room was made of a save, and not by `create`: make again what saves leave out, such as

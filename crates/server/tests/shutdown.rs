@@ -1,7 +1,7 @@
 //! How a node with rooms that have something to finish shuts down.
 
 use std::sync::Mutex;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use crate::common::{Client, Heard, config};
 
@@ -12,7 +12,7 @@ use playfield_wire::client::ClientMessage;
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 /// Ends the background work that the room begins at its end.
-static ENDS: Mutex<Option<Sender<()>>> = Mutex::new(None);
+static ENDS: Mutex<Option<SyncSender<()>>> = Mutex::new(None);
 /// What the room did at its end.
 static DONE: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 
@@ -25,7 +25,7 @@ struct Saved;
 #[room(internal(Saved))]
 impl Room for Saver {
     fn closing(&mut self, _: EndReason, cx: &mut Context<Self>) {
-        let (ends, end) = channel();
+        let (ends, end) = sync_channel(1);
         *ENDS.lock().unwrap() = Some(ends);
         let _ = cx.compute(move || {
             end.recv().unwrap();
