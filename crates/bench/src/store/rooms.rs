@@ -105,15 +105,15 @@ fn ask_all<M: Message<Reply = Contents>>(
             let key = format!("page-{seed}");
             creating.push_back((seed, node.new_room::<Page>(&()).key(&key).create()));
         }
-        if creating.len() > AT_ONCE / 2 || seed >= ROOMS {
-            if let Some((seed, created)) = creating.pop_front() {
-                asking.push_back((seed, node.ask(&created.wait()?, &ask(seed))));
-            }
+        if (creating.len() > AT_ONCE / 2 || seed >= ROOMS)
+            && let Some((seed, created)) = creating.pop_front()
+        {
+            asking.push_back((seed, node.ask(&created.wait()?, &ask(seed))));
         }
-        if asking.len() > AT_ONCE / 2 || seed >= ROOMS {
-            if let Some((seed, asked)) = asking.pop_front() {
-                right &= asked.wait()? == contents(seed);
-            }
+        if (asking.len() > AT_ONCE / 2 || seed >= ROOMS)
+            && let Some((seed, asked)) = asking.pop_front()
+        {
+            right &= asked.wait()? == contents(seed);
         }
     }
     for (seed, created) in creating {
