@@ -63,7 +63,7 @@ impl Room for Board {
 
     /// The board is as it was saved; make the rest again.
     fn rebuild(&mut self, _: &mut Context<Self>) {
-        for (number, stroke) in self.strokes.iter() {
+        for (number, stroke) in &self.strokes {
             if let Some(&[x, y]) = stroke.points.first() {
                 self.squares.entry(square(x, y)).or_default().push(*number);
             }
