@@ -377,7 +377,7 @@ struct Finish;
 #[derive(Message)]
 struct Saved;
 
-#[room(messages(Finish), internal(Saved), closing_ms = 2_000)]
+#[room(messages(Finish), internal(Saved), closing_ms = 2_000, joins_waiting_max = 2)]
 impl Room for Document {
     fn closing(&mut self, _: EndReason, cx: &mut Context<Self>) {
         let _ = cx.spawn(async { Saved });
@@ -426,6 +426,8 @@ fn who_asks_for_the_key_of_a_room_that_ends_waits_for_its_end() {
             world.say(eve, &encoded(PACKED, &join));
             world.wait(500);
             assert_eq!((world.heard(bob), world.heard(eve)), (vec![], vec![]), "it ends");
+            let more = world.client(0);
+            assert_eq!(asks(&mut world, more, &open(5)), Err(ErrorCode::Busy), "two wait");
             let late = world.client(0);
             assert_eq!(joins(&mut world, late, &made), Err(ErrorCode::RoomClosed));
             if is_saved {
