@@ -1,4 +1,5 @@
-//! Cards: a deck that nobody sees, and hands that only their owners see.
+//! Cards: a deck that nobody sees, hands that only their owners see, and trades that wait for an
+//! answer.
 //!
 //! `cargo run --bin cards` serves it on 127.0.0.1:7350.
 
@@ -17,6 +18,17 @@ struct Table {
     deck: List<u8>,
     /// Everyone sees the cards that have been played.
     played: List<u8>,
+    /// Trades that were offered, by the player who may accept.
+    #[sync(hidden)]
+    offers: Map<PlayerId, Offer>,
+}
+
+#[derive(State, Default)]
+struct Offer {
+    from: PlayerId,
+    card: u8,
+    /// The reply that the one who offered waits for.
+    reply: Deferred<Trade>,
 }
 
 /// Plays the card at a place in one's hand, counted from 0. The reply is the card.
@@ -26,7 +38,24 @@ struct Play {
     place: u32,
 }
 
-#[room(messages(Play), capacity = 4)]
+/// Offers the card at a place in one's hand to another player. The reply is the card that they give
+/// for it; it comes when they accept.
+#[derive(Message)]
+#[reply(u8)]
+struct Trade {
+    place: u32,
+    with: PlayerId,
+}
+
+/// Accepts an offer, and gives the card at this place for it. The reply is the other card.
+#[derive(Message)]
+#[reply(u8)]
+struct Accept {
+    place: u32,
+}
+
+// An offer that nobody accepts within `reply_ms` fails.
+#[room(messages(Play, Trade, Accept), capacity = 4, reply_ms = 60_000)]
 impl Room for Table {
     fn create(_: (), cx: &mut Context<Self>) -> Result<Self> {
         let mut deck: List<u8> = (1..=52).collect();
@@ -57,6 +86,46 @@ impl Handle<Play> for Table {
         let card = hand.remove(play.place as usize).ok_or("you have no card at this place")?;
         self.played.push(card);
         Ok(card)
+    }
+}
+
+impl Handle<Trade> for Table {
+    fn handle(&mut self, trade: Trade, player: &Player, cx: &mut Context<Self>) -> Result<u8> {
+        let card = self.card(player.id(), trade.place)?;
+        if cx.player(trade.with).is_none() {
+            return Err("there is no such player".into());
+        }
+        // Keep the request, and answer when the other player accepts.
+        let offer = Offer { from: player.id(), card, reply: cx.defer() };
+        self.offers.insert(trade.with, offer);
+        Err(Error::deferred())
+    }
+}
+
+impl Handle<Accept> for Table {
+    fn handle(&mut self, accept: Accept, player: &Player, cx: &mut Context<Self>) -> Result<u8> {
+        let given = self.card(player.id(), accept.place)?;
+        let offer = self.offers.remove(&player.id()).ok_or("nobody offers you a card")?;
+        let theirs = self.hands.get_mut(&offer.from).ok_or("they have left")?;
+        let place = theirs.iter().position(|card| *card == offer.card);
+        let place = place.ok_or("they no longer have the card")?;
+        // `false` if they have left or waited for too long.
+        if !cx.answer(offer.reply, Ok(given)) {
+            return Err("the offer has ended".into());
+        }
+        theirs.remove(place);
+        theirs.push(given);
+        let mine = self.hands.get_or_default(player.id());
+        mine.remove(accept.place as usize);
+        mine.push(offer.card);
+        Ok(offer.card)
+    }
+}
+
+impl Table {
+    fn card(&self, player: PlayerId, place: u32) -> Result<u8> {
+        let hand = self.hands.get(&player).ok_or("you have no hand")?;
+        Ok(*hand.get(place as usize).ok_or("you have no card at this place")?)
     }
 }
 

@@ -1,59 +1,105 @@
-//! A lobby of rooms: tables report their players to a lobby, and its members choose one.
+//! A lobby that makes matches: members queue for a mode, and when enough are there, the lobby
+//! creates a room for them, keeps a seat in it for each, and sends them there.
 //!
-//! Rooms share nothing. They send each other messages by room id, also across threads.
+//! Rooms share nothing. They create each other, and send each other messages, also across threads.
+//! A table is for friends: whoever makes one gets a short code to pass on.
 //! `cargo run --bin lobby` serves it on 127.0.0.1:7350.
 
-use playfield::prelude::*;
+use std::time::Duration;
 
-/// The lobby. Its members see the tables, and join one by its id.
+use playfield::prelude::*;
+use playfield::{Reservation, SeatFor};
+
+/// How many play a match.
+const PLAYERS: usize = 2;
+
+/// The lobby. Its members see who waits for which mode, and the matches that are played.
 #[derive(State, Default)]
 struct Lobby {
-    /// Players by table.
-    tables: Map<String, u32>,
+    waiting: Map<PlayerId, String>,
+    /// Players by match.
+    matches: Map<String, u32>,
 }
 
-/// A table reports how many players it has.
+/// A member wants to play in this mode.
+#[derive(Message)]
+struct Queue {
+    mode: String,
+}
+
+/// To a member: your match is ready. Join it with the reservation, in place of a room's id.
+#[derive(Message)]
+struct Ready {
+    seat: Reservation,
+}
+
+/// A match reports how many players it has.
 #[derive(Message)]
 struct Report {
-    table: String,
     players: u32,
 }
 
 // `internal` messages come from rooms, never from clients.
-#[room(internal(Report), capacity = 1_000)]
-impl Room for Lobby {}
+#[room(messages(Queue), events(Ready), internal(Report), capacity = 1_000)]
+impl Room for Lobby {
+    fn leave(&mut self, player: &Player, _: LeaveReason, _: &mut Context<Self>) {
+        self.waiting.remove(&player.id());
+    }
+}
+
+impl Handle<Queue> for Lobby {
+    fn handle(&mut self, queue: Queue, player: &Player, cx: &mut Context<Self>) -> Result<()> {
+        self.waiting.insert(player.id(), queue.mode.clone());
+        let fitting = cx
+            .players()
+            .filter(|other| self.waiting.get(&other.id()).is_some_and(|mode| *mode == queue.mode));
+        let chosen: Vec<&Player> = fitting.take(PLAYERS).collect();
+        if chosen.len() < PLAYERS {
+            return Ok(());
+        }
+        let mut new = cx.new_room::<Match>(&Setup { mode: queue.mode }).private();
+        let seats: Vec<Reservation> =
+            chosen.iter().map(|player| new.reserve(*player, Duration::from_secs(30))).collect();
+        let id = new.create()?;
+        self.matches.insert(id, 0);
+        for (player, seat) in chosen.into_iter().zip(seats) {
+            self.waiting.remove(&player.id());
+            cx.emit_to(player.id(), &Ready { seat });
+        }
+        Ok(())
+    }
+}
 
 impl On<Report> for Lobby {
-    fn on(&mut self, report: Report, _: &mut Context<Self>) -> Result<()> {
+    fn on(&mut self, report: Report, cx: &mut Context<Self>) -> Result<()> {
+        let id = cx.sender().ok_or("matches report, and nobody else")?.room_id.clone();
         if report.players == 0 {
-            self.tables.remove(&report.table);
+            self.matches.remove(&id);
         } else {
-            self.tables.insert(report.table, report.players);
+            self.matches.insert(id, report.players);
         }
         Ok(())
     }
 }
 
 #[derive(State, Default)]
-struct Table {
+struct Match {
+    mode: String,
     players: Map<PlayerId, String>,
-    #[sync(hidden)]
-    lobby: String,
 }
 
-/// Sent by the client that creates a table.
 #[derive(Data, Default)]
 struct Setup {
-    /// The id of the lobby to report to.
-    lobby: String,
+    mode: String,
 }
 
-#[room(capacity = 4)]
-impl Room for Table {
+// Only the lobby makes matches.
+#[room(creation = server, capacity = 2)]
+impl Room for Match {
     type Options = Setup;
 
     fn create(setup: Setup, _: &mut Context<Self>) -> Result<Self> {
-        Ok(Self { lobby: setup.lobby, ..Self::default() })
+        Ok(Self { mode: setup.mode, ..Self::default() })
     }
 
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
@@ -68,13 +114,50 @@ impl Room for Table {
     }
 }
 
-impl Table {
+impl Match {
     fn report(&self, cx: &mut Context<Self>) {
-        let report = Report { table: cx.room_id().to_owned(), players: self.players.len() as u32 };
-        cx.tell(&self.lobby, &report);
+        let report = Report { players: self.players.len() as u32 };
+        if let Some(lobby) = cx.creator().room().map(|room| room.room_id.clone()) {
+            cx.tell(&lobby, &report);
+        }
+    }
+}
+
+/// A table for friends. Its members see the code by which others join.
+#[derive(State, Default)]
+struct Table {
+    code: String,
+    host: String,
+    guests: Map<PlayerId, String>,
+}
+
+/// The host keeps a seat for a friend for a minute. The answer is for them alone.
+#[derive(Message)]
+#[reply(Reservation)]
+struct Keep {
+    name: String,
+}
+
+#[room(messages(Keep), capacity = 4)]
+impl Room for Table {
+    fn create((): (), cx: &mut Context<Self>) -> Result<Self> {
+        let code = cx.key().ok_or("make a table with a code")?.to_owned();
+        let host = cx.creator().name().unwrap_or_default().to_owned();
+        Ok(Self { code, host, ..Self::default() })
+    }
+
+    fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
+        self.guests.insert(player.id(), player.name().to_owned());
+        Ok(())
+    }
+}
+
+impl Handle<Keep> for Table {
+    fn handle(&mut self, keep: Keep, _: &Player, cx: &mut Context<Self>) -> Result<Reservation> {
+        cx.reserve(SeatFor::Name(keep.name), Duration::from_secs(60))
     }
 }
 
 fn main() -> ExitCode {
-    Server::new().room::<Lobby>("lobby").room::<Table>("table").run()
+    Server::new().room::<Lobby>("lobby").room::<Match>("match").room::<Table>("table").run()
 }

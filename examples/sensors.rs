@@ -1,11 +1,11 @@
 //! Sensors: HTTP requests change a room, and browsers see it at once.
 //!
-//! `cargo run --bin sensors` serves it on 127.0.0.1:7350. Open http://127.0.0.1:7350/, which shows a
-//! command such as `curl -d 21.5 http://127.0.0.1:7350/stations/<id>/kitchen`.
+//! `cargo run --bin sensors` serves it on 127.0.0.1:7350. Open http://127.0.0.1:7350/, and run
+//! `curl -d 21.5 http://127.0.0.1:7350/stations/home/kitchen`.
 
-use playfield::NodeHandle;
 use playfield::http::{Request, Response};
 use playfield::prelude::*;
+use playfield::{ErrorCode, NodeHandle};
 
 /// What a station's sensors have measured last.
 #[derive(State, Default)]
@@ -24,7 +24,7 @@ struct Measured {
     value: f64,
 }
 
-#[room(internal(Measured))]
+#[room(internal(Measured), empty_ms = 3_600_000)]
 impl Room for Station {}
 
 impl On<Measured> for Station {
@@ -38,21 +38,35 @@ impl On<Measured> for Station {
     }
 }
 
-/// `POST /stations/{id}/{sensor}`, with a number as the body.
+/// The id of the station's room, whose key is its name. It is created when it is first needed.
+async fn room_of(station: &str, node: &NodeHandle) -> Result<String> {
+    if let Some(id) = node.find("station", station) {
+        return Ok(id);
+    }
+    match node.new_room::<Station>(&()).key(station).create().await {
+        // Another request was faster.
+        Err(error) if error.code() == ErrorCode::RoomExists => {
+            node.find("station", station).ok_or(error)
+        }
+        created => created,
+    }
+}
+
+/// `POST /stations/{station}/{sensor}`, with a number as the body.
 async fn measured(request: Request, node: NodeHandle) -> Result<Response> {
     let value: Option<f64> = request.text().and_then(|text| text.trim().parse().ok());
     let value = value.filter(|value| value.is_finite()).ok_or("the body must be a number")?;
     let sensor = request.param("sensor").unwrap_or_default().to_owned();
-    let station = request.param("id").unwrap_or_default();
-    // An error, such as that there is no such room, becomes the response: here a 404.
-    let sensors = node.ask(station, &Measured { sensor, value }).await?;
+    let room = room_of(request.param("station").unwrap_or_default(), &node).await?;
+    // An error, such as that of a station with too many sensors, becomes the response: here a 422.
+    let sensors = node.ask(&room, &Measured { sensor, value }).await?;
     Ok(Response::text(format!("{sensors} sensors\n")))
 }
 
 fn main() -> ExitCode {
     Server::new()
         .room::<Station>("station")
-        .route("POST", "/stations/{id}/{sensor}", measured)
+        .route("POST", "/stations/{station}/{sensor}", measured)
         .folder("/", concat!(env!("CARGO_MANIFEST_DIR"), "/sensors"))
         .run()
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use playfield::ErrorCode;
-use playfield::client::{self, Connection, Dynamic, Error, Room};
+use playfield::client::{self, Connection, Creation, Dynamic, Error, Room};
 use serde_json::{Value, json};
 
 /// An example that runs; killed when dropped.
@@ -18,8 +18,13 @@ struct Example {
 
 impl Example {
     fn start(program: &str, arguments: &[&str]) -> Self {
+        Self::start_with(program, arguments, &[])
+    }
+
+    fn start_with(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut process = Command::new(program)
             .args(arguments)
+            .envs(variables.iter().copied())
             .env("PLAYFIELD_LOG", "warn")
             .stdout(Stdio::piped())
             .spawn()
@@ -112,7 +117,61 @@ async fn cards_shows_each_player_their_own_hand() -> Result<(), Error> {
     let first = state(&ann)["hands"][ann.player().0.to_string()][0].clone();
     let card = ann.request("Play", &json!({ "place": 0 })).await?;
     assert_eq!(card, first);
-    until(&bob, |state| state["played"] == json!([card])).await
+    until(&bob, |state| state["played"] == json!([card])).await?;
+
+    // The reply to an offer comes when the other player accepts.
+    let hand = |room: &Room<Dynamic>| state(room)["hands"][room.player().0.to_string()].clone();
+    let (of_ann, of_bob) = (hand(&ann)[1].clone(), hand(&bob)[0].clone());
+    let offer = json!({ "place": 1, "with": bob.player().0 });
+    let accepts = async {
+        loop {
+            match bob.request("Accept", &json!({ "place": 0 })).await {
+                Err(error) if error.is_refused() => {} // the offer is still on its way
+                accepted => break accepted,
+            }
+        }
+    };
+    let (offered, accepted) = tokio::join!(ann.request("Trade", &offer), accepts);
+    assert_eq!((offered?, accepted?), (of_bob.clone(), of_ann));
+    until(&ann, |_| hand(&ann).as_array().is_some_and(|cards| cards.contains(&of_bob))).await
+}
+
+/// A folder that is removed when dropped.
+struct Folder(std::path::PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn notes_are_loaded_before_anyone_enters_and_saved_on_sigterm() -> Result<(), Error> {
+    let folder = std::env::temp_dir().join(format!("playfield-notes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let folder = Folder(folder);
+    let arguments = ["--listen=127.0.0.1:0", "--shards=2"];
+    let start = || {
+        let folder = folder.0.to_str().expect("a plain path");
+        Example::start_with(env!("CARGO_BIN_EXE_notes"), &arguments, &[("NOTES", folder)])
+    };
+    for (before, after) in [("", "milk"), ("milk", "milk, eggs"), ("milk, eggs", "")] {
+        let mut example = start();
+        let ann = example.connect("Ann").await;
+        let note = ann.join_or_create_by_key_dynamic("note", "shopping", None).await?;
+        assert_eq!(state(&note)["text"], before);
+        note.request("Write", &json!({ "text": after })).await?;
+        let id = example.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().is_ok_and(|it| it.success()));
+        // Meanwhile the client has to read the goodbye.
+        let ended = tokio::task::spawn_blocking(move || example.process.wait());
+        assert!(ended.await.is_ok_and(|ended| ended.is_ok_and(|it| it.success())));
+    }
+    let ann = start();
+    let refused = ann.connect("Ann").await.create_dynamic("note", false, None).await;
+    assert!(refused.is_err_and(|error| error.is_refused()), "a note needs a key");
+    Ok(())
 }
 
 #[tokio::test]
@@ -151,17 +210,20 @@ async fn timers_sells_to_the_highest_bid_when_no_other_comes() -> Result<(), Err
 #[tokio::test]
 async fn sensors_shows_what_http_requests_bring() -> Result<(), Error> {
     let example = Example::rooms(env!("CARGO_BIN_EXE_sensors"));
-    let station = example.connect("Ann").await.join_or_create_dynamic("station", None).await?;
     let post = |path: &str, body: &str| {
         let length = body.len();
         example.http(&format!("POST {path} HTTP/1.1\r\nContent-Length: {length}"), body)
     };
-    let kitchen = format!("/stations/{}/the%20kitchen", station.id());
-    let answer = post(&kitchen, "21.5");
+    // The first measurement creates the station.
+    let kitchen = "/stations/home/the%20kitchen";
+    let answer = post(kitchen, "19.5");
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n1 sensors\n"));
+    let ann = example.connect("Ann").await;
+    let station = ann.join_by_key_dynamic("station", "home").await?;
+    assert_eq!(state(&station)["readings"]["the kitchen"], 19.5);
+    assert!(post(kitchen, "21.5").starts_with("HTTP/1.1 200 "));
     until(&station, |state| state["readings"]["the kitchen"] == 21.5).await?;
-    assert!(post(&kitchen, "warm").starts_with("HTTP/1.1 422 "));
-    assert!(post("/stations/nowhere/kitchen", "21.5").starts_with("HTTP/1.1 404 "));
+    assert!(post(kitchen, "warm").starts_with("HTTP/1.1 422 "));
     let page = example.http("GET / HTTP/1.1", "");
     assert!(page.contains("Content-Type: text/html") && page.contains("<h1>Sensors</h1>"));
     assert!(example.http("GET /../sensors.rs HTTP/1.1", "").starts_with("HTTP/1.1 404 "));
@@ -169,18 +231,85 @@ async fn sensors_shows_what_http_requests_bring() -> Result<(), Error> {
 }
 
 #[tokio::test]
-async fn lobby_shows_the_tables_that_can_be_joined() -> Result<(), Error> {
+async fn lobby_makes_a_match_for_two_and_sends_them_there() -> Result<(), Error> {
     let example = Example::rooms(env!("CARGO_BIN_EXE_lobby"));
     let (ann, bob) = (example.connect("Ann").await, example.connect("Bob").await);
-    let lobby = bob.join_or_create_dynamic("lobby", None).await?;
-    let table = ann.create_dynamic("table", false, Some(&json!({ "lobby": lobby.id() }))).await?;
-    until(&lobby, |state| state["tables"][table.id()] == 1).await?;
-    let chosen = state(&lobby)["tables"].as_object().and_then(|all| all.keys().next().cloned());
-    let seat = bob.join_dynamic(&chosen.expect("one table")).await?;
-    until(&lobby, |state| state["tables"][table.id()] == 2).await?;
-    seat.leave().await?;
-    table.leave().await?;
-    until(&lobby, |state| state["tables"] == json!({})).await
+    let at_lobby = ann.join_or_create_dynamic("lobby", None).await?;
+    let also = bob.join_dynamic(at_lobby.id()).await?;
+    let refused = bob.create_dynamic("match", false, None).await;
+    assert_eq!(refused.err().and_then(|error| error.code()), Some(ErrorCode::CreationClosed));
+    at_lobby.request("Queue", &json!({ "mode": "duel" })).await?;
+    also.request("Queue", &json!({ "mode": "duel" })).await?;
+    let mut seats = Vec::new();
+    for room in [&at_lobby, &also] {
+        let ready = room.next_event().await?.value()?;
+        seats.push(ready["seat"].as_str().expect("a reservation").to_owned());
+    }
+    // The seat is Ann's.
+    let stolen = bob.join_dynamic(&seats[0]).await;
+    assert_eq!(stolen.err().and_then(|error| error.code()), Some(ErrorCode::BadReservation));
+    let duel = ann.join_dynamic(&seats[0]).await?;
+    let same = bob.join_dynamic(&seats[1]).await?;
+    assert_eq!(duel.id(), same.id());
+    until(&duel, |state| state["players"].as_object().is_some_and(|all| all.len() == 2)).await?;
+    until(&at_lobby, |state| state["matches"][duel.id()] == 2).await?;
+    duel.leave().await?;
+    same.leave().await?;
+    until(&at_lobby, |state| state["matches"] == json!({})).await
+}
+
+#[tokio::test]
+async fn lobby_has_tables_that_friends_join_by_a_code() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_lobby"));
+    let (ann, bob) = (example.connect("Ann").await, example.connect("Bob").await);
+    let table = ann.create_dynamic("table", Creation::new().private().code(), None).await?;
+    let code = state(&table)["code"].as_str().expect("a code").to_owned();
+    assert_eq!((table.key(), &state(&table)["host"]), (Some(&*code), &json!("Ann")));
+    let guest = bob.join_by_key_dynamic("table", &code.to_lowercase()).await?;
+    assert_eq!(guest.id(), table.id());
+    let seat = table.request("Keep", &json!({ "name": "Eve" })).await?;
+    let eve = example.connect("Eve").await;
+    let eve = eve.join_dynamic(seat.as_str().expect("a reservation")).await?;
+    assert_eq!(eve.id(), table.id());
+    until(&eve, |state| state["guests"].as_object().is_some_and(|all| all.len() == 3)).await
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_whiteboard_outlives_the_program() -> Result<(), Error> {
+    let file = std::env::temp_dir().join(format!("playfield-boards-{}.redb", std::process::id()));
+    let path = file.to_str().expect("a path in UTF-8");
+    let arguments = ["--listen=127.0.0.1:0", "--shards=2"];
+    let start =
+        || Example::start_with(env!("CARGO_BIN_EXE_whiteboard"), &arguments, &[("BOARDS", path)]);
+    let example = start();
+    let ann = example.connect("Ann").await;
+    let ann = ann.join_or_create_by_key_dynamic("board", "42", None).await?;
+    let stroke = json!({ "points": [{ "x": 120.5, "y": 30 }, { "x": 130, "y": 31 }] });
+    assert_eq!(ann.request("Draw", &stroke).await?, json!(0));
+    ann.request("Keep", &Value::Null).await?;
+    // The process is killed, as by `kill -9`.
+    drop(example);
+
+    let mut example = start();
+    let bob = example.connect("Bob").await;
+    let bob = bob.join_or_create_by_key_dynamic("board", "42", None).await?;
+    assert_eq!(state(&bob)["strokes"]["0"]["author"], "Ann");
+    assert_eq!(bob.request("Near", &json!({ "x": 199, "y": 99 })).await?, json!([0]));
+    assert_eq!(bob.request("Draw", &stroke).await?, json!(1));
+    // An orderly end needs no `Keep`.
+    let id = example.process.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().is_ok_and(|it| it.success()));
+    let ended = tokio::task::spawn_blocking(move || example.process.wait());
+    assert!(ended.await.is_ok_and(|ended| ended.is_ok_and(|it| it.success())));
+
+    let example = start();
+    let cleo = example.connect("Cleo").await;
+    let cleo = cleo.join_or_create_by_key_dynamic("board", "42", None).await?;
+    assert_eq!(state(&cleo)["strokes"]["1"]["author"], "Bob");
+    drop(example);
+    let _ = std::fs::remove_file(file);
+    Ok(())
 }
 
 #[test]

@@ -12,7 +12,7 @@ use playfield_fuzz::input::Input;
 use playfield_state::{load, save};
 
 /// Where a header ends; see `docs/state.md`.
-const HEADER_BYTES: usize = 36;
+const HEADER_BYTES: usize = 44;
 const BLOCK_BYTES: usize = 1 << 16;
 
 fuzz_target!(|data: &[u8]| playfield_fuzz::of_one_state!(check, data));
@@ -32,8 +32,8 @@ fn check<T: Root>(mut input: Input<'_>) {
         sealed.extend_from_slice(&own[HEADER_BYTES..HEADER_BYTES + schema_bytes]);
         sealed[24..32].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
     }
-    let check = crc32fast::hash(&sealed[..32]);
-    sealed[32..HEADER_BYTES].copy_from_slice(&check.to_le_bytes());
+    let check = crc32fast::hash(&sealed[..40]);
+    sealed[40..HEADER_BYTES].copy_from_slice(&check.to_le_bytes());
     sealed.extend_from_slice(bytes);
     let end = sealed.len();
     for start in (HEADER_BYTES..end).step_by(BLOCK_BYTES) {

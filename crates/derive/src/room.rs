@@ -21,6 +21,7 @@ pub(crate) struct Arguments {
     capacity: Option<LitInt>,
     empty_ms: Option<LitInt>,
     silence_ms: Option<LitInt>,
+    persist: Option<LitInt>,
     closing_ms: Option<LitInt>,
     join_wait_ms: Option<LitInt>,
     joins_waiting_max: Option<LitInt>,
@@ -29,7 +30,7 @@ pub(crate) struct Arguments {
 
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
                        capacity = …, empty_ms = …, closing_ms = …, join_wait_ms = …, \
-                       joins_waiting_max = …, reply_ms = …, silence_ms = …, creation = …, \
+                       joins_waiting_max = …, reply_ms = …, silence_ms = …, persist = …, creation = …, \
                        criteria(…)";
 
 impl Parse for Arguments {
@@ -54,6 +55,7 @@ impl Parse for Arguments {
                 "joins_waiting_max" => {
                     number(input, &name, &mut arguments.joins_waiting_max, 0..=1_000_000)?;
                 }
+                "persist" => number(input, &name, &mut arguments.persist, 1..=86_400)?,
                 "silence_ms" => number(input, &name, &mut arguments.silence_ms, 100..=3_600_000)?,
                 other => {
                     return Err(syn::Error::new(
@@ -357,7 +359,7 @@ fn at(tokens: &TokenStream, span: Span) -> TokenStream {
 
 fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let Arguments { tick_hz, sync_hz, capacity, empty_ms, closing_ms, silence_ms, .. } = arguments;
-    let Arguments { join_wait_ms, joins_waiting_max, reply_ms, .. } = arguments;
+    let Arguments { join_wait_ms, joins_waiting_max, reply_ms, persist, .. } = arguments;
     let or = |given: &Option<LitInt>, default: TokenStream| {
         given.as_ref().map_or(default, |given| {
             let digits = proc_macro2::Literal::u64_unsuffixed(given.base10_parse().unwrap_or(0));
@@ -380,6 +382,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let joins_waiting_max = or(joins_waiting_max, quote!(256));
     let reply_ms = or(reply_ms, quote!(30_000));
     let silence_ms = or(silence_ms, quote!(0));
+    let persist_s = or(persist, quote!(0));
     let by_server = arguments.creation.as_ref().is_some_and(|by| by == "server");
     let creation = if by_server { quote!(Server) } else { quote!(Anyone) };
     quote! {
@@ -393,6 +396,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             joins_waiting_max: #joins_waiting_max,
             reply_ms: #reply_ms,
             silence_ms: #silence_ms,
+            persist_s: #persist_s,
             creation: #rt::CreatedBy::#creation,
         }
     }

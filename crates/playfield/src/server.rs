@@ -3,10 +3,12 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+#[cfg(feature = "store")]
+use std::path::PathBuf;
 #[cfg(feature = "tools")]
 use std::process::ExitCode;
 
-use playfield_room::{Room, RoomType};
+use playfield_room::{Room, RoomType, Store};
 use playfield_server::http::{IntoResponse, Request};
 use playfield_server::service::Service;
 use playfield_server::{Authenticator, Config, NodeHandle, Running, log_to_stderr};
@@ -35,6 +37,7 @@ pub struct Server {
     types: Vec<RoomType>,
     pages: Vec<Page>,
     authenticator: Option<Box<dyn Authenticator>>,
+    store: Option<Addition>,
     /// Routes and folders.
     site: Vec<Addition>,
     services: Vec<Addition>,
@@ -58,6 +61,7 @@ impl Server {
             types: Vec::new(),
             pages: Vec::new(),
             authenticator: None,
+            store: None,
             site: Vec::new(),
             services: Vec::new(),
             on_start: Vec::new(),
@@ -210,6 +214,25 @@ impl Server {
         self
     }
 
+    /// Keeps rooms with a key whose type is [persistent](Room#rooms-that-last) in this store. With
+    /// such room types and no store, the node does not start.
+    #[must_use]
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.store = Some(Box::new(move |server| server.store(store)));
+        self
+    }
+
+    /// Keeps them in this file, which is opened when the node starts, and created if there is none:
+    /// see [`DiskStore`](crate::store::DiskStore).
+    #[cfg(feature = "store")]
+    #[must_use]
+    pub fn store_file(mut self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let open = move || playfield_store::DiskStore::open(path);
+        self.store = Some(Box::new(move |server| server.open_store(open)));
+        self
+    }
+
     /// Runs a custom protocol at its own address: see [`service`](crate::service). `make` is called
     /// once for each shard.
     ///
@@ -274,7 +297,7 @@ impl Server {
     }
 
     fn build(self, config: Config) -> playfield_server::Server {
-        let Self { types, pages, authenticator, site, services, on_start } = self;
+        let Self { types, pages, authenticator, store, site, services, on_start } = self;
         let mut server = playfield_server::Server::new(config);
         if services.is_empty() || !types.is_empty() || !pages.is_empty() || !site.is_empty() {
             server = server.page("/playfield.js", "text/javascript; charset=utf-8", BROWSER_CLIENT);
@@ -286,6 +309,7 @@ impl Server {
         server = site
             .into_iter()
             .chain(services)
+            .chain(store)
             .chain(on_start)
             .fold(server, |server, add| add(server));
         pages

@@ -360,3 +360,23 @@ async fn a_handle_creates_finds_and_lists_rooms_and_reserves_seats() {
     let late = handle.create_room::<Duel>(&Stakes { gold: 1 }).await;
     assert_eq!(late.unwrap_err().code(), ErrorCode::ShuttingDown);
 }
+
+#[test]
+fn what_is_there_twice_is_an_error_of_the_start() {
+    let config = || Config { listen: ([127, 0, 0, 1], 0).into(), shards: 1, ..Config::default() };
+    for (server, expected) in [
+        (
+            Server::new().page("/playfield.js", "text/javascript", ""),
+            "the page \"/playfield.js\": the server has the browser client at this path",
+        ),
+        (Server::new().page("about", "text/html", ""), "the page \"about\": a path begins with"),
+        (
+            Server::new().room::<Board>("board").room::<Duel>("board"),
+            "two room types have the name \"board\"",
+        ),
+        (Server::new().folder("/", "no such folder"), "the folder no such folder at \"/\": "),
+    ] {
+        let error = server.start(config()).err().expect("it does not start").to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}

@@ -9,7 +9,7 @@ use playfield_state::{Data, Format, PlayerId};
 use playfield_wire::ErrorCode;
 
 use crate::context_state::{
-    ContextState, Effect, METADATA_BYTES_MAX, METADATA_MAX, Seats, TIMERS_MAX,
+    Asked, ContextState, Effect, METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, Seats, TIMERS_MAX,
 };
 use crate::deferred::{Asker, Deferred, pack};
 use crate::message::{AskId, AskOf, EventOf, InternalOf, Message, RATE_MULTIPLE};
@@ -532,6 +532,47 @@ impl<'a, R> Context<'a, R> {
         let task = self.spawn_numbered(work)?;
         self.context.holds.insert(task, subject);
         self.context.holds_begun += 1;
+        Ok(())
+    }
+
+    /// Saves the room now, instead of when it is due. The room receives this message by
+    /// [`On`](crate::On) when the state as it is after this callback, or a later one, is on disk.
+    ///
+    /// A save that fails is logged and tried again, so the message may take longer; if the room ends
+    /// before one succeeds, it is not sent. To learn of a failure, use
+    /// [`try_save`](Self::try_save).
+    ///
+    /// # Errors
+    /// `refused` if the room is not [persistent](crate::Room#rooms-that-last), `limit` if
+    /// [`PENDING_MAX`](crate::PENDING_MAX) messages wait for a save.
+    pub fn save<M: InternalOf<R>>(&mut self, message: M) -> Result<()> {
+        self.ask_for_save(Asked::Saved(InternalMessage::of(&message)))
+    }
+
+    /// Saves the room as [`save`](Self::save) does. The room receives what `message` makes of the
+    /// outcome of one attempt. An attempt that failed is followed by others all the same.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    pub fn try_save<M: InternalOf<R>>(
+        &mut self,
+        message: impl FnOnce(Result<()>) -> M + Send + 'static,
+    ) -> Result<()> {
+        let make = move |outcome| InternalMessage::of(&message(outcome));
+        self.ask_for_save(Asked::Outcome(Box::new(make)))
+    }
+
+    fn ask_for_save(&mut self, asked: Asked) -> Result<()> {
+        if !self.context.persists {
+            let text = "cx.save: the room is not saved: its type needs `#[room(persist = 10)]`, and \
+                        the room a key";
+            return Err(Error::new(ErrorCode::Refused, text));
+        }
+        if self.context.saves_asked >= PENDING_MAX {
+            return Err(limit(format!("{PENDING_MAX} messages wait for a save of this room")));
+        }
+        self.context.saves_asked += 1;
+        self.context.effects.push(Effect::Save(asked));
         Ok(())
     }
 

@@ -14,7 +14,9 @@ use crate::random::{Random, id_from_random};
 use crate::rate::Limiter;
 use crate::reservation::{Reserved, check_wait};
 use crate::timers::Timers;
-use crate::{Creator, Error, Player, Reservation, Result, RoomSummary, SeatFor, Sender};
+use crate::{
+    Creator, Error, InternalMessage, Player, Reservation, Result, RoomSummary, SeatFor, Sender,
+};
 
 /// Sets the generator of ids apart from that of the room.
 const SEED_OF_IDS: u64 = 0x6964_735f_6f66_5f72;
@@ -54,6 +56,10 @@ pub(crate) struct ContextState {
     pub(crate) timers: Timers,
     pub(crate) summary: RoomSummary,
     pub(crate) wants_sync: bool,
+    /// The room is saved.
+    pub(crate) persists: bool,
+    /// How many wait for a save.
+    pub(crate) saves_asked: usize,
     pub(crate) effects: Vec<Effect>,
     /// How much of their rates players have used, by player and message; only of messages with a
     /// rate.
@@ -81,6 +87,7 @@ pub(crate) struct ContextState {
 
 /// What a callback asked for that has to wait until it has returned.
 pub(crate) enum Effect {
+    Save(Asked),
     Kick(PlayerId, Error),
     Close(String),
 }
@@ -94,10 +101,32 @@ pub(crate) enum Subject {
     Player(PlayerId),
 }
 
-impl Effect {
-    pub(crate) fn into_close(self) -> Option<String> {
+/// Who waits for a save.
+pub(crate) enum Asked {
+    /// Receives this message when the state, or a later one, is on disk.
+    Saved(InternalMessage),
+    /// Receives what this makes of the outcome of one save.
+    Outcome(Box<dyn FnOnce(Result<()>) -> InternalMessage + Send>),
+}
+
+impl Asked {
+    /// Whether it is told of a save that failed, instead of waiting for another.
+    pub(crate) fn is_once(&self) -> bool {
+        matches!(self, Self::Outcome(_))
+    }
+
+    pub(crate) fn message(self, outcome: Result<()>) -> InternalMessage {
         match self {
-            Self::Kick(..) => None,
+            Self::Saved(message) => message,
+            Self::Outcome(make) => make(outcome),
+        }
+    }
+}
+
+impl Effect {
+    pub(crate) fn as_close(&self) -> Option<&str> {
+        match self {
+            Self::Kick(..) | Self::Save(_) => None,
             Self::Close(text) => Some(text),
         }
     }
@@ -123,6 +152,8 @@ impl ContextState {
             timers: Timers::new(seed),
             summary,
             wants_sync: false,
+            persists: false,
+            saves_asked: 0,
             effects: Vec::new(),
             limiters: BTreeMap::new(),
             tasks: BTreeMap::new(),

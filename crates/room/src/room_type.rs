@@ -8,7 +8,7 @@ use playfield_wire::schema::{RoomSchema, SchemaError, fingerprint};
 
 use crate::core::RoomCore;
 use crate::message::Declared;
-use crate::{AnyRoom, Creator, Error, ReservedSeat, Room, Settings};
+use crate::{AnyRoom, Creator, Error, ReservedSeat, Room, Settings, Store};
 
 /// What a new room is created from.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct Birth<'a> {
     pub format: Format,
     /// Who asked for the room.
     pub creator: Creator,
+    /// Where the room is kept, if its type is [persistent](Settings::persist_s) and it has a key.
+    pub store: Option<Arc<dyn Store>>,
     /// The seats that are reserved in it.
     pub seats: Vec<ReservedSeat>,
 }

@@ -30,6 +30,12 @@ pub trait Store: Send + Sync {
     fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>>;
 }
 
+impl fmt::Debug for dyn Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Store")
+    }
+}
+
 /// Why a [`Store`] failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreError {

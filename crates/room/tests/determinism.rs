@@ -8,7 +8,7 @@ use std::time::Duration;
 use playfield_room::sim::Sim;
 use playfield_room::{
     Answer, AskId, Context, Handle, InternalMessage, LeaveReason, Mail, Message, On, Player,
-    PlayerId, Result, Room, room,
+    PlayerId, Result, Room, SeatFor, room,
 };
 use playfield_state::{Data, Format, List, Map, State};
 use playfield_wire::RequestNumber;
@@ -48,6 +48,8 @@ enum Act {
     Ask(u8),
     Kick(u8),
     Turn(bool),
+    Keep(u8),
+    Found,
     Refuse,
     Sync,
     Close,
@@ -132,6 +134,15 @@ impl Handle<Act> for Fair {
             Act::Kick(whom) => cx.kick(PlayerId(whom.into()), "out"),
             Act::Turn(true) => cx.lock(),
             Act::Turn(false) => cx.unlock(),
+            Act::Keep(ms) => {
+                let wait = Duration::from_millis(u64::from(ms) * 10);
+                let seat = cx.reserve(SeatFor::Name("guest".into()), wait)?;
+                self.log.push(format!("keeps {seat}"));
+            }
+            Act::Found => {
+                let id = cx.create_room::<Self>(&())?;
+                self.log.push(format!("creates {id}"));
+            }
             Act::Refuse => return Err("no".into()),
             Act::Sync => cx.sync_now(),
             Act::Close => cx.close("enough"),
@@ -187,6 +198,8 @@ fn acts() -> impl Strategy<Value = Act> {
         2 => a.prop_map(Act::Kick),
         1 => Just(Act::Turn(true)),
         3 => Just(Act::Turn(false)),
+        2 => b.prop_map(Act::Keep),
+        1 => Just(Act::Found),
         2 => Just(Act::Refuse),
         2 => Just(Act::Sync),
     ]

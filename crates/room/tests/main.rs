@@ -5,6 +5,7 @@ mod ending;
 mod failures;
 mod holding;
 mod host;
+mod lasting;
 mod macros;
 mod names;
 mod rates;

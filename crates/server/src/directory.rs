@@ -52,6 +52,7 @@ struct Listed {
     key: Option<Key>,
     /// The values of its criteria.
     criteria: Box<[u8]>,
+    waiting_max: u32,
     summary: RoomSummary,
     /// Seats reserved for players who are about to join.
     reserved: u32,
@@ -82,6 +83,8 @@ pub(crate) struct Plan {
     pub(crate) criteria: Vec<u8>,
     /// How many seats are reserved in it from the beginning.
     pub(crate) seats: u32,
+    /// How many may wait for its end, when it ends, to get the next room with its key.
+    pub(crate) waiting_max: u32,
     pub(crate) capacity: u32,
     pub(crate) private: bool,
     /// The shard that gets it, unless another one has less load.
@@ -99,10 +102,11 @@ pub(crate) struct Listing {
 impl Plan {
     /// The room of this specification, with a seat for who is to be its first player.
     pub(crate) fn new(node: &Node, id: RoomId, spec: &RoomSpec, shard: u16) -> Self {
-        let capacity = node.room_types[usize::from(spec.room_type)].settings.capacity;
+        let settings = &node.room_types[usize::from(spec.room_type)].settings;
+        let (capacity, waiting_max) = (settings.capacity, settings.joins_waiting_max);
         let RoomSpec { room_type, ref key, ref criteria, private, .. } = *spec;
         let (key, criteria) = (key.clone(), criteria.clone());
-        Self { id, room_type, key, criteria, seats: 1, capacity, private, shard }
+        Self { id, room_type, key, criteria, seats: 1, waiting_max, capacity, private, shard }
     }
 }
 
@@ -202,6 +206,12 @@ impl Directory {
             .change(id, Some(summary), |room| room.reserved = room.reserved.saturating_sub(1));
     }
 
+    /// The number of rooms plus their taken and reserved seats.
+    #[cfg(test)]
+    pub(crate) fn load(&self) -> usize {
+        self.lock().loads.iter().sum()
+    }
+
     /// A reserved seat is no longer needed.
     pub(crate) fn release(&self, id: RoomId) {
         self.lock().change(id, None, |room| room.reserved = room.reserved.saturating_sub(1));
@@ -281,7 +291,14 @@ impl Inner {
         }
         let room = &self.rooms[&id];
         // Whoever finds it about to end waits for that, and needs no seat in it.
-        if room.is_full() && !room.summary.closing {
+        if room.summary.closing {
+            if room.reserved >= room.waiting_max {
+                let waiting_max = room.waiting_max;
+                let text =
+                    format!("joins_waiting_max: {waiting_max} wait for the room's end already");
+                return Err(Error::new(ErrorCode::Busy, text));
+            }
+        } else if room.is_full() {
             return Err(full(room.summary.capacity));
         }
         let shard = room.shard;
@@ -320,8 +337,17 @@ impl Inner {
         };
         let (room_type, key) = (plan.room_type, plan.key.clone());
         let criteria = plan.criteria.as_slice().into();
-        let room =
-            Listed { room_type, shard, age, awaited: true, key, criteria, summary, reserved: 0 };
+        let room = Listed {
+            room_type,
+            shard,
+            age,
+            awaited: true,
+            key,
+            criteria,
+            waiting_max: plan.waiting_max,
+            summary,
+            reserved: 0,
+        };
         self.loads[usize::from(shard)] += room.load();
         self.rooms.insert(plan.id, room);
         self.change(plan.id, None, |room| room.reserved = plan.seats);
@@ -407,6 +433,7 @@ mod tests {
             key: None,
             criteria: Vec::new(),
             seats: 1,
+            waiting_max: 2,
             capacity: 2,
             private: false,
             shard: 0,

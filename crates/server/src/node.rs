@@ -1,8 +1,9 @@
 //! What all shards of a node have in common.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use playfield_room::{CreatedBy, Error, RoomType};
+use playfield_room::{CreatedBy, Error, RoomType, Store};
 use playfield_wire::ErrorCode;
 
 use crate::asks::Asks;
@@ -23,6 +24,8 @@ pub(crate) struct Node {
     pub(crate) desk: Desk,
     pub(crate) authenticator: Box<dyn Authenticator>,
     pub(crate) directory: Directory,
+    /// Where persistent rooms are kept.
+    pub(crate) store: Option<Arc<dyn Store>>,
     /// Requests to rooms from outside.
     pub(crate) asks: Asks,
 }
@@ -35,13 +38,25 @@ impl Node {
         site: Site,
         desk: Desk,
         authenticator: Box<dyn Authenticator>,
+        store: Option<Arc<dyn Store>>,
     ) -> Self {
         let names = room_types.iter().enumerate();
         let by_name =
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
         let directory = Directory::new(room_types.len(), shards, config.rooms_max);
         let asks = Asks::new(config.asks_max, config.ask_timeout());
-        Self { config, shards, room_types, by_name, site, desk, authenticator, directory, asks }
+        Self {
+            config,
+            shards,
+            room_types,
+            by_name,
+            site,
+            desk,
+            authenticator,
+            directory,
+            store,
+            asks,
+        }
     }
 
     /// Whether clients may create rooms of this type.

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mio::{Poll, Waker};
-use playfield_room::RoomType;
+use playfield_room::{RoomType, Store, StoreError};
 
 use crate::auth::{Authenticator, Guests};
 use crate::config::Config;
@@ -39,9 +39,13 @@ pub struct Server {
     /// What is wrong with what was added, first of all.
     wrong: Option<String>,
     authenticator: Option<Box<dyn Authenticator>>,
+    store: Option<OpenStore>,
     services: Vec<ServiceAt>,
     on_start: Vec<OnStart>,
 }
+
+/// Opens the store when the node starts.
+type OpenStore = Box<dyn FnOnce() -> Result<Arc<dyn Store>, StoreError>>;
 
 /// What is to be called with the handle of the node, once it runs.
 type OnStart = Box<dyn FnOnce(NodeHandle)>;
@@ -66,6 +70,7 @@ impl Server {
             site: Site::default(),
             wrong: None,
             authenticator: None,
+            store: None,
             services: Vec::new(),
             on_start: Vec::new(),
         }
@@ -133,6 +138,23 @@ impl Server {
         self
     }
 
+    /// Sets where rooms with `#[room(persist = …)]` and a key are kept. A node with such room types
+    /// does not start without a store.
+    #[must_use]
+    pub fn store(self, store: impl Store + 'static) -> Self {
+        self.open_store(|| Ok(store))
+    }
+
+    /// As [`store`](Self::store), with a store that is opened when the node starts.
+    #[must_use]
+    pub fn open_store<S: Store + 'static>(
+        mut self,
+        open: impl FnOnce() -> Result<S, StoreError> + 'static,
+    ) -> Self {
+        self.store = Some(Box::new(|| open().map(|store| Arc::new(store) as Arc<dyn Store>)));
+        self
+    }
+
     /// Serves a custom protocol at an address of its own; port 0 picks a free one, which
     /// [`Running::service_addrs`] returns. `make` is called once for each shard, with the shard's
     /// number.
@@ -160,10 +182,19 @@ impl Server {
     /// Starts the node. When this returns, it accepts connections.
     ///
     /// # Errors
-    /// If an address can't be listened on, a thread can't be started, there are more than 65,535
+    /// If there are persistent room types and no store, or the store can't be opened, if an address can't be listened on, a thread can't be started, there are more than 65,535
     /// room types or 64 services, or something that was added is invalid or there twice.
     pub fn start(self) -> io::Result<Running> {
-        let Self { config, room_types, site, wrong, authenticator, mut services, on_start } = self;
+        let Self { config, room_types, site, wrong, authenticator, store, mut services, on_start } =
+            self;
+        let persistent = room_types.iter().find(|room_type| room_type.settings.persist_s > 0);
+        if let (Some(RoomType { name, .. }), None) = (persistent, &store) {
+            let text = format!(
+                "rooms of the type {name:?} are persistent (persist), but the node has no store: give \
+                 it one with Server::store"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         if let Some(text) = wrong.or(site.check().err()) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
@@ -236,7 +267,9 @@ impl Server {
         )?;
         let control = Arc::new(control);
         let (desk, orders) = Desk::new(config.http_requests_max);
-        let node = Arc::new(Node::new(config, shards, room_types, site, desk, authenticator));
+        let store = store.map(|open| open()).transpose().map_err(io::Error::other)?;
+        let node =
+            Arc::new(Node::new(config, shards, room_types, site, desk, authenticator, store));
         let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
         let (tells, words) = sync_channel(shards + 1);
 

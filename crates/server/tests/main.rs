@@ -9,4 +9,5 @@ mod origins;
 mod path;
 mod plain;
 mod services;
+mod shutdown;
 mod sockets;

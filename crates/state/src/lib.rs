@@ -54,7 +54,7 @@ pub use player_id::PlayerId;
 pub use playfield_derive::{Data, Key, State};
 pub use playfield_wire::tree::TreeWriter;
 pub use playfield_wire::{DecodeError, Format, TreeFormat};
-pub use save::{LoadError, load, save, save_to};
+pub use save::{LoadError, load, load_marked, save, save_marked, save_to};
 pub use set::Set;
 pub use state::{State, view, view_after, view_in};
 pub use tracker::Tracker;

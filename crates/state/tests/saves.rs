@@ -164,7 +164,7 @@ fn a_skipped_field_is_no_part_of_the_schema_of_syncs_and_of_saves() {
     let loaded: Indexed = load(&save(&state)).unwrap();
     assert!(loaded.index.calls.is_none() && loaded.count == 3 && loaded.seed == 9);
     let plain = Plain { count: 3, seed: 9 };
-    let body = |bytes: Vec<u8>, name: &str| bytes[36 + 1 + name.len()..].to_vec();
+    let body = |bytes: Vec<u8>, name: &str| bytes[44 + 1 + name.len()..].to_vec();
     assert_eq!(body(save(&plain), "Plain"), {
         // Only the name and the checksum over it differ.
         let mut bytes = body(save(&state), "Indexed");
@@ -189,8 +189,17 @@ fn a_save_has_the_documented_bytes() {
     assert_eq!(&bytes[..8], b"PFSAVE\n\x01");
     assert_eq!(bytes[16..24], (description.len() as u64).to_le_bytes());
     assert_eq!(bytes[24..32], (body.len() as u64).to_le_bytes());
-    assert_eq!(bytes[36..bytes.len() - 4], [&description[..], &body].concat());
+    assert_eq!(bytes[32..40], [0; 8]);
+    assert_eq!(bytes[44..bytes.len() - 4], [&description[..], &body].concat());
     let check = |bytes: &[u8]| crc32fast::hash(bytes).to_le_bytes();
-    assert_eq!(bytes[32..36], check(&bytes[..32]));
-    assert_eq!(bytes[bytes.len() - 4..], check(&bytes[36..bytes.len() - 4]));
+    assert_eq!(bytes[40..44], check(&bytes[..40]));
+    assert_eq!(bytes[bytes.len() - 4..], check(&bytes[44..bytes.len() - 4]));
+}
+
+#[test]
+fn a_writer_can_leave_a_number() {
+    let mut bytes = Vec::new();
+    playfield_state::save_marked(&7_u8, 1 << 40, &mut bytes);
+    assert_eq!(playfield_state::load_marked::<u8>(&bytes), Ok((7, 1 << 40)));
+    assert_eq!(playfield_state::load_marked::<u8>(&save(&7_u8)), Ok((7, 0)));
 }

@@ -84,12 +84,12 @@ impl Game {
                 facing: float(dice + 2) / 500.0,
                 speed: [float(dice + 3), float(dice + 4)],
                 hp: (dice % 1000) as u16,
-                kind: if dice % 3 == 0 {
+                kind: if dice.is_multiple_of(3) {
                     Kind::Tank { armor: (dice % 500) as u16 }
                 } else {
                     Kind::Scout
                 },
-                target: (dice % 5 == 0).then_some((dice >> 40) as u32),
+                target: dice.is_multiple_of(5).then_some((dice >> 40) as u32),
             }
         };
         let units = (0..units).map(|number| (number * 3, unit(number))).collect();

@@ -21,7 +21,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 
     fn is_closed(&self) -> bool {
-        self.live.is_none()
+        self.is_over()
     }
 
     fn stage(&self) -> Stage {
@@ -47,7 +47,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         out: &mut dyn RoomOutput,
     ) -> Result<Admission> {
         if !self.begin(at, out) {
-            return Err(ended());
+            return Err(self.why_over.clone().unwrap_or_else(ended));
         }
         if !self.is_open() {
             return Err(closing());
@@ -81,6 +81,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if !self.begin(at, out) {
             return;
         }
+        let player = self.renumbered.remove(&player).unwrap_or(player);
         if self.waiting.remove(&player).is_some() {
             return;
         }
@@ -151,17 +152,20 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 
     fn wake_at(&self) -> Option<Duration> {
-        self.live.as_ref()?;
+        if self.is_over() {
+            return None;
+        }
         if self.has_failed() || !self.deferred.is_empty() {
             return Some(self.context.now);
         }
+        let save = self.save_due_at();
         if let Some(ending) = &self.ending {
-            return Some(ending.by);
+            return save.into_iter().chain([ending.by]).min();
         }
         let timers = self.context.timers.next_due().filter(|_| self.opening.is_none());
         let replies = self.context.replies.next_due();
         let reserved = self.context.reserved.next_due();
-        let due = [timers, self.empty_until(), self.joins_expire_at(), replies, reserved];
+        let due = [timers, self.empty_until(), self.joins_expire_at(), replies, reserved, save];
         due.into_iter().flatten().min()
     }
 
@@ -173,9 +177,13 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             if ending.by <= self.context.now {
                 self.part_now(out);
                 self.give_up_waiting(out);
+            } else {
+                self.save_if_due(out);
+                self.finish(out);
             }
             return;
         }
+        self.save_if_due(out);
         self.free_reserved_seats();
         self.expire_joins(out);
         self.expire_replies(out);
@@ -287,7 +295,11 @@ impl<R: Room> RoomCore<R> {
                     self.internal_message_or_log(&message, out);
                 }
             }
-            _ if self.live.is_none() => {}
+            _ if self.is_over() => {}
+            Mail::Done { task, message } if self.is_load(task) => self.loaded(Some(&message), out),
+            Mail::Lost { task } if self.is_load(task) => self.loaded(None, out),
+            Mail::Done { task, message } if self.is_save(task) => self.saved(Some(&message), out),
+            Mail::Lost { task } if self.is_save(task) => self.saved(None, out),
             Mail::Done { task, message } => {
                 if self.context.tasks.remove(&task).is_none() {
                     return;

@@ -29,7 +29,7 @@ pub(super) struct Ending {
 impl<R: Room> RoomCore<R> {
     pub(super) fn stage_now(&self) -> Stage {
         match &self.ending {
-            _ if self.live.is_none() => Stage::Ended,
+            _ if self.is_over() => Stage::Ended,
             None => Stage::Open,
             Some(Ending { parted: false, .. }) => Stage::Closing,
             Some(Ending { parted: true, .. }) => Stage::Finishing,
@@ -38,7 +38,7 @@ impl<R: Room> RoomCore<R> {
 
     /// Whether it takes players and messages, or will when it has opened.
     pub(super) fn is_open(&self) -> bool {
-        self.live.is_some() && self.ending.is_none()
+        !self.is_over() && self.ending.is_none()
     }
 
     /// Begins an orderly end. What `closing` asked for is left to [`settle`](Self::settle).
@@ -84,20 +84,24 @@ impl<R: Room> RoomCore<R> {
             self.act(out, |room, cx| room.leave(&player, why, cx));
             self.settle(out);
         }
+        self.save_now(out);
         self.finish(out);
     }
 
     /// Drops the state of a room whose players are gone, once the background work is done that it
-    /// has begun since its end began.
+    /// has begun since its end began, and it is saved.
     pub(super) fn finish(&mut self, out: &mut dyn RoomOutput) {
-        if self.stage_now() == Stage::Finishing && self.unfinished().next().is_none() {
+        if self.stage_now() == Stage::Finishing
+            && self.unfinished().next().is_none()
+            && self.is_saved(out)
+        {
             self.end(out);
         }
     }
 
     /// Drops a room that has waited for long enough.
     pub(super) fn give_up_waiting(&mut self, out: &mut dyn RoomOutput) {
-        if self.live.is_none() {
+        if self.is_over() {
             return;
         }
         let ms = self.settings.closing_ms;
@@ -107,7 +111,7 @@ impl<R: Room> RoomCore<R> {
 
     /// Ends the room without callbacks.
     pub(super) fn abandon_now(&mut self, out: &mut dyn RoomOutput) {
-        if self.live.is_some() {
+        if !self.is_over() {
             self.log_unfinished("could not end before the node's shutdown did, and is dropped");
             self.dismiss_all(&EndReason::ShuttingDown.error("the node is shutting down"), out);
             self.end(out);
@@ -117,7 +121,7 @@ impl<R: Room> RoomCore<R> {
     /// After a panic: the state can't be trusted, so no code of the room is called any more.
     pub(super) fn fail(&mut self, text: &str, out: &mut dyn RoomOutput) {
         log::error!("room {} failed, and is closed: {text}", self.context.id());
-        if self.live.is_some() {
+        if !self.is_over() {
             let error = Error::new(ErrorCode::RoomFailed, "the room failed");
             self.dismiss_all(&error, out);
             self.fail_replies(&error, out);
@@ -153,6 +157,7 @@ impl<R: Room> RoomCore<R> {
 
     /// Drops everything that has user code in its destructor.
     pub(super) fn discard(&mut self) {
+        self.unborn = None;
         self.context.effects.clear();
         let Self { live, deferred, .. } = self;
         for panic in [guard(|| drop(live.take())), guard(|| drop(std::mem::take(deferred)))] {
@@ -179,6 +184,7 @@ impl<R: Room> RoomCore<R> {
     }
 
     fn log_unfinished(&self, what: &str) {
+        self.log_unsaved();
         let names: Vec<_> = self.unfinished().take(NAMES_LOGGED).collect();
         let (id, count, names) = (self.context.id(), self.unfinished().count(), names.join(", "));
         log::error!("room {id} {what}; {count} pieces of background work are unfinished: {names}");

@@ -23,7 +23,7 @@ pub(super) struct Opening {
 
 /// A player who is not in the room yet, and has a seat reserved.
 pub(super) struct Waiting {
-    player: Player,
+    pub(super) player: Player,
     /// So many pieces of work, begun in `join`, are unfinished; 0 if the room has yet to open.
     holds: u32,
     /// All wait for the same time, so those who came first are due first.
@@ -45,9 +45,7 @@ impl<R: Room> RoomCore<R> {
         out: &mut dyn RoomOutput,
     ) -> Result<Admission> {
         self.admit(&entrant)?;
-        let id = PlayerId(self.next_player);
-        // Not used again even if the room refuses: its code may have stored something under it.
-        self.next_player += 1;
+        let id = self.new_player();
         let Entrant { link, format, name, user, .. } = entrant;
         let player = Player { id, name, user, link, format };
         let by = self.context.now.saturating_add(self.join_wait());
@@ -60,6 +58,16 @@ impl<R: Room> RoomCore<R> {
             Outcome::Waiting => Ok(Admission::Waiting(id)),
             Outcome::Refused(error) => Err(error),
         }
+    }
+
+    /// A number for a player. It is not used again even if the room refuses: its code may have
+    /// stored something under it.
+    fn new_player(&mut self) -> PlayerId {
+        if let Some(unborn) = &mut self.unborn {
+            return unborn.provisional();
+        }
+        self.next_player += 1;
+        PlayerId(self.next_player - 1)
     }
 
     /// Calls `join`.
@@ -149,7 +157,7 @@ impl<R: Room> RoomCore<R> {
 
     /// Opens the room: those who wait are asked in, in the order in which they came, and then
     /// messages from other rooms are delivered.
-    fn open(&mut self, out: &mut dyn RoomOutput) {
+    pub(super) fn open(&mut self, out: &mut dyn RoomOutput) {
         let Some(opening) = self.opening.take() else { return };
         self.empty_since = Some(self.context.now);
         // What the last message asked for comes first.

@@ -5,7 +5,9 @@ mod calls;
 mod ending;
 pub(crate) mod guard;
 mod joining;
+mod loading;
 mod replies;
+mod saving;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use playfield_state::{Data, Format, PlayerId, Tracker, Tracking};
 use playfield_wire::ErrorCode;
 
 use self::guard::guard;
-use crate::context_state::{ContextState, Effect, Seats, Subject};
+use crate::context_state::{ContextState, Effect, Seats};
 use crate::deferred_output::DeferredOutput;
 use crate::{
     AnyRoom, Birth, Context, EndReason, Error, InternalMessage, LeaveReason, Player, Result, Room,
@@ -23,10 +25,17 @@ use crate::{
 use ending::Ending;
 pub use joining::HELD_MAIL_MAX;
 use joining::{Opening, Waiting};
+use loading::Unborn;
+use saving::Saving;
 
 /// A room of one type.
 pub(crate) struct RoomCore<R: Room> {
+    /// `None` before it is made of its save, and after its end.
     live: Option<Live<R>>,
+    /// Its save is being loaded.
+    unborn: Option<Unborn>,
+    /// Its type is persistent, and it has a key.
+    saving: Option<Saving>,
     settings: Settings,
     seats: Seats,
     context: ContextState,
@@ -45,8 +54,12 @@ pub(crate) struct RoomCore<R: Room> {
     opening: Option<Opening>,
     /// Players who have a seat reserved, and are not in the room yet.
     waiting: BTreeMap<PlayerId, Waiting>,
+    /// The present numbers of those who waited for the save.
+    renumbered: BTreeMap<PlayerId, PlayerId>,
     /// It is about to end.
     ending: Option<Ending>,
+    /// Why it was never made.
+    why_over: Option<Error>,
     reply: Vec<u8>,
 }
 
@@ -74,35 +87,45 @@ impl<R: Room> RoomCore<R> {
             format,
             creator,
             seats: reserved,
+            store,
         } = birth;
         let capacity = settings.capacity;
+        let every = Duration::from_secs(settings.persist_s.into());
+        let kept = store.zip(key.clone()).filter(|_| !every.is_zero());
+        let saving = kept.map(|(store, key)| Saving::new(store, room_type.clone(), key, every));
         let summary = RoomSummary { capacity, private, key, ..RoomSummary::default() };
         let own = Sender { room_id: id, room_type };
         let mut context = ContextState::new(own, creator, seed, summary);
         let seats = Seats::new();
-        // Defaults, decoders and destructors are user code as well as `create`.
-        let created = guard(|| {
-            let options = read_options::<R>(format, options)?;
-            let mut deferred = DeferredOutput::default();
-            context.subject = Some(Subject::Room);
-            let mut cx = Context::new(&seats, &mut context, &mut deferred, None);
-            let mut state = R::create(options, &mut cx)?;
-            if let Some(text) = context.effects.drain(..).find_map(Effect::into_close) {
-                return Err(Error::new(ErrorCode::Refused, text));
-            }
-            let tracker = Tracker::new(&mut state, tracking);
-            Ok((Live { state, tracker }, deferred))
-        });
-        let (live, deferred) = created.unwrap_or_else(|panic| {
-            log::error!("room {} panicked while it was created: {panic}", context.id());
-            Err(Error::new(ErrorCode::Internal, "the room could not be created"))
-        })?;
+        let mut deferred = DeferredOutput::default();
+        let (mut live, mut unborn) = (None, None);
+        if let Some(saving) = &saving {
+            context.persists = true;
+            let of = (options, format);
+            unborn = Some(Unborn::load(saving, of, tracking, &mut context, &mut deferred)?);
+        } else {
+            let created = loading::create(format, options, &seats, &mut context, &mut deferred);
+            let created = created.and_then(|created| {
+                guard(|| {
+                    let mut state: R = created?;
+                    let tracker = Tracker::new(&mut state, tracking);
+                    Ok(Live { state, tracker })
+                })
+            });
+            live = Some(created.unwrap_or_else(|panic| {
+                log::error!("room {} panicked while it was created: {panic}", context.id());
+                Err(Error::new(ErrorCode::Internal, "the room could not be created"))
+            })?);
+            context.effects.clear();
+        }
         context.reply_wait = Duration::from_millis(settings.reply_ms);
-        let holds = context.take_holds();
+        let holds = context.take_holds() + u32::from(unborn.is_some());
         let by = Duration::from_millis(settings.join_wait_ms);
         let opening = (holds > 0).then(|| Opening { holds, by, mail: Vec::new() });
         let mut room = Self {
-            live: Some(live),
+            live,
+            unborn,
+            saving,
             settings,
             seats,
             context,
@@ -114,7 +137,9 @@ impl<R: Room> RoomCore<R> {
             failure: None,
             opening,
             waiting: BTreeMap::new(),
+            renumbered: BTreeMap::new(),
             ending: None,
+            why_over: None,
             reply: Vec::new(),
         };
         room.reserve_first(reserved)?;
@@ -152,10 +177,15 @@ impl<R: Room> RoomCore<R> {
         if let Some(text) = self.failure.take() {
             self.fail(&text, out);
         }
-        if self.live.is_none() {
+        if self.is_over() {
             return false;
         }
         if let Err(error) = self.deferred.empty(out) {
+            if self.unborn.is_some() {
+                self.refuse_all(&error, out);
+                self.why_over = Some(error);
+                return false;
+            }
             let text = format!("a background task begun in `create` was refused: {}", error.text());
             self.fail(&text, out);
             return false;
@@ -192,8 +222,14 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
+    /// Whether it has ended.
+    fn is_over(&self) -> bool {
+        self.live.is_none() && self.unborn.is_none()
+    }
+
     /// Does what the room's code asked for, now that it has returned.
     fn settle(&mut self, out: &mut dyn RoomOutput) {
+        self.note_changes();
         while !self.context.effects.is_empty() {
             for effect in std::mem::take(&mut self.context.effects) {
                 match effect {
@@ -207,8 +243,12 @@ impl<R: Room> RoomCore<R> {
                         }
                     }
                     Effect::Close(text) => self.begin_closing(EndReason::Closed, &text, out),
+                    Effect::Save(asked) => self.ask_for_save(asked),
                 }
             }
+        }
+        if self.context.saves_asked > 0 {
+            self.save_if_due(out);
         }
     }
 

@@ -7,15 +7,18 @@ mod record;
 mod time;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_state::{Data, Format, PlayerId, Tracking};
+use playfield_state::{Data, Format, LoadError, PlayerId, Tracking};
 
 use self::copies::Copies;
 pub use self::players::Requested;
 use self::record::Record;
 use crate::core::RoomCore;
-use crate::{AnyRoom, Birth, Creator, EndReason, Link, Result, Room, RoomSummary};
+use crate::{
+    AnyRoom, Birth, Creator, EndReason, Link, MemoryStore, Result, Room, RoomSummary, Store,
+};
 
 /// The id of a simulated room.
 pub const ROOM_ID: &str = "sim";
@@ -120,6 +123,8 @@ pub struct Sim<R: Room + Default> {
     players: BTreeMap<PlayerId, Copies<R>>,
     /// Those who wait to join.
     waiting: BTreeMap<PlayerId, (Link, Format)>,
+    /// The numbers that those have who waited for the save.
+    renumbered: BTreeMap<PlayerId, PlayerId>,
     /// Those who are gone.
     past: BTreeMap<PlayerId, Copies<R>>,
     out: Record,
@@ -162,24 +167,102 @@ impl<R: Room + Default> Sim<R> {
         Self::create(seed, options, Creator::Node, tracking)
     }
 
+    /// A room with a key whose type is [persistent](crate::Room#rooms-that-last), kept in `store`.
+    /// Like other background work, loads and saves end with
+    /// [`run_background`](Self::run_background): the room opens then.
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } pub mod store { pub use playfield_room::*; } }
+    /// # use playfield::prelude::*;
+    /// # use playfield::sim::Sim;
+    /// use playfield::store::MemoryStore;
+    ///
+    /// #[derive(State, Default)]
+    /// struct Document {
+    ///     text: String,
+    /// }
+    ///
+    /// #[room(persist = 10)]
+    /// impl Room for Document {}
+    ///
+    /// let store = MemoryStore::new();
+    /// let mut sim = Sim::<Document>::with_store(1, &(), "42", store.clone());
+    /// sim.run_background();
+    /// sim.room_mut().text.push_str("Hello");
+    /// sim.close(playfield::EndReason::Drained);
+    /// sim.run_background();
+    /// assert!(sim.is_closed());
+    ///
+    /// let mut sim = Sim::<Document>::with_store(2, &(), "42", store);
+    /// sim.run_background();
+    /// assert_eq!(sim.room().text, "Hello");
+    /// ```
+    ///
+    /// # Panics
+    /// If the type is not persistent.
+    pub fn with_store(
+        seed: u64,
+        options: &R::Options,
+        key: &str,
+        store: impl Store + 'static,
+    ) -> Self {
+        assert!(R::SETTINGS.persist_s > 0, "the room's type needs `#[room(persist = 10)]`");
+        let kept = Some((Arc::from(key), Arc::new(store) as Arc<dyn Store>));
+        Self::create_kept(seed, options, Creator::Node, Tracking::On, kept)
+            .expect("a room whose save is loaded is not refused yet")
+    }
+
+    /// A persistent room that is made of a save.
+    ///
+    /// # Errors
+    /// If the save can't be read.
+    pub fn load(seed: u64, save: &[u8]) -> Result<Self, LoadError> {
+        playfield_state::load::<R>(save)?;
+        let store = MemoryStore::new();
+        store.set(ROOM_TYPE, ROOM_ID, save.to_vec());
+        let mut sim = Self::with_store(seed, &R::Options::default(), ROOM_ID, store);
+        sim.run_background();
+        Ok(sim)
+    }
+
+    /// The save of the room as it is.
+    ///
+    /// # Panics
+    /// If the room has ended.
+    pub fn save(&self) -> Vec<u8> {
+        playfield_state::save(self.room())
+    }
+
     fn create(
         seed: u64,
         options: &R::Options,
         creator: Creator,
         tracking: Tracking,
     ) -> Result<Self> {
+        Self::create_kept(seed, options, creator, tracking, None)
+    }
+
+    fn create_kept(
+        seed: u64,
+        options: &R::Options,
+        creator: Creator,
+        tracking: Tracking,
+        kept: Option<(Arc<str>, Arc<dyn Store>)>,
+    ) -> Result<Self> {
+        let (key, store) = kept.unzip();
         let mut encoded = Vec::new();
         options.encode(&mut encoded);
         let birth = Birth {
             id: ROOM_ID.into(),
             room_type: ROOM_TYPE.into(),
-            key: None,
+            key,
             seed,
             settings: R::SETTINGS,
             private: false,
             options: &encoded,
             format: Format::Packed,
             creator,
+            store,
             seats: Vec::new(),
         };
         let (mut core, mut out) = (RoomCore::with_tracking(birth, tracking)?, Record::default());
@@ -191,6 +274,7 @@ impl<R: Room + Default> Sim<R> {
             next_sync: 1,
             players: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            renumbered: BTreeMap::new(),
             past: BTreeMap::new(),
             out,
             links: 0,

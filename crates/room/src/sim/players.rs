@@ -85,6 +85,12 @@ impl<R: Room + Default> Sim<R> {
         Ok(player)
     }
 
+    /// The number of a player who has waited to join. It is the one that [`join_begin`](Self::join_begin)
+    /// returned, unless they waited for the room's save.
+    pub fn number_of(&self, waiting: PlayerId) -> PlayerId {
+        self.renumbered.get(&waiting).copied().unwrap_or(waiting)
+    }
+
     /// Whether a player waits to join.
     pub fn is_waiting(&self, player: PlayerId) -> bool {
         self.waiting.contains_key(&player)
@@ -312,7 +318,10 @@ impl<R: Room + Default> Sim<R> {
         }
         let admitted = std::mem::take(&mut self.out.admitted);
         for (link, player) in &admitted {
-            if let Some((_, format)) = self.waiting.remove(player) {
+            let before = self.waiting.iter().find(|(_, (of, _))| of == link);
+            let Some(before) = before.map(|(before, _)| *before) else { continue };
+            self.renumbered.insert(before, *player);
+            if let Some((_, format)) = self.waiting.remove(&before) {
                 self.players.insert(*player, Copies::new(*link, format));
             }
         }

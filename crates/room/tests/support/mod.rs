@@ -22,6 +22,7 @@ pub(crate) enum Output {
     Removed { link: Link, why: Error },
     Spawn { task: u64 },
     Compute { task: u64 },
+    Create { id: String },
     Post { to: String, mail: Mail },
 }
 
@@ -86,7 +87,8 @@ impl RoomOutput for Record {
         Ok(())
     }
 
-    fn create(&mut self, _: NewRoom) -> Result<()> {
+    fn create(&mut self, room: NewRoom) -> Result<()> {
+        self.outputs.push(Output::Create { id: room.id });
         Ok(())
     }
 
@@ -122,6 +124,7 @@ impl Host {
             options,
             format: Format::Packed,
             creator: Creator::Node,
+            store: None,
             seats: Vec::new(),
         };
         let room = create(birth)?;

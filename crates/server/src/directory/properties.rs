@@ -12,6 +12,7 @@ use super::{Directory, Plan};
 use crate::room_id::RoomId;
 
 const TYPES: u16 = 3;
+const WAITING_MAX: u32 = 2;
 const NAMES: [&str; 3] = ["mode", "map", "level"];
 const VALUES: [&str; 3] = ["a", "b", "c"];
 /// The first is a code, and the second the same in lower case.
@@ -93,6 +94,7 @@ fn plan(number: u8, room_type: u16, private: bool, key: Option<usize>, criteria:
         key,
         criteria: vec![criteria],
         seats: 1,
+        waiting_max: WAITING_MAX,
         capacity: 4,
         private,
         shard: 0,
@@ -198,6 +200,9 @@ proptest! {
                     let chosen = directory.reserve_by_key(room_type, KEYS[key], &[]);
                     match named(&rooms, room_type, key) {
                         None => prop_assert_eq!(chosen.unwrap_err().code(), ErrorCode::RoomNotFound),
+                        Some(at) if rooms[at].summary.closing && rooms[at].reserved >= WAITING_MAX => {
+                            prop_assert_eq!(chosen.unwrap_err().code(), ErrorCode::Busy);
+                        }
                         Some(at) if rooms[at].is_full() && !rooms[at].summary.closing => {
                             prop_assert_eq!(chosen.unwrap_err().code(), ErrorCode::RoomFull);
                         }

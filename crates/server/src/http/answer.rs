@@ -12,7 +12,7 @@ use playfield_wire::ErrorCode;
 /// | code | status |
 /// |---|---|
 /// | `refused`, and codes of a room's own | 422 |
-/// | `bad_payload` | 400 |
+/// | `bad_payload`, `bad_key` | 400 |
 /// | `unauthorized` | 401 |
 /// | `creation_closed` | 403 |
 /// | `room_not_found`, `unknown_room_type` | 404 |
@@ -77,7 +77,7 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
 
 fn status(code: ErrorCode) -> u16 {
     match code {
-        ErrorCode::BadPayload => 400,
+        ErrorCode::BadPayload | ErrorCode::BadKey => 400,
         ErrorCode::Unauthorized => 401,
         ErrorCode::CreationClosed => 403,
         ErrorCode::RoomNotFound | ErrorCode::UnknownRoomType => 404,

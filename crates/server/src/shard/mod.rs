@@ -270,6 +270,19 @@ impl Shard {
         self.delivery.connections.unsent(key)
     }
 
+    /// The members of this shard's rooms.
+    #[cfg(test)]
+    pub(crate) fn members(&self) -> usize {
+        let rooms = self.rooms.keys().into_iter().filter_map(|key| self.rooms.get(key));
+        rooms.map(|hosted| hosted.members.len()).sum()
+    }
+
+    /// The node's rooms, and their taken and reserved seats.
+    #[cfg(test)]
+    pub(crate) fn load(&self) -> usize {
+        self.delivery.node.directory.load()
+    }
+
     /// How much memory a connection's buffers take.
     #[cfg(test)]
     pub(crate) fn buffered(&self, key: ConnectionKey) -> usize {

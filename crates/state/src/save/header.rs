@@ -7,6 +7,7 @@
 //! | 8 | the fingerprint of the description of types |
 //! | 8 | the length of that description |
 //! | 8 | the length of the body |
+//! | 8 | a number that the writer chose; a room's next player |
 //! | 4 | the CRC-32 of the bytes so far |
 //! | | the description of types, then the body |
 //! | 4 each | the CRC-32 of each 64 KiB of these two; the last block may be shorter |
@@ -22,7 +23,7 @@ use super::skim;
 const MAGIC: &[u8; 7] = b"PFSAVE\n";
 const VERSION: u8 = 1;
 /// Where the header's own checksum is.
-const CHECK_AT: usize = 32;
+const CHECK_AT: usize = 40;
 /// Where the description of types begins.
 pub(super) const BODY_AT: usize = CHECK_AT + 4;
 /// The bytes that one checksum covers. So an error says where the damage is.
@@ -32,17 +33,19 @@ pub(super) struct Header {
     pub(super) fingerprint: u64,
     schema_bytes: usize,
     body_bytes: usize,
+    pub(super) mark: u64,
 }
 
 /// Fills in the header, once description and body are there, and appends the checksums.
-pub(super) fn finish(out: &mut Vec<u8>, layout: &Layout) {
+pub(super) fn finish(out: &mut Vec<u8>, layout: &Layout, mark: u64) {
     let schema_bytes = layout.schema.len() as u64;
     let body_bytes = (out.len() - BODY_AT) as u64 - schema_bytes;
     out[..7].copy_from_slice(MAGIC);
     out[7] = VERSION;
     out[8..16].copy_from_slice(&layout.fingerprint.to_le_bytes());
     out[16..24].copy_from_slice(&schema_bytes.to_le_bytes());
-    out[24..CHECK_AT].copy_from_slice(&body_bytes.to_le_bytes());
+    out[24..32].copy_from_slice(&body_bytes.to_le_bytes());
+    out[32..CHECK_AT].copy_from_slice(&mark.to_le_bytes());
     let check = crc32fast::hash(&out[..CHECK_AT]);
     out[CHECK_AT..BODY_AT].copy_from_slice(&check.to_le_bytes());
     let end = out.len();
@@ -66,8 +69,8 @@ impl Header {
             let expected = BODY_AT as u64;
             return Err(LoadError::Truncated { bytes: bytes.len(), expected, place: None });
         };
-        let [fingerprint, schema_bytes, body_bytes] =
-            [8, 16, 24].map(|at| u64::from_le_bytes(*start[at..].first_chunk().expect("8 bytes")));
+        let [fingerprint, schema_bytes, body_bytes, mark] = [8, 16, 24, 32]
+            .map(|at| u64::from_le_bytes(*start[at..].first_chunk().expect("8 bytes")));
         if start[CHECK_AT..] != crc32fast::hash(&start[..CHECK_AT]).to_le_bytes() {
             return Err(LoadError::Damaged { bytes: 0..BODY_AT, place: None });
         }
@@ -87,6 +90,7 @@ impl Header {
             fingerprint,
             schema_bytes: schema_bytes as usize,
             body_bytes: body_bytes as usize,
+            mark,
         };
         let end = this.body().end;
         let checks = bytes[end..].chunks_exact(4);

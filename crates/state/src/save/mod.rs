@@ -90,12 +90,18 @@ pub fn save<S: State>(state: &S) -> Vec<u8> {
 
 /// As [`save`], into a buffer that may be used again. What it held is removed.
 pub fn save_to<S: State>(state: &S, out: &mut Vec<u8>) {
+    save_marked(state, 0, out);
+}
+
+/// As [`save_to`], with a number that [`load_marked`] returns: what the writer must remember beside
+/// the state.
+pub fn save_marked<S: State>(state: &S, mark: u64, out: &mut Vec<u8>) {
     let layout = Layout::of::<S>();
     out.clear();
     out.extend_from_slice(&[0; BODY_AT]);
     out.extend_from_slice(&layout.schema);
     state.write_save(out);
-    header::finish(out, &layout);
+    header::finish(out, &layout, mark);
 }
 
 /// Reads what [`save`] wrote.
@@ -107,7 +113,19 @@ pub fn save_to<S: State>(state: &S, out: &mut Vec<u8>) {
 /// # Errors
 /// If the bytes are not a whole, undamaged save of an `S`. The error says what is wrong, and where.
 pub fn load<S: State>(bytes: &[u8]) -> Result<S, LoadError> {
+    load_marked(bytes).map(|(state, _)| state)
+}
+
+/// As [`load`], with the number that [`save_marked`] was given; 0 from [`save`].
+///
+/// # Errors
+/// As [`load`].
+pub fn load_marked<S: State>(bytes: &[u8]) -> Result<(S, u64), LoadError> {
     let header = Header::read(bytes)?;
+    body(bytes, &header).map(|state| (state, header.mark))
+}
+
+fn body<S: State>(bytes: &[u8], header: &Header) -> Result<S, LoadError> {
     let layout = Layout::of::<S>();
     let body = header.body();
     if header.fingerprint == layout.fingerprint && bytes[header.schema()] == layout.schema[..] {

@@ -28,11 +28,11 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let word = |bytes: &[u8], at: usize| {
         usize::try_from(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())).unwrap()
     };
-    let end = 36 + word(&bytes, 16) + word(&bytes, 24);
-    let check = crc32fast::hash(&bytes[..32]);
-    bytes[32..36].copy_from_slice(&check.to_le_bytes());
+    let end = 44 + word(&bytes, 16) + word(&bytes, 24);
+    let check = crc32fast::hash(&bytes[..40]);
+    bytes[40..44].copy_from_slice(&check.to_le_bytes());
     bytes.truncate(end);
-    for start in (36..end).step_by(1 << 16) {
+    for start in (44..end).step_by(1 << 16) {
         let check = crc32fast::hash(&bytes[start..end.min(start + (1 << 16))]);
         bytes.extend(check.to_le_bytes());
     }
@@ -70,8 +70,8 @@ fn a_save_with_any_changed_bit_is_refused() {
         match error {
             LoadError::NotASave => assert!(bit < 7 * 8),
             LoadError::Format { .. } => assert_eq!(bit / 8, 7),
-            LoadError::Damaged { bytes, .. } if bytes.start == 0 => assert!(bit < 36 * 8),
-            LoadError::Damaged { bytes, .. } => assert_eq!(bytes, 36..whole.len() - 4),
+            LoadError::Damaged { bytes, .. } if bytes.start == 0 => assert!(bit < 44 * 8),
+            LoadError::Damaged { bytes, .. } => assert_eq!(bytes, 44..whole.len() - 4),
             other => panic!("{other}"),
         }
     }
@@ -84,13 +84,13 @@ fn damage_is_located_by_block_and_field() {
     bytes[150_000] ^= 4;
     let error = load::<Shelf>(&bytes).unwrap_err();
     let LoadError::Damaged { bytes: block, place } = &error else { panic!("{error}") };
-    assert_eq!(*block, 36 + (2 << 16)..36 + (3 << 16));
+    assert_eq!(*block, 44 + (2 << 16)..44 + (3 << 16));
     let place = place.as_deref().unwrap();
     assert!(place.starts_with("books."), "{place}");
     assert_eq!(
         error.to_string(),
         format!(
-            "the save is damaged between the bytes 131108 and 196644, from the field {place} on"
+            "the save is damaged between the bytes 131116 and 196652, from the field {place} on"
         )
     );
 }
@@ -162,9 +162,9 @@ proptest! {
     ) {
         let mut bytes = save(&World::changed(times));
         // Behind the header, so that the checksums can be made right again.
-        let length = bytes.len() - 36;
+        let length = bytes.len() - 44;
         for (at, byte) in changes {
-            bytes[36 + usize::from(at) % length] = byte;
+            bytes[44 + usize::from(at) % length] = byte;
         }
         let sealed = sealed(bytes.clone());
         if let Ok(world) = load::<World>(&sealed) {
@@ -180,7 +180,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(load::<World>(&bytes).is_err());
-        let after = [&save(&World::default())[..36], &bytes[..]].concat();
+        let after = [&save(&World::default())[..44], &bytes[..]].concat();
         prop_assert!(load::<World>(&after).is_err());
     }
 }

@@ -220,7 +220,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
     let mut rooms = rooms::Options::new();
     rooms.json = json;
     // All suites run, even if an earlier one fails.
-    let verified = vec![
+    let verified = [
         sync::run(&sync, out)?,
         constructs::run(&constructs, out)?,
         worlds::run(&worlds, out)?,

@@ -184,7 +184,7 @@ impl Shard {
                     self.drained.push(key);
                 }
                 if let Input::Http(http) = &mut connection.input {
-                    http.drained(self.now);
+                    http.drained(self.now, self.delivery.node.config.http_answer_timeout());
                 }
                 if std::mem::take(&mut connection.owes_receipts) {
                     self.send_receipts(key);

@@ -82,11 +82,16 @@ impl Http {
         self.active = now;
     }
 
-    /// Everything is written: a file's next part is asked for.
-    pub(super) fn drained(&mut self, now: Duration) {
+    /// Everything is written: a file's next part is asked for, which has its time from here on.
+    pub(super) fn drained(&mut self, now: Duration, answer_timeout: Duration) {
         self.active = now;
-        if let Some(Exchange { hold: Some(hold), .. }) = self.exchanges.front() {
+        if let Some(front) = self.exchanges.front_mut()
+            && let Some(hold) = &front.hold
+        {
             hold.pull();
+            if front.has_begun {
+                front.by = now + answer_timeout;
+            }
         }
     }
 
@@ -463,16 +468,15 @@ impl Shard {
             }
             let mut late = 0;
             for exchange in &mut http.exchanges {
-                if now >= exchange.by && !exchange.is_done && !exchange.has_begun {
+                // One whose first part is there waits for its turn.
+                let is_awaited = !exchange.is_done && exchange.bytes.is_empty();
+                if now >= exchange.by && is_awaited && !exchange.has_begun {
                     late += 1;
                     let text = format!(
                         "http_answer_timeout_ms: no answer within {} ms",
                         config.http_answer_timeout_ms
                     );
-                    exchange.fill(|out, how| {
-                        out.clear();
-                        unavailable(&text).write(out, how);
-                    });
+                    exchange.fill(|out, how| unavailable(&text).write(out, how));
                 }
             }
             self.delivery.counters.http_unavailable += late;

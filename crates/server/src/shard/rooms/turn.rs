@@ -44,6 +44,7 @@ impl Shard {
             options: &spec.options,
             format: spec.format,
             creator,
+            store: self.delivery.node.store.clone(),
             seats,
         };
         self.watch.enters(spec.room_type);

@@ -252,6 +252,30 @@ fn an_answer_in_parts_waits_for_its_reader_and_is_cut_if_it_breaks() {
 }
 
 #[test]
+fn an_answer_that_waits_for_a_slow_reader_is_not_late() {
+    let mut world = World::new(1, &[("http_answer_timeout_ms", "1000")]);
+    let client = world.connect(0);
+    world.takes(client, 0);
+    world.bytes(client, &post("/r/1", "").repeat(2));
+    let calls = world.calls();
+    for call in &calls {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc";
+        world.answer(call.answer, head, Then::More);
+    }
+    for _ in 0..3 {
+        world.wait(1000);
+        world.takes(client, 1);
+    }
+    world.takes(client, usize::MAX);
+    world.wait(500);
+    world.answer(calls[0].answer, b"def", Then::Done);
+    world.wait(500);
+    world.answer(calls[1].answer, b"def", Then::Done);
+    let bodies: Vec<_> = responses(&mut world, client).into_iter().map(|(_, body)| body).collect();
+    assert_eq!(bodies, ["abcdef", "abcdef"]);
+}
+
+#[test]
 fn the_next_part_is_asked_for_when_the_last_is_written() {
     let (pulls, mut pulled) = tokio::sync::mpsc::channel(1);
     let hold = Hold::File { pulls };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use playfield_room::{
-    Context, CreatedBy, Handle, Message, On, Player, Result, Room, RoomType, SeatFor, Settings,
-    room,
+    Context, CreatedBy, EndReason, Handle, Message, On, Player, Result, Room, RoomType, SeatFor,
+    Settings, room,
 };
 use playfield_state::{Data, State};
 use playfield_wire::client::ClientMessage;
@@ -101,11 +101,11 @@ impl Room for Match {
     }
 }
 
-pub(super) fn room_types() -> [RoomType; 3] {
+pub(super) fn room_types() -> [RoomType; 4] {
     let closed = RoomType::of::<Match>("match");
     let settings = Settings { creation: CreatedBy::Anyone, ..closed.settings };
     let open = RoomType { name: "open match".into(), settings, ..closed.clone() };
-    [RoomType::of::<Lobby>("lobby"), closed, open]
+    [RoomType::of::<Lobby>("lobby"), RoomType::of::<Document>("document"), closed, open]
 }
 
 /// What a client's request is answered with: the text of the reply, or the id of the room.
@@ -365,4 +365,80 @@ fn players_are_matched_by_the_criteria() {
     let options = b"\xff\xff";
     let bad = ClientMessage::JoinOrCreate { request, room_type, key: None, options };
     assert_eq!(asks(&mut world, ann, &bad), Err(ErrorCode::BadPayload));
+}
+
+/// A room that saves itself at its end.
+#[derive(State, Default)]
+pub(super) struct Document {}
+
+#[derive(Message)]
+struct Finish;
+
+#[derive(Message)]
+struct Saved;
+
+#[room(messages(Finish), internal(Saved), closing_ms = 2_000, joins_waiting_max = 2)]
+impl Room for Document {
+    fn closing(&mut self, _: EndReason, cx: &mut Context<Self>) {
+        let _ = cx.spawn(async { Saved });
+    }
+}
+
+impl Handle<Finish> for Document {
+    fn handle(&mut self, _: Finish, _: &Player, cx: &mut Context<Self>) -> Result<()> {
+        cx.close("it is finished");
+        Ok(())
+    }
+}
+
+impl On<Saved> for Document {
+    fn on(&mut self, _: Saved, _: &mut Context<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn who_asks_for_the_key_of_a_room_that_ends_waits_for_its_end() {
+    // The room is saved, or has no more time for it.
+    for is_saved in [true, false] {
+        for shards in [1, 2] {
+            let mut world = World::new(shards, &[]);
+            let [ann, bob, eve] = [0, shards - 1, 0].map(|shard| world.client(shard));
+            let (room_type, options) = ("document", &b""[..]);
+            let open = |request| ClientMessage::JoinOrCreate {
+                request: RequestNumber(request),
+                room_type: room_type.into(),
+                key: Some("42".into()),
+                options,
+            };
+            let made = asks(&mut world, ann, &open(1)).unwrap();
+            let message = MessageRef::Index(0);
+            let (room, request) = (RoomNumber(1), RequestNumber(2));
+            let finish = ClientMessage::Request { room, request, message, payload: b"\0" };
+            world.say(ann, &encoded(PACKED, &finish));
+            world.wait(100);
+            world.say(bob, &encoded(PACKED, &open(3)));
+            let join = ClientMessage::JoinByKey {
+                request: RequestNumber(4),
+                room_type: room_type.into(),
+                key: "42".into(),
+            };
+            world.say(eve, &encoded(PACKED, &join));
+            world.wait(500);
+            assert_eq!((world.heard(bob), world.heard(eve)), (vec![], vec![]), "it ends");
+            let more = world.client(0);
+            assert_eq!(asks(&mut world, more, &open(5)), Err(ErrorCode::Busy), "two wait");
+            let late = world.client(0);
+            assert_eq!(joins(&mut world, late, &made), Err(ErrorCode::RoomClosed));
+            if is_saved {
+                world.run_background();
+            } else {
+                world.wait(2_000);
+            }
+            let again = answer(&mut world, bob).unwrap();
+            assert_ne!(again, made);
+            let found = answer(&mut world, eve);
+            assert!(found == Ok(again) || found == Err(ErrorCode::RoomNotFound), "{found:?}");
+        }
+    }
 }

@@ -11,6 +11,8 @@ mod deflated;
 mod http;
 mod law_room;
 mod laws;
+mod life;
+mod life_room;
 mod limits;
 mod lobby;
 mod names;

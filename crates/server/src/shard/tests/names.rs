@@ -244,3 +244,17 @@ fn keys_can_be_guessed_so_often() {
     world.wait(30_000);
     assert!(asks(&mut world, bob, Ask::Join, "k").is_ok());
 }
+
+#[test]
+fn a_creator_who_leaves_at_once_is_nobodys_loss() {
+    for shards in [1, 2] {
+        let mut world = World::new(shards, &[]);
+        let (ann, bob) = (world.client(0), world.client(shards - 1));
+        let mut said = world.framed(ann, &by_key(Ask::JoinOrCreate, "k", ""));
+        said.extend(world.framed(ann, &encoded(PACKED, &ClientMessage::Goodbye)));
+        let wanted = world.framed(bob, &by_key(Ask::JoinOrCreate, "k", ""));
+        world.each(&[(ann, said), (bob, wanted)]);
+        assert!(answer(&mut world, bob).is_ok());
+        assert!(world.is_over(ann));
+    }
+}

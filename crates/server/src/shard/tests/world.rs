@@ -14,6 +14,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::law_room;
+use super::life_room;
 use super::lobby;
 use super::room;
 use super::speech::{self, Heard};
@@ -96,7 +97,7 @@ impl Background for Held {
 
 impl World {
     /// A node with so many shards and the room types `test`, `brisk`, which notices silence in three
-    /// seconds, `brisker` in one, `law` and `law on demand`.
+    /// seconds, `brisker` in one, `law`, `law on demand` and `life`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -112,12 +113,13 @@ impl World {
             room_types.push(room_type);
         }
         room_types.extend(law_room::room_types());
+        room_types.push(life_room::room_type());
         room_types.extend(lobby::room_types());
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
             site.route(method, path, handler(async |_, _| ())).unwrap();
         }
         let (desk, orders) = Desk::new(config.http_requests_max);
-        let node = Arc::new(Node::new(config, shards, room_types, site, desk, guests));
+        let node = Arc::new(Node::new(config, shards, room_types, site, desk, guests, None));
         let background = Arc::new(Held::default());
         let shard = |index| {
             let background = Arc::clone(&background) as Arc<dyn Background>;
@@ -534,7 +536,8 @@ impl World {
         for (origin, mut task) in tasks {
             let Poll::Ready(message) = task.as_mut().poll(&mut Context::from_waker(Waker::noop()))
             else {
-                panic!("the tasks of these tests are ready at once");
+                self.background.tasks.lock().unwrap().push((origin, task));
+                continue;
             };
             ended.push((origin, message));
         }
@@ -558,6 +561,20 @@ impl World {
     pub(super) fn close_rooms(&mut self) {
         self.shards.iter_mut().for_each(Shard::close_rooms);
         self.run();
+    }
+
+    pub(super) fn have_closed_rooms(&self) -> bool {
+        self.shards.iter().all(Shard::has_closed_rooms)
+    }
+
+    /// The members of all rooms.
+    pub(super) fn members(&self) -> usize {
+        self.shards.iter().map(Shard::members).sum()
+    }
+
+    /// The rooms that the directory knows, and their taken and reserved seats.
+    pub(super) fn load(&self) -> usize {
+        self.shards[0].load()
     }
 
     pub(super) fn say_goodbye(&mut self) {

@@ -1,0 +1,217 @@
+//! Rooms that outlive the process, on a running node.
+
+use std::future::poll_fn;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+use playfield::client::{self, Connection, Dynamic, Room as Joined};
+use playfield::prelude::*;
+use playfield::store::{DiskStore, MemoryStore, Store, Stored};
+use playfield::{Config, Running};
+use serde_json::json;
+
+#[derive(State, Default)]
+struct Page {
+    text: String,
+    created: u32,
+}
+
+#[derive(Message)]
+struct Write {
+    text: String,
+}
+
+#[room(messages(Write), persist = 60, empty_ms = 60_000)]
+impl Room for Page {
+    fn create((): (), _: &mut Context<Self>) -> Result<Self> {
+        Ok(Self { created: 1, ..Self::default() })
+    }
+
+    fn rebuild(&mut self, _: &mut Context<Self>) {
+        self.created += 10;
+    }
+}
+
+impl Handle<Write> for Page {
+    fn handle(&mut self, write: Write, _: &Player, _: &mut Context<Self>) -> Result<()> {
+        self.text.push_str(&write.text);
+        Ok(())
+    }
+}
+
+/// Lets through what comes, or keeps it until it is opened.
+#[derive(Clone, Default)]
+struct Gate(Arc<Mutex<(bool, Vec<Waker>)>>);
+
+impl Gate {
+    fn set(&self, is_shut: bool) {
+        let mut gate = self.0.lock().unwrap();
+        gate.0 = is_shut;
+        gate.1.drain(..).for_each(Waker::wake);
+    }
+
+    async fn pass(self) {
+        poll_fn(|cx| {
+            let mut gate = self.0.lock().unwrap();
+            if gate.0 {
+                gate.1.push(cx.waker().clone());
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+}
+
+/// A store whose work can be held, and which says what is begun.
+struct Held {
+    saves: MemoryStore,
+    gate: Gate,
+    begun: Sender<&'static str>,
+}
+
+impl Held {
+    fn new() -> (Self, Gate, Receiver<&'static str>) {
+        let (begun, says) = channel();
+        let gate = Gate::default();
+        (Self { saves: MemoryStore::new(), gate: gate.clone(), begun }, gate, says)
+    }
+
+    fn after<T: Send + 'static>(&self, what: &'static str, work: Stored<T>) -> Stored<T> {
+        let gate = self.gate.clone();
+        // The test may be over.
+        let _ = self.begun.send(what);
+        Box::pin(async {
+            gate.pass().await;
+            work.await
+        })
+    }
+}
+
+impl Store for Held {
+    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Vec<u8>>> {
+        self.after("load", self.saves.load(room_type, key))
+    }
+    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
+        self.after("save", self.saves.save(room_type, key, bytes))
+    }
+    fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
+        self.after("remove", self.saves.remove(room_type, key))
+    }
+    fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
+        self.after("keys", self.saves.keys(room_type, after, limit))
+    }
+}
+
+fn config() -> Config {
+    let log = playfield::LevelFilter::Off;
+    Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, log, ..Config::default() }
+}
+
+fn start(store: Held) -> Running {
+    Server::new().room::<Page>("page").store(store).start(config()).unwrap()
+}
+
+async fn connect(running: &Running, name: &str) -> Connection {
+    client::connect(&format!("tcp://{}", running.local_addr())).name(name).await.unwrap()
+}
+
+async fn enter(connection: Connection) -> Joined<Dynamic> {
+    connection.join_or_create_by_key_dynamic("page", "42", None).await.unwrap()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+#[test]
+fn two_who_create_one_key_cause_one_load() {
+    let (store, gate, says) = Held::new();
+    gate.set(true);
+    let running = start(store);
+    let runtime = runtime();
+    let (ann, bob) = runtime
+        .block_on(async { (connect(&running, "Ann").await, connect(&running, "Bob").await) });
+    let (ann, bob) = (runtime.spawn(enter(ann)), runtime.spawn(enter(bob)));
+    assert_eq!(says.recv(), Ok("load"));
+    gate.set(false);
+    runtime.block_on(async {
+        let (ann, bob) = (ann.await.unwrap(), bob.await.unwrap());
+        assert_eq!(ann.id(), bob.id());
+        assert_eq!(ann.state()["created"], 1);
+    });
+    assert!(says.try_recv().is_err(), "there was one load");
+}
+
+#[test]
+fn who_comes_after_a_creator_that_died_meanwhile_finds_the_room() {
+    let (store, gate, says) = Held::new();
+    gate.set(true);
+    let running = start(store);
+    let runtime = runtime();
+    let ann = runtime.block_on(connect(&running, "Ann"));
+    let waits = runtime.spawn(enter(ann));
+    assert_eq!(says.recv(), Ok("load"));
+    waits.abort();
+    assert!(runtime.block_on(waits).is_err());
+    let bob = runtime.block_on(connect(&running, "Bob"));
+    let bob = runtime.spawn(enter(bob));
+    gate.set(false);
+    let bob = runtime.block_on(bob).unwrap();
+    assert_eq!(bob.state()["created"], 1);
+}
+
+#[test]
+fn who_comes_while_a_room_is_saved_at_its_end_finds_what_was_saved() {
+    let (store, gate, says) = Held::new();
+    let running = start(store);
+    let runtime = runtime();
+    let ann = runtime.block_on(async { enter(connect(&running, "Ann").await).await });
+    assert_eq!(says.recv(), Ok("load"));
+    runtime.block_on(ann.request("Write", &json!({ "text": "Hello" }))).unwrap();
+    gate.set(true);
+    running.handle().close(ann.id(), "over").unwrap();
+    assert_eq!(says.recv(), Ok("save"));
+    let bob = runtime.block_on(connect(&running, "Bob"));
+    let bob = runtime.spawn(enter(bob));
+    gate.set(false);
+    let bob = runtime.block_on(bob).unwrap();
+    assert_eq!(says.recv(), Ok("load"));
+    assert_ne!(ann.id(), bob.id());
+    assert_eq!((&bob.state()["text"], &bob.state()["created"]), (&json!("Hello"), &json!(11)));
+}
+
+#[test]
+fn a_node_saves_its_rooms_when_it_shuts_down() {
+    let path = std::env::temp_dir().join(format!("playfield-lasting-{}.redb", std::process::id()));
+    let runtime = runtime();
+    for round in 0..3 {
+        let server = Server::new().room::<Page>("page").store_file(&path);
+        let running = server.start(config()).unwrap();
+        runtime.block_on(async {
+            let ann = enter(connect(&running, "Ann").await).await;
+            assert_eq!(ann.state()["text"], "x".repeat(round));
+            ann.request("Write", &json!({ "text": "x" })).await.unwrap();
+        });
+        running.shutdown();
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_persistent_type_needs_a_store_that_can_be_opened() {
+    let error = Server::new().room::<Page>("page").start(config()).err().unwrap().to_string();
+    assert_eq!(
+        error,
+        "rooms of the type \"page\" are persistent (persist), but the node has no store: give it \
+         one with Server::store"
+    );
+    let path = std::env::temp_dir().join(format!("playfield-in-use-{}.redb", std::process::id()));
+    let store = DiskStore::open(&path).unwrap();
+    let server = Server::new().room::<Page>("page").store_file(&path);
+    let error = server.start(config()).err().unwrap().to_string();
+    assert!(error.contains("is in use by another process"), "{error}");
+    drop(store);
+    std::fs::remove_file(path).unwrap();
+}

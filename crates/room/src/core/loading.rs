@@ -1,0 +1,178 @@
+//! A room whose save is being loaded. It is made when the save is there, or created if there is
+//! none.
+
+use playfield_state::{Format, PlayerId, Tracker, Tracking, load_marked};
+use playfield_wire::ErrorCode;
+
+use super::guard::guard;
+use super::saving::Saving;
+use super::{Live, RoomCore, read_options};
+use crate::context_state::{ContextState, Effect, Seats, Subject};
+use crate::deferred_output::DeferredOutput;
+use crate::{Context, Error, InternalMessage, Result, Room, RoomOutput};
+
+/// The outcomes of a load, as the names of the messages that end it.
+const FOUND: &str = "playfield:found";
+const NOTHING: &str = "playfield:nothing";
+const FAILED: &str = "playfield:failed";
+
+/// What a room is created from if it has no save.
+pub(super) struct Unborn {
+    /// The number of the load.
+    task: u64,
+    options: Vec<u8>,
+    format: Format,
+    tracking: Tracking,
+    /// How many have asked to join.
+    joins: u64,
+}
+
+/// Players who wait have numbers from here. Those that the room gives them depend on the save.
+const PROVISIONAL: u64 = 1 << 52;
+
+impl Unborn {
+    /// Begins to load the save.
+    pub(super) fn load(
+        saving: &Saving,
+        (options, format): (&[u8], Format),
+        tracking: Tracking,
+        context: &mut ContextState,
+        deferred: &mut DeferredOutput,
+    ) -> Result<Self> {
+        let task = context.number()?;
+        let work = saving.load();
+        let work = async move {
+            let (name, payload) = match work.await {
+                Ok(Some(bytes)) => (FOUND, bytes),
+                Ok(None) => (NOTHING, Vec::new()),
+                Err(error) => (FAILED, error.to_string().into_bytes()),
+            };
+            InternalMessage { name: name.to_owned(), payload }
+        };
+        deferred.spawn(task, Box::pin(work))?;
+        Ok(Self { task, options: options.to_vec(), format, tracking, joins: 0 })
+    }
+
+    /// A number for a player who wants to join.
+    pub(super) fn provisional(&mut self) -> PlayerId {
+        self.joins += 1;
+        PlayerId(PROVISIONAL + self.joins)
+    }
+}
+
+impl<R: Room> RoomCore<R> {
+    /// Whether this is the end of the load.
+    pub(super) fn is_load(&self, task: u64) -> bool {
+        self.unborn.as_ref().is_some_and(|unborn| unborn.task == task)
+    }
+
+    /// The save is there, or there is none: the room begins. `None` is a load that panicked.
+    pub(super) fn loaded(&mut self, outcome: Option<&InternalMessage>, out: &mut dyn RoomOutput) {
+        let Some(unborn) = self.unborn.take() else { return };
+        let made = match outcome {
+            Some(InternalMessage { name, payload }) if name == FOUND => self.revive(payload, out),
+            Some(InternalMessage { name, .. }) if name == NOTHING => {
+                let Unborn { options, format, .. } = &unborn;
+                self.give_birth(*format, options, out)
+            }
+            Some(InternalMessage { payload, .. }) => {
+                Err(self.unreadable(&String::from_utf8_lossy(payload)))
+            }
+            None => Err(self.unreadable(&"the store panicked")),
+        };
+        let made = made.and_then(|mut state| {
+            let tracker = guard(|| Tracker::new(&mut state, unborn.tracking));
+            tracker.map(|tracker| Live { state, tracker }).map_err(|panic| self.not_created(&panic))
+        });
+        let more = self.context.take_holds();
+        match made {
+            Ok(live) => {
+                self.live = Some(live);
+                self.renumber();
+                self.note_changes();
+                if let Some(opening) = &mut self.opening {
+                    opening.holds = opening.holds + more - 1;
+                    if opening.holds == 0 {
+                        self.open(out);
+                    }
+                }
+                self.settle(out);
+            }
+            Err(error) => {
+                self.context.effects.clear();
+                self.refuse_all(&error, out);
+            }
+        }
+    }
+
+    /// Gives those who wait their numbers.
+    fn renumber(&mut self) {
+        for (before, mut waiting) in std::mem::take(&mut self.waiting) {
+            let id = PlayerId(self.next_player);
+            self.next_player += 1;
+            waiting.player.id = id;
+            self.renumbered.insert(before, id);
+            self.waiting.insert(id, waiting);
+        }
+    }
+
+    /// Makes the state of the save, and what it leaves out.
+    fn revive(&mut self, bytes: &[u8], out: &mut dyn RoomOutput) -> Result<R> {
+        let loaded = guard(|| load_marked::<R>(bytes)).map_err(|panic| self.unreadable(&panic))?;
+        let (mut state, next_player) = loaded.map_err(|error| self.unreadable(&error))?;
+        self.next_player = self.next_player.max(next_player);
+        if let Some(saving) = &mut self.saving {
+            saving.was_loaded(bytes);
+        }
+        let (seats, context) = (&self.seats, &mut self.context);
+        context.subject = Some(Subject::Room);
+        let rebuilt = guard(|| state.rebuild(&mut Context::new(seats, context, out, None)));
+        rebuilt.map_err(|panic| self.not_created(&panic))?;
+        Ok(state)
+    }
+
+    fn give_birth(
+        &mut self,
+        format: Format,
+        options: &[u8],
+        out: &mut dyn RoomOutput,
+    ) -> Result<R> {
+        create(format, options, &self.seats, &mut self.context, out)
+            .unwrap_or_else(|panic| Err(self.not_created(&panic)))
+    }
+
+    /// The save can't be read. It is not overwritten: no room is created. Players don't learn why.
+    fn unreadable(&self, why: &dyn std::fmt::Display) -> Error {
+        let name = self.saving.as_ref().map(Saving::name).unwrap_or_default();
+        log::error!(
+            "the save of {name} can't be read, so room {} is not created: {why}",
+            self.context.id()
+        );
+        Error::new(ErrorCode::RoomFailed, "the room's save can't be read; it was left as it is")
+    }
+
+    fn not_created(&self, panic: &str) -> Error {
+        log::error!("room {} panicked while it was created: {panic}", self.context.id());
+        Error::new(ErrorCode::Internal, "the room could not be created")
+    }
+}
+
+/// Calls `create`. The outer error is a panic: defaults, decoders and destructors are user code as
+/// well.
+pub(super) fn create<R: Room>(
+    format: Format,
+    options: &[u8],
+    seats: &Seats,
+    context: &mut ContextState,
+    out: &mut dyn RoomOutput,
+) -> Result<Result<R>, String> {
+    guard(|| {
+        let options = read_options::<R>(format, options)?;
+        context.subject = Some(Subject::Room);
+        let state = R::create(options, &mut Context::new(seats, context, out, None))?;
+        if let Some(text) = context.effects.iter().find_map(Effect::as_close) {
+            return Err(Error::new(ErrorCode::Refused, text));
+        }
+        Ok(state)
+    })
+}

@@ -1,0 +1,279 @@
+//! A persistent room: when it is saved, and who waits for that.
+
+use std::hash::{DefaultHasher, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use playfield_state::save_marked;
+use playfield_wire::ErrorCode;
+
+use super::guard::guard;
+use super::{Live, RoomCore};
+use crate::context_state::Asked;
+use crate::{Error, InternalMessage, Room, RoomOutput, Stage, Store, StoreError, Stored};
+
+/// How soon a save that failed is tried again, while the room is open and while it ends.
+const RETRY: Duration = Duration::from_secs(1);
+const RETRY_AT_END: Duration = Duration::from_millis(100);
+
+/// The outcomes of a save, as the names of the messages that end it.
+const SAVED: &str = "playfield:saved";
+const FAILED: &str = "playfield:failed";
+
+/// Where and how often a room is saved.
+pub(super) struct Saving {
+    store: Arc<dyn Store>,
+    room_type: String,
+    key: Arc<str>,
+    every: Duration,
+    /// What is on disk.
+    on_disk: Option<Print>,
+    /// Since when the room's code has run that may have changed the state.
+    changed_since: Option<Duration>,
+    /// Those who wait for the next save.
+    asked: Vec<Asked>,
+    in_flight: Option<InFlight>,
+    /// After a save that failed: when to try again, and why it failed.
+    failed: Option<(Duration, String)>,
+    /// The size of the last save.
+    bytes: usize,
+}
+
+/// A save on its way to the disk.
+struct InFlight {
+    task: u64,
+    print: Print,
+    asked: Vec<Asked>,
+    /// As [`Saving::changed_since`], of what is in it.
+    changed_since: Option<Duration>,
+}
+
+/// The hash and the length of a save.
+#[derive(Clone, Copy, PartialEq)]
+struct Print(u64, usize);
+
+impl Print {
+    fn of(bytes: &[u8]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(bytes);
+        Self(hasher.finish(), bytes.len())
+    }
+}
+
+impl Saving {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        room_type: String,
+        key: Arc<str>,
+        every: Duration,
+    ) -> Self {
+        Self {
+            store,
+            room_type,
+            key,
+            every,
+            on_disk: None,
+            changed_since: None,
+            asked: Vec::new(),
+            in_flight: None,
+            failed: None,
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn load(&self) -> Stored<Option<Vec<u8>>> {
+        self.store.load(&self.room_type, &self.key)
+    }
+
+    /// The room was made of this save.
+    pub(super) fn was_loaded(&mut self, bytes: &[u8]) {
+        self.on_disk = Some(Print::of(bytes));
+        self.bytes = bytes.len();
+    }
+
+    /// Its type and key, for the log.
+    pub(super) fn name(&self) -> String {
+        format!("{} {:?}", self.room_type, self.key)
+    }
+
+    /// Whether something is to be saved.
+    fn is_behind(&self) -> bool {
+        self.changed_since.is_some() || !self.asked.is_empty()
+    }
+
+    /// When the next save is due, if none is in flight.
+    fn due_at(&self) -> Option<Duration> {
+        if self.in_flight.is_some() {
+            return None;
+        }
+        let due = self.changed_since.map(|since| since.saturating_add(self.every));
+        match &self.failed {
+            Some((again, _)) => self.is_behind().then_some(*again),
+            None if !self.asked.is_empty() => Some(Duration::ZERO),
+            None => due,
+        }
+    }
+}
+
+impl<R: Room> RoomCore<R> {
+    /// After the room's code has run: the state may have changed.
+    pub(super) fn note_changes(&mut self) {
+        if let Some(saving) = &mut self.saving {
+            saving.changed_since.get_or_insert(self.context.now);
+        }
+    }
+
+    /// Someone waits until the present state is on disk.
+    pub(super) fn ask_for_save(&mut self, asked: Asked) {
+        if let Some(saving) = &mut self.saving {
+            saving.asked.push(asked);
+        }
+    }
+
+    /// When [`save_if_due`](Self::save_if_due) has something to do.
+    pub(super) fn save_due_at(&self) -> Option<Duration> {
+        let saving = self.saving.as_ref().filter(|_| self.live.is_some())?;
+        saving.due_at().map(|at| at.max(self.context.now))
+    }
+
+    pub(super) fn save_if_due(&mut self, out: &mut dyn RoomOutput) {
+        let due = self.saving.as_ref().and_then(Saving::due_at);
+        if due.is_some_and(|due| due <= self.context.now) {
+            self.save_now(out);
+        }
+    }
+
+    /// Saves the state if it may have changed, or if someone waits for that. One save at a time: if
+    /// one is in flight, the next follows it.
+    pub(super) fn save_now(&mut self, out: &mut dyn RoomOutput) {
+        let Self { saving: Some(saving), live: Some(Live { state, .. }), context, .. } = self
+        else {
+            return;
+        };
+        // Numbers of players are not used again, or players would see what others own.
+        let next_player = self.next_player;
+        if saving.in_flight.is_some() || !saving.is_behind() {
+            return;
+        }
+        let mut bytes = Vec::with_capacity(saving.bytes + saving.bytes / 8);
+        // The comparison of custom keys is user code.
+        if let Err(panic) = guard(|| save_marked(state, next_player, &mut bytes)) {
+            return self.fail(&panic, out);
+        }
+        saving.bytes = bytes.len();
+        let print = Print::of(&bytes);
+        if saving.asked.is_empty() && saving.on_disk == Some(print) {
+            (saving.changed_since, saving.failed) = (None, None);
+            return;
+        }
+        let begun = context.number().and_then(|task| {
+            let work = saving.store.save(&saving.room_type, &saving.key, bytes);
+            out.spawn(task, Box::pin(async move { outcome(work.await) }))?;
+            Ok(task)
+        });
+        match begun {
+            Ok(task) => {
+                let asked = std::mem::take(&mut saving.asked);
+                let changed_since = saving.changed_since.take();
+                saving.in_flight = Some(InFlight { task, print, asked, changed_since });
+            }
+            Err(error) => self.save_failed(error.text()),
+        }
+    }
+
+    /// Whether this is the end of a save.
+    pub(super) fn is_save(&self, task: u64) -> bool {
+        let in_flight = self.saving.as_ref().and_then(|saving| saving.in_flight.as_ref());
+        in_flight.is_some_and(|save| save.task == task)
+    }
+
+    /// A save has ended. `None` is one that panicked.
+    pub(super) fn saved(&mut self, outcome: Option<&InternalMessage>, out: &mut dyn RoomOutput) {
+        let Some(saving) = &mut self.saving else { return };
+        let Some(InFlight { print, asked, changed_since, .. }) = saving.in_flight.take() else {
+            return;
+        };
+        let why = match outcome {
+            Some(InternalMessage { name, .. }) if name == SAVED => None,
+            Some(InternalMessage { payload, .. }) => {
+                Some(String::from_utf8_lossy(payload).into_owned())
+            }
+            None => Some("the store panicked".to_owned()),
+        };
+        let told = match &why {
+            None => {
+                saving.on_disk = Some(print);
+                if saving.failed.take().is_some() {
+                    log::info!("{} is saved again", saving.name());
+                }
+                asked.into_iter().map(|asked| asked.message(Ok(()))).collect::<Vec<_>>()
+            }
+            Some(why) => {
+                saving.changed_since = changed_since.or(saving.changed_since);
+                let error =
+                    Error::new(ErrorCode::Internal, format!("the room was not saved: {why}"));
+                let (once, again): (Vec<_>, _) = asked.into_iter().partition(Asked::is_once);
+                // They were first.
+                let later = std::mem::replace(&mut saving.asked, again);
+                saving.asked.extend(later);
+                once.into_iter().map(|asked| asked.message(Err(error.clone()))).collect()
+            }
+        };
+        if let Some(why) = why {
+            self.save_failed(&why);
+        }
+        self.context.saves_asked -= told.len();
+        for message in told {
+            self.internal_message_or_log(&message, out);
+        }
+        if self.stage_now() == Stage::Open {
+            self.save_if_due(out);
+        }
+    }
+
+    /// Notes that a save failed, and when to try again.
+    fn save_failed(&mut self, why: &str) {
+        let wait = if self.ending.is_some() { RETRY_AT_END } else { RETRY };
+        let Some(saving) = &mut self.saving else { return };
+        // At the end it may be tried often.
+        if saving.failed.as_ref().is_none_or(|(_, known)| known != why) {
+            log::error!("{} was not saved, and is tried again: {why}", saving.name());
+        }
+        saving.failed = Some((self.context.now.saturating_add(wait), why.to_owned()));
+    }
+
+    /// At the room's end: whether all is on disk. If not, a save is begun unless one is in flight or
+    /// has just failed.
+    pub(super) fn is_saved(&mut self, out: &mut dyn RoomOutput) -> bool {
+        if self.saving.as_ref().is_some_and(|saving| saving.failed.is_none()) {
+            self.save_now(out);
+        }
+        self.saving.as_ref().is_none_or(|saving| saving.in_flight.is_none() && !saving.is_behind())
+    }
+
+    /// Says what is lost if the room is dropped now.
+    pub(super) fn log_unsaved(&self) {
+        let Some(saving) = self.saving.as_ref().filter(|_| self.live.is_some()) else { return };
+        let why = saving.failed.as_ref().map_or("", |(_, why)| why);
+        if let Some(save) = &saving.in_flight {
+            log::error!(
+                "{} ended before it was known to be saved (task {})",
+                saving.name(),
+                save.task
+            );
+        } else if saving.is_behind() {
+            log::error!(
+                "{} ended without being saved, and its last changes are lost: {why}",
+                saving.name()
+            );
+        }
+    }
+}
+
+fn outcome(saved: Result<(), StoreError>) -> InternalMessage {
+    let (name, payload) = match saved {
+        Ok(()) => (SAVED, Vec::new()),
+        Err(error) => (FAILED, error.to_string().into_bytes()),
+    };
+    InternalMessage { name: name.to_owned(), payload }
+}
