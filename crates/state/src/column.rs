@@ -33,19 +33,25 @@ pub(crate) fn put<'a, T: Integer + 'a>(
     count: usize,
     at: impl Fn(usize) -> &'a T,
 ) {
-    let (mut least, mut most, mut alone) = (*at(0), 0, 0);
-    for value in (0..count).map(|place| *at(place)) {
+    let (mut least, mut most) = (*at(0), *at(0));
+    for value in (1..count).map(|place| *at(place)) {
         if value.rank() < least.rank() {
             least = value;
         }
-        most = most.max(value.rank());
-        alone += value.bytes();
+        if value.rank() > most.rank() {
+            most = value;
+        }
     }
-    let width = 64 - (most - least.rank()).leading_zeros();
-    if packed_bytes(count, width) + least.bytes() <= alone {
+    let base = least.rank();
+    let width = 64 - (most.rank() - base).leading_zeros();
+    let packed = packed_bytes(count, width) + least.bytes();
+    // On one side of 0, those farther from it are never shorter.
+    let same_side = (base ^ most.rank()) & SIGN == 0;
+    let shortest = if same_side { least.bytes().min(most.bytes()) } else { 1 };
+    if packed <= count * shortest || packed <= (0..count).map(|place| at(place).bytes()).sum() {
         out.push(width as u8);
         least.encode(out);
-        put_bits(out, count, width, |place| at(place).rank() - least.rank());
+        put_bits(out, count, width, |place| at(place).rank() - base);
     } else {
         out.push(ONE_BY_ONE);
         (0..count).for_each(|place| at(place).encode(out));
@@ -250,7 +256,12 @@ mod tests {
     ) -> Result<(), TestCaseError> {
         let bytes = written(values);
         let alone: usize = values.iter().map(|value| value.bytes()).sum();
-        prop_assert!(bytes.len() <= alone + 1, "{} bytes, alone {alone}", bytes.len());
+        let rank = |value: &T| value.rank();
+        let least = values.iter().copied().min_by_key(rank).unwrap();
+        let most = values.iter().map(rank).max().unwrap();
+        let width = 64 - (most - least.rank()).leading_zeros();
+        let packed = packed_bytes(values.len(), width) + least.bytes();
+        prop_assert_eq!(bytes.len(), 1 + packed.min(alone), "the shorter form is chosen");
         prop_assert_eq!(read::<T>(&bytes, values.len()), Ok(values.to_vec()));
         for end in 0..bytes.len() {
             prop_assert!(read::<T>(&bytes[..end], values.len()).is_err());

@@ -112,6 +112,14 @@ pub struct Round {
     entities: Map<u32, Entity>,
 }
 
+/// The same, by a function that computes distances in floats.
+#[derive(State, Default)]
+pub struct RoundInFloats {
+    avatars: Map<PlayerId, Avatar>,
+    #[sync(view = in_distance, viewer = avatars)]
+    entities: Map<u32, Entity>,
+}
+
 /// The same, which a grid finds.
 #[derive(State, Default)]
 pub struct GriddedRound {
@@ -130,6 +138,11 @@ pub struct Crowd {
 
 fn in_radius(entity: &Entity, avatar: &Avatar) -> bool {
     round((avatar.x, avatar.y), (entity.x, entity.y))
+}
+
+fn in_distance(entity: &Entity, avatar: &Avatar) -> bool {
+    let (x, y) = (avatar.x - entity.x, avatar.y - entity.y);
+    f64::from(x).hypot(f64::from(y)) <= f64::from(RADIUS)
 }
 
 fn round(avatar: Spot, entity: Spot) -> bool {
@@ -163,6 +176,7 @@ planes! {
     Windowed: near, usize::MAX;
     Gridded: near, usize::MAX;
     Round: round, usize::MAX;
+    RoundInFloats: round, usize::MAX;
     GriddedRound: round, usize::MAX;
     Crowd: round, NEAREST;
 }

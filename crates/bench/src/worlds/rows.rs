@@ -9,7 +9,7 @@ use crate::sync::copies::check;
 use crate::sync::room::Room;
 use crate::workloads::Workload as _;
 use crate::workloads::entities::{
-    Crowd, Entities, Gridded, GriddedRound, Plane, Round as Circle, Windowed,
+    Crowd, Entities, Gridded, GriddedRound, Plane, Round as Circle, RoundInFloats, Windowed,
 };
 
 /// A world.
@@ -72,16 +72,15 @@ pub(super) fn all() -> Vec<Row> {
     windows("windows, all move", 100, 10_000, 100, false);
     windows("at rest, untouched", 300, 0, 0, false);
     windows("at rest, all borrowed", 300, 0, 0, true);
-    rows.push(Row {
-        name: "battle, all move",
-        players: 500,
-        entities: 2_000,
-        changed: 2_000,
-        kinds: vec![
-            kind("function", world::<Circle>(500, 2_000, 2_000, 500, false)),
-            kind("place", world::<GriddedRound>(500, 2_000, 2_000, 500, false)),
-        ],
-    });
+    let mut battle = |name, function| {
+        let place = kind("place", world::<GriddedRound>(500, 2_000, 2_000, 500, false));
+        let kinds = vec![function, place];
+        rows.push(Row { name, players: 500, entities: 2_000, changed: 2_000, kinds });
+    };
+    let function = kind("function", world::<Circle>(500, 2_000, 2_000, 500, false));
+    battle("battle, all move", function);
+    let function = kind("hypot", world::<RoundInFloats>(500, 2_000, 2_000, 500, false));
+    battle("battle, against hypot", function);
     let mut crowd = |name, changed, moving| {
         let crowd = world::<Crowd>(100, 100_000, changed, moving, false).on_plane(8);
         let kinds = vec![kind("place, nearest 64", crowd)];

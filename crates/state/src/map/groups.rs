@@ -39,21 +39,27 @@ impl<'a, V: State> Groups<'a, V> {
         if found.len() < COLUMN_MIN {
             return Self { groups: Vec::new(), rest: Cow::Borrowed(found) };
         }
-        let changed = |slot| {
-            let (lens, value) = at(slot)?;
-            V::column_key(value, lens).map(|key| (key, value))
-        };
+        Self::of_changes(found.len(), found.iter().map(|slot| (*slot, at(*slot))))
+    }
+
+    /// Groups slots in rising order, each with the change in it, if any. There are about `count`.
+    #[inline]
+    pub(super) fn of_changes(
+        count: usize,
+        changes: impl Iterator<Item = (u32, Option<(Lens, &'a V::Shadow)>)>,
+    ) -> Self {
         let mut groups: Vec<Group<'a, V>> = Vec::new();
         let mut rest = Vec::new();
-        for &slot in found {
-            let Some((key, value)) = changed(slot) else {
+        for (slot, change) in changes {
+            let keyed = |(lens, value)| V::column_key(value, lens).map(|key| (key, value));
+            let Some((key, value)) = change.and_then(keyed) else {
                 rest.push(slot);
                 continue;
             };
             match groups.iter().position(|group| group.key == key) {
                 Some(place) => groups[place].put(slot, value),
                 None if groups.len() < GROUPS_MAX => {
-                    groups.push(Group::new(key, slot, value, found.len()));
+                    groups.push(Group::new(key, slot, value, count));
                 }
                 None => rest.push(slot),
             }

@@ -62,6 +62,10 @@ struct Entry<K, V> {
     touched: bool,
 }
 
+/// If more than one in so many places was touched, all are visited in order, since that costs less
+/// than sorting those or visiting them in any order.
+const SCAN_SHARE: usize = 4;
+
 /// Not in the shadow yet.
 const FRESH: u32 = u32::MAX;
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use playfield_wire::TreeFormat;
 use playfield_wire::tree::Place;
 
-use super::MAP_SLOTS_MAX;
+use super::{MAP_SLOTS_MAX, SCAN_SHARE};
 use crate::Key;
 use crate::lens::{Changed, GONE_VERSIONS, Lens, Stamp, Stamps};
 
@@ -193,6 +193,13 @@ impl<K: Key, S> MapShadow<K, S> {
         if all {
             return (0..self.slots.len() as u32).collect();
         }
+        let logged = self.log.iter().rev().take_while(|(version, _)| version.version() > since);
+        if logged.count() > self.slots.len() / SCAN_SHARE {
+            let slots = self.slots.iter().zip(0..);
+            return slots
+                .filter_map(|(place, slot)| (place.version() > since).then_some(slot))
+                .collect();
+        }
         let mut found: Vec<u32> = self.logged_since(since).collect();
         // Within one sync, slots are mostly visited in rising order, which makes this sort fast.
         found.sort();
@@ -251,6 +258,15 @@ impl<K: Key, S> MapShadow<K, S> {
     pub(super) fn entries(&self) -> impl Iterator<Item = (u32, &K, &S)> {
         self.slots.iter().enumerate().filter_map(|(slot, place)| {
             place.entry.as_ref().map(|(key, shadow)| (slot as u32, key, shadow))
+        })
+    }
+
+    /// The entries that were defined at `since` or before. At 0 there was nothing.
+    #[inline]
+    pub(super) fn entries_until(&self, since: u64) -> impl Iterator<Item = (u32, &K, &S)> {
+        self.slots.iter().zip(0..).filter_map(move |(place, slot)| {
+            let (key, shadow) = place.entry.as_ref()?;
+            (place.defined() <= since).then_some((slot, key, shadow))
         })
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::groups::Groups;
 use super::shadow::{DigestOf, MapShadow};
 use super::wire::{CHANGED, DEFINED, OwnPatch, REMOVED, Slots};
-use super::{FRESH, Map, new_token};
+use super::{FRESH, Map, SCAN_SHARE, new_token};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::state::{Compare, Describe, Read, Write, tree_owner_field, write_owner_field};
@@ -68,6 +68,10 @@ impl<K: Key, V: State> Compare for Map<K, V> {
             self.track.touched.clear();
         } else {
             let mut touched = std::mem::take(&mut self.track.touched);
+            if touched.len() > self.entries.len() / SCAN_SHARE {
+                touched.clear();
+                touched.extend(0..self.entries.len() as u32);
+            }
             for place in touched.drain(..) {
                 if self.entries[place as usize].as_ref().is_some_and(|entry| entry.touched) {
                     changed |= self.diff_entry(place, shadow, step, &mut fresh);
@@ -489,6 +493,17 @@ pub(super) fn write_changes<'a, V: State>(
 ) -> u8 {
     let grouped = (lens.part != Part::Owned).then(|| Groups::<V>::of(found, &at));
     let one_by_one = grouped.as_ref().map_or(found, |groups| &groups.rest);
+    write_grouped(one_by_one, grouped.as_ref(), lens, at, out)
+}
+
+/// The same, for changes that are grouped already. `one_by_one` are the slots outside the groups.
+pub(super) fn write_grouped<'a, V: State>(
+    one_by_one: &[u32],
+    grouped: Option<&Groups<'a, V>>,
+    lens: Lens,
+    at: impl Fn(u32) -> Option<(Lens, &'a V::Shadow)>,
+    out: &mut Vec<u8>,
+) -> u8 {
     let mut flags = section(one_by_one, CHANGED, out, |slot, slots, out| {
         let Some((lens, value)) = at(slot) else { return };
         let (start, before) = (out.len(), slots.next);

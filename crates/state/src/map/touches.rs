@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{FRESH, Map, new_token};
+use super::{Entry, FRESH, Map, SCAN_SHARE, new_token};
 use crate::lens::{Step, Tracking};
 use crate::{Key, PlayerId};
 
@@ -93,7 +93,14 @@ impl<K: Key, V> Map<K, V> {
         {
             return Touches::All;
         }
-        let mut places = self.track.touched.clone();
+        let touched = &self.track.touched;
+        if touched.len() > self.entries.len() / SCAN_SHARE {
+            let touched = |(entry, place): (&Option<Entry<K, V>>, u32)| {
+                entry.as_ref().is_some_and(|entry| entry.touched).then_some(place)
+            };
+            return Touches::Places(self.entries.iter().zip(0..).filter_map(touched).collect());
+        }
+        let mut places = touched.clone();
         places.sort_unstable();
         places.dedup();
         Touches::Places(places)

@@ -99,7 +99,7 @@ impl Grid {
             let group = self.groups.join(group);
             return self.add(slot, spot, group, now);
         };
-        let number = group_of(cell.key);
+        let mut number = group_of(cell.key);
         if self.groups.is(number, group) {
             let before = &mut cell.entries[place.index as usize].spot;
             if *before == spot {
@@ -110,18 +110,27 @@ impl Grid {
                 (cell.changed, self.changed) = (now, now);
                 return;
             }
+        } else {
+            // Joined first, since a group without members is forgotten.
+            let before = std::mem::replace(&mut number, self.groups.join(group));
+            self.groups.leave(before);
         }
-        // Joined first, since a group without members is forgotten.
-        let group = self.groups.join(group);
-        self.remove(slot, now);
-        self.add(slot, spot, group, now);
+        self.take(slot, now);
+        self.add(slot, spot, number, now);
     }
 
     /// Removes the entry of a slot, if there is one.
     pub(super) fn remove(&mut self, slot: u32, now: u64) {
-        let Some(place) = self.places.get_mut(slot as usize) else { return };
+        if let Some(group) = self.take(slot, now) {
+            self.groups.leave(group);
+        }
+    }
+
+    /// Takes the entry of a slot out of its cell, if there is one. Returns its group.
+    fn take(&mut self, slot: u32, now: u64) -> Option<u32> {
+        let place = self.places.get_mut(slot as usize)?;
         let Place { cell: number, index } = std::mem::replace(place, NOWHERE);
-        let Some(cell) = self.cells.get_mut(number as usize) else { return };
+        let cell = self.cells.get_mut(number as usize)?;
         cell.entries.swap_remove(index as usize);
         if let Some(moved) = cell.entries.get(index as usize) {
             self.places[moved.slot as usize].index = index;
@@ -130,7 +139,7 @@ impl Grid {
             self.empty.push(number);
         }
         (cell.changed, self.changed) = (now, now);
-        self.groups.leave(group_of(cell.key));
+        Some(group_of(cell.key))
     }
 
     fn add(&mut self, slot: u32, spot: Spot, group: u32, now: u64) {
@@ -198,8 +207,11 @@ impl Grid {
 #[inline]
 fn cells_of(spot: &Spot, widths: &Spot) -> [u32; 3] {
     let cell = |axis: usize| {
-        let number = (spot[axis] / widths[axis]).floor().clamp(-CELL_MAX, CELL_MAX);
-        (number as i64 + CELL_ZERO) as u32
+        let number = (spot[axis] / widths[axis]).clamp(-CELL_MAX, CELL_MAX);
+        // Rounded down by hand: `floor` is a call on processors without an instruction for it.
+        let whole = number as i64;
+        let whole = whole - i64::from(whole as f64 > number);
+        (whole + CELL_ZERO) as u32
     };
     [cell(0), cell(1), cell(2)]
 }

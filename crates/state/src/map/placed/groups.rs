@@ -46,6 +46,8 @@ impl Groups {
     /// Whether the number is of this group.
     #[inline]
     pub(super) fn is(&self, number: u32, group: &[u8]) -> bool {
-        self.groups[number as usize].0 == group
+        let of = &self.groups[number as usize].0;
+        // Without `same`, all groups are empty.
+        of.len() == group.len() && (group.is_empty() || of == group)
     }
 }

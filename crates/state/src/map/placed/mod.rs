@@ -45,6 +45,8 @@ pub struct Finder<R> {
     turn: u32,
     left: Vec<u32>,
     entered: Vec<u32>,
+    /// Whether a slot got another entry at this sync.
+    has_renewed: bool,
     group: Vec<u8>,
     of: PhantomData<R>,
 }
@@ -59,6 +61,7 @@ impl<R: Placing> Default for Finder<R> {
             turn: 0,
             left: Vec::new(),
             entered: Vec::new(),
+            has_renewed: false,
             group: Vec::new(),
             of: PhantomData,
         }
@@ -151,10 +154,12 @@ impl<R: Placing> Finder<R> {
     ) where
         R: Placing<Entry = V>,
     {
+        self.has_renewed = false;
         for &slot in vacated {
             // Its entry is gone, even if there is another one now.
             if map.slot(slot).defined() == now {
                 self.grid.remove(slot, now);
+                self.has_renewed = true;
             }
         }
         let Self { grid, group, .. } = self;
@@ -209,13 +214,13 @@ impl<R: Placing> Finder<R> {
         has_moved: bool,
         now: u64,
     ) -> bool {
-        let Self { grid, cells, hits, marks, turn, left, entered, .. } = self;
+        let Self { grid, cells, hits: found, marks, turn, left, entered, .. } = self;
+        let has_renewed = self.has_renewed;
         let known = &mut eye.index;
         let near = |(spot, group): (Spot, u32)| {
             let is_near = grid.around(&spot, group, now, cells);
             (has_moved || is_near).then_some(spot)
         };
-        hits.clear();
         let spot = match known.stand.map(near) {
             Some(None) => return false,
             Some(Some(spot)) => Some(spot),
@@ -230,26 +235,32 @@ impl<R: Placing> Finder<R> {
         let (saw, sees) = (*turn, *turn + 1);
         for &(slot, _) in &known.slots {
             // What was defined at this sync is another entry than the one that was seen.
-            if map.slot(slot).defined() != now {
+            if !has_renewed || map.slot(slot).defined() != now {
                 marks[slot as usize] = saw;
             }
         }
         let mut count = 0;
         if let Some(spot) = &spot {
-            hits.resize(cells.iter().map(|cell| grid.entries(*cell).len()).sum(), (0.0, 0));
-            for entry in cells.iter().flat_map(|cell| grid.entries(*cell)) {
-                let by = if R::HYSTERESIS > 0.0 && marks[entry.slot as usize] == saw {
-                    R::HYSTERESIS
-                } else {
-                    0.0
-                };
-                let (is_near, square) = R::REACH.sees(spot, &entry.spot, by);
-                // Kept or overwritten by the next one: a branch could not be predicted.
-                hits[count] = (square, entry.slot);
-                count += usize::from(is_near);
+            let most = cells.iter().map(|cell| grid.entries(*cell).len()).sum();
+            // It never shrinks, since it is overwritten.
+            if found.len() < most {
+                found.resize(most, (0.0, 0));
+            }
+            for cell in &*cells {
+                for entry in grid.entries(*cell) {
+                    let by = if R::HYSTERESIS > 0.0 && marks[entry.slot as usize] == saw {
+                        R::HYSTERESIS
+                    } else {
+                        0.0
+                    };
+                    let (is_near, square) = R::REACH.sees(spot, &entry.spot, by);
+                    // Kept or overwritten by the next one: a branch could not be predicted.
+                    found[count] = (square, entry.slot);
+                    count += usize::from(is_near);
+                }
             }
         }
-        hits.truncate(count);
+        let mut hits = &mut found[..count];
         known.within_reach = count;
         if hits.len() > R::NEAREST {
             for (distance, slot) in hits.iter_mut() {
@@ -259,7 +270,7 @@ impl<R: Placing> Finder<R> {
             hits.select_nth_unstable_by(R::NEAREST, |one, two| {
                 by_rank(one.0, two.0, || (key(one.1), key(two.1)))
             });
-            hits.truncate(R::NEAREST);
+            hits = &mut hits[..R::NEAREST];
         }
         left.clear();
         entered.clear();

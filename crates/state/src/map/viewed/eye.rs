@@ -158,9 +158,7 @@ impl<K: Key, H: How> Eye<K, H> {
             let slot = self.index.slot(at)?;
             (self.seen.slot(slot).defined() <= since).then_some(slot)
         };
-        let is_recent = since >= shadow.before && since < shadow.recent_at;
-        // What is in view is in order, and needs no search.
-        if !is_recent || shadow.recent.len() > self.seen.index.len() / 4 {
+        if self.is_scanned(shadow, since) {
             let changed = |(slot, _, at): (u32, &K, &u32)| {
                 let is_old = self.seen.slot(slot).defined() <= since;
                 (is_old && shadow.map.slot(*at).version() > since).then_some(slot)
@@ -170,5 +168,28 @@ impl<K: Key, H: How> Eye<K, H> {
         let mut slots: Vec<u32> = shadow.recent.iter().filter_map(slot).collect();
         slots.sort_unstable();
         slots
+    }
+
+    /// Whether changes since then are found by looking at all that is in view, which is in order and
+    /// needs no search.
+    pub(super) fn is_scanned<S>(&self, shadow: &ViewedShadow<K, S, H>, since: u64) -> bool {
+        let is_recent = since >= shadow.before && since < shadow.recent_at;
+        !is_recent || shadow.recent.len() > self.seen.index.len() / 4
+    }
+
+    /// What [`changed`](Self::changed) and [`changed_entry`](Self::changed_entry) find, by looking at
+    /// all that is in view.
+    #[inline]
+    pub(super) fn changes<'a, S>(
+        &'a self,
+        shadow: &'a ViewedShadow<K, S, H>,
+        lens: Lens,
+    ) -> impl Iterator<Item = (u32, Option<(Lens, &'a S)>)> {
+        self.seen.entries_until(lens.since).filter_map(move |(slot, _, at)| {
+            let place = shadow.map.slot(*at);
+            let (key, value) = place.entry.as_ref()?;
+            let lens = lens.under(key.player());
+            place.stamps.after(lens).then_some((slot, Some((lens, value))))
+        })
     }
 }

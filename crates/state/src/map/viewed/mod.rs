@@ -12,8 +12,9 @@ use playfield_wire::tree::TreeWriter;
 
 use self::asked::Asked;
 pub(super) use self::eye::{Eye, Index};
+use super::groups::Groups;
 use super::shadow::{DigestOf, MapShadow};
-use super::state::{entry_digest, section, tree_entry_digest, write_changes};
+use super::state::{entry_digest, section, tree_entry_digest, write_changes, write_grouped};
 use super::wire::{ALL, DEFINED, REMOVED, REPLACED, Slots};
 use super::{Map, Touches};
 use crate::lens::{Changed, Lens, Stamps, Step};
@@ -122,21 +123,28 @@ impl<K: Key, V: State, H: How> Viewed for ByEntry<Map<K, V>, H> {
                 shadow.write_value::<V>(key, *at, lens, out);
             }
         });
-        let changed = eye.changed(shadow, lens.since);
         if V::PLAIN {
             let at = |slot| {
                 eye.changed_entry(shadow, slot, lens).map(|(_, _, value, lens)| (lens, value))
             };
-            flags |= write_changes::<V>(&changed, lens, at, out);
+            if eye.is_scanned(shadow, lens.since) {
+                // One pass finds the changes and groups them.
+                let count = eye.seen.index.len();
+                let groups = Groups::<V>::of_changes(count, eye.changes(shadow, lens));
+                flags |= write_grouped(&groups.rest, Some(&groups), lens, at, out);
+            } else {
+                flags |= write_changes::<V>(&eye.changed(shadow, lens.since), lens, at, out);
+            }
         } else {
-            flags |= section(&changed, REPLACED, out, |slot, slots, out| {
-                if let Some((_, _, value, lens)) = eye.changed_entry(shadow, slot, lens)
-                    && differs::<V>(value, lens)
-                {
-                    slots.put(slot, out);
-                    V::write_full(value, lens, out);
-                }
-            });
+            flags |=
+                section(&eye.changed(shadow, lens.since), REPLACED, out, |slot, slots, out| {
+                    if let Some((_, _, value, lens)) = eye.changed_entry(shadow, slot, lens)
+                        && differs::<V>(value, lens)
+                    {
+                        slots.put(slot, out);
+                        V::write_full(value, lens, out);
+                    }
+                });
         }
         out[flags_at] = flags;
         flags != 0
