@@ -170,7 +170,7 @@ fn chosen<K: Key, V>(
     cap: usize,
 ) -> Set<K> {
     let mut all: Vec<(f64, K)> = Vec::new();
-    for (key, value) in map.iter() {
+    for (key, value) in map {
         let Some(apart) = apart(value).filter(|apart| apart.iter().all(|axis| axis.is_finite()))
         else {
             continue;
@@ -230,7 +230,7 @@ impl Plaza {
             };
             seen.peers = chosen(&self.peers, &known.peers, peer, within(1.0), 1.0, usize::MAX);
         }
-        for (key, block) in self.blocks.iter() {
+        for (key, block) in &self.blocks {
             seen.mines.insert(*key, mines(block, viewer, known.mines.get(key)));
         }
         seen
