@@ -1,7 +1,7 @@
 //! Rooms that outlive the process, on a running node.
 
 use std::future::poll_fn;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
@@ -68,12 +68,12 @@ impl Gate {
 struct Held {
     saves: MemoryStore,
     gate: Gate,
-    begun: Sender<&'static str>,
+    begun: SyncSender<&'static str>,
 }
 
 impl Held {
     fn new() -> (Self, Gate, Receiver<&'static str>) {
-        let (begun, says) = channel();
+        let (begun, says) = sync_channel(64);
         let gate = Gate::default();
         (Self { saves: MemoryStore::new(), gate: gate.clone(), begun }, gate, says)
     }

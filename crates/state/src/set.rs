@@ -112,12 +112,8 @@ impl<'a, K: Key> IntoIterator for &'a Set<K> {
 
 impl<K: Key> Set<K> {
     /// As `Map::read_from`.
-    pub(crate) fn read_from(
-        count: usize,
-        mut next: impl FnMut() -> Result<(usize, K), DecodeError>,
-    ) -> Result<Self, DecodeError> {
-        let map = Map::read_from(count, || next().map(|(at, key)| (at, key, Present)))?;
-        Ok(Self { map })
+    pub(crate) fn read_from(reader: &mut Reader<'_>, count: usize) -> Result<Self, DecodeError> {
+        Ok(Self { map: Map::read_from(reader, count, |_| Ok(Present))? })
     }
 }
 

@@ -28,7 +28,7 @@ pub trait Viewed {
     /// What was last synced, and who sees what.
     type Shadow: 'static;
 
-    /// Makes a shadow of it as it is. Nobody sees anything until [`look`](Self::look).
+    /// Makes a shadow of it as it is. Nobody sees anything until [`look`](Decided::look).
     fn bind(value: &mut Self::Of, now: u64) -> Self::Shadow;
 
     /// What was touched since the last sync.

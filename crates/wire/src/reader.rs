@@ -79,10 +79,14 @@ impl<'a> Reader<'a> {
     /// If it is truncated, not in its shortest form, or longer than 64 bits.
     #[inline]
     pub fn varint(&mut self) -> Result<u64, DecodeError> {
-        match self.bytes.get(self.offset) {
-            Some(&byte) if byte < 0x80 => {
+        match *self.bytes.get(self.offset..).unwrap_or_default() {
+            [byte, ..] if byte < 0x80 => {
                 self.offset += 1;
                 Ok(u64::from(byte))
+            }
+            [low, high, ..] if (1..0x80).contains(&high) => {
+                self.offset += 2;
+                Ok(u64::from(low & 0x7f) | u64::from(high) << 7)
             }
             _ => self.varint_of_many(),
         }

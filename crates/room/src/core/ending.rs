@@ -7,7 +7,7 @@ use playfield_wire::ErrorCode;
 
 use super::guard::guard;
 use super::{RoomCore, Stage};
-use crate::context::send_reply;
+use crate::context::replies::send_reply;
 use crate::{EndReason, Error, LeaveReason, Player, Room, RoomOutput};
 
 /// How many names of unfinished tasks are logged.

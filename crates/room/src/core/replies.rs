@@ -3,7 +3,7 @@
 use playfield_wire::ErrorCode;
 
 use super::RoomCore;
-use crate::context::send_reply;
+use crate::context::replies::send_reply;
 use crate::deferred::unpack;
 use crate::{Error, Room, RoomOutput};
 

@@ -53,9 +53,20 @@ struct InFlight {
 struct Print(u64, usize);
 
 impl Print {
+    /// Several GB/s, since the room's shard waits for it. It finds changes, not forgery; the bytes
+    /// have checksums of another kind in them.
     fn of(bytes: &[u8]) -> Self {
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut lanes = [1_u64, 2, 3, 4];
+        let (blocks, rest) = bytes.as_chunks::<32>();
+        for block in blocks {
+            for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+                *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR).rotate_left(29);
+            }
+        }
         let mut hasher = DefaultHasher::new();
-        hasher.write(bytes);
+        lanes.iter().for_each(|lane| hasher.write_u64(*lane));
+        hasher.write(rest);
         Self(hasher.finish(), bytes.len())
     }
 }

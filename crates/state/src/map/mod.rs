@@ -22,6 +22,7 @@ pub use touches::{Touches, Viewers, Watch};
 pub use viewed::ByEntry;
 
 use playfield_wire::DecodeError;
+use playfield_wire::reader::Reader;
 
 use crate::Key;
 
@@ -266,21 +267,28 @@ impl<K: Key, V> Map<K, V> {
 }
 
 impl<K: Key, V> Map<K, V> {
-    /// A map of the entries that `next` returns, each with the place of its key in what is read.
-    /// They usually come in the order of their keys, which is the fastest.
+    /// Reads so many entries. They usually come in the order of their keys, which is the fastest.
     pub(crate) fn read_from(
+        reader: &mut Reader<'_>,
         count: usize,
-        mut next: impl FnMut() -> Result<(usize, K, V), DecodeError>,
+        value: impl Fn(&mut Reader<'_>) -> Result<V, DecodeError>,
     ) -> Result<Self, DecodeError> {
         let mut keys: Vec<(K, u32)> = Vec::with_capacity(count.min(READ_ROOM));
         let mut entries = Vec::with_capacity(count.min(READ_ROOM));
         let mut out_of_order = None;
         for place in 0..count {
-            let (at, key, value) = next()?;
+            let at = reader.offset();
+            let key = K::decode(reader)?;
             if out_of_order.is_none() && keys.last().is_some_and(|(last, _)| *last >= key) {
                 out_of_order = Some(at);
             }
-            entries.push(Some(Entry { key: key.clone(), value, slot: FRESH, touched: false }));
+            let own = key.clone();
+            entries.push(Some(Entry {
+                key: own,
+                value: value(reader)?,
+                slot: FRESH,
+                touched: false,
+            }));
             let place = u32::try_from(place)
                 .map_err(|_| DecodeError::new(at, "a map has more than four billion entries"))?;
             keys.push((key, place));

@@ -81,10 +81,7 @@ impl<K: Key, V: State> Save for Map<K, V> {
     }
     fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let count = reader.count()?;
-        Self::read_from(count, || {
-            let at = reader.offset();
-            Ok((at, K::decode(reader)?, V::read_save(reader)?))
-        })
+        Self::read_from(reader, count, V::read_save)
     }
 }
 
@@ -98,6 +95,6 @@ impl<K: Key> Save for Set<K> {
     }
     fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let count = reader.count()?;
-        Self::read_from(count, || Ok((reader.offset(), K::decode(reader)?)))
+        Self::read_from(reader, count)
     }
 }

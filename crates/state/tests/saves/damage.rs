@@ -127,9 +127,9 @@ fn forged_contents_are_refused_with_byte_and_field() {
     // The same in a save of an older build, whose bytes are converted.
     let mut bytes = whole;
     let name = bytes.windows(4).position(|bytes| bytes == b"size").unwrap();
-    bytes[name..name + 4].copy_from_slice(b"siz2");
+    bytes[name..name + 4].copy_from_slice(b"span");
     let error = load::<Shelf>(&sealed(bytes)).unwrap_err();
-    assert!(error.to_string().starts_with("siz2: the save has this field"), "{error}");
+    assert!(error.to_string().starts_with("span: the save has this field"), "{error}");
 }
 
 #[test]

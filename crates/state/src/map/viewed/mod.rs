@@ -23,7 +23,7 @@ use crate::state::{Compare, differs};
 use crate::viewed::Viewed;
 use crate::{Key, Part, PlayerId, State};
 
-/// A map: its view decides entry by entry, by a function ([`Asked`]) or by place
+/// A map: its view decides entry by entry, by a function (`Asked`) or by place
 /// ([`Near`](super::Near)).
 pub struct ByEntry<M, H = Asked>(PhantomData<(M, H)>);
 
