@@ -110,7 +110,7 @@ struct Setup {
     rounds: u32,
 }
 
-#[room(criteria(map), creation = server)]
+#[room(criteria(map), creation = server, capacity = 4)]
 impl Room for Match {
     type Options = Setup;
 }
@@ -149,7 +149,10 @@ fn a_room_that_can_not_be_is_refused_at_once() {
     let open = |key: &str| Open { key: Some(key.into()), private: false, players: 0 };
     assert_eq!(sim.request(ann, open("")).unwrap_err().code(), ErrorCode::BadKey);
     assert_eq!(sim.request(ann, open(&"k".repeat(129))).unwrap_err().code(), ErrorCode::Limit);
+    let open = |players| Open { key: None, private: false, players };
+    assert_eq!(sim.request(ann, open(5)).unwrap_err().code(), ErrorCode::RoomFull);
     assert!(sim.created().is_empty());
+    sim.request(ann, open(4)).unwrap();
 }
 
 #[test]

@@ -78,6 +78,7 @@ impl RoomOutput for Record {
     }
 
     fn create(&mut self, room: NewRoom) -> Result<()> {
+        room.check_seats(room.capacity)?;
         self.rooms.push(room);
         Ok(())
     }
