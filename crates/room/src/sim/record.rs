@@ -85,6 +85,7 @@ impl RoomOutput for Record {
     }
 
     fn create(&mut self, room: NewRoom) -> Result<()> {
+        room.check_seats(room.capacity)?;
         if let Some(key) = &room.key {
             let place = (room.rust_type, room.room_type.clone(), Arc::clone(key));
             if self.keys.contains_key(&place) {
