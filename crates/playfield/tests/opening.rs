@@ -177,6 +177,16 @@ async fn who_looks_for_a_key_waits_while_its_room_ends() {
 }
 
 #[tokio::test]
+async fn who_looks_for_a_key_gets_the_next_room_if_one_is_closed_before_it_opens() {
+    let (_running, node) = start();
+    let search = node.find_or_create::<Den>("never", &());
+    let first = node.find("den", "never").expect("it is registered at once");
+    node.close(&first, "over").unwrap();
+    // The next one has the key, and does not open either: that is the error.
+    assert_eq!(search.await.unwrap_err().code(), ErrorCode::Timeout);
+}
+
+#[tokio::test]
 async fn the_wait_for_a_room_that_does_not_end_is_bounded() {
     let (running, node) = start();
     let never = node.find_or_create::<Den>("never", &());
