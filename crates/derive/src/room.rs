@@ -190,6 +190,44 @@ impl RoomImpl {
     }
 }
 
+/// The callbacks of a room.
+const CALLBACKS: [&str; 6] = ["create", "rebuild", "join", "leave", "closing", "tick"];
+
+/// Refuses callbacks that are `async`: the compiler would only say that they don't fit the trait.
+fn check_not_async(body: TokenStream) -> syn::Result<()> {
+    let (mut before, mut is_async) = (None, None);
+    for token in body {
+        let TokenTree::Ident(ident) = token else {
+            if let TokenTree::Group(group) = token
+                && group.delimiter() == Delimiter::None
+            {
+                check_not_async(group.stream())?;
+            }
+            (before, is_async) = (None, None);
+            continue;
+        };
+        if let Some(span) = is_async
+            && CALLBACKS.iter().any(|name| ident == name)
+        {
+            let wait = match ident.to_string().as_str() {
+                "create" | "join" => {
+                    "begin it with `cx.hold(async move { … })`: the player or the room waits until its \
+                     message has come by `On`"
+                }
+                _ => "begin it with `cx.spawn(async move { … })`: its message comes by `On`",
+            };
+            let message = format!(
+                "`{ident}` can't be async: a room runs one callback at a time, and none may wait. For \
+                 work that takes time, {wait}"
+            );
+            return Err(syn::Error::new(span, message));
+        }
+        is_async = before.filter(|_| ident == "fn");
+        before = (ident == "async").then(|| ident.span());
+    }
+    Ok(())
+}
+
 const MISPLACED: &str = "#[room(…)] belongs before `impl Room for …`";
 
 /// Completes the `impl Room`, and writes what was declared.
@@ -206,6 +244,7 @@ pub(crate) fn expand_room(arguments: &Arguments, item: &RoomImpl) -> syn::Result
             "a room type cannot have parameters: its clients are built for one schema",
         ));
     }
+    check_not_async(body.stream())?;
     let options = (!item.defines("type", "Options")).then(|| {
         quote!(
             type Options = ();

@@ -330,6 +330,12 @@ async fn a_handle_creates_finds_and_lists_rooms_and_reserves_seats() {
     assert_eq!(again.unwrap_err().code(), ErrorCode::RoomExists);
     assert_eq!(handle.find("duel", "final").as_ref(), Some(&id));
     assert_eq!(handle.find("duel", "semifinal"), None);
+    let mut crowded = handle.new_room::<Duel>(&Stakes { gold: 5 }).key("semifinal");
+    for name in ["Ann", "Bob"] {
+        let _ = crowded.reserve(SeatFor::Name(name.into()), Duration::from_secs(1));
+    }
+    assert_eq!(crowded.create().await.unwrap_err().code(), ErrorCode::RoomFull);
+    assert_eq!(handle.find("duel", "semifinal"), None);
     let listed = handle.list(Some("duel"), &[("gold", "5")], 10);
     assert_eq!(listed.len(), 1);
     assert_eq!((&listed[0].id, &*listed[0].room_type), (&id, "duel"));

@@ -187,6 +187,9 @@ impl ContextState {
     /// Reserves a seat if one is free.
     pub(crate) fn reserve_seat(&mut self, who: SeatFor, wait: Duration) -> Result<Reservation> {
         check_wait(wait)?;
+        if self.summary.closing {
+            return Err(Error::new(ErrorCode::RoomClosed, "the room is about to end"));
+        }
         self.check_free_seat()?;
         let secret = self.new_id();
         let reservation = Reservation::new(self.id(), &secret);

@@ -63,6 +63,7 @@ impl RoomOutput for DeferredOutput {
     }
 
     fn create(&mut self, room: NewRoom) -> Result<()> {
+        room.check_seats(room.capacity)?;
         self.rooms.push(room);
         Ok(())
     }

@@ -32,12 +32,28 @@ pub struct NewRoom {
     pub creator: Creator,
     /// The seats that are reserved in it.
     pub seats: Vec<ReservedSeat>,
+    /// The capacity that its Rust type declares.
+    pub capacity: u32,
 }
 
 impl NewRoom {
     /// Whether it is a room of this Rust type.
     pub fn is<R: Room>(&self) -> bool {
         self.rust_type == TypeId::of::<R>()
+    }
+
+    /// Whether a room with so many seats can keep those that are reserved.
+    ///
+    /// # Errors
+    /// `room_full` if there are more.
+    pub fn check_seats(&self, capacity: u32) -> Result<()> {
+        let reserved = self.seats.len();
+        if reserved <= capacity as usize {
+            return Ok(());
+        }
+        let text =
+            format!("{reserved} seats are reserved in a new room with capacity = {capacity}");
+        Err(Error::new(ErrorCode::RoomFull, text))
     }
 
     /// The options of a room of this type.
@@ -84,6 +100,7 @@ impl<F: Founder> RoomBuilder<F> {
             options: encoded,
             creator,
             seats: Vec::new(),
+            capacity: N::SETTINGS.capacity,
         };
         Self { founder, new, refusal: None }
     }
@@ -128,10 +145,10 @@ impl<F: Founder> RoomBuilder<F> {
     ///
     /// # Errors
     /// `room_exists` if the key is taken, `bad_key` if it can't be one, `unknown_room_type` if the
-    /// node has no such room, `limit` at `rooms_max` or beyond
-    /// [`RESERVATION_MAX`](crate::RESERVATION_MAX), `busy` if the mailbox of the room's shard is
-    /// full, or `shutting_down`. If a room calls it in [`Room::create`](crate::Room::create), these
-    /// are logged instead.
+    /// node has no such room, `room_full` if more seats are reserved than the room has, `limit` at
+    /// `rooms_max` or beyond [`RESERVATION_MAX`](crate::RESERVATION_MAX), `busy` if the mailbox of
+    /// the room's shard is full, or `shutting_down`. If a room calls it in
+    /// [`Room::create`](crate::Room::create), what only the node can know is logged instead.
     pub fn create(self) -> F::Founded {
         let Self { founder, new, refusal } = self;
         founder.found(refusal.map_or(Ok(new), Err))

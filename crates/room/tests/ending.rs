@@ -6,7 +6,7 @@ use std::time::Duration;
 use playfield_room::sim::{OTHER_ROOM_ID, Sim};
 use playfield_room::{
     Answer, AskId, Context, EndReason, Error, Handle, LeaveReason, Mail, Message, On, Player,
-    PlayerId, Result, Room, room,
+    PlayerId, Result, Room, SeatFor, room,
 };
 use playfield_state::State;
 use playfield_wire::ErrorCode;
@@ -106,6 +106,11 @@ impl Room for Mortal {
             "ask" => drop(cx.ask(OTHER_ROOM_ID, &Ring)),
             "kick" => cx.kick(PlayerId(1), "first"),
             "close" => cx.close("twice"),
+            "reserve" => {
+                let seat = cx.reserve(SeatFor::Name("Eve".into()), Duration::from_secs(1));
+                assert_eq!(seat.unwrap_err().code(), ErrorCode::RoomClosed);
+                called("no seats");
+            }
             "time" => drop(cx.after(Duration::from_millis(1), Ring)),
             "panic" => panic!("a bug in closing"),
             _ => {}
@@ -181,6 +186,13 @@ fn a_room_that_ends_says_so_syncs_sees_its_players_off_and_is_dropped() {
     assert_eq!(sim.events::<Farewell>(ann), [Farewell]);
     sim.advance(Duration::from_secs(60));
     assert_eq!(take_called(), [""; 0], "no callback runs any more");
+}
+
+#[test]
+fn a_room_that_ends_reserves_no_seats() {
+    let (mut sim, ann, _) = mortal("reserve");
+    sim.request(ann, End).unwrap();
+    assert!(take_called().contains(&"no seats".to_owned()));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use playfield_room::sim::Sim;
 use playfield_room::{
     Context, EndReason, Error, HELD_MAIL_MAX, Handle, InternalMessage, LeaveReason, Mail, Message,
-    On, Player, PlayerId, Result, Room, room,
+    On, Player, PlayerId, Reservation, Result, Room, SeatFor, room,
 };
 use playfield_state::{Data, List, Map, State};
 use playfield_wire::ErrorCode;
@@ -439,4 +439,52 @@ fn waiting_is_deterministic() {
         seen
     };
     assert_eq!(run(), run());
+}
+
+#[derive(State, Default)]
+struct Door {
+    users: List<String>,
+}
+
+#[derive(Message)]
+struct Opens(String);
+
+#[derive(Message)]
+#[reply(Reservation)]
+struct Keep(String);
+
+#[room(internal(Opens, Keep))]
+impl Room for Door {
+    fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
+        let user = player.user().unwrap_or("a guest").to_owned();
+        cx.hold(async { Opens(user) })
+    }
+}
+
+impl On<Opens> for Door {
+    fn on(&mut self, Opens(user): Opens, _: &mut Context<Self>) -> Result<()> {
+        self.users.push(user);
+        Ok(())
+    }
+}
+
+impl On<Keep> for Door {
+    fn on(&mut self, Keep(user): Keep, cx: &mut Context<Self>) -> Result<Reservation> {
+        cx.reserve(SeatFor::User(user), ms(1_000))
+    }
+}
+
+#[test]
+fn users_and_those_with_a_reservation_wait_as_guests_do() {
+    let mut sim = Sim::<Door>::new(1);
+    let seat = sim.ask(&Keep("bob".into())).unwrap();
+    let wrong = sim.join_begin_reserved("Cleo", Some("cleo"), &seat).unwrap_err();
+    assert_eq!(wrong.code(), ErrorCode::BadReservation);
+
+    let ann = sim.join_begin_as("Ann", "ann").unwrap();
+    let bob = sim.join_begin_reserved("Bob", Some("bob"), &seat).unwrap();
+    assert!(sim.is_waiting(ann) && sim.is_waiting(bob));
+    sim.run_background();
+    assert!(sim.is_here(ann) && sim.is_here(bob));
+    assert_eq!(sim.room().users.iter().map(String::as_str).collect::<Vec<_>>(), ["ann", "bob"]);
 }

@@ -110,7 +110,7 @@ struct Setup {
     rounds: u32,
 }
 
-#[room(criteria(map), creation = server)]
+#[room(criteria(map), creation = server, capacity = 4)]
 impl Room for Match {
     type Options = Setup;
 }
@@ -149,7 +149,37 @@ fn a_room_that_can_not_be_is_refused_at_once() {
     let open = |key: &str| Open { key: Some(key.into()), private: false, players: 0 };
     assert_eq!(sim.request(ann, open("")).unwrap_err().code(), ErrorCode::BadKey);
     assert_eq!(sim.request(ann, open(&"k".repeat(129))).unwrap_err().code(), ErrorCode::BadKey);
+    let open = |players| Open { key: None, private: false, players };
+    assert_eq!(sim.request(ann, open(5)).unwrap_err().code(), ErrorCode::RoomFull);
     assert!(sim.created().is_empty());
+    sim.request(ann, open(4)).unwrap();
+}
+
+#[test]
+fn a_key_is_taken_until_the_room_ends() {
+    let mut sim = Sim::<Lobby>::new(1);
+    let ann = sim.join("Ann").unwrap();
+    let open = |key: &str| Open { key: Some(key.into()), private: false, players: 0 };
+    sim.request(ann, open("keep")).unwrap();
+    let error = sim.request(ann, open("keep")).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::RoomExists);
+    assert!(error.text().contains("keep"), "{error}");
+    sim.request(ann, open("hut")).unwrap();
+    let created = sim.created();
+    assert_eq!(created.len(), 2);
+
+    // A room that is refused for its seats takes no key.
+    let full = Open { key: Some("barn".into()), private: false, players: 5 };
+    assert_eq!(sim.request(ann, full).unwrap_err().code(), ErrorCode::RoomFull);
+    sim.request(ann, open("barn")).unwrap();
+    sim.created();
+
+    // Only the end of the room that has the key frees it.
+    sim.created_ended(&created[1].id);
+    assert_eq!(sim.request(ann, open("keep")).unwrap_err().code(), ErrorCode::RoomExists);
+    sim.created_ended(&created[0].id);
+    sim.request(ann, open("keep")).unwrap();
+    assert_eq!(sim.created().len(), 1);
 }
 
 #[test]

@@ -29,6 +29,7 @@ impl Founding {
         answers: Option<u64>,
     ) -> Result<(u16, Self), Error> {
         let room_type = node.type_of(&new)?;
+        new.check_seats(node.room_types[usize::from(room_type)].settings.capacity)?;
         let NewRoom { id, key, private, options, creator, seats, .. } = new;
         let id = RoomId::parse(&id)
             .ok_or_else(|| Error::new(ErrorCode::Internal, format!("{id:?} is no room id")))?;

@@ -108,8 +108,8 @@ impl<'a, R> Context<'a, R> {
     /// While seats are reserved, a room without players stays open.
     ///
     /// # Errors
-    /// `room_full` if no seat is free, or `limit` beyond
-    /// [`RESERVATION_MAX`](crate::RESERVATION_MAX).
+    /// `room_full` if no seat is free, `limit` beyond
+    /// [`RESERVATION_MAX`](crate::RESERVATION_MAX), or `room_closed` if the room is ending.
     pub fn reserve(&mut self, who: impl Into<SeatFor>, wait: Duration) -> Result<Reservation> {
         self.context.reserve_seat(who.into(), wait)
     }

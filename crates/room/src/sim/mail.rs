@@ -152,8 +152,16 @@ impl<R: Room + Default> Sim<R> {
 
     /// The rooms that this one has created since the last call, oldest first. They do not exist: a
     /// test looks at them, and makes a `Sim` of each if it wants to.
+    ///
+    /// Their keys are taken until they [end](Self::created_ended): a second room of the same type
+    /// with the same key is refused with `room_exists`, as on a node.
     pub fn created(&mut self) -> Vec<NewRoom> {
         std::mem::take(&mut self.out.rooms)
+    }
+
+    /// A room that this one has created ends, so that its key is free.
+    pub fn created_ended(&mut self, id: &str) {
+        self.out.keys.retain(|_, of| of != id);
     }
 
     /// What the room sent to other rooms since the last call, with the id of each receiver.

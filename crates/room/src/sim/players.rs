@@ -69,24 +69,47 @@ impl<R: Room + Default> Sim<R> {
         user: Option<&str>,
         reservation: &Reservation,
     ) -> Result<PlayerId> {
-        let secret = split_reservation(reservation.as_str()).map(|(_, secret)| secret.to_owned());
-        self.enter(name, user.map(str::to_owned), secret, Format::Packed).map(seated)
+        self.enter(name, user.map(str::to_owned), secret(reservation), Format::Packed).map(seated)
     }
 
     /// Lets a guest join who may have to [wait](Self::is_waiting) until the room has decided, such
     /// as by [`run_background`](Self::run_background). Then the player
     /// [is here](Self::is_here), or was refused ([`why_gone`](Self::why_gone)).
     ///
+    /// A player who waits for the room's save gets a new number when it is loaded:
+    /// [`number_of`](Self::number_of) returns it.
+    ///
     /// # Errors
     /// As [`join`](Self::join), if the room refuses at once.
     pub fn join_begin(&mut self, name: &str) -> Result<PlayerId> {
-        let (Admission::Seated(player) | Admission::Waiting(player)) =
-            self.enter(name, None, None, Format::Packed)?;
-        Ok(player)
+        self.enter(name, None, None, Format::Packed).map(player_of)
+    }
+
+    /// As [`join_begin`](Self::join_begin), for a player whom the authenticator identified as `user`.
+    ///
+    /// # Errors
+    /// As [`join_begin`](Self::join_begin).
+    pub fn join_begin_as(&mut self, name: &str, user: &str) -> Result<PlayerId> {
+        self.enter(name, Some(user.into()), None, Format::Packed).map(player_of)
+    }
+
+    /// As [`join_begin`](Self::join_begin), with a reservation; a guest, if `user` is `None`.
+    ///
+    /// # Errors
+    /// As [`join_begin`](Self::join_begin), or `bad_reservation`.
+    pub fn join_begin_reserved(
+        &mut self,
+        name: &str,
+        user: Option<&str>,
+        reservation: &Reservation,
+    ) -> Result<PlayerId> {
+        let user = user.map(str::to_owned);
+        self.enter(name, user, secret(reservation), Format::Packed).map(player_of)
     }
 
     /// The number of a player who has waited to join. It is the one that [`join_begin`](Self::join_begin)
-    /// returned, unless they waited for the room's save.
+    /// returned, unless they waited for the room's save: players of the saved room had that number,
+    /// or another player has it now. All other methods take the new number.
     pub fn number_of(&self, waiting: PlayerId) -> PlayerId {
         self.renumbered.get(&waiting).copied().unwrap_or(waiting)
     }
@@ -276,7 +299,8 @@ impl<R: Room + Default> Sim<R> {
             .collect()
     }
 
-    /// Whether a player is in the room.
+    /// Whether a player is in the room. A player who waited for the room's save is here under a new
+    /// number: see [`number_of`](Self::number_of).
     pub fn is_here(&self, player: PlayerId) -> bool {
         self.players.contains_key(&player)
     }
@@ -370,10 +394,23 @@ impl<R: Room + Default> Sim<R> {
     }
 }
 
+/// The player who was seated, or waits.
+fn player_of(admission: Admission) -> PlayerId {
+    let (Admission::Seated(player) | Admission::Waiting(player)) = admission;
+    player
+}
+
+/// The secret by which the room knows a reservation.
+fn secret(reservation: &Reservation) -> Option<String> {
+    split_reservation(reservation.as_str()).map(|(_, secret)| secret.to_owned())
+}
+
 /// The player who was seated.
 fn seated(admission: Admission) -> PlayerId {
     match admission {
         Admission::Seated(player) => player,
-        Admission::Waiting(_) => panic!("the room holds the player: use `Sim::join_begin`"),
+        Admission::Waiting(_) => panic!(
+            "the room holds the player: use `Sim::join_begin`, `join_begin_as` or `join_begin_reserved`"
+        ),
     }
 }

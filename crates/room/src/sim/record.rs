@@ -1,9 +1,11 @@
 //! What a simulated room gave out, kept until it is asked for.
 
+use std::any::TypeId;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use playfield_state::{Format, PlayerId};
-use playfield_wire::RequestNumber;
+use playfield_wire::{ErrorCode, RequestNumber};
 
 use crate::{Error, EventHeader, Job, Link, Mail, NewRoom, Result, RoomOutput, Task};
 
@@ -21,9 +23,14 @@ pub(super) struct Record {
     pub(super) jobs: Vec<(u64, Job)>,
     pub(super) posts: Vec<(String, Mail)>,
     pub(super) rooms: Vec<NewRoom>,
+    /// The ids of the rooms that have a key, by it and their type.
+    pub(super) keys: BTreeMap<RoomKey, String>,
     /// The formats of those that are not `packed`.
     pub(super) formats: BTreeMap<Link, Format>,
 }
+
+/// The type of a room, the name of the type if the room was created by it, and the room's key.
+pub(super) type RoomKey = (TypeId, Option<String>, Arc<str>);
 
 pub(super) struct SentEvent {
     pub(super) link: Link,
@@ -78,6 +85,15 @@ impl RoomOutput for Record {
     }
 
     fn create(&mut self, room: NewRoom) -> Result<()> {
+        room.check_seats(room.capacity)?;
+        if let Some(key) = &room.key {
+            let place = (room.rust_type, room.room_type.clone(), Arc::clone(key));
+            if self.keys.contains_key(&place) {
+                let text = format!("a room of this type has the key {key:?} already");
+                return Err(Error::new(ErrorCode::RoomExists, text));
+            }
+            self.keys.insert(place, room.id.clone());
+        }
         self.rooms.push(room);
         Ok(())
     }

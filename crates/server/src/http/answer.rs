@@ -17,9 +17,9 @@ use playfield_wire::ErrorCode;
 /// | `creation_closed` | 403 |
 /// | `room_not_found`, `unknown_room_type` | 404 |
 /// | `room_full`, `room_locked`, `room_exists` | 409 |
-/// | `room_closed` | 410 |
 /// | `too_large` | 413 |
 /// | `limit`, `too_fast` | 429 |
+/// | `room_closed` | 503 with `Retry-After`: the next room with its key may do |
 /// | `busy`, `shutting_down` | 503 |
 /// | `timeout` | 504 |
 /// | all others | 500 |
@@ -59,7 +59,8 @@ impl IntoResponse for String {
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let response = Response::error(status(self.code()), format!("{self}\n"));
-        match self.retry_after_ms() {
+        let ending = (self.code() == ErrorCode::RoomClosed).then_some(ROOM_CLOSED_RETRY_MS);
+        match self.retry_after_ms().or(ending) {
             Some(ms) => response.with_header("Retry-After", ms.div_ceil(1000).to_string()),
             None => response,
         }
@@ -75,6 +76,9 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
     }
 }
 
+/// After so many milliseconds it is worth asking for a room again that is ending.
+const ROOM_CLOSED_RETRY_MS: u32 = 1_000;
+
 fn status(code: ErrorCode) -> u16 {
     match code {
         ErrorCode::BadPayload | ErrorCode::BadKey => 400,
@@ -82,11 +86,10 @@ fn status(code: ErrorCode) -> u16 {
         ErrorCode::CreationClosed => 403,
         ErrorCode::RoomNotFound | ErrorCode::UnknownRoomType => 404,
         ErrorCode::RoomFull | ErrorCode::RoomLocked | ErrorCode::RoomExists => 409,
-        ErrorCode::RoomClosed => 410,
         ErrorCode::TooLarge => 413,
         ErrorCode::Refused | ErrorCode::Room(_) => 422,
         ErrorCode::Limit | ErrorCode::TooFast => 429,
-        ErrorCode::Busy | ErrorCode::ShuttingDown => 503,
+        ErrorCode::RoomClosed | ErrorCode::Busy | ErrorCode::ShuttingDown => 503,
         ErrorCode::Timeout => 504,
         _ => 500,
     }
@@ -106,6 +109,7 @@ mod tests {
         for (code, status) in [
             (ErrorCode::RoomNotFound, 404),
             (ErrorCode::Busy, 503),
+            (ErrorCode::RoomClosed, 503),
             (ErrorCode::Limit, 429),
             (ErrorCode::Refused, 422),
             (ErrorCode::Room(1000), 422),
@@ -120,6 +124,8 @@ mod tests {
         let error = Error::new(ErrorCode::Limit, "slow down");
         let error = error.with_retry_after(Duration::from_millis(1001));
         assert_eq!(error.into_response().header("Retry-After"), Some("2"));
+        let ending = Error::new(ErrorCode::RoomClosed, "the room is about to end");
+        assert_eq!(ending.into_response().header("Retry-After"), Some("1"));
         assert_eq!(().into_response().status(), 204);
         assert_eq!("hello".into_response().body(), b"hello");
     }
