@@ -3,9 +3,9 @@
 //! `cargo run --bin sensors` serves it on 127.0.0.1:7350. Open http://127.0.0.1:7350/, and run
 //! `curl -d 21.5 http://127.0.0.1:7350/stations/home/kitchen`.
 
+use playfield::NodeHandle;
 use playfield::http::{Request, Response};
 use playfield::prelude::*;
-use playfield::{ErrorCode, NodeHandle};
 
 /// What a station's sensors have measured last.
 #[derive(State, Default)]
@@ -38,26 +38,14 @@ impl On<Measured> for Station {
     }
 }
 
-/// The id of the station's room, whose key is its name. It is created when it is first needed.
-async fn room_of(station: &str, node: &NodeHandle) -> Result<String> {
-    if let Some(id) = node.find("station", station) {
-        return Ok(id);
-    }
-    match node.new_room::<Station>(&()).key(station).create().await {
-        // Another request was faster.
-        Err(error) if error.code() == ErrorCode::RoomExists => {
-            node.find("station", station).ok_or(error)
-        }
-        created => created,
-    }
-}
-
 /// `POST /stations/{station}/{sensor}`, with a number as the body.
 async fn measured(request: Request, node: NodeHandle) -> Result<Response> {
     let value: Option<f64> = request.text().and_then(|text| text.trim().parse().ok());
     let value = value.filter(|value| value.is_finite()).ok_or("the body must be a number")?;
     let sensor = request.param("sensor").unwrap_or_default().to_owned();
-    let room = room_of(request.param("station").unwrap_or_default(), &node).await?;
+    // The station's room has its name as the key. It is created when it is first needed.
+    let station = request.param("station").unwrap_or_default();
+    let room = node.find_or_create::<Station>(station, &()).await?;
     // An error, such as that of a station with too many sensors, becomes the response: here a 422.
     let sensors = node.ask(&room, &Measured { sensor, value }).await?;
     Ok(Response::text(format!("{sensors} sensors\n")))

@@ -133,6 +133,13 @@ pub trait AnyRoom: Send {
         if self.is_closed() { Stage::Ended } else { Stage::Open }
     }
 
+    /// Whether it has opened, so that players can enter it; `None` while it waits for what its
+    /// creation has begun. The error is why it never did, or that it has ended.
+    fn opened(&self) -> Option<Result<(), Error>> {
+        let ended = || Err(Error::new(ErrorCode::RoomClosed, "the room ended"));
+        Some(if self.is_closed() { ended() } else { Ok(()) })
+    }
+
     /// The version of the last sync; 1 after creation.
     fn version(&self) -> u64;
 

@@ -100,7 +100,7 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 ///   meanwhile, as with [`Context::hold`]. If there is a save, the state is what was saved, and
 ///   [`rebuild`](Self::rebuild) is called; `create` is not, so the options are not used. If there is
 ///   none, `create` is called.
-/// - A client that joins by key opens the room only if it may create it too. With
+/// - A client's join by key finds only rooms that are open; a join or create opens a saved one. With
 ///   `creation = server`, a room or the node's handle must create the room with its key first.
 /// - The room is saved `persist` seconds after it has changed, on demand ([`Context::save`]), and at
 ///   its end, between steps 4 and 5 and again after step 5 if it changed meanwhile. So a crash costs

@@ -57,13 +57,14 @@ impl Asks {
         Self { inner: Mutex::default(), asks_max, timeout }
     }
 
-    /// Notes a request to a room of this shard; its number, and where the answer arrives.
+    /// Notes a request to a room of this shard; its number, and where the answer arrives. It has
+    /// the usual time and `more`, for what the shard waits for itself.
     ///
     /// # Errors
     /// `busy` at `asks_max`, `shutting_down` after the node's end.
-    pub(crate) fn begin(&self, shard: u16) -> Result<(u64, Receiver<Answer>)> {
+    pub(crate) fn begin(&self, shard: u16, more: Duration) -> Result<(u64, Receiver<Answer>)> {
         let (answer, answered) = channel();
-        Ok((self.begin_for(shard, Asker::Future(answer))?, answered))
+        Ok((self.begin_within(shard, Asker::Future(answer), more)?, answered))
     }
 
     /// As [`begin`](Self::begin), for an answer that goes there.
@@ -71,6 +72,10 @@ impl Asks {
     /// # Errors
     /// As [`begin`](Self::begin).
     pub(crate) fn begin_for(&self, shard: u16, asker: Asker) -> Result<u64> {
+        self.begin_within(shard, asker, Duration::ZERO)
+    }
+
+    fn begin_within(&self, shard: u16, asker: Asker, more: Duration) -> Result<u64> {
         let mut inner = self.lock();
         if inner.ended {
             return Err(ended());
@@ -81,9 +86,14 @@ impl Asks {
         }
         inner.begun += 1;
         let number = inner.begun;
-        let by = Instant::now() + self.timeout;
+        let by = Instant::now() + self.timeout + more;
         inner.waiting.insert(number, Waiting { shard, by, asker });
         Ok(number)
+    }
+
+    /// Whether a request waits for its answer.
+    pub(crate) fn is_waiting(&self, number: u64) -> bool {
+        self.lock().waiting.contains_key(&number)
     }
 
     /// Answers a request, if it still waits.
@@ -168,29 +178,34 @@ mod tests {
     #[test]
     fn there_are_at_most_asks_max_at_once() {
         let asks = Asks::new(2, Duration::from_secs(1));
-        let (one, mut answered) = asks.begin(0).unwrap();
-        let (two, _kept) = asks.begin(0).unwrap();
-        let error = asks.begin(0).unwrap_err();
+        let (one, mut answered) = asks.begin(0, Duration::ZERO).unwrap();
+        let (two, _kept) = asks.begin(0, Duration::ZERO).unwrap();
+        let error = asks.begin(0, Duration::ZERO).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Busy);
         assert!(error.text().starts_with("asks_max: 2 "), "{error}");
         asks.answer(one, Ok(vec![1]));
         assert_eq!(answered.try_recv().unwrap(), Ok(vec![1]));
         asks.forget(two);
-        assert!(asks.begin(0).is_ok() && asks.begin(0).is_ok() && asks.begin(0).is_err());
+        assert!(
+            asks.begin(0, Duration::ZERO).is_ok()
+                && asks.begin(0, Duration::ZERO).is_ok()
+                && asks.begin(0, Duration::ZERO).is_err()
+        );
     }
 
     #[test]
     fn deadlines_failed_shards_and_the_nodes_end_answer() {
         let asks = Asks::new(10, Duration::from_secs(1));
-        let (_, late) = asks.begin(0).unwrap();
+        let (_, late) = asks.begin(0, Duration::ZERO).unwrap();
         asks.expire(Instant::now());
         asks.expire(Instant::now() + Duration::from_secs(1));
         assert_eq!(code(late), ErrorCode::Timeout);
-        let ((_, of_one), (_, of_two)) = (asks.begin(1).unwrap(), asks.begin(2).unwrap());
+        let ((_, of_one), (_, of_two)) =
+            (asks.begin(1, Duration::ZERO).unwrap(), asks.begin(2, Duration::ZERO).unwrap());
         asks.shard_failed(1);
         assert_eq!(code(of_one), ErrorCode::Internal);
         asks.end();
         assert_eq!(code(of_two), ErrorCode::ShuttingDown);
-        assert_eq!(asks.begin(1).unwrap_err().code(), ErrorCode::ShuttingDown);
+        assert_eq!(asks.begin(1, Duration::ZERO).unwrap_err().code(), ErrorCode::ShuttingDown);
     }
 }

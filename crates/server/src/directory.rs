@@ -130,9 +130,21 @@ impl Directory {
             .map(|room| Place { room_type: room.room_type, shard: room.shard })
     }
 
-    /// The room with this key.
+    /// The room with this key, unless it is about to end.
     pub(crate) fn find_by_key(&self, room_type: u16, key: &str) -> Option<RoomId> {
-        self.lock().keys.get(usize::from(room_type))?.find(key)
+        let inner = self.lock();
+        let id = inner.keys.get(usize::from(room_type))?.find(key)?;
+        (!inner.rooms[&id].summary.closing).then_some(id)
+    }
+
+    /// The room with the plan's key, even if it is about to end; without one, registers it.
+    pub(crate) fn find_or_plan(&self, plan: &Plan) -> Result<Choice, Error> {
+        let mut inner = self.lock();
+        let keys = &inner.keys[usize::from(plan.room_type)];
+        match plan.key.as_ref().and_then(|key| keys.find(&key.text)) {
+            Some(id) => Ok(Choice { id, shard: inner.rooms[&id].shard, new: false }),
+            None => inner.plan(plan, self.rooms_max),
+        }
     }
 
     /// Reserves a seat in this room; in any case, for a player for whom the room itself keeps one.

@@ -9,24 +9,29 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::shard::rooms::join::RoomSpec;
 
-/// A room that is registered, on its way to the shard that creates it.
+/// A room that is registered, on its way to the shard that creates it; or a search for the room
+/// with a key, on its way to that room's shard.
 pub(crate) struct Founding {
     pub(crate) id: RoomId,
     pub(crate) spec: RoomSpec,
     pub(crate) creator: Creator,
     pub(crate) seats: Vec<ReservedSeat>,
-    /// The number of the request from outside that is answered when the room is there.
+    /// The number of the request from outside that is answered when the room is open.
     pub(crate) answers: Option<u64>,
+    /// Another room with its key would do, and how often one is looked for.
+    pub(crate) searches: u8,
+    /// The room that has its key already.
+    pub(crate) found: Option<RoomId>,
 }
 
 impl Founding {
     /// Registers a room in the directory, and says which shard is to create it: `preferred`, unless
-    /// another has less load.
+    /// another has less load. If it `searches`, a room that has its key already does as well.
     pub(crate) fn register(
         node: &Node,
         preferred: u16,
         new: NewRoom,
-        answers: Option<u64>,
+        searches: u8,
     ) -> Result<(u16, Self), Error> {
         let room_type = node.type_of(&new)?;
         new.check_seats(node.room_types[usize::from(room_type)].settings.capacity)?;
@@ -37,9 +42,20 @@ impl Founding {
         let criteria = node.criteria(room_type, Format::Packed, &options)?;
         let format = Format::Packed;
         let spec = RoomSpec { room_type, key, code: false, private, criteria, options, format };
-        let plan = Plan { seats: 0, ..Plan::new(node, id, &spec, preferred) };
-        let shard = node.directory.plan(&plan)?.shard;
-        Ok((shard, Self { id, spec, creator, seats, answers }))
+        let (answers, found) = (None, None);
+        let mut founding = Self { id, spec, creator, seats, answers, searches, found };
+        Ok((founding.place(node, preferred)?, founding))
+    }
+
+    /// Registers it, or finds the room that has its key: on which shard.
+    pub(crate) fn place(&mut self, node: &Node, preferred: u16) -> Result<u16, Error> {
+        let plan = Plan { seats: 0, ..Plan::new(node, self.id, &self.spec, preferred) };
+        let choice = match self.searches {
+            0 => node.directory.plan(&plan)?,
+            _ => node.directory.find_or_plan(&plan)?,
+        };
+        self.found = (!choice.new).then_some(choice.id);
+        Ok(choice.shard)
     }
 }
 

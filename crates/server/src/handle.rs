@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use playfield_room::{Error, InternalMessage, Mail, Message, Result};
 use playfield_state::{Data, Format};
@@ -84,7 +85,7 @@ impl NodeHandle {
     /// Sends a room something that it answers under a number.
     fn begin(&self, room_id: &str, mail: impl FnOnce(RoomId, u64) -> ShardMail) -> Result<Waiting> {
         let (id, shard) = self.place(room_id)?;
-        let waiting = self.wait_for(shard)?;
+        let waiting = self.wait_for(shard, Duration::ZERO)?;
         self.post(shard, mail(id, waiting.number))?;
         Ok(waiting)
     }
@@ -112,9 +113,9 @@ impl NodeHandle {
         posted.map(|()| number)
     }
 
-    /// Expects an answer from a shard.
-    fn wait_for(&self, shard: u16) -> Result<Waiting> {
-        let (number, answer) = self.node.asks.begin(shard)?;
+    /// Expects an answer from a shard, which may take so much longer than usual.
+    fn wait_for(&self, shard: u16, more: Duration) -> Result<Waiting> {
+        let (number, answer) = self.node.asks.begin(shard, more)?;
         Ok(Waiting { node: Arc::clone(&self.node), number, answer })
     }
 

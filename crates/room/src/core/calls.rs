@@ -29,6 +29,19 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         self.stage_now()
     }
 
+    fn opened(&self) -> Option<Result<()>> {
+        if let Some(why) = &self.why_not_open {
+            return Some(Err(why.clone()));
+        }
+        match self.stage_now() {
+            // What `create` asked of the host can still be refused.
+            Stage::Open if self.opening.is_some() || !self.deferred.is_empty() => None,
+            Stage::Open => Some(Ok(())),
+            Stage::Closing | Stage::Finishing => Some(Err(closing())),
+            Stage::Ended => Some(Err(EndReason::Closed.error("the room ended"))),
+        }
+    }
+
     fn version(&self) -> u64 {
         self.context.version
     }

@@ -123,6 +123,7 @@ impl<R: Room> RoomCore<R> {
         log::error!("room {} failed, and is closed: {text}", self.context.id());
         if !self.is_over() {
             let error = Error::new(ErrorCode::RoomFailed, "the room failed");
+            self.why_not_open = Some(error.clone());
             self.dismiss_all(&error, out);
             self.fail_replies(&error, out);
             self.discard();

@@ -219,6 +219,7 @@ impl<R: Room> RoomCore<R> {
         }
         if let Some(opening) = self.opening.take() {
             log::warn!("room {} never opened: {why}", self.context.id());
+            self.why_not_open = Some(why.clone());
             self.end(out);
             for mail in opening.mail {
                 self.deliver(mail, out);

@@ -60,6 +60,8 @@ pub(crate) struct RoomCore<R: Room> {
     ending: Option<Ending>,
     /// Why it was never made.
     why_over: Option<Error>,
+    /// Why it never opened, or failed.
+    why_not_open: Option<Error>,
     reply: Vec<u8>,
 }
 
@@ -140,6 +142,7 @@ impl<R: Room> RoomCore<R> {
             renumbered: BTreeMap::new(),
             ending: None,
             why_over: None,
+            why_not_open: None,
             reply: Vec::new(),
         };
         room.reserve_first(reserved)?;

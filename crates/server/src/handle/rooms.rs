@@ -14,13 +14,16 @@ use crate::asks::Answer;
 use crate::directory::Listing;
 use crate::founding::Founding;
 use crate::shard::mail::ShardMail;
+use crate::shard::rooms::join::RETRIES;
 
 impl NodeHandle {
-    /// Creates a room. The output of the returned future is its id, once the room is there.
-    /// [`new_room`](Self::new_room) says more about it than its options.
+    /// Creates a room. The output of the returned future is its id, once the room is open: its save
+    /// is loaded, and what its `create` waits for is done. [`new_room`](Self::new_room) says more
+    /// about it than its options.
     ///
     /// # Errors
-    /// The room's refusal, or as [`RoomBuilder::create`].
+    /// The room's refusal, `timeout` if it does not open within its `join_wait_ms`, or as
+    /// [`RoomBuilder::create`].
     pub fn create_room<R: Room>(&self, options: &R::Options) -> Pending<String> {
         self.new_room::<R>(options).create()
     }
@@ -28,10 +31,24 @@ impl NodeHandle {
     /// Prepares to create a room, with a key or with reserved seats. It may be of a type that is
     /// closed to creation by clients.
     pub fn new_room<R: Room>(&self, options: &R::Options) -> RoomBuilder<AtNode> {
-        RoomBuilder::new::<R>(AtNode(self.clone()), Creator::Node, options)
+        RoomBuilder::new::<R>(AtNode { node: self.clone(), searches: 0 }, Creator::Node, options)
     }
 
-    /// The id of the room of a type that has this key or code; `None` if there is none.
+    /// The id of the room that has this key, once it is open. If there is none, it is created with
+    /// these options. If the room with the key is about to end, this waits for that, and creates
+    /// the next one, as joins by key do. The room is of the first type that was added with `R`.
+    ///
+    /// # Errors
+    /// As [`create_room`](Self::create_room), but not `room_exists`. A room that has not ended after
+    /// its `closing_ms`, or not opened after its `join_wait_ms`, is `timeout`, and one that closes
+    /// again and again `room_closed`.
+    pub fn find_or_create<R: Room>(&self, key: &str, options: &R::Options) -> Pending<String> {
+        let founder = AtNode { node: self.clone(), searches: 1 + RETRIES };
+        RoomBuilder::new::<R>(founder, Creator::Node, options).key(key).create()
+    }
+
+    /// The id of the room of a type that has this key or code; `None` if there is none, or if it is
+    /// about to end.
     #[must_use]
     pub fn find(&self, room_type: &str, key: &str) -> Option<String> {
         let room_type = self.node.room_type(room_type)?;
@@ -80,15 +97,18 @@ impl NodeHandle {
         Pending::new(reservation, begun)
     }
 
-    fn found(&self, new: Result<NewRoom>) -> Result<Waiting> {
-        let (shard, mut founding) = Founding::register(&self.node, 0, new?, None)?;
-        let id = founding.id;
-        let waiting = self.wait_for(shard).and_then(|waiting| {
+    fn found(&self, new: Result<NewRoom>, searches: u8) -> Result<Waiting> {
+        let (shard, mut founding) = Founding::register(&self.node, 0, new?, searches)?;
+        let (id, is_new) = (founding.id, founding.found.is_none());
+        let settings = &self.node.room_types[usize::from(founding.spec.room_type)].settings;
+        let closing_ms = if searches > 0 { settings.closing_ms } else { 0 };
+        let more = Duration::from_millis(settings.join_wait_ms.saturating_add(closing_ms));
+        let waiting = self.wait_for(shard, more).and_then(|waiting| {
             founding.answers = Some(waiting.number);
             self.post(shard, ShardMail::Found(Box::new(founding)))?;
             Ok(waiting)
         });
-        if waiting.is_err() {
+        if waiting.is_err() && is_new {
             self.node.directory.remove(id);
         }
         waiting
@@ -108,7 +128,11 @@ pub struct ListedRoom {
 
 /// The node, as the creator of a room: see [`NodeHandle::new_room`].
 #[derive(Clone, Debug)]
-pub struct AtNode(NodeHandle);
+pub struct AtNode {
+    node: NodeHandle,
+    /// How often another room with the key is looked for, if one would do.
+    searches: u8,
+}
 
 impl Founder for AtNode {
     type Founded = Pending<String>;
@@ -120,7 +144,7 @@ impl Founder for AtNode {
     }
 
     fn found(self, new: Result<NewRoom>) -> Pending<String> {
-        Pending::new(id, self.0.found(new))
+        Pending::new(id, self.node.found(new, self.searches))
     }
 }
 

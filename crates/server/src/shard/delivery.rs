@@ -56,7 +56,7 @@ impl Delivery {
 
     /// Registers a room that another wants, and has it created.
     fn found(&mut self, new: NewRoom) -> Result<(), Error> {
-        let (shard, founding) = Founding::register(&self.node, self.shard, new, None)?;
+        let (shard, founding) = Founding::register(&self.node, self.shard, new, 0)?;
         let is_here = shard == self.shard;
         let is_full = if is_here {
             self.local_foundings.len() >= self.node.config.mailbox_max

@@ -35,6 +35,7 @@ use playfield_wire::ErrorCode;
 
 use crate::background::Background;
 use crate::entropy::Entropy;
+use crate::founding::Founding;
 use crate::handle::NodeHandle;
 use crate::memory::release;
 use crate::node::Node;
@@ -92,6 +93,8 @@ pub(crate) struct Shard {
     touched: Vec<RoomKey>,
     /// Joins that wait for a room that is about to be created.
     parked: Vec<(Joiner, JoinRequest)>,
+    /// Searches for rooms that wait for a room to be created, or to end.
+    parked_foundings: Vec<Founding>,
     /// Connections that leave for another shard.
     departing: Vec<ConnectionKey>,
     /// Connections that are read again.
@@ -163,6 +166,7 @@ impl Shard {
             said_goodbye: false,
             touched: Vec::new(),
             parked: Vec::new(),
+            parked_foundings: Vec::new(),
             departing: Vec::new(),
             resumed: Vec::new(),
             drained: Vec::new(),
@@ -218,6 +222,9 @@ impl Shard {
         if !self.parked.is_empty() {
             self.retry_parked();
         }
+        if !self.parked_foundings.is_empty() {
+            self.retry_parked_foundings();
+        }
         self.deliver_local_mail();
         self.run_due_rooms();
         self.wake_services();
@@ -235,7 +242,7 @@ impl Shard {
         let soon = |waits: bool, after: Duration| waits.then(|| self.now + after);
         let candidates = [
             soon(at_once, Duration::ZERO),
-            soon(!self.parked.is_empty(), PARKED_RETRY),
+            soon(!(self.parked.is_empty() && self.parked_foundings.is_empty()), PARKED_RETRY),
             soon(self.delivery.congested.contains(&true), CONGESTED_RETRY),
             self.schedule.next(),
             self.next_service_wake(),
@@ -354,6 +361,7 @@ impl Shard {
         }
         // They are refused now.
         self.retry_parked();
+        self.retry_parked_foundings();
         self.settle();
     }
 

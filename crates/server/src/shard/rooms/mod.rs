@@ -1,6 +1,7 @@
 //! Rooms, as their shard keeps them.
 
 mod admission;
+mod founding;
 pub(crate) mod join;
 pub(crate) mod lateness;
 pub(crate) mod member;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use playfield_room::{AnyRoom, RoomSummary};
 
+use crate::founding::Founding;
 use crate::room_id::RoomId;
 use crate::shard::keys::{MemberKey, OfRoom};
 use crate::shard::slab::Slab;
@@ -47,6 +49,8 @@ pub(crate) struct Hosted {
     pub(super) touched: bool,
     /// Whether it was created for a player who has not joined yet, so that it ends if they don't.
     pub(crate) founding: bool,
+    /// What is answered when it opens, or does not.
+    pub(super) awaited_by: Vec<Founding>,
     /// How many players who waited have joined: the seats that were reserved for them are taken.
     pub(crate) admitted: u32,
     /// Someone joined, and there is no regular sync to make that known.

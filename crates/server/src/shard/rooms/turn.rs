@@ -11,7 +11,6 @@ use playfield_room::{
 use playfield_state::Data;
 use playfield_wire::ErrorCode;
 
-use crate::founding::Founding;
 use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
@@ -74,6 +73,7 @@ impl Shard {
             published,
             touched: false,
             founding: false,
+            awaited_by: Vec::new(),
             admitted: 0,
             sync_awaited: false,
             synced_on_demand: 0,
@@ -183,27 +183,6 @@ impl Shard {
         }
     }
 
-    /// Creates a room for a room, or for the node.
-    pub(in crate::shard) fn found(&mut self, founding: Founding) {
-        let Founding { id, spec, creator, seats, answers } = founding;
-        let created = if self.is_shutting_down {
-            Err(Error::new(ErrorCode::ShuttingDown, "the node is shutting down"))
-        } else {
-            self.create_room(id, &spec, creator, seats)
-        };
-        let node = &self.delivery.node;
-        if let Err(error) = &created {
-            node.directory.remove(id);
-            if answers.is_none() {
-                let name = &node.room_types[usize::from(spec.room_type)].name;
-                log::warn!("room {id} of the type {name:?}, which another room wanted: {error}");
-            }
-        }
-        if let Some(answers) = answers {
-            node.asks.answer(answers, created.map(|_| id.as_str().as_bytes().to_vec()));
-        }
-    }
-
     /// Reserves a seat in a room for someone outside.
     pub(in crate::shard) fn reserve_from_outside(
         &mut self,
@@ -275,6 +254,7 @@ impl Shard {
     }
 
     fn settle_room(&mut self, key: RoomKey) {
+        self.answer_if_open(key);
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         hosted.touched = false;
         if hosted.admitted > 0 {
@@ -337,6 +317,9 @@ impl Shard {
             self.by_id.remove(&hosted.id);
             shrink_map(&mut self.by_id);
             self.delivery.node.directory.remove(hosted.id);
+            if let Some(opened) = hosted.room.opened() {
+                self.answer_founders(hosted.id, hosted.awaited_by, &opened);
+            }
         }
     }
 }

@@ -1,0 +1,128 @@
+//! Rooms that rooms and the node have created, and the node's wait for them to open.
+
+use playfield_room::{Error, Stage};
+use playfield_wire::ErrorCode;
+
+use crate::founding::Founding;
+use crate::room_id::RoomId;
+use crate::shard::Shard;
+use crate::shard::keys::RoomKey;
+use crate::shard::mail::ShardMail;
+
+impl Shard {
+    /// Creates a room for a room, or for the node; or finds the one that has its key.
+    pub(in crate::shard) fn found(&mut self, mut founding: Founding) {
+        if let Some(found) = founding.found {
+            return self.await_room(found, founding);
+        }
+        let seats = std::mem::take(&mut founding.seats);
+        let created = if self.is_shutting_down {
+            Err(shutting_down())
+        } else {
+            self.create_room(founding.id, &founding.spec, founding.creator.clone(), seats)
+        };
+        match created {
+            Ok(key) => {
+                if founding.answers.is_some()
+                    && let Some(hosted) = self.rooms.get_mut(key)
+                {
+                    hosted.awaited_by.push(founding);
+                }
+            }
+            Err(error) => {
+                self.delivery.node.directory.remove(founding.id);
+                self.not_founded(&founding, error);
+            }
+        }
+    }
+
+    /// Waits for a room that has the key to open, or to end and leave the key to the next.
+    fn await_room(&mut self, found: RoomId, mut founding: Founding) {
+        let node = &self.delivery.node;
+        if !founding.answers.is_some_and(|answers| node.asks.is_waiting(answers)) {
+            return;
+        }
+        if self.is_shutting_down {
+            return self.not_founded(&founding, shutting_down());
+        }
+        if let Some(&key) = self.by_id.get(&found) {
+            match self.rooms.get_mut(key) {
+                Some(hosted) if hosted.room.stage() == Stage::Open => {
+                    hosted.awaited_by.push(founding);
+                    self.touch(key);
+                }
+                _ => self.parked_foundings.push(founding),
+            }
+        } else if node.directory.find(found).is_some() {
+            // Whoever has it created is on the way.
+            self.parked_foundings.push(founding);
+        } else {
+            founding.id = RoomId::from_random(self.entropy.bytes());
+            match founding.place(node, self.delivery.shard) {
+                Err(error) => self.not_founded(&founding, error),
+                Ok(shard) if shard == self.delivery.shard => {
+                    self.delivery.local_foundings.push(founding);
+                }
+                Ok(shard) => self.delivery.post(shard, ShardMail::Found(Box::new(founding))),
+            }
+        }
+    }
+
+    /// Tells those who wait for a room to open, if it has, or will not.
+    pub(super) fn answer_if_open(&mut self, key: RoomKey) {
+        let Some(hosted) = self.rooms.get_mut(key) else { return };
+        // Those who wait for one that has ended learn it when its key is free.
+        if hosted.awaited_by.is_empty() || hosted.room.is_closed() {
+            return;
+        }
+        let Some(opened) = hosted.room.opened() else { return };
+        let (id, awaited_by) = (hosted.id, std::mem::take(&mut hosted.awaited_by));
+        self.answer_founders(id, awaited_by, &opened);
+    }
+
+    /// Tells those who wait for this room to open what became of it.
+    pub(super) fn answer_founders(
+        &mut self,
+        id: RoomId,
+        awaited_by: Vec<Founding>,
+        opened: &Result<(), Error>,
+    ) {
+        for mut founding in awaited_by {
+            match opened {
+                Ok(()) => {
+                    if let Some(answers) = founding.answers {
+                        self.delivery.node.asks.answer(answers, Ok(id.as_str().into()));
+                    }
+                }
+                Err(error) if error.code() == ErrorCode::RoomClosed && founding.searches > 1 => {
+                    founding.searches -= 1;
+                    founding.found = Some(id);
+                    self.parked_foundings.push(founding);
+                }
+                Err(error) => self.not_founded(&founding, error.clone()),
+            }
+        }
+    }
+
+    /// Tries again what waits for a key.
+    pub(in crate::shard) fn retry_parked_foundings(&mut self) {
+        for founding in std::mem::take(&mut self.parked_foundings) {
+            self.found(founding);
+        }
+    }
+
+    fn not_founded(&self, founding: &Founding, error: Error) {
+        let node = &self.delivery.node;
+        let Some(answers) = founding.answers else {
+            let name = &node.room_types[usize::from(founding.spec.room_type)].name;
+            let id = founding.id;
+            log::warn!("room {id} of the type {name:?}, which another room wanted: {error}");
+            return;
+        };
+        node.asks.answer(answers, Err(error));
+    }
+}
+
+fn shutting_down() -> Error {
+    Error::new(ErrorCode::ShuttingDown, "the node is shutting down")
+}
