@@ -19,6 +19,10 @@ const TESTS: &[(&str, fn())] = &[
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
     ("a_log_that_cannot_be_written_ends_nothing", a_log_that_cannot_be_written_ends_nothing),
     ("a_node_that_fails_says_so_in_its_status", a_node_that_fails_says_so_in_its_status),
+    (
+        "a_room_type_that_ends_slower_than_its_node_is_logged",
+        a_room_type_that_ends_slower_than_its_node_is_logged,
+    ),
     ("an_error_of_a_timer_is_logged", an_error_of_a_timer_is_logged),
     ("no_log_is_written_if_it_is_off", no_log_is_written_if_it_is_off),
     ("the_programs_own_log_backend_stays", the_programs_own_log_backend_stays),
@@ -277,6 +281,20 @@ fn an_error_of_a_timer_is_logged() {
         let mut node = Node::start(&[command], Stdio::piped(), "info");
         assert_eq!(node.play(async |room| room.request(Fail {}).await).ok(), Some(true));
         node.until_logged("the timer has failed");
+    }
+}
+
+fn a_room_type_that_ends_slower_than_its_node_is_logged() {
+    for (shutdown_ms, is_warned) in [("4999", true), ("5000", false)] {
+        let setting = format!("--shutdown-timeout-ms={shutdown_ms}");
+        let mut node = Node::start(&["serve", &setting], Stdio::piped(), "warn");
+        assert_eq!(node.stop(), Some(0));
+        let mut log = String::new();
+        let stderr = node.process.stderr.as_mut().expect("it is piped");
+        stderr.read_to_string(&mut log).expect("text");
+        let text = "closing_ms = 5000 of the room type \"trouble\" is longer than \
+                    shutdown_timeout_ms = 4999";
+        assert_eq!(log.contains(text), is_warned, "{log}");
     }
 }
 

@@ -200,6 +200,23 @@ fn a_node_saves_its_rooms_when_it_shuts_down() {
 }
 
 #[test]
+fn a_store_can_be_opened_again_as_soon_as_the_node_is_shut_down() {
+    let path = std::env::temp_dir().join(format!("playfield-again-{}.redb", std::process::id()));
+    let server = || Server::new().room::<Page>("page").store_file(&path);
+    // The thread of HTTP handlers has a handle, too.
+    let running = server().route("GET", "/", async |_, _| "here").start(config()).unwrap();
+    let handle = running.handle();
+    running.shutdown();
+    drop(DiskStore::open(&path).unwrap());
+    let running = server().start(config()).unwrap();
+    running.stopper().stop();
+    running.wait().unwrap();
+    drop(DiskStore::open(&path).unwrap());
+    drop(handle);
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn a_persistent_type_needs_a_store_that_can_be_opened() {
     let error = Server::new().room::<Page>("page").start(config()).err().unwrap().to_string();
     assert_eq!(
@@ -211,7 +228,10 @@ fn a_persistent_type_needs_a_store_that_can_be_opened() {
     let store = DiskStore::open(&path).unwrap();
     let server = Server::new().room::<Page>("page").store_file(&path);
     let error = server.start(config()).err().unwrap().to_string();
-    assert!(error.contains("is in use by another process"), "{error}");
+    assert!(
+        error.contains("is in use by another process, or by another store in this one"),
+        "{error}"
+    );
     drop(store);
     std::fs::remove_file(path).unwrap();
 }

@@ -16,6 +16,7 @@ use crate::reservation::{Reserved, check_wait};
 use crate::timers::Timers;
 use crate::{
     Creator, Error, InternalMessage, Player, Reservation, Result, RoomSummary, SeatFor, Sender,
+    room_full,
 };
 
 /// Sets the generator of ids apart from that of the room.
@@ -180,11 +181,7 @@ impl ContextState {
         if players.saturating_add(kept) < capacity {
             return Ok(());
         }
-        let text = match kept {
-            0 => format!("the room is full: it has {players} players"),
-            _ => format!("the room is full: it has {players} players, and keeps {kept} seats"),
-        };
-        Err(Error::new(ErrorCode::RoomFull, text))
+        Err(room_full(players, kept))
     }
 
     /// Reserves a seat if one is free.

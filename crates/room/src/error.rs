@@ -37,6 +37,24 @@ pub struct Error {
     is_deferred: bool,
 }
 
+/// The refusal of a room whose seats are all taken by players, or kept for others.
+pub fn room_full(players: u32, kept: u32) -> Error {
+    let players = counted(players, "player");
+    let text = match kept {
+        0 => format!("the room is full: it has {players}"),
+        _ => {
+            let kept = counted(kept, "seat");
+            format!("the room is full: it has {players}, and keeps {kept} for others")
+        }
+    };
+    Error::new(ErrorCode::RoomFull, text)
+}
+
+fn counted(count: u32, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
+}
+
 impl Error {
     /// A refusal with the given code. A text longer than [`ERROR_TEXT_BYTES_MAX`] is cut.
     pub fn new(code: ErrorCode, text: impl Into<String>) -> Self {

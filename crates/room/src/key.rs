@@ -11,15 +11,15 @@ pub const KEY_BYTES_MAX: usize = 128;
 /// or end with white space, and each of its characters can be seen.
 ///
 /// # Errors
-/// `limit` if it is too long, otherwise `bad_key`.
+/// `bad_key`.
 pub fn check_key(key: &str) -> Result<()> {
+    let refuse = |text: String| Err(Error::new(ErrorCode::BadKey, text));
     if key.len() > KEY_BYTES_MAX {
         let bytes = key.len();
-        let text =
-            format!("KEY_BYTES_MAX: the key has {bytes} bytes, the limit is {KEY_BYTES_MAX}");
-        return Err(Error::new(ErrorCode::Limit, text));
+        return refuse(format!(
+            "KEY_BYTES_MAX: the key has {bytes} bytes, the limit is {KEY_BYTES_MAX}"
+        ));
     }
-    let refuse = |text: String| Err(Error::new(ErrorCode::BadKey, text));
     if key.is_empty() {
         return refuse("the key is empty; leave it out for a room without a key".into());
     }
@@ -73,7 +73,7 @@ mod tests {
         for key in ["4", "document 42", "é", "\u{2764}\u{FE0F}", &"k".repeat(KEY_BYTES_MAX)] {
             assert_eq!(check(key), Ok(()), "{key:?}");
         }
-        assert_eq!(check(&"k".repeat(KEY_BYTES_MAX + 1)), Err(ErrorCode::Limit));
+        assert_eq!(check(&"k".repeat(KEY_BYTES_MAX + 1)), Err(ErrorCode::BadKey));
         for key in ["", " ", "a ", " a", "a\n", "a\u{0}b", "a\u{200B}b", "\u{202E}a", "a\u{FE0F}"] {
             assert_eq!(check(key), Err(ErrorCode::BadKey), "{key:?}");
         }

@@ -35,7 +35,7 @@ pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use core::HELD_MAIL_MAX;
 pub use deferred::{DEFERRED_MAX, Deferred};
-pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result};
+pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result, room_full};
 pub use key::{KEY_BYTES_MAX, check_key, invisible};
 pub use life::{EndReason, LeaveReason, Stage};
 pub use message::{

@@ -49,7 +49,7 @@ pub struct StoreError {
 pub enum StoreErrorKind {
     /// As much is waiting to be written or read as may be. Try again later.
     Busy,
-    /// Another process uses the store.
+    /// Another process uses the store, or another store in this one.
     InUse,
     /// The disk is full.
     Full,

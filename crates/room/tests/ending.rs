@@ -11,6 +11,8 @@ use playfield_room::{
 use playfield_state::State;
 use playfield_wire::ErrorCode;
 
+use crate::support::logged;
+
 thread_local! {
     /// What was called, in this test.
     static CALLED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
@@ -266,8 +268,9 @@ fn a_room_that_always_begins_more_work_ends_at_the_deadline_too() {
     sim.request(ann, End).unwrap();
     sim.advance(Duration::from_millis(1_000));
     sim.run_background();
-    sim.advance(Duration::from_millis(1_000));
+    let lines = logged(|| sim.advance(Duration::from_millis(1_000)));
     assert!(sim.is_closed(), "the deadline does not move");
+    assert!(lines[0].ends_with(", and is dropped; unfinished: Saved"), "{lines:?}");
 }
 
 #[test]

@@ -81,6 +81,7 @@ impl Room for Club {
             "kicked" => cx.kick(player.id(), "out"),
             "kicks 2" => cx.kick(PlayerId(2), "out"),
             "last" => cx.close("that will do"),
+            "broken" => cx.hold::<Found>(async { panic!("a bug in the work") })?,
             _ => {}
         }
         for _ in 0..self.holds {
@@ -314,6 +315,28 @@ fn nobody_enters_a_room_that_is_not_open_yet() {
     assert_eq!(sim.copy(bob).members.len(), 2);
     sim.advance(ms(10));
     assert_eq!(log(&sim)[2..], ["join Ann", "join Bob", "count", "count"]);
+}
+
+#[test]
+fn a_panic_in_the_work_that_a_player_is_held_for_refuses_that_player_alone() {
+    let mut sim = club(0, 1);
+    let ann = sim.join_begin("Ann").unwrap();
+    finish(&mut sim, &Found::Yes);
+    let (broken, bob) = (sim.join_begin("broken").unwrap(), sim.join_begin("Bob").unwrap());
+    sim.run_background();
+    assert_eq!(sim.why_gone(broken).unwrap().code(), ErrorCode::Internal);
+    assert!(sim.is_here(ann) && sim.is_waiting(bob) && !sim.is_closed());
+    // The other work for the one who was refused ends without effect.
+    for _ in sim.background() {
+        finish(&mut sim, &Found::Yes);
+    }
+    assert!(sim.is_here(bob));
+
+    // A player who is gone is nobody to refuse.
+    let broken = sim.join_begin("broken").unwrap();
+    sim.leave(broken);
+    sim.run_background();
+    assert!(sim.is_here(ann) && !sim.is_closed());
 }
 
 #[test]

@@ -12,6 +12,8 @@ use playfield_room::{
 use playfield_state::{List, Map, State, load, save};
 use playfield_wire::ErrorCode;
 
+use crate::support::logged;
+
 /// Notes what is called.
 #[derive(State, Default, Debug, PartialEq)]
 struct Document {
@@ -344,8 +346,11 @@ fn a_room_that_ends_tries_to_save_itself_until_closing_ms() {
     sim.advance(Duration::from_millis(4_999));
     sim.run_background();
     assert!(!sim.is_closed());
-    sim.advance(Duration::from_millis(1));
+    let lines = logged(|| sim.advance(Duration::from_millis(1)));
     assert!(sim.is_closed());
+    let last = lines.last().unwrap();
+    let text = "did not end within closing_ms = 5000, and is dropped; unfinished: its save";
+    assert!(last.ends_with(text), "{lines:?}");
 }
 
 #[test]

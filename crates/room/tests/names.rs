@@ -148,7 +148,7 @@ fn a_room_that_can_not_be_is_refused_at_once() {
     let ann = sim.join("Ann").unwrap();
     let open = |key: &str| Open { key: Some(key.into()), private: false, players: 0 };
     assert_eq!(sim.request(ann, open("")).unwrap_err().code(), ErrorCode::BadKey);
-    assert_eq!(sim.request(ann, open(&"k".repeat(129))).unwrap_err().code(), ErrorCode::Limit);
+    assert_eq!(sim.request(ann, open(&"k".repeat(129))).unwrap_err().code(), ErrorCode::BadKey);
     let open = |players| Open { key: None, private: false, players };
     assert_eq!(sim.request(ann, open(5)).unwrap_err().code(), ErrorCode::RoomFull);
     assert!(sim.created().is_empty());
@@ -222,7 +222,10 @@ fn a_reserved_seat_is_free_when_its_time_has_run_out() {
     let seat = holds(&mut sim, "Bob").unwrap();
     sim.join("Ann").unwrap();
     sim.advance(Duration::from_millis(9_999));
-    assert_eq!(sim.join("Eve").unwrap_err().code(), ErrorCode::RoomFull);
+    let refused = sim.join("Eve").unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::RoomFull);
+    let text = "the room is full: it has 1 player, and keeps 1 seat for others";
+    assert_eq!(refused.text(), text);
     sim.advance(Duration::from_millis(1));
     assert_eq!(sim.summary().reserved, 0, "without a call from outside");
     let late = sim.join_reserved("Bob", None, &seat);

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{mem, slice};
 
-use playfield_room::{Error, METADATA_MAX, RoomSummary};
+use playfield_room::{Error, METADATA_MAX, RoomSummary, room_full};
 use playfield_wire::{ErrorCode, excerpt};
 
 use crate::memory::shrink_map;
@@ -152,7 +152,7 @@ impl Directory {
         let mut inner = self.lock();
         match inner.rooms.get(&id) {
             None => Err(Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"))),
-            Some(room) if room.is_full() && !is_kept => Err(full(room.summary.capacity)),
+            Some(room) if room.is_full() && !is_kept => Err(room.full()),
             Some(_) => {
                 inner.change(id, None, |room| room.reserved += 1);
                 Ok(())
@@ -284,10 +284,6 @@ fn no_room_with(key: &str) -> Error {
     Error::new(ErrorCode::RoomNotFound, text)
 }
 
-fn full(capacity: u32) -> Error {
-    Error::new(ErrorCode::RoomFull, format!("all {capacity} seats are taken"))
-}
-
 impl Inner {
     /// Reserves a seat in the room with this key; `None` if there is no such room.
     fn reserve_by_key(
@@ -311,7 +307,7 @@ impl Inner {
                 return Err(Error::new(ErrorCode::Busy, text));
             }
         } else if room.is_full() {
-            return Err(full(room.summary.capacity));
+            return Err(room.full());
         }
         let shard = room.shard;
         self.change(id, None, |room| room.reserved += 1);
@@ -413,8 +409,17 @@ impl Inner {
 
 impl Listed {
     fn is_full(&self) -> bool {
-        let RoomSummary { players, reserved, capacity, .. } = self.summary;
-        players.saturating_add(reserved).saturating_add(self.reserved) >= capacity
+        let RoomSummary { players, capacity, .. } = self.summary;
+        players.saturating_add(self.kept()) >= capacity
+    }
+
+    /// The number of seats that are kept for others.
+    fn kept(&self) -> u32 {
+        self.summary.reserved.saturating_add(self.reserved)
+    }
+
+    fn full(&self) -> Error {
+        room_full(self.summary.players, self.kept())
     }
 
     fn is_listed(&self) -> bool {
@@ -463,7 +468,14 @@ mod tests {
         assert_eq!(choose(&directory, 2), Choice { id: id(1), shard: 0, new: false });
         assert_eq!(choose(&directory, 3), Choice { id: id(3), shard: 0, new: true });
         assert_eq!(directory.reserve(id(1), false).unwrap_err().code(), ErrorCode::RoomFull);
-        directory.release(id(1));
+        let summary = RoomSummary { players: 1, capacity: 2, ..RoomSummary::default() };
+        directory.seated(id(1), &summary);
+        let text = "the room is full: it has 1 player, and keeps 1 seat for others";
+        assert_eq!(directory.reserve(id(1), false).unwrap_err().text(), text);
+        directory.seated(id(1), &RoomSummary { players: 2, ..summary });
+        let text = "the room is full: it has 2 players";
+        assert_eq!(directory.reserve(id(1), false).unwrap_err().text(), text);
+        directory.publish(id(1), &RoomSummary { capacity: 1, ..RoomSummary::default() });
         assert!(directory.reserve(id(1), false).is_ok());
         assert_eq!(directory.reserve(id(9), false).unwrap_err().code(), ErrorCode::RoomNotFound);
     }

@@ -24,6 +24,7 @@ mod event_loop;
 mod founding;
 mod handle;
 pub mod http;
+mod kept_store;
 mod logging;
 mod mailbox;
 mod memory;

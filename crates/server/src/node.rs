@@ -11,6 +11,7 @@ use crate::auth::Authenticator;
 use crate::config::Config;
 use crate::directory::Directory;
 use crate::http::{Desk, Site};
+use crate::kept_store::KeptStore;
 
 /// The node, as its shards know it.
 pub(crate) struct Node {
@@ -25,7 +26,7 @@ pub(crate) struct Node {
     pub(crate) authenticator: Box<dyn Authenticator>,
     pub(crate) directory: Directory,
     /// Where persistent rooms are kept.
-    pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) store: KeptStore,
     /// Requests to rooms from outside.
     pub(crate) asks: Asks,
 }
@@ -54,7 +55,7 @@ impl Node {
             desk,
             authenticator,
             directory,
-            store,
+            store: KeptStore::new(store),
             asks,
         }
     }

@@ -19,6 +19,7 @@ use crate::entropy::Entropy;
 use crate::event_loop::{EventLoop, Listening, SharedRuntime, WAKER};
 use crate::handle::NodeHandle;
 use crate::http::{self, Desk, IntoResponse, Request, Site, Worker};
+use crate::kept_store::STORE_CLOSE_MAX;
 use crate::mailbox::Mailbox;
 use crate::node::Node;
 use crate::service::{AnyService, Hosted, Service};
@@ -228,6 +229,16 @@ impl Server {
                 }
             }
             Err(error) => log::warn!("the limit of open files can't be raised: {error}"),
+        }
+        for RoomType { name, settings, .. } in &room_types {
+            let (closing_ms, shutdown_ms) = (settings.closing_ms, config.shutdown_timeout_ms);
+            if closing_ms > shutdown_ms {
+                log::warn!(
+                    "closing_ms = {closing_ms} of the room type {name:?} is longer than \
+                     shutdown_timeout_ms = {shutdown_ms}: a shutdown may drop its rooms before they \
+                     have ended; raise shutdown_timeout_ms or lower closing_ms"
+                );
+            }
         }
         for &core in &config.pin_cores {
             sys::check_core(core).map_err(|error| named("pin_cores", &error))?;
@@ -534,7 +545,8 @@ impl Running {
     /// background work that they begin at their end, and then sends every client what is queued and
     /// `shutting_down`, for no longer than `shutdown_timeout_ms`.
     ///
-    /// Returns when all threads have ended. If a room or its background work does not return in
+    /// Returns when all threads have ended and the store is closed, for which it waits up to 10 s more:
+    /// its file can be opened again. If a room or its background work does not return in
     /// time, its thread is left behind.
     pub fn shutdown(self) {
         drop(self);
@@ -571,6 +583,14 @@ impl Running {
                     thread.thread().name()
                 );
             }
+        }
+        // Its rooms are gone, so this releases the file: the process may open it again.
+        if !self.node.store.close(STORE_CLOSE_MAX) {
+            let wait = STORE_CLOSE_MAX.as_secs();
+            log::error!(
+                "the store has not written what it accepted within {wait} s; it goes on while the \
+                 process runs"
+            );
         }
     }
 }

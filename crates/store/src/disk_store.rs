@@ -68,7 +68,7 @@ impl DiskStore {
     /// Opens a file, and creates it if there is none.
     ///
     /// # Errors
-    /// If another process has it open, if it is no such file or damaged, and if the disk fails.
+    /// If another process, or another store in this one, has it open, if it is no such file or damaged, and if the disk fails.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, DiskOptions::default())
     }

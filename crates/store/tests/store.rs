@@ -74,7 +74,10 @@ fn a_file_that_is_in_use_or_no_store_is_refused() {
     // The lock is that of the open file: another process is refused like this one.
     let error = DiskStore::open(&path).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::InUse);
-    assert!(error.to_string().contains("is in use by another process"), "{error}");
+    assert!(
+        error.to_string().contains("is in use by another process, or by another store in this one"),
+        "{error}"
+    );
     let mut other = Command::new(std::env::current_exe().unwrap());
     other.args(["store::opens_the_file_of_the_environment", "--exact", "--ignored"]);
     other.env("PLAYFIELD_STORE", &path).stdout(Stdio::null()).stderr(Stdio::null());

@@ -47,6 +47,9 @@ impl<'a, R> Context<'a, R> {
     ///   player disconnects before, the message is dropped, and no callback is called for them.
     /// - In that handler: the wait goes on.
     ///
+    /// If the work panics, a player is refused with `internal`, and the room goes on; a room that
+    /// waited for it is closed.
+    ///
     /// Whoever waits for more than `join_wait_ms` is refused with `timeout`. Beyond
     /// `joins_waiting_max` players who wait, more are refused with `busy`.
     ///

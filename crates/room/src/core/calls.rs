@@ -8,6 +8,7 @@ use playfield_wire::{ErrorCode, RequestNumber};
 
 use super::guard::guard;
 use super::{Live, RoomCore};
+use crate::context_state::Subject;
 use crate::deferred::{Asker, DEFERRED_MAX, Fate};
 use crate::message::{AskId, Call};
 use crate::{
@@ -326,8 +327,11 @@ impl<R: Room> RoomCore<R> {
                 }
             }
             Mail::Lost { task } => {
-                if let Some(name) = self.context.tasks.remove(&task) {
-                    self.fail(&format!("the background task that ends with {name} panicked"), out);
+                let Some(name) = self.context.tasks.remove(&task) else { return };
+                let text = format!("the background task that ends with {name} panicked");
+                match self.context.holds.remove(&task) {
+                    Some(Subject::Player(id)) => self.refuse_after_panic(id, &text, out),
+                    Some(Subject::Room) | None => self.fail(&text, out),
                 }
             }
             Mail::Answered { ask, reply } => {

@@ -186,8 +186,15 @@ impl<R: Room> RoomCore<R> {
 
     fn log_unfinished(&self, what: &str) {
         self.log_unsaved();
-        let names: Vec<_> = self.unfinished().take(NAMES_LOGGED).collect();
-        let (id, count, names) = (self.context.id(), self.unfinished().count(), names.join(", "));
-        log::error!("room {id} {what}; {count} pieces of background work are unfinished: {names}");
+        let save = self.is_unsaved().then_some("its save");
+        let mut names: Vec<_> = save.into_iter().chain(self.unfinished()).collect();
+        let more = names.len().saturating_sub(NAMES_LOGGED);
+        names.truncate(NAMES_LOGGED);
+        let unfinished = match (names.join(", "), more) {
+            (names, _) if names.is_empty() => String::new(),
+            (names, 0) => format!("; unfinished: {names}"),
+            (names, more) => format!("; unfinished: {names} and {more} more"),
+        };
+        log::error!("room {} {what}{unfinished}", self.context.id());
     }
 }

@@ -200,6 +200,18 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
+    /// Refuses a player who waits for work that panicked. It had no part of the room's state.
+    pub(super) fn refuse_after_panic(
+        &mut self,
+        id: PlayerId,
+        text: &str,
+        out: &mut dyn RoomOutput,
+    ) {
+        log::error!("room {}: {text}, and the player it was for is refused", self.context.id());
+        let why = Error::new(ErrorCode::Internal, "the work that the join waited for failed");
+        self.refuse(id, &why, out);
+    }
+
     /// Refuses all players who wait, and a room that has not opened yet never will.
     pub(super) fn refuse_all(&mut self, why: &Error, out: &mut dyn RoomOutput) {
         while let Some(id) = self.waiting.keys().next().copied() {

@@ -262,6 +262,12 @@ impl<R: Room> RoomCore<R> {
         self.saving.as_ref().is_none_or(|saving| saving.in_flight.is_none() && !saving.is_behind())
     }
 
+    /// Whether a save is in flight or missing.
+    pub(super) fn is_unsaved(&self) -> bool {
+        let saving = self.saving.as_ref().filter(|_| self.live.is_some());
+        saving.is_some_and(|saving| saving.in_flight.is_some() || saving.is_behind())
+    }
+
     /// Says what is lost if the room is dropped now.
     pub(super) fn log_unsaved(&self) {
         let Some(saving) = self.saving.as_ref().filter(|_| self.live.is_some()) else { return };

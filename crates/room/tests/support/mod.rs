@@ -2,6 +2,10 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+mod logged;
+
+pub(crate) use logged::logged;
+
 use std::sync::Arc;
 use std::time::Duration;
 

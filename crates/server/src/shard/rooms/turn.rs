@@ -43,7 +43,7 @@ impl Shard {
             options: &spec.options,
             format: spec.format,
             creator,
-            store: self.delivery.node.store.clone(),
+            store: self.delivery.node.store.lend(),
             seats,
         };
         self.watch.enters(spec.room_type);

@@ -201,7 +201,7 @@ fn keys_that_are_none() {
         for key in ["", " k", "k\n", "k\u{200B}", "\u{202E}k"] {
             assert_eq!(asks(&mut world, ann, ask, key), Err(ErrorCode::BadKey), "{key:?}");
         }
-        assert_eq!(asks(&mut world, ann, ask, &"k".repeat(129)), Err(ErrorCode::Limit));
+        assert_eq!(asks(&mut world, ann, ask, &"k".repeat(129)), Err(ErrorCode::BadKey));
     }
     assert!(asks(&mut world, ann, Ask::Create, &"k".repeat(128)).is_ok());
     let both = ClientMessage::Create {
