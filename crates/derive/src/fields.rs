@@ -17,7 +17,7 @@ pub(crate) enum Policy {
     Owner,
     View,
     Hidden,
-    /// It is no state.
+    /// It is not part of the state.
     Skip,
 }
 

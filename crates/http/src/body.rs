@@ -23,7 +23,7 @@ enum Awaits {
     Chunk(u64),
     /// The line end after a chunk.
     ChunkEnd,
-    /// Headers after the body, of which so many bytes came.
+    /// Headers after the body; the number of their bytes read so far.
     Trailers(usize),
     Nothing,
 }

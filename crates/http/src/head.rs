@@ -18,7 +18,7 @@ struct Span {
 }
 
 impl Span {
-    /// Where `part` lies in `whole`, of which it is a part.
+    /// The range that `part` takes in `whole`. It must be a subslice of it.
     fn of(part: &[u8], whole: &[u8]) -> Self {
         let start = part.as_ptr().addr() - whole.as_ptr().addr();
         Self { start: start as u32, end: (start + part.len()) as u32 }
@@ -179,7 +179,7 @@ impl Head {
 pub(crate) fn check_first_line(line: &[u8], limits: &Limits) -> Result<(), RequestError> {
     let mut request = httparse::Request::new(&mut []);
     match request.parse(line) {
-        // The line is followed by a header, for which there is no space here.
+        // A header follows the line, and there is no space left for it.
         Ok(_) | Err(httparse::Error::TooManyHeaders) => {}
         Err(error) => return Err(refused(error, limits)),
     }

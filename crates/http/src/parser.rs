@@ -155,7 +155,7 @@ impl Scan {
         })
     }
 
-    /// Checks the first line once it is there, so that what is no HTTP is not awaited to its end.
+    /// Checks the first line once it is there, so that anything but HTTP is refused early.
     fn check_first_line(&mut self, input: &[u8], limits: &Limits) -> Result<(), RequestError> {
         if !self.checked
             && let Some(end) = input.iter().position(|&byte| byte == b'\n')

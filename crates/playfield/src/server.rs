@@ -170,7 +170,7 @@ impl Server {
     /// Nothing outside the folder is served, even if a link in it leads there, and no file or folder
     /// whose name begins with a dot. Folders are not listed.
     ///
-    /// The start fails if there is no such folder.
+    /// The start fails if the folder does not exist.
     #[must_use]
     pub fn folder(mut self, path: &str, folder: impl AsRef<Path>) -> Self {
         let (path, folder) = (path.to_owned(), folder.as_ref().to_owned());

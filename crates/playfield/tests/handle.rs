@@ -61,7 +61,7 @@ impl On<Score> for Board {
 
 impl On<Break> for Board {
     fn on(&mut self, _: Break, _: &mut Context<Self>) -> Result<()> {
-        panic!("as it was told")
+        panic!("on purpose")
     }
 }
 

@@ -111,7 +111,7 @@ pub(crate) enum Asked {
 }
 
 impl Asked {
-    /// Whether it is told of a save that failed, instead of waiting for another.
+    /// Whether it learns of a failed save, instead of waiting for another.
     pub(crate) fn is_once(&self) -> bool {
         matches!(self, Self::Outcome(_))
     }

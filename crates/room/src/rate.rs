@@ -7,7 +7,7 @@ use std::time::Duration;
 /// enough. A `u64` then holds 36 years.
 const UNITS_PER_NS: u64 = 16;
 
-/// So many in a time, of which a burst may come at once.
+/// A number of messages per time, some of which may come in a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// How long one takes to come back, in units.

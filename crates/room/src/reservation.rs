@@ -13,7 +13,7 @@ use playfield_wire::{DecodeError, ErrorCode};
 
 use crate::{Error, Player, Result};
 
-/// The longest time for which a seat can be reserved.
+/// The longest time that a seat can be reserved.
 pub const RESERVATION_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// A seat that a room keeps for one player, for a while. It is text, to be handed to the player, in
@@ -83,7 +83,7 @@ impl Data for Reservation {
     }
 }
 
-/// For whom a seat is reserved. `&Player` converts into it: into the user, or for a guest into the
+/// Who a seat is reserved for. `&Player` converts into it: into the user, or for a guest into the
 /// name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeatFor {
@@ -117,7 +117,7 @@ impl From<&Player> for SeatFor {
 pub struct ReservedSeat {
     /// The secret in the reservation.
     pub secret: String,
-    /// For whom.
+    /// Who it is for.
     pub who: SeatFor,
     /// For how long, from the room's creation.
     pub wait: Duration,

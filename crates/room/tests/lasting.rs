@@ -38,7 +38,7 @@ struct Write(String);
 /// Saves, and tells when that is done.
 #[derive(Message)]
 struct Keep {
-    /// Whether a failure is told, too.
+    /// Whether failures are reported too.
     once: bool,
 }
 

@@ -95,7 +95,7 @@ impl On<Who> for Lobby {
 
 impl On<Later> for Lobby {
     fn on(&mut self, _: Later, cx: &mut Context<Self>) -> Result<()> {
-        assert_eq!(cx.sender(), None, "a timer is no room");
+        assert_eq!(cx.sender(), None, "a timer is not a room");
         self.rung += 1;
         Ok(())
     }

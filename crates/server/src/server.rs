@@ -120,7 +120,7 @@ impl Server {
     }
 
     /// Serves the files of a folder under a path such as `/` or `/assets`.
-    /// [`start`](Self::start) fails if there is no such folder.
+    /// [`start`](Self::start) fails if the folder does not exist.
     #[must_use]
     pub fn folder(mut self, path: &str, folder: impl AsRef<Path>) -> Self {
         let added = self.site.folder(path, folder.as_ref());

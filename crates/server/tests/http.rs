@@ -174,10 +174,8 @@ impl Drop for Dropped {
 #[test]
 fn handlers_that_panic_or_return_nonsense_harm_nobody_else() {
     let running = server()
-        .route("GET", "/panic", async |_, _| -> String { panic!("as it was told") })
-        .route("GET", "/panic-at-once", |_, _| -> std::future::Ready<()> {
-            panic!("as it was told")
-        })
+        .route("GET", "/panic", async |_, _| -> String { panic!("on purpose") })
+        .route("GET", "/panic-at-once", |_, _| -> std::future::Ready<()> { panic!("on purpose") })
         .route("GET", "/nonsense", async |_, _| {
             Response::text("x").with_header("X", "a\r\nSet-Cookie: b")
         })
@@ -201,7 +199,7 @@ fn a_handler_that_hangs_is_cut_off_and_one_whose_client_is_gone_is_dropped() {
             struct Bomb;
             impl Drop for Bomb {
                 fn drop(&mut self) {
-                    panic!("as it was told");
+                    panic!("on purpose");
                 }
             }
             let bomb = Bomb;

@@ -9,7 +9,7 @@ use tokio::sync::oneshot::Sender;
 /// How many bytes one commit may have. A save larger than that is a commit of its own.
 const COMMIT_BYTES_MAX: usize = 64 << 20;
 
-/// Who is told the outcome.
+/// Who receives the outcome.
 pub(crate) type Done = Sender<Result<(), StoreError>>;
 
 /// A room type and a key.

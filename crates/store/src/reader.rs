@@ -14,7 +14,7 @@ use crate::writer::{storage_of_table, storage_of_transaction};
 /// How many loads may wait.
 pub(crate) const LOADS_MAX: usize = 65_536;
 
-/// Something to read, and who is told.
+/// Something to read, and who receives it.
 pub(crate) enum Request {
     Load(Name, Sender<Result<Option<Vec<u8>>, StoreError>>),
     Keys(Query, Sender<Result<Vec<String>, StoreError>>),

@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(
             answered(&mut requests, RequestNumber(1)),
             Ok(false),
-            "an old number is no breach"
+            "an old number is not a breach"
         );
         assert_eq!(
             requests.give_up_all(),

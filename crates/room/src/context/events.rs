@@ -13,7 +13,7 @@ impl<'a, R> Context<'a, R> {
     }
 
     /// Sends an event to one player; does nothing if they are not in the room. A player who is
-    /// [joining](Self::joining) receives it if they are let in.
+    /// [joining](Self::joining) receives it if they are admitted.
     pub fn emit_to<E: EventOf<R>>(&mut self, player: PlayerId, event: &E) {
         self.emit_some([player], event);
     }

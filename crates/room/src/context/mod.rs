@@ -159,8 +159,8 @@ impl<'a, R> Context<'a, R> {
         self.seats.get(&id)
     }
 
-    /// The player whom this callback is about to let in: in [`Room::join`](crate::Room::join), and in
-    /// the [`On`](crate::On) of work for which a player is [held](Self::hold).
+    /// The player that this callback is about to admit: in [`Room::join`](crate::Room::join), and in
+    /// the [`On`](crate::On) of work that [holds](Self::hold) a player.
     pub fn joining(&self) -> Option<&'a Player> {
         self.joining
     }

@@ -24,7 +24,7 @@ impl<'a, R> Context<'a, R> {
     /// use playfield::prelude::*;
     /// use playfield::sim::Sim;
     ///
-    /// /// Two players who press at the same time are told so.
+    /// /// Two players who press at the same time see each other's name.
     /// #[derive(State, Default)]
     /// struct Handshake {
     ///     #[sync(hidden)]

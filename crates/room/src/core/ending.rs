@@ -177,7 +177,7 @@ impl<R: Room> RoomCore<R> {
         self.refuse_all(why, out);
     }
 
-    /// The names of the messages that end the work for which it waits.
+    /// The names of the messages that end the work it waits for.
     fn unfinished(&self) -> impl Iterator<Item = &'static str> {
         let first = self.ending.as_ref().map_or(u64::MAX, |ending| ending.after + 1);
         let (tasks, asks) = (self.context.tasks.range(first..), self.context.asks.range(first..));

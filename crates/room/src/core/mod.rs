@@ -308,7 +308,7 @@ impl<R: Room> RoomCore<R> {
         let is_empty = self.waiting.is_empty() && self.opening.is_none();
         let since = self.empty_since.filter(|_| is_empty)?;
         let until = since + Duration::from_millis(self.settings.empty_ms);
-        // Those for whom seats are reserved may still come.
+        // Players with a reserved seat may still come.
         Some(self.context.reserved.last_due().map_or(until, |last| last.max(until)))
     }
 }

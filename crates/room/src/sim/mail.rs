@@ -170,7 +170,7 @@ impl<R: Room + Default> Sim<R> {
     }
 }
 
-/// The room for which [`Sim::tell`] and [`Sim::ask`] speak.
+/// The room that [`Sim::tell`] and [`Sim::ask`] send as.
 fn other() -> Option<Arc<Sender>> {
     let (room_id, room_type) = (OTHER_ROOM_ID.into(), OTHER_ROOM_TYPE.into());
     Some(Arc::new(Sender { room_id, room_type }))

@@ -85,7 +85,7 @@ impl<R: Room + Default> Sim<R> {
         self.enter(name, None, None, Format::Packed).map(player_of)
     }
 
-    /// As [`join_begin`](Self::join_begin), for a player whom the authenticator identified as `user`.
+    /// As [`join_begin`](Self::join_begin), for a player that the authenticator identified as `user`.
     ///
     /// # Errors
     /// As [`join_begin`](Self::join_begin).

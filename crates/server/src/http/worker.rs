@@ -37,7 +37,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread. It ends when it is told to, and drops what is under way.
+    /// Starts the thread. It ends on request, and drops what is under way.
     pub(crate) fn start(self, mut orders: UnboundedReceiver<Order>) -> io::Result<JoinHandle<()>> {
         let runtime = Builder::new_current_thread()
             .enable_all()

@@ -16,7 +16,7 @@ pub trait Varint: Sized {
     /// Reads it.
     ///
     /// # Errors
-    /// If the bytes are no varint, or it doesn't fit the type.
+    /// If the bytes are not a varint, or it doesn't fit the type.
     fn read<O: Order>(packet: &mut PacketReader<'_, O>) -> Result<Self, PacketError>;
 }
 

@@ -292,7 +292,7 @@ impl Shard {
         }
     }
 
-    /// Ends a room that did not let in the player it was created for: nobody else would.
+    /// Ends a room that refused the player it was created for: nobody else would.
     pub(super) fn end_unless_founded(&mut self, key: RoomKey) {
         if self.rooms.get(key).is_some_and(Hosted::is_unfounded) {
             let text = "the player it was created for did not join";

@@ -27,7 +27,7 @@ pub(crate) struct Rates {
 pub(crate) struct Usage {
     messages: Limiter,
     bytes: Limiter,
-    /// Until then, messages that are no requests are refused without an error.
+    /// Until then, messages other than requests are refused without an error.
     quiet_until: Duration,
 }
 
@@ -69,7 +69,7 @@ impl Rates {
 }
 
 impl Usage {
-    /// Takes one message of so many bytes.
+    /// Takes one message of `bytes` bytes.
     #[inline]
     pub(crate) fn take(
         &mut self,

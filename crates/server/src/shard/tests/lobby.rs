@@ -33,7 +33,7 @@ struct Open {
     players: String,
 }
 
-/// What a match told the lobby, and which.
+/// What the lobby heard from a match, and from which.
 #[derive(Message)]
 #[reply(String)]
 struct Told;

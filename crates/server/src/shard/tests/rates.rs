@@ -147,7 +147,7 @@ fn what_ends_something_is_taken_but_counts() {
     world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(1), room }));
     let heard = world.heard(client);
     assert!(matches!(&heard[..], [Heard::Left { .. }]), "{heard:?}");
-    // Acknowledgements alone, of which none is refused.
+    // Acknowledgements alone: none is refused.
     let ack = encoded(PACKED, &ClientMessage::Ack { room: in_room, version: 1, sequence: 0 });
     for _ in 0..15 {
         world.say(other, &ack);

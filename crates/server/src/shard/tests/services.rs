@@ -79,7 +79,7 @@ impl Service for Puppet {
             "wake" => peer.wake_in(Duration::from_millis(rest.parse()?)),
             "panic" => {
                 peer.reply(b"half")?;
-                panic!("as it was told");
+                panic!("on purpose");
             }
             _ => return Err(format!("no word is {word:?}").into()),
         }

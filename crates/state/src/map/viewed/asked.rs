@@ -1,4 +1,4 @@
-//! A view function, which is called for each entry and viewer of which one was touched.
+//! A view function, called for each pair of entry and viewer if either was touched.
 
 use serde_json::Value;
 
