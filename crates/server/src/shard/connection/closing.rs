@@ -96,7 +96,7 @@ impl Shard {
     /// a Close frame is sent last, if one is given. Then the client's Close frame is awaited,
     /// unless it has arrived or input can't be read.
     pub(in crate::shard) fn close(&mut self, key: ConnectionKey, close: Option<(u16, &str)>) {
-        self.end_session(key, LeaveReason::Disconnected);
+        self.end_session(key, LeaveReason::ConnectionLost);
         self.end_service(key, &Closed::HungUp);
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if connection.is_closing() {
@@ -218,7 +218,7 @@ impl Shard {
 
     /// The connection broke, or nothing waits for it any longer.
     pub(crate) fn drop_connection(&mut self, key: ConnectionKey) {
-        self.end_session(key, LeaveReason::Disconnected);
+        self.end_session(key, LeaveReason::ConnectionLost);
         self.end_service(key, &Closed::HungUp);
         if let Some(connection) = self.delivery.connections.remove(key) {
             if let Some(departure) = connection.departure {

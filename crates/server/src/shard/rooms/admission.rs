@@ -325,7 +325,7 @@ impl Shard {
         let session = connection.and_then(|connection| connection.session.as_deref_mut());
         let Some(room) = session.and_then(|session| session.room_mut(number)) else {
             // The session ended while its request was on the way.
-            return self.go(seat, LeaveReason::Disconnected);
+            return self.go(seat, LeaveReason::ConnectionLost);
         };
         room.seat = Some(seat);
         let node = &self.delivery.node;
