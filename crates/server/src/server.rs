@@ -277,7 +277,7 @@ impl Server {
             config.tasks_max,
         )?;
         let control = Arc::new(control);
-        let (desk, orders) = Desk::new(config.http_requests_max);
+        let (desk, orders) = Desk::new(&config);
         let store = store.map(|open| open()).transpose().map_err(io::Error::other)?;
         let node =
             Arc::new(Node::new(config, shards, room_types, site, desk, authenticator, store));

@@ -97,6 +97,9 @@ counters! {
     /// HTTP requests that were answered with 503, because `http_requests_max` was reached or their
     /// handler took longer than `http_answer_timeout_ms`.
     http_unavailable,
+    /// HTTP requests that were answered with 429, because `http_requests_per_address_max` was
+    /// reached.
+    http_too_many,
     /// The maximum delay of a tick or sync, in microseconds.
     lateness_us_max,
 }

@@ -2,9 +2,10 @@
 //! everything else.
 
 use playfield_state::{
-    Change, ChangeKind, Data, DynamicMirror, Format, JsonExchange, List, Map, Path, PathStep,
-    PlayerId, Set, ShapeError, State, Tracker, Tracking, view,
+    Change, ChangeKind, Data, DynamicMirror, Format, JsonExchange, JsonMirror, List, Map, Path,
+    PathStep, PlayerId, Set, ShapeError, State, Tracker, Tracking, Transcoder, view,
 };
+use playfield_wire::TreeFormat;
 use playfield_wire::schema::{
     Enum, EventSchema, Field, MessageSchema, Policy, Quantized, RoomSchema, Struct, Type,
 };
@@ -286,6 +287,17 @@ fn a_schema_that_no_state_can_have_is_rejected() {
     assert_eq!(say(&around(array(Type::U8, (1 << 20) + 1))), ShapeError::TooLarge);
     assert_eq!(say(&around(array(array(Type::U8, usize::MAX), usize::MAX))), ShapeError::TooLarge);
     assert!(matches!(say(&around(array(Type::U8, 0))), ShapeError::Empty { .. }));
+    // 16 arrays in lists, each with one value for itself and one for its element: 2^24 with the root.
+    let lists = |last| {
+        let length = |place| if place < 15 { 1 << 20 } else { last };
+        let of = |place: usize| Field {
+            name: place.to_string().into(),
+            ..open(list(array(Type::U8, length(place))))
+        };
+        structure((0..16).map(of).collect())
+    };
+    mirror(&lists((1 << 20) - 16 * 2 - 1));
+    assert_eq!(say(&lists((1 << 20) - 16 * 2)), ShapeError::TooLarge);
     let names = |count: usize| {
         (0..count).map(|place| Field { name: place.to_string().into(), ..open(Type::U8) })
     };
@@ -312,6 +324,55 @@ fn a_schema_that_no_state_can_have_is_rejected() {
     let set = Type::Set(Box::new(Type::U8));
     assert!(matches!(say(&around(variant(set, Policy::Everyone))), ShapeError::Place { .. }));
     assert!(!say(&twice).to_string().is_empty());
+}
+
+/// No type has values that take no bytes, so none can be announced by a schema, and no body of a
+/// few bytes announces many values.
+#[test]
+fn values_that_take_no_bytes_are_no_part_of_a_schema() {
+    let array = |of: Type, length| Type::Array(Box::new(of), length);
+    let nothing = || array(Type::Unit, 0);
+    let most = u32::MAX as usize;
+    let exchange = |of: &Type| {
+        let message = MessageSchema { name: "say".into(), of: of.clone(), reply: of.clone() };
+        RoomSchema {
+            state: around(Type::U8),
+            options: of.clone(),
+            messages: vec![message],
+            events: vec![EventSchema { name: "said".into(), of: of.clone() }],
+        }
+    };
+    for of in [
+        nothing(),
+        array(nothing(), most),
+        list(nothing()),
+        map(Type::U8, array(nothing(), most)),
+        array(array(array(nothing(), most), most), most),
+        array(structure(vec![]), most),
+        array(structure(vec![open(nothing())]), most),
+        array(Type::Unit, most),
+    ] {
+        assert!(DynamicMirror::new(&around(of.clone()), ANN).is_err(), "{of:?}");
+        let schema = exchange(&of);
+        assert!(JsonExchange::new(&schema).is_err(), "{of:?}");
+        assert!(Transcoder::new(&schema, &schema).is_err(), "{of:?}");
+    }
+    // An empty struct and a unit take a byte.
+    for of in [structure(vec![]), Type::Unit] {
+        let missing = [255, 255, 255, 255, 15, 0, 0, 0];
+        assert!(mirror(&around(list(of.clone()))).snapshot(&missing).is_err());
+        let schema = exchange(&list(of.clone()));
+        assert!(JsonExchange::new(&schema).unwrap().reply(0, &missing).is_err());
+        let transcoder = Transcoder::new(&schema, &schema).unwrap();
+        assert!(transcoder.message(0, &missing, &mut Vec::new()).is_err());
+        assert!(transcoder.state(ANN).snapshot(&missing, &mut Vec::new()).is_err());
+    }
+    // The same without a schema: 2^32 - 1 times nothing.
+    let mut copy = JsonMirror::of(TreeFormat::Msgpack);
+    for announced in [0xdd, 0xdf] {
+        let body = [0x91, 0x92, 0x90, 0x81, 0xa1, b'a', announced, 255, 255, 255, 255, 0xc0];
+        assert!(copy.snapshot(&body).is_err());
+    }
 }
 
 fn open(of: Type) -> Field {

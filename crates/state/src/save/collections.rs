@@ -28,6 +28,7 @@ impl<T: State> Save for Option<T> {
 
 impl<T: State, const N: usize> Save for [T; N] {
     fn saved() -> Saved {
+        const { assert!(N > 0, "an array without elements has nothing to save: give it a length") }
         Saved::Array(Box::new(T::saved()), N)
     }
     fn write_save(&self, out: &mut Vec<u8>) {

@@ -156,7 +156,13 @@ fn get(reader: &mut Reader<'_>, depth: usize) -> Result<Type, DecodeError> {
         SET => Type::Set(inner(reader)?),
         ARRAY => {
             let of = inner(reader)?;
+            let at = reader.offset();
             let length = reader.varint_u32()?;
+            // No state has one. Without them each value takes at least one byte, so the bytes of a
+            // save limit the values in it.
+            if length == 0 {
+                return Err(DecodeError::new(at, "an array has no elements"));
+            }
             Type::Array(of, length as usize)
         }
         MAP => Type::Map(inner(reader)?, inner(reader)?),

@@ -1,6 +1,5 @@
 //! Where in a saved body a byte is, for errors.
 
-use std::fmt::Write as _;
 use std::ops::Range;
 
 use playfield_wire::reader::Reader;
@@ -21,18 +20,21 @@ pub(super) fn place(
     let offset = offset?;
     let mut reader = Reader::new(bytes.get(..body.end)?);
     reader.take(body.start).ok()?;
-    let mut skim = Skim { reader, offset, path: String::new() };
+    let mut skim = Skim { reader, offset, steps: Vec::new() };
     // It stops at the place, so an error is what is expected here.
     let _ = skim.value(of);
-    let path = skim.path;
-    (!path.is_empty()).then_some(path)
+    let steps: Vec<&str> =
+        skim.steps.iter().rev().map(|step| excerpt(step, KEY_BYTES_MAX)).collect();
+    (!steps.is_empty()).then(|| steps.join("."))
 }
 
-/// Passes over values. After an error, `path` is where it stopped.
+/// Passes over values. After an error, `steps` lead to where it stopped; the last step comes first.
+///
+/// Each value takes at least one byte, so a count that is past the end is found at the end.
 struct Skim<'a> {
     reader: Reader<'a>,
     offset: usize,
-    path: String,
+    steps: Vec<String>,
 }
 
 type Done = Result<(), DecodeError>;
@@ -56,13 +58,14 @@ impl Skim<'_> {
             Type::Map(key, of) => {
                 let count = self.count()?;
                 (0..count).try_for_each(|_| {
-                    let key = self.key(key)?;
-                    self.inside(&key, |skim| skim.value(of))
+                    let before = self.reader.clone();
+                    self.leaf(|reader| plain_value(key, reader))?;
+                    self.inside(|| name_of(key, before), |skim| skim.value(of))
                 })
             }
             Type::Set(key) => {
                 let count = self.count()?;
-                (0..count).try_for_each(|_| self.key(key).map(drop))
+                (0..count).try_for_each(|_| self.leaf(|reader| plain_value(key, reader)))
             }
             Type::Struct(of) if of.fields.is_empty() => self.value(&Type::Unit),
             Type::Struct(of) => self.fields(&of.fields),
@@ -76,28 +79,29 @@ impl Skim<'_> {
                 let variant = usize::try_from(place).ok().and_then(|place| of.variants.get(place));
                 let unknown = || DecodeError::new(start, "no variant has this number");
                 let variant = variant.ok_or_else(unknown)?;
-                self.inside(&variant.name, |skim| skim.fields(&variant.fields))
+                self.inside(|| variant.name.to_string(), |skim| skim.fields(&variant.fields))
             }
             plain => self.leaf(|reader| plain_value(plain, reader)),
         }
     }
 
     fn fields(&mut self, fields: &[Field]) -> Done {
-        fields.iter().try_for_each(|field| self.inside(&field.name, |skim| skim.value(&field.of)))
+        fields.iter().try_for_each(|field| {
+            self.inside(|| field.name.to_string(), |skim| skim.value(&field.of))
+        })
     }
 
     fn each(&mut self, count: u64, of: &Type) -> Done {
-        (0..count).try_for_each(|index| self.inside(&index.to_string(), |skim| skim.value(of)))
+        (0..count).try_for_each(|index| self.inside(|| index.to_string(), |skim| skim.value(of)))
     }
 
-    /// Goes one step down. The path keeps the step only if it stops there.
-    fn inside(&mut self, step: &str, walk: impl FnOnce(&mut Self) -> Done) -> Done {
-        let length = self.path.len();
-        let dot = if length == 0 { "" } else { "." };
-        let _ = write!(self.path, "{dot}{}", excerpt(step, KEY_BYTES_MAX));
-        walk(self)?;
-        self.path.truncate(length);
-        Ok(())
+    /// Goes one step down. The step is named only if it stops there: most are passed over.
+    fn inside(
+        &mut self,
+        step: impl FnOnce() -> String,
+        walk: impl FnOnce(&mut Self) -> Done,
+    ) -> Done {
+        walk(self).inspect_err(|_| self.steps.push(step()))
     }
 
     /// A count may be past the bytes that are there: it skims what is left of a save.
@@ -110,19 +114,6 @@ impl Skim<'_> {
         Ok(count)
     }
 
-    fn key(&mut self, of: &Type) -> Result<String, DecodeError> {
-        let before = self.reader.clone();
-        self.leaf(|reader| plain_value(of, reader))?;
-        let mut reader = before;
-        Ok(match of {
-            Type::Text => reader.text()?.to_owned(),
-            Type::U8 => reader.u8()?.to_string(),
-            Type::I8 => reader.u8()?.cast_signed().to_string(),
-            Type::I16 | Type::I32 | Type::I64 => reader.zigzag()?.to_string(),
-            _ => reader.varint()?.to_string(),
-        })
-    }
-
     /// Reads one primitive value. Stops if the wanted byte is in it.
     fn leaf(&mut self, read: impl FnOnce(&mut Reader<'_>) -> Done) -> Done {
         read(&mut self.reader)?;
@@ -131,6 +122,18 @@ impl Skim<'_> {
         }
         Ok(())
     }
+}
+
+/// A key as a step of a path. It was read before, so it can be read.
+fn name_of(of: &Type, mut reader: Reader<'_>) -> String {
+    let name = match of {
+        Type::Text => reader.text().map(str::to_owned),
+        Type::U8 => reader.u8().map(|key| key.to_string()),
+        Type::I8 => reader.u8().map(|key| key.cast_signed().to_string()),
+        Type::I16 | Type::I32 | Type::I64 => reader.zigzag().map(|key| key.to_string()),
+        _ => reader.varint().map(|key| key.to_string()),
+    };
+    name.unwrap_or_default()
 }
 
 /// Reads a value without parts.

@@ -10,6 +10,10 @@ const DEPTH_MAX: usize = playfield_wire::schema::TYPE_DEPTH_MAX;
 /// The most values that one value may contain by its type alone.
 const PLACES_MAX: usize = 1 << 20;
 
+/// The most values that a schema's types may contain together, one of each. Each is counted with
+/// what it contains by its type alone: the digests of defaults take that long to compute.
+const PLACES_SUM_MAX: usize = 1 << 24;
+
 /// The most fields of a struct that a patch can mark.
 pub(super) const FIELDS_MAX: usize = 64;
 
@@ -21,7 +25,8 @@ pub enum ShapeError {
     Root,
     /// Types are nested deeper than schemas may be (`TYPE_DEPTH_MAX`).
     TooDeep,
-    /// A value contains more than 2^20 values by its type alone.
+    /// A value contains more than 2^20 values by its type alone, or all types together contain more
+    /// than 2^24.
     TooLarge,
     /// A struct has more than 64 fields that players may see.
     Fields {
@@ -96,7 +101,10 @@ impl fmt::Display for ShapeError {
                 write!(f, "types are nested more than {DEPTH_MAX} deep")
             }
             Self::TooLarge => {
-                write!(f, "a value contains more than {PLACES_MAX} values by its type alone")
+                write!(
+                    f,
+                    "a value contains more than {PLACES_MAX} values by its type alone, or all types together more than {PLACES_SUM_MAX}: use a list instead of a long array"
+                )
             }
             Self::Fields { name, count } => {
                 write!(f, "{name} has {count} fields that players see; the limit is {FIELDS_MAX}")
@@ -125,6 +133,8 @@ impl std::error::Error for ShapeError {}
 pub(super) struct Measure {
     depth: usize,
     places: usize,
+    /// Of this value and all that were measured before.
+    sum: usize,
 }
 
 impl Measure {
@@ -149,7 +159,9 @@ impl Measure {
 
     fn add(&mut self, places: usize) -> Result<(), ShapeError> {
         self.places = self.places.saturating_add(places);
-        if self.places > PLACES_MAX { Err(ShapeError::TooLarge) } else { Ok(()) }
+        self.sum = self.sum.saturating_add(places);
+        let too_large = self.places > PLACES_MAX || self.sum > PLACES_SUM_MAX;
+        if too_large { Err(ShapeError::TooLarge) } else { Ok(()) }
     }
 
     /// A value that is present only if it was sent.

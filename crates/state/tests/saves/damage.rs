@@ -132,6 +132,67 @@ fn forged_contents_are_refused_with_byte_and_field() {
     assert!(error.to_string().starts_with("span: the save has this field"), "{error}");
 }
 
+/// An empty save whose description of types is this one, and whose body is this one.
+fn forged(description: &[u8], body: &[u8]) -> Vec<u8> {
+    let mut bytes = save(&Map::<u8, u8>::default())[..44].to_vec();
+    bytes[8..16].fill(0);
+    bytes[16..24].copy_from_slice(&(description.len() as u64).to_le_bytes());
+    bytes[24..32].copy_from_slice(&(body.len() as u64).to_le_bytes());
+    sealed([&bytes, description, body].concat())
+}
+
+/// The bytes of types in a description.
+const UNIT: u8 = 0;
+const U8: u8 = 2;
+const LIST: u8 = 33;
+const ARRAY: u8 = 34;
+const MAP: u8 = 35;
+const STRUCT: u8 = 37;
+const ENUM: u8 = 38;
+/// 2^32 - 1 and 2^63, as varints.
+const MOST: [u8; 5] = [255, 255, 255, 255, 15];
+const HUGE: [u8; 10] = [128, 128, 128, 128, 128, 128, 128, 128, 128, 1];
+
+/// Loading takes time by the bytes of a save, not by the numbers in it.
+#[test]
+fn announced_values_that_take_no_bytes_are_refused() {
+    let nothing = [ARRAY, UNIT, 0];
+    let arrays = |of: &[u8], times: usize| [&vec![ARRAY; times], of, &MOST.repeat(times)].concat();
+    let no_field = [STRUCT, 0];
+    let nothing_twice = [&[STRUCT, 2, 1, b'a'], &nothing[..], &[1, b'b'], &nothing].concat();
+    let cases: Vec<(Vec<u8>, Vec<u8>)> = vec![
+        (arrays(&nothing, 1), vec![]),
+        (arrays(&nothing, 5), vec![]),
+        (arrays(&nothing_twice, 2), vec![]),
+        ([&[LIST], &nothing[..]].concat(), HUGE.to_vec()),
+        ([&[MAP, U8], &arrays(&nothing, 2)[..]].concat(), vec![1, 7]),
+        ([&[ENUM, 1, 1, b'v', 1, 1, b'a'], &arrays(&nothing, 2)[..]].concat(), vec![0]),
+        // These take a byte each, and there are too few.
+        (arrays(&no_field, 3), vec![0; 9]),
+        (arrays(&[UNIT], 3), vec![0; 9]),
+        ([&[LIST], &no_field[..]].concat(), [&HUGE[..], &[0; 9]].concat()),
+        (arrays(&[ENUM, 1, 1, b'v', 0], 3), vec![0; 9]),
+    ];
+    for (of, body) in cases {
+        // Without a name, the type of a root is a collection's.
+        let whole = forged(&[&[0], &of[..]].concat(), &body);
+        let error = load::<List<u8>>(&whole).unwrap_err();
+        assert!(
+            matches!(error, LoadError::Invalid { .. } | LoadError::Incompatible { .. }),
+            "{error}"
+        );
+        // The place of the damage is looked for by the types in the save.
+        for at in 44..whole.len() {
+            assert!(load::<List<u8>>(&whole[..at]).is_err());
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            assert!(load::<List<u8>>(&bytes).is_err());
+        }
+    }
+    let error = load::<List<u8>>(&forged(&[&[0], &nothing[..]].concat(), &[])).unwrap_err();
+    assert_eq!(error.to_string(), "the save is not valid: at byte 47: an array has no elements");
+}
+
 #[test]
 fn a_key_that_occurs_twice_is_refused_and_an_order_of_keys_is_not_required() {
     type Numbers = Map<u8, u8>;

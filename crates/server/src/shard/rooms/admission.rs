@@ -138,7 +138,8 @@ impl Shard {
             acts: 0,
             leaving: None,
         });
-        Ok((choice.shard, JoinRequest { request, number, id, target, create: choice.new, retries }))
+        let (create, is_final) = (choice.new, false);
+        Ok((choice.shard, JoinRequest { request, number, id, target, create, retries, is_final }))
     }
 
     /// Registers a new room under a code that no other room has.
@@ -194,7 +195,7 @@ impl Shard {
     /// The room's shard can't take the request now.
     pub(in crate::shard) fn refuse_busy(&mut self, key: ConnectionKey, mut join: JoinRequest) {
         self.cancel(&join);
-        join.retries = 0;
+        join.is_final = true;
         let text = "mailbox_max: the mailbox of the room's shard is full; try again";
         self.refused(key, join, Error::new(ErrorCode::Busy, text));
     }
@@ -230,7 +231,7 @@ impl Shard {
             let creator = Creator::player(joiner.name.clone(), joiner.user.clone());
             if let Err(error) = self.create_room(join.id, spec, creator, Vec::new()) {
                 self.delivery.node.directory.remove(join.id);
-                join.retries = 0;
+                join.is_final = true;
                 return self.refuse(&joiner, join, error);
             }
             let Some(&room) = self.by_id.get(&join.id) else { return };
@@ -338,10 +339,15 @@ impl Shard {
     /// On the room's shard: the room, or its shard, did not agree.
     fn refuse(&mut self, joiner: &Joiner, join: JoinRequest, error: Error) {
         let &Joiner { shard, connection, .. } = joiner;
-        if shard == self.delivery.shard {
+        let is_here = shard == self.delivery.shard;
+        if is_here && !join.may_retry(error.code()) {
             return self.refused(connection, join, error);
         }
         let join = Box::new(join);
+        if is_here {
+            // The directory may not know yet that the room is ending.
+            return self.delivery.refusals.push_back((connection, join, error));
+        }
         self.delivery.post(shard, ShardMail::Refused { connection, join, error });
     }
 
@@ -356,9 +362,10 @@ impl Shard {
         if let Some(session) = self.delivery.connections.session_mut(key) {
             session.remove(join.number);
         }
-        if join.retries > 0 && join.target.falls_through(error.code()) {
+        if join.may_retry(error.code()) {
             self.join_with(key, join.request, join.target, join.retries - 1);
         } else {
+            let error = join.answer(error);
             self.send_error(key, Some(join.request), None, &error);
         }
     }

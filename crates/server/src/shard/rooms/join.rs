@@ -1,7 +1,7 @@
 //! A request to join a room, and whose it is, on the way from the session to the room.
 
-use playfield_room::split_reservation;
-use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use playfield_room::{Error, split_reservation};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 
 use crate::directory::keys::Key;
 use crate::room_id::RoomId;
@@ -10,7 +10,7 @@ use crate::shard::keys::ConnectionKey;
 use crate::shard::session::allowance::Allowance;
 
 /// How often another room is tried when the one that was picked falls through.
-pub(crate) const RETRIES: u8 = 3;
+pub(crate) const RETRIES: u8 = 7;
 
 /// What a client asks for.
 pub(crate) enum JoinTarget {
@@ -34,12 +34,11 @@ impl JoinTarget {
     }
 
     /// Whether another room, or a later one with the key, would do if a room refuses with this code.
-    pub(crate) fn falls_through(&self, code: ErrorCode) -> bool {
-        let ended = matches!(code, ErrorCode::RoomNotFound | ErrorCode::RoomClosed);
+    fn falls_through(&self, code: ErrorCode) -> bool {
         match self {
             Self::Room(_) | Self::New(_) => false,
-            _ if self.is_by_key() => ended,
-            _ => ended || matches!(code, ErrorCode::RoomFull | ErrorCode::RoomLocked),
+            _ if self.is_by_key() => has_ended(code),
+            _ => has_ended(code) || matches!(code, ErrorCode::RoomFull | ErrorCode::RoomLocked),
         }
     }
 
@@ -87,6 +86,35 @@ pub(crate) struct JoinRequest {
     pub(crate) create: bool,
     /// How often another room may be picked.
     pub(crate) retries: u8,
+    /// It was refused for good: another room would not do.
+    pub(crate) is_final: bool,
+}
+
+impl JoinRequest {
+    /// Whether another room may be picked after it was refused with this code.
+    pub(crate) fn may_retry(&self, code: ErrorCode) -> bool {
+        !self.is_final && self.retries > 0 && self.target.falls_through(code)
+    }
+
+    /// What the client receives if no other room is picked. That rooms have ended which it did not
+    /// name is no answer.
+    pub(crate) fn answer(&self, refusal: Error) -> Error {
+        let code = refusal.code();
+        if self.is_final || !has_ended(code) || !self.target.falls_through(code) {
+            return refusal;
+        }
+        let tried = 1 + RETRIES;
+        let mut text = format!("{tried} rooms have ended before this join was decided; try again");
+        if code == ErrorCode::RoomClosed {
+            text = format!("{text}; the last said: {}", excerpt(refusal.text(), 128));
+        }
+        Error::new(ErrorCode::Busy, text)
+    }
+}
+
+/// Whether a refusal with this code says that there is no room any more.
+fn has_ended(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::RoomNotFound | ErrorCode::RoomClosed)
 }
 
 /// Who joins: a session of this shard or another.

@@ -23,7 +23,8 @@ pub(crate) enum Cause {
     Clock { due: u64 },
     /// The room asked, or someone joined a room without a rate.
     Demand,
-    /// The room is about to end: what its players have not read yet is no reason to skip this one.
+    /// The room is about to end: neither what its players have not read yet nor the limit of their
+    /// snapshots is a reason to skip this one.
     Last,
 }
 
@@ -76,14 +77,19 @@ impl Shard {
                         check(&mut self.delivery, place, member, &mut **room);
                     }
                 }
-                // Its session drew on its snapshots before, in a room that it has left.
+                // Its session drew on its snapshots before, in a room that it has left. A room
+                // that ends does not wait for that: the player was in it, and hears so.
                 Standing::Entering(entering)
-                    if entering.seated && member.snapshots.ready_at(rate) > self.now =>
+                    if entering.seated
+                        && member.snapshots.ready_at(rate) > self.now
+                        && cause != Cause::Last =>
                 {
                     resyncs.insert((member.snapshots.ready_at(rate), member_key));
                 }
                 Standing::Entering(entering) if entering.seated => {
-                    member.snapshots.take(self.now, rate);
+                    if member.snapshots.ready_at(rate) <= self.now {
+                        member.snapshots.take(self.now, rate);
+                    }
                     let (request, events) =
                         (entering.request, std::mem::take(&mut entering.events));
                     member.standing = Standing::Live;

@@ -232,10 +232,10 @@ impl Shard {
         }
     }
 
-    /// Follows up every room that was called: the directory learns what changed, a spec sync is
+    /// Follows up every room that was called: the directory learns what changed, a sync on demand is
     /// made, players of a room that ends get the last one and leave, and a room that ended is
-    /// dropped. Connections that can't be kept are closed on the
-    /// way, which calls rooms again.
+    /// dropped. Then those who were refused get an error or another room. Connections that can't be
+    /// kept are closed on the way, which calls rooms again.
     pub(in crate::shard) fn settle(&mut self) {
         loop {
             while let Some((connection, code, text)) = self.delivery.doomed.pop() {
@@ -244,12 +244,15 @@ impl Shard {
                     _ => self.fail(connection, code, &text),
                 }
             }
-            while let Some((connection, join, error)) = self.delivery.refusals.pop_front() {
-                self.refused(connection, *join, error);
-            }
             self.close_leaving();
-            let Some(key) = self.touched.pop() else { break };
-            self.settle_room(key);
+            if let Some(key) = self.touched.pop() {
+                self.settle_room(key);
+                continue;
+            }
+            // Now that the directory knows of rooms that are ending or have ended, none is picked
+            // again.
+            let Some((connection, join, error)) = self.delivery.refusals.pop_front() else { break };
+            self.refused(connection, *join, error);
         }
     }
 

@@ -1,11 +1,16 @@
 //! Rooms by key and by code.
 
-use playfield_wire::client::ClientMessage;
+use playfield_room::Message;
+use playfield_state::Data;
+use playfield_wire::client::{ClientMessage, write_request};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
+use super::life_room::{Do, Setup};
 use super::room;
 use super::speech::{Heard, encoded, request};
 use super::world::{Client, World};
+use crate::shard::mail::ShardMail;
+use crate::shard::rooms::join::RETRIES;
 
 const PACKED: Format = Format::Packed;
 
@@ -256,5 +261,121 @@ fn a_creator_who_leaves_at_once_is_nobodys_loss() {
         world.each(&[(ann, said), (bob, wanted)]);
         assert!(answer(&mut world, bob).is_ok());
         assert!(world.is_over(ann));
+    }
+}
+
+/// A request for a room of the type `life`.
+fn life(ask: Ask, key: Option<&str>, setup: &Setup) -> Vec<u8> {
+    let mut options = Vec::new();
+    setup.encode(&mut options);
+    let (request, room_type, options) = (RequestNumber(1), "life".into(), &*options);
+    let (key, private, code) = (key.map(Into::into), false, false);
+    let message = match (ask, key) {
+        (Ask::Join, Some(key)) => ClientMessage::JoinByKey { request, room_type, key },
+        (Ask::Create, key) => {
+            ClientMessage::Create { request, room_type, private, code, key, options }
+        }
+        (_, key) => ClientMessage::JoinOrCreate { request, room_type, key, options },
+    };
+    encoded(PACKED, &message)
+}
+
+/// A request to the first room that the client has joined, of the type `life`.
+fn to_life(what: &Do) -> Vec<u8> {
+    let (mut payload, mut body) = (Vec::new(), Vec::new());
+    what.encode(&mut payload);
+    write_request(PACKED, &mut body, RoomNumber(1), RequestNumber(2), 0, Do::NAME, &payload);
+    body
+}
+
+/// A session that may not be sent a snapshot yet is in the room before its client hears so. If the
+/// room ends by then, the client hears that it was in, and of the end.
+#[test]
+fn a_join_whose_snapshot_is_delayed_is_not_refused_because_the_room_ends() {
+    let asks = [(Ask::Join, Some("k")), (Ask::JoinOrCreate, Some("k")), (Ask::JoinOrCreate, None)];
+    for (shards, (ask, key)) in [1, 2].into_iter().flat_map(|shards| asks.map(|ask| (shards, ask)))
+    {
+        let mut world = World::new(shards, &[("resyncs_per_second_max", "1")]);
+        let [ann, bob] = [0, shards - 1].map(|shard| world.client(shard));
+        for _ in 0..shards {
+            world.room(bob, "");
+        }
+        // The one that is left is on shard 0, which the next then is on as well.
+        let leave =
+            ClientMessage::Leave { request: RequestNumber(2), room: RoomNumber(shards as u32) };
+        world.say(bob, &encoded(PACKED, &leave));
+        world.say(ann, &life(Ask::Create, key, &Setup::default()));
+        let (id, _) = answer(&mut world, ann).unwrap();
+        world.heard(bob);
+        assert_eq!(world.shard_of(ann) == world.shard_of(bob), shards == 1);
+
+        world.say(bob, &life(ask, key, &Setup::default()));
+        world.wait(200);
+        assert_eq!(world.heard(bob), [], "its snapshot is delayed");
+        world.say(ann, &to_life(&Do::Close));
+        let heard = world.heard(bob);
+        let [Heard::Joined { id: joined, .. }, Heard::Snapshot { .. }, .., last] = &heard[..]
+        else {
+            panic!("{heard:?}")
+        };
+        assert_eq!(joined, &id);
+        assert!(matches!(last, Heard::Left { code: ErrorCode::RoomClosed, .. }), "{last:?}");
+        world.run_background();
+        world.say(bob, &life(Ask::JoinOrCreate, key, &Setup::default()));
+        let (next, _) = answer(&mut world, bob).expect("the snapshot before its time is no debt");
+        assert_ne!(next, id);
+    }
+}
+
+/// A client asks for a room that is closed so often before it opens: what it is answered.
+fn closed_before_it_opens(shards: usize, key: Option<&str>, times: u8) -> Result<(), ErrorCode> {
+    let mut world = World::new(shards, &[]);
+    let client = world.client(0);
+    if shards > 1 {
+        // A room of its own shard keeps the client there, and the next is on another.
+        world.room(client, "");
+    }
+    world.say(
+        client,
+        &life(Ask::JoinOrCreate, key, &Setup { holds_room: true, ..Setup::default() }),
+    );
+    for _ in 0..times {
+        let shard = &mut world.shards[shards - 1];
+        let [room] = shard.by_id.keys().copied().collect::<Vec<_>>()[..] else {
+            panic!("one room is opening")
+        };
+        shard.mail(ShardMail::Close { room, text: "over".into() });
+        world.wait(10);
+    }
+    world.run_background();
+    answer(&mut world, client).map(drop)
+}
+
+#[test]
+fn a_room_that_is_closed_before_it_opens_is_followed_by_another_so_often() {
+    for shards in [1, 2] {
+        for key in [None, Some("k")] {
+            assert_eq!(closed_before_it_opens(shards, key, 1), Ok(()));
+            assert_eq!(closed_before_it_opens(shards, key, RETRIES), Ok(()));
+            let answer = closed_before_it_opens(shards, key, RETRIES + 1);
+            assert_eq!(answer, Err(ErrorCode::Busy), "{shards} {key:?}");
+        }
+    }
+}
+
+#[test]
+fn a_room_that_ends_as_someone_comes_is_passed_over_for_another() {
+    for end in [Do::Close, Do::Panic] {
+        let mut world = World::new(1, &[]);
+        let [ann, eve, bob] = [world.client(0), world.client(0), world.client(0)];
+        for client in [ann, eve] {
+            world.say(client, &life(Ask::Create, None, &Setup::default()));
+        }
+        let (ended, _) = answer(&mut world, ann).unwrap();
+        let (other, _) = answer(&mut world, eve).unwrap();
+        let join = life(Ask::JoinOrCreate, None, &Setup::default());
+        at_once(&mut world, &[(ann, to_life(&end)), (bob, join)]);
+        let (found, _) = answer(&mut world, bob).unwrap();
+        assert!(found == other && found != ended, "{end:?}");
     }
 }

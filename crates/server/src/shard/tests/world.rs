@@ -118,7 +118,7 @@ impl World {
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
             site.route(method, path, handler(async |_, _| ())).unwrap();
         }
-        let (desk, orders) = Desk::new(config.http_requests_max);
+        let (desk, orders) = Desk::new(&config);
         let node = Arc::new(Node::new(config, shards, room_types, site, desk, guests, None));
         let background = Arc::new(Held::default());
         let shard = |index| {
@@ -161,8 +161,13 @@ impl World {
 
     /// Connects, and says nothing.
     pub(super) fn connect(&mut self, shard: usize) -> Client {
+        self.connect_from([10, 0, 0, 1], shard)
+    }
+
+    /// Connects from an address, and says nothing.
+    pub(super) fn connect_from(&mut self, address: [u8; 4], shard: usize) -> Client {
         self.shards[shard].begin(self.now);
-        let key = self.shards[shard].accepted(SocketAddr::from(([10, 0, 0, 1], 1234)));
+        let key = self.shards[shard].accepted(SocketAddr::from((address, 1234)));
         self.add(shard, key)
     }
 
@@ -304,6 +309,22 @@ impl World {
     pub(super) fn hang_up(&mut self, client: Client) {
         if let Some((shard, key)) = self.peers[client].place {
             self.shards[shard].hung_up(key);
+        }
+        self.run();
+    }
+
+    /// The client has closed its half, while the node does not read.
+    pub(super) fn half_close(&mut self, client: Client) {
+        if let Some((shard, key)) = self.peers[client].place {
+            self.shards[shard].half_closed(key);
+        }
+        self.run();
+    }
+
+    /// The connection was reset, while the node does not read.
+    pub(super) fn reset(&mut self, client: Client) {
+        if let Some((shard, key)) = self.peers[client].place {
+            self.shards[shard].vanished(key);
         }
         self.run();
     }
