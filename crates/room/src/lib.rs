@@ -55,7 +55,7 @@ pub use reservation::{
 };
 pub use room::Room;
 pub use room_type::{Birth, Criteria, RoomType, schema};
-pub use store::{MemoryStore, Store, StoreError, StoreErrorKind, Stored};
+pub use store::{Loaded, MemoryStore, Store, StoreError, StoreErrorKind, Stored};
 pub use timers::{TIMER_PERIOD_MIN, TimerId};
 
 /// For generated code only.
