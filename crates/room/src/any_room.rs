@@ -235,6 +235,17 @@ pub trait AnyRoom: Send {
         None
     }
 
+    /// Whether [`left_out`](Self::left_out) may be above 0.
+    fn may_leave_out(&self) -> bool {
+        false
+    }
+
+    /// How many entries more this player would have seen at the last sync, if no view had a cap.
+    fn left_out(&self, player: PlayerId) -> u64 {
+        let _ = player;
+        0
+    }
+
     /// Begins the room's end; its players will receive the text. Nothing happens if it is ending
     /// already. See [`stage`](Self::stage) for what follows.
     fn close(&mut self, at: Duration, why: EndReason, text: &str, out: &mut dyn RoomOutput);

@@ -87,6 +87,9 @@ counters! {
     /// Patches that were skipped because the client had not read the one before; a later one covers
     /// them.
     conflated,
+    /// Entries that players did not see because of the cap of a view by place (`nearest`), summed
+    /// over players and syncs.
+    left_out,
     /// Mail between rooms that could not be delivered.
     mail_dropped,
     /// Connections that were closed on arrival because `connections_max` was reached.

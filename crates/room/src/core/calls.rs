@@ -247,6 +247,14 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         });
     }
 
+    fn may_leave_out(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.tracker.may_leave_out())
+    }
+
+    fn left_out(&self, player: PlayerId) -> u64 {
+        self.live.as_ref().map_or(0, |live| live.tracker.left_out(player))
+    }
+
     fn digest(&mut self, player: PlayerId, format: Format) -> Option<u64> {
         let mut digest = None;
         self.write(&mut Vec::new(), |tracker, _| {

@@ -157,11 +157,6 @@ impl<R: Room> RoomCore<R> {
         self.live.as_ref().map(|live| &live.state)
     }
 
-    /// How many entries more a player would see without the caps of views.
-    pub(crate) fn left_out(&self, player: PlayerId) -> u64 {
-        self.live.as_ref().map_or(0, |live| live.tracker.left_out(player))
-    }
-
     pub(crate) fn state_mut(&mut self) -> Option<&mut R> {
         self.live.as_mut().map(|live| &mut live.state)
     }
