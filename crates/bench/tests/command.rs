@@ -181,6 +181,54 @@ fn bench_websocket_notices_one_damaged_byte() {
     }
 }
 
+fn quick_store(more: &[&str]) -> Output {
+    let arguments =
+        ["bench", "store", "--json", "--rounds=1", "--round-ms=1", "--rooms=40", "--window-ms=1"];
+    playfield(&[&arguments, more].concat())
+}
+
+#[test]
+fn bench_store_verifies_what_it_counts() {
+    let output = quick_store(&[]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    let rows: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    // Three states, each copied, saved, saved again and loaded; keyed rooms; and ticks.
+    assert_eq!(rows.len(), 3 * 4 + 1 + 3, "{lines}");
+    assert!(rows.iter().all(|row| row["verified"] == true && row["row"].is_string()), "{lines}");
+    assert_eq!(rows[12]["rooms"], 40);
+    let done: Vec<_> = rows[13..]
+        .iter()
+        .map(|row| ["saves", "loads"].map(|name| row[name].as_u64() > Some(0)))
+        .collect();
+    // The first save of a window need not have ended with it.
+    assert_eq!((done[0], done[1][1], done[2]), ([false; 2], false, [true; 2]), "{lines}");
+    assert!(rows[13..].iter().all(|row| row["late_us_p99"].is_number()), "{lines}");
+}
+
+#[test]
+fn bench_store_notices_what_is_corrupt_in_every_row() {
+    let output = quick_store(&["--corrupt-one"]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert_eq!(lines.lines().count(), 16, "{lines}");
+    assert!(lines.lines().all(|line| line.contains(r#""verified":false"#)), "{lines}");
+}
+
+#[test]
+fn bench_store_runs_one_row_and_lists_them_all() {
+    let output = quick_store(&["--row", "text, load"]);
+    let lines = text(&output.stdout);
+    assert_eq!(lines.lines().count(), 1, "{lines}");
+    assert!(lines.contains(r#""row":"text, load""#), "{lines}");
+    let output = quick_store(&["--row", "books"]);
+    assert_eq!(output.status.code(), Some(2));
+    let errors = text(&output.stderr);
+    let listed = ["unknown row \"books\"", "game, save again;", "keyed rooms;", "saves and loads"];
+    assert!(listed.iter().all(|listed| errors.contains(listed)), "{errors}");
+}
+
 fn quick_http(more: &[&str]) -> Output {
     let arguments = ["bench", "http", "--json", "--rounds=1", "--round-ms=50", "--connections=4"];
     playfield(&[&arguments, more].concat())

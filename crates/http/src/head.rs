@@ -94,6 +94,11 @@ impl Head {
         };
         let keeps_alive = !has_token(headers, "Connection", "close")
             && (minor_version >= 1 || has_token(headers, "Connection", "keep-alive"));
+        // Without the option in `Connection`, or in HTTP/1.0, `Upgrade` means nothing (RFC 9110,
+        // 7.8).
+        let upgrades_to_websocket = minor_version >= 1
+            && has_token(headers, "Connection", "upgrade")
+            && has_token(headers, "Upgrade", "websocket");
         let span = |part: &[u8]| Span::of(part, bytes);
         Ok(Self {
             method: span(method.as_bytes()),
@@ -107,7 +112,7 @@ impl Head {
             framing,
             keeps_alive,
             expects_continue,
-            upgrades_to_websocket: has_token(headers, "Upgrade", "websocket"),
+            upgrades_to_websocket,
             bytes: bytes.into(),
         })
     }
@@ -164,7 +169,8 @@ impl Head {
         self.expects_continue && self.framing != Framing::Length(0)
     }
 
-    /// Whether the client asks for a WebSocket instead of a response.
+    /// Whether the client asks for a WebSocket instead of a response: `Upgrade` names it, and
+    /// `Connection` names `Upgrade`.
     pub fn upgrades_to_websocket(&self) -> bool {
         self.upgrades_to_websocket
     }

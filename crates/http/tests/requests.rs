@@ -89,6 +89,20 @@ fn connections_are_kept_as_the_client_asks() {
 }
 
 #[test]
+fn an_upgrade_needs_the_option_in_connection() {
+    for (version, headers, upgrades) in [
+        ("1.1", "Upgrade: h2c, WebSocket\r\nConnection: keep-alive, upgrade\r\n", true),
+        ("1.1", "Upgrade: websocket\r\n", false),
+        ("1.1", "Upgrade: websocket\r\nConnection: keep-alive\r\n", false),
+        ("1.1", "Upgrade: h2c\r\nConnection: Upgrade\r\n", false),
+        ("1.0", "Upgrade: websocket\r\nConnection: Upgrade\r\n", false),
+    ] {
+        let request = one(&format!("GET / HTTP/{version}\r\nHost: x\r\n{headers}\r\n"));
+        assert_eq!(request.head().upgrades_to_websocket(), upgrades, "{version} {headers}");
+    }
+}
+
+#[test]
 fn chunks_are_put_together() {
     let request = one("PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n\
          3\r\nabc\r\n00a ;x=\"y\"\r\n0123456789\r\n0\r\nX-After: 1\r\nY:\r\n\r\n");

@@ -103,6 +103,8 @@ struct Socket {
     queued: bool,
     /// The client has closed its half.
     ends: bool,
+    /// The connection was reset, or both ends have closed their halves.
+    is_gone: bool,
 }
 
 impl EventLoop {
@@ -222,8 +224,10 @@ impl EventLoop {
                     let place = token - self.first_connection;
                     let Some(Some(socket)) = self.sockets.get_mut(place) else { continue };
                     let key = socket.key;
+                    let is_gone = event.is_error() || event.is_write_closed();
                     socket.ends |= event.is_read_closed();
-                    if event.is_readable() || event.is_read_closed() || event.is_error() {
+                    socket.is_gone |= is_gone;
+                    if event.is_readable() || event.is_read_closed() || is_gone {
                         socket.readable = true;
                         self.queue(key);
                     }
@@ -251,8 +255,8 @@ impl EventLoop {
             // The one before was dropped in this very turn.
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
         }
-        self.sockets[place] =
-            Some(Socket { stream, key, readable: false, queued: false, ends: false });
+        let [readable, queued, ends, is_gone] = [false; 4];
+        self.sockets[place] = Some(Socket { stream, key, readable, queued, ends, is_gone });
         if let Err(error) = registered {
             log::warn!("a connection can't be watched: {error}");
             self.shard.drop_connection(key);
@@ -333,6 +337,10 @@ impl EventLoop {
         }
         if socket.readable && self.shard.reads(key) {
             self.queue(key);
+        } else if socket.is_gone {
+            self.shard.vanished(key);
+        } else if socket.ends {
+            self.shard.half_closed(key);
         }
     }
 

@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_turn_that_takes_too_long_is_noticed_until_it_ends() {
         let guests = Box::new(Guests { name_bytes_max: 64 });
-        let (desk, _) = Desk::new(1);
+        let (desk, _) = Desk::new(&Config::default());
         let node = Node::new(Config::default(), 1, Vec::new(), Site::default(), desk, guests, None);
         let node = Arc::new(node);
         let published = Arc::new(Published::default());

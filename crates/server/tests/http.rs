@@ -2,16 +2,22 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use playfield_server::http::{Request, Response};
 use playfield_server::{NodeHandle, Running, Server};
+use socket2::SockRef;
+use tokio::sync::Semaphore;
 
 use crate::common::{config, room};
+
+/// How long a test waits for something that must come. Only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A response as a client reads it.
 #[derive(Debug)]
@@ -227,6 +233,83 @@ fn a_handler_that_hangs_is_cut_off_and_one_whose_client_is_gone_is_dropped() {
     client.send("GET /hang HTTP/1.1\r\nHost: x\r\n\r\n");
     drop(client);
     dropped.recv().unwrap();
+}
+
+/// A server whose handler of `/hang` never ends, and says when it begins and when it is dropped.
+fn hanging(settings: &[(&str, &str)]) -> (Running, Receiver<()>, Receiver<()>) {
+    let (begins, begun) = sync_channel(99);
+    let (drops, dropped) = sync_channel(99);
+    let server = Server::new(config(settings)).route("GET", "/hang", move |_, _| {
+        let guard = Dropped(drops.clone());
+        let begins = begins.clone();
+        async move {
+            let _ = begins.send(());
+            std::future::pending::<()>().await;
+            drop(guard);
+        }
+    });
+    (server.start().unwrap(), begun, dropped)
+}
+
+#[test]
+fn clients_that_vanish_with_full_pipelines_hold_no_handlers() {
+    for resets in [true, false] {
+        let (running, begun, dropped) = hanging(&[
+            ("http_pipeline_max", "2"),
+            ("http_requests_max", "4"),
+            ("http_requests_per_address_max", "4"),
+            ("http_answer_timeout_ms", "3600000"),
+        ]);
+        // As many again can only begin if the first have made place.
+        for _ in 0..2 {
+            for _ in 0..2 {
+                let mut client = Client::new(&running);
+                client.send(&"GET /hang HTTP/1.1\r\nHost: x\r\n\r\n".repeat(9));
+                for _ in 0..2 {
+                    begun.recv_timeout(PATIENCE).expect("a handler begins");
+                }
+                if resets {
+                    SockRef::from(&client.0).set_linger(Some(Duration::ZERO)).unwrap();
+                }
+            }
+            for _ in 0..4 {
+                dropped.recv_timeout(PATIENCE).expect("the handler of a vanished client ends");
+            }
+            while !running.stats().total().connections.eq(&0) {
+                std::thread::yield_now();
+            }
+        }
+        assert_eq!(running.stats().total().http_unavailable, 0);
+    }
+}
+
+#[test]
+fn a_client_that_closes_its_half_gets_its_answers() {
+    let gate = Arc::new(Semaphore::new(0));
+    let opens = Arc::clone(&gate);
+    let running = Server::new(config(&[("http_pipeline_max", "2")]))
+        .route("GET", "/wait/{id}", move |request: Request, _| {
+            let gate = Arc::clone(&gate);
+            async move {
+                let _permit = gate.acquire().await;
+                request.param("id").unwrap_or_default().to_owned()
+            }
+        })
+        .start()
+        .unwrap();
+    let mut client = Client::new(&running);
+    let one = |number: usize| format!("GET /wait/{number} HTTP/1.1\r\nHost: x\r\n\r\n");
+    client.send(&(0..9).map(one).collect::<String>());
+    client.0.shutdown(Shutdown::Write).unwrap();
+    // So the node knows of it, though it reads nothing.
+    assert_eq!(client.receive(true).status(), 100);
+    opens.add_permits(1);
+    for number in 0..9 {
+        assert_eq!(client.receive(true).text(), number.to_string());
+    }
+    let mut rest = Vec::new();
+    client.0.read_to_end(&mut rest).unwrap();
+    assert!(rest.is_empty());
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn a_connection_that_moves_takes_its_unread_bytes_along() {
         let mut seated = false;
         for wanted in 0..50 {
             let nonce = ann.expect(|message| match message {
-                ServerMessage::Pong { nonce } => Some(*nonce),
+                ServerMessage::Pong { nonce, .. } => Some(*nonce),
                 ServerMessage::Joined { .. } => {
                     seated = true;
                     None

@@ -106,14 +106,11 @@ messages! {
             /// Its fields.
             payload: &'a [u8],
         },
-        /// Says what the client has received.
+        /// Confirms what the client has received, so that the node may forget it.
         0x09 ack Ack {
-            /// The room's number.
-            room: RoomNumber,
-            /// The last version applied.
-            version: u64,
-            /// The last event handled.
-            sequence: u64,
+            /// How many of the node's [counted](crate::server::ServerMessage::is_counted) messages
+            /// the client has handled in this session.
+            received: u64,
         },
         /// Asks for a snapshot.
         0x0a resync Resync {
@@ -152,6 +149,8 @@ record! {
         pub name: Cow<'a, str> as OrDefault,
         /// For the node's authenticator; may be empty.
         pub token: Cow<'a, [u8]> as OrDefault,
+        /// Whether the client acknowledges what it receives, so that the session can be resumed.
+        pub resumable: bool as OrDefault,
         /// The session to resume.
         pub resume: Option<Resume<'a>>,
         /// The schemas that the client was built with.
@@ -168,6 +167,7 @@ impl<'a> Hello<'a> {
             format,
             name: Cow::Borrowed(""),
             token: Cow::Borrowed(&[]),
+            resumable: false,
             resume: None,
             schemas: Vec::new(),
         }
@@ -194,24 +194,25 @@ record! {
     pub struct Resume<'a> {
         /// The resume token from `welcome`.
         pub token: Cow<'a, [u8]>,
-        /// The rooms that the client was in.
+        /// How many of the node's [counted](crate::server::ServerMessage::is_counted) messages the
+        /// client has handled in this session.
+        pub received: u64,
+        /// The rooms of which the client has a copy.
         pub rooms: Vec<ResumeRoom>,
     }
 }
 
 record! {
     <'a>
-    /// What a client has received of a room.
+    /// The copy that a client has of a room.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ResumeRoom {
         /// The room's number.
         pub room: RoomNumber,
-        /// The epoch of the client's copy.
+        /// The epoch of the copy.
         pub epoch: u64,
-        /// The version of the client's copy.
+        /// The version of the copy; 0 if it is unusable, so that a snapshot is needed.
         pub version: u64,
-        /// The last event handled.
-        pub sequence: u64,
     }
 }
 
@@ -228,6 +229,30 @@ record! {
 }
 
 impl<'a> ClientMessage<'a> {
+    /// Whether both ends count this message, so that each is handled exactly once across
+    /// connections. What only the present connection needs is not counted.
+    #[must_use]
+    #[inline]
+    pub fn is_counted(&self) -> bool {
+        match self {
+            Self::Join { .. }
+            | Self::JoinByKey { .. }
+            | Self::Create { .. }
+            | Self::JoinOrCreate { .. }
+            | Self::List { .. }
+            | Self::Schema { .. }
+            | Self::Leave { .. }
+            | Self::Request { .. }
+            | Self::Send { .. } => true,
+            Self::Hello(_)
+            | Self::Ack { .. }
+            | Self::Resync { .. }
+            | Self::Ping { .. }
+            | Self::Pong { .. }
+            | Self::Goodbye => false,
+        }
+    }
+
     /// Reads the first message on a connection. Its first byte decides the format that it is in:
     /// see [`format_of_first`](Self::format_of_first). The format returned is the one of all later
     /// messages, which a packed hello names.

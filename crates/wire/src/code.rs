@@ -136,6 +136,12 @@ codes! {
     32 CreationClosed "creation_closed";
     /// The reservation was used, is over, or is another player's.
     33 BadReservation "bad_reservation";
+    /// The session was resumed by another connection, or the user joined by another session.
+    34 TakenOver "taken_over" closes;
+    /// The player's connection was lost for longer than the room keeps a seat.
+    35 ConnectionLost "connection_lost";
+    /// The user is in the room already, by another session.
+    36 AlreadyHere "already_here";
 }
 
 impl ErrorCode {
@@ -162,7 +168,7 @@ mod tests {
 
     #[test]
     fn every_code_is_found_by_its_number_and_by_its_name() {
-        for number in 1..=33 {
+        for number in 1..=36 {
             let code = ErrorCode::from_number(number).unwrap();
             assert_eq!(code.number(), number);
             assert_eq!(code.to_string(), code.name());
@@ -172,7 +178,7 @@ mod tests {
 
     #[test]
     fn room_codes_begin_at_1000() {
-        for number in [0, 34, 999] {
+        for number in [0, 37, 999] {
             assert_eq!(ErrorCode::from_number(number), None, "{number}");
             assert_eq!(ErrorCode::from_name(&number.to_string()), None, "{number}");
         }
@@ -193,6 +199,6 @@ mod tests {
         let closing: Vec<u16> = (0..2000)
             .filter(|&number| ErrorCode::from_number(number).is_some_and(ErrorCode::closes))
             .collect();
-        assert_eq!(closing, [1, 2, 3, 4, 5, 6, 21, 22, 23, 24]);
+        assert_eq!(closing, [1, 2, 3, 4, 5, 6, 21, 22, 23, 24, 34]);
     }
 }

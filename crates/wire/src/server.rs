@@ -21,12 +21,17 @@ messages! {
             protocol: u64,
             /// The session's number.
             session: u64,
-            /// The resume token.
+            /// The resume token; empty if the session can't be resumed.
             resume: Cow<'a, [u8]>,
             /// The client must be heard at least this often.
             heartbeat_ms: u32,
             /// The longest message that the node takes.
             max_message_bytes: u32,
+            /// How long the session is kept after its connection is lost; rooms may keep seats for
+            /// longer or less.
+            grace_ms: u32 as OrDefault,
+            /// What was resumed; `None` if the session is new.
+            resumed: Option<Resumed>,
         },
         /// Answers `create`, `join` and `join_or_create`.
         0x42 joined Joined {
@@ -138,6 +143,14 @@ messages! {
         0x4a pong Pong {
             /// The nonce of the `ping`.
             nonce: u64,
+            /// The node's clock: microseconds since the node started.
+            time_us: u64 as OrDefault,
+        },
+        /// Confirms what the node has received, so that the client may forget it.
+        0x4f ack Ack {
+            /// How many of the client's [counted](crate::client::ClientMessage::is_counted)
+            /// messages the node has handled in this session.
+            received: u64,
         },
         /// Answers a request, or a `send`, or is about the connection.
         0x4b error Error {
@@ -165,6 +178,32 @@ messages! {
 
 record! {
     <'a>
+    /// How a session was resumed.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct Resumed {
+        /// How many of the client's [counted](crate::client::ClientMessage::is_counted) messages
+        /// the node has handled in this session. The client sends the rest again.
+        pub received: u64,
+        /// What the node had to forget before the client confirmed it: nothing, if the session is
+        /// whole.
+        pub lost: Vec<Lost> as OrDefault,
+    }
+}
+
+record! {
+    <'a>
+    /// Messages that a client will not receive.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Lost {
+        /// The room that they were about; `None` if they were about none.
+        pub room: Option<RoomNumber>,
+        /// How many.
+        pub messages: u64,
+    }
+}
+
+record! {
+    <'a>
     /// A room in `listed`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct RoomInfo<'a> {
@@ -182,6 +221,32 @@ record! {
         pub locked: bool,
         /// What the room says about itself.
         pub metadata: Vec<(Cow<'a, str>, Cow<'a, str>)> as OrDefault,
+    }
+}
+
+impl ServerMessage<'_> {
+    /// Whether both ends count this message, so that each is delivered exactly once across
+    /// connections. State is not counted: a resumed copy gets one patch from its version.
+    #[must_use]
+    #[inline]
+    pub fn is_counted(&self) -> bool {
+        match self {
+            Self::Joined { .. }
+            | Self::Listed { .. }
+            | Self::Schema { .. }
+            | Self::Left { .. }
+            | Self::Reply { .. }
+            | Self::Event { .. }
+            | Self::Error { .. } => true,
+            Self::Welcome { .. }
+            | Self::Snapshot { .. }
+            | Self::Patch { .. }
+            | Self::Check { .. }
+            | Self::Ping { .. }
+            | Self::Pong { .. }
+            | Self::Ack { .. }
+            | Self::Goodbye { .. } => false,
+        }
     }
 }
 

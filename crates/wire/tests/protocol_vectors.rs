@@ -181,7 +181,7 @@ fn every_message_is_there() {
                 .iter()
                 .map(|(_, message)| message.written(Format::Packed)[0])
                 .collect::<Vec<_>>(),
-            0x41..=0x4E,
+            0x41..=0x4F,
         ),
     ] {
         let messages: Vec<u8> = messages;

@@ -15,14 +15,14 @@ fn complaint(text: &str) -> String {
 
 #[test]
 fn the_first_message_determines_the_format() {
-    let packed = ClientMessage::decode_first(&[1, 1, 0, 0, 0, 0, 0]);
+    let packed = ClientMessage::decode_first(&[1, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(packed, Ok((Format::Packed, ClientMessage::Hello(Hello::new(Format::Packed)))));
-    let packed_naming_json = ClientMessage::decode_first(&[1, 1, 2, 0, 0, 0, 0]);
+    let packed_naming_json = ClientMessage::decode_first(&[1, 1, 2, 0, 0, 0, 0, 0]);
     assert_eq!(
         packed_naming_json,
         Ok((Format::Json, ClientMessage::Hello(Hello::new(Format::Json))))
     );
-    let packed_naming_msgpack = ClientMessage::decode_first(&[1, 1, 1, 0, 0, 0, 0]);
+    let packed_naming_msgpack = ClientMessage::decode_first(&[1, 1, 1, 0, 0, 0, 0, 0]);
     let msgpack_hello = ClientMessage::Hello(Hello::new(Format::Msgpack));
     assert_eq!(packed_naming_msgpack, Ok((Format::Msgpack, msgpack_hello.clone())));
     for head in [&[0x82][..], &[0xde, 0, 2], &[0xdf, 0, 0, 0, 2]] {
@@ -133,8 +133,10 @@ fn json_errors_name_the_member_and_the_place() {
         r#"at byte 37: the member "token" should be a string in base64 with padding"#
     );
     assert_eq!(
-        complaint(r#"{"type":"hello","protocol":1,"resume":{"token":"","rooms":[{"room":1}]}}"#),
-        r#"at byte 59: the member "epoch" is missing"#
+        complaint(
+            r#"{"type":"hello","protocol":1,"resume":{"token":"","received":0,"rooms":[{"room":1}]}}"#
+        ),
+        r#"at byte 72: the member "epoch" is missing"#
     );
     assert_eq!(
         complaint(r#"{"type":"list","request":1,"filter":{"a":1}}"#),

@@ -27,7 +27,8 @@ fn msgpack(value: &Value) -> Vec<u8> {
 fn json_is_one_line_with_the_members_in_the_order_of_the_table() {
     let resume = Resume {
         token: Cow::Borrowed(&[1, 2, 3]),
-        rooms: vec![ResumeRoom { room: RoomNumber(1), epoch: 300, version: 7, sequence: 0 }],
+        received: 9,
+        rooms: vec![ResumeRoom { room: RoomNumber(1), epoch: 300, version: 7 }],
     };
     let hello = ClientMessage::Hello(Hello {
         name: "Ada \"A\"".into(),
@@ -42,7 +43,8 @@ fn json_is_one_line_with_the_members_in_the_order_of_the_table() {
         String::from_utf8(out).unwrap(),
         concat!(
             r#"{"type":"hello","protocol":1,"format":2,"name":"Ada \"A\"","token":"/wA=","#,
-            r#""resume":{"token":"AQID","rooms":[{"room":1,"epoch":300,"version":7,"sequence":0}]},"#,
+            r#""resumable":false,"#,
+            r#""resume":{"token":"AQID","received":9,"rooms":[{"room":1,"epoch":300,"version":7}]},"#,
             r#""schemas":[{"room_type":"table","fingerprint":"18446744073709551615"}]}"#
         )
     );
@@ -54,7 +56,7 @@ fn a_hello_in_packed_may_name_another_format() {
     let hello = ClientMessage::Hello(Hello::new(Format::Json));
     let mut out = Vec::new();
     hello.encode(Format::Packed, &mut out);
-    assert_eq!(out, [1, 1, 2, 0, 0, 0, 0]);
+    assert_eq!(out, [1, 1, 2, 0, 0, 0, 0, 0]);
     assert_eq!(ClientMessage::decode(Format::Packed, &out), Ok(hello));
 }
 
@@ -149,9 +151,9 @@ fn errors_name_what_is_wrong() {
     );
     assert_eq!(
         of(
-            json!({"protocol": 1, "resume": {"rooms": [{"room": 1}], "token": ""}, "type": "hello"})
+            json!({"protocol": 1, "resume": {"rooms": [{"room": 1}], "token": "", "received": 0}, "type": "hello"})
         ),
-        r#"at byte 26: the member "epoch" is missing"#
+        r#"at byte 36: the member "epoch" is missing"#
     );
     assert_eq!(of(json!({"type": "jump"})), r#"at byte 6: no message has the type "jump""#);
     assert!(

@@ -1,18 +1,50 @@
 //! How late another room of the shard is while a state of 1 MB is saved and loaded.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::time::{Duration, Instant};
 
 use playfield_room::{Context, Message, On, Result, Room, room};
 use playfield_server::NodeHandle;
-use playfield_state::State;
+use playfield_state::{State, save};
 
+use super::Options;
 use super::node::{StoreNode, of};
 use super::states::Game;
 use crate::Record;
 use crate::stats::Samples;
 
-/// How long it is measured, with and without saves.
-const WINDOW: Duration = Duration::from_secs(5);
+/// What happens meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meanwhile {
+    Nothing,
+    Saves,
+    /// In turn: the room is saved, closed, and opened again.
+    SavesAndLoads,
+}
+
+impl Meanwhile {
+    pub(super) const ALL: [Self; 3] = [Self::Nothing, Self::Saves, Self::SavesAndLoads];
+
+    /// The row.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "another room's ticks",
+            Self::Saves => "the same, 1 MB saves",
+            Self::SavesAndLoads => "the same, 1 MB saves and loads",
+        }
+    }
+}
+
+/// The time between two saves.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How often it is asked whether a closed room is gone.
+const POLL: Duration = Duration::from_millis(1);
+/// The longest wait for a room to end.
+const END_WAIT: Duration = Duration::from_secs(60);
+/// How many units make 1 MB.
+const UNITS: u32 = 25_000;
+/// The time between two ticks, in ns.
+const TICK_NS: i64 = 1_000_000;
 
 /// Ticks a thousand times a second, and notes when.
 #[derive(State, Default)]
@@ -35,47 +67,98 @@ impl Room for Clock {
 
 impl On<Late> for Clock {
     fn on(&mut self, _: Late, _: &mut Context<Self>) -> Result<Vec<u64>> {
-        let ticks = std::mem::take(&mut self.ticks);
-        let Some(&(first, begin)) = ticks.first() else { return Ok(Vec::new()) };
-        // From the tick that was the least late.
-        let offset = |&(tick, at): &(u64, Instant)| {
-            at.duration_since(begin).as_nanos() as i64 - (tick - first) as i64 * 1_000_000
-        };
-        let least = ticks.iter().map(offset).min().unwrap_or_default();
-        Ok(ticks.iter().map(|tick| offset(tick).abs_diff(least)).collect())
+        Ok(lateness(&std::mem::take(&mut self.ticks)))
     }
+}
+
+/// How late each tick was, beside the one that was least late, in ns. A tick that was skipped is as
+/// late as the next one that ran. So each millisecond counts once, however long the shard was busy.
+fn lateness(ticks: &[(u64, Instant)]) -> Vec<u64> {
+    let Some(&(first, begin)) = ticks.first() else { return Vec::new() };
+    let offset = |number: u64, at: Instant| {
+        at.duration_since(begin).as_nanos() as i64 - (number - first) as i64 * TICK_NS
+    };
+    let least = ticks.iter().map(|&(number, at)| offset(number, at)).min().unwrap_or_default();
+    let mut next = first;
+    let mut all = Vec::new();
+    for &(number, at) in ticks {
+        all.extend((next..=number).map(|due| offset(due, at).abs_diff(least)));
+        next = number + 1;
+    }
+    all
 }
 
 /// A room of 1 MB.
 #[derive(State, Default)]
 struct Large {
     game: Game,
+    changes: u64,
+    #[sync(skip)]
     saves: u64,
 }
 
-/// Changes it, and saves it.
+/// Changes it, and saves it. Returns how often it was changed, and how many saves have ended since
+/// the room was opened.
+#[derive(Message)]
+#[reply([u64; 2])]
+struct Change;
+
+/// Asks for a hash of all of it.
 #[derive(Message)]
 #[reply(u64)]
-struct Change;
+struct Sum;
 
 /// The end of a save.
 #[derive(Message)]
 struct Saved;
 
-#[room(internal(Change, Saved), persist = 3_600, sync_hz = 0, empty_ms = 3_600_000)]
+#[room(
+    internal(Change, Sum, Saved),
+    persist = 3_600,
+    sync_hz = 0,
+    empty_ms = 3_600_000,
+    closing_ms = 60_000,
+    join_wait_ms = 60_000
+)]
 impl Room for Large {
     fn create((): (), _: &mut Context<Self>) -> Result<Self> {
-        Ok(Self { game: Game::new(25_000), saves: 0 })
+        Ok(Self::changed(0))
+    }
+}
+
+impl Large {
+    /// As it is after so many changes.
+    fn changed(times: u64) -> Self {
+        let mut large = Self { game: Game::new(UNITS), ..Self::default() };
+        (0..times).for_each(|_| large.change());
+        large
+    }
+
+    fn change(&mut self) {
+        self.changes += 1;
+        if let Some(unit) = self.game.units.get_mut(&3) {
+            unit.x += 1.0;
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&save(&self.game));
+        hasher.finish()
     }
 }
 
 impl On<Change> for Large {
-    fn on(&mut self, _: Change, cx: &mut Context<Self>) -> Result<u64> {
-        if let Some(unit) = self.game.units.get_mut(&3) {
-            unit.x += 1.0;
-        }
+    fn on(&mut self, _: Change, cx: &mut Context<Self>) -> Result<[u64; 2]> {
+        self.change();
         cx.save(Saved)?;
-        Ok(self.saves)
+        Ok([self.changes, self.saves])
+    }
+}
+
+impl On<Sum> for Large {
+    fn on(&mut self, _: Sum, _: &mut Context<Self>) -> Result<u64> {
+        Ok(self.sum())
     }
 }
 
@@ -86,52 +169,113 @@ impl On<Saved> for Large {
     }
 }
 
-/// Waits for the window, and returns how late ticks were.
-fn window(node: &NodeHandle, clock: &str, mut each: impl FnMut() -> Result<()>) -> Result<Samples> {
-    node.ask(clock, &Late).wait()?;
-    let until = Instant::now() + WINDOW;
-    while Instant::now() < until {
-        each()?;
+/// The room, as the one who changes it knows it.
+struct Driver {
+    node: NodeHandle,
+    room: String,
+    changes: u64,
+    /// Every answer counted every change.
+    is_right: bool,
+}
+
+impl Driver {
+    fn open(node: NodeHandle) -> Result<Self> {
+        let room = node.find_or_create::<Large>("1", &()).wait()?;
+        Ok(Self { node, room, changes: 0, is_right: true })
     }
-    let late = node.ask(clock, &Late).wait()?;
-    Ok(Samples::new(late.into_iter().map(|ns| ns as f64 / 1e3).collect()))
-}
 
-/// The records of both cases.
-pub(super) fn measure() -> Result<Vec<(Record, bool)>, String> {
-    let node = StoreNode::start(vec![of::<Clock>("clock"), of::<Large>("large")])?;
-    measured(&node.handle()).map_err(|error| error.to_string())
-}
+    /// Changes the room, which then saves itself. Returns how many saves have ended.
+    fn change(&mut self) -> Result<u64> {
+        self.changes += 1;
+        let [changes, saves] = self.node.ask(&self.room, &Change).wait()?;
+        self.is_right &= changes == self.changes;
+        Ok(saves)
+    }
 
-fn measured(node: &NodeHandle) -> Result<Vec<(Record, bool)>> {
-    let clock = node.create_room::<Clock>(&()).wait()?;
-    let large = node.new_room::<Large>(&()).key("1").create().wait()?;
-    let pause = || {
-        std::thread::park_timeout(Duration::from_millis(20));
+    /// Closes the room, and opens it again, once it is gone.
+    fn reopen(&mut self) -> Result<()> {
+        self.node.close(&self.room, "it is opened again")?;
+        let began = Instant::now();
+        while self.node.find("large", "1").is_some() {
+            if began.elapsed() > END_WAIT {
+                return Err("the room did not end".into());
+            }
+            std::thread::park_timeout(POLL);
+        }
+        self.room = self.node.find_or_create::<Large>("1", &()).wait()?;
         Ok(())
-    };
-    let still = window(node, &clock, pause)?;
-    let before = node.ask(&large, &Change).wait()?;
-    let mut asked = 0_u64;
-    let saving = window(node, &clock, || {
-        asked += 1;
-        node.ask(&large, &Change).wait()?;
-        pause()
-    })?;
-    let saves = node.ask(&large, &Change).wait()? - before;
-    let record = |row: &str, samples: &Samples, saves: u64| {
-        Record::new()
-            .with("suite", "store")
-            .with("row", row)
-            .with("saves", saves)
-            .measured("late_us_p50", samples.percentile(50.0))
-            .measured("late_us_p99", samples.percentile(99.0))
-            .measured("late_us_max", samples.percentile(100.0))
-            // Several changes may share a save.
-            .with("verified", saves <= asked + 1)
-    };
-    Ok(vec![
-        (record("another room's ticks, no saves", &still, 0), true),
-        (record("another room's ticks, 1 MB saves", &saving, saves), saves > 0),
-    ])
+    }
+
+    /// Compares all of the room with what it should be. What was wrong in any save is wrong from
+    /// there on, since each state is made of the one before it.
+    fn compare(&self, corrupt_one: bool) -> Result<bool> {
+        let sum = self.node.ask(&self.room, &Sum).wait()? ^ u64::from(corrupt_one);
+        Ok(self.is_right && sum == Large::changed(self.changes).sum())
+    }
+}
+
+/// The record of one row, and whether all was right.
+pub(super) fn measure(
+    meanwhile: Meanwhile,
+    options: &Options,
+) -> std::result::Result<(Record, bool), String> {
+    let node = StoreNode::start(vec![of::<Clock>("clock"), of::<Large>("large")])?;
+    measured(&node.handle(), meanwhile, options).map_err(|error| error.to_string())
+}
+
+fn measured(node: &NodeHandle, meanwhile: Meanwhile, options: &Options) -> Result<(Record, bool)> {
+    let clock = node.create_room::<Clock>(&()).wait()?;
+    let mut driver = Driver::open(node.clone())?;
+    // Both ways to save were taken once.
+    driver.change()?;
+    driver.reopen()?;
+    let (mut saves, mut loads) = (0, 0);
+    node.ask(&clock, &Late).wait()?;
+    let until = Instant::now() + options.window;
+    loop {
+        match meanwhile {
+            Meanwhile::Nothing => {}
+            Meanwhile::Saves => saves = driver.change()?,
+            Meanwhile::SavesAndLoads => {
+                driver.change()?;
+                std::thread::park_timeout(PAUSE);
+                driver.reopen()?;
+                (saves, loads) = (saves + 1, loads + 1);
+            }
+        }
+        std::thread::park_timeout(PAUSE);
+        if Instant::now() >= until {
+            break;
+        }
+    }
+    let late = node.ask(&clock, &Late).wait()?;
+    let verified = !late.is_empty() && driver.compare(options.corrupt_one)?;
+    let late = Samples::new(late.into_iter().map(|ns| ns as f64 / 1e3).collect());
+    let record = Record::new()
+        .with("suite", "store")
+        .with("row", meanwhile.name())
+        .with("saves", saves)
+        .with("loads", loads)
+        .measured("late_us_p50", late.percentile(50.0))
+        .measured("late_us_p99", late.percentile(99.0))
+        .measured("late_us_max", late.percentile(100.0))
+        .with("verified", verified);
+    Ok((record, verified))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::lateness;
+
+    #[test]
+    fn skipped_ticks_are_as_late_as_the_next_one() {
+        let begin = Instant::now();
+        let at = |us| begin + Duration::from_micros(us);
+        // 4, 5 and 6 were skipped.
+        let ticks = [(2, at(100)), (3, at(1_000)), (7, at(5_500)), (8, at(6_000))];
+        assert_eq!(lateness(&ticks), [100_000, 0, 3_500_000, 2_500_000, 1_500_000, 500_000, 0]);
+        assert!(lateness(&[]).is_empty());
+    }
 }

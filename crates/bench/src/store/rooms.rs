@@ -7,11 +7,12 @@ use playfield_room::{Context, Message, On, Result, Room, room};
 use playfield_server::{NodeHandle, Pending};
 use playfield_state::{Data, List, Map, State};
 
+use super::Options;
 use super::node::{StoreNode, of};
 use crate::Record;
 
-/// How many rooms.
-const ROOMS: u64 = 10_000;
+/// The row.
+pub(super) const NAME: &str = "keyed rooms";
 /// How many are opened at a time.
 const AT_ONCE: usize = 512;
 /// The longest wait for rooms to end.
@@ -92,42 +93,50 @@ fn contents(seed: u64) -> Contents {
     }
 }
 
-/// Opens all rooms, and asks each one something. Returns whether each answered as it should.
+/// Opens so many rooms, and asks each one something. Returns whether each answered as it should.
 fn ask_all<M: Message<Reply = Contents>>(
     node: &NodeHandle,
+    rooms: u64,
+    mut corrupt_one: bool,
     ask: impl Fn(u64) -> M,
 ) -> Result<bool> {
     let mut right = true;
+    let mut compare = |seed, mut reply: Contents| {
+        if std::mem::take(&mut corrupt_one) {
+            reply.secret ^= 1;
+        }
+        right &= reply == contents(seed);
+    };
     let mut creating: VecDeque<(u64, Pending<String>)> = VecDeque::new();
     let mut asking: VecDeque<(u64, Pending<Contents>)> = VecDeque::new();
-    for seed in 0..ROOMS + AT_ONCE as u64 {
-        if seed < ROOMS {
+    for seed in 0..rooms + AT_ONCE as u64 {
+        if seed < rooms {
             let key = format!("page-{seed}");
             creating.push_back((seed, node.new_room::<Page>(&()).key(&key).create()));
         }
-        if (creating.len() > AT_ONCE / 2 || seed >= ROOMS)
+        if (creating.len() > AT_ONCE / 2 || seed >= rooms)
             && let Some((seed, created)) = creating.pop_front()
         {
             asking.push_back((seed, node.ask(&created.wait()?, &ask(seed))));
         }
-        if (asking.len() > AT_ONCE / 2 || seed >= ROOMS)
+        if (asking.len() > AT_ONCE / 2 || seed >= rooms)
             && let Some((seed, asked)) = asking.pop_front()
         {
-            right &= asked.wait()? == contents(seed);
+            compare(seed, asked.wait()?);
         }
     }
     for (seed, created) in creating {
         asking.push_back((seed, node.ask(&created.wait()?, &ask(seed))));
     }
     for (seed, asked) in asking {
-        right &= asked.wait()? == contents(seed);
+        compare(seed, asked.wait()?);
     }
     Ok(right)
 }
 
 /// Closes all rooms, and waits until each is saved and gone.
-fn close_all(node: &NodeHandle) -> Result<()> {
-    for seed in 0..ROOMS {
+fn close_all(node: &NodeHandle, rooms: u64) -> Result<()> {
+    for seed in 0..rooms {
         if let Some(id) = node.find("page", &format!("page-{seed}")) {
             node.close(&id, "the case is over")?;
         }
@@ -143,25 +152,26 @@ fn close_all(node: &NodeHandle) -> Result<()> {
 }
 
 /// The record of the case.
-pub(super) fn measure() -> Result<(Record, bool), String> {
+pub(super) fn measure(options: &Options) -> Result<(Record, bool), String> {
     let node = StoreNode::start(vec![of::<Page>("page")])?;
     let handle = node.handle();
+    let rooms = options.rooms;
     let mut took = Vec::new();
     let mut step = |work: &mut dyn FnMut() -> Result<bool>| {
         let began = Instant::now();
         let right = work().map_err(|error| error.to_string());
-        took.push(began.elapsed().as_secs_f64() * 1e6 / ROOMS as f64);
+        took.push(began.elapsed().as_secs_f64() * 1e6 / rooms as f64);
         right
     };
-    let filled = step(&mut || ask_all(&handle, |seed| Fill { seed }))?;
-    step(&mut || close_all(&handle).map(|()| true))?;
-    let read = step(&mut || ask_all(&handle, |_| Read))?;
-    step(&mut || close_all(&handle).map(|()| true))?;
+    let filled = step(&mut || ask_all(&handle, rooms, false, |seed| Fill { seed }))?;
+    step(&mut || close_all(&handle, rooms).map(|()| true))?;
+    let read = step(&mut || ask_all(&handle, rooms, options.corrupt_one, |_| Read))?;
+    step(&mut || close_all(&handle, rooms).map(|()| true))?;
     let verified = filled && read;
     let record = Record::new()
         .with("suite", "store")
-        .with("row", "keyed rooms")
-        .with("rooms", ROOMS)
+        .with("row", NAME)
+        .with("rooms", rooms)
         .measured("us_per_op", took.iter().sum())
         .measured("open_us", took[0])
         .measured("close_us", took[1])

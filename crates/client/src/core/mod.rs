@@ -17,7 +17,9 @@
 //! # let (protocol, session, resume) = (1, 7, [][..].into());
 //! # let (heartbeat_ms, max_message_bytes) = (0, 999);
 //! # let welcome =
-//! #     ServerMessage::Welcome { protocol, session, resume, heartbeat_ms, max_message_bytes };
+//! #     ServerMessage::Welcome {
+//! #         protocol, session, resume, heartbeat_ms, max_message_bytes, grace_ms: 0, resumed: None
+//! #     };
 //! # framing::write_frame_with(&mut arrived, |out| welcome.encode(Format::Packed, out));
 //! let mut events = EventQueue::new();
 //! client.received(&mut arrived, &mut events); // bytes from the node
@@ -354,13 +356,6 @@ impl Client {
         payload: &[u8],
     ) -> Result<(), CommandError> {
         self.session.send(room, index, name, payload)
-    }
-
-    /// Acknowledges the version of a room's copy, and the last event received.
-    pub fn ack(&mut self, room: RoomNumber) -> Result<(), CommandError> {
-        let copy = self.session.rooms.get(room)?;
-        let (version, sequence) = (copy.version, copy.sequence);
-        self.session.send_message(&ClientMessage::Ack { room, version, sequence })
     }
 
     /// Asks for a snapshot, and ignores patches until it comes. The client does this by itself when

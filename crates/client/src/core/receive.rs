@@ -73,7 +73,8 @@ impl Session {
                 let _ = self.send_message(&ClientMessage::Pong { nonce });
                 Ok(())
             }
-            ServerMessage::Pong { nonce } => {
+            ServerMessage::Ack { .. } => Ok(()),
+            ServerMessage::Pong { nonce, .. } => {
                 if let Some(round_trip) = self.pulse.pong(nonce) {
                     handler.pong(nonce, round_trip);
                 }
@@ -146,6 +147,7 @@ impl Session {
                 resume,
                 heartbeat_ms,
                 max_message_bytes,
+                ..
             } => {
                 let heartbeat = Duration::from_millis(heartbeat_ms.into());
                 let welcome =
@@ -273,7 +275,8 @@ fn check_before_welcome(message: &ServerMessage<'_>) -> Result<(), ClientError> 
         | ServerMessage::Error { .. }
         | ServerMessage::Goodbye { .. }
         | ServerMessage::Ping { .. }
-        | ServerMessage::Pong { .. } => return Ok(()),
+        | ServerMessage::Pong { .. }
+        | ServerMessage::Ack { .. } => return Ok(()),
         ServerMessage::Joined { .. } => "a room before the welcome",
         ServerMessage::Listed { .. } => "a list before the welcome",
         ServerMessage::Schema { .. } => "a schema before the welcome",

@@ -75,7 +75,7 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
             digest: play.node.tracker.digest(crate::play::ME, play.node.format),
         },
         11 => ServerMessage::Ping { nonce: 300 },
-        12 => ServerMessage::Pong { nonce: 1 },
+        12 => ServerMessage::Pong { nonce: 1, time_us: 0 },
         13 => ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text },
         14 => welcome(1000, 1000),
         _ => return None,

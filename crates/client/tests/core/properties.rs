@@ -73,7 +73,7 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
                 retry_after_ms: None
             }),
         v.clone().prop_map(|nonce| ServerMessage::Ping { nonce }),
-        v.prop_map(|nonce| ServerMessage::Pong { nonce }),
+        v.prop_map(|nonce| ServerMessage::Pong { nonce, time_us: 0 }),
     ]
 }
 

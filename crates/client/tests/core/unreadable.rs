@@ -382,7 +382,7 @@ fn pings_are_sent_again() {
     assert_eq!(talk.heard(), again);
     // The first pong was lost, the second was on its way.
     for nonce in [second, first, second] {
-        talk.says(&ServerMessage::Pong { nonce });
+        talk.says(&ServerMessage::Pong { nonce, time_us: 0 });
     }
     let pongs = talk.all_events();
     assert!(

@@ -246,6 +246,8 @@ pub(crate) fn welcome(heartbeat_ms: u32, max_message_bytes: u32) -> ServerMessag
         resume: b"tk"[..].into(),
         heartbeat_ms,
         max_message_bytes,
+        grace_ms: 0,
+        resumed: None,
     }
 }
 

@@ -365,7 +365,7 @@ async fn a_ping_survives_an_unreadable_message() {
         server.say_bytes(b"{").await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));
         assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
-        server.say(&ServerMessage::Pong { nonce: 1 }).await;
+        server.say(&ServerMessage::Pong { nonce: 1, time_us: 0 }).await;
     };
     tokio::join!(connection.ping(), node).0.unwrap();
 }

@@ -109,7 +109,7 @@ impl Server {
             let Said::Other(said) = self.hear().await else { continue };
             if let Some(nonce) = said.strip_prefix("Ping { nonce: ") {
                 let nonce = nonce.trim_end_matches(" }").parse().unwrap();
-                return self.say(&ServerMessage::Pong { nonce }).await;
+                return self.say(&ServerMessage::Pong { nonce, time_us: 0 }).await;
             }
         }
     }

@@ -247,6 +247,9 @@ settings! {
     http_idle_timeout_ms: u64 = "60000", 10..=DAY_MS;
     /// Maximum HTTP requests of the node that wait for a handler or a file at once.
     http_requests_max: usize = "4096", 1..=1_000_000;
+    /// Maximum HTTP requests from one address that wait for a handler or a file at once. The
+    /// addresses of an IPv6 network of 64 bits count as one.
+    http_requests_per_address_max: usize = "1024", 1..=1_000_000;
     /// Maximum HTTP requests of one connection that wait at once.
     http_pipeline_max: usize = "16", 1..=1024;
     /// Origins of web pages that may connect over WebSocket; empty allows all. Clients that send no

@@ -1,12 +1,15 @@
 //! Where shards hand in what the worker is to do.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use playfield_http::{Request, Sending};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::config::Config;
 use crate::shard::keys::ConnectionKey;
 
 /// Where the answer to a request goes.
@@ -47,7 +50,8 @@ pub(crate) enum Then {
     Broken,
 }
 
-/// A request for the worker. While it is under way it counts against `http_requests_max`.
+/// A request for the worker. While it is under way it counts against `http_requests_max` and
+/// `http_requests_per_address_max`.
 pub(crate) struct Call {
     pub(crate) answer: Answer,
     pub(crate) request: Request,
@@ -89,33 +93,92 @@ pub(crate) enum Order {
 /// Takes requests for the worker.
 pub(crate) struct Desk {
     orders: UnboundedSender<Order>,
-    under_way: Arc<AtomicUsize>,
+    load: Arc<Mutex<Load>>,
     requests_max: usize,
+    requests_per_address_max: usize,
+}
+
+/// The requests under way.
+#[derive(Default)]
+struct Load {
+    all: usize,
+    /// By the client's address, of those that have any.
+    by_address: HashMap<IpAddr, usize>,
 }
 
 /// Counts one request.
-pub(crate) struct UnderWay(Arc<AtomicUsize>);
+pub(crate) struct UnderWay {
+    load: Arc<Mutex<Load>>,
+    address: IpAddr,
+}
+
+/// Why a request is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// `http_requests_max` requests are under way.
+    Node,
+    /// `http_requests_per_address_max` requests of the client's address are.
+    Address,
+}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut load = lock(&self.load);
+        load.all -= 1;
+        if let Entry::Occupied(mut count) = load.by_address.entry(self.address) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+fn lock(load: &Mutex<Load>) -> MutexGuard<'_, Load> {
+    // Nothing panics while it is held.
+    load.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What counts as one address: of IPv6 the first 64 bits, as the rest is the client's to choose.
+fn counted(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = address.to_bits() >> 64 << 64;
+            IpAddr::V6(network.into())
+        }
+        address @ IpAddr::V4(_) => address,
     }
 }
 
 impl Desk {
-    /// A desk, and the worker's end of it. The queue's bound is `requests_max`.
-    pub(crate) fn new(requests_max: usize) -> (Self, UnboundedReceiver<Order>) {
+    /// A desk, and the worker's end of it. The queue's bound is `http_requests_max`.
+    pub(crate) fn new(config: &Config) -> (Self, UnboundedReceiver<Order>) {
         let (orders, ordered) = unbounded_channel();
-        (Self { orders, under_way: Arc::default(), requests_max }, ordered)
+        let desk = Self {
+            orders,
+            load: Arc::default(),
+            requests_max: config.http_requests_max,
+            requests_per_address_max: config.http_requests_per_address_max,
+        };
+        (desk, ordered)
     }
 
-    /// Counts a request in; `None` at `http_requests_max`.
-    pub(crate) fn admit(&self) -> Option<UnderWay> {
-        if self.under_way.fetch_add(1, Ordering::Relaxed) >= self.requests_max {
-            self.under_way.fetch_sub(1, Ordering::Relaxed);
-            return None;
+    /// Counts a request in.
+    pub(crate) fn admit(&self, address: IpAddr) -> Result<UnderWay, Full> {
+        let address = counted(address);
+        let mut load = lock(&self.load);
+        if load.all >= self.requests_max {
+            return Err(Full::Node);
         }
-        Some(UnderWay(Arc::clone(&self.under_way)))
+        let count = load.by_address.entry(address).or_default();
+        // It is at least 1, so a count that has just begun is below it.
+        if *count >= self.requests_per_address_max {
+            return Err(Full::Address);
+        }
+        *count += 1;
+        load.all += 1;
+        drop(load);
+        Ok(UnderWay { load: Arc::clone(&self.load), address })
     }
 
     /// Hands in a request; `false` if nobody is there any longer.
@@ -126,5 +189,38 @@ impl Desk {
     /// Ends the worker.
     pub(crate) fn stop(&self) {
         let _ = self.orders.send(Order::Stop);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::{Desk, Full, lock};
+    use crate::config::Config;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_address_has_its_share_and_no_more() {
+        let config =
+            Config { http_requests_max: 5, http_requests_per_address_max: 2, ..Config::default() };
+        let (desk, _orders) = Desk::new(&config);
+        let admit = |text| desk.admit(address(text));
+        let mut held = Vec::new();
+        for (one, same) in [("10.0.0.1", "::ffff:10.0.0.1"), ("2001:db8::1", "2001:db8::ffff:1")] {
+            held.push(admit(one).ok().unwrap());
+            held.push(admit(same).ok().unwrap());
+            assert_eq!(admit(one).err(), Some(Full::Address));
+        }
+        held.push(admit("2001:db8:0:1::1").ok().unwrap());
+        assert_eq!(admit("10.0.0.2").err(), Some(Full::Node));
+        held.remove(0);
+        held.push(admit("10.0.0.1").ok().unwrap());
+        held.clear();
+        let load = lock(&desk.load);
+        assert_eq!((load.all, load.by_address.len()), (0, 0), "nothing is kept of those who left");
     }
 }

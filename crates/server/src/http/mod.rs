@@ -19,7 +19,7 @@ pub use playfield_http::{Head, Request, Response};
 
 #[cfg(test)]
 pub(crate) use desk::Order;
-pub(crate) use desk::{Answer, Call, Desk, Hold, Part, Then, Work};
+pub(crate) use desk::{Answer, Call, Desk, Full, Hold, Part, Then, Work};
 pub(crate) use routes::handler;
 pub(crate) use site::{Found, Site};
 pub(crate) use worker::Worker;

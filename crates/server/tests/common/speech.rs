@@ -62,6 +62,9 @@ pub(crate) enum Heard {
         version: u64,
         digest: u64,
     },
+    Ack {
+        received: u64,
+    },
     Pong {
         nonce: u64,
     },
@@ -115,7 +118,8 @@ pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
         }
         ServerMessage::Check { room, version, digest } => Heard::Check { room, version, digest },
         ServerMessage::Ping { .. } => Heard::Ping,
-        ServerMessage::Pong { nonce } => Heard::Pong { nonce },
+        ServerMessage::Ack { received } => Heard::Ack { received },
+        ServerMessage::Pong { nonce, .. } => Heard::Pong { nonce },
         ServerMessage::Error { request, room, code, .. } => Heard::Error { request, room, code },
         ServerMessage::Goodbye { code, .. } => Heard::Goodbye { code },
     }

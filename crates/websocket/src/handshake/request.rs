@@ -88,9 +88,11 @@ impl<'a> Upgrade<'a> {
 
 /// Parses the request head at the front of `input`.
 ///
-/// A request whose `Upgrade` header names `websocket` is checked as RFC 6455 (4.2.1) requires, and
-/// any violation is an error. Any other request is plain HTTP, with [`Request::upgrade`] set to
-/// `None`.
+/// A request whose `Upgrade` header names `websocket`, and whose `Connection` header names `Upgrade`,
+/// is checked as RFC 6455 (4.2.1) requires, and any violation is an error. Any other request is plain
+/// HTTP, with [`Request::upgrade`] set to `None`: without the option in `Connection`, and in
+/// HTTP/1.0, `Upgrade` has to be ignored (RFC 9110, 7.8). A server that speaks only WebSocket
+/// [rejects](super::reject) it with 426.
 ///
 /// # Errors
 ///
@@ -120,8 +122,11 @@ pub fn parse_request<'a>(input: &'a [u8], limits: &HeadLimits) -> Result<Head<'a
     headers.truncate(headers_used);
 
     check_host(&headers, minor_version)?;
-    let upgrade = if has_token(&headers, "Upgrade", "websocket") {
-        Some(check_upgrade(method, minor_version, &headers)?)
+    let upgrade = if minor_version >= 1
+        && has_token(&headers, "Connection", "Upgrade")
+        && has_token(&headers, "Upgrade", "websocket")
+    {
+        Some(check_upgrade(method, &headers)?)
     } else {
         None
     };
@@ -140,11 +145,7 @@ fn check_host(headers: &[Header<'_>], minor_version: u8) -> Result<(), Handshake
     }
 }
 
-fn check_upgrade<'a>(
-    method: &str,
-    minor_version: u8,
-    headers: &[Header<'a>],
-) -> Result<Upgrade<'a>, HandshakeError> {
+fn check_upgrade<'a>(method: &str, headers: &[Header<'a>]) -> Result<Upgrade<'a>, HandshakeError> {
     // Check the version first: a client of another version may differ in everything else, and must
     // learn which version to use.
     match single(headers, "Sec-WebSocket-Version")? {
@@ -160,12 +161,6 @@ fn check_upgrade<'a>(
             "the method of a WebSocket request",
             method.as_bytes(),
         ));
-    }
-    if minor_version < 1 {
-        return Err(HandshakeError::HttpTooOld);
-    }
-    if !has_token(headers, "Connection", "Upgrade") {
-        return Err(HandshakeError::Missing { header: "Connection: Upgrade" });
     }
     if single(headers, "Host")?.is_none_or(<[u8]>::is_empty) {
         return Err(HandshakeError::Missing { header: "Host" });

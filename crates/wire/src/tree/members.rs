@@ -67,10 +67,10 @@ macro_rules! members {
 }
 
 members! {
-    base capacity code digest epoch filter fingerprint format heartbeat_ms id key limit locked
-    max_message_bytes message metadata name nonce ops options payload player players private
-    protocol request resume retry_after_ms room room_type rooms schema schemas sequence
-    session sync_hz text tick_hz token version
+    base capacity code digest epoch filter fingerprint format grace_ms heartbeat_ms id key limit
+    locked lost max_message_bytes message messages metadata name nonce ops options payload player
+    players private protocol received request resumable resume resumed retry_after_ms room room_type
+    rooms schema schemas sequence session sync_hz text tick_hz time_us token version
 }
 
 impl Member {

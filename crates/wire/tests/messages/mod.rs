@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom, SchemaRef};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{RoomInfo, ServerMessage};
+use playfield_wire::server::{Lost, Resumed, RoomInfo, ServerMessage};
 use playfield_wire::tree::TreeWriter;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
 use proptest::collection::vec;
@@ -73,29 +73,31 @@ fn message_ref(format: Format) -> BoxedStrategy<MessageRef<'static>> {
 }
 
 fn code() -> impl Strategy<Value = ErrorCode> {
-    let node = (1..=28_u16)
-        .prop_map(|number| ErrorCode::from_number(number).expect("the table has 28 codes"));
+    let node = (1..=36_u16)
+        .prop_map(|number| ErrorCode::from_number(number).expect("the table has 36 codes"));
     prop_oneof![node, (ErrorCode::ROOM_MIN..).prop_map(ErrorCode::Room)]
 }
 
 fn resume() -> impl Strategy<Value = Resume<'static>> {
-    let room = (number_u32(), number(), number(), number()).prop_map(
-        |(room, epoch, version, sequence)| ResumeRoom {
-            room: RoomNumber(room),
-            epoch,
-            version,
-            sequence,
-        },
-    );
-    (bytes(), vec(room, 0..4)).prop_map(|(token, rooms)| Resume { token, rooms })
+    let room = (number_u32(), number(), number()).prop_map(|(room, epoch, version)| ResumeRoom {
+        room: RoomNumber(room),
+        epoch,
+        version,
+    });
+    (bytes(), number(), vec(room, 0..4)).prop_map(|(token, received, rooms)| Resume {
+        token,
+        received,
+        rooms,
+    })
 }
 
 fn hello(format: Format) -> BoxedStrategy<ClientMessage<'static>> {
     let schema = (text(), number())
         .prop_map(|(room_type, fingerprint)| SchemaRef { room_type, fingerprint });
-    (text(), bytes(), option::of(resume()), vec(schema, 0..4))
-        .prop_map(move |(name, token, resume, schemas)| {
-            ClientMessage::Hello(Hello { name, token, resume, schemas, ..Hello::new(format) })
+    (text(), bytes(), any::<bool>(), option::of(resume()), vec(schema, 0..4))
+        .prop_map(move |(name, token, resumable, resume, schemas)| {
+            let hello = Hello::new(format);
+            ClientMessage::Hello(Hello { name, token, resumable, resume, schemas, ..hello })
         })
         .boxed()
 }
@@ -153,9 +155,7 @@ pub(crate) fn client_message(format: Format) -> impl Strategy<Value = ClientMess
         (number_u32(), message_ref(format), raw(format)).prop_map(|(room, message, payload)| {
             ClientMessage::Send { room: RoomNumber(room), message, payload }
         }),
-        (number_u32(), number(), number()).prop_map(|(room, version, sequence)| {
-            ClientMessage::Ack { room: RoomNumber(room), version, sequence }
-        }),
+        number().prop_map(|received| ClientMessage::Ack { received }),
         number_u32().prop_map(|room| ClientMessage::Resync { room: RoomNumber(room) }),
         number().prop_map(|nonce| ClientMessage::Ping { nonce }),
         number().prop_map(|nonce| ClientMessage::Pong { nonce }),
@@ -165,6 +165,12 @@ pub(crate) fn client_message(format: Format) -> impl Strategy<Value = ClientMess
             room_type
         }),
     ]
+}
+
+fn resumed() -> impl Strategy<Value = Resumed> {
+    let lost = (option::of(number_u32().prop_map(RoomNumber)), number())
+        .prop_map(|(room, messages)| Lost { room, messages });
+    (number(), vec(lost, 0..4)).prop_map(|(received, lost)| Resumed { received, lost })
 }
 
 fn room_info() -> impl Strategy<Value = RoomInfo<'static>> {
@@ -182,15 +188,28 @@ fn room_info() -> impl Strategy<Value = RoomInfo<'static>> {
 
 pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMessage<'static>> {
     prop_oneof![
-        (number(), number(), bytes(), number_u32(), number_u32()).prop_map(
-            |(protocol, session, resume, heartbeat_ms, max_message_bytes)| ServerMessage::Welcome {
-                protocol,
-                session,
-                resume,
-                heartbeat_ms,
-                max_message_bytes,
-            }
-        ),
+        (
+            (number(), number(), bytes()),
+            (number_u32(), number_u32(), number_u32()),
+            option::of(resumed())
+        )
+            .prop_map(
+                |(
+                    (protocol, session, resume),
+                    (heartbeat_ms, max_message_bytes, grace_ms),
+                    resumed,
+                )| {
+                    ServerMessage::Welcome {
+                        protocol,
+                        session,
+                        resume,
+                        heartbeat_ms,
+                        max_message_bytes,
+                        grace_ms,
+                        resumed,
+                    }
+                }
+            ),
         (
             (number_u32(), number_u32(), text(), text(), option::of(text())),
             (number(), number(), number_u32(), number_u32(), number())
@@ -254,7 +273,8 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
             ServerMessage::Check { room: RoomNumber(room), version, digest }
         }),
         number().prop_map(|nonce| ServerMessage::Ping { nonce }),
-        number().prop_map(|nonce| ServerMessage::Pong { nonce }),
+        (number(), number()).prop_map(|(nonce, time_us)| ServerMessage::Pong { nonce, time_us }),
+        number().prop_map(|received| ServerMessage::Ack { received }),
         (
             option::of(number_u32().prop_map(RequestNumber)),
             option::of(number_u32().prop_map(RoomNumber)),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom, SchemaRef};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{RoomInfo, ServerMessage};
+use playfield_wire::server::{Lost, Resumed, RoomInfo, ServerMessage};
 use playfield_wire::tree::TreeWriter;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
@@ -38,7 +38,8 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
     let own = payload(format);
     let resume = Resume {
         token: Cow::Borrowed(&[1, 2, 3]),
-        rooms: vec![ResumeRoom { room: RoomNumber(1), epoch: 300, version: 7, sequence: 0 }],
+        received: 130,
+        rooms: vec![ResumeRoom { room: RoomNumber(1), epoch: 300, version: 7 }],
     };
     vec![
         ("a hello of a guest", ClientMessage::Hello(Hello::new(format))),
@@ -47,6 +48,7 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
             ClientMessage::Hello(Hello {
                 name: "Ada".into(),
                 token: Cow::Borrowed(&[0xFF, 0]),
+                resumable: true,
                 resume: Some(resume),
                 schemas: vec![SchemaRef { room_type: "table".into(), fingerprint: u64::MAX }],
                 ..Hello::new(format)
@@ -161,7 +163,7 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
                 payload: nothing(format),
             },
         ),
-        ("ack", ClientMessage::Ack { room: RoomNumber(1), version: 300, sequence: 4 }),
+        ("ack", ClientMessage::Ack { received: 300 }),
         ("resync", ClientMessage::Resync { room: RoomNumber(16_384) }),
         ("ping, with a nonce past 2^53", ClientMessage::Ping { nonce: 1 << 53 }),
         ("pong", ClientMessage::Pong { nonce: 9 }),
@@ -190,6 +192,38 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 resume: Cow::Borrowed(&[0xAB, 0xCD]),
                 heartbeat_ms: 10_000,
                 max_message_bytes: 65_536,
+                grace_ms: 20_000,
+                resumed: None,
+            },
+        ),
+        (
+            "welcome, resumed",
+            ServerMessage::Welcome {
+                protocol: 1,
+                session: 77,
+                resume: Cow::Borrowed(&[0xAB, 0xCE]),
+                heartbeat_ms: 10_000,
+                max_message_bytes: 65_536,
+                grace_ms: 20_000,
+                resumed: Some(Resumed { received: 130, lost: vec![] }),
+            },
+        ),
+        (
+            "welcome, resumed with losses",
+            ServerMessage::Welcome {
+                protocol: 1,
+                session: 77,
+                resume: Cow::Borrowed(&[0xAB, 0xCF]),
+                heartbeat_ms: 10_000,
+                max_message_bytes: 65_536,
+                grace_ms: 0,
+                resumed: Some(Resumed {
+                    received: 0,
+                    lost: vec![
+                        Lost { room: None, messages: 1 },
+                        Lost { room: Some(RoomNumber(2)), messages: 300 },
+                    ],
+                }),
             },
         ),
         (
@@ -305,7 +339,8 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
             },
         ),
         ("ping", ServerMessage::Ping { nonce: 8 }),
-        ("pong", ServerMessage::Pong { nonce: u64::MAX }),
+        ("pong", ServerMessage::Pong { nonce: u64::MAX, time_us: 1_500_000 }),
+        ("ack", ServerMessage::Ack { received: 300 }),
         (
             "error, about a request",
             ServerMessage::Error {

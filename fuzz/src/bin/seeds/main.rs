@@ -86,6 +86,8 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
         resume: b"token".as_slice().into(),
         heartbeat_ms: 1000,
         max_message_bytes: 100_000,
+        grace_ms: 0,
+        resumed: None,
     };
     let room = RoomNumber(1);
     let joined = ServerMessage::Joined {

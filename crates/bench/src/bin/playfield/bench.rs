@@ -62,7 +62,8 @@ their compressed size and the memory that a connection keeps.
 
 const STORE_HELP: &str = "
 store: saving and loading a state of 1 MB, compared with copying the same bytes; and keyed rooms that
-are opened, changed, closed and opened again on the embedded store.
+are opened, changed, closed and opened again on the embedded store; and how late another room of the
+shard ticks while a room of 1 MB is saved and loaded.
 ";
 
 // Options shared by several suites.
@@ -130,7 +131,15 @@ const WORLDS: &[Opt] = &[
 
 const PACKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS];
 
-const STORE: &[Opt] = &[JSON, ROUNDS, ROUND_MS];
+const STORE: &[Opt] = &[
+    ROW,
+    JSON,
+    ROUNDS,
+    ROUND_MS,
+    Opt { name: "rooms", value: "N", help: "number of keyed rooms (default 10000)" },
+    Opt { name: "window-ms", value: "N", help: "how long ticks are measured (default 5000)" },
+    CORRUPT_ONE,
+];
 
 const WEBSOCKET: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS, CORRUPT_ONE];
 
@@ -225,7 +234,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
         constructs::run(&constructs, out)?,
         worlds::run(&worlds, out)?,
         packet::run(&packet, out)?,
-        store::run(&packet, out)?,
+        store::run(&store::Options { rows: packet, ..store::Options::new() }, out)?,
         websocket::run(&websocket, out)?,
         http::run(&http, out)?,
         rooms::run(&rooms, out)?,
@@ -305,15 +314,7 @@ fn run_worlds(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fa
     let mut options = worlds::Options::new();
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("row") => {
-                let row: String = value(parser, "row")?;
-                let names = worlds::names();
-                if !names.contains(&row.as_str()) {
-                    let names = names.join("; ");
-                    return Err(Usage(format!("unknown row {row:?}; use one of {names}")).into());
-                }
-                options.row = Some(row);
-            }
+            Long("row") => options.row = Some(row(parser, &worlds::names())?),
             Long("json") => options.json = true,
             Long("rounds") => options.rounds = within(parser, "rounds", 1..=1_000)?,
             Long("syncs") => options.syncs = within(parser, "syncs", 1..=10_000)?,
@@ -342,10 +343,33 @@ fn run_websocket(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(),
 }
 
 fn run_store(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
-    match rows(parser, STORE, &[])? {
-        Some((options, _)) => done(store::run(&options, out)?),
-        None => Ok(out.write_all(help().as_bytes())?),
+    let mut options = store::Options::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("row") => options.rows.row = Some(row(parser, &store::names())?),
+            Long("json") => options.rows.json = true,
+            Long("rounds") => options.rows.rounds = within(parser, "rounds", 1..=10_000)?,
+            Long("round-ms") => options.rows.round_ms = within(parser, "round-ms", 1..=10_000)?,
+            Long("rooms") => options.rooms = within(parser, "rooms", 1..=1_000_000)?,
+            Long("window-ms") => {
+                options.window = Duration::from_millis(within(parser, "window-ms", 1..=3_600_000)?);
+            }
+            Long("corrupt-one") => options.corrupt_one = true,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, STORE)),
+        }
     }
+    done(store::run(&options, out)?)
+}
+
+/// The name of a row.
+fn row<N: AsRef<str>>(parser: &mut lexopt::Parser, names: &[N]) -> Result<String, Failure> {
+    let row: String = value(parser, "row")?;
+    if names.iter().any(|name| name.as_ref() == row) {
+        return Ok(row);
+    }
+    let names = names.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join("; ");
+    Err(Usage(format!("unknown row {row:?}; use one of {names}")).into())
 }
 
 /// The options of a suite of rows, and whether one byte is to be corrupted; `None` if help was
@@ -360,14 +384,7 @@ fn rows(
     let may_corrupt = known.iter().any(|option| option.name == CORRUPT_ONE.name);
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("row") => {
-                let row: String = value(parser, "row")?;
-                if !names.contains(&row.as_str()) {
-                    let names = names.join("; ");
-                    return Err(Usage(format!("unknown row {row:?}; use one of {names}")).into());
-                }
-                options.row = Some(row);
-            }
+            Long("row") => options.row = Some(row(parser, names)?),
             Long("form") => options.form = Some(value(parser, "form")?),
             Long("json") => options.json = true,
             Long("rounds") => options.rounds = within(parser, "rounds", 1..=10_000)?,

@@ -104,7 +104,8 @@ impl Shard {
         }
         let close = close.filter(|_| matches!(connection.dialect.framing, Framing::WebSocket(_)));
         let by = self.now + self.delivery.node.config.close_timeout();
-        connection.phase = Phase::Closing { by, written: false, hung_up: false };
+        let hung_up = matches!(&connection.input, Input::Http(http) if http.has_hung_up());
+        connection.phase = Phase::Closing { by, written: false, hung_up };
         if close.is_none() || !connection.awaits_close() {
             connection.partial = Vec::new();
             connection.input = Input::InUse;
@@ -199,8 +200,11 @@ impl Shard {
         }
     }
 
-    /// The client sends nothing more.
+    /// The client sends nothing more, and all that it sent is read.
     pub(crate) fn hung_up(&mut self, key: ConnectionKey) {
+        if self.stays_for_answers(key) {
+            return;
+        }
         // What it sent before, and the replies to that, are not lost.
         self.close(key, Some((NORMAL, "")));
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };

@@ -13,9 +13,10 @@ use playfield_wire::excerpt;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::{Config, Origin};
-use crate::http::{Answer, Call, Found, Hold, Part, Then, Work};
+use crate::http::{Answer, Call, Found, Full, Hold, Part, Then, Work};
 use crate::shard::Shard;
 use crate::shard::connection::deflated::Deflated;
+use crate::shard::connection::half_closed::HalfClosed;
 use crate::shard::connection::transport::{Framing, Input};
 use crate::shard::keys::ConnectionKey;
 
@@ -24,7 +25,7 @@ pub(crate) struct Http {
     parser: Parser,
     peer: SocketAddr,
     /// Requests that are not answered to their end, oldest first.
-    exchanges: VecDeque<Exchange>,
+    pub(super) exchanges: VecDeque<Exchange>,
     /// How many requests there were.
     begun: u64,
     /// Since when a request is coming in, if one is.
@@ -35,10 +36,12 @@ pub(crate) struct Http {
     owes_continue: bool,
     /// No request is read any more.
     ends: bool,
+    /// The client has ended its input.
+    pub(super) half_closed: Option<HalfClosed>,
 }
 
 /// A request that is not answered to its end.
-struct Exchange {
+pub(super) struct Exchange {
     number: u64,
     /// When it is answered with an error instead.
     by: Duration,
@@ -69,7 +72,20 @@ impl Http {
             active: now,
             owes_continue: false,
             ends: false,
+            half_closed: None,
         }
+    }
+
+    /// Nothing more comes in.
+    pub(super) fn end_input(&mut self) {
+        self.ends = true;
+        self.owes_continue = false;
+        self.receives_since = None;
+    }
+
+    /// Whether all that the client sent before its FIN is read.
+    pub(super) fn has_hung_up(&self) -> bool {
+        self.half_closed.is_some_and(|half_closed| half_closed.is_read)
     }
 
     /// Whether a whole head has come that asks for a WebSocket.
@@ -111,6 +127,11 @@ impl Http {
 }
 
 impl Exchange {
+    /// Whether an interim response may come before its answer.
+    pub(super) fn takes_interim(&self) -> bool {
+        !self.has_begun && !self.sending.is_http_1_0
+    }
+
     fn fill(&mut self, write: impl FnOnce(&mut Vec<u8>, &Sending<'_>)) {
         write(&mut self.bytes, &self.sending);
         self.is_done = true;
@@ -120,6 +141,27 @@ impl Exchange {
 
 fn unavailable(text: &str) -> Response {
     Response::error(503, format!("{text}\n"))
+}
+
+/// The answer to a request for which there is no place.
+fn overload(full: Full, config: &Config) -> Response {
+    let response = match full {
+        Full::Node => {
+            let max = config.http_requests_max;
+            unavailable(&format!(
+                "http_requests_max: {max} requests are waiting already; try again"
+            ))
+        }
+        Full::Address => {
+            let max = config.http_requests_per_address_max;
+            let text = format!(
+                "http_requests_per_address_max: {max} requests from your address are waiting \
+                 already; try again when some are answered\n"
+            );
+            Response::error(429, text)
+        }
+    };
+    response.with_header("Retry-After", "1")
 }
 
 /// The answer where there is nothing that could give one; `None` where there is.
@@ -144,7 +186,7 @@ pub(crate) fn period(config: &Config) -> Duration {
 }
 
 impl Shard {
-    fn http_mut(&mut self, key: ConnectionKey) -> Option<&mut Http> {
+    pub(super) fn http_mut(&mut self, key: ConnectionKey) -> Option<&mut Http> {
         match &mut self.delivery.connections.get_mut(key)?.input {
             Input::Http(http) => Some(http),
             _ => None,
@@ -258,22 +300,23 @@ impl Shard {
             is_http_1_0: sending.is_http_1_0,
         };
         let request = request.with_origin(params, peer);
-        let is_admitted = node
-            .desk
-            .admit()
-            .is_some_and(|under_way| node.desk.submit(Call { answer, request, work, under_way }));
-        if is_admitted {
-            exchange.hold = Some(hold);
-            // For the bound on how many may wait.
-            return self.pump_http(key);
-        }
-        let text = format!(
-            "http_requests_max: {} requests are waiting already; try again\n",
-            node.config.http_requests_max
-        );
-        let response = Response::error(503, text).with_header("Retry-After", "1");
+        let full = match node.desk.admit(peer.ip()) {
+            Ok(under_way) => {
+                if node.desk.submit(Call { answer, request, work, under_way }) {
+                    exchange.hold = Some(hold);
+                    // For the bound on how many may wait.
+                    return self.pump_http(key);
+                }
+                Full::Node
+            }
+            Err(full) => full,
+        };
+        let response = overload(full, &node.config);
         exchange.fill(|out, how| response.write(out, how));
-        self.delivery.counters.http_unavailable += 1;
+        match full {
+            Full::Node => self.delivery.counters.http_unavailable += 1,
+            Full::Address => self.delivery.counters.http_too_many += 1,
+        }
         self.pump_http(key);
     }
 
@@ -286,9 +329,7 @@ impl Shard {
     fn end_with(&mut self, key: ConnectionKey, response: &Response) {
         let now = self.now;
         let Some(http) = self.http_mut(key) else { return };
-        http.ends = true;
-        http.owes_continue = false;
-        http.receives_since = None;
+        http.end_input();
         http.push(Sending::default(), now).fill(|out, how| response.write(out, how));
         self.pump_http(key);
     }
@@ -480,7 +521,8 @@ impl Shard {
                 }
             }
             self.delivery.counters.http_unavailable += late;
-            return self.pump_http(key);
+            self.pump_http(key);
+            return self.probe(key);
         }
         if http.receives_since.is_some_and(|since| now >= since + config.http_request_timeout()) {
             let text = format!(

@@ -3,6 +3,7 @@
 pub(crate) mod buffers;
 mod closing;
 pub(crate) mod deflated;
+pub(crate) mod half_closed;
 pub(crate) mod http;
 mod input;
 pub(crate) mod patience;

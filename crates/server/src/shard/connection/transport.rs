@@ -39,6 +39,9 @@ pub(crate) enum Opening {
     Alien,
 }
 
+/// How many empty lines may come before the first request. RFC 9112 (2.2) asks for one.
+const EMPTY_LINES_MAX: usize = 4;
+
 /// Reads the first bytes of a connection.
 pub(crate) fn opening(bytes: &[u8]) -> Opening {
     const METHODS: [&[u8]; 9] = [
@@ -55,11 +58,18 @@ pub(crate) fn opening(bytes: &[u8]) -> Opening {
     if bytes.starts_with(&PREAMBLE) {
         return Opening::Native;
     }
-    if METHODS.iter().any(|method| bytes.starts_with(method)) {
+    if PREAMBLE.starts_with(bytes) {
+        return Opening::Partial;
+    }
+    let mut request = bytes;
+    for _ in 0..EMPTY_LINES_MAX {
+        request = request.strip_prefix(b"\r\n").unwrap_or(request);
+    }
+    if METHODS.iter().any(|method| request.starts_with(method)) {
         return Opening::Http;
     }
-    let may_be = |first: &[u8]| first.starts_with(bytes);
-    if may_be(&PREAMBLE) || METHODS.into_iter().any(may_be) {
+    let is_half_line = request == b"\r" && bytes.len() < 2 * EMPTY_LINES_MAX;
+    if is_half_line || METHODS.iter().any(|method| method.starts_with(request)) {
         return Opening::Partial;
     }
     Opening::Alien
@@ -130,6 +140,16 @@ mod tests {
             (b"PET /", Opening::Alien),
             (b"get /", Opening::Alien),
             (b"\x16\x03\x01", Opening::Alien),
+            (b"\r", Opening::Partial),
+            (b"\r\n", Opening::Partial),
+            (b"\r\nGE", Opening::Partial),
+            (b"\r\nGET /", Opening::Http),
+            (b"\r\n\r\n\r\n\r\n", Opening::Partial),
+            (b"\r\n\r\n\r\n\r\nGET /", Opening::Http),
+            (b"\r\n\r\n\r\n\r\n\r", Opening::Alien),
+            (b"\r\n\r\n\r\n\r\n\r\nGET /", Opening::Alien),
+            (b"\nGET /", Opening::Alien),
+            (b"\r\nPF1\n", Opening::Alien),
             (b"\0", Opening::Alien),
         ] {
             assert_eq!(opening(bytes), expected, "{bytes:?}");

@@ -92,6 +92,8 @@ impl Shard {
             resume: Cow::Owned(self.resume_token(number)),
             heartbeat_ms: u32::try_from(node.config.heartbeat_ms).unwrap_or(u32::MAX),
             max_message_bytes: u32::try_from(node.config.max_message_bytes).unwrap_or(u32::MAX),
+            grace_ms: 0,
+            resumed: None,
         };
         self.delivery.connections.send(key, &welcome);
         for room_type in mismatches {

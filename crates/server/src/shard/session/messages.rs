@@ -56,9 +56,7 @@ impl Shard {
             ClientMessage::Send { room, message, payload } => {
                 self.handle_user_message(key, room, &message, payload, None);
             }
-            ClientMessage::Ack { room, .. } => {
-                self.seat_of(key, room, None);
-            }
+            ClientMessage::Ack { .. } => {}
             ClientMessage::Resync { room } => {
                 if let Some(seat) = self.seat_of(key, room, None) {
                     self.act(key, seat, Act::Resync);
@@ -72,7 +70,8 @@ impl Shard {
                 }
             }
             ClientMessage::Ping { nonce } => {
-                self.delivery.connections.send(key, &ServerMessage::Pong { nonce });
+                let time_us = self.now.as_micros() as u64;
+                self.delivery.connections.send(key, &ServerMessage::Pong { nonce, time_us });
             }
             ClientMessage::Pong { .. } => {}
             ClientMessage::Goodbye => self.let_go(key),

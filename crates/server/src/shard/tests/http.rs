@@ -81,7 +81,7 @@ fn a_connection_ends_when_the_client_or_an_error_says_so() {
         ),
         ("POST /r/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1048577\r\n\r\n", 413),
         ("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n", 405),
-        ("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\r\n", 426),
+        ("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", 426),
     ] {
         let mut world = World::new(1, &[]);
         let client = world.connect(0);
@@ -149,22 +149,134 @@ fn http_requests_max_requests_wait_at_once_and_more_are_refused() {
 }
 
 #[test]
+fn http_requests_per_address_max_requests_of_an_address_wait_at_once() {
+    let mut world = World::new(2, &[("http_requests_per_address_max", "2")]);
+    let (one, two) = (world.connect(0), world.connect(1));
+    world.bytes(one, &post("/r/1", ""));
+    world.bytes(two, &post("/r/1", "").repeat(2));
+    let calls = world.calls();
+    assert_eq!(calls.len(), 2);
+    world.answer(calls[1].answer, &written("1"), Then::Done);
+    let text = String::from_utf8(world.raw(two)).unwrap();
+    assert!(text.contains("HTTP/1.1 429 ") && text.contains("\r\nRetry-After: 1\r\n"), "{text}");
+    assert!(text.contains("http_requests_per_address_max: 2 "), "{text}");
+    assert_eq!((world.counters(1).http_too_many, world.counters(1).http_unavailable), (1, 0));
+    // Others are served, and pages need nobody.
+    let other = world.connect_from([10, 0, 0, 2], 0);
+    world.bytes(other, &post("/r/1", ""));
+    assert_eq!(world.calls().len(), 1);
+    world.bytes(two, GET);
+    assert_eq!(statuses(&mut world, two), [200]);
+    drop(calls);
+    world.bytes(two, &post("/r/1", ""));
+    assert_eq!(world.calls().len(), 1);
+}
+
+fn is_dropped(call: &mut Call) -> bool {
+    let Work::Route { gone, .. } = &mut call.work else { panic!("it is a route") };
+    gone.try_recv().is_err_and(|error| error != still())
+}
+
+#[test]
 fn a_client_that_is_gone_is_noticed_by_the_work() {
-    for vanishes in [true, false] {
+    for leaves in [World::vanish, World::reset] {
+        let mut world = World::new(1, &[("http_pipeline_max", "2")]);
+        let client = world.connect(0);
+        world.bytes(client, &post("/r/1", "").repeat(3));
+        let mut calls = world.calls();
+        assert!(!calls.iter_mut().any(is_dropped));
+        leaves(&mut world, client);
+        assert!(calls.len() == 2 && calls.iter_mut().all(is_dropped));
+        world.answer(calls[0].answer, &written("late"), Then::Done);
+        assert!(world.raw(client).is_empty() && world.is_over(client));
+    }
+}
+
+#[test]
+fn a_client_that_closes_its_half_gets_all_answers() {
+    for ends in [World::hang_up, World::half_close] {
+        let mut world = World::new(1, &[("http_pipeline_max", "2")]);
+        let client = world.connect(0);
+        world.bytes(client, &[&post("/r/1", "").repeat(2)[..], GET].concat());
+        let mut calls = world.calls();
+        ends(&mut world, client);
+        assert!(!calls.iter_mut().any(is_dropped));
+        world.answer(calls[1].answer, &written("second"), Then::Done);
+        world.answer(calls[0].answer, &written("first"), Then::Done);
+        let bodies: Vec<_> =
+            responses(&mut world, client).into_iter().map(|(_, body)| body).collect();
+        assert_eq!(bodies[..2], ["first", "second"]);
+        world.hang_up(client);
+        assert!(world.is_over(client));
+    }
+}
+
+#[test]
+fn a_client_that_closes_its_half_and_waits_is_asked_whether_it_is_there() {
+    let mut world = World::new(1, &[("http_answer_timeout_ms", "60000")]);
+    let mut ask = |request: &[u8]| {
+        let client = world.connect(0);
+        world.bytes(client, request);
+        let mut call = world.calls().remove(0);
+        world.hang_up(client);
+        let mut asked = Vec::new();
+        for tenth in 1..=100 {
+            world.wait(100);
+            if !world.raw(client).is_empty() {
+                asked.push(tenth);
+            }
+        }
+        assert!(!is_dropped(&mut call));
+        world.answer(call.answer, &written("late"), Then::Done);
+        assert_eq!(responses(&mut world, client), [(200, "late".to_owned())]);
+        assert!(world.is_over(client));
+        asked
+    };
+    let asked = ask(&post("/r/1", ""));
+    assert!(asked.len() == 5 && asked[0] <= 7, "ever less often: {asked:?}");
+    assert!(ask(b"GET /r/1 HTTP/1.0\r\n\r\n").is_empty(), "it would not understand");
+}
+
+#[test]
+fn a_request_that_its_client_does_not_complete_gets_no_answer() {
+    let mut world = World::new(1, &[]);
+    let client = world.connect(0);
+    world.bytes(client, &[&post("/r/1", "")[..], b"POST /r/2 HTTP/1.1\r\nHo"].concat());
+    world.hang_up(client);
+    let answer = world.calls()[0].answer;
+    // Longer than a request may take to come in.
+    world.wait(12_000);
+    world.raw(client);
+    world.answer(answer, &written("done"), Then::Done);
+    assert_eq!(responses(&mut world, client), [(200, "done".to_owned())]);
+    assert!(world.is_over(client));
+}
+
+#[test]
+fn an_upgrade_that_the_connection_does_not_name_is_ignored() {
+    for request in [
+        "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: keep-alive\r\n\r\n",
+        "GET / HTTP/1.0\r\nUpgrade: websocket\r\nConnection: Upgrade, keep-alive\r\n\r\n",
+    ] {
         let mut world = World::new(1, &[]);
         let client = world.connect(0);
-        world.bytes(client, &post("/r/1", ""));
-        let mut calls = world.calls();
-        let Work::Route { gone, .. } = &mut calls[0].work else { panic!("it is a route") };
-        assert!(gone.try_recv().is_err_and(|error| error == still()));
-        if vanishes {
-            world.vanish(client);
-        } else {
-            world.hang_up(client);
+        world.bytes(client, request.as_bytes());
+        assert_eq!(responses(&mut world, client), [(200, "a page".to_owned())], "{request:?}");
+        assert!(!world.is_over(client));
+    }
+}
+
+#[test]
+fn empty_lines_may_come_before_the_first_request() {
+    for size in [1, 2, 3, 99] {
+        let mut world = World::new(1, &[]);
+        let client = world.connect(0);
+        for piece in [b"\r\n\r\n", GET].concat().chunks(size) {
+            world.bytes(client, piece);
         }
-        assert!(gone.try_recv().is_err_and(|error| error != still()));
-        world.answer(calls[0].answer, &written("late"), Then::Done);
-        assert!(world.raw(client).is_empty());
+        assert_eq!(statuses(&mut world, client), [200]);
+        assert!(!world.is_over(client));
     }
 }
 

@@ -303,7 +303,6 @@ fn messages_for_a_room_that_was_not_joined() {
     assert_refused(&mut world, client, RequestNumber(6), ErrorCode::NotJoined);
     for message in [
         send(RoomNumber(1), "add", ""),
-        encoded(PACKED, &ClientMessage::Ack { room: RoomNumber(1), version: 1, sequence: 0 }),
         encoded(PACKED, &ClientMessage::Resync { room: RoomNumber(1) }),
     ] {
         world.say(client, &message);

@@ -16,6 +16,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::law_room;
 use super::life_room;
 use super::lobby;
+use super::placed;
 use super::room;
 use super::speech::{self, Heard};
 use crate::auth::{Authenticator, Guests, Identity};
@@ -97,7 +98,7 @@ impl Background for Held {
 
 impl World {
     /// A node with so many shards and the room types `test`, `brisk`, which notices silence in three
-    /// seconds, `brisker` in one, `law`, `law on demand` and `life`.
+    /// seconds, `brisker` in one, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -114,11 +115,12 @@ impl World {
         }
         room_types.extend(law_room::room_types());
         room_types.push(life_room::room_type());
+        room_types.push(placed::room_type());
         room_types.extend(lobby::room_types());
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
             site.route(method, path, handler(async |_, _| ())).unwrap();
         }
-        let (desk, orders) = Desk::new(config.http_requests_max);
+        let (desk, orders) = Desk::new(&config);
         let node = Arc::new(Node::new(config, shards, room_types, site, desk, guests, None));
         let background = Arc::new(Held::default());
         let shard = |index| {
@@ -161,8 +163,13 @@ impl World {
 
     /// Connects, and says nothing.
     pub(super) fn connect(&mut self, shard: usize) -> Client {
+        self.connect_from([10, 0, 0, 1], shard)
+    }
+
+    /// Connects from an address, and says nothing.
+    pub(super) fn connect_from(&mut self, address: [u8; 4], shard: usize) -> Client {
         self.shards[shard].begin(self.now);
-        let key = self.shards[shard].accepted(SocketAddr::from(([10, 0, 0, 1], 1234)));
+        let key = self.shards[shard].accepted(SocketAddr::from((address, 1234)));
         self.add(shard, key)
     }
 
@@ -304,6 +311,22 @@ impl World {
     pub(super) fn hang_up(&mut self, client: Client) {
         if let Some((shard, key)) = self.peers[client].place {
             self.shards[shard].hung_up(key);
+        }
+        self.run();
+    }
+
+    /// The client has closed its half, while the node does not read.
+    pub(super) fn half_close(&mut self, client: Client) {
+        if let Some((shard, key)) = self.peers[client].place {
+            self.shards[shard].half_closed(key);
+        }
+        self.run();
+    }
+
+    /// The connection was reset, while the node does not read.
+    pub(super) fn reset(&mut self, client: Client) {
+        if let Some((shard, key)) = self.peers[client].place {
+            self.shards[shard].vanished(key);
         }
         self.run();
     }

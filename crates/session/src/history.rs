@@ -1,0 +1,138 @@
+//! From the version that a copy has, as its client counts, to the version of the room.
+
+use std::collections::VecDeque;
+
+/// How many runs of syncs a room remembers. A room that syncs at its rate needs one.
+const RUNS_MAX: usize = 256;
+/// How many versions a member remembers that its room's syncs don't tell.
+const SENT_MAX: usize = 64;
+
+/// Syncs, one after the other, of which each raised both versions by one.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    wire: u64,
+    room: u64,
+    syncs: u64,
+}
+
+/// The syncs of a room: at which version on the wire each was, and of which version of the room.
+#[derive(Debug, Default)]
+pub struct SyncHistory {
+    runs: VecDeque<Run>,
+}
+
+impl SyncHistory {
+    /// The room was synced: its version is `room`, and patches that are sent now lead to `wire`, if
+    /// that is an advance for whom they are for. Neither number goes back.
+    pub fn synced(&mut self, wire: u64, room: u64) {
+        if let Some(run) = self.runs.back_mut()
+            && (run.wire + run.syncs, run.room + run.syncs) == (wire, room)
+        {
+            run.syncs += 1;
+            return;
+        }
+        if self.runs.len() == RUNS_MAX {
+            self.runs.pop_front();
+        }
+        self.runs.push_back(Run { wire, room, syncs: 1 });
+    }
+
+    /// The version of the room at the first sync of this version on the wire.
+    #[must_use]
+    pub fn first(&self, wire: u64) -> Option<u64> {
+        let at = self.runs.partition_point(|run| run.wire + run.syncs <= wire);
+        let run = self.runs.get(at)?;
+        // If syncs were forgotten, the oldest that is left may not be the first of its version.
+        let is_whole = at > 0 || run.wire < wire || self.runs.len() < RUNS_MAX;
+        (run.wire <= wire && is_whole).then(|| run.room + (wire - run.wire))
+    }
+}
+
+/// What one member was sent, where that does not follow from the syncs of its room.
+#[derive(Debug, Default)]
+pub struct SentHistory {
+    /// Versions on the wire, and of the room, oldest first.
+    sent: Option<Box<VecDeque<(u64, u64)>>>,
+}
+
+impl SentHistory {
+    /// The member was sent what leads to the version `wire`, from the room's version `room`.
+    #[inline]
+    pub fn sent(&mut self, wire: u64, room: u64, syncs: &SyncHistory) {
+        if syncs.first(wire) != Some(room) {
+            self.keep(wire, room);
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, wire: u64, room: u64) {
+        let sent = self.sent.get_or_insert_default();
+        if sent.len() == SENT_MAX {
+            sent.pop_front();
+        }
+        sent.push_back((wire, room));
+    }
+
+    /// The version of the room that a copy equals whose client has this version. `None` if it is
+    /// out of reach: the copy needs a snapshot.
+    #[must_use]
+    pub fn room_version(&self, wire: u64, syncs: &SyncHistory) -> Option<u64> {
+        let Some(sent) = &self.sent else { return syncs.first(wire) };
+        match sent.binary_search_by_key(&wire, |&(wire, _)| wire) {
+            Ok(at) => Some(sent[at].1),
+            // Before the oldest that is remembered, there may have been others.
+            Err(0) if sent.len() == SENT_MAX => None,
+            Err(_) => syncs.first(wire),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{SentHistory, SyncHistory};
+
+    #[test]
+    fn a_room_that_syncs_at_its_rate_is_one_run() {
+        let mut syncs = SyncHistory::default();
+        for number in 0..100_000 {
+            syncs.synced(2 + number, 5 + number);
+        }
+        assert_eq!(syncs.runs.len(), 1);
+        assert_eq!((syncs.first(1), syncs.first(2)), (None, Some(5)));
+        assert_eq!((syncs.first(100_001), syncs.first(100_002)), (Some(100_004), None));
+    }
+
+    proptest! {
+        /// A member is sent patches as a room sends them; any that is remembered is remembered
+        /// right.
+        #[test]
+        fn a_version_is_that_of_the_room_when_it_was_sent(
+            steps in proptest::collection::vec((0_u64..3, any::<bool>(), any::<bool>()), 1..600),
+        ) {
+            let (mut syncs, mut history) = (SyncHistory::default(), SentHistory::default());
+            let (mut clock, mut room, mut last) = (1, 1, 0);
+            let mut sent = Vec::new();
+            for (passed, is_synced, is_changed) in steps {
+                clock += passed;
+                if is_synced {
+                    room += 1;
+                    syncs.synced(clock, room);
+                }
+                if is_changed {
+                    last = clock.max(last + 1);
+                    history.sent(last, room, &syncs);
+                    sent.push((last, room));
+                }
+            }
+            let mut known = 0;
+            for &(wire, room) in &sent {
+                let found = history.room_version(wire, &syncs);
+                prop_assert!(found.is_none_or(|found| found == room), "{}: {:?}", wire, found);
+                known += usize::from(found.is_some());
+            }
+            prop_assert!(known >= sent.len().min(64));
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The messages that the other end has not acknowledged.
+
+use playfield_wire::RoomNumber;
+use playfield_wire::server::Lost;
+
+/// Before each message: its length and its room, each a `u32`.
+const HEADER_BYTES: usize = 8;
+/// The room of a message that is about none. No room has this number.
+const NO_ROOM: u32 = 0;
+/// How many runs of lost messages are remembered. What was lost before is reported without a room.
+const LOST_RUNS_MAX: usize = 256;
+
+/// Counted messages that were sent and are not acknowledged, oldest first. Empty, it owns no
+/// memory.
+#[derive(Debug, Default)]
+pub struct Log {
+    /// How many messages were counted that are not kept: acknowledged or lost.
+    gone: u64,
+    /// How many are kept.
+    kept: u32,
+    /// Where the oldest begins in `bytes`.
+    start: usize,
+    bytes: Vec<u8>,
+    /// The last of the messages that are gone, if they were lost: by runs with the same room.
+    lost: Option<Box<Vec<Lost>>>,
+}
+
+/// The other end acknowledged messages that were not sent to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeverSent {
+    /// How many it has received, as it says.
+    pub received: u64,
+    /// How many were sent.
+    pub sent: u64,
+}
+
+impl std::fmt::Display for NeverSent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { received, sent } = self;
+        write!(f, "{received} messages are acknowledged, of {sent} that were sent")
+    }
+}
+
+impl std::error::Error for NeverSent {}
+
+impl Log {
+    /// How many messages were counted.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.gone + u64::from(self.kept)
+    }
+
+    /// How many bytes of memory the kept messages take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// Whether all is acknowledged, or lost.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kept == 0
+    }
+
+    /// Counts and keeps a message, which is what `write` appends, and returns it. If more than
+    /// `bytes_max` bytes are kept then, the oldest messages are lost.
+    pub fn push(
+        &mut self,
+        room: Option<RoomNumber>,
+        bytes_max: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> &[u8] {
+        let header = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        self.bytes.extend_from_slice(&room.map_or(NO_ROOM, |room| room.0).to_le_bytes());
+        let body = self.bytes.len();
+        write(&mut self.bytes);
+        let length = u32::try_from(self.bytes.len() - body).unwrap_or(u32::MAX);
+        self.bytes[header..header + 4].copy_from_slice(&length.to_le_bytes());
+        self.kept += 1;
+        // The newest stays: whoever called has it from here.
+        let mut body = body;
+        while self.bytes() > bytes_max && self.kept > 1 {
+            let before = self.bytes.len();
+            self.lose();
+            body -= before - self.bytes.len();
+        }
+        &self.bytes[body..]
+    }
+
+    /// The other end has received this many.
+    ///
+    /// # Errors
+    /// If that is more than were sent.
+    pub fn acknowledge(&mut self, received: u64) -> Result<(), NeverSent> {
+        if received > self.sent() {
+            return Err(NeverSent { received, sent: self.sent() });
+        }
+        while self.gone < received {
+            self.forget();
+        }
+        if self.gone == received {
+            self.lost = None;
+        }
+        Ok(())
+    }
+
+    /// The session is resumed by an end that has received this many: forgets them, and returns what
+    /// it will never receive. The rest is [unacknowledged](Self::unacknowledged).
+    ///
+    /// # Errors
+    /// If that is more than were sent.
+    pub fn resume(&mut self, received: u64) -> Result<Vec<Lost>, NeverSent> {
+        self.acknowledge(received)?;
+        let mut missing = self.gone - received;
+        let mut lost: Vec<Lost> = Vec::new();
+        // The last of the runs end where the kept messages begin.
+        for run in self.lost.take().into_iter().flat_map(|runs| *runs).rev() {
+            let messages = run.messages.min(missing);
+            missing -= messages;
+            add(&mut lost, Lost { messages, ..run });
+        }
+        add(&mut lost, Lost { room: None, messages: missing });
+        lost.sort_unstable_by_key(|lost| lost.room);
+        Ok(lost)
+    }
+
+    /// The messages that are kept, oldest first, each with the room that it is about.
+    pub fn unacknowledged(&self) -> impl Iterator<Item = (Option<RoomNumber>, &[u8])> {
+        let mut rest = &self.bytes[self.start..];
+        std::iter::from_fn(move || {
+            let (room, length) = header(rest)?;
+            let (body, after) = rest[HEADER_BYTES..].split_at(length);
+            rest = after;
+            Some((room, body))
+        })
+    }
+
+    /// The oldest message is lost.
+    fn lose(&mut self) {
+        let Some((room, _)) = header(&self.bytes[self.start..]) else { return };
+        self.forget();
+        let runs = self.lost.get_or_insert_default();
+        match runs.last_mut() {
+            Some(run) if run.room == room => run.messages += 1,
+            _ => runs.push(Lost { room, messages: 1 }),
+        }
+        if runs.len() > LOST_RUNS_MAX {
+            runs.remove(0);
+        }
+    }
+
+    /// Takes out the oldest message.
+    fn forget(&mut self) {
+        let Some((_, length)) = header(&self.bytes[self.start..]) else { return };
+        self.start += HEADER_BYTES + length;
+        self.gone += 1;
+        self.kept -= 1;
+        if self.kept == 0 {
+            (self.bytes, self.start) = (Vec::new(), 0);
+        } else if self.start > self.bytes.len() / 2 {
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
+    }
+}
+
+/// The room and the length of the message at the front.
+fn header(bytes: &[u8]) -> Option<(Option<RoomNumber>, usize)> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let (room, _) = rest.split_first_chunk()?;
+    let room = u32::from_le_bytes(*room);
+    let room = (room != NO_ROOM).then_some(RoomNumber(room));
+    Some((room, u32::from_le_bytes(*length) as usize))
+}
+
+/// Adds what was lost to the sum for its room.
+fn add(sums: &mut Vec<Lost>, lost: Lost) {
+    if lost.messages == 0 {
+        return;
+    }
+    match sums.iter_mut().find(|sum| sum.room == lost.room) {
+        Some(sum) => sum.messages += lost.messages,
+        None => sums.push(lost),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use playfield_wire::RoomNumber;
+    use playfield_wire::server::Lost;
+    use proptest::prelude::*;
+
+    use super::{Log, NeverSent};
+
+    fn push(log: &mut Log, room: u32, body: &[u8], bytes_max: usize) {
+        let room = Some(RoomNumber(room)).filter(|room| room.0 > 0);
+        let kept = log.push(room, bytes_max, |out| out.extend_from_slice(body));
+        assert_eq!(kept, body);
+    }
+
+    fn bodies(log: &Log) -> Vec<(u32, Vec<u8>)> {
+        let room = |room: Option<RoomNumber>| room.map_or(0, |room| room.0);
+        log.unacknowledged().map(|(of, body)| (room(of), body.to_vec())).collect()
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_forgotten_and_an_empty_log_owns_nothing() {
+        let mut log = Log::default();
+        for body in [&b"one"[..], b"", b"three"] {
+            push(&mut log, 1, body, 1000);
+        }
+        assert_eq!((log.sent(), log.acknowledge(2)), (3, Ok(())));
+        assert_eq!(bodies(&log), [(1, b"three".to_vec())]);
+        assert_eq!(log.acknowledge(1), Ok(()), "an older acknowledgement changes nothing");
+        assert_eq!(log.acknowledge(4), Err(NeverSent { received: 4, sent: 3 }));
+        assert_eq!(log.acknowledge(3), Ok(()));
+        assert_eq!((log.is_empty(), log.bytes.capacity(), log.sent()), (true, 0, 3));
+    }
+
+    #[test]
+    fn past_the_limit_the_oldest_are_lost_and_the_newest_never() {
+        let mut log = Log::default();
+        push(&mut log, 1, &[1; 10], 40);
+        push(&mut log, 2, &[2; 10], 40);
+        push(&mut log, 0, &[3; 10], 40);
+        assert_eq!(bodies(&log), [(2, vec![2; 10]), (0, vec![3; 10])]);
+        push(&mut log, 2, &[4; 100], 40);
+        assert_eq!(bodies(&log), [(2, vec![4; 100])]);
+        // The client had received the first before it was lost here.
+        let lost = log.resume(1).unwrap();
+        let of = |room, messages| Lost { room, messages };
+        assert_eq!(lost, [of(None, 1), of(Some(RoomNumber(2)), 1)]);
+        assert_eq!(log.resume(4), Ok(vec![]));
+    }
+
+    proptest! {
+        #[test]
+        fn a_log_is_a_queue_that_forgets_from_the_front(
+            steps in proptest::collection::vec((0_u32..3, 0_usize..40, 0_u64..6), 1..200),
+            bytes_max in 0_usize..200,
+        ) {
+            let mut log = Log::default();
+            let mut model = VecDeque::new();
+            let (mut gone, mut received) = (0_u64, 0_u64);
+            // The rooms of all messages so far, to know what was lost.
+            let mut rooms = Vec::new();
+            for (room, length, acknowledge) in steps {
+                let body = vec![rooms.len() as u8; length];
+                push(&mut log, room, &body, bytes_max);
+                rooms.push(room);
+                model.push_back((room, body));
+                while model.iter().map(|(_, body)| body.len() + 8).sum::<usize>() > bytes_max
+                    && model.len() > 1
+                {
+                    model.pop_front();
+                    gone += 1;
+                }
+                if acknowledge < 4 {
+                    received = (received + acknowledge).min(log.sent());
+                    log.acknowledge(received).unwrap();
+                    while gone < received {
+                        model.pop_front();
+                        gone += 1;
+                    }
+                }
+                prop_assert_eq!(&bodies(&log), &Vec::from(model.clone()));
+                prop_assert_eq!(log.sent(), rooms.len() as u64);
+            }
+            let lost = log.resume(received).unwrap();
+            for room in 0..3 {
+                let lost_of: u64 = lost
+                    .iter()
+                    .filter(|lost| lost.room.map_or(0, |room| room.0) == room)
+                    .map(|lost| lost.messages)
+                    .sum();
+                let missing = rooms[received as usize..gone.max(received) as usize]
+                    .iter()
+                    .filter(|&&of| of == room)
+                    .count();
+                prop_assert_eq!(lost_of, missing as u64, "room {}", room);
+            }
+        }
+    }
+}

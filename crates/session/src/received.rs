@@ -1,0 +1,55 @@
+//! How many messages arrived, and when to say so.
+
+use std::time::Duration;
+
+/// So many are acknowledged at once.
+const ACK_EVERY: u64 = 32;
+/// And so many bytes.
+const ACK_BYTES: usize = 16 * 1024;
+
+/// How long an acknowledgement of fewer may wait.
+pub const ACK_DELAY: Duration = Duration::from_secs(1);
+
+/// The counted messages that one end has handled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Received {
+    count: u64,
+    acknowledged: u64,
+    /// How many bytes came since the last acknowledgement.
+    bytes: usize,
+}
+
+impl Received {
+    /// How many were handled.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// One of `bytes` bytes is handled.
+    #[inline]
+    pub fn handled(&mut self, bytes: usize) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+
+    /// Whether some are not acknowledged. An acknowledgement should follow within [`ACK_DELAY`].
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.count > self.acknowledged
+    }
+
+    /// Whether an acknowledgement should be sent now.
+    #[must_use]
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.count - self.acknowledged >= ACK_EVERY || self.bytes >= ACK_BYTES
+    }
+
+    /// Acknowledges all: the number to be sent.
+    pub fn acknowledge(&mut self) -> u64 {
+        self.acknowledged = self.count;
+        self.bytes = 0;
+        self.count
+    }
+}
