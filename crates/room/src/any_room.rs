@@ -10,6 +10,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::{
     EndReason, Error, LeaveReason, Link, Message, Reservation, RoomOutput, SeatFor, Sender, Stage,
+    Undone,
 };
 
 /// A player who wants to join.
@@ -138,6 +139,11 @@ pub trait AnyRoom: Send {
     fn opened(&self) -> Option<Result<(), Error>> {
         let ended = || Err(Error::new(ErrorCode::RoomClosed, "the room ended"));
         Some(if self.is_closed() { ended() } else { Ok(()) })
+    }
+
+    /// What it had not done when it was dropped; `None` if it has not ended, or not before its time.
+    fn undone(&self) -> Option<Undone> {
+        None
     }
 
     /// The version of the last sync; 1 after creation.
