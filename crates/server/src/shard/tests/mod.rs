@@ -21,5 +21,6 @@ mod refusals;
 mod remote;
 mod rooms;
 mod services;
+mod share;
 mod timing;
 mod world;
