@@ -16,6 +16,7 @@ mod life_room;
 mod limits;
 mod lobby;
 mod names;
+mod placed;
 mod rates;
 mod refusals;
 mod remote;

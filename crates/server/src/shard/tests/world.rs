@@ -17,6 +17,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::law_room;
 use super::life_room;
 use super::lobby;
+use super::placed;
 use super::room;
 use super::speech::{self, Heard};
 use crate::auth::{Authenticator, Guests, Identity};
@@ -100,7 +101,7 @@ impl Background for Held {
 
 impl World {
     /// A node with so many shards and the room types `test`, `brisk`, which notices silence in three
-    /// seconds, `brisker` in one, `law`, `law on demand` and `life`.
+    /// seconds, `brisker` in one, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -117,6 +118,7 @@ impl World {
         }
         room_types.extend(law_room::room_types());
         room_types.push(life_room::room_type());
+        room_types.push(placed::room_type());
         room_types.extend(lobby::room_types());
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
             site.route(method, path, handler(async |_, _| ())).unwrap();
