@@ -9,10 +9,12 @@ use super::saving::Saving;
 use super::{Live, RoomCore, read_options};
 use crate::context_state::{ContextState, Effect, Seats, Subject};
 use crate::deferred_output::DeferredOutput;
-use crate::{Context, Error, InternalMessage, Result, Room, RoomOutput};
+use crate::{Context, Error, InternalMessage, Loaded, Result, Room, RoomOutput};
 
 /// The outcomes of a load, as the names of the messages that end it.
 const FOUND: &str = "playfield:found";
+/// As [`FOUND`], and the save is still on its way to the disk.
+const FOUND_EARLY: &str = "playfield:found-early";
 const NOTHING: &str = "playfield:nothing";
 const FAILED: &str = "playfield:failed";
 
@@ -43,7 +45,8 @@ impl Unborn {
         let work = saving.load();
         let work = async move {
             let (name, payload) = match work.await {
-                Ok(Some(bytes)) => (FOUND, bytes),
+                Ok(Some(Loaded { bytes, is_durable: true })) => (FOUND, bytes),
+                Ok(Some(Loaded { bytes, is_durable: false })) => (FOUND_EARLY, bytes),
                 Ok(None) => (NOTHING, Vec::new()),
                 Err(error) => (FAILED, error.to_string().into_bytes()),
             };
@@ -70,7 +73,9 @@ impl<R: Room> RoomCore<R> {
     pub(super) fn loaded(&mut self, outcome: Option<&InternalMessage>, out: &mut dyn RoomOutput) {
         let Some(unborn) = self.unborn.take() else { return };
         let made = match outcome {
-            Some(InternalMessage { name, payload }) if name == FOUND => self.revive(payload, out),
+            Some(InternalMessage { name, payload }) if name == FOUND || name == FOUND_EARLY => {
+                self.revive(payload, name == FOUND, out)
+            }
             Some(InternalMessage { name, .. }) if name == NOTHING => {
                 let Unborn { options, format, .. } = &unborn;
                 self.give_birth(*format, options, out)
@@ -117,12 +122,12 @@ impl<R: Room> RoomCore<R> {
     }
 
     /// Makes the state of the save, and what it leaves out.
-    fn revive(&mut self, bytes: &[u8], out: &mut dyn RoomOutput) -> Result<R> {
+    fn revive(&mut self, bytes: &[u8], is_durable: bool, out: &mut dyn RoomOutput) -> Result<R> {
         let loaded = guard(|| load_marked::<R>(bytes)).map_err(|panic| self.unreadable(&panic))?;
         let (mut state, next_player) = loaded.map_err(|error| self.unreadable(&error))?;
         self.next_player = self.next_player.max(next_player);
         if let Some(saving) = &mut self.saving {
-            saving.was_loaded(bytes);
+            saving.was_loaded(bytes, is_durable);
         }
         let (seats, context) = (&self.seats, &mut self.context);
         context.subject = Some(Subject::Room);
