@@ -50,6 +50,12 @@ impl Log {
         self.gone + u64::from(self.kept)
     }
 
+    /// How many of them are not kept: they are acknowledged, or lost.
+    #[must_use]
+    pub fn gone(&self) -> u64 {
+        self.gone
+    }
+
     /// How many bytes of memory the kept messages take.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -115,10 +121,10 @@ impl Log {
         let mut missing = self.gone - received;
         let mut lost: Vec<Lost> = Vec::new();
         // The last of the runs end where the kept messages begin.
-        for run in std::mem::take(&mut self.lost).into_iter().rev() {
+        for run in self.lost.iter().rev() {
             let messages = run.messages.min(missing);
             missing -= messages;
-            add(&mut lost, Lost { messages, ..run });
+            add(&mut lost, Lost { messages, ..*run });
         }
         add(&mut lost, Lost { room: None, messages: missing });
         lost.sort_unstable_by_key(|lost| lost.room);
