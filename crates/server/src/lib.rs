@@ -36,6 +36,7 @@ pub mod service;
 mod shard;
 mod stats;
 mod sys;
+mod tls;
 mod watchdog;
 
 pub use auth::{Authenticator, Guests, Identity};
@@ -45,3 +46,4 @@ pub use log::LevelFilter;
 pub use logging::log_to_stderr;
 pub use server::{Running, Server, Stopper};
 pub use stats::{ShardStats, Stats};
+pub use tls::SelfSigned;

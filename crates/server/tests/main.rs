@@ -11,3 +11,4 @@ mod plain;
 mod services;
 mod shutdown;
 mod sockets;
+mod tls;

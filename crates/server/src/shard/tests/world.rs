@@ -293,6 +293,14 @@ impl World {
         self.run();
     }
 
+    /// Sends the first bytes, without TLS to a node that accepts only TLS.
+    pub(super) fn without_tls(&mut self, client: Client, bytes: &[u8]) {
+        if let Some((shard, key)) = self.peers[client].place {
+            self.shards[shard].refuse_plain(key, bytes);
+        }
+        self.run();
+    }
+
     /// Sends the same bytes from all of these before the node does anything.
     pub(super) fn all_at_once(&mut self, clients: &[Client], bytes: &[u8]) {
         let all: Vec<_> = clients.iter().map(|&client| (client, bytes.to_vec())).collect();
