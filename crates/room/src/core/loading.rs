@@ -9,7 +9,7 @@ use super::saving::Saving;
 use super::{Live, RoomCore, read_options};
 use crate::context_state::{ContextState, Effect, Seats, Subject};
 use crate::deferred_output::DeferredOutput;
-use crate::{Context, Error, InternalMessage, Loaded, Result, Room, RoomOutput};
+use crate::{Context, Error, InternalMessage, KeyOrigin, Loaded, Result, Room, RoomOutput};
 
 /// The outcomes of a load, as the names of the messages that end it.
 const FOUND: &str = "playfield:found";
@@ -24,6 +24,7 @@ pub(super) struct Unborn {
     task: u64,
     options: Vec<u8>,
     format: Format,
+    key_origin: KeyOrigin,
     tracking: Tracking,
     /// How many have asked to join.
     joins: u64,
@@ -37,6 +38,7 @@ impl Unborn {
     pub(super) fn load(
         saving: &Saving,
         (options, format): (&[u8], Format),
+        key_origin: KeyOrigin,
         tracking: Tracking,
         context: &mut ContextState,
         deferred: &mut DeferredOutput,
@@ -53,7 +55,7 @@ impl Unborn {
             InternalMessage { name: name.to_owned(), payload }
         };
         deferred.spawn(task, Box::pin(work))?;
-        Ok(Self { task, options: options.to_vec(), format, tracking, joins: 0 })
+        Ok(Self { task, options: options.to_vec(), format, key_origin, tracking, joins: 0 })
     }
 
     /// A number for a player who wants to join.
@@ -63,7 +65,20 @@ impl Unborn {
     }
 }
 
+/// Set in the mark of a save, beside the next player, if the room's key is a code.
+const CODE: u64 = 1 << 63;
+
+fn not_a_code() -> Error {
+    Error::new(ErrorCode::RoomNotFound, "no saved room has this code")
+}
+
 impl<R: Room> RoomCore<R> {
+    /// What a save says beside the state. Numbers of players are not used again, or players would
+    /// see what others own.
+    pub(super) fn mark(&self) -> u64 {
+        self.next_player | if self.context.summary.is_code { CODE } else { 0 }
+    }
+
     /// Whether this is the end of the load.
     pub(super) fn is_load(&self, task: u64) -> bool {
         self.unborn.as_ref().is_some_and(|unborn| unborn.task == task)
@@ -74,7 +89,12 @@ impl<R: Room> RoomCore<R> {
         let Some(unborn) = self.unborn.take() else { return };
         let made = match outcome {
             Some(InternalMessage { name, payload }) if name == FOUND || name == FOUND_EARLY => {
-                self.revive(payload, name == FOUND, out)
+                self.revive(payload, name == FOUND, unborn.key_origin, out)
+            }
+            Some(InternalMessage { name, .. })
+                if name == NOTHING && unborn.key_origin == KeyOrigin::Spelled =>
+            {
+                Err(not_a_code())
             }
             Some(InternalMessage { name, .. }) if name == NOTHING => {
                 let Unborn { options, format, .. } = &unborn;
@@ -122,10 +142,25 @@ impl<R: Room> RoomCore<R> {
     }
 
     /// Makes the state of the save, and what it leaves out.
-    fn revive(&mut self, bytes: &[u8], is_durable: bool, out: &mut dyn RoomOutput) -> Result<R> {
+    fn revive(
+        &mut self,
+        bytes: &[u8],
+        is_durable: bool,
+        key_origin: KeyOrigin,
+        out: &mut dyn RoomOutput,
+    ) -> Result<R> {
+        if key_origin == KeyOrigin::Drawn {
+            let text = "the code that was drawn is that of a saved room; try again";
+            return Err(Error::new(ErrorCode::RoomExists, text));
+        }
         let loaded = guard(|| load_marked::<R>(bytes)).map_err(|panic| self.unreadable(&panic))?;
-        let (mut state, next_player) = loaded.map_err(|error| self.unreadable(&error))?;
-        self.next_player = self.next_player.max(next_player);
+        let (mut state, mark) = loaded.map_err(|error| self.unreadable(&error))?;
+        let is_code = mark & CODE != 0;
+        if key_origin == KeyOrigin::Spelled && !is_code {
+            return Err(not_a_code());
+        }
+        self.context.summary.is_code = is_code;
+        self.next_player = self.next_player.max(mark & !CODE);
         if let Some(saving) = &mut self.saving {
             saving.was_loaded(bytes, is_durable);
         }

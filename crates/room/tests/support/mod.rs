@@ -122,6 +122,7 @@ impl Host {
             id: "room".into(),
             room_type: "test".into(),
             key: None,
+            key_origin: playfield_room::KeyOrigin::Chosen,
             seed,
             settings,
             private: false,

@@ -12,7 +12,7 @@ use crate::directory::keys::Key;
 use crate::shard::Shard;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
-use crate::shard::rooms::join::{JoinTarget, RoomSpec};
+use crate::shard::rooms::join::{JoinTarget, Reading, RoomSpec};
 use crate::shard::session::allowance::Rate;
 
 impl Shard {
@@ -179,7 +179,8 @@ impl Shard {
         };
         let key = key.map(|key| Key { text: key.into(), is_code: false });
         let options = options.to_vec();
-        Some(RoomSpec { room_type, key, code, private, criteria, options, format })
+        let reading = Reading::Undecided;
+        Some(RoomSpec { room_type, key, code, reading, private, criteria, options, format })
     }
 
     #[inline]
