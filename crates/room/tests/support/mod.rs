@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use playfield_room::{
     Admission, AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason,
-    Link, Mail, NewRoom, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
+    Link, Mail, NewRoom, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Store, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -117,18 +117,29 @@ impl Host {
 
     /// A room of a type that may have other settings than the attribute.
     pub(crate) fn create_of(room_type: RoomType, seed: u64, options: &[u8]) -> Result<Self> {
+        Self::create_kept(room_type, seed, options, None)
+    }
+
+    /// A room that is kept in a store by a key.
+    pub(crate) fn create_kept(
+        room_type: RoomType,
+        seed: u64,
+        options: &[u8],
+        kept: Option<(&str, Arc<dyn Store>)>,
+    ) -> Result<Self> {
+        let (key, store) = kept.unzip();
         let RoomType { settings, create, .. } = room_type;
         let birth = Birth {
             id: "room".into(),
             room_type: "test".into(),
-            key: None,
+            key: key.map(Arc::from),
             seed,
             settings,
             private: false,
             options,
             format: Format::Packed,
             creator: Creator::Node,
-            store: None,
+            store,
             seats: Vec::new(),
         };
         let room = create(birth)?;
