@@ -41,7 +41,7 @@ pub use playfield_client as client;
 /// Where saves of rooms are kept: the trait [`Store`](store::Store), one in memory for tests and,
 /// with the feature `store`, one on disk.
 pub mod store {
-    pub use playfield_room::{MemoryStore, Store, StoreError, StoreErrorKind, Stored};
+    pub use playfield_room::{Loaded, MemoryStore, Store, StoreError, StoreErrorKind, Stored};
     #[cfg(feature = "store")]
     pub use playfield_store::{DiskOptions, DiskStore};
 }

@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 
 use playfield::client::{self, Connection, Dynamic, Room as Joined};
 use playfield::prelude::*;
-use playfield::store::{DiskStore, MemoryStore, Store, Stored};
+use playfield::store::{DiskStore, Loaded, MemoryStore, Store, Stored};
 use playfield::{Config, Running};
 use serde_json::json;
 
@@ -90,7 +90,7 @@ impl Held {
 }
 
 impl Store for Held {
-    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Vec<u8>>> {
+    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
         self.after("load", self.saves.load(room_type, key))
     }
     fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {

@@ -13,10 +13,11 @@ pub type Stored<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>
 ///
 /// A call begins its work at once, whether or not the future is polled, and calls take effect in
 /// their order: a load returns what was saved before it. Calls must not block; they come from
-/// shards.
+/// shards. A call that panics has failed, as one whose future ends in an error.
 pub trait Store: Send + Sync {
-    /// The save of a room, or `None` if there is none.
-    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Vec<u8>>>;
+    /// The save of a room, or `None` if there is none. If the newest save is still on its way to the
+    /// disk, a store may return that one: see [`Loaded::is_durable`].
+    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>>;
 
     /// Replaces the save of a room. The future ends when the save is durable: it is there after a
     /// crash of the process or the machine. After an error the save from before is still there.
@@ -28,6 +29,23 @@ pub trait Store: Send + Sync {
     /// The keys of a room type's saves in order: those after `after`, at most `limit`. It may lack
     /// what is being saved.
     fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>>;
+}
+
+/// What a [`Store`] has of a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// The save.
+    pub bytes: Vec<u8>,
+    /// Whether it is there after a crash. If not, it is the newest save, but writing it may still
+    /// fail: a room that is made of it saves itself again, even if it does not change.
+    pub is_durable: bool,
+}
+
+/// A durable save.
+impl From<Vec<u8>> for Loaded {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, is_durable: true }
+    }
 }
 
 impl fmt::Debug for dyn Store {
@@ -129,8 +147,8 @@ fn named(room_type: &str, key: &str) -> (String, String) {
 }
 
 impl Store for MemoryStore {
-    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Vec<u8>>> {
-        Box::pin(ready(Ok(self.get(room_type, key))))
+    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
+        Box::pin(ready(Ok(self.get(room_type, key).map(Loaded::from))))
     }
 
     fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {

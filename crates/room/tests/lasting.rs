@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use playfield_room::sim::{ROOM_TYPE, Sim};
 use playfield_room::{
-    Context, EndReason, Error, Handle, LeaveReason, Mail, MemoryStore, Message, On, Player,
+    Context, EndReason, Error, Handle, LeaveReason, Loaded, Mail, MemoryStore, Message, On, Player,
     PlayerId, Result, Room, RoomType, Store, StoreError, StoreErrorKind, Stored, room,
 };
 use playfield_state::{List, Map, State, load, save};
@@ -102,7 +102,7 @@ impl On<Kept> for Document {
 }
 
 /// What the disk does.
-#[derive(Clone, Copy, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Mood {
     #[default]
     Fine,
@@ -110,6 +110,10 @@ enum Mood {
     /// Nothing ends.
     Stuck,
     Panicking,
+    /// Panics before it returns a future.
+    PanickingAtOnce,
+    /// What is loaded is still on its way to the disk.
+    Late,
 }
 
 /// A store that counts saves, and can fail.
@@ -124,6 +128,10 @@ impl Disk {
         self.mood.lock().unwrap().0 = mood;
     }
 
+    fn mood(&self) -> Mood {
+        self.mood.lock().unwrap().0
+    }
+
     /// How many saves were begun.
     fn count(&self) -> u32 {
         self.mood.lock().unwrap().1
@@ -134,20 +142,23 @@ impl Disk {
     }
 
     fn now<T: Send + 'static>(&self, done: impl FnOnce(&MemoryStore) -> Stored<T>) -> Stored<T> {
-        match self.mood.lock().unwrap().0 {
-            Mood::Fine => done(&self.saves),
+        match self.mood() {
+            Mood::Fine | Mood::Late => done(&self.saves),
             Mood::Full => {
                 Box::pin(ready(Err(StoreError::new(StoreErrorKind::Full, "the disk is full"))))
             }
             Mood::Stuck => Box::pin(pending()),
             Mood::Panicking => Box::pin(async { panic!("the store is broken") }),
+            Mood::PanickingAtOnce => panic!("the store is broken"),
         }
     }
 }
 
 impl Store for Disk {
-    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Vec<u8>>> {
-        self.now(|saves| saves.load(room_type, key))
+    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
+        let is_durable = self.mood() != Mood::Late;
+        let found = self.now(|saves| saves.load(room_type, key));
+        Box::pin(async move { Ok(found.await?.map(|loaded| Loaded { is_durable, ..loaded })) })
     }
     fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
         self.mood.lock().unwrap().1 += 1;
@@ -295,7 +306,7 @@ fn a_save_on_demand_ends_in_a_message_once_it_is_on_disk() {
 
 #[test]
 fn a_save_that_fails_is_tried_again_and_told_to_those_who_want_to_know() {
-    for mood in [Mood::Full, Mood::Panicking] {
+    for mood in [Mood::Full, Mood::Panicking, Mood::PanickingAtOnce] {
         let disk = Disk::default();
         let mut sim = open(&disk);
         let ann = sim.join("Ann").unwrap();
@@ -305,7 +316,11 @@ fn a_save_that_fails_is_tried_again_and_told_to_those_who_want_to_know() {
         sim.run_background();
         sim.advance(seconds(1));
         sim.run_background();
-        let why = if mood == Mood::Full { "the disk is full" } else { "the store panicked" };
+        let why = match mood {
+            Mood::Full => "the disk is full",
+            Mood::Panicking => "the store panicked",
+            _ => "the store panicked in `save`: the store is broken",
+        };
         let why = format!("the room was not saved: {why}");
         assert_eq!(calls(sim.room()), ["create", &why]);
         assert!(!sim.is_closed(), "the room goes on");
@@ -396,7 +411,7 @@ fn a_save_that_cannot_be_read_refuses_all_and_is_left_as_it_is() {
         assert_eq!(disk.count(), 0);
         assert_eq!(sim.join_begin("Cleo").unwrap_err().code(), ErrorCode::RoomNotFound);
     }
-    for mood in [Mood::Full, Mood::Panicking] {
+    for mood in [Mood::Full, Mood::Panicking, Mood::PanickingAtOnce] {
         let disk = Disk::default();
         disk.set(mood);
         let mut sim = Sim::<Document>::with_store(1, &(), "42", disk.clone());
@@ -405,6 +420,71 @@ fn a_save_that_cannot_be_read_refuses_all_and_is_left_as_it_is() {
         assert_eq!(sim.why_gone(ann).unwrap().code(), ErrorCode::RoomFailed);
         assert!(sim.is_closed() && disk.count() == 0);
     }
+}
+
+/// Saves nothing but what it is given.
+#[derive(State, Default)]
+struct Plain {
+    text: String,
+}
+
+#[room(internal(Write), persist = 10, empty_ms = 600_000)]
+impl Room for Plain {}
+
+impl On<Write> for Plain {
+    fn on(&mut self, write: Write, _: &mut Context<Self>) -> Result<()> {
+        self.text = write.0;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_room_made_of_a_save_that_may_not_reach_the_disk_saves_itself_again() {
+    let disk = Disk::default();
+    let mut sim = Sim::<Plain>::with_store(1, &(), "42", disk.clone());
+    sim.run_background();
+    sim.tell(&Write("precious".into()));
+    sim.close(EndReason::Closed);
+    sim.run_background();
+    let mut known = disk.count();
+    for (mood, closes) in [(Mood::Fine, true), (Mood::Late, false), (Mood::Late, true)] {
+        disk.set(mood);
+        let mut sim = Sim::<Plain>::with_store(1, &(), "42", disk.clone());
+        sim.run_background();
+        // The save that it was made of may have failed meanwhile.
+        if closes {
+            sim.close(EndReason::Closed);
+        } else {
+            sim.advance(seconds(10));
+        }
+        sim.run_background();
+        known += u32::from(mood == Mood::Late);
+        assert_eq!((disk.count(), sim.is_closed()), (known, closes), "{mood:?}");
+        // From here on it is as any other.
+        sim.advance(seconds(100));
+        assert_eq!(disk.count(), known);
+    }
+}
+
+#[test]
+fn after_a_save_that_failed_the_disk_may_have_either() {
+    let disk = Disk::default();
+    let mut sim = Sim::<Plain>::with_store(1, &(), "42", disk.clone());
+    sim.run_background();
+    let mut write = |text: &str, mood, wait| {
+        disk.set(mood);
+        sim.tell(&Write(text.into()));
+        sim.advance(seconds(wait));
+        sim.run_background();
+        save(sim.room())
+    };
+    write("one", Mood::Fine, 10);
+    let failed = write("two", Mood::Full, 10);
+    // It was written nevertheless.
+    disk.saves.set(ROOM_TYPE, "42", failed);
+    write("one", Mood::Fine, 1);
+    let on_disk: Plain = load(&disk.saves.get(ROOM_TYPE, "42").unwrap()).unwrap();
+    assert_eq!(on_disk.text, "one");
 }
 
 #[test]

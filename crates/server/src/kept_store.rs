@@ -46,7 +46,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use playfield_room::{MemoryStore, Store, Stored};
+    use playfield_room::{Loaded, MemoryStore, Store, Stored};
 
     use super::{KeptStore, STORE_CLOSE_MAX};
 
@@ -63,7 +63,7 @@ mod tests {
     }
 
     impl Store for Slow {
-        fn load(&self, room_type: &str, key: &str) -> Stored<Option<Vec<u8>>> {
+        fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
             self.saves.load(room_type, key)
         }
         fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {

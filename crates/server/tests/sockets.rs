@@ -201,11 +201,18 @@ fn tasks_max_and_compute_queue_max() {
     let running =
         start(&[("compute_threads", "1"), ("compute_queue_max", "1"), ("tasks_max", "1")]);
     let (mut client, room, _) = with_room(&running, "");
-    // One at work, one in the queue, and one too many: sooner or later, as the thread takes its
-    // time.
-    let refused = (1..10_000).find(|&number| {
-        client.request(room, RequestNumber(number), "compute", "x");
-        client.until_reply(RequestNumber(number)) == "busy"
+    // One at work, one in the queue, and more than that at once: sooner or later one is too many,
+    // as the thread takes its time.
+    let refused = (1..1_000).find(|_| {
+        let bytes: Vec<u8> = (1..=10)
+            .flat_map(|number| {
+                let number = RequestNumber(number);
+                client.framed(&request(Format::Packed, room, number, "compute", "x"))
+            })
+            .collect();
+        client.socket.write_all(&bytes).unwrap();
+        let answers = (1..=10).map(|number| client.until_reply(RequestNumber(number)));
+        answers.filter(|answer| answer == "busy").count() > 0
     });
     assert!(refused.is_some());
     let refused = (1..10_000).find(|_| {

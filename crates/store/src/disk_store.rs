@@ -7,8 +7,9 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use playfield_room::{Store, StoreError, StoreErrorKind, Stored};
+use playfield_room::{Loaded, Store, StoreError, StoreErrorKind, Stored};
 use redb::Database;
+use redb::backends::FileBackend;
 use tokio::sync::oneshot::{self, Receiver};
 
 use crate::file::{DatabaseFile, Open};
@@ -52,7 +53,7 @@ impl Default for DiskOptions {
 /// # runtime.block_on(async {
 /// let store = DiskStore::open(&path)?;
 /// store.save("document", "42", b"text".to_vec()).await?;
-/// assert_eq!(store.load("document", "42").await?, Some(b"text".to_vec()));
+/// assert_eq!(store.load("document", "42").await?, Some(b"text".to_vec().into()));
 /// # drop(store); std::fs::remove_file(&path).unwrap();
 /// # Ok::<_, playfield_room::StoreError>(()) }).unwrap();
 /// ```
@@ -65,7 +66,8 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
-    /// Opens a file, and creates it if there is none.
+    /// Opens a file, and creates it if there is none: first under the name with `.new` appended,
+    /// where it replaces what a process left that was killed meanwhile.
     ///
     /// # Errors
     /// If another process, or another store in this one, has it open, if it is no such file or damaged, and if the disk fails.
@@ -78,11 +80,11 @@ impl DiskStore {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: DiskOptions) -> Result<Self, StoreError> {
-        let open = move |path: &Path| {
+        let open = move |file: FileBackend| {
             let mut builder = Database::builder();
             // The older format is not read by later versions of the database.
             builder.create_with_file_format_v3(true).set_cache_size(options.cache_bytes);
-            builder.create(path)
+            builder.create_with_backend(file)
         };
         Self::start(path.as_ref(), Box::new(open), options)
     }
@@ -145,7 +147,7 @@ fn stored<T: Send + 'static>(outcome: Receiver<Result<T, StoreError>>) -> Stored
 }
 
 impl Store for DiskStore {
-    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Vec<u8>>> {
+    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
         let name = named(room_type, key);
         let coming = match self.queue.coming(&name) {
             Coming::Nothing => {
@@ -154,7 +156,8 @@ impl Store for DiskStore {
                 return stored(outcome);
             }
             Coming::Removed => None,
-            Coming::Saved(bytes) => Some(bytes.to_vec()),
+            // The commit may fail.
+            Coming::Saved(bytes) => Some(Loaded { bytes: bytes.to_vec(), is_durable: false }),
         };
         Box::pin(async { Ok(coming) })
     }

@@ -1,12 +1,13 @@
 //! The file: opened, and opened again after an error of the disk.
 
-use std::fs::File;
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use playfield_room::{StoreError, StoreErrorKind};
+use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, StorageError, TableDefinition};
 
 use crate::error::{of_opening, of_storage};
@@ -15,8 +16,8 @@ use crate::error::{of_opening, of_storage};
 pub(crate) const SAVES: TableDefinition<'static, (&str, &str), &[u8]> =
     TableDefinition::new("saves");
 
-/// Opens the database. Tests put a failing disk here.
-pub(crate) type Open = Box<dyn Fn(&Path) -> Result<Database, DatabaseError> + Send + Sync>;
+/// Opens the database in a file that no one else has open. Tests put a failing disk here.
+pub(crate) type Open = Box<dyn Fn(FileBackend) -> Result<Database, DatabaseError> + Send + Sync>;
 
 pub(crate) struct DatabaseFile {
     path: PathBuf,
@@ -27,11 +28,7 @@ pub(crate) struct DatabaseFile {
 
 impl DatabaseFile {
     pub(crate) fn open(path: &Path, open: Open) -> Result<Self, StoreError> {
-        let is_new = !path.exists();
         let database = attempt(path, &open)?;
-        if is_new {
-            sync_folder(path).map_err(|error| of_opening(path, &error.into()))?;
-        }
         Ok(Self { path: path.to_owned(), open, database: RwLock::new(Some(database)) })
     }
 
@@ -92,7 +89,7 @@ impl DatabaseFile {
 }
 
 fn attempt(path: &Path, open: &Open) -> Result<Database, StoreError> {
-    match catch_unwind(AssertUnwindSafe(|| open(path))) {
+    match catch_unwind(AssertUnwindSafe(|| open_or_create(path, open))) {
         Ok(opened) => opened.map_err(|error| of_opening(path, &error)),
         Err(_) => Err(StoreError::new(
             StoreErrorKind::Damaged,
@@ -101,7 +98,48 @@ fn attempt(path: &Path, open: &Open) -> Result<Database, StoreError> {
     }
 }
 
-/// Makes the name of a new file durable. The file itself is synced by the database.
+fn open_or_create(path: &Path, open: &Open) -> Result<Database, DatabaseError> {
+    if path.exists() {
+        return open(FileBackend::new(writable(path, false)?)?);
+    }
+    create(path, open)
+}
+
+/// Creates the file under another name, and renames it once it is whole: a process that is killed
+/// meanwhile leaves nothing under the name of the store.
+pub(crate) fn create(path: &Path, open: &Open) -> Result<Database, DatabaseError> {
+    let new = beside(path);
+    let file = writable(&new, true)?;
+    // From here on, other processes that create the store are refused. The lock belongs to the file,
+    // so it is kept when the file is renamed.
+    let backend = FileBackend::new(file.try_clone()?)?;
+    if path.exists() {
+        // Another process was faster. Whatever has the other name now, no one needs it.
+        let _ = fs::remove_file(&new);
+        drop(backend);
+        return open(FileBackend::new(writable(path, false)?)?);
+    }
+    // What a process left that was killed.
+    file.set_len(0)?;
+    let database = open(backend)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    sync_folder(path)?;
+    Ok(database)
+}
+
+/// The name under which a file is created.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+fn writable(path: &Path, create: bool) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path)
+}
+
+/// Makes the name of a new file durable.
 fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

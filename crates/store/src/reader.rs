@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use playfield_room::{StoreError, StoreErrorKind};
+use playfield_room::{Loaded, StoreError, StoreErrorKind};
 use redb::{Database, ReadOnlyTable, StorageError, TableError};
 use tokio::sync::oneshot::Sender;
 
@@ -16,7 +16,7 @@ pub(crate) const LOADS_MAX: usize = 65_536;
 
 /// Something to read, and who receives it.
 pub(crate) enum Request {
-    Load(Name, Sender<Result<Option<Vec<u8>>, StoreError>>),
+    Load(Name, Sender<Result<Option<Loaded>, StoreError>>),
     Keys(Query, Sender<Result<Vec<String>, StoreError>>),
 }
 
@@ -73,10 +73,10 @@ fn table(database: &Database) -> Result<Option<Table>, StorageError> {
     }
 }
 
-fn load(database: &Database, name: &Name) -> Result<Option<Vec<u8>>, StorageError> {
+fn load(database: &Database, name: &Name) -> Result<Option<Loaded>, StorageError> {
     let Some(table) = table(database)? else { return Ok(None) };
     let found = table.get((&*name.0, &*name.1))?;
-    Ok(found.map(|bytes| bytes.value().to_vec()))
+    Ok(found.map(|bytes| bytes.value().to_vec().into()))
 }
 
 fn keys(database: &Database, query: &Query) -> Result<Vec<String>, StorageError> {

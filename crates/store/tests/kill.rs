@@ -131,7 +131,7 @@ fn what_is_durable_survives_kill_9_and_no_save_is_torn() {
         let keys = wait(store.keys("document", None, usize::MAX)).unwrap();
         assert!(durable.keys().all(|key| keys.contains(key)), "round {round}");
         for key in keys {
-            let bytes = wait(store.load("document", &key)).unwrap().unwrap();
+            let bytes = wait(store.load("document", &key)).unwrap().unwrap().bytes;
             let found: Document = load(&bytes).unwrap_or_else(|error| panic!("{key}: {error}"));
             let least = durable.get(&key).copied().unwrap_or(0);
             assert!(found.number >= least, "round {round}: {key} is {}, not {least}", found.number);

@@ -11,10 +11,12 @@ use super::saving::{Print, Saving};
 use super::{Live, RoomCore, read_options};
 use crate::context_state::{ContextState, Effect, Seats, Subject};
 use crate::deferred_output::DeferredOutput;
-use crate::{Context, Error, InternalMessage, Result, Room, RoomOutput};
+use crate::{Context, Error, InternalMessage, Loaded, Result, Room, RoomOutput};
 
 /// The outcomes of a load, as the names of the messages that end it.
 const FOUND: &str = "playfield:found";
+/// As [`FOUND`], and the save is still on its way to the disk.
+const FOUND_EARLY: &str = "playfield:found-early";
 const NOTHING: &str = "playfield:nothing";
 /// The same, read by a thread that computes.
 const DECODED: &str = "playfield:decoded";
@@ -38,13 +40,15 @@ pub(super) struct Unborn<R: Room> {
 }
 
 /// What is in a save, or why it can't be read.
-type Decoded<R> = Result<Loaded<R>, String>;
+type Decoded<R> = Result<Ready<R>, String>;
 
 /// What is in a save, ready to be synced.
-struct Loaded<R: Room> {
+struct Ready<R: Room> {
     live: Live<R>,
     next_player: u64,
     print: Print,
+    /// The save is on disk.
+    is_durable: bool,
 }
 
 /// Players who wait have numbers from here. Those that the room gives them depend on the save.
@@ -63,7 +67,8 @@ impl<R: Room> Unborn<R> {
         let work = saving.load();
         let work = async move {
             let (name, payload) = match work.await {
-                Ok(Some(bytes)) => (FOUND, bytes),
+                Ok(Some(Loaded { bytes, is_durable: true })) => (FOUND, bytes),
+                Ok(Some(Loaded { bytes, is_durable: false })) => (FOUND_EARLY, bytes),
                 Ok(None) => (NOTHING, Vec::new()),
                 Err(error) => (FAILED, error.to_string().into_bytes()),
             };
@@ -95,7 +100,7 @@ impl<R: Room> RoomCore<R> {
     /// The save is there, or there is none: the room begins. `None` is a load that panicked.
     pub(super) fn loaded(&mut self, outcome: Option<InternalMessage>, out: &mut dyn RoomOutput) {
         let outcome = match outcome {
-            Some(found) if found.name == FOUND && found.payload.len() >= ELSEWHERE_BYTES => {
+            Some(found) if is_found(&found.name) && found.payload.len() >= ELSEWHERE_BYTES => {
                 match self.decode_elsewhere(found, out) {
                     Ok(()) => return,
                     Err(found) => Some(found),
@@ -105,8 +110,8 @@ impl<R: Room> RoomCore<R> {
         };
         let Some(unborn) = self.unborn.take() else { return };
         let made = match outcome {
-            Some(InternalMessage { name, payload }) if name == FOUND => {
-                self.revive(decode(&payload, unborn.tracking), out)
+            Some(InternalMessage { name, payload }) if is_found(&name) => {
+                self.revive(decode(&payload, name == FOUND, unborn.tracking), out)
             }
             Some(InternalMessage { name, .. }) if name == DECODED => {
                 let decoded = unborn.decoded.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -167,10 +172,11 @@ impl<R: Room> RoomCore<R> {
         let InternalMessage { name, payload } = found;
         let bytes = Arc::new(payload);
         let (tracking, to) = (unborn.tracking, Arc::clone(&unborn.decoded));
+        let is_durable = name == FOUND;
         let work = {
             let bytes = Arc::clone(&bytes);
             move || {
-                let decoded = decode(&bytes, tracking);
+                let decoded = decode(&bytes, is_durable, tracking);
                 *to.lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded);
                 InternalMessage { name: DECODED.to_owned(), payload: Vec::new() }
             }
@@ -190,11 +196,11 @@ impl<R: Room> RoomCore<R> {
 
     /// Makes what the save leaves out.
     fn revive(&mut self, decoded: Decoded<R>, out: &mut dyn RoomOutput) -> Result<Live<R>> {
-        let Loaded { mut live, next_player, print } =
+        let Ready { mut live, next_player, print, is_durable } =
             decoded.map_err(|why| self.unreadable(&why))?;
         self.next_player = self.next_player.max(next_player);
         if let Some(saving) = &mut self.saving {
-            saving.was_loaded(print);
+            saving.was_loaded(print, is_durable);
         }
         let (seats, context) = (&self.seats, &mut self.context);
         context.subject = Some(Subject::Room);
@@ -230,13 +236,18 @@ impl<R: Room> RoomCore<R> {
     }
 }
 
+fn is_found(name: &str) -> bool {
+    name == FOUND || name == FOUND_EARLY
+}
+
 /// Reads a save, on any thread. Its decoders and defaults are user code, so it may panic.
-fn decode<R: Room>(bytes: &[u8], tracking: Tracking) -> Decoded<R> {
+fn decode<R: Room>(bytes: &[u8], is_durable: bool, tracking: Tracking) -> Decoded<R> {
     guard(|| {
         let (mut state, next_player) =
             load_marked::<R>(bytes).map_err(|error| error.to_string())?;
         let tracker = Tracker::new(&mut state, tracking);
-        Ok(Loaded { live: Live { state, tracker }, next_player, print: Print::of(bytes) })
+        let live = Live { state, tracker };
+        Ok(Ready { live, next_player, print: Print::of(bytes), is_durable })
     })?
 }
 

@@ -1,5 +1,6 @@
 //! A persistent room: when it is saved, and who waits for that.
 
+use std::future::ready;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,10 @@ use playfield_wire::ErrorCode;
 use super::guard::guard;
 use super::{Live, RoomCore};
 use crate::context_state::Asked;
-use crate::{Error, InternalMessage, Room, RoomOutput, Stage, Store, StoreError, Stored};
+use crate::{
+    Error, InternalMessage, Loaded, Room, RoomOutput, Stage, Store, StoreError, StoreErrorKind,
+    Stored,
+};
 
 /// How soon a save that failed is tried again, while the room is open and while it ends.
 const RETRY: Duration = Duration::from_secs(1);
@@ -26,7 +30,7 @@ pub(super) struct Saving {
     room_type: String,
     key: Arc<str>,
     every: Duration,
-    /// What is on disk.
+    /// What is on disk, if that is known.
     on_disk: Option<Print>,
     /// Since when the room's code has run that may have changed the state.
     changed_since: Option<Duration>,
@@ -92,13 +96,17 @@ impl Saving {
         }
     }
 
-    pub(super) fn load(&self) -> Stored<Option<Vec<u8>>> {
-        self.store.load(&self.room_type, &self.key)
+    pub(super) fn load(&self) -> Stored<Option<Loaded>> {
+        begun("load", || self.store.load(&self.room_type, &self.key))
     }
 
-    /// The room was made of this save.
-    pub(super) fn was_loaded(&mut self, print: Print) {
-        self.on_disk = Some(print);
+    fn save(&self, bytes: Vec<u8>) -> Stored<()> {
+        begun("save", || self.store.save(&self.room_type, &self.key, bytes))
+    }
+
+    /// The room was made of this save. If it may not reach the disk, the room is unsaved.
+    pub(super) fn was_loaded(&mut self, print: Print, is_durable: bool) {
+        self.on_disk = is_durable.then_some(print);
         self.bytes = print.1;
     }
 
@@ -178,7 +186,7 @@ impl<R: Room> RoomCore<R> {
             return;
         }
         let begun = context.number().and_then(|task| {
-            let work = saving.store.save(&saving.room_type, &saving.key, bytes);
+            let work = saving.save(bytes);
             out.spawn(task, Box::pin(async move { outcome(work.await) }))?;
             Ok(task)
         });
@@ -220,6 +228,8 @@ impl<R: Room> RoomCore<R> {
                 asked.into_iter().map(|asked| asked.message(Ok(()))).collect::<Vec<_>>()
             }
             Some(why) => {
+                // It may have reached the disk nevertheless.
+                saving.on_disk = None;
                 saving.changed_since = changed_since.or(saving.changed_since);
                 let error =
                     Error::new(ErrorCode::Internal, format!("the room was not saved: {why}"));
@@ -285,6 +295,14 @@ impl<R: Room> RoomCore<R> {
             );
         }
     }
+}
+
+/// What a call of the store returns. If it panics, that is an error.
+fn begun<T: Send + 'static>(call: &str, work: impl FnOnce() -> Stored<T>) -> Stored<T> {
+    guard(work).unwrap_or_else(|panic| {
+        let text = format!("the store panicked in `{call}`: {panic}");
+        Box::pin(ready(Err(StoreError::new(StoreErrorKind::Other, text))))
+    })
 }
 
 fn outcome(saved: Result<(), StoreError>) -> InternalMessage {
