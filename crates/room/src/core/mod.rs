@@ -33,7 +33,7 @@ pub(crate) struct RoomCore<R: Room> {
     /// `None` before it is made of its save, and after its end.
     live: Option<Live<R>>,
     /// Its save is being loaded.
-    unborn: Option<Unborn>,
+    unborn: Option<Unborn<R>>,
     /// Its type is persistent, and it has a key.
     saving: Option<Saving>,
     settings: Settings,
