@@ -306,17 +306,18 @@ fn a_room_that_does_not_return_is_found() {
 
 #[test]
 fn a_room_that_never_returns_does_not_hold_up_the_end() {
-    let running = start(&[("shards", "1"), ("shutdown_timeout_ms", "100")]);
+    let running = start(&[("shards", "1"), ("shutdown_timeout_ms", "100"), ("watchdog_ms", "100")]);
     let (mut client, room, _) = with_room(&running, "");
     client.request(room, RequestNumber(2), "hang", "600000");
+    until(&running, |running| !running.stats().healthy);
     let stopper = running.stopper();
     let (tells, ended) = std::sync::mpsc::sync_channel(1);
     thread::spawn(move || {
-        running.wait().unwrap();
-        tells.send(()).unwrap();
+        tells.send(running.wait()).unwrap();
     });
     stopper.stop();
-    ended.recv_timeout(Duration::from_secs(20)).unwrap();
+    let error = ended.recv_timeout(Duration::from_secs(20)).unwrap().unwrap_err();
+    assert!(error.to_string().contains("left behind"), "{error}");
 }
 
 #[test]

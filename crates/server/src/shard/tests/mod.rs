@@ -22,5 +22,6 @@ mod refusals;
 mod remote;
 mod rooms;
 mod services;
+mod share;
 mod timing;
 mod world;
