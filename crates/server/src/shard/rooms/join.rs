@@ -1,6 +1,6 @@
 //! A request to join a room, and whose it is, on the way from the session to the room.
 
-use playfield_room::{Error, split_reservation};
+use playfield_room::{Claims, Error, split_reservation};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 
 use crate::directory::keys::Key;
@@ -125,6 +125,7 @@ pub(crate) struct Joiner {
     pub(crate) dialect: Dialect,
     pub(crate) name: String,
     pub(crate) user: Option<String>,
+    pub(crate) claims: Claims,
     pub(crate) snapshots: Allowance,
 }
 
