@@ -121,6 +121,7 @@ fn fix(word: &str) -> &'static str {
         }
         "quantize" => "write `quantize = step`, as in `quantize = 0.01`",
         "angle" => "write `angle = step`, as in `angle = 0.01`",
+        _ if placed::Words::ALL.contains(&word) => placed::fix(word),
         _ => "write `range = least..=most`, as in `range = -1.0..=1.0`",
     }
 }
@@ -147,6 +148,7 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
     let mut sync = Sync { policy: Policy::Everyone, mask: None, quantize: None, view: None };
     let (mut range, mut function, mut viewer) = (None, None, None);
     let mut placed = placed::Words::default();
+    let mut before = String::new();
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("sync")) {
         attribute.parse_nested_meta(|meta| {
             let word = meta.path.to_token_stream().to_string();
@@ -185,9 +187,16 @@ fn sync(field: &syn::Field, name: &str) -> syn::Result<Sync> {
                 "range" => {
                     range = Some((meta.path.clone(), value::<ExprRange>(&meta, name, &word)?));
                 }
+                // `near = x, y`
+                _ if matches!(&*before, "near" | "same") && !meta.input.peek(Token![=]) => {
+                    let message = format!("the field `{name}`: {}", fix(&before));
+                    return Err(Error::new_spanned(&meta.path, message));
+                }
                 _ => return Err(meta.error(format!("`{word}` is unknown: use one of {WORDS}"))),
             }
-            refuse_more(&meta, name, &word)
+            refuse_more(&meta, name, &word)?;
+            before = word;
+            Ok(())
         })?;
     }
     if let Some((word, range)) = range {

@@ -11,6 +11,7 @@ mod packet;
 mod placed;
 mod room;
 mod state;
+mod stub;
 
 use proc_macro::TokenStream;
 use quote::quote;
@@ -24,27 +25,31 @@ use syn::{DeriveInput, parse_macro_input};
 /// derive `Data` and `Clone`.
 #[proc_macro_derive(State, attributes(sync))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
-    finish(state::expand_state(&parse_macro_input!(input as DeriveInput)))
+    let input = parse_macro_input!(input as DeriveInput);
+    finish(state::expand_state(&input), &input, stub::state)
 }
 
 /// Makes a struct or an enum an atomic value, which is sent as a whole. See
 /// `playfield_state::Data`.
 #[proc_macro_derive(Data)]
 pub fn derive_data(input: TokenStream) -> TokenStream {
-    finish(data::expand_data(&parse_macro_input!(input as DeriveInput)))
+    let input = parse_macro_input!(input as DeriveInput);
+    finish(data::expand_data(&input), &input, stub::data)
 }
 
 /// Makes a struct of one field a key of maps, and an atomic value. See
 /// `playfield_state::Key`.
 #[proc_macro_derive(Key)]
 pub fn derive_key(input: TokenStream) -> TokenStream {
-    finish(key::expand_key(&parse_macro_input!(input as DeriveInput)))
+    let input = parse_macro_input!(input as DeriveInput);
+    finish(key::expand_key(&input), &input, stub::key)
 }
 
 /// Makes a struct or an enum a message. See `playfield_room::Message`.
 #[proc_macro_derive(Message, attributes(reply, message))]
 pub fn derive_message(input: TokenStream) -> TokenStream {
-    finish(message::expand_message(&parse_macro_input!(input as DeriveInput)))
+    let input = parse_macro_input!(input as DeriveInput);
+    finish(message::expand_message(&input), &input, stub::message)
 }
 
 /// Makes a struct a packet or a part of one, with its fields in order. See
@@ -55,18 +60,41 @@ pub fn derive_message(input: TokenStream) -> TokenStream {
 /// `#[packet(varint)]` or, the last one, `#[packet(rest)]`.
 #[proc_macro_derive(Packet, attributes(packet))]
 pub fn derive_packet(input: TokenStream) -> TokenStream {
-    finish(packet::expand_packet(&parse_macro_input!(input as DeriveInput)))
+    let input = parse_macro_input!(input as DeriveInput);
+    finish(packet::expand_packet(&input), &input, stub::packet)
 }
 
 /// Declares a room type. See `playfield_room::Room`.
 #[proc_macro_attribute]
 pub fn room(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as room::Arguments);
-    finish(room::expand_room(&arguments, &parse_macro_input!(item as room::RoomImpl)))
+    let as_it_is = proc_macro2::TokenStream::from(item.clone());
+    let expanded = syn::parse(item).and_then(|item| room::expand_room(&arguments, &item));
+    let expanded = expanded.unwrap_or_else(|error| {
+        let error = error.to_compile_error();
+        quote! {
+            #error
+            #as_it_is
+        }
+    });
+    expanded.into()
 }
 
-fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
-    expanded.unwrap_or_else(|error| error.to_compile_error()).into()
+/// What a derive made or, if it could not, its error, and a stub for what others expect of the
+/// type.
+fn finish(
+    expanded: syn::Result<proc_macro2::TokenStream>,
+    input: &DeriveInput,
+    stub: fn(&DeriveInput) -> proc_macro2::TokenStream,
+) -> TokenStream {
+    let expanded = expanded.unwrap_or_else(|error| {
+        let (error, stub) = (error.to_compile_error(), stub(input));
+        quote! {
+            #error
+            #stub
+        }
+    });
+    expanded.into()
 }
 
 /// The module that generated code takes its names from. Playfield's own crates can't name the

@@ -50,15 +50,16 @@ pub(crate) struct Words {
 }
 
 /// How to write each of them.
-fn fix(word: &str) -> &'static str {
+pub(crate) fn fix(word: &str) -> &'static str {
     match word {
         "near" => {
-            "write `near = function`, with the name of a function that returns the position, or `near = [x, y]`, with the fields \
-             of the position; `near = (of_entry, of_viewer)`, with two of these, if entries and viewers differ"
+            "write `near = [x, y]`, with the fields of the position, as in `near = [at.x, at.y]`, or `near = function`, with the \
+             name of a function that returns the position; `near = (of_entry, of_viewer)`, with two of these, if entries and \
+             viewers differ"
         }
         "same" => {
-            "write `same = function`, with the name of a function that returns the group, or `same = [floor]`, with the fields \
-             that must be equal; `same = (of_entry, of_viewer)`, with two of these, if entries and viewers differ"
+            "write `same = [floor]`, with the fields that must be equal, or `same = function`, with the name of a function that \
+             returns the group; `same = (of_entry, of_viewer)`, with two of these, if entries and viewers differ"
         }
         "radius" => "write `radius = distance`, as in `radius = 150.0`",
         "half_extents" => {

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote, quote_spanned};
-use syn::parse::{Parse, ParseStream};
+use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Ident, ItemImpl, LitInt, Path, Token, parenthesized};
@@ -26,6 +26,8 @@ pub(crate) struct Arguments {
     join_wait_ms: Option<LitInt>,
     joins_waiting_max: Option<LitInt>,
     reply_ms: Option<LitInt>,
+    /// What is wrong with some of them. The others count, or the compiler would miss them too.
+    wrong: Option<syn::Error>,
 }
 
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
@@ -37,31 +39,10 @@ impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut arguments = Self::default();
         while !input.is_empty() {
-            let name: Ident = input.parse()?;
-            match name.to_string().as_str() {
-                "messages" => names(input, &name, &mut arguments.messages)?,
-                "events" => names(input, &name, &mut arguments.events)?,
-                "internal" => names(input, &name, &mut arguments.internal)?,
-                "asks" => names(input, &name, &mut arguments.asks)?,
-                "criteria" => criteria(input, &name, &mut arguments.criteria)?,
-                "creation" => creation(input, &name, &mut arguments.creation)?,
-                "tick_hz" => number(input, &name, &mut arguments.tick_hz, 0..=1_000)?,
-                "sync_hz" => number(input, &name, &mut arguments.sync_hz, 0..=1_000)?,
-                "capacity" => number(input, &name, &mut arguments.capacity, 1..=1_000_000)?,
-                "empty_ms" => number(input, &name, &mut arguments.empty_ms, 0..=0xffff_ffff)?,
-                "closing_ms" => number(input, &name, &mut arguments.closing_ms, 0..=600_000)?,
-                "join_wait_ms" => number(input, &name, &mut arguments.join_wait_ms, 0..=600_000)?,
-                "reply_ms" => number(input, &name, &mut arguments.reply_ms, 1..=3_600_000)?,
-                "joins_waiting_max" => {
-                    number(input, &name, &mut arguments.joins_waiting_max, 0..=1_000_000)?;
-                }
-                "persist" => number(input, &name, &mut arguments.persist, 1..=86_400)?,
-                "silence_ms" => number(input, &name, &mut arguments.silence_ms, 100..=3_600_000)?,
-                other => {
-                    return Err(syn::Error::new(
-                        name.span(),
-                        format!("unknown option `{other}`; the options are {OPTIONS}"),
-                    ));
+            if let Err(error) = arguments.option(input) {
+                note(&mut arguments.wrong, error);
+                while !input.is_empty() && !input.peek(Token![,]) {
+                    input.parse::<TokenTree>()?;
                 }
             }
             if !input.is_empty() {
@@ -72,39 +53,78 @@ impl Parse for Arguments {
     }
 }
 
-fn names(input: ParseStream<'_>, name: &Ident, into: &mut Vec<Path>) -> syn::Result<()> {
+impl Arguments {
+    /// Reads one option and its value.
+    fn option(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
+        let name: Ident = input.parse()?;
+        match name.to_string().as_str() {
+            "messages" => names(input, &name, &mut self.messages),
+            "events" => names(input, &name, &mut self.events),
+            "internal" => names(input, &name, &mut self.internal),
+            "asks" => names(input, &name, &mut self.asks),
+            "criteria" => criteria(input, &name, &mut self.criteria),
+            "creation" => creation(input, &name, &mut self.creation),
+            "tick_hz" => number(input, &name, &mut self.tick_hz, 0..=1_000),
+            "sync_hz" => number(input, &name, &mut self.sync_hz, 0..=1_000),
+            "capacity" => number(input, &name, &mut self.capacity, 1..=1_000_000),
+            "empty_ms" => number(input, &name, &mut self.empty_ms, 0..=0xffff_ffff),
+            "closing_ms" => number(input, &name, &mut self.closing_ms, 0..=600_000),
+            "join_wait_ms" => number(input, &name, &mut self.join_wait_ms, 0..=600_000),
+            "reply_ms" => number(input, &name, &mut self.reply_ms, 1..=3_600_000),
+            "joins_waiting_max" => number(input, &name, &mut self.joins_waiting_max, 0..=1_000_000),
+            "persist" => number(input, &name, &mut self.persist, 1..=86_400),
+            "silence_ms" => number(input, &name, &mut self.silence_ms, 100..=3_600_000),
+            other => {
+                let message = format!("unknown option `{other}`; the options are {OPTIONS}");
+                Err(syn::Error::new(name.span(), message))
+            }
+        }
+    }
+}
+
+/// Adds an error to those before.
+fn note(errors: &mut Option<syn::Error>, error: syn::Error) {
+    match errors {
+        Some(errors) => errors.combine(error),
+        None => *errors = Some(error),
+    }
+}
+
+/// What is in parentheses after a name, item by item. All of it is read, even if it is wrong.
+fn list<T: Parse>(input: ParseStream<'_>) -> syn::Result<Punctuated<T, Token![,]>> {
     let inside;
     parenthesized!(inside in input);
+    Punctuated::parse_terminated.parse2(inside.parse()?)
+}
+
+fn names(input: ParseStream<'_>, name: &Ident, into: &mut Vec<Path>) -> syn::Result<()> {
+    let mut wrong = None;
     if !into.is_empty() {
-        return Err(syn::Error::new(
-            name.span(),
-            format!("`{name}` is given twice: put all into one list"),
-        ));
+        let message = format!("`{name}` is given twice: put all into one list");
+        wrong = Some(syn::Error::new(name.span(), message));
     }
-    for path in Punctuated::<Path, Token![,]>::parse_terminated(&inside)? {
+    for path in list::<Path>(input)? {
         let same = |other: &Path| {
             other.segments.last().map(|last| &last.ident)
                 == path.segments.last().map(|last| &last.ident)
         };
         if into.iter().any(same) {
-            return Err(syn::Error::new_spanned(
-                &path,
-                format!("two {name} have the same name: rename one of the types"),
-            ));
+            let message = format!("two {name} have the same name: rename one of the types");
+            note(&mut wrong, syn::Error::new_spanned(&path, message));
+        } else {
+            into.push(path);
         }
-        into.push(path);
     }
-    Ok(())
+    wrong.map_or(Ok(()), Err)
 }
 
 /// The fields of the options that are criteria.
 fn criteria(input: ParseStream<'_>, name: &Ident, into: &mut Vec<Ident>) -> syn::Result<()> {
-    let inside;
-    parenthesized!(inside in input);
+    let fields = list::<Ident>(input)?;
     if !into.is_empty() {
         return Err(syn::Error::new(name.span(), "`criteria` is given twice"));
     }
-    for field in Punctuated::<Ident, Token![,]>::parse_terminated(&inside)? {
+    for field in fields {
         if into.contains(&field) {
             return Err(syn::Error::new(field.span(), format!("`{field}` is named twice")));
         }
@@ -156,10 +176,11 @@ pub(crate) struct RoomImpl {
 
 impl Parse for RoomImpl {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let mut tokens: Vec<TokenTree> = input.parse::<TokenStream>()?.into_iter().collect();
+        let item = input.parse::<TokenStream>()?;
+        let mut tokens: Vec<TokenTree> = item.clone().into_iter().collect();
         let body = match tokens.pop() {
             Some(TokenTree::Group(body)) if body.delimiter() == Delimiter::Brace => body,
-            _ => return Err(input.error(MISPLACED)),
+            _ => return Err(syn::Error::new_spanned(item, MISPLACED)),
         };
         let tokens: TokenStream = tokens.into_iter().collect();
         let header = syn::parse2(quote!(#tokens {}))?;
@@ -194,38 +215,51 @@ impl RoomImpl {
 const CALLBACKS: [&str; 6] = ["create", "rebuild", "join", "leave", "closing", "tick"];
 
 /// Refuses callbacks that are `async`: the compiler would only say that they don't fit the trait.
-fn check_not_async(body: TokenStream) -> syn::Result<()> {
-    let (mut before, mut is_async) = (None, None);
+/// Returns the body with such callbacks made to fit.
+fn refuse_async(body: TokenStream, wrong: &mut Option<syn::Error>) -> TokenStream {
+    let mut checked: Vec<TokenTree> = Vec::new();
+    let mut is_refused = false;
     for token in body {
-        let TokenTree::Ident(ident) = token else {
-            if let TokenTree::Group(group) = token
-                && group.delimiter() == Delimiter::None
-            {
-                check_not_async(group.stream())?;
+        match token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
+                checked.extend(refuse_async(group.stream(), wrong));
             }
-            (before, is_async) = (None, None);
-            continue;
-        };
-        if let Some(span) = is_async
-            && CALLBACKS.iter().any(|name| ident == name)
-        {
-            let wait = match ident.to_string().as_str() {
-                "create" | "join" => {
-                    "begin it with `cx.hold(async move { … })`: the player or the room waits until its \
-                     message has come by `On`"
+            TokenTree::Group(group) if is_refused && group.delimiter() == Delimiter::Brace => {
+                is_refused = false;
+                checked.extend(quote!({ ::std::unreachable!() }));
+            }
+            TokenTree::Ident(ident) => {
+                if let [.., TokenTree::Ident(before), TokenTree::Ident(of)] = &*checked
+                    && before == "async"
+                    && of == "fn"
+                    && CALLBACKS.iter().any(|name| ident == name)
+                {
+                    note(wrong, async_callback(before.span(), &ident));
+                    is_refused = true;
+                    let quiet = quote!(#[allow(unused_variables)]);
+                    checked.splice(checked.len() - 2..checked.len() - 1, quiet);
                 }
-                _ => "begin it with `cx.spawn(async move { … })`: its message comes by `On`",
-            };
-            let message = format!(
-                "`{ident}` can't be async: a room runs one callback at a time, and none may wait. For \
-                 work that takes time, {wait}"
-            );
-            return Err(syn::Error::new(span, message));
+                checked.push(ident.into());
+            }
+            other => checked.push(other),
         }
-        is_async = before.filter(|_| ident == "fn");
-        before = (ident == "async").then(|| ident.span());
     }
-    Ok(())
+    checked.into_iter().collect()
+}
+
+fn async_callback(span: Span, ident: &Ident) -> syn::Error {
+    let wait = match ident.to_string().as_str() {
+        "create" | "join" => {
+            "begin it with `cx.hold(async move { … })`: the player or the room waits until its \
+             message has come by `On`"
+        }
+        _ => "begin it with `cx.spawn(async move { … })`: its message comes by `On`",
+    };
+    let message = format!(
+        "`{ident}` can't be async: a room runs one callback at a time, and none may wait. For \
+         work that takes time, {wait}"
+    );
+    syn::Error::new(span, message)
 }
 
 const MISPLACED: &str = "#[room(…)] belongs before `impl Room for …`";
@@ -244,7 +278,9 @@ pub(crate) fn expand_room(arguments: &Arguments, item: &RoomImpl) -> syn::Result
             "a room type cannot have parameters: its clients are built for one schema",
         ));
     }
-    check_not_async(body.stream())?;
+    let mut wrong = arguments.wrong.clone();
+    let items = refuse_async(body.stream(), &mut wrong);
+    let wrong = wrong.map(|error| error.to_compile_error());
     let options = (!item.defines("type", "Options")).then(|| {
         quote!(
             type Options = ();
@@ -257,12 +293,13 @@ pub(crate) fn expand_room(arguments: &Arguments, item: &RoomImpl) -> syn::Result
             }
         }
     });
-    let (items, span) = (body.stream(), body.span());
+    let span = body.span();
     let body = quote_spanned!(span => { #items #options #create });
     let declared = declared(&rt, room, arguments);
     let markers = markers(&rt, room, arguments);
     let checks = checks(&rt, room, arguments);
     Ok(quote! {
+        #wrong
         #tokens #body
         #declared
         #markers

@@ -330,7 +330,7 @@ impl Server {
     /// interrupted; `help` lists the commands. It logs as [`start`](Self::start) does.
     ///
     /// Settings come from flags, the environment (`PLAYFIELD_…`) and a TOML file. The exit status
-    /// is 0 after an orderly shutdown, 1 after a failure, and 2 if the arguments are wrong.
+    /// is 0 after an orderly shutdown, 1 after a failure or a shutdown that did not finish, and 2 if the arguments are wrong.
     #[cfg(feature = "tools")]
     pub fn run(self) -> ExitCode {
         playfield_cli::main(|config| self.build(config))

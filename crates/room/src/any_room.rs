@@ -10,7 +10,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::{
     Claims, EndReason, Error, LeaveReason, Link, Message, Reservation, RoomOutput, SeatFor, Sender,
-    Stage,
+    Stage, Undone,
 };
 
 /// A player who wants to join.
@@ -145,6 +145,11 @@ pub trait AnyRoom: Send {
         Some(if self.is_closed() { ended() } else { Ok(()) })
     }
 
+    /// What it had not done when it was dropped; `None` if it has not ended, or not before its time.
+    fn undone(&self) -> Option<Undone> {
+        None
+    }
+
     /// The version of the last sync; 1 after creation.
     fn version(&self) -> u64;
 
@@ -232,6 +237,17 @@ pub trait AnyRoom: Send {
     fn digest(&mut self, player: PlayerId, format: Format) -> Option<u64> {
         let _ = (player, format);
         None
+    }
+
+    /// Whether [`left_out`](Self::left_out) may be above 0.
+    fn may_leave_out(&self) -> bool {
+        false
+    }
+
+    /// How many entries more this player would have seen at the last sync, if no view had a cap.
+    fn left_out(&self, player: PlayerId) -> u64 {
+        let _ = player;
+        0
     }
 
     /// Begins the room's end; its players will receive the text. Nothing happens if it is ending

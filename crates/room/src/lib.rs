@@ -39,7 +39,7 @@ pub use core::HELD_MAIL_MAX;
 pub use deferred::{DEFERRED_MAX, Deferred};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result, room_full};
 pub use key::{KEY_BYTES_MAX, check_key, invisible};
-pub use life::{EndReason, LeaveReason, Stage};
+pub use life::{EndReason, LeaveReason, Stage, Undone};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, CreatedBy, Emits, EventOf, Handle, Internal, InternalOf,
     Message, MessageOf, On, RATE_MULTIPLE, Settings,

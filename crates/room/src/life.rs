@@ -43,6 +43,15 @@ pub enum LeaveReason {
     RoomEnded(EndReason),
 }
 
+/// What a room had not done when it was dropped, for its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Undone {
+    /// Its end: it or its background work took too long. It was saved, if it is persistent.
+    End,
+    /// Its save: its last changes are lost.
+    Save,
+}
+
 /// How far a room's life has come, for its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {

@@ -2,10 +2,10 @@
 
 use playfield_room::sim::{OTHER_ROOM_ID, Sim};
 use playfield_room::{
-    Answer, AskId, Context, Creator, Error, Handle, LeaveReason, Mail, Message, On, Player, Result,
-    Room, room,
+    Answer, AskId, Claims, Context, Creator, Error, Handle, LeaveReason, Mail, Message, On, Player,
+    PlayerId, Result, Room, room,
 };
-use playfield_state::{Format, List, State};
+use playfield_state::{Format, List, Map, State};
 use playfield_wire::ErrorCode;
 
 #[derive(State, Default)]

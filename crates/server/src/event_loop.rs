@@ -2,6 +2,7 @@
 
 mod accept;
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -69,6 +70,13 @@ const EVENTS: usize = 1024;
 /// of it lies in the processor's cache.
 const EARLY_WRITE_BYTES: usize = 64 << 10;
 
+/// How long input is read in one turn, before what came of it is written.
+const INPUT_PER_TURN: Duration = Duration::from_millis(5);
+/// A room that is late by more than this comes before input.
+const ROOM_BEFORE_INPUT: Duration = Duration::from_millis(1);
+/// And before output, if it is late by more than this: what is half written is better finished.
+const ROOM_BEFORE_OUTPUT: Duration = Duration::from_millis(4);
+
 /// A shard's thread: the state machine, and the sockets around it.
 pub(crate) struct EventLoop {
     index: usize,
@@ -83,8 +91,12 @@ pub(crate) struct EventLoop {
     deals: bool,
     /// By the connections' places.
     sockets: Vec<Option<Socket>>,
-    /// Sockets to be read.
-    readable: Vec<ConnectionKey>,
+    /// Connections to be served.
+    queue: VecDeque<ConnectionKey>,
+    /// Connections that took much lately, which come after the others.
+    queue_of_busy: VecDeque<ConnectionKey>,
+    /// Some output was left for the next turn.
+    writes_on: bool,
     buffer: Box<[u8]>,
     refused: u64,
     /// When a shutdown ends.
@@ -99,7 +111,7 @@ struct Socket {
     key: ConnectionKey,
     /// There may be something to read.
     readable: bool,
-    /// It is in the list of sockets to be read.
+    /// Its connection is in a queue to be served.
     queued: bool,
     /// The client has closed its half.
     ends: bool,
@@ -137,7 +149,9 @@ impl EventLoop {
             listeners,
             deals,
             sockets: Vec::new(),
-            readable: Vec::new(),
+            queue: VecDeque::new(),
+            queue_of_busy: VecDeque::new(),
+            writes_on: false,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             refused: 0,
             ends_at: None,
@@ -267,33 +281,56 @@ impl EventLoop {
         self.sockets.get_mut(key.index())?.as_mut().filter(|socket| socket.key == key)
     }
 
-    /// Puts a socket into the list of those to be read.
+    /// Puts a connection into a queue of those to be served.
     fn queue(&mut self, key: ConnectionKey) {
         if let Some(socket) = self.socket(key)
             && !socket.queued
         {
             socket.queued = true;
-            self.readable.push(key);
+            if self.shard.takes_much(key) {
+                self.queue_of_busy.push_back(key);
+            } else {
+                self.queue.push_back(key);
+            }
         }
     }
 
-    /// Reads from each socket once. Who sends more than fits waits for the next turn, so that
-    /// nobody waits for long.
+    /// Serves each connection that waits once, those that took much lately last. Who is not done
+    /// then waits for the next turn. What rooms owe comes first: if one is due, the rest waits; at
+    /// least one connection of each queue is served.
     fn read(&mut self) {
         while let Some(key) = self.shard.next_resumed() {
-            if self.socket(key).is_some_and(|socket| socket.readable) {
-                self.queue(key);
+            self.queue(key);
+        }
+        let began = self.now();
+        let mut served = Vec::new();
+        for is_busy in [false, true] {
+            let queue = if is_busy { &self.queue_of_busy } else { &self.queue };
+            for count in 0..queue.len() {
+                if count > 0 && self.is_input_over(began) {
+                    break;
+                }
+                let queue = if is_busy { &mut self.queue_of_busy } else { &mut self.queue };
+                let Some(key) = queue.pop_front() else { break };
+                self.serve(key);
+                served.push(key);
+                if self.shard.replies_bytes() > EARLY_WRITE_BYTES {
+                    self.write_replies(&served);
+                    served.clear();
+                }
             }
         }
-        let readable = std::mem::take(&mut self.readable);
-        let mut written = 0;
-        for (at, &key) in readable.iter().enumerate() {
-            self.read_one(key);
-            if self.shard.replies_bytes() > EARLY_WRITE_BYTES {
-                self.write_replies(&readable[written..=at]);
-                written = at + 1;
-            }
-        }
+    }
+
+    /// Whether it is time for other things than input, which is read since `began`.
+    fn is_input_over(&self, began: Duration) -> bool {
+        let now = self.now();
+        now.saturating_sub(began) >= INPUT_PER_TURN || self.is_room_late(now, ROOM_BEFORE_INPUT)
+    }
+
+    /// Whether a room is late by more than this.
+    fn is_room_late(&self, now: Duration, by: Duration) -> bool {
+        self.shard.room_due_at().is_some_and(|at| at + by <= now)
     }
 
     /// Writes what services replied to these, before the turn is over.
@@ -306,13 +343,25 @@ impl EventLoop {
         self.shard.replies_written();
     }
 
+    /// Handles what came from a connection, for as long as it is its turn.
+    fn serve(&mut self, key: ConnectionKey) {
+        if let Some(socket) = self.socket(key) {
+            socket.queued = false;
+            self.shard.visit(key);
+            self.read_one(key);
+            if self.shard.visited(key) {
+                return self.queue(key);
+            }
+            self.follow_up(key);
+        }
+    }
+
     fn read_one(&mut self, key: ConnectionKey) {
         let place = key.index();
         let Some(Some(socket)) = self.sockets.get_mut(place) else { return };
         if socket.key != key {
             return;
         }
-        socket.queued = false;
         // What is not read now stays where it is until the shard takes it.
         while socket.readable && self.shard.reads(key) {
             match socket.stream.read(&mut self.buffer) {
@@ -335,6 +384,14 @@ impl EventLoop {
                 }
             }
         }
+    }
+
+    /// What becomes of a connection that was served, and is to be read no more for now.
+    fn follow_up(&mut self, key: ConnectionKey) {
+        let Some(Some(socket)) = self.sockets.get(key.index()) else { return };
+        if socket.key != key {
+            return;
+        }
         if socket.readable && self.shard.reads(key) {
             self.queue(key);
         } else if socket.is_gone {
@@ -347,9 +404,15 @@ impl EventLoop {
     /// Writes what every connection is owed.
     fn write(&mut self) {
         self.shard.finish();
+        self.writes_on = false;
         while let Some(key) = self.shard.next_dirty() {
             if !self.shard.is_blocked(key) {
                 self.flush(key);
+                // The newest output comes first, which is that of the rooms that were late.
+                if self.is_room_late(self.now(), ROOM_BEFORE_OUTPUT) {
+                    self.writes_on = true;
+                    break;
+                }
             }
         }
         while let Some(key) = self.shard.next_written() {
@@ -440,7 +503,7 @@ impl EventLoop {
 
     /// How long to wait for something to happen.
     fn timeout(&self) -> Option<Duration> {
-        if !self.readable.is_empty() {
+        if !self.queue.is_empty() || !self.queue_of_busy.is_empty() || self.writes_on {
             return Some(Duration::ZERO);
         }
         let accepts_at = self.listeners.iter().filter_map(|listener| listener.accepts_at).min();

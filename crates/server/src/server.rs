@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use crate::mailbox::Mailbox;
 use crate::node::Node;
 use crate::service::{AnyService, Hosted, Service};
 use crate::shard::{Shard, Stopwatch};
-use crate::stats::{Published, Stats, Watch};
+use crate::stats::{Published, Pulse, Stats, Watch};
 use crate::sys;
 use crate::watchdog::{Leash, Watchdog};
 
@@ -530,15 +530,21 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// If a shard failed: it could not wait for its sockets, or it panicked.
+    /// If a shard failed: it could not wait for its sockets, or it panicked. If the shutdown did not
+    /// finish: rooms were dropped before they had ended or were saved, a thread is left behind, or
+    /// the store has not written what it accepted.
     pub fn wait(mut self) -> io::Result<()> {
         let ended = usize::from(matches!(self.words.recv(), Ok(Word::Ended)));
         self.stopper.stop();
-        self.join(ended);
+        let unfinished = self.join(ended);
         let failed = |published: &Arc<Published>| published.pulse.failed.load(Ordering::Relaxed);
         match self.published.iter().position(failed) {
             Some(index) => Err(io::Error::other(format!("shard {index} failed; see the log"))),
-            None => Ok(()),
+            None if unfinished.is_empty() => Ok(()),
+            None => {
+                let text = unfinished.join("; ");
+                Err(io::Error::other(format!("the shutdown did not finish: {text}; see the log")))
+            }
         }
     }
 
@@ -548,14 +554,16 @@ impl Running {
     ///
     /// Returns when all threads have ended and the store is closed, for which it waits up to 10 s more:
     /// its file can be opened again. If a room or its background work does not return in
-    /// time, its thread is left behind.
+    /// time, its thread is left behind. What was not finished is logged;
+    /// [`stop`](Stopper::stop) and [`wait`](Self::wait) return it.
     pub fn shutdown(self) {
         drop(self);
     }
 
     /// Waits for all threads, `ended` of which are known to have ended; gives up on those that take
-    /// too long.
-    fn join(&mut self, ended: usize) {
+    /// too long. Returns what was not finished.
+    fn join(&mut self, ended: usize) -> Vec<String> {
+        let mut unfinished = Vec::new();
         let deadline = Instant::now() + self.shutdown_timeout + LAST_TURN;
         let mut missing = self.shards.len() - ended;
         while missing > 0 {
@@ -579,20 +587,33 @@ impl Running {
                 // A panic was reported where it happened.
                 let _ = thread.join();
             } else {
-                log::error!(
-                    "the thread {:?} does not end, and is left behind",
-                    thread.thread().name()
-                );
+                let name = thread.thread().name().unwrap_or_default();
+                let text = format!("the thread {name:?} does not end, and is left behind");
+                log::error!("{text}");
+                unfinished.push(text);
             }
+        }
+        let sum = |of: fn(&Pulse) -> &AtomicU64| {
+            let all = self.published.iter();
+            all.map(|published| of(&published.pulse).load(Ordering::Relaxed)).sum::<u64>()
+        };
+        let (undone, unsaved) =
+            (sum(|pulse| &pulse.rooms_undone), sum(|pulse| &pulse.rooms_unsaved));
+        if undone > 0 {
+            let ms = self.shutdown_timeout.as_millis();
+            unfinished.push(format!(
+                "rooms dropped before they had ended: {undone} (not saved: {unsaved}); raise \
+                 shutdown_timeout_ms = {ms} or their closing_ms"
+            ));
         }
         // Its rooms are gone, so this releases the file: the process may open it again.
         if !self.node.store.close(STORE_CLOSE_MAX) {
             let wait = STORE_CLOSE_MAX.as_secs();
-            log::error!(
-                "the store has not written what it accepted within {wait} s; it goes on while the \
-                 process runs"
-            );
+            let text = format!("the store has not written what it accepted within {wait} s");
+            log::error!("{text}; it goes on while the process runs");
+            unfinished.push(text);
         }
+        unfinished
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use playfield_room::Undone;
+
 macro_rules! counters {
     ($($(#[doc = $help:literal])+ $name:ident,)*) => {
         /// The counters of a shard. They are published once per turn.
@@ -85,6 +87,9 @@ counters! {
     /// Patches that were skipped because the client had not read the one before; a later one covers
     /// them.
     conflated,
+    /// Entries that players did not see because of the cap of a view by place (`nearest`), summed
+    /// over players and syncs.
+    left_out,
     /// Mail between rooms that could not be delivered.
     mail_dropped,
     /// Connections that were closed on arrival because `connections_max` was reached.
@@ -145,6 +150,9 @@ pub(crate) struct Pulse {
     pub(crate) stuck: AtomicBool,
     /// The shard's thread has panicked.
     pub(crate) failed: AtomicBool,
+    /// Rooms that the shutdown dropped before they had ended, and those of them that were not saved.
+    pub(crate) rooms_undone: AtomicU64,
+    pub(crate) rooms_unsaved: AtomicU64,
 }
 
 /// The user code that a shard called last.
@@ -189,6 +197,13 @@ impl Watch {
     #[inline]
     pub(crate) fn enters(&self, room_type: u16) {
         self.0.pulse.called.store(u32::from(room_type) + 1, Ordering::Relaxed);
+    }
+
+    /// A room was dropped before it had ended.
+    pub(crate) fn leaves(&self, undone: Undone) {
+        let pulse = &self.0.pulse;
+        pulse.rooms_undone.fetch_add(1, Ordering::Relaxed);
+        pulse.rooms_unsaved.fetch_add(u64::from(undone == Undone::Save), Ordering::Relaxed);
     }
 
     /// The service of this number is about to be called.

@@ -1,11 +1,14 @@
 //! How a node with rooms that have something to finish shuts down.
 
+use std::future::{pending, ready};
 use std::sync::Mutex;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use crate::common::{Client, Heard, config};
 
-use playfield_room::{Context, EndReason, Message, On, Result, Room, RoomType, room};
+use playfield_room::{
+    Context, EndReason, Loaded, Message, On, Result, Room, RoomType, Store, Stored, room,
+};
 use playfield_server::{Running, Server};
 use playfield_state::State;
 use playfield_wire::client::ClientMessage;
@@ -57,10 +60,51 @@ impl On<Saved> for Stuck {
     }
 }
 
+/// Its `closing` does not return until the sender for [`BLOCKS`] is gone.
+#[derive(State, Default)]
+struct Blocking {}
+
+static BLOCKS: Mutex<Option<Receiver<()>>> = Mutex::new(None);
+
+#[room()]
+impl Room for Blocking {
+    fn closing(&mut self, _: EndReason, _: &mut Context<Self>) {
+        let blocks = BLOCKS.lock().unwrap().take().unwrap();
+        let _ = blocks.recv();
+    }
+}
+
+#[derive(State, Default)]
+struct Lasting {}
+
+#[room(persist = 60, closing_ms = 1)]
+impl Room for Lasting {}
+
+/// A disk that never ends a save.
+struct Slow;
+
+impl Store for Slow {
+    fn load(&self, _: &str, _: &str) -> Stored<Option<Loaded>> {
+        Box::pin(ready(Ok(None)))
+    }
+    fn save(&self, _: &str, _: &str, _: Vec<u8>) -> Stored<()> {
+        Box::pin(pending())
+    }
+    fn remove(&self, _: &str, _: &str) -> Stored<()> {
+        Box::pin(pending())
+    }
+    fn keys(&self, _: &str, _: Option<&str>, _: usize) -> Stored<Vec<String>> {
+        Box::pin(pending())
+    }
+}
+
 fn start(settings: &[(&str, &str)]) -> Running {
     Server::new(config(settings))
         .room_type(RoomType::of::<Saver>("saver"))
         .room_type(RoomType::of::<Stuck>("stuck"))
+        .room_type(RoomType::of::<Blocking>("blocking"))
+        .room_type(RoomType::of::<Lasting>("lasting"))
+        .store(Slow)
         .start()
         .unwrap()
 }
@@ -69,7 +113,8 @@ fn enter(running: &Running, room_type: &str) -> Client {
     let mut client = Client::native(running.local_addr());
     let request = RequestNumber(1);
     let room_type = room_type.into();
-    let join = ClientMessage::JoinOrCreate { request, room_type, key: None, options: &[] };
+    let key = Some("42".into());
+    let join = ClientMessage::JoinOrCreate { request, room_type, key, options: &[] };
     client.say(&crate::common::encoded(Format::Packed, &join));
     client.until_joined(request).unwrap();
     client
@@ -105,4 +150,30 @@ fn a_room_that_never_ends_does_not_keep_the_node_or_the_goodbye_from_its_clients
     running.shutdown();
     client.until(|heard| matches!(heard, Heard::Left { .. }).then_some(()));
     client.until(|heard| is_goodbye(heard).then_some(()));
+}
+
+#[test]
+fn a_shutdown_that_does_not_finish_is_an_error_that_says_what_is_left() {
+    let stop = |room_type: &str| {
+        let running = start(&[("shards", "1"), ("shutdown_timeout_ms", "100")]);
+        let client = enter(&running, room_type);
+        running.stopper().stop();
+        drop(client);
+        running.wait().unwrap_err().to_string()
+    };
+    assert_eq!(
+        stop("stuck"),
+        "the shutdown did not finish: rooms dropped before they had ended: 1 (not saved: 0); raise \
+         shutdown_timeout_ms = 100 or their closing_ms; see the log"
+    );
+    let text = stop("lasting");
+    assert!(text.contains("had ended: 1 (not saved: 1); raise"), "{text}");
+    let (ends, blocks) = sync_channel(1);
+    *BLOCKS.lock().unwrap() = Some(blocks);
+    assert_eq!(
+        stop("blocking"),
+        "the shutdown did not finish: the thread \"playfield-shard-0\" does not end, and is left \
+         behind; see the log"
+    );
+    drop(ends);
 }

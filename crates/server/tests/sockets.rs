@@ -201,11 +201,18 @@ fn tasks_max_and_compute_queue_max() {
     let running =
         start(&[("compute_threads", "1"), ("compute_queue_max", "1"), ("tasks_max", "1")]);
     let (mut client, room, _) = with_room(&running, "");
-    // One at work, one in the queue, and one too many: sooner or later, as the thread takes its
-    // time.
-    let refused = (1..10_000).find(|&number| {
-        client.request(room, RequestNumber(number), "compute", "x");
-        client.until_reply(RequestNumber(number)) == "busy"
+    // One at work, one in the queue, and more than that at once: sooner or later one is too many,
+    // as the thread takes its time.
+    let refused = (1..1_000).find(|_| {
+        let bytes: Vec<u8> = (1..=10)
+            .flat_map(|number| {
+                let number = RequestNumber(number);
+                client.framed(&request(Format::Packed, room, number, "compute", "x"))
+            })
+            .collect();
+        client.socket.write_all(&bytes).unwrap();
+        let answers = (1..=10).map(|number| client.until_reply(RequestNumber(number)));
+        answers.filter(|answer| answer == "busy").count() > 0
     });
     assert!(refused.is_some());
     let refused = (1..10_000).find(|_| {
@@ -299,17 +306,18 @@ fn a_room_that_does_not_return_is_found() {
 
 #[test]
 fn a_room_that_never_returns_does_not_hold_up_the_end() {
-    let running = start(&[("shards", "1"), ("shutdown_timeout_ms", "100")]);
+    let running = start(&[("shards", "1"), ("shutdown_timeout_ms", "100"), ("watchdog_ms", "100")]);
     let (mut client, room, _) = with_room(&running, "");
     client.request(room, RequestNumber(2), "hang", "600000");
+    until(&running, |running| !running.stats().healthy);
     let stopper = running.stopper();
     let (tells, ended) = std::sync::mpsc::sync_channel(1);
     thread::spawn(move || {
-        running.wait().unwrap();
-        tells.send(()).unwrap();
+        tells.send(running.wait()).unwrap();
     });
     stopper.stop();
-    ended.recv_timeout(Duration::from_secs(20)).unwrap();
+    let error = ended.recv_timeout(Duration::from_secs(20)).unwrap().unwrap_err();
+    assert!(error.to_string().contains("left behind"), "{error}");
 }
 
 #[test]

@@ -51,9 +51,12 @@ impl SyncHistory {
 /// What one member was sent, where that does not follow from the syncs of its room.
 #[derive(Debug, Default)]
 pub struct SentHistory {
-    /// Versions on the wire, and of the room, oldest first.
-    sent: Option<Box<VecDeque<(u64, u64)>>>,
+    sent: Option<Box<Sent>>,
 }
+
+/// Versions on the wire, and of the room, oldest first.
+#[derive(Debug, Default)]
+struct Sent(VecDeque<(u64, u64)>);
 
 impl SentHistory {
     /// The member was sent what leads to the version `wire`, from the room's version `room`.
@@ -66,7 +69,7 @@ impl SentHistory {
 
     #[cold]
     fn keep(&mut self, wire: u64, room: u64) {
-        let sent = self.sent.get_or_insert_default();
+        let Sent(sent) = &mut **self.sent.get_or_insert_default();
         if sent.len() == SENT_MAX {
             sent.pop_front();
         }
@@ -77,7 +80,7 @@ impl SentHistory {
     /// out of reach: the copy needs a snapshot.
     #[must_use]
     pub fn room_version(&self, wire: u64, syncs: &SyncHistory) -> Option<u64> {
-        let Some(sent) = &self.sent else { return syncs.first(wire) };
+        let Some(Sent(sent)) = self.sent.as_deref() else { return syncs.first(wire) };
         match sent.binary_search_by_key(&wire, |&(wire, _)| wire) {
             Ok(at) => Some(sent[at].1),
             // Before the oldest that is remembered, there may have been others.

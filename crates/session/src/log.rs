@@ -22,7 +22,7 @@ pub struct Log {
     start: usize,
     bytes: Vec<u8>,
     /// The last of the messages that are gone, if they were lost: by runs with the same room.
-    lost: Option<Box<Vec<Lost>>>,
+    lost: Vec<Lost>,
 }
 
 /// The other end acknowledged messages that were not sent to it.
@@ -100,7 +100,7 @@ impl Log {
             self.forget();
         }
         if self.gone == received {
-            self.lost = None;
+            self.lost = Vec::new();
         }
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Log {
         let mut missing = self.gone - received;
         let mut lost: Vec<Lost> = Vec::new();
         // The last of the runs end where the kept messages begin.
-        for run in self.lost.take().into_iter().flat_map(|runs| *runs).rev() {
+        for run in std::mem::take(&mut self.lost).into_iter().rev() {
             let messages = run.messages.min(missing);
             missing -= messages;
             add(&mut lost, Lost { messages, ..run });
@@ -140,13 +140,12 @@ impl Log {
     fn lose(&mut self) {
         let Some((room, _)) = header(&self.bytes[self.start..]) else { return };
         self.forget();
-        let runs = self.lost.get_or_insert_default();
-        match runs.last_mut() {
+        match self.lost.last_mut() {
             Some(run) if run.room == room => run.messages += 1,
-            _ => runs.push(Lost { room, messages: 1 }),
+            _ => self.lost.push(Lost { room, messages: 1 }),
         }
-        if runs.len() > LOST_RUNS_MAX {
-            runs.remove(0);
+        if self.lost.len() > LOST_RUNS_MAX {
+            self.lost.remove(0);
         }
     }
 

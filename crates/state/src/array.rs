@@ -29,6 +29,7 @@ impl<T: State, const N: usize> Describe for [T; N] {
     };
     const HAS_OWNED: bool = T::HAS_OWNED;
     const HYSTERESIS: bool = T::HYSTERESIS;
+    const PLACED: bool = T::PLACED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const PLAIN: bool = T::PLAIN;
     const COLUMN: bool = Self::FIXED;
@@ -65,6 +66,9 @@ impl<T: State, const N: usize> Compare for [T; N] {
     }
 
     fn left_out(shadow: &Self::Shadow, viewer: PlayerId) -> u64 {
+        if !T::PLACED {
+            return 0;
+        }
         shadow.items.iter().map(|item| T::left_out(item, viewer)).sum()
     }
 

@@ -50,6 +50,7 @@ impl<T: State> Describe for Option<T> {
     };
     const HAS_OWNED: bool = T::HAS_OWNED;
     const HYSTERESIS: bool = T::HYSTERESIS;
+    const PLACED: bool = T::PLACED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const NULLABLE: bool = true;
     const PLAIN: bool = T::PLAIN;

@@ -214,6 +214,8 @@ pub trait Describe: Sized + 'static {
     const FIXED: bool = false;
     /// Who sees a part of it depends on who saw it before.
     const HYSTERESIS: bool = false;
+    /// It has a view by place, whose cap may leave entries out.
+    const PLACED: bool = false;
     /// A patch of it reveals nothing older than the version at which it begins. A map's does: its
     /// slots are older.
     const PLAIN: bool = false;

@@ -151,7 +151,12 @@ impl<T: State> Tracker<T> {
     /// How many entries more `viewer` would have seen at the last sync, if no view had a cap
     /// (`nearest`).
     pub fn left_out(&self, viewer: PlayerId) -> u64 {
-        T::left_out(&self.shadow, viewer)
+        if T::PLACED { T::left_out(&self.shadow, viewer) } else { 0 }
+    }
+
+    /// Whether the state has views by place, so that [`left_out`](Self::left_out) may be above 0.
+    pub fn may_leave_out(&self) -> bool {
+        T::PLACED
     }
 
     /// The digest that `viewer`'s copy has if it is right: in `packed` see

@@ -65,6 +65,8 @@ pub(super) fn host() -> io::Result<()> {
     pin(SERVER_CORE)?;
     raise_descriptors();
     let config = Config { listen: (Ipv4Addr::LOCALHOST, 0).into(), shards: 1, ..Config::default() };
+    // All clients have one address.
+    let config = Config { http_requests_per_address_max: config.http_requests_max, ..config };
     let running = Server::new(config)
         .room_type(RoomType::of::<Counter>("counter"))
         .page("/", "text/plain; charset=utf-8", PAGE)

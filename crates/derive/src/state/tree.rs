@@ -332,6 +332,13 @@ impl<'a> Tree<'a> {
                 quote!(<#of as #rt::Describe>::HYSTERESIS)
             }
         }));
+        let placed = any(self.synced.iter().map(|Synced { field, .. }| match &field.view {
+            Some(Look { rule: Rule::Place { .. }, .. }) => quote!(true),
+            _ => {
+                let of = &field.of;
+                quote!(<#of as #rt::Describe>::PLACED)
+            }
+        }));
         let plain = self.synced.iter().map(|synced| match &synced.field {
             SyncedField { view: Some(_), .. } => quote!(false),
             SyncedField { of, .. } => quote!(<#of as #rt::Describe>::PLAIN),
@@ -350,6 +357,7 @@ impl<'a> Tree<'a> {
             const HAS_OWNED: bool = #has_owned;
             const NESTED_OWNERS: bool = #nested_owners;
             const HYSTERESIS: bool = #hysteresis;
+            const PLACED: bool = #placed;
             const PLAIN: bool = #plain;
             const COLUMN: bool = <Self as #rt::Describe>::FIXED;
             const FIXED: bool = #fixed;

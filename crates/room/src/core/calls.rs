@@ -13,7 +13,7 @@ use crate::deferred::{Asker, DEFERRED_MAX, Fate};
 use crate::message::{AskId, Call};
 use crate::{
     Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Player, Reservation,
-    Result, Room, RoomOutput, RoomSummary, SeatFor, Stage,
+    Result, Room, RoomOutput, RoomSummary, SeatFor, Stage, Undone,
 };
 
 impl<R: Room> AnyRoom for RoomCore<R> {
@@ -40,6 +40,10 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             Stage::Closing | Stage::Finishing => Some(Err(closing())),
             Stage::Ended => Some(Err(EndReason::Closed.error("the room ended"))),
         }
+    }
+
+    fn undone(&self) -> Option<Undone> {
+        self.undone
     }
 
     fn version(&self) -> u64 {
@@ -243,6 +247,14 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         });
     }
 
+    fn may_leave_out(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.tracker.may_leave_out())
+    }
+
+    fn left_out(&self, player: PlayerId) -> u64 {
+        self.live.as_ref().map_or(0, |live| live.tracker.left_out(player))
+    }
+
     fn digest(&mut self, player: PlayerId, format: Format) -> Option<u64> {
         let mut digest = None;
         self.write(&mut Vec::new(), |tracker, _| {
@@ -310,7 +322,7 @@ impl<R: Room> RoomCore<R> {
                 }
             }
             _ if self.is_over() => {}
-            Mail::Done { task, message } if self.is_load(task) => self.loaded(Some(&message), out),
+            Mail::Done { task, message } if self.is_load(task) => self.loaded(Some(message), out),
             Mail::Lost { task } if self.is_load(task) => self.loaded(None, out),
             Mail::Done { task, message } if self.is_save(task) => self.saved(Some(&message), out),
             Mail::Lost { task } if self.is_save(task) => self.saved(None, out),

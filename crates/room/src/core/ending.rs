@@ -8,7 +8,7 @@ use playfield_wire::ErrorCode;
 use super::guard::guard;
 use super::{RoomCore, Stage};
 use crate::context::replies::send_reply;
-use crate::{EndReason, Error, LeaveReason, Player, Room, RoomOutput};
+use crate::{EndReason, Error, LeaveReason, Player, Room, RoomOutput, Undone};
 
 /// How many names of unfinished tasks are logged.
 const NAMES_LOGGED: usize = 4;
@@ -105,14 +105,14 @@ impl<R: Room> RoomCore<R> {
             return;
         }
         let ms = self.settings.closing_ms;
-        self.log_unfinished(&format!("did not end within closing_ms = {ms}, and is dropped"));
+        self.leave_unfinished(&format!("did not end within closing_ms = {ms}, and is dropped"));
         self.end(out);
     }
 
     /// Ends the room without callbacks.
     pub(super) fn abandon_now(&mut self, out: &mut dyn RoomOutput) {
         if !self.is_over() {
-            self.log_unfinished("could not end before the node's shutdown did, and is dropped");
+            self.leave_unfinished("could not end before the node's shutdown did, and is dropped");
             self.dismiss_all(&EndReason::ShuttingDown.error("the node is shutting down"), out);
             self.end(out);
         }
@@ -184,9 +184,12 @@ impl<R: Room> RoomCore<R> {
         tasks.chain(asks).map(|(_, name)| *name)
     }
 
-    fn log_unfinished(&self, what: &str) {
+    /// It is dropped before its end is over.
+    fn leave_unfinished(&mut self, what: &str) {
         self.log_unsaved();
-        let save = self.is_unsaved().then_some("its save");
+        let is_unsaved = self.is_unsaved();
+        self.undone = Some(if is_unsaved { Undone::Save } else { Undone::End });
+        let save = is_unsaved.then_some("its save");
         let mut names: Vec<_> = save.into_iter().chain(self.unfinished()).collect();
         let more = names.len().saturating_sub(NAMES_LOGGED);
         names.truncate(NAMES_LOGGED);

@@ -1,11 +1,13 @@
 //! A room whose save is being loaded. It is made when the save is there, or created if there is
 //! none.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use playfield_state::{Format, PlayerId, Tracker, Tracking, load_marked};
 use playfield_wire::ErrorCode;
 
 use super::guard::guard;
-use super::saving::Saving;
+use super::saving::{Print, Saving};
 use super::{Live, RoomCore, read_options};
 use crate::context_state::{ContextState, Effect, Seats, Subject};
 use crate::deferred_output::DeferredOutput;
@@ -16,10 +18,16 @@ const FOUND: &str = "playfield:found";
 /// As [`FOUND`], and the save is still on its way to the disk.
 const FOUND_EARLY: &str = "playfield:found-early";
 const NOTHING: &str = "playfield:nothing";
+/// The same, read by a thread that computes.
+const DECODED: &str = "playfield:decoded";
 const FAILED: &str = "playfield:failed";
 
+/// From this size on a save is read by a thread that computes: the other rooms of the shard would
+/// wait for about 5 µs for each KiB.
+const ELSEWHERE_BYTES: usize = 32 << 10;
+
 /// What a room is created from if it has no save.
-pub(super) struct Unborn {
+pub(super) struct Unborn<R: Room> {
     /// The number of the load.
     task: u64,
     options: Vec<u8>,
@@ -27,12 +35,26 @@ pub(super) struct Unborn {
     tracking: Tracking,
     /// How many have asked to join.
     joins: u64,
+    /// What another thread has read.
+    decoded: Arc<Mutex<Option<Decoded<R>>>>,
+}
+
+/// What is in a save, or why it can't be read.
+type Decoded<R> = Result<Ready<R>, String>;
+
+/// What is in a save, ready to be synced.
+struct Ready<R: Room> {
+    live: Live<R>,
+    next_player: u64,
+    print: Print,
+    /// The save is on disk.
+    is_durable: bool,
 }
 
 /// Players who wait have numbers from here. Those that the room gives them depend on the save.
 const PROVISIONAL: u64 = 1 << 52;
 
-impl Unborn {
+impl<R: Room> Unborn<R> {
     /// Begins to load the save.
     pub(super) fn load(
         saving: &Saving,
@@ -53,7 +75,8 @@ impl Unborn {
             InternalMessage { name: name.to_owned(), payload }
         };
         deferred.spawn(task, Box::pin(work))?;
-        Ok(Self { task, options: options.to_vec(), format, tracking, joins: 0 })
+        let decoded = Arc::default();
+        Ok(Self { task, options: options.to_vec(), format, tracking, joins: 0, decoded })
     }
 
     /// A number for a player who wants to join.
@@ -64,31 +87,49 @@ impl Unborn {
 }
 
 impl<R: Room> RoomCore<R> {
+    /// Whether its save is not there, or not read.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.unborn.is_some()
+    }
+
     /// Whether this is the end of the load.
     pub(super) fn is_load(&self, task: u64) -> bool {
         self.unborn.as_ref().is_some_and(|unborn| unborn.task == task)
     }
 
     /// The save is there, or there is none: the room begins. `None` is a load that panicked.
-    pub(super) fn loaded(&mut self, outcome: Option<&InternalMessage>, out: &mut dyn RoomOutput) {
+    pub(super) fn loaded(&mut self, outcome: Option<InternalMessage>, out: &mut dyn RoomOutput) {
+        let outcome = match outcome {
+            Some(found) if is_found(&found.name) && found.payload.len() >= ELSEWHERE_BYTES => {
+                match self.decode_elsewhere(found, out) {
+                    Ok(()) => return,
+                    Err(found) => Some(found),
+                }
+            }
+            outcome => outcome,
+        };
         let Some(unborn) = self.unborn.take() else { return };
         let made = match outcome {
-            Some(InternalMessage { name, payload }) if name == FOUND || name == FOUND_EARLY => {
-                self.revive(payload, name == FOUND, out)
+            Some(InternalMessage { name, payload }) if is_found(&name) => {
+                self.revive(decode(&payload, name == FOUND, unborn.tracking), out)
+            }
+            Some(InternalMessage { name, .. }) if name == DECODED => {
+                let decoded = unborn.decoded.lock().unwrap_or_else(PoisonError::into_inner).take();
+                self.revive(decoded.unwrap_or_else(|| Err("it was not read".into())), out)
             }
             Some(InternalMessage { name, .. }) if name == NOTHING => {
-                let Unborn { options, format, .. } = &unborn;
-                self.give_birth(*format, options, out)
+                let Unborn { options, format, tracking, .. } = &unborn;
+                self.give_birth(*format, options, out).and_then(|mut state| {
+                    let tracker = guard(|| Tracker::new(&mut state, *tracking));
+                    let live = tracker.map(|tracker| Live { state, tracker });
+                    live.map_err(|panic| self.not_created(&panic))
+                })
             }
             Some(InternalMessage { payload, .. }) => {
-                Err(self.unreadable(&String::from_utf8_lossy(payload)))
+                Err(self.unreadable(&String::from_utf8_lossy(&payload)))
             }
             None => Err(self.unreadable(&"the store panicked")),
         };
-        let made = made.and_then(|mut state| {
-            let tracker = guard(|| Tracker::new(&mut state, unborn.tracking));
-            tracker.map(|tracker| Live { state, tracker }).map_err(|panic| self.not_created(&panic))
-        });
         let more = self.context.take_holds();
         match made {
             Ok(live) => {
@@ -121,19 +162,52 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// Makes the state of the save, and what it leaves out.
-    fn revive(&mut self, bytes: &[u8], is_durable: bool, out: &mut dyn RoomOutput) -> Result<R> {
-        let loaded = guard(|| load_marked::<R>(bytes)).map_err(|panic| self.unreadable(&panic))?;
-        let (mut state, next_player) = loaded.map_err(|error| self.unreadable(&error))?;
+    /// Has a thread that computes read a save. Returns the save if too much waits for those.
+    fn decode_elsewhere(
+        &mut self,
+        found: InternalMessage,
+        out: &mut dyn RoomOutput,
+    ) -> std::result::Result<(), InternalMessage> {
+        let Some(unborn) = &mut self.unborn else { return Ok(()) };
+        let InternalMessage { name, payload } = found;
+        let bytes = Arc::new(payload);
+        let (tracking, to) = (unborn.tracking, Arc::clone(&unborn.decoded));
+        let is_durable = name == FOUND;
+        let work = {
+            let bytes = Arc::clone(&bytes);
+            move || {
+                let decoded = decode(&bytes, is_durable, tracking);
+                *to.lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded);
+                InternalMessage { name: DECODED.to_owned(), payload: Vec::new() }
+            }
+        };
+        let begun = self.context.number().and_then(|task| {
+            out.compute(task, Box::new(work))?;
+            Ok(task)
+        });
+        match begun {
+            Ok(task) => {
+                unborn.task = task;
+                Ok(())
+            }
+            Err(_) => Err(InternalMessage { name, payload: Arc::unwrap_or_clone(bytes) }),
+        }
+    }
+
+    /// Makes what the save leaves out.
+    fn revive(&mut self, decoded: Decoded<R>, out: &mut dyn RoomOutput) -> Result<Live<R>> {
+        let Ready { mut live, next_player, print, is_durable } =
+            decoded.map_err(|why| self.unreadable(&why))?;
         self.next_player = self.next_player.max(next_player);
         if let Some(saving) = &mut self.saving {
-            saving.was_loaded(bytes, is_durable);
+            saving.was_loaded(print, is_durable);
         }
         let (seats, context) = (&self.seats, &mut self.context);
         context.subject = Some(Subject::Room);
-        let rebuilt = guard(|| state.rebuild(&mut Context::new(seats, context, out, None)));
+        // What it changes is compared before anyone gets a copy, as what `join` changes is.
+        let rebuilt = guard(|| live.state.rebuild(&mut Context::new(seats, context, out, None)));
         rebuilt.map_err(|panic| self.not_created(&panic))?;
-        Ok(state)
+        Ok(live)
     }
 
     fn give_birth(
@@ -160,6 +234,21 @@ impl<R: Room> RoomCore<R> {
         log::error!("room {} panicked while it was created: {panic}", self.context.id());
         Error::new(ErrorCode::Internal, "the room could not be created")
     }
+}
+
+fn is_found(name: &str) -> bool {
+    name == FOUND || name == FOUND_EARLY
+}
+
+/// Reads a save, on any thread. Its decoders and defaults are user code, so it may panic.
+fn decode<R: Room>(bytes: &[u8], is_durable: bool, tracking: Tracking) -> Decoded<R> {
+    guard(|| {
+        let (mut state, next_player) =
+            load_marked::<R>(bytes).map_err(|error| error.to_string())?;
+        let tracker = Tracker::new(&mut state, tracking);
+        let live = Live { state, tracker };
+        Ok(Ready { live, next_player, print: Print::of(bytes), is_durable })
+    })?
 }
 
 /// Calls `create`. The outer error is a panic: defaults, decoders and destructors are user code as

@@ -20,7 +20,7 @@ use crate::context_state::{ContextState, Effect, Seats};
 use crate::deferred_output::DeferredOutput;
 use crate::{
     AnyRoom, Birth, Context, EndReason, Error, InternalMessage, LeaveReason, Player, Result, Room,
-    RoomOutput, RoomSummary, Sender, Settings, Stage,
+    RoomOutput, RoomSummary, Sender, Settings, Stage, Undone,
 };
 use ending::Ending;
 pub use joining::HELD_MAIL_MAX;
@@ -33,7 +33,7 @@ pub(crate) struct RoomCore<R: Room> {
     /// `None` before it is made of its save, and after its end.
     live: Option<Live<R>>,
     /// Its save is being loaded.
-    unborn: Option<Unborn>,
+    unborn: Option<Unborn<R>>,
     /// Its type is persistent, and it has a key.
     saving: Option<Saving>,
     settings: Settings,
@@ -58,6 +58,8 @@ pub(crate) struct RoomCore<R: Room> {
     renumbered: BTreeMap<PlayerId, PlayerId>,
     /// It is about to end.
     ending: Option<Ending>,
+    /// It was dropped before its end was over.
+    undone: Option<Undone>,
     /// Why it was never made.
     why_over: Option<Error>,
     /// Why it never opened, or failed.
@@ -141,6 +143,7 @@ impl<R: Room> RoomCore<R> {
             waiting: BTreeMap::new(),
             renumbered: BTreeMap::new(),
             ending: None,
+            undone: None,
             why_over: None,
             why_not_open: None,
             reply: Vec::new(),
@@ -152,11 +155,6 @@ impl<R: Room> RoomCore<R> {
     /// The state, until the room's end.
     pub(crate) fn state(&self) -> Option<&R> {
         self.live.as_ref().map(|live| &live.state)
-    }
-
-    /// How many entries more a player would see without the caps of views.
-    pub(crate) fn left_out(&self, player: PlayerId) -> u64 {
-        self.live.as_ref().map_or(0, |live| live.tracker.left_out(player))
     }
 
     pub(crate) fn state_mut(&mut self) -> Option<&mut R> {

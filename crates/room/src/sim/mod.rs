@@ -169,7 +169,8 @@ impl<R: Room + Default> Sim<R> {
 
     /// A room with a key whose type is [persistent](crate::Room#rooms-that-last), kept in `store`.
     /// Like other background work, loads and saves end with
-    /// [`run_background`](Self::run_background): the room opens then.
+    /// [`run_background`](Self::run_background): the room opens then. A save of 32 KiB or more is
+    /// read by one more call, as a [computation](crate::Context::compute).
     ///
     /// ```
     /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } pub mod store { pub use playfield_room::*; } }
@@ -221,7 +222,9 @@ impl<R: Room + Default> Sim<R> {
         let store = MemoryStore::new();
         store.set(ROOM_TYPE, ROOM_ID, save.to_vec());
         let mut sim = Self::with_store(seed, &R::Options::default(), ROOM_ID, store);
-        sim.run_background();
+        while sim.core.is_loading() {
+            sim.run_background();
+        }
         Ok(sim)
     }
 

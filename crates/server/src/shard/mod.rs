@@ -44,6 +44,7 @@ use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
 use connection::http::period;
 use connection::patience::Patience;
+use connection::share::Visit;
 use connection::timeouts::{Timeout, Timeouts};
 use connection::transport::Input;
 use connection::{Connection, Connections};
@@ -83,6 +84,8 @@ pub(crate) struct Shard {
     entropy: Entropy,
     watch: Watch,
     stopwatch: Stopwatch,
+    /// The connection that is served.
+    visit: Visit,
     lateness: Lateness,
     /// How long the last turn took to write to sockets.
     writing: Duration,
@@ -159,6 +162,7 @@ impl Shard {
             entropy,
             watch,
             stopwatch,
+            visit: Visit::default(),
             lateness: Lateness::default(),
             writing: Duration::ZERO,
             sessions: 0,
@@ -210,11 +214,38 @@ impl Shard {
         connection.is_some_and(|connection| connection.is_closing() || connection.takes_input())
     }
 
-    /// A connection that can be read again: what was kept of its input is handled.
+    /// A connection that can be read again.
     pub(crate) fn next_resumed(&mut self) -> Option<ConnectionKey> {
-        let key = self.resumed.pop()?;
-        self.handle_kept(key);
-        Some(key)
+        self.resumed.pop()
+    }
+
+    /// Begins to serve a connection: what was kept of its input is handled.
+    pub(crate) fn visit(&mut self, key: ConnectionKey) {
+        self.visit.begin(self.stopwatch.read());
+        if let Some(connection) = self.delivery.connections.get_mut(key) {
+            connection.pause.turn = false;
+            self.handle_kept(key);
+        }
+    }
+
+    /// The visit is over. Whether the connection is to be served once more, because it has input
+    /// left.
+    pub(crate) fn visited(&mut self, key: ConnectionKey) -> bool {
+        let time = self.stopwatch.read().saturating_sub(self.visit.began());
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return false };
+        connection.taken.add(self.now, time);
+        connection.pause.turn
+    }
+
+    /// Whether a connection took much of the shard's time lately, so that others come first.
+    pub(crate) fn takes_much(&self, key: ConnectionKey) -> bool {
+        let connection = self.delivery.connections.get(key);
+        connection.is_some_and(|connection| connection.taken.is_much(self.now))
+    }
+
+    /// When the next room is due; it may be so for long.
+    pub(crate) fn room_due_at(&self) -> Option<Duration> {
+        self.schedule.next()
     }
 
     /// Does all that is due by now.

@@ -43,6 +43,7 @@ impl<T: State> Describe for List<T> {
     const UNOWNED: Option<&'static str> = T::UNOWNED;
     const HAS_OWNED: bool = T::HAS_OWNED;
     const HYSTERESIS: bool = T::HYSTERESIS;
+    const PLACED: bool = T::PLACED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const PLAIN: bool = T::PLAIN;
 
@@ -91,7 +92,7 @@ impl<T: State> Compare for List<T> {
     }
 
     fn left_out(shadow: &Self::Shadow, viewer: PlayerId) -> u64 {
-        if !T::HAS_OWNED {
+        if !T::PLACED {
             return 0;
         }
         shadow.elements.iter().map(|element| T::left_out(&element.shadow, viewer)).sum()

@@ -25,6 +25,7 @@ impl<K: Key, V: State> Describe for Map<K, V> {
     };
     const HAS_OWNED: bool = V::HAS_OWNED;
     const HYSTERESIS: bool = V::HYSTERESIS;
+    const PLACED: bool = V::PLACED;
     const NESTED_OWNERS: bool = V::NESTED_OWNERS || (K::IS_PLAYER && V::HAS_OWNED);
     const KEYED_BY_PLAYER: bool = K::IS_PLAYER;
     const IS_MAP: bool = true;
@@ -114,7 +115,7 @@ impl<K: Key, V: State> Compare for Map<K, V> {
     }
 
     fn left_out(shadow: &Self::Shadow, viewer: PlayerId) -> u64 {
-        if !V::HAS_OWNED {
+        if !V::PLACED {
             return 0;
         }
         shadow.entries().map(|(_, _, value)| V::left_out(value, viewer)).sum()

@@ -9,6 +9,7 @@ use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
 
 use crate::shard::Shard;
 use crate::shard::connection::http::{Http, period};
+use crate::shard::connection::share::WORK_OF_NODE;
 use crate::shard::connection::transport::{Input, Opening, opening};
 use crate::shard::keys::ConnectionKey;
 
@@ -86,16 +87,33 @@ impl Shard {
             let left = &mut input[handled..];
             let more = match &mut connection.input {
                 &mut Input::Unknown(peer) => self.open(key, peer, left),
-                Input::Http(_) => self.handle_http(key, left),
+                Input::Http(_) => {
+                    self.visit.did(WORK_OF_NODE);
+                    self.handle_http(key, left)
+                }
                 Input::Native => self.handle_native(key, left),
                 Input::WebSocket(_) => self.handle_websocket(key, left),
-                &mut Input::Service(service) => self.handle_service(key, service, left),
+                &mut Input::Service(service) => {
+                    self.visit.read(left.len());
+                    self.handle_service(key, service, left)
+                }
                 Input::Closing(_) | Input::InUse => 0,
             };
             if more == 0 {
                 return handled;
             }
             handled += more;
+            self.end_turn_if_over(key);
+        }
+    }
+
+    /// Lets others come first, if this connection was served for long enough.
+    #[inline]
+    fn end_turn_if_over(&mut self, key: ConnectionKey) {
+        if self.visit.is_over(|| self.stopwatch.read())
+            && let Some(connection) = self.delivery.connections.get_mut(key)
+        {
+            connection.pause.turn = true;
         }
     }
 
@@ -188,6 +206,7 @@ impl Shard {
                 }
             }
             self.pause_if_behind(key);
+            self.end_turn_if_over(key);
             if !self
                 .delivery
                 .connections

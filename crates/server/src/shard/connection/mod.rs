@@ -7,6 +7,7 @@ pub(crate) mod half_closed;
 pub(crate) mod http;
 mod input;
 pub(crate) mod patience;
+pub(crate) mod share;
 pub(crate) mod timeouts;
 pub(crate) mod transport;
 
@@ -15,6 +16,7 @@ use std::time::Duration;
 use playfield_wire::server::ServerMessage;
 
 use crate::shard::connection::buffers::Buffers;
+use crate::shard::connection::share::Taken;
 use crate::shard::connection::transport::{Dialect, Input};
 use crate::shard::keys::{ConnectionKey, OfConnection};
 use crate::shard::rooms::join::{Departure, JoinRequest};
@@ -41,6 +43,8 @@ pub(crate) struct Connection {
     pub(crate) pinged: bool,
     /// It is to be closed once the rooms have had their turn.
     pub(crate) doomed: bool,
+    /// What it took of the shard's time lately.
+    pub(crate) taken: Taken,
     /// When it was last heard.
     pub(crate) heard: Duration,
     /// When it is next looked at. An earlier deadline may replace a later one, which then means
@@ -84,6 +88,8 @@ pub(crate) struct Pause {
     pub(crate) acts: bool,
     /// HTTP requests before it have to be answered first.
     pub(crate) http: bool,
+    /// It was served for long enough: others come first.
+    pub(crate) turn: bool,
 }
 
 /// Bytes on their way to the socket.
@@ -107,6 +113,7 @@ impl Connection {
             owes_receipts: false,
             pinged: false,
             doomed: false,
+            taken: Taken::default(),
             heard: now,
             look_at: Duration::MAX,
             partial: Vec::new(),

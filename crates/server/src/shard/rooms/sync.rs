@@ -119,6 +119,12 @@ impl Shard {
                 Standing::Entering(_) => {}
             }
         }
+        if room.may_leave_out() {
+            let live =
+                members.iter_mut().filter(|(_, member)| matches!(member.standing, Standing::Live));
+            self.delivery.counters.left_out +=
+                live.map(|(_, member)| room.left_out(member.player)).sum::<u64>();
+        }
         if matches!(cause, Cause::Clock { .. }) {
             hosted.cost = Cost {
                 ticks: std::mem::take(&mut hosted.ticking),

@@ -320,6 +320,9 @@ impl Shard {
             self.by_id.remove(&hosted.id);
             shrink_map(&mut self.by_id);
             self.delivery.node.directory.remove(hosted.id);
+            if let Some(undone) = hosted.room.undone().filter(|_| self.is_shutting_down) {
+                self.watch.leaves(undone);
+            }
             if let Some(opened) = hosted.room.opened() {
                 self.answer_founders(hosted.id, hosted.awaited_by, &opened);
             }

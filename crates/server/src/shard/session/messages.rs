@@ -10,6 +10,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 
 use crate::directory::keys::Key;
 use crate::shard::Shard;
+use crate::shard::connection::share::{WORK_OF_NODE, WORK_OF_ROOM};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
 use crate::shard::rooms::join::{JoinTarget, RoomSpec};
@@ -25,6 +26,7 @@ impl Shard {
         is_text: Option<bool>,
     ) {
         self.delivery.counters.messages_in += 1;
+        self.visit.read(body.len());
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(session) = connection.session.as_deref_mut() else {
             return self.handle_first(key, body, is_text);
@@ -49,6 +51,7 @@ impl Shard {
 
     #[inline]
     fn handle_message(&mut self, key: ConnectionKey, format: Format, message: ClientMessage<'_>) {
+        self.visit.did(work(&message));
         match message {
             ClientMessage::Request { room, request, message, payload } => {
                 self.handle_user_message(key, room, &message, payload, Some(request));
@@ -396,6 +399,27 @@ impl Shard {
             self.delivery.send((room, key), &mut member, &left);
         }
         self.delivery.part(member, request);
+    }
+}
+
+/// How soon after a message to look whether others come first.
+#[inline]
+fn work(message: &ClientMessage<'_>) -> u32 {
+    match message {
+        ClientMessage::Request { .. } | ClientMessage::Send { .. } => WORK_OF_ROOM,
+        ClientMessage::Ack { .. }
+        | ClientMessage::Ping { .. }
+        | ClientMessage::Pong { .. }
+        | ClientMessage::Goodbye => 0,
+        ClientMessage::Hello(_)
+        | ClientMessage::Join { .. }
+        | ClientMessage::JoinByKey { .. }
+        | ClientMessage::Create { .. }
+        | ClientMessage::JoinOrCreate { .. }
+        | ClientMessage::List { .. }
+        | ClientMessage::Schema { .. }
+        | ClientMessage::Leave { .. }
+        | ClientMessage::Resync { .. } => WORK_OF_NODE,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::law_room;
 use super::life_room;
 use super::lobby;
+use super::placed;
 use super::room;
 use super::speech::{self, Heard};
 use crate::auth::{Authenticator, Deciding, Decision, Guests, Identity};
@@ -44,6 +46,8 @@ pub(super) struct World {
     peers: Vec<Peer>,
     /// HTTP requests that were handed in and not looked at.
     orders: UnboundedReceiver<Order>,
+    /// The shards' own measure of time, in nanoseconds.
+    stopwatch: Arc<AtomicU64>,
 }
 
 enum Parcel {
@@ -108,7 +112,7 @@ impl Background for Held {
 
 impl World {
     /// A node with so many shards and the room types `test`, `brisk`, which notices silence in three
-    /// seconds, `brisker` in one, `law`, `law on demand` and `life`.
+    /// seconds, `brisker` in one, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -125,6 +129,7 @@ impl World {
         }
         room_types.extend(law_room::room_types());
         room_types.push(life_room::room_type());
+        room_types.push(placed::room_type());
         room_types.extend(lobby::room_types());
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
             site.route(method, path, handler(async |_, _| ())).unwrap();
@@ -132,6 +137,7 @@ impl World {
         let (desk, orders) = Desk::new(&config);
         let node = Arc::new(Node::new(config, shards, room_types, site, desk, guests, None));
         let background = Arc::new(Held::default());
+        let stopwatch = Arc::new(AtomicU64::new(0));
         let shard = |index| {
             let background = Arc::clone(&background) as Arc<dyn Background>;
             Shard::new(
@@ -140,7 +146,7 @@ impl World {
                 background,
                 Entropy::Seeded(index as u64),
                 Watch(Arc::default()),
-                Stopwatch::Held(Arc::default()),
+                Stopwatch::Held(Arc::clone(&stopwatch)),
             )
         };
         Self {
@@ -151,7 +157,31 @@ impl World {
             parcels: (0..shards).map(|_| VecDeque::new()).collect(),
             peers: Vec::new(),
             orders,
+            stopwatch,
         }
+    }
+
+    /// So much of the shards' time passes within a turn.
+    pub(super) fn works(&self, time: Duration) {
+        self.stopwatch.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes of a client, as one visit handles them. Whether it has to come back.
+    pub(super) fn visit(&mut self, client: Client, bytes: &[u8], took: Duration) -> bool {
+        let Some((index, key)) = self.peers[client].place else { return false };
+        self.shards[index].visit(key);
+        self.works(took);
+        if self.shards[index].reads(key) {
+            self.shards[index].received(key, &mut bytes.to_vec());
+        }
+        let comes_back = self.shards[index].visited(key);
+        self.run();
+        comes_back
+    }
+
+    /// Whether the client took much of its shard's time lately.
+    pub(super) fn takes_much(&self, client: Client) -> bool {
+        self.peers[client].place.is_some_and(|(index, key)| self.shards[index].takes_much(key))
     }
 
     /// The HTTP requests that were handed in since it was last asked.
@@ -656,7 +686,8 @@ impl World {
                 }
             }
         }
-        while self.shards[index].next_resumed().is_some() {
+        while let Some(key) = self.shards[index].next_resumed() {
+            self.shards[index].visit(key);
             is_busy = true;
         }
         for client in 0..self.peers.len() {

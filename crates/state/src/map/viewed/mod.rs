@@ -90,7 +90,7 @@ impl<K: Key, V: State, H: How> Viewed for ByEntry<Map<K, V>, H> {
             let entry = shadow.map.slot(*at).entry.as_ref();
             entry.map_or(0, |(_, value)| V::left_out(value, viewer))
         };
-        let inside: u64 = if V::HAS_OWNED { eye.seen.entries().map(inside).sum() } else { 0 };
+        let inside: u64 = if V::PLACED { eye.seen.entries().map(inside).sum() } else { 0 };
         eye.index.left_out() as u64 + inside
     }
 
