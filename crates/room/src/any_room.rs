@@ -57,6 +57,8 @@ pub struct RoomSummary {
     pub private: bool,
     /// The key by which it can be joined, if it has one. It never changes.
     pub key: Option<Arc<str>>,
+    /// The key is a code, which clients may write in any case.
+    pub is_code: bool,
     /// It ends: nobody may join, and it is not listed.
     pub closing: bool,
     /// What the room publishes about itself, for listing and filtering.

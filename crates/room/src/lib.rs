@@ -56,7 +56,7 @@ pub use reservation::{
     RESERVATION_MAX, Reservation, ReservedSeat, SeatFor, split as split_reservation,
 };
 pub use room::Room;
-pub use room_type::{Birth, Criteria, RoomType, schema};
+pub use room_type::{Birth, Criteria, KeyOrigin, RoomType, schema};
 pub use store::{Loaded, MemoryStore, Store, StoreError, StoreErrorKind, Stored};
 pub use timers::{TIMER_PERIOD_MIN, TimerId};
 

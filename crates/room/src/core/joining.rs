@@ -218,7 +218,10 @@ impl<R: Room> RoomCore<R> {
             self.refuse(id, why, out);
         }
         if let Some(opening) = self.opening.take() {
-            log::warn!("room {} never opened: {why}", self.context.id());
+            // Hosts ask for rooms that may not be there.
+            let is_missing = why.code() == ErrorCode::RoomNotFound;
+            let level = if is_missing { log::Level::Debug } else { log::Level::Warn };
+            log::log!(level, "room {} never opened: {why}", self.context.id());
             self.why_not_open = Some(why.clone());
             self.end(out);
             for mail in opening.mail {

@@ -139,6 +139,7 @@ impl Host {
             id: "room".into(),
             room_type: "test".into(),
             key: key.map(Arc::from),
+            key_origin: playfield_room::KeyOrigin::Chosen,
             seed,
             settings,
             private: false,
