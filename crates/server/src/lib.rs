@@ -39,7 +39,7 @@ mod sys;
 mod tls;
 mod watchdog;
 
-pub use auth::{Authenticator, Guests, Identity};
+pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
 pub use config::{Config, ConfigError, Origin, Setting, settings};
 pub use handle::{Asked, AtNode, ListedRoom, NodeHandle, Pending};
 pub use log::LevelFilter;

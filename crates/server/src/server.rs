@@ -279,6 +279,7 @@ impl Server {
             compute_threads,
             config.compute_queue_max,
             config.tasks_max,
+            config.authentications_max,
         )?;
         let control = Arc::new(control);
         let (desk, orders) = Desk::new(&config);

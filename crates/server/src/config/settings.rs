@@ -292,6 +292,9 @@ settings! {
     websocket_deflate_bytes_min: usize = "256", 64..=16_777_216;
     /// Time that a client has to send its hello, in milliseconds.
     hello_timeout_ms: u64 = "10000", 10..=DAY_MS;
+    /// Maximum clients whose authentication waits at once, for a database or a web service; more are
+    /// refused.
+    authentications_max: usize = "10000", 1..=1_000_000;
     /// A client that is silent for half of this time is sent a ping, and one that is silent for
     /// twice this time is closed. In milliseconds.
     heartbeat_ms: u64 = "30000", 20..=DAY_MS;

@@ -200,6 +200,7 @@ impl Shard {
             dialect: connection.dialect,
             name: session.name.clone(),
             user: session.user.clone(),
+            claims: session.claims.clone(),
             snapshots: session.snapshots,
         })
     }
@@ -284,8 +285,9 @@ impl Shard {
         let member = hosted.members.insert(member);
         let (name, user) = (std::mem::take(&mut joiner.name), joiner.user.take());
         let reservation = join.target.reservation().map(str::to_owned);
+        let claims = std::mem::take(&mut joiner.claims);
         let (link, format) = (link(member), dialect.format);
-        let entrant = Entrant { link, format, name, user, reservation };
+        let entrant = Entrant { link, format, name, user, claims, seat: None, reservation };
         let outcome = self.call(room, |any, at, out| {
             if any.is_closed() {
                 return Err(Error::new(ErrorCode::RoomNotFound, "the room has just ended"));

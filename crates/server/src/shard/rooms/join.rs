@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use playfield_room::{Error, KeyOrigin, split_reservation};
+use playfield_room::{Claims, Error, KeyOrigin, split_reservation};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 
 use crate::directory::Directory;
@@ -194,6 +194,7 @@ pub(crate) struct Joiner {
     pub(crate) dialect: Dialect,
     pub(crate) name: String,
     pub(crate) user: Option<String>,
+    pub(crate) claims: Claims,
     pub(crate) snapshots: Allowance,
 }
 
