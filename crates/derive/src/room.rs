@@ -226,12 +226,10 @@ fn refuse_async(body: TokenStream, wrong: &mut Option<syn::Error>) -> TokenStrea
         match token {
             TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
                 checked.extend(refuse_async(group.stream(), wrong));
-                continue;
             }
             TokenTree::Group(group) if is_refused && group.delimiter() == Delimiter::Brace => {
                 is_refused = false;
                 checked.extend(quote!({ ::std::unreachable!() }));
-                continue;
             }
             TokenTree::Ident(ident) => {
                 if let [.., TokenTree::Ident(before), TokenTree::Ident(of)] = &*checked

@@ -1,5 +1,7 @@
 //! What a room sends while it is created, when there is no output yet.
 
+use std::any::TypeId;
+
 use playfield_state::PlayerId;
 use playfield_wire::RequestNumber;
 
@@ -66,6 +68,13 @@ impl RoomOutput for DeferredOutput {
         room.check_seats(room.capacity)?;
         self.rooms.push(room);
         Ok(())
+    }
+
+    fn find(&mut self, _: TypeId, key: &str) -> Result<Option<String>> {
+        let text = format!(
+            "can't look for the room {key:?} in `create`: look for it in `join` or by a timer"
+        );
+        Err(text.into())
     }
 
     fn post(&mut self, to: &str, mail: Mail) {

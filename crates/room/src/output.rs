@@ -1,5 +1,6 @@
 //! What a room sends while it runs: the interface to its host.
 
+use std::any::TypeId;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -71,6 +72,12 @@ pub trait RoomOutput {
     /// As [`RoomBuilder::create`](crate::RoomBuilder::create). Refusals by the room's own code are
     /// logged.
     fn create(&mut self, room: NewRoom) -> Result<(), Error>;
+
+    /// The id of the room of a type that has this key. The answer is one of the room's inputs.
+    ///
+    /// # Errors
+    /// As [`Context::find`](crate::Context::find).
+    fn find(&mut self, rust_type: TypeId, key: &str) -> Result<Option<String>, Error>;
 
     /// Sends mail to another room, by its id. If there is no such room, the host answers a request
     /// with an error and drops anything else.

@@ -49,6 +49,7 @@ enum Act {
     Kick(u8),
     Turn(bool),
     Keep(u8),
+    Find(bool),
     Found,
     Refuse,
     Sync,
@@ -139,6 +140,10 @@ impl Handle<Act> for Fair {
                 let seat = cx.reserve(SeatFor::Name("guest".into()), wait)?;
                 self.log.push(format!("keeps {seat}"));
             }
+            Act::Find(there) => {
+                let found = cx.find::<Self>(if there { "there" } else { "gone" })?;
+                self.log.push(format!("finds {found:?}"));
+            }
             Act::Found => {
                 let id = cx.create_room::<Self>(&())?;
                 self.log.push(format!("creates {id}"));
@@ -196,6 +201,7 @@ fn acts() -> impl Strategy<Value = Act> {
         2 => b.prop_map(Act::Work),
         2 => b.prop_map(Act::Ask),
         2 => a.prop_map(Act::Kick),
+        1 => any::<bool>().prop_map(Act::Find),
         1 => Just(Act::Turn(true)),
         3 => Just(Act::Turn(false)),
         2 => b.prop_map(Act::Keep),

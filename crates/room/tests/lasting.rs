@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use playfield_room::sim::{ROOM_TYPE, Sim};
 use playfield_room::{
-    Context, EndReason, Error, Handle, LeaveReason, Loaded, MemoryStore, Message, On, Player,
-    PlayerId, Result, Room, Store, StoreError, StoreErrorKind, Stored, room,
+    Context, EndReason, Error, Handle, LeaveReason, Loaded, Mail, MemoryStore, Message, On, Player,
+    PlayerId, Result, Room, RoomType, Store, StoreError, StoreErrorKind, Stored, room,
 };
 use playfield_state::{List, Map, State, load, save};
 use playfield_wire::ErrorCode;
 
-use crate::support::logged;
+use crate::support::{Host, logged};
 
 /// Notes what is called.
 #[derive(State, Default, Debug, PartialEq)]
@@ -594,4 +594,79 @@ fn the_same_inputs_lead_to_the_same_saves() {
         saves
     };
     assert_eq!(run(), run());
+}
+
+/// A save of more than 32 KiB is read on another thread, so that other rooms need not wait.
+#[test]
+fn a_long_save_is_read_elsewhere_and_what_rebuild_changes_is_in_every_copy() {
+    let disk = Disk::default();
+    let text = "long ".repeat(10_000);
+    let document = Document { text: text.clone(), seed: 7, ..Document::default() };
+    disk.saves.set(ROOM_TYPE, "42", save(&document));
+    let mut sim = Sim::<Document>::with_store(1, &(), "42", disk.clone());
+    let early = sim.join_begin("Ann").unwrap();
+    assert_eq!(sim.run_background(), 1, "the load");
+    let later = sim.join_begin("Bob").unwrap();
+    assert!(sim.why_gone(early).is_none() && sim.background().len() == 1, "it is being read");
+    assert_eq!(sim.run_background(), 1, "the read");
+    let [ann, bob] = [early, later].map(|player| sim.number_of(player));
+    assert_eq!((ann, bob), (PlayerId(1), PlayerId(2)));
+    for player in [ann, bob] {
+        assert_eq!(calls(sim.copy(player)), ["rebuild"]);
+        assert_eq!(sim.copy(player).text, text);
+    }
+    assert_eq!((sim.room().seed, sim.room().index), (7, Some(text.len())));
+    let loaded = Sim::<Document>::load(1, &sim.save()).unwrap();
+    assert_eq!(loaded.room().text, text);
+    // It is saved as every other room is.
+    sim.request(ann, Write("end".into())).unwrap();
+    sim.advance(seconds(10));
+    sim.run_background();
+    assert_eq!(disk.document().unwrap().text, text + "end");
+}
+
+#[test]
+fn a_room_may_end_while_its_long_save_is_read_and_a_damaged_one_is_left_as_it_is() {
+    let whole = save(&Document { text: "long ".repeat(10_000), ..Document::default() });
+    let mut damaged = whole.clone();
+    damaged[40_000] ^= 1;
+    let disk = Disk::default();
+    disk.saves.set(ROOM_TYPE, "42", damaged.clone());
+    let mut sim = Sim::<Document>::with_store(1, &(), "42", disk.clone());
+    let ann = sim.join_begin("Ann").unwrap();
+    sim.run_background();
+    sim.run_background();
+    assert_eq!(sim.why_gone(ann).unwrap().code(), ErrorCode::RoomFailed);
+    assert_eq!(disk.saves.get(ROOM_TYPE, "42"), Some(damaged));
+
+    disk.saves.set(ROOM_TYPE, "42", whole.clone());
+    let mut sim = Sim::<Document>::with_store(1, &(), "42", disk.clone());
+    let ann = sim.join_begin("Ann").unwrap();
+    sim.run_background();
+    sim.close(EndReason::Closed);
+    sim.run_background();
+    assert!(sim.is_closed() && sim.why_gone(ann).is_some());
+    assert_eq!(disk.saves.get(ROOM_TYPE, "42"), Some(whole));
+}
+
+#[test]
+fn a_long_save_is_read_by_the_room_itself_if_too_many_computations_wait() {
+    let disk = Disk::default();
+    disk.saves.set(
+        "test",
+        "42",
+        save(&Document { text: "x".repeat(40_000), ..Document::default() }),
+    );
+    let kept = Some(("42", Arc::new(disk) as Arc<dyn Store>));
+    let mut host = Host::create_kept(RoomType::of::<Document>("test"), 1, &[], kept).unwrap();
+    host.wake_after(0);
+    let (task, mut load) = host.out.tasks.pop().unwrap();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let std::task::Poll::Ready(message) = load.as_mut().poll(&mut cx) else {
+        panic!("it is there")
+    };
+    host.out.pool_is_full = true;
+    host.mail(Mail::Done { task, message });
+    assert!(host.out.jobs.is_empty());
+    assert_eq!(host.join("Ann"), Ok(PlayerId(1)));
 }

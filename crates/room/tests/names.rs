@@ -308,3 +308,50 @@ fn a_created_room_knows_the_room_that_wanted_it() {
     let sim = Sim::<Match>::created_by(creator, 1, &options).unwrap();
     assert!(!sim.is_closed());
 }
+
+/// A room that looks for another as it is created.
+#[derive(State, Default)]
+struct Eager {}
+
+#[room]
+impl Room for Eager {
+    fn create((): (), cx: &mut Context<Self>) -> Result<Self> {
+        cx.find::<Lobby>("hall")?;
+        Ok(Self::default())
+    }
+}
+
+#[test]
+fn rooms_are_not_looked_for_in_create() {
+    let Err(error) = Sim::<Eager>::with_options(1, &()) else { panic!("it looked for a room") };
+    assert!(error.text().contains("can't look for the room \"hall\" in `create`"), "{error}");
+}
+
+/// Looks for a lobby.
+#[derive(Message)]
+#[reply(Option<String>)]
+struct Seek;
+
+#[derive(State, Default)]
+struct Seeker {}
+
+#[room(messages(Seek))]
+impl Room for Seeker {}
+
+impl Handle<Seek> for Seeker {
+    fn handle(&mut self, _: Seek, _: &Player, cx: &mut Context<Self>) -> Result<Option<String>> {
+        cx.find::<Lobby>("hall")
+    }
+}
+
+#[test]
+fn a_simulated_room_finds_the_rooms_that_a_test_names_while_they_last() {
+    let mut sim = Sim::<Seeker>::new(1);
+    let ann = sim.join("Ann").unwrap();
+    sim.other_room::<Match>("hall", "M1");
+    assert_eq!(sim.request(ann, Seek), Ok(None));
+    sim.other_room::<Lobby>("hall", "L1");
+    assert_eq!(sim.request(ann, Seek), Ok(Some("L1".into())));
+    sim.created_ended("L1");
+    assert_eq!(sim.request(ann, Seek), Ok(None));
+}

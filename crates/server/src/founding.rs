@@ -1,5 +1,7 @@
 //! Rooms that rooms and the node create.
 
+use std::any::TypeId;
+
 use playfield_room::{Creator, Error, NewRoom, ReservedSeat};
 use playfield_wire::{ErrorCode, Format, excerpt};
 
@@ -7,7 +9,7 @@ use crate::directory::Plan;
 use crate::directory::keys::Key;
 use crate::node::Node;
 use crate::room_id::RoomId;
-use crate::shard::rooms::join::RoomSpec;
+use crate::shard::rooms::join::{Reading, RoomSpec};
 
 /// A room that is registered, on its way to the shard that creates it; or a search for the room
 /// with a key, on its way to that room's shard.
@@ -40,8 +42,9 @@ impl Founding {
             .ok_or_else(|| Error::new(ErrorCode::Internal, format!("{id:?} is no room id")))?;
         let key = key.map(|text| Key { text, is_code: false });
         let criteria = node.criteria(room_type, Format::Packed, &options)?;
-        let format = Format::Packed;
-        let spec = RoomSpec { room_type, key, code: false, private, criteria, options, format };
+        let (format, reading) = (Format::Packed, Reading::Literal);
+        let spec =
+            RoomSpec { room_type, key, code: false, reading, private, criteria, options, format };
         let (answers, found) = (None, None);
         let mut founding = Self { id, spec, creator, seats, answers, searches, found };
         Ok((founding.place(node, preferred)?, founding))
@@ -62,24 +65,22 @@ impl Founding {
 impl Node {
     /// The number of the room type of a room that is to be created.
     fn type_of(&self, new: &NewRoom) -> Result<u16, Error> {
-        let is_it = |room_type: &playfield_room::RoomType| room_type.rust_type == new.rust_type;
-        let unknown = |text| Err(Error::new(ErrorCode::UnknownRoomType, text));
-        let Some(name) = &new.room_type else {
-            let found = self.room_types.iter().position(is_it);
-            return match found {
-                Some(found) => Ok(found as u16),
-                None => unknown("the node has no room type for this Rust type; add it".to_owned()),
-            };
-        };
-        let found = self.room_type(name);
-        let found = found.filter(|&found| is_it(&self.room_types[usize::from(found)]));
-        match found {
-            Some(found) => Ok(found),
-            None => {
-                let name = excerpt(name, 64);
-                unknown(format!("the node has no room type {name:?} for this Rust type"))
-            }
-        }
+        let Some(name) = &new.room_type else { return self.first_of(new.rust_type) };
+        let is_it = |found: &u16| self.room_types[usize::from(*found)].rust_type == new.rust_type;
+        self.room_type(name).filter(is_it).ok_or_else(|| {
+            let text =
+                format!("the node has no room type {:?} for this Rust type", excerpt(name, 64));
+            Error::new(ErrorCode::UnknownRoomType, text)
+        })
+    }
+
+    /// The number of the first room type that was added with a Rust type.
+    pub(crate) fn first_of(&self, rust_type: TypeId) -> Result<u16, Error> {
+        let found = self.room_types.iter().position(|of| of.rust_type == rust_type);
+        found.map(|found| found as u16).ok_or_else(|| {
+            let text = "the node has no room type for this Rust type; add it";
+            Error::new(ErrorCode::UnknownRoomType, text)
+        })
     }
 
     /// The values of the options that are criteria of a room type.

@@ -47,7 +47,7 @@ impl Default for Options {
 /// The names of all rows.
 pub fn names() -> Vec<String> {
     let late = Meanwhile::ALL.map(|row| row.name().to_owned());
-    saves::names().into_iter().chain([rooms::NAME.to_owned()]).chain(late).collect()
+    saves::names().chain([rooms::NAME.to_owned()]).chain(late).collect()
 }
 
 const COLUMNS: &[Column] = &[

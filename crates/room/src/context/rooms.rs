@@ -1,5 +1,6 @@
 //! Other rooms: messages to them, new ones, and seats kept for players on the way.
 
+use std::any::TypeId;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,6 +101,51 @@ impl<'a, R> Context<'a, R> {
     pub fn new_room<N: Room>(&mut self, options: &N::Options) -> RoomBuilder<InRoom<'_>> {
         let creator = Creator::Room(Arc::clone(&self.context.own));
         RoomBuilder::new::<N>(InRoom::new(self.context, self.out), creator, options)
+    }
+
+    /// The id of the room of type `N` that has this key; `None` if there is none, or if it is about
+    /// to end. If `N` was added to the node under several names, it is the room of the first. A room
+    /// that was found may end before a message arrives there: see [`ask`](Self::ask).
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// # use playfield::prelude::*;
+    /// # use playfield::sim::Sim;
+    /// # #[derive(State, Default)]
+    /// # struct Guild {}
+    /// # #[room()]
+    /// # impl Room for Guild {}
+    /// #[derive(Message)]
+    /// struct Won(u32);
+    ///
+    /// #[derive(State, Default)]
+    /// struct Match {}
+    ///
+    /// #[room(messages(Won))]
+    /// impl Room for Match {}
+    ///
+    /// impl Handle<Won> for Match {
+    ///     fn handle(&mut self, won: Won, _: &Player, cx: &mut Context<Self>) -> Result<()> {
+    ///         if let Some(guild) = cx.find::<Guild>("foxes")? {
+    ///             cx.tell(&guild, &won);
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let mut sim = Sim::<Match>::new(1);
+    /// sim.other_room::<Guild>("foxes", "G1");
+    /// let ann = sim.join("Ann")?;
+    /// sim.request(ann, Won(3))?;
+    /// assert_eq!(sim.posted()[0].0, "G1");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `unknown_room_type` if the node has no such rooms; in [`Room::create`](crate::Room::create),
+    /// always.
+    pub fn find<N: Room>(&mut self, key: &str) -> Result<Option<String>> {
+        self.out.find(TypeId::of::<N>(), key)
     }
 
     /// Keeps a seat of this room for someone who is about to join, for so long. The seat counts

@@ -357,7 +357,7 @@ impl<R: Room> RoomCore<R> {
                 }
             }
             _ if self.is_over() => {}
-            Mail::Done { task, message } if self.is_load(task) => self.loaded(Some(&message), out),
+            Mail::Done { task, message } if self.is_load(task) => self.loaded(Some(message), out),
             Mail::Lost { task } if self.is_load(task) => self.loaded(None, out),
             Mail::Done { task, message } if self.is_save(task) => self.saved(Some(&message), out),
             Mail::Lost { task } if self.is_save(task) => self.saved(None, out),

@@ -1,42 +1,67 @@
 //! A room whose save is being loaded. It is made when the save is there, or created if there is
 //! none.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use playfield_state::{Format, PlayerId, Tracker, Tracking, load_marked};
 use playfield_wire::ErrorCode;
 
 use super::guard::guard;
-use super::saving::Saving;
+use super::saving::{Print, Saving};
 use super::{Live, RoomCore, read_options};
 use crate::context_state::{ContextState, Effect, Seats, Subject};
 use crate::deferred_output::DeferredOutput;
-use crate::{Context, Error, InternalMessage, Loaded, Result, Room, RoomOutput};
+use crate::{Context, Error, InternalMessage, KeyOrigin, Loaded, Result, Room, RoomOutput};
 
 /// The outcomes of a load, as the names of the messages that end it.
 const FOUND: &str = "playfield:found";
 /// As [`FOUND`], and the save is still on its way to the disk.
 const FOUND_EARLY: &str = "playfield:found-early";
 const NOTHING: &str = "playfield:nothing";
+/// The same, read by a thread that computes.
+const DECODED: &str = "playfield:decoded";
 const FAILED: &str = "playfield:failed";
 
+/// From this size on a save is read by a thread that computes: the other rooms of the shard would
+/// wait for about 5 µs for each KiB.
+const ELSEWHERE_BYTES: usize = 32 << 10;
+
 /// What a room is created from if it has no save.
-pub(super) struct Unborn {
+pub(super) struct Unborn<R: Room> {
     /// The number of the load.
     task: u64,
     options: Vec<u8>,
     format: Format,
+    key_origin: KeyOrigin,
     tracking: Tracking,
     /// How many have asked to join.
     joins: u64,
+    /// What another thread has read.
+    decoded: Arc<Mutex<Option<Decoded<R>>>>,
+}
+
+/// What is in a save, or why it can't be read.
+type Decoded<R> = Result<Ready<R>, String>;
+
+/// What is in a save, ready to be synced.
+struct Ready<R: Room> {
+    live: Live<R>,
+    /// See [`RoomCore::mark`].
+    mark: u64,
+    print: Print,
+    /// The save is on disk.
+    is_durable: bool,
 }
 
 /// Players who wait have numbers from here. Those that the room gives them depend on the save.
 const PROVISIONAL: u64 = 1 << 52;
 
-impl Unborn {
+impl<R: Room> Unborn<R> {
     /// Begins to load the save.
     pub(super) fn load(
         saving: &Saving,
         (options, format): (&[u8], Format),
+        key_origin: KeyOrigin,
         tracking: Tracking,
         context: &mut ContextState,
         deferred: &mut DeferredOutput,
@@ -53,7 +78,8 @@ impl Unborn {
             InternalMessage { name: name.to_owned(), payload }
         };
         deferred.spawn(task, Box::pin(work))?;
-        Ok(Self { task, options: options.to_vec(), format, tracking, joins: 0 })
+        let (options, decoded) = (options.to_vec(), Arc::default());
+        Ok(Self { task, options, format, key_origin, tracking, joins: 0, decoded })
     }
 
     /// A number for a player who wants to join.
@@ -63,32 +89,85 @@ impl Unborn {
     }
 }
 
+/// Set in the mark of a save, beside the next player, if the room's key is a code.
+const CODE: u64 = 1 << 63;
+
+fn not_a_code() -> Error {
+    Error::new(ErrorCode::RoomNotFound, "no saved room has this code")
+}
+
 impl<R: Room> RoomCore<R> {
+    /// What a save says beside the state. Numbers of players are not used again, or players would
+    /// see what others own.
+    pub(super) fn mark(&self) -> u64 {
+        self.next_player | if self.context.summary.is_code { CODE } else { 0 }
+    }
+
+    /// Whether its save is not there, or not read.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.unborn.is_some()
+    }
+
+    /// Whether the host drew its key, so that it must not have a save.
+    fn is_drawn(&self) -> bool {
+        self.unborn.as_ref().is_some_and(|unborn| unborn.key_origin == KeyOrigin::Drawn)
+    }
+
     /// Whether this is the end of the load.
     pub(super) fn is_load(&self, task: u64) -> bool {
         self.unborn.as_ref().is_some_and(|unborn| unborn.task == task)
     }
 
     /// The save is there, or there is none: the room begins. `None` is a load that panicked.
-    pub(super) fn loaded(&mut self, outcome: Option<&InternalMessage>, out: &mut dyn RoomOutput) {
+    pub(super) fn loaded(&mut self, outcome: Option<InternalMessage>, out: &mut dyn RoomOutput) {
+        let outcome = match outcome {
+            Some(found)
+                if is_found(&found.name)
+                    && found.payload.len() >= ELSEWHERE_BYTES
+                    && !self.is_drawn() =>
+            {
+                match self.decode_elsewhere(found, out) {
+                    Ok(()) => return,
+                    Err(found) => Some(found),
+                }
+            }
+            outcome => outcome,
+        };
         let Some(unborn) = self.unborn.take() else { return };
         let made = match outcome {
-            Some(InternalMessage { name, payload }) if name == FOUND || name == FOUND_EARLY => {
-                self.revive(payload, name == FOUND, out)
+            Some(InternalMessage { name, .. })
+                if is_found(&name) && unborn.key_origin == KeyOrigin::Drawn =>
+            {
+                let text = "the code that was drawn is that of a saved room; try again";
+                Err(Error::new(ErrorCode::RoomExists, text))
+            }
+            Some(InternalMessage { name, .. })
+                if name == NOTHING && unborn.key_origin == KeyOrigin::Spelled =>
+            {
+                Err(not_a_code())
+            }
+            Some(InternalMessage { name, payload }) if is_found(&name) => {
+                let decoded = decode(&payload, name == FOUND, unborn.tracking);
+                self.revive(decoded, unborn.key_origin, out)
+            }
+            Some(InternalMessage { name, .. }) if name == DECODED => {
+                let decoded = unborn.decoded.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let decoded = decoded.unwrap_or_else(|| Err("it was not read".into()));
+                self.revive(decoded, unborn.key_origin, out)
             }
             Some(InternalMessage { name, .. }) if name == NOTHING => {
-                let Unborn { options, format, .. } = &unborn;
-                self.give_birth(*format, options, out)
+                let Unborn { options, format, tracking, .. } = &unborn;
+                self.give_birth(*format, options, out).and_then(|mut state| {
+                    let tracker = guard(|| Tracker::new(&mut state, *tracking));
+                    let live = tracker.map(|tracker| Live { state, tracker });
+                    live.map_err(|panic| self.not_created(&panic))
+                })
             }
             Some(InternalMessage { payload, .. }) => {
-                Err(self.unreadable(&String::from_utf8_lossy(payload)))
+                Err(self.unreadable(&String::from_utf8_lossy(&payload)))
             }
             None => Err(self.unreadable(&"the store panicked")),
         };
-        let made = made.and_then(|mut state| {
-            let tracker = guard(|| Tracker::new(&mut state, unborn.tracking));
-            tracker.map(|tracker| Live { state, tracker }).map_err(|panic| self.not_created(&panic))
-        });
         let more = self.context.take_holds();
         match made {
             Ok(live) => {
@@ -121,19 +200,64 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// Makes the state of the save, and what it leaves out.
-    fn revive(&mut self, bytes: &[u8], is_durable: bool, out: &mut dyn RoomOutput) -> Result<R> {
-        let loaded = guard(|| load_marked::<R>(bytes)).map_err(|panic| self.unreadable(&panic))?;
-        let (mut state, next_player) = loaded.map_err(|error| self.unreadable(&error))?;
-        self.next_player = self.next_player.max(next_player);
+    /// Has a thread that computes read a save. Returns the save if too much waits for those.
+    fn decode_elsewhere(
+        &mut self,
+        found: InternalMessage,
+        out: &mut dyn RoomOutput,
+    ) -> std::result::Result<(), InternalMessage> {
+        let Some(unborn) = &mut self.unborn else { return Ok(()) };
+        let InternalMessage { name, payload } = found;
+        let bytes = Arc::new(payload);
+        let (tracking, to) = (unborn.tracking, Arc::clone(&unborn.decoded));
+        let is_durable = name == FOUND;
+        let work = {
+            let bytes = Arc::clone(&bytes);
+            move || {
+                let decoded = decode(&bytes, is_durable, tracking);
+                *to.lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded);
+                InternalMessage { name: DECODED.to_owned(), payload: Vec::new() }
+            }
+        };
+        let begun = self.context.number().and_then(|task| {
+            out.compute(task, Box::new(work))?;
+            Ok(task)
+        });
+        match begun {
+            Ok(task) => {
+                unborn.task = task;
+                Ok(())
+            }
+            Err(_) => Err(InternalMessage { name, payload: Arc::unwrap_or_clone(bytes) }),
+        }
+    }
+
+    /// Makes what the save leaves out.
+    fn revive(
+        &mut self,
+        decoded: Decoded<R>,
+        key_origin: KeyOrigin,
+        out: &mut dyn RoomOutput,
+    ) -> Result<Live<R>> {
+        let Ready { mut live, mark, print, is_durable } =
+            decoded.map_err(|why| self.unreadable(&why))?;
+        let is_code = mark & CODE != 0;
+        if key_origin == KeyOrigin::Spelled && !is_code {
+            // Its destructor is user code.
+            let _ = guard(|| drop(live));
+            return Err(not_a_code());
+        }
+        self.context.summary.is_code = is_code;
+        self.next_player = self.next_player.max(mark & !CODE);
         if let Some(saving) = &mut self.saving {
-            saving.was_loaded(bytes, is_durable);
+            saving.was_loaded(print, is_durable);
         }
         let (seats, context) = (&self.seats, &mut self.context);
         context.subject = Some(Subject::Room);
-        let rebuilt = guard(|| state.rebuild(&mut Context::new(seats, context, out, None)));
+        // What it changes is compared before anyone gets a copy, as what `join` changes is.
+        let rebuilt = guard(|| live.state.rebuild(&mut Context::new(seats, context, out, None)));
         rebuilt.map_err(|panic| self.not_created(&panic))?;
-        Ok(state)
+        Ok(live)
     }
 
     fn give_birth(
@@ -160,6 +284,20 @@ impl<R: Room> RoomCore<R> {
         log::error!("room {} panicked while it was created: {panic}", self.context.id());
         Error::new(ErrorCode::Internal, "the room could not be created")
     }
+}
+
+fn is_found(name: &str) -> bool {
+    name == FOUND || name == FOUND_EARLY
+}
+
+/// Reads a save, on any thread. Its decoders and defaults are user code, so it may panic.
+fn decode<R: Room>(bytes: &[u8], is_durable: bool, tracking: Tracking) -> Decoded<R> {
+    guard(|| {
+        let (mut state, mark) = load_marked::<R>(bytes).map_err(|error| error.to_string())?;
+        let tracker = Tracker::new(&mut state, tracking);
+        let live = Live { state, tracker };
+        Ok(Ready { live, mark, print: Print::of(bytes), is_durable })
+    })?
 }
 
 /// Calls `create`. The outer error is a panic: defaults, decoders and destructors are user code as

@@ -54,12 +54,12 @@ struct InFlight {
 
 /// The hash and the length of a save.
 #[derive(Clone, Copy, PartialEq)]
-struct Print(u64, usize);
+pub(super) struct Print(u64, usize);
 
 impl Print {
     /// Several GB/s, since the room's shard waits for it. It finds changes, not forgery; the bytes
     /// have checksums of another kind in them.
-    fn of(bytes: &[u8]) -> Self {
+    pub(super) fn of(bytes: &[u8]) -> Self {
         const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut lanes = [1_u64, 2, 3, 4];
         let (blocks, rest) = bytes.as_chunks::<32>();
@@ -105,9 +105,9 @@ impl Saving {
     }
 
     /// The room was made of this save. If it may not reach the disk, the room is unsaved.
-    pub(super) fn was_loaded(&mut self, bytes: &[u8], is_durable: bool) {
-        self.on_disk = is_durable.then(|| Print::of(bytes));
-        self.bytes = bytes.len();
+    pub(super) fn was_loaded(&mut self, print: Print, is_durable: bool) {
+        self.on_disk = is_durable.then_some(print);
+        self.bytes = print.1;
     }
 
     /// Its type and key, for the log.
@@ -165,18 +165,17 @@ impl<R: Room> RoomCore<R> {
     /// Saves the state if it may have changed, or if someone waits for that. One save at a time: if
     /// one is in flight, the next follows it.
     pub(super) fn save_now(&mut self, out: &mut dyn RoomOutput) {
+        let mark = self.mark();
         let Self { saving: Some(saving), live: Some(Live { state, .. }), context, .. } = self
         else {
             return;
         };
-        // Numbers of players are not used again, or players would see what others own.
-        let next_player = self.next_player;
         if saving.in_flight.is_some() || !saving.is_behind() {
             return;
         }
         let mut bytes = Vec::with_capacity(saving.bytes + saving.bytes / 8);
         // The comparison of custom keys is user code.
-        if let Err(panic) = guard(|| save_marked(state, next_player, &mut bytes)) {
+        if let Err(panic) = guard(|| save_marked(state, mark, &mut bytes)) {
             return self.fail(&panic, out);
         }
         saving.bytes = bytes.len();

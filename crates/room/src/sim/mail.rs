@@ -1,5 +1,6 @@
 //! What a simulated room receives from background work and from other rooms.
 
+use std::any::TypeId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
@@ -94,6 +95,12 @@ impl<R: Room + Default> Sim<R> {
             self.mail(mail);
         }
         count
+    }
+
+    /// From here on there is another room of type `N` with this key and id, for
+    /// [`Context::find`](crate::Context::find). It ends by [`created_ended`](Self::created_ended).
+    pub fn other_room<N: Room>(&mut self, key: &str, id: &str) {
+        self.out.keys.insert((TypeId::of::<N>(), None, key.into()), id.to_owned());
     }
 
     /// Another room sends this one a message.

@@ -17,7 +17,8 @@ pub use self::players::Requested;
 use self::record::Record;
 use crate::core::RoomCore;
 use crate::{
-    AnyRoom, Birth, Creator, EndReason, Link, MemoryStore, Result, Room, RoomSummary, Store,
+    AnyRoom, Birth, Creator, EndReason, KeyOrigin, Link, MemoryStore, Result, Room, RoomSummary,
+    Store,
 };
 
 /// The id of a simulated room.
@@ -169,7 +170,8 @@ impl<R: Room + Default> Sim<R> {
 
     /// A room with a key whose type is [persistent](crate::Room#rooms-that-last), kept in `store`.
     /// Like other background work, loads and saves end with
-    /// [`run_background`](Self::run_background): the room opens then.
+    /// [`run_background`](Self::run_background): the room opens then. A save of 32 KiB or more is
+    /// read by one more call, as a [computation](crate::Context::compute).
     ///
     /// ```
     /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } pub mod store { pub use playfield_room::*; } }
@@ -221,7 +223,9 @@ impl<R: Room + Default> Sim<R> {
         let store = MemoryStore::new();
         store.set(ROOM_TYPE, ROOM_ID, save.to_vec());
         let mut sim = Self::with_store(seed, &R::Options::default(), ROOM_ID, store);
-        sim.run_background();
+        while sim.core.is_loading() {
+            sim.run_background();
+        }
         Ok(sim)
     }
 
@@ -256,6 +260,7 @@ impl<R: Room + Default> Sim<R> {
             id: ROOM_ID.into(),
             room_type: ROOM_TYPE.into(),
             key,
+            key_origin: KeyOrigin::Chosen,
             seed,
             settings: R::SETTINGS,
             private: false,

@@ -98,6 +98,11 @@ impl RoomOutput for Record {
         Ok(())
     }
 
+    fn find(&mut self, rust_type: TypeId, key: &str) -> Result<Option<String>> {
+        let is_it = |(of, _, taken): &RoomKey| *of == rust_type && **taken == *key;
+        Ok(self.keys.iter().find(|(place, _)| is_it(place)).map(|(_, id)| id.clone()))
+    }
+
     fn post(&mut self, to: &str, mail: Mail) {
         self.posts.push((to.to_owned(), mail));
     }

@@ -6,12 +6,14 @@ mod logged;
 
 pub(crate) use logged::logged;
 
+use std::any::TypeId;
 use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    Admission, AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason,
-    Link, Mail, NewRoom, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Task,
+    Admission, AnyRoom, Birth, Claims, Creator, EndReason, Entrant, Error, EventHeader, Job,
+    LeaveReason, Link, Mail, NewRoom, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage,
+    Store, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -96,6 +98,10 @@ impl RoomOutput for Record {
         Ok(())
     }
 
+    fn find(&mut self, _: TypeId, key: &str) -> Result<Option<String>> {
+        Ok((key == "there").then(|| "found".to_owned()))
+    }
+
     fn post(&mut self, to: &str, mail: Mail) {
         self.outputs.push(Output::Post { to: to.to_owned(), mail });
     }
@@ -117,18 +123,30 @@ impl Host {
 
     /// A room of a type that may have other settings than the attribute.
     pub(crate) fn create_of(room_type: RoomType, seed: u64, options: &[u8]) -> Result<Self> {
+        Self::create_kept(room_type, seed, options, None)
+    }
+
+    /// A room that is kept in a store by a key.
+    pub(crate) fn create_kept(
+        room_type: RoomType,
+        seed: u64,
+        options: &[u8],
+        kept: Option<(&str, Arc<dyn Store>)>,
+    ) -> Result<Self> {
+        let (key, store) = kept.unzip();
         let RoomType { settings, create, .. } = room_type;
         let birth = Birth {
             id: "room".into(),
             room_type: "test".into(),
-            key: None,
+            key: key.map(Arc::from),
+            key_origin: playfield_room::KeyOrigin::Chosen,
             seed,
             settings,
             private: false,
             options,
             format: Format::Packed,
             creator: Creator::Node,
-            store: None,
+            store,
             seats: Vec::new(),
         };
         let room = create(birth)?;
@@ -147,6 +165,8 @@ impl Host {
             format,
             name: name.into(),
             user: None,
+            claims: Claims::default(),
+            seat: None,
             reservation: None,
         };
         match self.room.join(self.at, entrant, &mut self.out)? {

@@ -1,5 +1,6 @@
 //! The output of rooms, on its way to connections, other shards and the background.
 
+use std::any::TypeId;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -395,6 +396,12 @@ impl RoomOutput for HostedRoomOutput<'_> {
 
     fn create(&mut self, room: NewRoom) -> Result<(), Error> {
         self.delivery.found(room)
+    }
+
+    fn find(&mut self, rust_type: TypeId, key: &str) -> Result<Option<String>, Error> {
+        let node = &self.delivery.node;
+        let room_type = node.first_of(rust_type)?;
+        Ok(node.directory.find_by_key(room_type, key).map(|id| id.to_string()))
     }
 
     fn post(&mut self, to: &str, mail: Mail) {

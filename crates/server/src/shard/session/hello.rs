@@ -2,17 +2,19 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, Format, PROTOCOL};
 
-use crate::auth::Identity;
+use crate::auth::{Decision, Identity, authenticator_failed};
 use crate::panics::guard;
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::allowance::Allowance;
+use crate::shard::session::greeting::Greeting;
 use crate::shard::session::messages::wrong_format;
 use crate::shard::session::rates::Usage;
 use crate::shard::session::resumption::Resumption;
@@ -50,36 +52,34 @@ impl Shard {
             let text = format!("this node speaks protocol {PROTOCOL}, not {}", hello.protocol);
             return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
         }
-        let node = std::sync::Arc::clone(&self.delivery.node);
+        let node = Arc::clone(&self.delivery.node);
         self.watch.enters_authenticator();
-        let decided = guard("the authenticator", || node.authenticator.authenticate(hello));
-        let identity = match decided {
-            Some(Ok(identity)) => identity,
-            Some(Err(error)) => return self.fail(key, error.code(), error.text()),
-            None => return self.fail(key, ErrorCode::Internal, "the authenticator failed"),
-        };
-        // A set: each type is sent once, however often the client names it.
-        let mismatches: BTreeSet<u16> = hello
-            .schemas
-            .iter()
-            .filter_map(|schema| {
-                let room_type = node.room_type(&schema.room_type)?;
-                let fingerprint = node.room_types[usize::from(room_type)].fingerprint;
-                (fingerprint != schema.fingerprint).then_some(room_type)
-            })
-            .collect();
-        let opening = Opening { format, identity, resumable: hello.resumable, mismatches };
-        if let Some(resume) = &hello.resume
-            && let Some(token) = node.tokens.verify(&resume.token)
-        {
-            return self.come_back_to_session(key, opening, token, resume);
+        let decision = guard("the authenticator", || node.authenticator.authenticate(hello))
+            .unwrap_or_else(|| Err(authenticator_failed()).into());
+        match decision {
+            Decision::Now(Ok(identity)) => {
+                self.greet(key, Greeting::new(&node, format, hello), identity);
+            }
+            Decision::Now(Err(error)) => self.fail(key, error.code(), error.text()),
+            Decision::Later(deciding) => {
+                self.wait_for_identity(key, Greeting::new(&node, format, hello), deciding);
+            }
         }
-        self.open_session(key, opening);
+    }
+
+    /// Gives a client whom the authenticator admitted the session that it wants back, or a new one.
+    pub(super) fn greet(&mut self, key: ConnectionKey, greeting: Greeting, identity: Identity) {
+        let Greeting { format, mismatches, resumable, wanted, .. } = greeting;
+        let opening = Opening { format, identity, resumable, mismatches };
+        match wanted {
+            Some(wanted) => self.come_back_to_session(key, wanted, opening),
+            None => self.open_session(key, opening),
+        }
     }
 
     /// Opens a new session.
     pub(in crate::shard) fn open_session(&mut self, key: ConnectionKey, opening: Opening) {
-        let node = std::sync::Arc::clone(&self.delivery.node);
+        let node = Arc::clone(&self.delivery.node);
         let Opening { format, identity, resumable, mismatches } = opening;
         let number = self.entropy.session();
         let resumable = resumable && node.config.session_grace_ms > 0;
@@ -88,6 +88,7 @@ impl Shard {
         let session = Session {
             name: identity.name,
             user: identity.user,
+            claims: identity.claims,
             rooms: Vec::new(),
             rooms_numbered: 0,
             usage: Usage::default(),

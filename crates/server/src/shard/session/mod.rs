@@ -2,6 +2,7 @@
 
 mod acknowledging;
 pub(crate) mod allowance;
+pub(crate) mod greeting;
 pub(crate) mod hello;
 pub(crate) mod messages;
 pub(crate) mod rates;
@@ -10,6 +11,7 @@ pub(crate) mod resumption;
 
 use std::time::Duration;
 
+use playfield_room::Claims;
 use playfield_wire::{RequestNumber, RoomNumber};
 
 use crate::room_id::RoomId;
@@ -24,6 +26,7 @@ use crate::shard::session::resumption::Resumption;
 pub(crate) struct Session {
     pub(crate) name: String,
     pub(crate) user: Option<String>,
+    pub(crate) claims: Claims,
     pub(crate) rooms: Vec<SessionRoom>,
     /// The number of the last room.
     pub(crate) rooms_numbered: u32,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use playfield_room::LeaveReason;
 use playfield_session::Token;
 use playfield_wire::ErrorCode;
-use playfield_wire::client::{Resume, ResumeRoom};
+use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::Resumed;
 
 use crate::network::Network;
@@ -20,7 +20,7 @@ use crate::shard::mail::ShardMail;
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::Farewell;
 use crate::shard::session::hello::Opening;
-use crate::shard::session::resumption::{Comeback, Presence, Resumption, Returning};
+use crate::shard::session::resumption::{Comeback, Presence, Resumption, Returning, Wanted};
 use crate::shard::{Shard, SocketChange};
 
 /// How long a client waits for its session while that is on the way to another shard.
@@ -39,15 +39,11 @@ impl Shard {
     pub(super) fn come_back_to_session(
         &mut self,
         key: ConnectionKey,
+        wanted: Wanted,
         opening: Opening,
-        token: Token,
-        resume: &Resume<'_>,
     ) {
-        let copies_max = self.delivery.node.config.rooms_per_session_max;
-        let copies = resume.rooms.iter().copied().take(copies_max).collect();
         let by = self.now + ON_ITS_WAY_MAX;
-        let comeback = Comeback { token, received: resume.received, copies, opening, by };
-        self.send_to_session(key, Box::new(comeback));
+        self.send_to_session(key, Box::new(Comeback { wanted, opening, by }));
     }
 
     /// Sends a connection to the shard of the session that it wants.
@@ -56,7 +52,7 @@ impl Shard {
         key: ConnectionKey,
         comeback: Box<Comeback>,
     ) {
-        let Token { session, shard: home, .. } = comeback.token;
+        let Token { session, shard: home, .. } = comeback.wanted.token;
         let target = self.delivery.node.away.shard_of(session, home);
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let purpose = Purpose::Resume(comeback);
@@ -82,7 +78,7 @@ impl Shard {
             let Some(connection) = self.delivery.connections.get_mut(key) else { continue };
             let Some(departure) = connection.departure.take() else { continue };
             let Departure { purpose: Purpose::Resume(comeback), .. } = *departure else { continue };
-            let Token { session, shard: home, .. } = comeback.token;
+            let Token { session, shard: home, .. } = comeback.wanted.token;
             let here = self.delivery.shard;
             if self.delivery.node.away.shard_of(session, home) != here {
                 self.send_to_session(key, comeback);
@@ -104,7 +100,7 @@ impl Shard {
 
     /// Gives the session at `key` the transport of another connection.
     fn resume(&mut self, from: ConnectionKey, key: ConnectionKey, comeback: Comeback) {
-        let Comeback { token, received, copies, opening, .. } = comeback;
+        let Comeback { wanted: Wanted { token, received, copies }, opening, .. } = comeback;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let (address, format) = (connection.address, connection.dialect.format);
         let is_away = connection.is_away();

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use playfield_session::{Log, Received, Token};
 use playfield_wire::RoomNumber;
-use playfield_wire::client::ResumeRoom;
+use playfield_wire::client::{Resume, ResumeRoom};
 
+use crate::node::Node;
 use crate::shard::session::hello::Opening;
 
 /// The part of a session that can be resumed.
@@ -46,11 +47,26 @@ pub(crate) struct Returning {
     pub(crate) asked: Vec<(RoomNumber, Option<Vec<u8>>)>,
 }
 
-/// A client that wants a session back, and what it said in its hello.
-pub(crate) struct Comeback {
+/// The session that a client wants back, and what it has of it.
+pub(crate) struct Wanted {
     pub(crate) token: Token,
     pub(crate) received: u64,
     pub(crate) copies: Vec<ResumeRoom>,
+}
+
+impl Wanted {
+    /// What a hello says; `None` if the token is not one of this node.
+    pub(crate) fn of(node: &Node, resume: &Resume<'_>) -> Option<Self> {
+        let token = node.tokens.verify(&resume.token)?;
+        let copies_max = node.config.rooms_per_session_max;
+        let copies = resume.rooms.iter().copied().take(copies_max).collect();
+        Some(Self { token, received: resume.received, copies })
+    }
+}
+
+/// A client that wants a session back.
+pub(crate) struct Comeback {
+    pub(crate) wanted: Wanted,
     /// What becomes of it if the session is over.
     pub(crate) opening: Opening,
     /// How long it waits for a session that is on its way to another shard.

@@ -13,6 +13,8 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded};
 use super::world::{Client, World};
+use crate::room_id::RoomId;
+use crate::shard::mail::ShardMail;
 
 const PACKED: Format = Format::Packed;
 const WAIT: Duration = Duration::from_secs(10);
@@ -42,8 +44,19 @@ struct Told;
 #[derive(Message)]
 struct Begun;
 
-#[room(messages(Open, Told), internal(Begun))]
+/// The match with this key, or nothing.
+#[derive(Message)]
+#[reply(String)]
+struct Find(String);
+
+#[room(messages(Open, Told, Find), internal(Begun))]
 impl Room for Lobby {}
+
+impl Handle<Find> for Lobby {
+    fn handle(&mut self, Find(key): Find, _: &Player, cx: &mut Context<Self>) -> Result<String> {
+        Ok(cx.find::<Match>(&key)?.unwrap_or_default())
+    }
+}
 
 impl Handle<Open> for Lobby {
     fn handle(&mut self, open: Open, _: &Player, cx: &mut Context<Self>) -> Result<String> {
@@ -439,5 +452,24 @@ fn who_asks_for_the_key_of_a_room_that_ends_waits_for_its_end() {
             let found = answer(&mut world, eve);
             assert!(found == Ok(again) || found == Err(ErrorCode::RoomNotFound), "{found:?}");
         }
+    }
+}
+
+#[test]
+fn a_room_finds_another_by_its_key() {
+    for shards in [1, 2] {
+        let mut world = World::new(shards, &[]);
+        let [ann, bob] = [0, shards - 1].map(|shard| in_lobby(&mut world, shard));
+        let find = |world: &mut World, key: &str| tell(world, bob, 2, &Find(key.into()));
+        assert_eq!(find(&mut world, "final"), Ok(String::new()));
+        let made = opens(&mut world, ann, "sea", Some("final"), "").unwrap();
+        assert_eq!(find(&mut world, "final").as_ref(), Ok(&made[0]), "{shards}");
+        assert_eq!(find(&mut world, "Final"), Ok(String::new()));
+        let room = RoomId::parse(&made[0]).unwrap();
+        for shard in 0..shards {
+            world.shards[shard].mail(ShardMail::Close { room, text: "over".into() });
+        }
+        world.wait(100);
+        assert_eq!(find(&mut world, "final"), Ok(String::new()), "it has ended");
     }
 }
