@@ -401,9 +401,7 @@ impl Shard {
             }
             !is_known
         });
-        let mut count = log.gone();
-        for (_, body) in log.unacknowledged() {
-            count += 1;
+        for (count, (_, body)) in (log.gone() + 1..).zip(log.unacknowledged()) {
             self.delivery.connections.write_again(key, body);
             if let Some(at) = rooms.iter().position(|&(_, joined_at, _)| joined_at == count) {
                 let (number, _, seat) = rooms.swap_remove(at);
