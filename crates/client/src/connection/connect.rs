@@ -6,12 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use playfield_wire::Format;
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::Connection;
 use super::command::{Line, Signals};
+use super::dial::Dial;
 use super::dispatch::Dispatch;
 use super::task::Task;
 use crate::Error;
@@ -20,8 +20,9 @@ use crate::core::{Client, ClientConfig, Masks, Transport};
 /// The default port of `tcp` URLs.
 const PORT: u16 = 7350;
 
-/// Connects to a node: `tcp://host:port` for native framing (default port 7350),
-/// `ws://host:port/path` for WebSocket (default port 80). Await the result to connect.
+/// Connects to a node: `tcp://host:port` for native framing, over TLS `tls://host:port` (default port
+/// 7350 for both); `ws://host:port/path` for WebSocket, over TLS `wss://host:port/path` (default ports
+/// 80 and 443). Await the result to connect.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), playfield_client::Error> {
@@ -49,6 +50,7 @@ pub fn connect(url: &str) -> Connect {
         schemas: Vec::new(),
         timeout: Duration::from_secs(10),
         schema_timeout: Duration::from_secs(10),
+        root_certificates: Vec::new(),
     }
 }
 
@@ -76,6 +78,7 @@ pub struct Connect {
     pub(crate) schemas: Vec<(String, u64)>,
     timeout: Duration,
     schema_timeout: Duration,
+    root_certificates: Vec<Vec<u8>>,
 }
 
 impl Connect {
@@ -143,9 +146,20 @@ impl Connect {
         self
     }
 
+    /// For `tls://` and `wss://`, trusts these certificates, in PEM or DER, instead of the system's:
+    /// those that issued the node's, or the node's own, such as that of `--tls-self-signed`. May be
+    /// called more than once. The node's certificate must still be valid for the URL's host.
+    pub fn root_certificate(mut self, certificate: &[u8]) -> Self {
+        self.root_certificates.push(certificate.to_vec());
+        self
+    }
+
     async fn open(self) -> Result<Connection, Error> {
-        let Address { authority, transport } = parse(&self.url)?;
+        let Address { authority, transport, is_secure } = parse(&self.url)?;
         let is_web_socket = matches!(transport, Transport::WebSocket { .. });
+        // Native framing has no name there.
+        let alpn = is_web_socket.then_some(&b"http/1.1"[..]);
+        let dial = Dial::new(authority, is_secure, &self.root_certificates, alpn)?;
         let config = ClientConfig {
             name: self.name,
             token: self.token,
@@ -155,12 +169,7 @@ impl Connect {
             ..ClientConfig::new(self.format, transport)
         };
         let client = Client::new(config)?;
-        let stream = TcpStream::connect(&authority).await.and_then(|stream| {
-            // Messages are written in batches already: waiting for more only delays them.
-            stream.set_nodelay(true)?;
-            Ok(stream)
-        });
-        let stream = stream.map_err(|error| Error::unreachable(&authority, error))?;
+        let stream = dial.connect().await?;
 
         let (commands, taken) = mpsc::channel(self.commands_max);
         let signals = Arc::new(Signals::default());
@@ -213,6 +222,8 @@ struct Address {
     /// Host and port.
     authority: String,
     transport: Transport,
+    /// Over TLS.
+    is_secure: bool,
 }
 
 fn parse(url: &str) -> Result<Address, Error> {
@@ -229,11 +240,13 @@ fn parse(url: &str) -> Result<Address, Error> {
     let with_port =
         |port: u16| if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
     match scheme {
-        "tcp" if matches!(target, "" | "/") => {
-            Ok(Address { authority: with_port(PORT), transport: Transport::Native })
-        }
-        "tcp" => Err(refuse("has a path, which tcp:// does not support")),
-        "ws" => {
+        "tcp" | "tls" if matches!(target, "" | "/") => Ok(Address {
+            authority: with_port(PORT),
+            transport: Transport::Native,
+            is_secure: scheme == "tls",
+        }),
+        "tcp" | "tls" => Err(refuse("has a path, which tcp:// and tls:// do not support")),
+        "ws" | "wss" => {
             let target =
                 if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
             let (mut key, mut seed) = ([0; 16], [0; 16]);
@@ -246,10 +259,11 @@ fn parse(url: &str) -> Result<Address, Error> {
             }
             let (host, masks) = (authority.to_owned(), Masks::seeded(seed));
             let transport = Transport::WebSocket { host, target, key, masks };
-            Ok(Address { authority: with_port(80), transport })
+            let is_secure = scheme == "wss";
+            let authority = with_port(if is_secure { 443 } else { 80 });
+            Ok(Address { authority, transport, is_secure })
         }
-        "wss" => Err(refuse("needs TLS, which is not built in; use a proxy that terminates TLS")),
-        _ => Err(refuse("is neither tcp:// nor ws://")),
+        _ => Err(refuse("is none of tcp://, tls://, ws:// and wss://")),
     }
 }
 
@@ -267,9 +281,14 @@ mod tests {
             ("ws://node", "node:80", Some(("node", "/"))),
             ("ws://node:7350/play?x=1", "node:7350", Some(("node:7350", "/play?x=1"))),
             ("ws://node?x=1", "node:80", Some(("node", "/?x=1"))),
+            ("tls://node", "node:7350", None),
+            ("tls://[::1]:9/", "[::1]:9", None),
+            ("wss://node/play", "node:443", Some(("node", "/play"))),
+            ("wss://node:7350", "node:7350", Some(("node:7350", "/"))),
         ];
         for (url, expected, http) in cases {
-            let Address { authority, transport } = parse(url).unwrap();
+            let Address { authority, transport, is_secure } = parse(url).unwrap();
+            assert_eq!(is_secure, url.starts_with("tls") || url.starts_with("wss"));
             assert_eq!(authority, expected, "{url}");
             match transport {
                 Transport::Native => assert_eq!(http, None, "{url}"),
@@ -288,9 +307,11 @@ mod tests {
             "tcp://",
             "tcp://:1",
             "ws://a@b",
-            "wss://node",
+            "wss://",
             "http://node",
+            "https://node",
             "tcp://node/x",
+            "tls://node/x",
         ] {
             let error = parse(url).map(drop).unwrap_err().to_string();
             assert!(error.contains(&format!("{url:?}")), "{error}");

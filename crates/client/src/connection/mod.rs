@@ -3,11 +3,15 @@
 
 mod command;
 mod connect;
+mod dial;
 mod dispatch;
 mod schema_requests;
 mod schemas;
 mod sink;
+mod stream;
 mod task;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::time::Duration;
 
@@ -21,6 +25,8 @@ use crate::Error;
 pub(crate) use command::{Command, Door, Enter, Entered, Line};
 pub(crate) use schemas::Build;
 pub(crate) use sink::{Learned, Sink, Translation};
+#[cfg(feature = "tls")]
+pub(crate) use tls::explain;
 
 use command::Query;
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use playfield_wire::{DecodeError, RequestNumber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::command::{Command, Door, Enter, Query, Signal, Signals};
 use super::dispatch::{Dispatch, Waiting};
 use super::sink::Translation;
+use super::stream::Stream;
 use crate::Error;
 use crate::core::{Client, CommandError};
 
@@ -57,7 +57,7 @@ enum Next {
 
 impl Task {
     /// Runs until the connection is over, or no handle is left.
-    pub(super) async fn run(mut self, mut stream: TcpStream) {
+    pub(super) async fn run(mut self, stream: Stream) {
         let (mut reader, mut writer) = stream.split();
         let mut input = vec![0; INPUT_BYTES];
         let mut output = Vec::new();
