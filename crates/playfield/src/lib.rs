@@ -9,17 +9,18 @@ mod server;
 
 pub use playfield_room::rate::Rate;
 pub use playfield_room::{
-    Accepts, Answer, AskId, AskOf, Asks, Context, CreatedBy, Creator, DEFERRED_MAX, Deferred,
-    ERROR_TEXT_BYTES_MAX, Emits, EndReason, Error, EventOf, Founder, HELD_MAIL_MAX, Handle, InRoom,
-    Internal, InternalMessage, InternalOf, KEY_BYTES_MAX, LeaveReason, METADATA_BYTES_MAX,
-    METADATA_MAX, Mail, Message, MessageOf, NewRoom, On, PENDING_MAX, Player, PlayerId,
-    RATE_MULTIPLE, RESERVATION_MAX, Random, Reservation, ReservedSeat, Result, Room, RoomBuilder,
-    RoomSummary, SeatFor, Sender, Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema,
-    sim,
+    Accepts, Answer, AskId, AskOf, Asks, Claims, Context, CreatedBy, Creator, DEFERRED_MAX,
+    Deferred, ERROR_TEXT_BYTES_MAX, Emits, EndReason, Error, EventOf, Founder, HELD_MAIL_MAX,
+    Handle, InRoom, Internal, InternalMessage, InternalOf, KEY_BYTES_MAX, LeaveReason,
+    METADATA_BYTES_MAX, METADATA_MAX, Mail, Message, MessageOf, NewRoom, On, PENDING_MAX, Player,
+    PlayerId, RATE_MULTIPLE, RESERVATION_MAX, Random, Reservation, ReservedSeat, Result, Room,
+    RoomBuilder, RoomSummary, SeatFor, Sender, Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId,
+    room, schema, sim,
 };
 pub use playfield_server::{
-    Asked, AtNode, Authenticator, Config, ConfigError, Guests, Identity, LevelFilter, ListedRoom,
-    NodeHandle, Origin, Pending, Running, ShardStats, Stats, Stopper, http, service,
+    Asked, AsyncAuthenticator, AtNode, Authenticator, Config, ConfigError, Decided, Deciding,
+    Decision, Guests, Identity, LevelFilter, ListedRoom, NodeHandle, Origin, Pending, Running,
+    ShardStats, Stats, Stopper, http, service,
 };
 pub use playfield_state::{
     Bytes, Data, ElementId, Format, Key, List, LoadError, Map, Mirror, NEAREST_DEFAULT, Set, State,

@@ -8,10 +8,13 @@ use std::path::PathBuf;
 #[cfg(feature = "tools")]
 use std::process::ExitCode;
 
-use playfield_room::{Room, RoomType, Store};
+use playfield_room::{Error, Room, RoomType, Store};
 use playfield_server::http::{IntoResponse, Request};
 use playfield_server::service::Service;
-use playfield_server::{Authenticator, Config, NodeHandle, Running, log_to_stderr};
+use playfield_server::{
+    AsyncAuthenticator, Authenticator, Config, Identity, NodeHandle, Running, log_to_stderr,
+};
+use playfield_wire::client::Hello;
 
 /// The browser client: one JavaScript module without dependencies, served at `/playfield.js`.
 const BROWSER_CLIENT: &str = include_str!("../web/playfield.js");
@@ -182,17 +185,18 @@ impl Server {
     /// every client is a guest with the name that it gives, as [`Guests`](crate::Guests) describes.
     ///
     /// ```
-    /// use playfield::{Authenticator, Error, ErrorCode, Hello, Identity, Server};
+    /// use playfield::{Authenticator, Decision, Error, ErrorCode, Hello, Identity, Server};
     ///
     /// /// Knows users by their tokens.
     /// struct Tokens;
     ///
     /// impl Authenticator for Tokens {
-    ///     fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error> {
-    ///         match hello.token.as_ref() {
-    ///             b"secret" => Ok(Identity { name: "Ann".into(), user: Some("ann".into()) }),
+    ///     fn authenticate(&self, hello: &Hello<'_>) -> Decision {
+    ///         let decided = match hello.token.as_ref() {
+    ///             b"secret" => Ok(Identity::user("ann", "Ann")),
     ///             _ => Err(Error::new(ErrorCode::Unauthorized, "unknown token; log in again")),
-    ///         }
+    ///         };
+    ///         decided.into()
     ///     }
     /// }
     ///
@@ -211,6 +215,42 @@ impl Server {
     #[must_use]
     pub fn authenticator(mut self, authenticator: impl Authenticator + 'static) -> Self {
         self.authenticator = Some(Box::new(authenticator));
+        self
+    }
+
+    /// Lets an async function decide who may open a session, and as whom. It may wait, for a database
+    /// or a web service, and holds up nobody else: it runs on the thread of the node's background
+    /// tasks, which has a Tokio runtime. So it must not block or compute for long: use
+    /// `tokio::task::spawn_blocking`.
+    ///
+    /// A client that waits is refused with `timeout` when `hello_timeout_ms` have passed since it
+    /// connected, with `internal` if the function panics, and with `busy` if `authentications_max`
+    /// wait already. The `resume` and `schemas` of the hello that the function gets are empty.
+    ///
+    /// ```no_run
+    /// use playfield::prelude::*;
+    /// use playfield::{ErrorCode, Identity};
+    ///
+    /// # async fn user_of(token: &[u8]) -> Option<(String, String)> { None }
+    /// fn main() -> ExitCode {
+    ///     Server::new()
+    ///         .authenticate(|hello| async move {
+    ///             // Asks a database.
+    ///             match user_of(&hello.token).await {
+    ///                 Some((id, name)) => Ok(Identity::user(id, name)),
+    ///                 None => Err(Error::new(ErrorCode::Unauthorized, "log in again")),
+    ///             }
+    ///         })
+    ///         .run()
+    /// }
+    /// ```
+    #[must_use]
+    pub fn authenticate<F, W>(mut self, decide: F) -> Self
+    where
+        F: Fn(Hello<'static>) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<Identity, Error>> + Send + 'static,
+    {
+        self.authenticator = Some(Box::new(AsyncAuthenticator(decide)));
         self
     }
 

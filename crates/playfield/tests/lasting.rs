@@ -1,11 +1,12 @@
 //! Rooms that outlive the process, on a running node.
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
-use playfield::client::{self, Connection, Dynamic, Room as Joined};
+use playfield::client::{self, Connection, Creation, Dynamic, Room as Joined};
 use playfield::prelude::*;
 use playfield::store::{DiskStore, Loaded, MemoryStore, Store, Stored};
 use playfield::{Config, Running};
@@ -234,4 +235,157 @@ fn a_persistent_type_needs_a_store_that_can_be_opened() {
     );
     drop(store);
     std::fs::remove_file(path).unwrap();
+}
+
+/// A store that has a save under each key that is loaded first, so many times: as if codes had been
+/// drawn that saved rooms have.
+#[derive(Clone)]
+struct Taken {
+    saves: MemoryStore,
+    left: Arc<AtomicU32>,
+}
+
+impl Store for Taken {
+    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
+        let less = |left: u32| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
+            let other = Page { text: "of somebody else".into(), ..Page::default() };
+            self.saves.set(room_type, key, playfield::save(&other));
+        }
+        self.saves.load(room_type, key)
+    }
+    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
+        self.saves.save(room_type, key, bytes)
+    }
+    fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
+        self.saves.remove(room_type, key)
+    }
+    fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
+        self.saves.keys(room_type, after, limit)
+    }
+}
+
+#[test]
+fn a_new_room_with_a_code_is_never_made_of_the_save_of_another() {
+    for (taken, is_created) in [(0, true), (3, true), (100, false)] {
+        let store = Taken { saves: MemoryStore::new(), left: Arc::new(AtomicU32::new(taken)) };
+        let server = Server::new().room::<Page>("page").store(store.clone());
+        let running = server.start(config()).unwrap();
+        runtime().block_on(async {
+            let ann = connect(&running, "Ann").await;
+            let creation = Creation::new().private().code();
+            let room = ann.create_dynamic("page", creation, None).await;
+            match room {
+                Ok(room) => assert_eq!((&room.state()["text"], is_created), (&json!(""), true)),
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(!is_created && text.contains("the code that was drawn"), "{text}");
+                }
+            }
+        });
+        running.shutdown();
+    }
+}
+
+#[test]
+fn a_saved_room_is_found_by_its_code_however_that_is_written() {
+    let saves = MemoryStore::new();
+    let runtime = runtime();
+    let run = |work: &dyn Fn(&Running)| {
+        let server = Server::new().room::<Page>("page").store(saves.clone());
+        let running = server.start(config()).unwrap();
+        work(&running);
+        running.shutdown();
+    };
+    let code = Mutex::new(String::new());
+    run(&|running| {
+        runtime.block_on(async {
+            let ann = connect(running, "Ann").await;
+            let creation = Creation::new().private().code();
+            let room = ann.create_dynamic("page", creation, None).await.unwrap();
+            room.request("Write", &json!({ "text": "Hello" })).await.unwrap();
+            *code.lock().unwrap() = room.key().unwrap().to_owned();
+        });
+    });
+    let code = code.into_inner().unwrap();
+    let lower = code.to_lowercase();
+    let written = [format!("{}-{}", &lower[..3], &lower[3..]), code.clone(), lower];
+    // Opened again by one way of writing it, it is found by all.
+    for (first, second) in [(0, 1), (1, 2), (2, 0)] {
+        run(&|running| {
+            runtime.block_on(async {
+                let open = async |name, key: &str| {
+                    let connection = connect(running, name).await;
+                    connection.join_or_create_by_key_dynamic("page", key, None).await.unwrap()
+                };
+                let ann = open("Ann", &written[first]).await;
+                assert_eq!(ann.state()["text"], "Hello");
+                assert_eq!(ann.key(), Some(&*code));
+                let bob = open("Bob", &written[second]).await;
+                assert_eq!(ann.id(), bob.id());
+                let cleo = connect(running, "Cleo").await;
+                let third = &written[3 - first - second];
+                let cleo = cleo.join_by_key_dynamic("page", third).await.unwrap();
+                assert_eq!(ann.id(), cleo.id());
+            });
+        });
+    }
+    assert_eq!(saves.len(), 1);
+
+    // The same if the program opens it.
+    run(&|running| {
+        runtime.block_on(async {
+            let id = running.handle().find_or_create::<Page>(&code, &()).await.unwrap();
+            let ann = connect(running, "Ann").await;
+            let ann = ann.join_by_key_dynamic("page", &written[0]).await.unwrap();
+            assert_eq!(ann.id(), id);
+            ann.request("Write", &json!({ "text": "" })).await.unwrap();
+        });
+    });
+
+    // Three who write it differently, or a key that is no code, get one room each time.
+    for keys in [written, ["market"; 3].map(str::to_owned)] {
+        run(&|running| {
+            let all: Vec<_> = keys
+                .iter()
+                .map(|key| {
+                    let connection = runtime.block_on(connect(running, "Ann"));
+                    let key = key.clone();
+                    runtime.spawn(async move {
+                        connection.join_or_create_by_key_dynamic("page", &key, None).await.unwrap()
+                    })
+                })
+                .collect();
+            let rooms: Vec<_> =
+                all.into_iter().map(|room| runtime.block_on(room).unwrap()).collect();
+            assert!(rooms.iter().all(|room| room.id() == rooms[0].id()));
+            let text = if keys[0] == "market" { "" } else { "Hello" };
+            assert_eq!(rooms[0].state()["text"], text);
+        });
+    }
+    assert_eq!(saves.len(), 2);
+}
+
+#[test]
+fn keys_that_only_look_like_codes_stay_apart() {
+    let saves = MemoryStore::new();
+    let runtime = runtime();
+    for round in 0..2 {
+        let server = Server::new().room::<Page>("page").store(saves.clone());
+        let running = server.start(config()).unwrap();
+        runtime.block_on(async {
+            let mut rooms = Vec::new();
+            for key in ["MARKET", "market", "34-6779", "346-779", "346779"] {
+                let connection = connect(&running, "Ann").await;
+                let room = connection.join_or_create_by_key_dynamic("page", key, None).await;
+                let room = room.unwrap();
+                assert_eq!(room.key(), Some(key));
+                assert_eq!(room.state()["text"], key.repeat(round));
+                room.request("Write", &json!({ "text": key })).await.unwrap();
+                rooms.push(room);
+            }
+        });
+        running.shutdown();
+    }
+    assert_eq!(saves.len(), 5);
 }

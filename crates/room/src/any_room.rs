@@ -9,8 +9,8 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::{
-    EndReason, Error, LeaveReason, Link, Message, Reservation, RoomOutput, SeatFor, Sender, Stage,
-    Undone,
+    Claims, EndReason, Error, LeaveReason, Link, Message, Reservation, RoomOutput, SeatFor, Sender,
+    Stage, Undone,
 };
 
 /// A player who wants to join.
@@ -24,6 +24,10 @@ pub struct Entrant {
     pub name: String,
     /// The user that the authenticator identified; `None` for a guest.
     pub user: Option<String>,
+    /// What the verified token says of the user; empty for a guest.
+    pub claims: Claims,
+    /// The seat that the ticket names with which they join.
+    pub seat: Option<String>,
     /// The secret of the reservation with which they join.
     pub reservation: Option<String>,
 }
@@ -53,6 +57,8 @@ pub struct RoomSummary {
     pub private: bool,
     /// The key by which it can be joined, if it has one. It never changes.
     pub key: Option<Arc<str>>,
+    /// The key is a code, which clients may write in any case.
+    pub is_code: bool,
     /// It ends: nobody may join, and it is not listed.
     pub closing: bool,
     /// What the room publishes about itself, for listing and filtering.

@@ -6,6 +6,7 @@
 //! threads or clocks in this crate.
 
 mod any_room;
+mod claims;
 mod context;
 mod context_state;
 mod core;
@@ -31,6 +32,7 @@ mod timers;
 #[doc(hidden)]
 pub use crate::core::guard::panic_text;
 pub use any_room::{Admission, AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
+pub use claims::Claims;
 pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use core::HELD_MAIL_MAX;
@@ -54,7 +56,7 @@ pub use reservation::{
     RESERVATION_MAX, Reservation, ReservedSeat, SeatFor, split as split_reservation,
 };
 pub use room::Room;
-pub use room_type::{Birth, Criteria, RoomType, schema};
+pub use room_type::{Birth, Criteria, KeyOrigin, RoomType, schema};
 pub use store::{Loaded, MemoryStore, Store, StoreError, StoreErrorKind, Stored};
 pub use timers::{TIMER_PERIOD_MIN, TimerId};
 

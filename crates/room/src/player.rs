@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use playfield_state::{Format, PlayerId};
 
-use crate::Link;
+use crate::{Claims, Link};
 
 /// A player in a room.
 #[derive(Clone, Debug)]
@@ -12,6 +12,8 @@ pub struct Player {
     pub(crate) id: PlayerId,
     pub(crate) name: String,
     pub(crate) user: Option<String>,
+    pub(crate) claims: Claims,
+    pub(crate) seat: Option<String>,
     pub(crate) link: Link,
     pub(crate) format: Format,
 }
@@ -30,6 +32,16 @@ impl Player {
     /// The user that the authenticator identified; `None` for a guest.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
+    }
+
+    /// What the verified token says of the user; empty for a guest.
+    pub fn claims(&self) -> &Claims {
+        &self.claims
+    }
+
+    /// The seat or role that the ticket names with which the player joined; `None` without a ticket.
+    pub fn seat(&self) -> Option<&str> {
+        self.seat.as_deref()
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Birth<'a> {
     pub room_type: String,
     /// Its key, if it has one.
     pub key: Option<Arc<str>>,
+    /// Where the key comes from.
+    pub key_origin: KeyOrigin,
     /// Seeds the room's random number generator.
     pub seed: u64,
     /// The rates and limits of its type.
@@ -35,6 +37,20 @@ pub struct Birth<'a> {
     pub store: Option<Arc<dyn Store>>,
     /// The seats that are reserved in it.
     pub seats: Vec<ReservedSeat>,
+}
+
+/// Where the key of a new room comes from, and so what a save under it means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyOrigin {
+    /// Someone chose it. If there is a save, the room is made of it; it may be one of a code.
+    #[default]
+    Chosen,
+    /// The host drew it as a code, and the room is new. If there is a save, the room is refused with
+    /// `room_exists`, and the host draws another code.
+    Drawn,
+    /// It is the code that someone may have meant. If there is no save of a room with a code, the
+    /// room is refused with `room_not_found`, and the host takes the key as it was written.
+    Spelled,
 }
 
 /// Reads options in a format, and encodes the values of those that are criteria.

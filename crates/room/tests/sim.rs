@@ -2,10 +2,10 @@
 
 use playfield_room::sim::{OTHER_ROOM_ID, Sim};
 use playfield_room::{
-    Answer, AskId, Context, Creator, Error, Handle, LeaveReason, Mail, Message, On, Player, Result,
-    Room, room,
+    Answer, AskId, Claims, Context, Creator, Error, Handle, LeaveReason, Mail, Message, On, Player,
+    PlayerId, Result, Room, room,
 };
-use playfield_state::{Format, List, State};
+use playfield_state::{Format, List, Map, State};
 use playfield_wire::ErrorCode;
 
 #[derive(State, Default)]
@@ -78,6 +78,33 @@ fn a_player_may_be_a_user_whom_the_authenticator_identified() {
     sim.request(ann, Do::Who).unwrap();
     sim.request(bob, Do::Who).unwrap();
     assert_eq!(log(&sim), ["user 7", "a guest"]);
+}
+
+/// Lets in those whose token or ticket says so.
+#[derive(State, Default)]
+struct Club {
+    seats: Map<PlayerId, String>,
+}
+
+#[room()]
+impl Room for Club {
+    fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
+        let seat = player.seat().or(player.claims().text("role"));
+        let seat = seat.ok_or("members only")?;
+        self.seats.insert(player.id(), seat.to_owned());
+        Ok(())
+    }
+}
+
+#[test]
+fn a_room_seats_by_claims_and_by_the_seat_of_a_ticket() {
+    let mut sim = Sim::<Club>::new(1);
+    let claims = Claims::from_json(r#"{"role":"referee"}"#).unwrap();
+    let ann = sim.join_claiming("Ann", "u1", claims).unwrap();
+    let bob = sim.join_at("Bob", None, "red").unwrap();
+    assert!(sim.join_claiming("Cy", "u3", Claims::default()).is_err());
+    let seats: Vec<_> = sim.room().seats.iter().map(|(id, seat)| (*id, seat.as_str())).collect();
+    assert_eq!(seats, [(ann, "referee"), (bob, "red")]);
 }
 
 #[test]

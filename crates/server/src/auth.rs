@@ -1,6 +1,9 @@
 //! Authentication of clients.
 
-use playfield_room::{Error, invisible};
+use std::borrow::Cow;
+use std::pin::Pin;
+
+use playfield_room::{Claims, Error, invisible};
 use playfield_wire::ErrorCode;
 use playfield_wire::client::Hello;
 
@@ -11,15 +14,91 @@ pub struct Identity {
     pub name: String,
     /// The user's id, as the authenticator knows it; `None` for a guest.
     pub user: Option<String>,
+    /// What else the verified token says of the user.
+    pub claims: Claims,
 }
 
-/// Decides who may open a session. It runs on a shard's thread, so it must not block.
+impl Identity {
+    /// A user by id and display name, without claims.
+    #[must_use]
+    pub fn user(user: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { name: name.into(), user: Some(user.into()), claims: Claims::default() }
+    }
+
+    /// A guest, by display name.
+    #[must_use]
+    pub fn guest(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}
+
+/// What an authenticator decides: who the client is, or why it is refused, usually with the code
+/// `unauthorized`.
+pub type Decided = Result<Identity, Error>;
+
+/// A decision that takes time.
+pub type Deciding = Pin<Box<dyn Future<Output = Decided> + Send>>;
+
+/// An authenticator's answer to a hello.
+pub enum Decision {
+    /// The decision.
+    Now(Decided),
+    /// A future that decides. It runs on the node's Tokio runtime for background work, so it must
+    /// not block. If it panics, the client is refused with `internal`.
+    Later(Deciding),
+}
+
+impl Decision {
+    /// A decision that takes time.
+    #[must_use]
+    pub fn later(deciding: impl Future<Output = Decided> + Send + 'static) -> Self {
+        Self::Later(Box::pin(deciding))
+    }
+}
+
+impl From<Decided> for Decision {
+    fn from(decided: Decided) -> Self {
+        Self::Now(decided)
+    }
+}
+
+/// Decides who may open a session. A client that is refused is sent the error, and its connection is
+/// closed.
 pub trait Authenticator: Send + Sync {
-    /// Says who sent this hello.
-    ///
-    /// # Errors
-    /// Why the client is refused, usually with the code `unauthorized`. The connection is closed.
-    fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error>;
+    /// Says who sent this hello. It runs on a shard's thread, so it must not block: what takes time
+    /// is decided [later](Decision::later). The client waits meanwhile, until `hello_timeout_ms`
+    /// have passed since it connected; then the future is dropped.
+    fn authenticate(&self, hello: &Hello<'_>) -> Decision;
+}
+
+/// The refusal after a panic.
+pub(crate) fn authenticator_failed() -> Error {
+    Error::new(ErrorCode::Internal, "the authenticator failed")
+}
+
+/// An authenticator made of an async function.
+///
+/// The `resume` and `schemas` of the hello that it gets are empty.
+#[derive(Clone, Copy, Debug)]
+pub struct AsyncAuthenticator<F>(pub F);
+
+impl<F, W> Authenticator for AsyncAuthenticator<F>
+where
+    F: Fn(Hello<'static>) -> W + Send + Sync,
+    W: Future<Output = Decided> + Send + 'static,
+{
+    fn authenticate(&self, hello: &Hello<'_>) -> Decision {
+        let hello = Hello {
+            protocol: hello.protocol,
+            format: hello.format,
+            name: Cow::Owned(hello.name.clone().into_owned()),
+            token: Cow::Owned(hello.token.clone().into_owned()),
+            resumable: hello.resumable,
+            resume: None,
+            schemas: Vec::new(),
+        };
+        Decision::later((self.0)(hello))
+    }
 }
 
 /// Accepts everyone as a guest, under the name in the hello; the token is ignored.
@@ -34,8 +113,14 @@ pub struct Guests {
 }
 
 impl Authenticator for Guests {
-    fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error> {
-        let name = hello.name.trim();
+    fn authenticate(&self, hello: &Hello<'_>) -> Decision {
+        self.admit(&hello.name).into()
+    }
+}
+
+impl Guests {
+    fn admit(&self, name: &str) -> Decided {
+        let name = name.trim();
         if name.len() > self.name_bytes_max {
             let (bytes, bytes_max) = (name.len(), self.name_bytes_max);
             let text =
@@ -49,20 +134,18 @@ impl Authenticator for Guests {
             );
             return Err(Error::new(ErrorCode::Unauthorized, text));
         }
-        Ok(Identity { name: name.into(), user: None })
+        Ok(Identity::guest(name))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use playfield_wire::client::Hello;
-    use playfield_wire::{ErrorCode, Format};
+    use playfield_wire::ErrorCode;
 
-    use super::{Authenticator, Guests};
+    use super::Guests;
 
     fn ask(name: &str) -> Result<String, ErrorCode> {
-        let hello = Hello { name: name.into(), ..Hello::new(Format::Packed) };
-        let identity = Guests { name_bytes_max: 6 }.authenticate(&hello);
+        let identity = Guests { name_bytes_max: 6 }.admit(name);
         identity.map(|identity| identity.name).map_err(|error| error.code())
     }
 

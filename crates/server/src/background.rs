@@ -1,8 +1,10 @@
 //! Work that must not run on a shard.
 
 use playfield_room::{Error, Job, Task};
+use tokio::task::AbortHandle;
 
-use crate::shard::keys::RoomKey;
+use crate::auth::Deciding;
+use crate::shard::keys::{ConnectionKey, RoomKey};
 
 /// The room that started background work, and gets its result.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +13,18 @@ pub(crate) struct Origin {
     pub(crate) room: RoomKey,
     /// The room's number for it.
     pub(crate) task: u64,
+}
+
+/// A task that ends when this is dropped, if it has not ended before.
+#[derive(Debug, Default)]
+pub(crate) struct Underway(pub(crate) Option<AbortHandle>);
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
 }
 
 /// Runs work elsewhere. Each ends as mail to the room that began it.
@@ -26,4 +40,16 @@ pub(crate) trait Background: Send + Sync {
     /// # Errors
     /// `busy` if the queue is full.
     fn compute(&self, origin: Origin, job: Job) -> Result<(), Error>;
+
+    /// Starts to decide who a connection of a shard belongs to. It ends as
+    /// [`Authenticated`](crate::shard::mail::ShardMail::Authenticated), unless it is dropped before.
+    ///
+    /// # Errors
+    /// `busy` if as many wait as may.
+    fn decide(
+        &self,
+        shard: u16,
+        connection: ConnectionKey,
+        deciding: Deciding,
+    ) -> Result<Underway, Error>;
 }

@@ -1,10 +1,12 @@
 //! Background work: one thread for tasks that wait, a few for tasks that compute.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::thread::{self, JoinHandle};
 
 use playfield_room::{Error, InternalMessage, Job, Mail, Task};
@@ -12,9 +14,12 @@ use playfield_wire::ErrorCode;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
 
-use crate::background::{Background, Origin};
+use crate::auth::{Deciding, authenticator_failed};
+use crate::background::{Background, Origin, Underway};
 use crate::event_loop::SharedRuntime;
 use crate::memory::release;
+use crate::panics::guard;
+use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 
 /// Runs the rooms' background work.
@@ -25,6 +30,9 @@ pub(crate) struct Control {
     queue: Arc<Queue>,
     tasks: Arc<AtomicUsize>,
     tasks_max: usize,
+    /// Clients whose authentication waits.
+    authentications: Arc<AtomicUsize>,
+    authentications_max: usize,
 }
 
 /// Its threads.
@@ -54,6 +62,7 @@ impl Control {
         compute_threads: usize,
         jobs_max: usize,
         tasks_max: usize,
+        authentications_max: usize,
     ) -> io::Result<(Self, ControlThreads)> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let stops = Arc::new(Notify::new());
@@ -65,6 +74,8 @@ impl Control {
             queue: Arc::clone(&queue),
             tasks: Arc::default(),
             tasks_max,
+            authentications: Arc::default(),
+            authentications_max,
         };
         let mut threads = ControlThreads { stops, queue, threads: Vec::new() };
         let stops = Arc::clone(&threads.stops);
@@ -114,6 +125,50 @@ impl Background for Control {
         drop(jobs);
         self.queue.changed.notify_one();
         Ok(())
+    }
+
+    fn decide(
+        &self,
+        shard: u16,
+        connection: ConnectionKey,
+        mut deciding: Deciding,
+    ) -> Result<Underway, Error> {
+        let max = self.authentications_max;
+        let waits = Counted::new(&self.authentications, max).ok_or_else(|| {
+            let text = format!("authentications_max: {max} clients wait already; try again");
+            Error::new(ErrorCode::Busy, text)
+        })?;
+        let shared = Arc::clone(&self.shared);
+        let task = self.runtime.spawn(async move {
+            let decided =
+                poll_fn(|cx| match guard("the authenticator", || deciding.as_mut().poll(cx)) {
+                    Some(Poll::Pending) => Poll::Pending,
+                    Some(Poll::Ready(decided)) => Poll::Ready(decided),
+                    None => Poll::Ready(Err(authenticator_failed())),
+                })
+                .await;
+            drop(waits);
+            let mail = ShardMail::Authenticated { connection, decided: Box::new(decided) };
+            shared.mailboxes[usize::from(shard)].push_promised(mail);
+        });
+        Ok(Underway(Some(task.abort_handle())))
+    }
+}
+
+/// One of a limited number.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    /// Counts one more, unless there are as many as may be.
+    fn new(count: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
+        let counted = Self(Arc::clone(count));
+        (count.fetch_add(1, Ordering::Relaxed) < max).then_some(counted)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -137,6 +137,12 @@ impl Directory {
         (!inner.rooms[&id].summary.closing).then_some(id)
     }
 
+    /// Whether a room has this key, even one that is about to begin or to end.
+    pub(crate) fn has_key(&self, room_type: u16, key: &str) -> bool {
+        let inner = self.lock();
+        inner.keys.get(usize::from(room_type)).is_some_and(|keys| keys.find(key).is_some())
+    }
+
     /// The room with the plan's key, even if it is about to end; without one, registers it.
     pub(crate) fn find_or_plan(&self, plan: &Plan) -> Result<Choice, Error> {
         let mut inner = self.lock();
@@ -341,6 +347,7 @@ impl Inner {
             capacity: plan.capacity,
             private: plan.private,
             key: plan.key.as_ref().map(|key| Arc::clone(&key.text)),
+            is_code: plan.key.as_ref().is_some_and(|key| key.is_code),
             ..RoomSummary::default()
         };
         let (room_type, key) = (plan.room_type, plan.key.clone());
@@ -382,6 +389,13 @@ impl Inner {
         let (load, was_listed) = (room.load(), room.is_listed());
         change(room);
         let before = summary.map(|summary| mem::replace(&mut room.summary, summary.clone()));
+        if room.summary.is_code
+            && let Some(key) = room.key.as_mut().filter(|key| !key.is_code)
+        {
+            // Its save says so.
+            key.is_code = true;
+            self.keys[usize::from(room.room_type)].insert(key, id);
+        }
         let total = &mut self.loads[usize::from(room.shard)];
         *total = *total - load + room.load();
 

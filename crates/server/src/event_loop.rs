@@ -1,10 +1,10 @@
 //! The edge of a shard: sockets, the clock, and the turn.
 
 mod accept;
+mod layer;
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
 use accept::Listener;
+use layer::{Tls, part};
 
 use crate::mailbox::{Mailbox, Parcel};
 use crate::memory::shrink_table;
@@ -20,6 +21,7 @@ use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 use crate::stats::Published;
 use crate::sys;
+use crate::tls::TlsContext;
 
 /// What the shards' threads share.
 pub(crate) struct SharedRuntime {
@@ -33,6 +35,8 @@ pub(crate) struct SharedRuntime {
     pub(crate) connections: AtomicUsize,
     pub(crate) connections_max: usize,
     pub(crate) shutdown_timeout: Duration,
+    pub(crate) tls: Option<Arc<TlsContext>>,
+    pub(crate) tls_only: bool,
 }
 
 impl SharedRuntime {
@@ -58,6 +62,7 @@ impl SharedRuntime {
 }
 
 pub(crate) use accept::Listening;
+pub(crate) use layer::Layer;
 
 pub(crate) const WAKER: Token = Token(0);
 /// The token of the first listener.
@@ -98,6 +103,7 @@ pub(crate) struct EventLoop {
     /// Some output was left for the next turn.
     writes_on: bool,
     buffer: Box<[u8]>,
+    tls: Tls,
     refused: u64,
     /// When a shutdown ends.
     ends_at: Option<Duration>,
@@ -108,6 +114,7 @@ pub(crate) struct EventLoop {
 
 struct Socket {
     stream: TcpStream,
+    layer: Layer,
     key: ConnectionKey,
     /// There may be something to read.
     readable: bool,
@@ -142,6 +149,7 @@ impl EventLoop {
         Ok(Self {
             index,
             shard,
+            tls: Tls::new(shared.tls.clone(), shared.tls_only),
             shared,
             published,
             poll,
@@ -180,6 +188,7 @@ impl EventLoop {
         let now = self.now();
         self.published.pulse.turn_began_ms.store(now.as_millis() as u64 + 1, Ordering::Relaxed);
         self.shard.begin(now);
+        self.tls.begin();
         self.stop_if_told();
         // The last output of rooms elsewhere is in the mailbox when they have ended.
         let is_last = self.has_to_part();
@@ -203,8 +212,9 @@ impl EventLoop {
             self.shared.close(self.index);
         }
 
-        let counters =
+        let mut counters =
             crate::stats::Counters { connections_refused: self.refused, ..self.shard.counters() };
+        self.tls.count(&mut counters);
         self.published.publish(&counters);
         self.published.pulse.turn_began_ms.store(0, Ordering::Relaxed);
         self.published.pulse.rest();
@@ -214,9 +224,9 @@ impl EventLoop {
         for parcel in self.shared.mailboxes[self.index].take() {
             match parcel {
                 Parcel::Mail(mail) => self.shard.mail(mail),
-                Parcel::Moved { socket, moving } => {
+                Parcel::Moved { socket, layer, moving } => {
                     let key = self.shard.arrive(moving);
-                    self.place(key, socket);
+                    self.place(key, socket, layer);
                 }
                 Parcel::Accepted(newcomer) => self.welcome(newcomer),
             }
@@ -254,7 +264,7 @@ impl EventLoop {
     }
 
     /// Puts a socket in the place of its connection, and registers it.
-    fn place(&mut self, key: ConnectionKey, mut stream: TcpStream) {
+    fn place(&mut self, key: ConnectionKey, mut stream: TcpStream, layer: Layer) {
         let place = key.index();
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registered = self.poll.registry().register(
@@ -270,7 +280,7 @@ impl EventLoop {
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
         }
         let [readable, queued, ends, is_gone] = [false; 4];
-        self.sockets[place] = Some(Socket { stream, key, readable, queued, ends, is_gone });
+        self.sockets[place] = Some(Socket { stream, layer, key, readable, queued, ends, is_gone });
         if let Err(error) = registered {
             log::warn!("a connection can't be watched: {error}");
             self.shard.drop_connection(key);
@@ -363,14 +373,21 @@ impl EventLoop {
             return;
         }
         // What is not read now stays where it is until the shard takes it.
-        while socket.readable && self.shard.reads(key) {
-            match socket.stream.read(&mut self.buffer) {
+        while socket.readable && self.shard.reads(key) && self.tls.reads(socket) {
+            let read =
+                if socket.layer.is_ended() { Ok(0) } else { socket.stream.read(&mut self.buffer) };
+            match read {
                 Ok(0) => {
                     socket.readable = false;
                     self.shard.hung_up(key);
                 }
                 Ok(bytes) => {
-                    self.shard.received(key, &mut self.buffer[..bytes]);
+                    let input = &mut self.buffer[..bytes];
+                    if matches!(socket.layer, Layer::Plain) {
+                        self.shard.received(key, input);
+                    } else {
+                        self.tls.received(socket, &mut self.shard, input);
+                    }
                     if bytes == self.buffer.len() {
                         break;
                     }
@@ -417,8 +434,7 @@ impl EventLoop {
         }
         while let Some(key) = self.shard.next_written() {
             if let Some(socket) = self.socket(key) {
-                // If it fails the client is gone, and the next read will show it.
-                let _ = socket.stream.shutdown(Shutdown::Write);
+                part(socket);
             }
         }
     }
@@ -426,6 +442,12 @@ impl EventLoop {
     /// Writes to one connection as much as its socket takes.
     fn flush(&mut self, key: ConnectionKey) {
         let Some(Some(socket)) = self.sockets.get_mut(key.index()) else { return };
+        if matches!(socket.layer, Layer::Tls(_)) {
+            if socket.key == key {
+                self.tls.flush(socket, &mut self.shard);
+            }
+            return;
+        }
         loop {
             let bytes = self.shard.unsent(key);
             if bytes.is_empty() || socket.key != key {
@@ -450,12 +472,13 @@ impl EventLoop {
             if let Err(error) = self.poll.registry().deregister(&mut socket.stream) {
                 log::warn!("a connection can't be deregistered: {error}");
             }
-            let parcel = Parcel::Moved { socket: socket.stream, moving };
-            if let Err(Parcel::Moved { socket, moving }) =
+            let Socket { stream: socket, layer, .. } = socket;
+            let parcel = Parcel::Moved { socket, layer, moving };
+            if let Err(Parcel::Moved { socket, layer, moving }) =
                 self.shared.mailboxes[usize::from(target)].push(parcel)
             {
                 let key = self.shard.come_back(moving);
-                self.place(key, socket);
+                self.place(key, socket, layer);
             }
         }
     }
@@ -474,8 +497,12 @@ impl EventLoop {
 
     fn drop_closed(&mut self) {
         while let Some(key) = self.shard.next_dropped() {
-            if self.socket(key).is_some() {
-                self.sockets[key.index()] = None;
+            let place = self.sockets.get_mut(key.index());
+            if let Some(place) = place
+                && let Some(socket) = place.as_mut().filter(|socket| socket.key == key)
+            {
+                self.tls.drops(socket);
+                *place = None;
                 self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             }
         }

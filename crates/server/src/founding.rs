@@ -9,7 +9,7 @@ use crate::directory::Plan;
 use crate::directory::keys::Key;
 use crate::node::Node;
 use crate::room_id::RoomId;
-use crate::shard::rooms::join::RoomSpec;
+use crate::shard::rooms::join::{Reading, RoomSpec};
 
 /// A room that is registered, on its way to the shard that creates it; or a search for the room
 /// with a key, on its way to that room's shard.
@@ -42,8 +42,9 @@ impl Founding {
             .ok_or_else(|| Error::new(ErrorCode::Internal, format!("{id:?} is no room id")))?;
         let key = key.map(|text| Key { text, is_code: false });
         let criteria = node.criteria(room_type, Format::Packed, &options)?;
-        let format = Format::Packed;
-        let spec = RoomSpec { room_type, key, code: false, private, criteria, options, format };
+        let (format, reading) = (Format::Packed, Reading::Literal);
+        let spec =
+            RoomSpec { room_type, key, code: false, reading, private, criteria, options, format };
         let (answers, found) = (None, None);
         let mut founding = Self { id, spec, creator, seats, answers, searches, found };
         Ok((founding.place(node, preferred)?, founding))

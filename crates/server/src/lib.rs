@@ -36,12 +36,14 @@ pub mod service;
 mod shard;
 mod stats;
 mod sys;
+mod tls;
 mod watchdog;
 
-pub use auth::{Authenticator, Guests, Identity};
+pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
 pub use config::{Config, ConfigError, Origin, Setting, settings};
 pub use handle::{Asked, AtNode, ListedRoom, NodeHandle, Pending};
 pub use log::LevelFilter;
 pub use logging::log_to_stderr;
 pub use server::{Running, Server, Stopper};
 pub use stats::{ShardStats, Stats};
+pub use tls::SelfSigned;

@@ -72,6 +72,11 @@ impl Node {
         }
     }
 
+    /// Whether rooms of this type with a key are kept in the store.
+    pub(crate) fn is_persistent(&self, room_type: u16) -> bool {
+        self.room_types[usize::from(room_type)].settings.persist_s > 0
+    }
+
     /// The number of the room type of this name.
     pub(crate) fn room_type(&self, name: &str) -> Option<u16> {
         self.by_name.get(name).copied()

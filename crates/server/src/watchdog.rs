@@ -29,7 +29,7 @@ impl Leash {
     }
 
     /// Waits; false once it is over.
-    fn holds_for(&self, time: Duration) -> bool {
+    pub(crate) fn holds_for(&self, time: Duration) -> bool {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(ended, time, |ended| !*ended);
         !*waited.unwrap_or_else(PoisonError::into_inner).0

@@ -8,7 +8,7 @@ use std::io::Write;
 use common::speech::{encoded, hello};
 use common::{Client, config, room};
 use playfield_room::Error;
-use playfield_server::{Authenticator, Identity, Running, Server};
+use playfield_server::{Authenticator, Decision, Identity, Running, Server};
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::{ErrorCode, Format};
 
@@ -16,12 +16,13 @@ use playfield_wire::{ErrorCode, Format};
 struct Moody;
 
 impl Authenticator for Moody {
-    fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error> {
-        match &*hello.name {
+    fn authenticate(&self, hello: &Hello<'_>) -> Decision {
+        let decided = match &*hello.name {
             "nobody" => Err(Error::new(ErrorCode::Unauthorized, "not you")),
             "anybody" => Err(Error::new(ErrorCode::Internal, "the list of users can't be read")),
-            name => Ok(Identity { name: name.into(), user: None }),
-        }
+            name => Ok(Identity::guest(name)),
+        };
+        decided.into()
     }
 }
 

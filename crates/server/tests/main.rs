@@ -1,5 +1,6 @@
 //! The tests of the node, over real sockets. One binary for all, which links once; each file is a module.
 
+mod authentication;
 mod bad_input;
 mod closing;
 mod common;
@@ -11,3 +12,4 @@ mod plain;
 mod services;
 mod shutdown;
 mod sockets;
+mod tls;

@@ -11,7 +11,7 @@ use super::saving::{Print, Saving};
 use super::{Live, RoomCore, read_options};
 use crate::context_state::{ContextState, Effect, Seats, Subject};
 use crate::deferred_output::DeferredOutput;
-use crate::{Context, Error, InternalMessage, Loaded, Result, Room, RoomOutput};
+use crate::{Context, Error, InternalMessage, KeyOrigin, Loaded, Result, Room, RoomOutput};
 
 /// The outcomes of a load, as the names of the messages that end it.
 const FOUND: &str = "playfield:found";
@@ -32,6 +32,7 @@ pub(super) struct Unborn<R: Room> {
     task: u64,
     options: Vec<u8>,
     format: Format,
+    key_origin: KeyOrigin,
     tracking: Tracking,
     /// How many have asked to join.
     joins: u64,
@@ -45,7 +46,8 @@ type Decoded<R> = Result<Ready<R>, String>;
 /// What is in a save, ready to be synced.
 struct Ready<R: Room> {
     live: Live<R>,
-    next_player: u64,
+    /// See [`RoomCore::mark`].
+    mark: u64,
     print: Print,
     /// The save is on disk.
     is_durable: bool,
@@ -59,6 +61,7 @@ impl<R: Room> Unborn<R> {
     pub(super) fn load(
         saving: &Saving,
         (options, format): (&[u8], Format),
+        key_origin: KeyOrigin,
         tracking: Tracking,
         context: &mut ContextState,
         deferred: &mut DeferredOutput,
@@ -75,8 +78,8 @@ impl<R: Room> Unborn<R> {
             InternalMessage { name: name.to_owned(), payload }
         };
         deferred.spawn(task, Box::pin(work))?;
-        let decoded = Arc::default();
-        Ok(Self { task, options: options.to_vec(), format, tracking, joins: 0, decoded })
+        let (options, decoded) = (options.to_vec(), Arc::default());
+        Ok(Self { task, options, format, key_origin, tracking, joins: 0, decoded })
     }
 
     /// A number for a player who wants to join.
@@ -86,10 +89,28 @@ impl<R: Room> Unborn<R> {
     }
 }
 
+/// Set in the mark of a save, beside the next player, if the room's key is a code.
+const CODE: u64 = 1 << 63;
+
+fn not_a_code() -> Error {
+    Error::new(ErrorCode::RoomNotFound, "no saved room has this code")
+}
+
 impl<R: Room> RoomCore<R> {
+    /// What a save says beside the state. Numbers of players are not used again, or players would
+    /// see what others own.
+    pub(super) fn mark(&self) -> u64 {
+        self.next_player | if self.context.summary.is_code { CODE } else { 0 }
+    }
+
     /// Whether its save is not there, or not read.
     pub(crate) fn is_loading(&self) -> bool {
         self.unborn.is_some()
+    }
+
+    /// Whether the host drew its key, so that it must not have a save.
+    fn is_drawn(&self) -> bool {
+        self.unborn.as_ref().is_some_and(|unborn| unborn.key_origin == KeyOrigin::Drawn)
     }
 
     /// Whether this is the end of the load.
@@ -100,7 +121,11 @@ impl<R: Room> RoomCore<R> {
     /// The save is there, or there is none: the room begins. `None` is a load that panicked.
     pub(super) fn loaded(&mut self, outcome: Option<InternalMessage>, out: &mut dyn RoomOutput) {
         let outcome = match outcome {
-            Some(found) if is_found(&found.name) && found.payload.len() >= ELSEWHERE_BYTES => {
+            Some(found)
+                if is_found(&found.name)
+                    && found.payload.len() >= ELSEWHERE_BYTES
+                    && !self.is_drawn() =>
+            {
                 match self.decode_elsewhere(found, out) {
                     Ok(()) => return,
                     Err(found) => Some(found),
@@ -110,12 +135,25 @@ impl<R: Room> RoomCore<R> {
         };
         let Some(unborn) = self.unborn.take() else { return };
         let made = match outcome {
+            Some(InternalMessage { name, .. })
+                if is_found(&name) && unborn.key_origin == KeyOrigin::Drawn =>
+            {
+                let text = "the code that was drawn is that of a saved room; try again";
+                Err(Error::new(ErrorCode::RoomExists, text))
+            }
+            Some(InternalMessage { name, .. })
+                if name == NOTHING && unborn.key_origin == KeyOrigin::Spelled =>
+            {
+                Err(not_a_code())
+            }
             Some(InternalMessage { name, payload }) if is_found(&name) => {
-                self.revive(decode(&payload, name == FOUND, unborn.tracking), out)
+                let decoded = decode(&payload, name == FOUND, unborn.tracking);
+                self.revive(decoded, unborn.key_origin, out)
             }
             Some(InternalMessage { name, .. }) if name == DECODED => {
                 let decoded = unborn.decoded.lock().unwrap_or_else(PoisonError::into_inner).take();
-                self.revive(decoded.unwrap_or_else(|| Err("it was not read".into())), out)
+                let decoded = decoded.unwrap_or_else(|| Err("it was not read".into()));
+                self.revive(decoded, unborn.key_origin, out)
             }
             Some(InternalMessage { name, .. }) if name == NOTHING => {
                 let Unborn { options, format, tracking, .. } = &unborn;
@@ -195,10 +233,22 @@ impl<R: Room> RoomCore<R> {
     }
 
     /// Makes what the save leaves out.
-    fn revive(&mut self, decoded: Decoded<R>, out: &mut dyn RoomOutput) -> Result<Live<R>> {
-        let Ready { mut live, next_player, print, is_durable } =
+    fn revive(
+        &mut self,
+        decoded: Decoded<R>,
+        key_origin: KeyOrigin,
+        out: &mut dyn RoomOutput,
+    ) -> Result<Live<R>> {
+        let Ready { mut live, mark, print, is_durable } =
             decoded.map_err(|why| self.unreadable(&why))?;
-        self.next_player = self.next_player.max(next_player);
+        let is_code = mark & CODE != 0;
+        if key_origin == KeyOrigin::Spelled && !is_code {
+            // Its destructor is user code.
+            let _ = guard(|| drop(live));
+            return Err(not_a_code());
+        }
+        self.context.summary.is_code = is_code;
+        self.next_player = self.next_player.max(mark & !CODE);
         if let Some(saving) = &mut self.saving {
             saving.was_loaded(print, is_durable);
         }
@@ -243,11 +293,10 @@ fn is_found(name: &str) -> bool {
 /// Reads a save, on any thread. Its decoders and defaults are user code, so it may panic.
 fn decode<R: Room>(bytes: &[u8], is_durable: bool, tracking: Tracking) -> Decoded<R> {
     guard(|| {
-        let (mut state, next_player) =
-            load_marked::<R>(bytes).map_err(|error| error.to_string())?;
+        let (mut state, mark) = load_marked::<R>(bytes).map_err(|error| error.to_string())?;
         let tracker = Tracker::new(&mut state, tracking);
         let live = Live { state, tracker };
-        Ok(Ready { live, next_player, print: Print::of(bytes), is_durable })
+        Ok(Ready { live, mark, print: Print::of(bytes), is_durable })
     })?
 }
 

@@ -19,8 +19,8 @@ use self::guard::guard;
 use crate::context_state::{ContextState, Effect, Seats};
 use crate::deferred_output::DeferredOutput;
 use crate::{
-    AnyRoom, Birth, Context, EndReason, Error, InternalMessage, LeaveReason, Player, Result, Room,
-    RoomOutput, RoomSummary, Sender, Settings, Stage, Undone,
+    AnyRoom, Birth, Context, EndReason, Error, InternalMessage, KeyOrigin, LeaveReason, Player,
+    Result, Room, RoomOutput, RoomSummary, Sender, Settings, Stage, Undone,
 };
 use ending::Ending;
 pub use joining::HELD_MAIL_MAX;
@@ -84,6 +84,7 @@ impl<R: Room> RoomCore<R> {
             id,
             room_type,
             key,
+            key_origin,
             seed,
             settings,
             private,
@@ -97,7 +98,8 @@ impl<R: Room> RoomCore<R> {
         let every = Duration::from_secs(settings.persist_s.into());
         let kept = store.zip(key.clone()).filter(|_| !every.is_zero());
         let saving = kept.map(|(store, key)| Saving::new(store, room_type.clone(), key, every));
-        let summary = RoomSummary { capacity, private, key, ..RoomSummary::default() };
+        let is_code = key.is_some() && key_origin != KeyOrigin::Chosen;
+        let summary = RoomSummary { capacity, private, key, is_code, ..RoomSummary::default() };
         let own = Sender { room_id: id, room_type };
         let mut context = ContextState::new(own, creator, seed, summary);
         let seats = Seats::new();
@@ -106,7 +108,8 @@ impl<R: Room> RoomCore<R> {
         if let Some(saving) = &saving {
             context.persists = true;
             let of = (options, format);
-            unborn = Some(Unborn::load(saving, of, tracking, &mut context, &mut deferred)?);
+            let begun = Unborn::load(saving, of, key_origin, tracking, &mut context, &mut deferred);
+            unborn = Some(begun?);
         } else {
             let created = loading::create(format, options, &seats, &mut context, &mut deferred);
             let created = created.and_then(|created| {

@@ -165,18 +165,17 @@ impl<R: Room> RoomCore<R> {
     /// Saves the state if it may have changed, or if someone waits for that. One save at a time: if
     /// one is in flight, the next follows it.
     pub(super) fn save_now(&mut self, out: &mut dyn RoomOutput) {
+        let mark = self.mark();
         let Self { saving: Some(saving), live: Some(Live { state, .. }), context, .. } = self
         else {
             return;
         };
-        // Numbers of players are not used again, or players would see what others own.
-        let next_player = self.next_player;
         if saving.in_flight.is_some() || !saving.is_behind() {
             return;
         }
         let mut bytes = Vec::with_capacity(saving.bytes + saving.bytes / 8);
         // The comparison of custom keys is user code.
-        if let Err(panic) = guard(|| save_marked(state, next_player, &mut bytes)) {
+        if let Err(panic) = guard(|| save_marked(state, mark, &mut bytes)) {
             return self.fail(&panic, out);
         }
         saving.bytes = bytes.len();

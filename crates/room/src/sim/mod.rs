@@ -17,7 +17,8 @@ pub use self::players::Requested;
 use self::record::Record;
 use crate::core::RoomCore;
 use crate::{
-    AnyRoom, Birth, Creator, EndReason, Link, MemoryStore, Result, Room, RoomSummary, Store,
+    AnyRoom, Birth, Creator, EndReason, KeyOrigin, Link, MemoryStore, Result, Room, RoomSummary,
+    Store,
 };
 
 /// The id of a simulated room.
@@ -259,6 +260,7 @@ impl<R: Room + Default> Sim<R> {
             id: ROOM_ID.into(),
             room_type: ROOM_TYPE.into(),
             key,
+            key_origin: KeyOrigin::Chosen,
             seed,
             settings: R::SETTINGS,
             private: false,

@@ -10,8 +10,8 @@ use super::Sim;
 use super::copies::Copies;
 use super::record::SentEvent;
 use crate::{
-    Admission, AnyRoom, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Reservation, Result,
-    Room, Stage, split_reservation,
+    Admission, AnyRoom, Claims, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Reservation,
+    Result, Room, Stage, split_reservation,
 };
 
 /// A request from [`Sim::request_begin`].
@@ -42,7 +42,7 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// As [`join`](Self::join).
     pub fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
-        self.enter(name, None, None, format).map(seated)
+        self.enter(Entrant { format, ..guest(name) }).map(seated)
     }
 
     /// Lets a player join whom the authenticator identified as `user`.
@@ -53,7 +53,30 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// As [`join`](Self::join).
     pub fn join_as(&mut self, name: &str, user: &str) -> Result<PlayerId> {
-        self.enter(name, Some(user.into()), None, Format::Packed).map(seated)
+        self.enter(Entrant { user: Some(user.into()), ..guest(name) }).map(seated)
+    }
+
+    /// Lets a player join whose verified token has these claims.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    ///
+    /// # Panics
+    /// As [`join`](Self::join).
+    pub fn join_claiming(&mut self, name: &str, user: &str, claims: Claims) -> Result<PlayerId> {
+        self.enter(Entrant { user: Some(user.into()), claims, ..guest(name) }).map(seated)
+    }
+
+    /// Lets a player join by a ticket that names this seat; a guest, if `user` is `None`.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    ///
+    /// # Panics
+    /// As [`join`](Self::join).
+    pub fn join_at(&mut self, name: &str, user: Option<&str>, seat: &str) -> Result<PlayerId> {
+        let (user, seat) = (user.map(str::to_owned), Some(seat.into()));
+        self.enter(Entrant { user, seat, ..guest(name) }).map(seated)
     }
 
     /// Lets a player join with a reservation; a guest, if `user` is `None`.
@@ -69,7 +92,8 @@ impl<R: Room + Default> Sim<R> {
         user: Option<&str>,
         reservation: &Reservation,
     ) -> Result<PlayerId> {
-        self.enter(name, user.map(str::to_owned), secret(reservation), Format::Packed).map(seated)
+        let (user, reservation) = (user.map(str::to_owned), secret(reservation));
+        self.enter(Entrant { user, reservation, ..guest(name) }).map(seated)
     }
 
     /// Lets a guest join who may have to [wait](Self::is_waiting) until the room has decided, such
@@ -82,7 +106,7 @@ impl<R: Room + Default> Sim<R> {
     /// # Errors
     /// As [`join`](Self::join), if the room refuses at once.
     pub fn join_begin(&mut self, name: &str) -> Result<PlayerId> {
-        self.enter(name, None, None, Format::Packed).map(player_of)
+        self.enter(guest(name)).map(player_of)
     }
 
     /// As [`join_begin`](Self::join_begin), for a player that the authenticator identified as `user`.
@@ -90,7 +114,7 @@ impl<R: Room + Default> Sim<R> {
     /// # Errors
     /// As [`join_begin`](Self::join_begin).
     pub fn join_begin_as(&mut self, name: &str, user: &str) -> Result<PlayerId> {
-        self.enter(name, Some(user.into()), None, Format::Packed).map(player_of)
+        self.enter(Entrant { user: Some(user.into()), ..guest(name) }).map(player_of)
     }
 
     /// As [`join_begin`](Self::join_begin), with a reservation; a guest, if `user` is `None`.
@@ -103,8 +127,8 @@ impl<R: Room + Default> Sim<R> {
         user: Option<&str>,
         reservation: &Reservation,
     ) -> Result<PlayerId> {
-        let user = user.map(str::to_owned);
-        self.enter(name, user, secret(reservation), Format::Packed).map(player_of)
+        let (user, reservation) = (user.map(str::to_owned), secret(reservation));
+        self.enter(Entrant { user, reservation, ..guest(name) }).map(player_of)
     }
 
     /// The number of a player who has waited to join. It is the one that [`join_begin`](Self::join_begin)
@@ -119,19 +143,14 @@ impl<R: Room + Default> Sim<R> {
         self.waiting.contains_key(&player)
     }
 
-    fn enter(
-        &mut self,
-        name: &str,
-        user: Option<String>,
-        reservation: Option<String>,
-        format: Format,
-    ) -> Result<Admission> {
+    fn enter(&mut self, entrant: Entrant) -> Result<Admission> {
+        let format = entrant.format;
         self.links += 1;
         let link = Link(self.links);
         if format != Format::Packed {
             self.out.formats.insert(link, format);
         }
-        let entrant = Entrant { link, format, name: name.into(), user, reservation };
+        let entrant = Entrant { link, ..entrant };
         let joined = self.core.join(self.now, entrant, &mut self.out);
         match joined {
             Ok(Admission::Seated(player)) => {
@@ -403,6 +422,19 @@ fn player_of(admission: Admission) -> PlayerId {
 /// The secret by which the room knows a reservation.
 fn secret(reservation: &Reservation) -> Option<String> {
     split_reservation(reservation.as_str()).map(|(_, secret)| secret.to_owned())
+}
+
+/// A guest, before the link is known.
+fn guest(name: &str) -> Entrant {
+    Entrant {
+        link: Link(0),
+        format: Format::Packed,
+        name: name.into(),
+        user: None,
+        claims: Claims::default(),
+        seat: None,
+        reservation: None,
+    }
 }
 
 /// The player who was seated.

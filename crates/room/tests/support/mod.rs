@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    Admission, AnyRoom, Birth, Creator, EndReason, Entrant, Error, EventHeader, Job, LeaveReason,
-    Link, Mail, NewRoom, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage, Store, Task,
+    Admission, AnyRoom, Birth, Claims, Creator, EndReason, Entrant, Error, EventHeader, Job,
+    LeaveReason, Link, Mail, NewRoom, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage,
+    Store, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -138,6 +139,7 @@ impl Host {
             id: "room".into(),
             room_type: "test".into(),
             key: key.map(Arc::from),
+            key_origin: playfield_room::KeyOrigin::Chosen,
             seed,
             settings,
             private: false,
@@ -163,6 +165,8 @@ impl Host {
             format,
             name: name.into(),
             user: None,
+            claims: Claims::default(),
+            seat: None,
             reservation: None,
         };
         match self.room.join(self.at, entrant, &mut self.out)? {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use log::LevelFilter;
 
@@ -128,6 +129,22 @@ impl Value for bool {
     }
 }
 
+impl Value for PathBuf {
+    type Range = Any;
+
+    fn describe(range: &Self::Range) -> String {
+        range.0.into()
+    }
+
+    fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
+        Ok(text.into())
+    }
+
+    fn text(&self) -> String {
+        self.display().to_string()
+    }
+}
+
 impl Value for LevelFilter {
     type Range = Any;
 
@@ -232,6 +249,19 @@ settings! {
     shards: usize = "0", 0..=1024;
     /// Cores to pin the shards to, in turn; empty leaves it to the system. Linux only.
     pin_cores: Vec<usize> = "", Any("core numbers separated by commas, such as 0,2,4");
+    /// File of the certificate for TLS, in PEM: first the node's, then those that vouch for it. With it
+    /// the node speaks TLS on its port, beside what is not encrypted; empty is no TLS.
+    tls_cert: PathBuf = "", Any("the path of a file");
+    /// File of the certificate's private key, in PEM.
+    tls_key: PathBuf = "", Any("the path of a file");
+    /// Period at which the files of the certificate are looked at, in milliseconds. New contents are
+    /// used for new connections.
+    tls_reload_ms: u64 = "5000", 10..=DAY_MS;
+    /// Speak TLS with a certificate that is made at the start, and that no client trusts by itself:
+    /// for development.
+    tls_self_signed: bool = "false", Any("true or false");
+    /// Refuse connections without TLS, except those from this machine (loopback addresses).
+    tls_only: bool = "false", Any("true or false");
     /// Maximum size of a message from a client, in bytes.
     max_message_bytes: usize = "1048576", 64..=16_777_216;
     /// Maximum size of an HTTP request head, in bytes.
@@ -262,6 +292,9 @@ settings! {
     websocket_deflate_bytes_min: usize = "256", 64..=16_777_216;
     /// Time that a client has to send its hello, in milliseconds.
     hello_timeout_ms: u64 = "10000", 10..=DAY_MS;
+    /// Maximum clients whose authentication waits at once, for a database or a web service; more are
+    /// refused.
+    authentications_max: usize = "10000", 1..=1_000_000;
     /// A client that is silent for half of this time is sent a ping, and one that is silent for
     /// twice this time is closed. In milliseconds.
     heartbeat_ms: u64 = "30000", 20..=DAY_MS;

@@ -81,6 +81,12 @@ pub(crate) mod code {
         (code.len() == LENGTH).then_some(code)
     }
 
+    /// The code that someone may have meant.
+    pub(crate) fn spelled(text: &str) -> Option<Key> {
+        let code = normalized(text)?;
+        Some(Key { text: code.into(), is_code: true })
+    }
+
     #[cfg(test)]
     mod tests {
         use super::{from_random, normalized};

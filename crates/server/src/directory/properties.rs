@@ -53,6 +53,7 @@ fn summary() -> impl Strategy<Value = RoomSummary> {
             locked,
             private,
             key: None,
+            is_code: false,
             closing,
             metadata: metadata
                 .into_iter()

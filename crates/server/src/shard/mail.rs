@@ -6,6 +6,7 @@ use playfield_room::{Error, LeaveReason, Mail, SeatFor};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
+use crate::auth::Decided;
 use crate::founding::Founding;
 use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
@@ -53,6 +54,8 @@ pub(crate) enum ShardMail {
     Found(Box<Founding>),
     /// To the connection's shard: a part of the answer to an HTTP request.
     Answer { answer: Answer, part: Part },
+    /// To the connection's shard: the authenticator has decided.
+    Authenticated { connection: ConnectionKey, decided: Box<Decided> },
     /// To the room's shard: its background work ended.
     Finished { room: RoomKey, mail: Mail },
 }

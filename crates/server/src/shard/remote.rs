@@ -54,6 +54,9 @@ impl Shard {
             }
             ShardMail::Answer { answer, part } => self.http_answer(answer, part),
             ShardMail::Close { room, text } => self.close_room(room, &text),
+            ShardMail::Authenticated { connection, decided } => {
+                self.authenticated(connection, *decided);
+            }
             ShardMail::Finished { room, mail } => self.finished(room, mail),
         }
     }

@@ -7,7 +7,7 @@
 //! | 8 | the fingerprint of the description of types |
 //! | 8 | the length of that description |
 //! | 8 | the length of the body |
-//! | 8 | a number that the writer chose; a room's next player |
+//! | 8 | a number that the writer chose; of a room, its next player and whether it has a code |
 //! | 4 | the CRC-32 of the bytes so far |
 //! | | the description of types, then the body |
 //! | 4 each | the CRC-32 of each 64 KiB of these two; the last block may be shorter |

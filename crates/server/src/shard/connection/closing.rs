@@ -106,6 +106,7 @@ impl Shard {
         let by = self.now + self.delivery.node.config.close_timeout();
         let hung_up = matches!(&connection.input, Input::Http(http) if http.has_hung_up());
         connection.phase = Phase::Closing { by, written: false, hung_up };
+        connection.greeting = None;
         if close.is_none() || !connection.awaits_close() {
             connection.partial = Vec::new();
             connection.input = Input::InUse;
@@ -261,10 +262,11 @@ impl Shard {
             if now < by {
                 return self.look_at(key, by);
             }
-            let text = format!(
-                "hello_timeout_ms: no hello was received within {} ms",
-                config.hello_timeout_ms
-            );
+            let ms = config.hello_timeout_ms;
+            let text = match connection.greeting {
+                Some(_) => format!("hello_timeout_ms: the authenticator did not decide in {ms} ms"),
+                None => format!("hello_timeout_ms: no hello was received within {ms} ms"),
+            };
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         let patience = self.patience(connection);

@@ -42,6 +42,10 @@ impl HalfClosed {
 impl Shard {
     /// The client has sent its FIN. What came before may not be read yet.
     pub(crate) fn half_closed(&mut self, key: ConnectionKey) {
+        if self.is_greeting(key) {
+            // Its session would end with its input.
+            return self.drop_connection(key);
+        }
         let now = self.now;
         let Some(http) = self.http_mut(key) else { return };
         if http.half_closed.is_none() {
@@ -69,9 +73,9 @@ impl Shard {
     }
 
     /// The client is gone: its connection was reset, or is closed in both directions. Nobody reads
-    /// the answers to HTTP requests.
+    /// the answers to HTTP requests, or the welcome that an authenticator decides about.
     pub(crate) fn vanished(&mut self, key: ConnectionKey) {
-        if self.http_mut(key).is_some() {
+        if self.http_mut(key).is_some() || self.is_greeting(key) {
             self.drop_connection(key);
         }
     }

@@ -140,6 +140,20 @@ impl Shard {
         }
     }
 
+    /// Refuses a new connection that came without TLS, in what it seems to speak.
+    pub(crate) fn refuse_plain(&mut self, key: ConnectionKey, input: &[u8]) {
+        let text = "tls_only: connect with TLS: https, wss, or native framing over TLS";
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if let &mut Input::Unknown(peer) = &mut connection.input
+            && matches!(opening(input), Opening::Http | Opening::Partial)
+        {
+            let http = Http::new(&self.delivery.node.config, peer, self.now);
+            connection.input = Input::Http(Box::new(http));
+            return self.refuse_http(key, 400, text);
+        }
+        self.fail(key, ErrorCode::UnsupportedProtocol, text);
+    }
+
     /// Handles the native frame at the front.
     #[inline]
     fn handle_native(&mut self, key: ConnectionKey, input: &[u8]) -> usize {

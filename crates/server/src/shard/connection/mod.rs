@@ -21,6 +21,7 @@ use crate::shard::connection::transport::{Dialect, Input};
 use crate::shard::keys::{ConnectionKey, OfConnection};
 use crate::shard::rooms::join::{Departure, JoinRequest};
 use crate::shard::session::Session;
+use crate::shard::session::greeting::Greeting;
 use crate::shard::slab::Slab;
 
 /// One connection. While it is idle it owns no buffer.
@@ -52,6 +53,8 @@ pub(crate) struct Connection {
     /// Input that is not a whole frame yet, or that came while nothing is read.
     pub(crate) partial: Vec<u8>,
     outbox: Outbox,
+    /// Its client waits for the authenticator.
+    pub(crate) greeting: Option<Box<Greeting>>,
     pub(crate) session: Option<Box<Session>>,
     /// It is about to move to another shard.
     pub(crate) departure: Option<Box<Departure>>,
@@ -115,6 +118,7 @@ impl Connection {
             look_at: Duration::MAX,
             partial: Vec::new(),
             outbox: Outbox::default(),
+            greeting: None,
             session: None,
             departure: None,
         }
@@ -131,7 +135,10 @@ impl Connection {
 
     /// Whether its input is to be handled.
     pub(crate) fn takes_input(&self) -> bool {
-        self.phase == Phase::Open && self.pause == Pause::default() && self.departure.is_none()
+        self.phase == Phase::Open
+            && self.pause == Pause::default()
+            && self.departure.is_none()
+            && self.greeting.is_none()
     }
 
     /// Whether it is the connection of this service.

@@ -17,7 +17,9 @@ use crate::shard::Shard;
 use crate::shard::connection::patience::Patience;
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
-use crate::shard::rooms::join::{Departure, JoinRequest, JoinTarget, Joiner, RETRIES, RoomSpec};
+use crate::shard::rooms::join::{
+    Departure, JoinRequest, JoinTarget, Joiner, RETRIES, Reading, RoomSpec,
+};
 use crate::shard::rooms::member::{Member, MemberOutput, RemoteSession};
 use crate::shard::session::SessionRoom;
 use crate::shard::session::allowance::Rate;
@@ -76,7 +78,17 @@ impl Shard {
             Some(spec) => node.may_create(spec.room_type),
             None => Ok(()),
         };
-        let may_create = may_create.and_then(|()| session.creations.check(self.now, rate));
+        // It was counted when its key was read as a code.
+        let is_counted = target.spec().is_some_and(|spec| matches!(spec.reading, Reading::Literal));
+        let may_create = may_create.and_then(|()| match is_counted {
+            true => Ok(()),
+            false => session.creations.check(self.now, rate),
+        });
+        if let Some(spec) = target.spec_mut()
+            && node.is_persistent(spec.room_type)
+        {
+            spec.read_as_code(&node.directory);
+        }
         let choice = match &mut target {
             JoinTarget::Room(text) => {
                 let reservation = split_reservation(text);
@@ -123,7 +135,7 @@ impl Shard {
             }
         };
         let Some(session) = self.delivery.connections.session_mut(key) else { return Err(gone()) };
-        if choice.new {
+        if choice.new && !is_counted {
             session.creations.take(self.now, rate);
         }
         session.rooms_numbered += 1;
@@ -188,6 +200,7 @@ impl Shard {
             dialect: connection.dialect,
             name: session.name.clone(),
             user: session.user.clone(),
+            claims: session.claims.clone(),
             snapshots: session.snapshots,
         })
     }
@@ -272,8 +285,9 @@ impl Shard {
         let member = hosted.members.insert(member);
         let (name, user) = (std::mem::take(&mut joiner.name), joiner.user.take());
         let reservation = join.target.reservation().map(str::to_owned);
+        let claims = std::mem::take(&mut joiner.claims);
         let (link, format) = (link(member), dialect.format);
-        let entrant = Entrant { link, format, name, user, reservation };
+        let entrant = Entrant { link, format, name, user, claims, seat: None, reservation };
         let outcome = self.call(room, |any, at, out| {
             if any.is_closed() {
                 return Err(Error::new(ErrorCode::RoomNotFound, "the room has just ended"));
@@ -363,7 +377,8 @@ impl Shard {
             session.remove(join.number);
         }
         if join.may_retry(error.code()) {
-            self.join_with(key, join.request, join.target, join.retries - 1);
+            let (request, retries) = (join.request, join.retries - 1);
+            self.join_with(key, request, join.next_target(error.code()), retries);
         } else {
             let error = join.answer(error);
             self.send_error(key, Some(join.request), None, &error);

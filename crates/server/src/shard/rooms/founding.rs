@@ -94,7 +94,7 @@ impl Shard {
                         self.delivery.node.asks.answer(answers, Ok(id.as_str().into()));
                     }
                 }
-                Err(error) if error.code() == ErrorCode::RoomClosed && founding.searches > 1 => {
+                Err(error) if may_be_next(error.code()) && founding.searches > 1 => {
                     founding.searches -= 1;
                     founding.found = Some(id);
                     self.parked_foundings.push(founding);
@@ -121,6 +121,11 @@ impl Shard {
         };
         node.asks.answer(answers, Err(error));
     }
+}
+
+/// Whether a later room with the key would do. A room that was to have a code had none.
+fn may_be_next(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::RoomClosed | ErrorCode::RoomNotFound)
 }
 
 fn shutting_down() -> Error {

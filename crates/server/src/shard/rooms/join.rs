@@ -1,9 +1,12 @@
 //! A request to join a room, and whose it is, on the way from the session to the room.
 
-use playfield_room::{Error, split_reservation};
+use std::mem;
+
+use playfield_room::{Claims, Error, KeyOrigin, split_reservation};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 
-use crate::directory::keys::Key;
+use crate::directory::Directory;
+use crate::directory::keys::{Key, code};
 use crate::room_id::RoomId;
 use crate::shard::connection::transport::Dialect;
 use crate::shard::keys::ConnectionKey;
@@ -36,9 +39,22 @@ impl JoinTarget {
     /// Whether another room, or a later one with the key, would do if a room refuses with this code.
     fn falls_through(&self, code: ErrorCode) -> bool {
         match self {
-            Self::Room(_) | Self::New(_) => false,
+            Self::Room(_) => false,
+            Self::New(spec) => match spec.key_origin() {
+                KeyOrigin::Chosen => false,
+                KeyOrigin::Drawn => code == ErrorCode::RoomExists,
+                KeyOrigin::Spelled => code == ErrorCode::RoomNotFound,
+            },
             _ if self.is_by_key() => has_ended(code),
             _ => has_ended(code) || matches!(code, ErrorCode::RoomFull | ErrorCode::RoomLocked),
+        }
+    }
+
+    /// How to create the room, if that may be needed.
+    pub(crate) fn spec_mut(&mut self) -> Option<&mut RoomSpec> {
+        match self {
+            Self::Room(_) | Self::Key(..) => None,
+            Self::New(spec) | Self::Any(spec) => Some(spec),
         }
     }
 
@@ -67,11 +83,55 @@ pub(crate) struct RoomSpec {
     pub(crate) key: Option<Key>,
     /// The node picks a code as its key.
     pub(crate) code: bool,
+    pub(crate) reading: Reading,
     pub(crate) private: bool,
     /// The values of its criteria.
     pub(crate) criteria: Vec<u8>,
     pub(crate) options: Vec<u8>,
     pub(crate) format: Format,
+}
+
+/// How a key is read that someone wrote, of a room that is not open.
+#[derive(Clone, Default)]
+pub(crate) enum Reading {
+    /// As it was written, unless it is to be tried as a code.
+    #[default]
+    Undecided,
+    /// As the code that it spells. If no saved room has that, as it was written: so.
+    Code(Key),
+    /// As it was written: it is no code.
+    Literal,
+}
+
+impl RoomSpec {
+    pub(crate) fn key_origin(&self) -> KeyOrigin {
+        match &self.reading {
+            _ if self.code => KeyOrigin::Drawn,
+            Reading::Code(_) => KeyOrigin::Spelled,
+            Reading::Undecided | Reading::Literal => KeyOrigin::Chosen,
+        }
+    }
+
+    /// Reads the key as the code that it spells, if no room has either. Whether a saved room has
+    /// that code, its shard finds out.
+    pub(crate) fn read_as_code(&mut self, directory: &Directory) {
+        if let (Reading::Undecided, Some(key)) = (&self.reading, &self.key)
+            && let Some(code) = code::spelled(&key.text)
+            && ![key, &code].iter().any(|key| directory.has_key(self.room_type, &key.text))
+        {
+            self.reading = self.key.replace(code).map_or(Reading::Undecided, Reading::Code);
+        }
+    }
+
+    /// After a refusal: if there is no such code, the key is read as it was written.
+    fn note_refusal(&mut self, code: ErrorCode) {
+        if code == ErrorCode::RoomNotFound
+            && let Reading::Code(_) = &self.reading
+            && let Reading::Code(key) = mem::replace(&mut self.reading, Reading::Literal)
+        {
+            self.key = Some(key);
+        }
+    }
 }
 
 /// A request to join the room that was picked for it; a seat is reserved there.
@@ -91,6 +151,15 @@ pub(crate) struct JoinRequest {
 }
 
 impl JoinRequest {
+    /// What to ask for after a refusal with this code.
+    pub(crate) fn next_target(self, code: ErrorCode) -> JoinTarget {
+        let mut target = self.target;
+        if let Some(spec) = target.spec_mut() {
+            spec.note_refusal(code);
+        }
+        target
+    }
+
     /// Whether another room may be picked after it was refused with this code.
     pub(crate) fn may_retry(&self, code: ErrorCode) -> bool {
         !self.is_final && self.retries > 0 && self.target.falls_through(code)
@@ -125,6 +194,7 @@ pub(crate) struct Joiner {
     pub(crate) dialect: Dialect,
     pub(crate) name: String,
     pub(crate) user: Option<String>,
+    pub(crate) claims: Claims,
     pub(crate) snapshots: Allowance,
 }
 

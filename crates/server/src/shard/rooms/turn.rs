@@ -37,6 +37,7 @@ impl Shard {
             id: id.to_string(),
             room_type: room_type.name.clone(),
             key: spec.key.as_ref().map(|key| Arc::clone(&key.text)),
+            key_origin: spec.key_origin(),
             seed: self.entropy.number(),
             settings: room_type.settings,
             private: spec.private,

@@ -1,17 +1,19 @@
 //! The first message of a connection: it chooses the format, and opens the session.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format, PROTOCOL};
 
+use crate::auth::{Decision, Identity, authenticator_failed};
 use crate::panics::guard;
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::allowance::Allowance;
+use crate::shard::session::greeting::Greeting;
 use crate::shard::session::messages::wrong_format;
 use crate::shard::session::rates::Usage;
 
@@ -48,27 +50,29 @@ impl Shard {
             let text = format!("this node speaks protocol {PROTOCOL}, not {}", hello.protocol);
             return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
         }
-        let node = std::sync::Arc::clone(&self.delivery.node);
+        let node = Arc::clone(&self.delivery.node);
         self.watch.enters_authenticator();
-        let decided = guard("the authenticator", || node.authenticator.authenticate(hello));
-        let identity = match decided {
-            Some(Ok(identity)) => identity,
-            Some(Err(error)) => return self.fail(key, error.code(), error.text()),
-            None => return self.fail(key, ErrorCode::Internal, "the authenticator failed"),
-        };
-        // A set: each type is sent once, however often the client names it.
-        let mismatches: BTreeSet<u16> = hello
-            .schemas
-            .iter()
-            .filter_map(|schema| {
-                let room_type = node.room_type(&schema.room_type)?;
-                let fingerprint = node.room_types[usize::from(room_type)].fingerprint;
-                (fingerprint != schema.fingerprint).then_some(room_type)
-            })
-            .collect();
+        let decision = guard("the authenticator", || node.authenticator.authenticate(hello))
+            .unwrap_or_else(|| Err(authenticator_failed()).into());
+        match decision {
+            Decision::Now(Ok(identity)) => {
+                self.welcome(key, Greeting::new(&node, format, hello), identity);
+            }
+            Decision::Now(Err(error)) => self.fail(key, error.code(), error.text()),
+            Decision::Later(deciding) => {
+                self.wait_for_identity(key, Greeting::new(&node, format, hello), deciding);
+            }
+        }
+    }
+
+    /// Opens the session of a client whom the authenticator admitted.
+    pub(super) fn welcome(&mut self, key: ConnectionKey, greeting: Greeting, identity: Identity) {
+        let node = Arc::clone(&self.delivery.node);
+        let Greeting { format, mismatches, .. } = greeting;
         let session = Session {
             name: identity.name,
             user: identity.user,
+            claims: identity.claims,
             rooms: Vec::new(),
             rooms_numbered: 0,
             usage: Usage::default(),

@@ -13,7 +13,7 @@ use crate::shard::Shard;
 use crate::shard::connection::share::{WORK_OF_NODE, WORK_OF_ROOM};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
-use crate::shard::rooms::join::{JoinTarget, RoomSpec};
+use crate::shard::rooms::join::{JoinTarget, Reading, RoomSpec};
 use crate::shard::session::allowance::Rate;
 
 impl Shard {
@@ -182,7 +182,8 @@ impl Shard {
         };
         let key = key.map(|key| Key { text: key.into(), is_code: false });
         let options = options.to_vec();
-        Some(RoomSpec { room_type, key, code, private, criteria, options, format })
+        let reading = Reading::Undecided;
+        Some(RoomSpec { room_type, key, code, reading, private, criteria, options, format })
     }
 
     #[inline]

@@ -1,10 +1,12 @@
 //! Sessions: the user behind a connection, and the rooms that they are in.
 
 pub(crate) mod allowance;
+pub(crate) mod greeting;
 mod hello;
 pub(crate) mod messages;
 pub(crate) mod rates;
 
+use playfield_room::Claims;
 use playfield_wire::{RequestNumber, RoomNumber};
 
 use crate::room_id::RoomId;
@@ -18,6 +20,7 @@ use crate::shard::session::rates::Usage;
 pub(crate) struct Session {
     pub(crate) name: String,
     pub(crate) user: Option<String>,
+    pub(crate) claims: Claims,
     pub(crate) rooms: Vec<SessionRoom>,
     /// The number of the last room.
     pub(crate) rooms_numbered: u32,

@@ -5,6 +5,7 @@ mod room;
 #[path = "../../../tests/common/speech.rs"]
 mod speech;
 
+mod authentication;
 mod closing;
 mod conversation;
 mod deflated;

@@ -20,8 +20,8 @@ use super::lobby;
 use super::placed;
 use super::room;
 use super::speech::{self, Heard};
-use crate::auth::{Authenticator, Guests, Identity};
-use crate::background::{Background, Origin};
+use crate::auth::{Authenticator, Deciding, Decision, Guests, Identity};
+use crate::background::{Background, Origin, Underway};
 use crate::config::Config;
 use crate::entropy::Entropy;
 use crate::http::{Answer, Call, Desk, Order, Part, Site, Then, handler};
@@ -81,6 +81,7 @@ pub(super) const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xE8";
 pub(super) struct Held {
     jobs: Mutex<Vec<(Origin, Job)>>,
     tasks: Mutex<Vec<(Origin, Task)>>,
+    deciding: Mutex<Vec<(u16, ConnectionKey, Deciding)>>,
 }
 
 impl Background for Held {
@@ -96,6 +97,16 @@ impl Background for Held {
         }
         jobs.push((origin, job));
         Ok(())
+    }
+
+    fn decide(
+        &self,
+        shard: u16,
+        connection: ConnectionKey,
+        deciding: Deciding,
+    ) -> Result<Underway, Error> {
+        self.deciding.lock().unwrap().push((shard, connection, deciding));
+        Ok(Underway::default())
     }
 }
 
@@ -318,6 +329,14 @@ impl World {
     /// Sends bytes as they are, and lets the node go on until it has nothing left to do.
     pub(super) fn bytes(&mut self, client: Client, bytes: &[u8]) {
         self.peers[client].unread.extend_from_slice(bytes);
+        self.run();
+    }
+
+    /// Sends the first bytes, without TLS to a node that accepts only TLS.
+    pub(super) fn without_tls(&mut self, client: Client, bytes: &[u8]) {
+        if let Some((shard, key)) = self.peers[client].place {
+            self.shards[shard].refuse_plain(key, bytes);
+        }
         self.run();
     }
 
@@ -576,7 +595,7 @@ impl World {
         self.run();
     }
 
-    /// Runs what rooms have in the background.
+    /// Runs what rooms and the authenticator have in the background.
     pub(super) fn run_background(&mut self) {
         let jobs = std::mem::take(&mut *self.background.jobs.lock().unwrap());
         let tasks = std::mem::take(&mut *self.background.tasks.lock().unwrap());
@@ -591,6 +610,16 @@ impl World {
                 continue;
             };
             ended.push((origin, message));
+        }
+        for (shard, connection, mut deciding) in
+            std::mem::take(&mut *self.background.deciding.lock().unwrap())
+        {
+            let decided = deciding.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let Poll::Ready(decided) = decided else {
+                panic!("nothing decides later than at once")
+            };
+            let mail = ShardMail::Authenticated { connection, decided: Box::new(decided) };
+            self.parcels[usize::from(shard)].push_back(Parcel::Mail(mail));
         }
         for (origin, message) in ended {
             let mail = ShardMail::Finished {
@@ -758,9 +787,19 @@ struct Gate(Guests);
 /// The token at which the authenticator panics.
 pub(super) const PANIC_TOKEN: &[u8] = b"panic";
 
+/// The token at which the authenticator takes until [`World::run_background`].
+pub(super) const SLOW_TOKEN: &[u8] = b"slow";
+
 impl Authenticator for Gate {
-    fn authenticate(&self, hello: &Hello<'_>) -> Result<Identity, Error> {
+    fn authenticate(&self, hello: &Hello<'_>) -> Decision {
         assert!(hello.token != PANIC_TOKEN, "a bad token");
+        if hello.token == SLOW_TOKEN {
+            let name = hello.name.clone().into_owned();
+            return Decision::later(async {
+                let refusal = Error::new(ErrorCode::Unauthorized, "not you");
+                if name == "nobody" { Err(refusal) } else { Ok(Identity::user("slow", name)) }
+            });
+        }
         self.0.authenticate(hello)
     }
 }

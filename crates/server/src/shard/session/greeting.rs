@@ -1,0 +1,73 @@
+//! A client whose hello has come, until the authenticator has decided.
+
+use std::collections::BTreeSet;
+
+use playfield_wire::Format;
+use playfield_wire::client::Hello;
+
+use crate::auth::{Decided, Deciding};
+use crate::background::Underway;
+use crate::node::Node;
+use crate::shard::Shard;
+use crate::shard::keys::ConnectionKey;
+
+/// What is kept of a hello.
+pub(crate) struct Greeting {
+    pub(super) format: Format,
+    /// The room types whose schemas differ from those that the client was built with. A set: each is
+    /// sent once, however often the client names it.
+    pub(super) mismatches: BTreeSet<u16>,
+    /// The authenticator's work.
+    underway: Underway,
+}
+
+impl Greeting {
+    pub(super) fn new(node: &Node, format: Format, hello: &Hello<'_>) -> Self {
+        let mismatches = hello
+            .schemas
+            .iter()
+            .filter_map(|schema| {
+                let room_type = node.room_type(&schema.room_type)?;
+                let fingerprint = node.room_types[usize::from(room_type)].fingerprint;
+                (fingerprint != schema.fingerprint).then_some(room_type)
+            })
+            .collect();
+        Self { format, mismatches, underway: Underway::default() }
+    }
+}
+
+impl Shard {
+    /// The client waits until the authenticator has decided. Nothing more is read from it.
+    pub(super) fn wait_for_identity(
+        &mut self,
+        key: ConnectionKey,
+        mut greeting: Greeting,
+        deciding: Deciding,
+    ) {
+        let background = &self.delivery.background;
+        match background.decide(self.delivery.shard, key, deciding) {
+            Ok(underway) => greeting.underway = underway,
+            Err(error) => return self.fail(key, error.code(), error.text()),
+        }
+        if let Some(connection) = self.delivery.connections.get_mut(key) {
+            connection.greeting = Some(Box::new(greeting));
+        }
+    }
+
+    /// Whether a client waits for the authenticator.
+    pub(in crate::shard) fn is_greeting(&self, key: ConnectionKey) -> bool {
+        let connection = self.delivery.connections.get(key);
+        connection.is_some_and(|connection| connection.greeting.is_some())
+    }
+
+    /// The authenticator has decided. The client may be gone, or have waited for too long.
+    pub(in crate::shard) fn authenticated(&mut self, key: ConnectionKey, decided: Decided) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(greeting) = connection.greeting.take() else { return };
+        match decided {
+            Ok(identity) => self.welcome(key, *greeting, identity),
+            Err(error) => self.fail(key, error.code(), error.text()),
+        }
+        self.resumed.push(key);
+    }
+}
