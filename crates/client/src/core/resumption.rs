@@ -280,7 +280,7 @@ impl Session {
         let received = resumed.received;
         let sent = self.resumption.log.sent();
         let confirmed = self.resumption.log.resume(received);
-        if confirmed.map_err(|_| ClientError::NeverSent { received, sent })?.first().is_some() {
+        if !confirmed.map_err(|_| ClientError::NeverSent { received, sent })?.is_empty() {
             return Err(ClientError::OutOfTurn { message: "a welcome that takes back an ack" });
         }
         self.resumption.renewed(welcome);

@@ -147,7 +147,7 @@ impl Session {
         self.check_open()?;
         let is_for_connection =
             matches!(message, ClientMessage::Pong { .. } | ClientMessage::Goodbye);
-        if !self.can_send() && !(self.is_open() && is_for_connection) {
+        if !(self.can_send() || self.is_open() && is_for_connection) {
             return Ok(());
         }
         let format = self.format;
