@@ -2,13 +2,13 @@
 
 use std::io;
 use std::pin::Pin;
-#[cfg(feature = "tls")]
-use std::task::ready;
 use std::task::{Context, Poll};
+#[cfg(feature = "tls")]
+use std::task::{Waker, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 #[cfg(feature = "tls")]
 type TlsStream = tokio_rustls::client::TlsStream<TcpStream>;
@@ -22,15 +22,15 @@ pub(super) enum Stream {
 
 impl Stream {
     /// The two halves, which may be in use at the same time.
-    pub(super) fn split(self) -> (Reader, Writer) {
+    pub(super) fn split(&mut self) -> (Reader<'_>, Writer<'_>) {
         match self {
             Self::Plain(stream) => {
-                let (reader, writer) = stream.into_split();
+                let (reader, writer) = stream.split();
                 (Reader::Plain(reader), Writer::Plain(writer))
             }
             #[cfg(feature = "tls")]
             Self::Tls(stream) => {
-                let (reader, writer) = tokio::io::split(*stream);
+                let (reader, writer) = tokio::io::split(&mut **stream);
                 (Reader::Tls(reader), Writer::Tls { writer, taken: 0 })
             }
         }
@@ -38,24 +38,39 @@ impl Stream {
 }
 
 /// The half that is read.
-pub(super) enum Reader {
-    Plain(OwnedReadHalf),
+pub(super) enum Reader<'a> {
+    Plain(ReadHalf<'a>),
     #[cfg(feature = "tls")]
-    Tls(tokio::io::ReadHalf<TlsStream>),
+    Tls(tokio::io::ReadHalf<&'a mut TlsStream>),
 }
 
 /// The half that is written to. What it says is written has left for the system.
-pub(super) enum Writer {
-    Plain(OwnedWriteHalf),
+pub(super) enum Writer<'a> {
+    Plain(WriteHalf<'a>),
     #[cfg(feature = "tls")]
     Tls {
-        writer: tokio::io::WriteHalf<TlsStream>,
+        writer: tokio::io::WriteHalf<&'a mut TlsStream>,
         /// How many bytes are encrypted and have not left yet.
         taken: usize,
     },
 }
 
-impl AsyncRead for Reader {
+impl Writer<'_> {
+    /// Writes what can be written without waiting.
+    pub(super) fn try_write(&mut self, bytes: &[u8]) {
+        // If it fails, the connection is lost.
+        match self {
+            Self::Plain(writer) => drop(writer.try_write(bytes)),
+            #[cfg(feature = "tls")]
+            Self::Tls { .. } => {
+                let mut cx = Context::from_waker(Waker::noop());
+                drop(Pin::new(self).poll_write(&mut cx, bytes));
+            }
+        }
+    }
+}
+
+impl AsyncRead for Reader<'_> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -73,7 +88,7 @@ impl AsyncRead for Reader {
     }
 }
 
-impl AsyncWrite for Writer {
+impl AsyncWrite for Writer<'_> {
     /// Over TLS, after `Pending` it must be called with the same bytes at the front.
     fn poll_write(
         self: Pin<&mut Self>,

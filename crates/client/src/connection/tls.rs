@@ -21,15 +21,23 @@ pub(super) struct Tls {
     host: ServerName<'static>,
 }
 
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
 impl Tls {
     /// Trusts the given certificates, or the system's if there are none.
     pub(super) fn new(
         authority: &str,
         given: &[Vec<u8>],
-        alpn: Option<&[u8]>,
+        is_web_socket: bool,
     ) -> Result<Self, Error> {
-        let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let host = match authority.strip_prefix('[') {
+            Some(address) => address.split(']').next().unwrap_or_default(),
+            None => authority.split(':').next().unwrap_or_default(),
+        };
         let host = ServerName::try_from(host.to_owned())
             .map_err(|error| Error::usage(format!("{host:?} can't be named in TLS: {error}")))?;
         let roots = if given.is_empty() { system_roots()? } else { given_roots(given)? };
@@ -38,7 +46,10 @@ impl Tls {
             .map_err(|error| Error::usage(format!("TLS can't be set up: {error}")))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        config.alpn_protocols = alpn.map(<[u8]>::to_vec).into_iter().collect();
+        if is_web_socket {
+            // Native framing has no name.
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        }
         Ok(Self { connector: TlsConnector::from(Arc::new(config)), host })
     }
 
