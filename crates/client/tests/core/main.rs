@@ -8,6 +8,6 @@ mod conversation;
 mod damage;
 mod play;
 mod properties;
+mod resumption;
 mod rules;
-mod unreadable;
 mod versions;
