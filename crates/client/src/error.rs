@@ -34,21 +34,49 @@ pub struct Error {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Refused { code: ErrorCode, text: String, retry_after: Option<Duration> },
-    Left { code: ErrorCode, text: String },
+    Refused {
+        code: ErrorCode,
+        text: String,
+        retry_after: Option<Duration>,
+    },
+    Left {
+        code: ErrorCode,
+        text: String,
+    },
     Closed(Ending),
-    Unreachable { address: String, source: Arc<io::Error> },
+    Unreachable {
+        address: String,
+        source: Arc<io::Error>,
+    },
+    #[cfg(feature = "tls")]
+    Insecure {
+        address: String,
+        why: String,
+        is_untrusted: bool,
+    },
     Handshake(HandshakeError),
-    Payload { what: &'static str, source: DecodeError },
+    Payload {
+        what: &'static str,
+        source: DecodeError,
+    },
     Incompatible(Incompatible),
     Schema(SchemaError),
     Shape(ShapeError),
-    NoSchema { room_type: String, waited: Duration },
+    NoSchema {
+        room_type: String,
+        waited: Duration,
+    },
     Command(CommandError),
     Lost,
-    Missed { events: u64 },
-    LostEvents { events: u64 },
-    MissedChanges { changes: u64 },
+    Missed {
+        events: u64,
+    },
+    LostEvents {
+        events: u64,
+    },
+    MissedChanges {
+        changes: u64,
+    },
     Usage(String),
 }
 
@@ -95,6 +123,13 @@ impl Error {
 
     pub(crate) fn unreachable(address: &str, source: io::Error) -> Self {
         Self { kind: Kind::Unreachable { address: address.to_owned(), source: Arc::new(source) } }
+    }
+
+    /// TLS could not be agreed on.
+    #[cfg(feature = "tls")]
+    pub(crate) fn insecure(address: &str, error: &io::Error) -> Self {
+        let (why, is_untrusted) = crate::connection::explain(error);
+        Self { kind: Kind::Insecure { address: address.to_owned(), why, is_untrusted } }
     }
 
     pub(crate) fn payload(what: &'static str, source: DecodeError) -> Self {
@@ -158,6 +193,14 @@ impl Error {
     #[must_use]
     pub fn is_incompatible(&self) -> bool {
         matches!(self.kind, Kind::Incompatible(_))
+    }
+
+    /// Whether the node's TLS certificate was not accepted: it is expired, for another name, or from
+    /// an unknown issuer. Another attempt will fail too.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn is_untrusted(&self) -> bool {
+        matches!(self.kind, Kind::Insecure { is_untrusted: true, .. })
     }
 
     /// Whether the node did not send a room's schema in time; see
@@ -237,6 +280,8 @@ impl fmt::Display for Error {
                 write!(f, "{lost}; the client has tried to connect again for {tried:?}: {last}")
             }
             Kind::Unreachable { address, .. } => write!(f, "{address} can't be reached"),
+            #[cfg(feature = "tls")]
+            Kind::Insecure { address, why, .. } => write!(f, "{address}: {why}"),
             Kind::Handshake(_) => f.write_str("the URL is invalid for WebSocket"),
             Kind::Payload { what, .. } => {
                 write!(

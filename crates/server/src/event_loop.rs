@@ -100,6 +100,8 @@ pub(crate) struct EventLoop {
     queue: VecDeque<ConnectionKey>,
     /// Connections that took much lately, which come after the others.
     queue_of_busy: VecDeque<ConnectionKey>,
+    /// Connections whose sockets have space again.
+    writable: VecDeque<ConnectionKey>,
     /// Some output was left for the next turn.
     writes_on: bool,
     buffer: Box<[u8]>,
@@ -159,6 +161,7 @@ impl EventLoop {
             sockets: Vec::new(),
             queue: VecDeque::new(),
             queue_of_busy: VecDeque::new(),
+            writable: VecDeque::new(),
             writes_on: false,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             refused: 0,
@@ -233,7 +236,7 @@ impl EventLoop {
         }
     }
 
-    /// Notes what the system says can be read, and writes where there is space again.
+    /// Notes what the system says can be read and written.
     fn note(&mut self, events: &Events) {
         for event in events {
             match event.token() {
@@ -256,7 +259,7 @@ impl EventLoop {
                         self.queue(key);
                     }
                     if event.is_writable() {
-                        self.flush(key);
+                        self.writable.push_back(key);
                     }
                 }
             }
@@ -421,22 +424,38 @@ impl EventLoop {
     /// Writes what every connection is owed.
     fn write(&mut self) {
         self.shard.finish();
-        self.writes_on = false;
-        while let Some(key) = self.shard.next_dirty() {
-            if !self.shard.is_blocked(key) {
-                self.flush(key);
-                // The newest output comes first, which is that of the rooms that were late.
-                if self.is_room_late(self.now(), ROOM_BEFORE_OUTPUT) {
-                    self.writes_on = true;
-                    break;
-                }
-            }
-        }
+        // What drained connections have missed meanwhile follows.
+        self.writes_on = !(self.write_new() && self.write_where_space() && self.write_new());
         while let Some(key) = self.shard.next_written() {
             if let Some(socket) = self.socket(key) {
                 part(socket);
             }
         }
+    }
+
+    /// Writes what is new, the newest first: that is the output of rooms that were late. `false` if
+    /// a room is late again.
+    fn write_new(&mut self) -> bool {
+        while let Some(key) = self.shard.next_dirty() {
+            if !self.shard.is_blocked(key) {
+                self.flush(key);
+                if self.is_room_late(self.now(), ROOM_BEFORE_OUTPUT) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Writes where a socket was full and has space again. `false` if a room is late.
+    fn write_where_space(&mut self) -> bool {
+        while let Some(key) = self.writable.pop_front() {
+            self.flush(key);
+            if self.is_room_late(self.now(), ROOM_BEFORE_OUTPUT) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Writes to one connection as much as its socket takes.

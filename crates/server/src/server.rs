@@ -603,8 +603,11 @@ impl Running {
         drop(self.http.take());
         // A computation may take for ever; its thread ends after it, or with the process.
         drop(self.control_threads.take().map(ControlThreads::stop));
-        let others = [self.watchdog.take(), self.reloader.take()];
-        for thread in self.shards.drain(..).chain(others.into_iter().flatten()) {
+        // Both end with the leash, whatever the shards do.
+        for thread in [self.watchdog.take(), self.reloader.take()].into_iter().flatten() {
+            let _ = thread.join();
+        }
+        for thread in self.shards.drain(..) {
             if missing == 0 || thread.is_finished() {
                 // A panic was reported where it happened.
                 let _ = thread.join();

@@ -20,8 +20,9 @@ use super::task::Task;
 use crate::Error;
 use crate::core::{Client, ClientConfig};
 
-/// Connects to a node: `tcp://host:port` for native framing (default port 7350),
-/// `ws://host:port/path` for WebSocket (default port 80). Await the result to connect.
+/// Connects to a node: `tcp://host:port` for native framing, over TLS `tls://host:port` (default port
+/// 7350 for both); `ws://host:port/path` for WebSocket, over TLS `wss://host:port/path` (default ports
+/// 80 and 443). Await the result to connect.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), playfield_client::Error> {
@@ -49,6 +50,7 @@ pub fn connect(url: &str) -> Connect {
         schemas: Vec::new(),
         timeout: Duration::from_secs(10),
         schema_timeout: Duration::from_secs(10),
+        root_certificates: Vec::new(),
         reconnect_for: Duration::from_secs(60),
         backoff: Backoff::new(Duration::from_millis(100), Duration::from_secs(5)),
     }
@@ -82,6 +84,7 @@ pub struct Connect {
     pub(crate) schemas: Vec<(String, u64)>,
     timeout: Duration,
     schema_timeout: Duration,
+    root_certificates: Vec<Vec<u8>>,
     reconnect_for: Duration,
     backoff: Backoff,
 }
@@ -151,6 +154,14 @@ impl Connect {
         self
     }
 
+    /// For `tls://` and `wss://`, trusts these certificates, in PEM or DER, instead of the system's:
+    /// those that issued the node's, or the node's own, such as that of `--tls-self-signed`. May be
+    /// called more than once. The node's certificate must still be valid for the URL's host.
+    pub fn root_certificate(mut self, certificate: &[u8]) -> Self {
+        self.root_certificates.push(certificate.to_vec());
+        self
+    }
+
     /// Sets how long the client tries to restore a lost connection before it ends it. Zero: it does
     /// not try, and the session ends with the connection. A time during which this process slept
     /// does not count. Default: 60 seconds.
@@ -168,7 +179,7 @@ impl Connect {
     }
 
     async fn open(self) -> Result<Connection, Error> {
-        let dialer = Dialer::new(&self.url)?;
+        let dialer = Dialer::new(&self.url, &self.root_certificates)?;
         let config = ClientConfig {
             name: self.name,
             token: self.token,
@@ -179,8 +190,7 @@ impl Connect {
             ..ClientConfig::new(self.format, dialer.transport()?)
         };
         let client = Client::new(config)?;
-        let stream = dialer.dial().await;
-        let stream = stream.map_err(|error| Error::unreachable(&dialer.authority, error))?;
+        let stream = dialer.dial().await?;
 
         let (commands, taken) = mpsc::channel(self.commands_max);
         let signals = Arc::new(Signals::default());

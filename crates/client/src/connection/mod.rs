@@ -12,7 +12,10 @@ mod schema_requests;
 mod schemas;
 mod sink;
 mod status;
+mod stream;
 mod task;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::time::Duration;
 
@@ -27,6 +30,8 @@ use crate::Error;
 pub(crate) use command::{Command, Door, Enter, Entered, Line};
 pub(crate) use schemas::Build;
 pub(crate) use sink::{Learned, Sink, Translation};
+#[cfg(feature = "tls")]
+pub(crate) use tls::explain;
 
 use command::{Query, Signal};
 

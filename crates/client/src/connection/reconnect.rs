@@ -5,11 +5,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::backoff::Backoff;
 use super::dial::Dialer;
+use super::stream::Stream;
 use super::task::Task;
 use crate::Error;
 use crate::error::Ending;
@@ -101,7 +101,7 @@ impl Reconnect {
 impl Task {
     /// Connects again, as often as it takes, and sends the hello. `None` if the time is over, or
     /// this client ends the connection.
-    pub(super) async fn reconnect(&mut self) -> Option<TcpStream> {
+    pub(super) async fn reconnect(&mut self) -> Option<Stream> {
         loop {
             if let Some(last) = self.reconnect.failed.take()
                 && self.reconnect.took >= self.reconnect.lasts
@@ -121,8 +121,7 @@ impl Task {
             let authority = &self.reconnect.dialer.authority;
             let stream = match dialed {
                 None => break,
-                Some(Ok(Ok(stream))) => Ok(stream),
-                Some(Ok(Err(error))) => Err(Error::unreachable(authority, error)),
+                Some(Ok(dialed)) => dialed,
                 Some(Err(_)) => Err(Error::no_answer(authority, limit)),
             };
             let prepared = stream.and_then(|stream| {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use playfield_wire::{DecodeError, RequestNumber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -16,6 +15,7 @@ use super::dispatch::{Dispatch, Waiting};
 use super::reconnect::Reconnect;
 use super::sink::Translation;
 use super::status::Status;
+use super::stream::Stream;
 use crate::Error;
 use crate::core::{Client, Clock, CommandError};
 use crate::error::Ending;
@@ -66,7 +66,7 @@ enum Next {
 
 impl Task {
     /// Runs until the session is over, or no handle is left.
-    pub(super) async fn run(mut self, stream: TcpStream) {
+    pub(super) async fn run(mut self, stream: Stream) {
         let mut stream = stream;
         loop {
             self.talk(&mut stream).await;
@@ -91,13 +91,14 @@ impl Task {
         let _asked = self.is_leaving.then_some(self);
         if let Some(ends) = ends {
             let mut input = [0; 1024];
-            let end = async { while let Ok(1..) = stream.read(&mut input).await {} };
+            let (mut reader, _) = stream.split();
+            let end = async { while let Ok(1..) = reader.read(&mut input).await {} };
             let _ = timeout_at(ends, end).await;
         }
     }
 
     /// Uses one connection, until the session is over or the connection is lost.
-    async fn talk(&mut self, stream: &mut TcpStream) {
+    async fn talk(&mut self, stream: &mut Stream) {
         let (mut reader, mut writer) = stream.split();
         let mut input = vec![0; INPUT_BYTES];
         let mut output = Vec::new();
@@ -121,7 +122,7 @@ impl Task {
             }
             if self.client.is_away() {
                 // The end of a WebSocket, if it can be written without waiting.
-                let _ = writer.try_write(&output[written..]);
+                writer.try_write(&output[written..]);
                 return;
             }
             let finished = self.client.is_finished();

@@ -24,6 +24,9 @@ const POLICY: u16 = 1008;
 const TOO_BIG: u16 = 1009;
 const INTERNAL: u16 = 1011;
 
+/// How much is read of a connection that is being closed, beside a whole message.
+const SKIPPED_BYTES_MAX: usize = 256 << 10;
+
 impl Shard {
     /// Closes a connection after an error: sends `error` and `goodbye`, then ends it.
     pub(in crate::shard) fn fail(&mut self, key: ConnectionKey, code: ErrorCode, text: &str) {
@@ -105,7 +108,7 @@ impl Shard {
         let close = close.filter(|_| matches!(connection.dialect.framing, Framing::WebSocket(_)));
         let by = self.now + self.delivery.node.config.close_timeout();
         let hung_up = matches!(&connection.input, Input::Http(http) if http.has_hung_up());
-        connection.phase = Phase::Closing { by, written: false, hung_up };
+        connection.phase = Phase::Closing { by, written: false, hung_up, skipped: 0 };
         connection.greeting = None;
         if close.is_none() || !connection.awaits_close() {
             connection.partial = Vec::new();
@@ -128,8 +131,21 @@ impl Shard {
         }
     }
 
-    /// Bytes arrived on a connection that is being closed. They are skipped up to a Close frame, if
-    /// one is awaited.
+    /// Bytes arrived on a connection that is being closed. Who goes on sending is not read for long.
+    pub(in crate::shard) fn skip(&mut self, key: ConnectionKey, bytes: &[u8]) {
+        let bytes_max = self.delivery.node.config.max_message_bytes + SKIPPED_BYTES_MAX;
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if let Phase::Closing { skipped, .. } = &mut connection.phase {
+            *skipped = skipped.saturating_add(bytes.len());
+            if *skipped > bytes_max {
+                return self.drop_connection(key);
+            }
+        }
+        self.await_close(key, bytes);
+    }
+
+    /// Bytes of a connection that is being closed. They are skipped up to a Close frame, if one is
+    /// awaited.
     pub(in crate::shard) fn await_close(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let mut finder = match std::mem::replace(&mut connection.input, Input::InUse) {

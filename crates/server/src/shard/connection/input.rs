@@ -23,7 +23,7 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         self.delivery.counters.bytes_in += bytes.len() as u64;
         if connection.is_closing() {
-            return self.await_close(key, bytes);
+            return self.skip(key, bytes);
         }
         if connection.session.is_some() || matches!(connection.input, Input::Service(_)) {
             connection.heard = self.now;

@@ -74,7 +74,7 @@ pub(crate) enum Phase {
     /// It ends when its outbox is empty and its client has gone, or at the given time. On
     /// WebSocket, nothing more is written to the transport's end before the client's Close has
     /// come.
-    Closing { by: Duration, written: bool, hung_up: bool },
+    Closing { by: Duration, written: bool, hung_up: bool, skipped: usize },
 }
 
 /// Why nothing is read from a connection.
