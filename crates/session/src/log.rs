@@ -50,6 +50,12 @@ impl Log {
         self.gone + u64::from(self.kept)
     }
 
+    /// How many of them are not kept: they are acknowledged, or lost.
+    #[must_use]
+    pub fn gone(&self) -> u64 {
+        self.gone
+    }
+
     /// How many bytes of memory the kept messages take.
     #[must_use]
     pub fn bytes(&self) -> usize {
