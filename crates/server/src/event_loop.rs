@@ -17,8 +17,8 @@ use layer::{Tls, part};
 
 use crate::mailbox::{Mailbox, Parcel};
 use crate::memory::shrink_table;
-use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::{Shard, SocketChange};
 use crate::stats::Published;
 use crate::sys;
 use crate::tls::TlsContext;
@@ -206,12 +206,14 @@ impl EventLoop {
         self.accept();
         self.read();
         self.shard.advance();
+        self.change_sockets();
         let began = self.now();
         self.write();
         self.shard.took_to_write(self.now() - began);
         self.hand_over();
         self.post();
-        self.drop_closed();
+        self.change_sockets();
+        shrink_table(&mut self.sockets);
         if !self.has_closed && self.shard.has_closed_rooms() {
             self.has_closed = true;
             self.shared.close(self.index);
@@ -277,15 +279,8 @@ impl EventLoop {
             Token(place + self.first_connection),
             interest,
         );
-        if place >= self.sockets.len() {
-            self.sockets.resize_with(place + 1, || None);
-        }
-        if self.sockets[place].is_some() {
-            // The one before was dropped in this very turn.
-            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
-        }
         let [readable, queued, ends, is_gone] = [false; 4];
-        self.sockets[place] = Some(Socket { stream, layer, key, readable, queued, ends, is_gone });
+        self.put(key, Socket { stream, layer, key, readable, queued, ends, is_gone });
         if let Err(error) = registered {
             log::warn!("a connection can't be watched: {error}");
             self.shard.drop_connection(key);
@@ -524,18 +519,57 @@ impl EventLoop {
         }
     }
 
-    fn drop_closed(&mut self) {
-        while let Some(key) = self.shard.next_dropped() {
-            let place = self.sockets.get_mut(key.index());
-            if let Some(place) = place
-                && let Some(socket) = place.as_mut().filter(|socket| socket.key == key)
-            {
-                self.tls.drops(socket);
-                *place = None;
-                self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+    /// Drops sockets, and moves them to other places, in the order in which the shard decided so.
+    fn change_sockets(&mut self) {
+        while let Some(change) = self.shard.next_socket_change() {
+            match change {
+                SocketChange::Moved { from, to } => self.move_socket(from, to),
+                SocketChange::Dropped(key) => {
+                    let place = self.sockets.get_mut(key.index());
+                    if let Some(place) = place
+                        && let Some(mut socket) = place.take_if(|socket| socket.key == key)
+                    {
+                        self.drop_socket(&mut socket);
+                    }
+                }
             }
         }
-        shrink_table(&mut self.sockets);
+    }
+
+    fn move_socket(&mut self, from: ConnectionKey, to: ConnectionKey) {
+        if self.socket(from).is_none() {
+            return;
+        }
+        let Some(mut socket) = self.sockets[from.index()].take() else { return };
+        (socket.key, socket.queued) = (to, false);
+        let token = Token(to.index() + self.first_connection);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registered = self.poll.registry().reregister(&mut socket.stream, token, interest);
+        let is_readable = socket.readable;
+        self.put(to, socket);
+        if let Err(error) = registered {
+            log::warn!("a connection can't be watched: {error}");
+            self.shard.drop_connection(to);
+        } else if is_readable {
+            self.queue(to);
+        }
+    }
+
+    /// Puts a socket in the place of its connection.
+    fn put(&mut self, key: ConnectionKey, socket: Socket) {
+        let place = key.index();
+        if place >= self.sockets.len() {
+            self.sockets.resize_with(place + 1, || None);
+        }
+        if let Some(mut before) = self.sockets[place].replace(socket) {
+            // It was dropped in this very turn.
+            self.drop_socket(&mut before);
+        }
+    }
+
+    fn drop_socket(&mut self, socket: &mut Socket) {
+        self.tls.drops(socket);
+        self.shared.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn stop_if_told(&mut self) {

@@ -15,6 +15,7 @@
 
 mod asks;
 mod auth;
+mod away;
 mod background;
 mod config;
 mod control;
@@ -28,6 +29,7 @@ mod kept_store;
 mod logging;
 mod mailbox;
 mod memory;
+mod network;
 mod node;
 mod panics;
 mod room_id;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Poll, Waker};
 use playfield_room::{RoomType, Store, StoreError};
+use playfield_session::TokenKey;
 
 use crate::auth::{Authenticator, Guests};
 use crate::config::Config;
@@ -284,8 +285,9 @@ impl Server {
         let control = Arc::new(control);
         let (desk, orders) = Desk::new(&config);
         let store = store.map(|open| open()).transpose().map_err(io::Error::other)?;
-        let node =
-            Arc::new(Node::new(config, shards, room_types, site, desk, authenticator, store));
+        let tokens = TokenKey::new(&Entropy::System.bytes());
+        let node = Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
+        let node = Arc::new(node);
         let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
         let (tells, words) = sync_channel(shards + 1);
 

@@ -8,6 +8,7 @@ use playfield_wire::framing::FrameError;
 use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
 
 use crate::shard::Shard;
+use crate::shard::connection::Phase;
 use crate::shard::connection::http::{Http, period};
 use crate::shard::connection::share::WORK_OF_NODE;
 use crate::shard::connection::transport::{Input, Opening, opening};
@@ -63,7 +64,7 @@ impl Shard {
 
     fn keep(&mut self, key: ConnectionKey, rest: Vec<u8>) {
         if let Some(connection) = self.delivery.connections.get_mut(key)
-            && !connection.is_closing()
+            && connection.phase == Phase::Open
         {
             connection.partial = rest;
         }
@@ -215,7 +216,9 @@ impl Shard {
                 Some(Item::Ping(payload)) => self.answer_ping(key, payload),
                 Some(Item::Close(close)) => {
                     let code = close.map_or(NO_CLOSE_CODE, |close| close.code);
-                    self.close(key, Some((code, "")));
+                    if !self.lose_orderly(key, (code, "")) {
+                        self.close(key, Some((code, "")));
+                    }
                     return input.len();
                 }
             }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use playfield_room::{
     AnyRoom, Birth, Creator, EndReason, Error, Mail, ReservedSeat, RoomOutput, SeatFor, Stage,
 };
+use playfield_session::SyncHistory;
 use playfield_state::Data;
 use playfield_wire::ErrorCode;
 
@@ -69,6 +70,7 @@ impl Shard {
             // It would tell this room from an earlier one with its id; clients treat it
             // as opaque.
             epoch: (self.entropy.number() >> 32) + 1,
+            history: SyncHistory::default(),
             ticks: Beat::new(room.tick_hz(), phase, self.now),
             syncs: Beat::new(room.sync_hz(), phase, self.now),
             regular_syncs: 0,
