@@ -10,6 +10,7 @@
 //! message in transit.
 
 mod allocations;
+pub mod attacks;
 mod child;
 mod clock;
 pub mod constructs;
@@ -18,6 +19,7 @@ mod limits;
 mod machine;
 pub mod packet;
 mod record;
+pub mod resume;
 pub mod rooms;
 pub mod rounds;
 mod stats;

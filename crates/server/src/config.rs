@@ -147,7 +147,23 @@ impl Config {
                 "outbox_high_bytes = {high}: more than outbox_bytes_max, which is {most}"
             ));
         }
+        let is_set = |path: &std::path::Path| !path.as_os_str().is_empty();
+        match (is_set(&self.tls_cert), is_set(&self.tls_key)) {
+            (true, false) => return Err("tls_cert is set, but tls_key is not".into()),
+            (false, true) => return Err("tls_key is set, but tls_cert is not".into()),
+            (true, true) if self.tls_self_signed => {
+                return Err("tls_self_signed and tls_cert are both set; choose one".into());
+            }
+            (false, false) if self.tls_only && !self.tls_self_signed => {
+                return Err("tls_only is set, but neither tls_cert nor tls_self_signed".into());
+            }
+            _ => {}
+        }
         Ok(())
+    }
+
+    pub(crate) fn tls_reload(&self) -> Duration {
+        Duration::from_millis(self.tls_reload_ms)
     }
 
     pub(crate) fn hello_timeout(&self) -> Duration {
@@ -168,6 +184,10 @@ impl Config {
 
     pub(crate) fn ask_timeout(&self) -> Duration {
         Duration::from_millis(self.ask_timeout_ms)
+    }
+
+    pub(crate) fn session_grace(&self) -> Duration {
+        Duration::from_millis(self.session_grace_ms)
     }
 
     pub(crate) fn heartbeat(&self) -> Duration {

@@ -1,10 +1,10 @@
 //! The edge of a shard: sockets, the clock, and the turn.
 
 mod accept;
+mod layer;
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,13 +13,15 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
 use accept::Listener;
+use layer::{Tls, part};
 
 use crate::mailbox::{Mailbox, Parcel};
 use crate::memory::shrink_table;
-use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::{Shard, SocketChange};
 use crate::stats::Published;
 use crate::sys;
+use crate::tls::TlsContext;
 
 /// What the shards' threads share.
 pub(crate) struct SharedRuntime {
@@ -33,6 +35,8 @@ pub(crate) struct SharedRuntime {
     pub(crate) connections: AtomicUsize,
     pub(crate) connections_max: usize,
     pub(crate) shutdown_timeout: Duration,
+    pub(crate) tls: Option<Arc<TlsContext>>,
+    pub(crate) tls_only: bool,
 }
 
 impl SharedRuntime {
@@ -58,6 +62,7 @@ impl SharedRuntime {
 }
 
 pub(crate) use accept::Listening;
+pub(crate) use layer::Layer;
 
 pub(crate) const WAKER: Token = Token(0);
 /// The token of the first listener.
@@ -76,6 +81,8 @@ const INPUT_PER_TURN: Duration = Duration::from_millis(5);
 const ROOM_BEFORE_INPUT: Duration = Duration::from_millis(1);
 /// And before output, if it is late by more than this: what is half written is better finished.
 const ROOM_BEFORE_OUTPUT: Duration = Duration::from_millis(4);
+/// How long output is written in one turn even if rooms are late.
+const OUTPUT_PER_TURN: Duration = Duration::from_millis(5);
 
 /// A shard's thread: the state machine, and the sockets around it.
 pub(crate) struct EventLoop {
@@ -95,9 +102,12 @@ pub(crate) struct EventLoop {
     queue: VecDeque<ConnectionKey>,
     /// Connections that took much lately, which come after the others.
     queue_of_busy: VecDeque<ConnectionKey>,
+    /// Connections whose sockets have space again.
+    writable: VecDeque<ConnectionKey>,
     /// Some output was left for the next turn.
     writes_on: bool,
     buffer: Box<[u8]>,
+    tls: Tls,
     refused: u64,
     /// When a shutdown ends.
     ends_at: Option<Duration>,
@@ -108,6 +118,7 @@ pub(crate) struct EventLoop {
 
 struct Socket {
     stream: TcpStream,
+    layer: Layer,
     key: ConnectionKey,
     /// There may be something to read.
     readable: bool,
@@ -142,6 +153,7 @@ impl EventLoop {
         Ok(Self {
             index,
             shard,
+            tls: Tls::new(shared.tls.clone(), shared.tls_only),
             shared,
             published,
             poll,
@@ -151,6 +163,7 @@ impl EventLoop {
             sockets: Vec::new(),
             queue: VecDeque::new(),
             queue_of_busy: VecDeque::new(),
+            writable: VecDeque::new(),
             writes_on: false,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             refused: 0,
@@ -180,6 +193,7 @@ impl EventLoop {
         let now = self.now();
         self.published.pulse.turn_began_ms.store(now.as_millis() as u64 + 1, Ordering::Relaxed);
         self.shard.begin(now);
+        self.tls.begin();
         self.stop_if_told();
         // The last output of rooms elsewhere is in the mailbox when they have ended.
         let is_last = self.has_to_part();
@@ -192,19 +206,22 @@ impl EventLoop {
         self.accept();
         self.read();
         self.shard.advance();
+        self.change_sockets();
         let began = self.now();
         self.write();
         self.shard.took_to_write(self.now() - began);
         self.hand_over();
         self.post();
-        self.drop_closed();
+        self.change_sockets();
+        shrink_table(&mut self.sockets);
         if !self.has_closed && self.shard.has_closed_rooms() {
             self.has_closed = true;
             self.shared.close(self.index);
         }
 
-        let counters =
+        let mut counters =
             crate::stats::Counters { connections_refused: self.refused, ..self.shard.counters() };
+        self.tls.count(&mut counters);
         self.published.publish(&counters);
         self.published.pulse.turn_began_ms.store(0, Ordering::Relaxed);
         self.published.pulse.rest();
@@ -214,16 +231,16 @@ impl EventLoop {
         for parcel in self.shared.mailboxes[self.index].take() {
             match parcel {
                 Parcel::Mail(mail) => self.shard.mail(mail),
-                Parcel::Moved { socket, moving } => {
+                Parcel::Moved { socket, layer, moving } => {
                     let key = self.shard.arrive(moving);
-                    self.place(key, socket);
+                    self.place(key, socket, layer);
                 }
                 Parcel::Accepted(newcomer) => self.welcome(newcomer),
             }
         }
     }
 
-    /// Notes what the system says can be read, and writes where there is space again.
+    /// Notes what the system says can be read and written.
     fn note(&mut self, events: &Events) {
         for event in events {
             match event.token() {
@@ -246,7 +263,7 @@ impl EventLoop {
                         self.queue(key);
                     }
                     if event.is_writable() {
-                        self.flush(key);
+                        self.writable.push_back(key);
                     }
                 }
             }
@@ -254,7 +271,7 @@ impl EventLoop {
     }
 
     /// Puts a socket in the place of its connection, and registers it.
-    fn place(&mut self, key: ConnectionKey, mut stream: TcpStream) {
+    fn place(&mut self, key: ConnectionKey, mut stream: TcpStream, layer: Layer) {
         let place = key.index();
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registered = self.poll.registry().register(
@@ -262,15 +279,8 @@ impl EventLoop {
             Token(place + self.first_connection),
             interest,
         );
-        if place >= self.sockets.len() {
-            self.sockets.resize_with(place + 1, || None);
-        }
-        if self.sockets[place].is_some() {
-            // The one before was dropped in this very turn.
-            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
-        }
         let [readable, queued, ends, is_gone] = [false; 4];
-        self.sockets[place] = Some(Socket { stream, key, readable, queued, ends, is_gone });
+        self.put(key, Socket { stream, layer, key, readable, queued, ends, is_gone });
         if let Err(error) = registered {
             log::warn!("a connection can't be watched: {error}");
             self.shard.drop_connection(key);
@@ -363,14 +373,21 @@ impl EventLoop {
             return;
         }
         // What is not read now stays where it is until the shard takes it.
-        while socket.readable && self.shard.reads(key) {
-            match socket.stream.read(&mut self.buffer) {
+        while socket.readable && self.shard.reads(key) && self.tls.reads(socket) {
+            let read =
+                if socket.layer.is_ended() { Ok(0) } else { socket.stream.read(&mut self.buffer) };
+            match read {
                 Ok(0) => {
                     socket.readable = false;
                     self.shard.hung_up(key);
                 }
                 Ok(bytes) => {
-                    self.shard.received(key, &mut self.buffer[..bytes]);
+                    let input = &mut self.buffer[..bytes];
+                    if matches!(socket.layer, Layer::Plain) {
+                        self.shard.received(key, input);
+                    } else {
+                        self.tls.received(socket, &mut self.shard, input);
+                    }
                     if bytes == self.buffer.len() {
                         break;
                     }
@@ -404,28 +421,57 @@ impl EventLoop {
     /// Writes what every connection is owed.
     fn write(&mut self) {
         self.shard.finish();
-        self.writes_on = false;
+        let began = self.now();
+        // What drained connections have missed meanwhile follows.
+        self.writes_on =
+            !(self.write_new(began) && self.write_where_space(began) && self.write_new(began));
+        while let Some(key) = self.shard.next_written() {
+            if let Some(socket) = self.socket(key) {
+                part(socket);
+            }
+        }
+    }
+
+    /// Writes what is new, the newest first: that is the output of rooms that were late. `false` if
+    /// a room is late again.
+    fn write_new(&mut self, began: Duration) -> bool {
         while let Some(key) = self.shard.next_dirty() {
             if !self.shard.is_blocked(key) {
                 self.flush(key);
-                // The newest output comes first, which is that of the rooms that were late.
-                if self.is_room_late(self.now(), ROOM_BEFORE_OUTPUT) {
-                    self.writes_on = true;
-                    break;
+                if self.is_output_over(began) {
+                    return false;
                 }
             }
         }
-        while let Some(key) = self.shard.next_written() {
-            if let Some(socket) = self.socket(key) {
-                // If it fails the client is gone, and the next read will show it.
-                let _ = socket.stream.shutdown(Shutdown::Write);
+        true
+    }
+
+    /// Whether it is time for rooms again, after output was written since `began`.
+    fn is_output_over(&self, began: Duration) -> bool {
+        let now = self.now();
+        self.is_room_late(now, ROOM_BEFORE_OUTPUT) && now.saturating_sub(began) >= OUTPUT_PER_TURN
+    }
+
+    /// Writes where a socket was full and has space again. `false` if a room is late.
+    fn write_where_space(&mut self, began: Duration) -> bool {
+        while let Some(key) = self.writable.pop_front() {
+            self.flush(key);
+            if self.is_output_over(began) {
+                return false;
             }
         }
+        true
     }
 
     /// Writes to one connection as much as its socket takes.
     fn flush(&mut self, key: ConnectionKey) {
         let Some(Some(socket)) = self.sockets.get_mut(key.index()) else { return };
+        if matches!(socket.layer, Layer::Tls(_)) {
+            if socket.key == key {
+                self.tls.flush(socket, &mut self.shard);
+            }
+            return;
+        }
         loop {
             let bytes = self.shard.unsent(key);
             if bytes.is_empty() || socket.key != key {
@@ -450,12 +496,13 @@ impl EventLoop {
             if let Err(error) = self.poll.registry().deregister(&mut socket.stream) {
                 log::warn!("a connection can't be deregistered: {error}");
             }
-            let parcel = Parcel::Moved { socket: socket.stream, moving };
-            if let Err(Parcel::Moved { socket, moving }) =
+            let Socket { stream: socket, layer, .. } = socket;
+            let parcel = Parcel::Moved { socket, layer, moving };
+            if let Err(Parcel::Moved { socket, layer, moving }) =
                 self.shared.mailboxes[usize::from(target)].push(parcel)
             {
                 let key = self.shard.come_back(moving);
-                self.place(key, socket);
+                self.place(key, socket, layer);
             }
         }
     }
@@ -472,14 +519,57 @@ impl EventLoop {
         }
     }
 
-    fn drop_closed(&mut self) {
-        while let Some(key) = self.shard.next_dropped() {
-            if self.socket(key).is_some() {
-                self.sockets[key.index()] = None;
-                self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+    /// Drops sockets, and moves them to other places, in the order in which the shard decided so.
+    fn change_sockets(&mut self) {
+        while let Some(change) = self.shard.next_socket_change() {
+            match change {
+                SocketChange::Moved { from, to } => self.move_socket(from, to),
+                SocketChange::Dropped(key) => {
+                    let place = self.sockets.get_mut(key.index());
+                    if let Some(place) = place
+                        && let Some(mut socket) = place.take_if(|socket| socket.key == key)
+                    {
+                        self.drop_socket(&mut socket);
+                    }
+                }
             }
         }
-        shrink_table(&mut self.sockets);
+    }
+
+    fn move_socket(&mut self, from: ConnectionKey, to: ConnectionKey) {
+        if self.socket(from).is_none() {
+            return;
+        }
+        let Some(mut socket) = self.sockets[from.index()].take() else { return };
+        (socket.key, socket.queued) = (to, false);
+        let token = Token(to.index() + self.first_connection);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registered = self.poll.registry().reregister(&mut socket.stream, token, interest);
+        let is_readable = socket.readable;
+        self.put(to, socket);
+        if let Err(error) = registered {
+            log::warn!("a connection can't be watched: {error}");
+            self.shard.drop_connection(to);
+        } else if is_readable {
+            self.queue(to);
+        }
+    }
+
+    /// Puts a socket in the place of its connection.
+    fn put(&mut self, key: ConnectionKey, socket: Socket) {
+        let place = key.index();
+        if place >= self.sockets.len() {
+            self.sockets.resize_with(place + 1, || None);
+        }
+        if let Some(mut before) = self.sockets[place].replace(socket) {
+            // It was dropped in this very turn.
+            self.drop_socket(&mut before);
+        }
+    }
+
+    fn drop_socket(&mut self, socket: &mut Socket) {
+        self.tls.drops(socket);
+        self.shared.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn stop_if_told(&mut self) {

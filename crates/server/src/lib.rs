@@ -15,6 +15,7 @@
 
 mod asks;
 mod auth;
+mod away;
 mod background;
 mod config;
 mod control;
@@ -28,6 +29,7 @@ mod kept_store;
 mod logging;
 mod mailbox;
 mod memory;
+mod network;
 mod node;
 mod panics;
 mod room_id;
@@ -36,6 +38,7 @@ pub mod service;
 mod shard;
 mod stats;
 mod sys;
+mod tls;
 mod watchdog;
 
 pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
@@ -45,3 +48,4 @@ pub use log::LevelFilter;
 pub use logging::log_to_stderr;
 pub use server::{Running, Server, Stopper};
 pub use stats::{ShardStats, Stats};
+pub use tls::SelfSigned;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mio::Waker;
 use mio::net::TcpStream;
 
+use crate::event_loop::Layer;
 use crate::shard::connection::Moving;
 use crate::shard::mail::ShardMail;
 
@@ -17,6 +18,8 @@ pub(crate) enum Parcel {
     /// A connection that moves here.
     Moved {
         socket: TcpStream,
+        /// What lies between the socket and the connection.
+        layer: Layer,
         moving: Moving,
     },
     /// A connection that another shard accepted for this one.

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use playfield_room::{CreatedBy, Error, RoomType, Store};
+use playfield_session::TokenKey;
 use playfield_wire::ErrorCode;
 
 use crate::asks::Asks;
 use crate::auth::Authenticator;
+use crate::away::AwaySessions;
 use crate::config::Config;
 use crate::directory::Directory;
 use crate::http::{Desk, Site};
@@ -29,9 +31,14 @@ pub(crate) struct Node {
     pub(crate) store: KeptStore,
     /// Requests to rooms from outside.
     pub(crate) asks: Asks,
+    /// Signs the tokens by which clients resume their sessions.
+    pub(crate) tokens: TokenKey,
+    /// Sessions whose clients may come back.
+    pub(crate) away: AwaySessions,
 }
 
 impl Node {
+    #[expect(clippy::too_many_arguments, reason = "they are the parts of a node")]
     pub(crate) fn new(
         config: Config,
         shards: usize,
@@ -40,7 +47,9 @@ impl Node {
         desk: Desk,
         authenticator: Box<dyn Authenticator>,
         store: Option<Arc<dyn Store>>,
+        tokens: TokenKey,
     ) -> Self {
+        let away = AwaySessions::new(&config);
         let names = room_types.iter().enumerate();
         let by_name =
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
@@ -57,6 +66,8 @@ impl Node {
             directory,
             store: KeptStore::new(store),
             asks,
+            tokens,
+            away,
         }
     }
 

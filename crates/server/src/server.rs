@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Poll, Waker};
 use playfield_room::{RoomType, Store, StoreError};
+use playfield_session::TokenKey;
 
 use crate::auth::{Authenticator, Guests};
 use crate::config::Config;
@@ -26,6 +27,7 @@ use crate::service::{AnyService, Hosted, Service};
 use crate::shard::{Shard, Stopwatch};
 use crate::stats::{Published, Pulse, Stats, Watch};
 use crate::sys;
+use crate::tls::TlsContext;
 use crate::watchdog::{Leash, Watchdog};
 
 /// What a shard may need for the turn it is in when a shutdown ends, beyond the time for the
@@ -219,6 +221,7 @@ impl Server {
         let authenticator = authenticator.unwrap_or_else(|| Box::new(Guests { name_bytes_max }));
 
         config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let tls = TlsContext::new(&config).map_err(io::Error::other)?.map(Arc::new);
         match sys::raise_descriptors() {
             Ok(descriptors) => {
                 if let Some(text) = too_few(descriptors, config.connections_max) {
@@ -269,6 +272,8 @@ impl Server {
             connections: AtomicUsize::new(0),
             connections_max: config.connections_max,
             shutdown_timeout: config.shutdown_timeout(),
+            tls,
+            tls_only: config.tls_only,
         });
         let (control, control_threads) = Control::start(
             Arc::clone(&shared),
@@ -280,8 +285,9 @@ impl Server {
         let control = Arc::new(control);
         let (desk, orders) = Desk::new(&config);
         let store = store.map(|open| open()).transpose().map_err(io::Error::other)?;
-        let node =
-            Arc::new(Node::new(config, shards, room_types, site, desk, authenticator, store));
+        let tokens = TokenKey::new(&Entropy::System.bytes());
+        let node = Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
+        let node = Arc::new(node);
         let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
         let (tells, words) = sync_channel(shards + 1);
 
@@ -296,6 +302,7 @@ impl Server {
             node: Arc::clone(&node),
             leash: Arc::default(),
             watchdog: None,
+            reloader: None,
             shards: Vec::new(),
             words,
             control_threads: Some(control_threads),
@@ -342,8 +349,15 @@ impl Server {
         let leash = Arc::clone(&running.leash);
         let thread = thread::Builder::new().name("playfield-watchdog".into());
         running.watchdog = Some(thread.spawn(move || watchdog.run(&leash))?);
+        let tls = shared.tls.as_deref();
+        if let Some(reloader) = tls.and_then(TlsContext::reloader) {
+            let (period, leash) = (running.node.config.tls_reload(), Arc::clone(&running.leash));
+            let thread = thread::Builder::new().name("playfield-tls".into());
+            running.reloader = Some(thread.spawn(move || reloader.run(period, &leash))?);
+        }
         if rooms_addr.is_some() {
-            log::info!("listening on {local_addr} with {shards} shards");
+            let with_tls = if tls.is_some() { ", with TLS" } else { "" };
+            log::info!("listening on {local_addr} with {shards} shards{with_tls}");
         }
         for (number, address) in service_addrs.iter().enumerate() {
             log::info!("service {number} listens on {address} with {shards} shards");
@@ -461,6 +475,8 @@ pub struct Running {
     node: Arc<Node>,
     leash: Arc<Leash>,
     watchdog: Option<JoinHandle<()>>,
+    /// The thread that looks for new certificates.
+    reloader: Option<JoinHandle<()>>,
     shards: Vec<JoinHandle<()>>,
     words: Receiver<Word>,
     control_threads: Option<ControlThreads>,
@@ -505,6 +521,13 @@ impl Running {
     #[must_use]
     pub fn service_addrs(&self) -> &[SocketAddr] {
         &self.service_addrs
+    }
+
+    /// The certificate that new TLS connections get, in DER; `None` without TLS. Of a self-signed
+    /// one, clients can be given it.
+    #[must_use]
+    pub fn tls_certificate(&self) -> Option<Vec<u8>> {
+        self.stopper.shared.tls.as_deref().map(TlsContext::certificate)
     }
 
     /// The node's counters, as of each shard's last turn.
@@ -582,7 +605,11 @@ impl Running {
         drop(self.http.take());
         // A computation may take for ever; its thread ends after it, or with the process.
         drop(self.control_threads.take().map(ControlThreads::stop));
-        for thread in self.shards.drain(..).chain(self.watchdog.take()) {
+        // Both end with the leash, whatever the shards do.
+        for thread in [self.watchdog.take(), self.reloader.take()].into_iter().flatten() {
+            let _ = thread.join();
+        }
+        for thread in self.shards.drain(..) {
             if missing == 0 || thread.is_finished() {
                 // A panic was reported where it happened.
                 let _ = thread.join();

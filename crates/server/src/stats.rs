@@ -58,6 +58,11 @@ counters! {
     connections,
     /// Sessions open now.
     sessions,
+    /// Sessions whose clients have lost their connections and may come back. They count in
+    /// `sessions` too.
+    sessions_away,
+    /// Sessions that were resumed.
+    sessions_resumed,
     /// Rooms that exist now.
     rooms,
     /// Messages received from clients.
@@ -94,6 +99,15 @@ counters! {
     mail_dropped,
     /// Connections that were closed on arrival because `connections_max` was reached.
     connections_refused,
+    /// TLS handshakes that were completed.
+    tls_handshakes,
+    /// Those of them that resumed an earlier TLS session, which costs less.
+    tls_resumed,
+    /// TLS connections that ended because of an error, or before the handshake was complete.
+    tls_failed,
+    /// Connections that were refused because they came without TLS, though `tls_only` is set, or
+    /// with TLS, though there is no certificate.
+    tls_refused,
     /// WebSocket handshakes that were refused, because they came from pages of other origins than
     /// `allowed_origins`.
     origins_refused,

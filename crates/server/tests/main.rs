@@ -12,3 +12,4 @@ mod plain;
 mod services;
 mod shutdown;
 mod sockets;
+mod tls;

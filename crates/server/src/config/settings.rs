@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use log::LevelFilter;
 
@@ -128,6 +129,22 @@ impl Value for bool {
     }
 }
 
+impl Value for PathBuf {
+    type Range = Any;
+
+    fn describe(range: &Self::Range) -> String {
+        range.0.into()
+    }
+
+    fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
+        Ok(text.into())
+    }
+
+    fn text(&self) -> String {
+        self.display().to_string()
+    }
+}
+
 impl Value for LevelFilter {
     type Range = Any;
 
@@ -232,6 +249,19 @@ settings! {
     shards: usize = "0", 0..=1024;
     /// Cores to pin the shards to, in turn; empty leaves it to the system. Linux only.
     pin_cores: Vec<usize> = "", Any("core numbers separated by commas, such as 0,2,4");
+    /// File of the certificate for TLS, in PEM: first the node's, then those that vouch for it. With it
+    /// the node speaks TLS on its port, beside what is not encrypted; empty is no TLS.
+    tls_cert: PathBuf = "", Any("the path of a file");
+    /// File of the certificate's private key, in PEM.
+    tls_key: PathBuf = "", Any("the path of a file");
+    /// Period at which the files of the certificate are looked at, in milliseconds. New contents are
+    /// used for new connections.
+    tls_reload_ms: u64 = "5000", 10..=DAY_MS;
+    /// Speak TLS with a certificate that is made at the start, and that no client trusts by itself:
+    /// for development.
+    tls_self_signed: bool = "false", Any("true or false");
+    /// Refuse connections without TLS, except those from this machine (loopback addresses).
+    tls_only: bool = "false", Any("true or false");
     /// Maximum size of a message from a client, in bytes.
     max_message_bytes: usize = "1048576", 64..=16_777_216;
     /// Maximum size of an HTTP request head, in bytes.
@@ -268,6 +298,17 @@ settings! {
     /// A client that is silent for half of this time is sent a ping, and one that is silent for
     /// twice this time is closed. In milliseconds.
     heartbeat_ms: u64 = "30000", 20..=DAY_MS;
+    /// Time that the session of a client whose connection was lost is kept, in milliseconds; 0 keeps
+    /// none. Rooms keep the player's seat by their own `grace_ms`, and the session as long.
+    session_grace_ms: u64 = "10000", 0..=DAY_MS;
+    /// Maximum bytes per session of events, replies and the like that the client has not confirmed.
+    /// Beyond it the oldest are forgotten: a client whose connection is lost then misses them.
+    resume_bytes_max: usize = "262144", 0..=1_073_741_824;
+    /// Maximum sessions that wait for their clients to come back; more end with their connections.
+    sessions_away_max: usize = "100000", 0..=10_000_000;
+    /// Maximum sessions of clients from one address that wait so. The addresses of an IPv6 network of
+    /// 64 bits count as one.
+    sessions_away_per_address_max: usize = "1000", 0..=10_000_000;
     /// Maximum unsent bytes per connection. An event that would exceed it closes the connection, so
     /// it must be larger than a room's largest snapshot.
     outbox_bytes_max: usize = "1048576", 1024..=1_073_741_824;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mio::net::TcpListener;
 
-use super::EventLoop;
+use super::{EventLoop, Layer};
 use crate::mailbox::{Newcomer, Parcel};
 
 /// How many connections are accepted in one turn.
@@ -106,6 +106,10 @@ impl EventLoop {
             None => self.shard.accepted(address),
             Some(service) => self.shard.accepted_for(service, address),
         };
-        self.place(key, socket);
+        let layer = match service {
+            None => self.tls.layer(address.ip()),
+            Some(_) => Layer::Plain,
+        };
+        self.place(key, socket, layer);
     }
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod room;
 pub(crate) mod speech;
+pub(crate) mod tls;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -8,6 +8,7 @@ use playfield_wire::framing::FrameError;
 use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
 
 use crate::shard::Shard;
+use crate::shard::connection::Phase;
 use crate::shard::connection::http::{Http, period};
 use crate::shard::connection::share::WORK_OF_NODE;
 use crate::shard::connection::transport::{Input, Opening, opening};
@@ -23,7 +24,7 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         self.delivery.counters.bytes_in += bytes.len() as u64;
         if connection.is_closing() {
-            return self.await_close(key, bytes);
+            return self.skip(key, bytes);
         }
         if connection.session.is_some() || matches!(connection.input, Input::Service(_)) {
             connection.heard = self.now;
@@ -63,7 +64,7 @@ impl Shard {
 
     fn keep(&mut self, key: ConnectionKey, rest: Vec<u8>) {
         if let Some(connection) = self.delivery.connections.get_mut(key)
-            && !connection.is_closing()
+            && connection.phase == Phase::Open
         {
             connection.partial = rest;
         }
@@ -140,6 +141,20 @@ impl Shard {
         }
     }
 
+    /// Refuses a new connection that came without TLS, in what it seems to speak.
+    pub(crate) fn refuse_plain(&mut self, key: ConnectionKey, input: &[u8]) {
+        let text = "tls_only: connect with TLS: https, wss, or native framing over TLS";
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if let &mut Input::Unknown(peer) = &mut connection.input
+            && matches!(opening(input), Opening::Http | Opening::Partial)
+        {
+            let http = Http::new(&self.delivery.node.config, peer, self.now);
+            connection.input = Input::Http(Box::new(http));
+            return self.refuse_http(key, 400, text);
+        }
+        self.fail(key, ErrorCode::UnsupportedProtocol, text);
+    }
+
     /// Handles the native frame at the front.
     #[inline]
     fn handle_native(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
@@ -201,7 +216,9 @@ impl Shard {
                 Some(Item::Ping(payload)) => self.answer_ping(key, payload),
                 Some(Item::Close(close)) => {
                     let code = close.map_or(NO_CLOSE_CODE, |close| close.code);
-                    self.close(key, Some((code, "")));
+                    if !self.lose_orderly(key, (code, "")) {
+                        self.close(key, Some((code, "")));
+                    }
                     return input.len();
                 }
             }

@@ -46,6 +46,25 @@ fn garbage_instead_of_a_protocol() {
 }
 
 #[test]
+fn a_client_without_tls_where_only_tls_is_accepted() {
+    for (first, is_http) in
+        [(&b"PF1\n"[..], false), (b"\0\0", false), (b"GET / HTTP/1.1\r\n", true), (b"G", true)]
+    {
+        let mut world = World::new(1, &[]);
+        let client = world.connect(0);
+        world.without_tls(client, first);
+        if is_http {
+            let response = String::from_utf8(world.raw(client)).unwrap();
+            assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+            assert!(response.contains("tls_only"), "{response}");
+            assert!(world.is_over(client));
+        } else {
+            assert_closed(&mut world, client, ErrorCode::UnsupportedProtocol);
+        }
+    }
+}
+
+#[test]
 fn something_before_hello_and_a_second_hello() {
     let mut world = World::new(1, &[]);
     let client = first(&mut world, &encoded(PACKED, &ClientMessage::Ping { nonce: 1 }));

@@ -1,0 +1,303 @@
+//! TLS of one connection, as a state machine over bytes.
+//!
+//! It owns no buffers while nothing is on its way: records are decrypted where the shard's read
+//! buffer holds them, and what is encrypted goes to the socket at once.
+
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus,
+};
+use rustls::{Error, HandshakeKind};
+
+use super::TlsContext;
+
+/// The maximum size of what was received and can't be decrypted yet: part of a record, or of a
+/// handshake message. A record takes at most 18,437 bytes (RFC 5246, 6.2.3).
+const PARTIAL_BYTES_MAX: usize = 24 << 10;
+
+/// The plaintext of a record (RFC 8446, 5.1).
+const RECORD_BYTES: usize = 16 << 10;
+
+/// What a record takes beside its plaintext, at most: its header, and what the cipher adds.
+const RECORD_OVERHEAD: usize = 64;
+
+/// TLS of one connection.
+pub(crate) struct TlsConnection {
+    state: UnbufferedServerConnection,
+    /// Received bytes that are not a whole record yet.
+    partial: Vec<u8>,
+    /// Encrypted bytes that the socket has not taken yet.
+    unsent: Vec<u8>,
+    /// How many bytes at the front of the connection's output are encrypted in `unsent`. They count
+    /// as written when the socket has taken all of it.
+    sealed: usize,
+    is_open: bool,
+    /// The client has sent `close_notify`: nothing of what it sends after is read.
+    is_ended: bool,
+    /// `close_notify` is sent.
+    is_closed: bool,
+}
+
+/// What came of received bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// The handshake is complete, with these bytes.
+    pub(crate) opened: Option<Opened>,
+    /// The client sends nothing more, with these bytes.
+    pub(crate) ended: bool,
+}
+
+/// How a handshake went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opened {
+    Full,
+    Resumed,
+}
+
+impl TlsConnection {
+    pub(crate) fn new(context: &TlsContext) -> Result<Self, Error> {
+        Ok(Self {
+            state: UnbufferedServerConnection::new(context.config())?,
+            partial: Vec::new(),
+            unsent: Vec::new(),
+            sealed: 0,
+            is_open: false,
+            is_ended: false,
+            is_closed: false,
+        })
+    }
+
+    /// Whether the handshake is complete.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Whether the client has said that it sends nothing more.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_ended
+    }
+
+    /// Takes in what was received, and appends the plaintext. What is to be sent on account of it
+    /// is in [`unsent`](Self::unsent) then, also after an error.
+    ///
+    /// # Errors
+    /// If the client violates TLS, or offers nothing that is spoken here. The connection is over.
+    pub(crate) fn receive(
+        &mut self,
+        bytes: &mut [u8],
+        plaintext: &mut Vec<u8>,
+    ) -> Result<Received, Error> {
+        if self.is_ended {
+            return Ok(Received::default());
+        }
+        if self.partial.is_empty() {
+            let done = self.decrypt(bytes, plaintext);
+            let (consumed, received) = self.or_alert(done)?;
+            self.partial.extend_from_slice(&bytes[consumed..]);
+            return self.check(received);
+        }
+        self.partial.extend_from_slice(bytes);
+        let mut input = std::mem::take(&mut self.partial);
+        let done = self.decrypt(&mut input, plaintext);
+        let (consumed, received) = self.or_alert(done)?;
+        if consumed < input.len() {
+            input.drain(..consumed);
+            input.shrink_to(2 * input.len());
+            self.partial = input;
+        }
+        self.check(received)
+    }
+
+    fn check(&mut self, received: Received) -> Result<Received, Error> {
+        if received.ended {
+            self.is_ended = true;
+            self.partial = Vec::new();
+        }
+        if self.partial.len() > PARTIAL_BYTES_MAX {
+            self.partial = Vec::new();
+            let text = format!("a handshake message exceeds {PARTIAL_BYTES_MAX} bytes");
+            return Err(Error::General(text));
+        }
+        Ok(received)
+    }
+
+    /// Decrypts all whole records, and says how many bytes are done with.
+    fn decrypt(
+        &mut self,
+        input: &mut [u8],
+        plaintext: &mut Vec<u8>,
+    ) -> Result<(usize, Received), Error> {
+        let mut consumed = 0;
+        let mut received = Received::default();
+        loop {
+            let UnbufferedStatus { mut discard, state } =
+                self.state.process_tls_records(&mut input[consumed..]);
+            let mut is_done = false;
+            match state? {
+                ConnectionState::ReadTraffic(mut traffic) => {
+                    while let Some(record) = traffic.next_record() {
+                        let record = record?;
+                        discard += record.discard;
+                        plaintext.extend_from_slice(record.payload);
+                    }
+                }
+                ConnectionState::EncodeTlsData(mut data) => {
+                    encode(&mut self.unsent, |out| data.encode(out))?;
+                }
+                ConnectionState::TransmitTlsData(data) => data.done(),
+                ConnectionState::PeerClosed => received.ended = true,
+                // There is no early data, because no ticket allows any.
+                _ => is_done = true,
+            }
+            consumed += discard;
+            if is_done {
+                break;
+            }
+        }
+        if !self.is_open && !self.state.is_handshaking() {
+            self.is_open = true;
+            received.opened = Some(match self.state.handshake_kind() {
+                Some(HandshakeKind::Resumed) => Opened::Resumed,
+                _ => Opened::Full,
+            });
+        }
+        Ok((consumed, received))
+    }
+
+    /// After an error, encodes the alert that tells the client.
+    fn or_alert<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if result.is_err() {
+            self.encode_waiting()?;
+        }
+        result
+    }
+
+    fn encode_waiting(&mut self) -> Result<(), Error> {
+        loop {
+            match self.state.process_tls_records(&mut []).state? {
+                ConnectionState::EncodeTlsData(mut data) => {
+                    encode(&mut self.unsent, |out| data.encode(out))?;
+                }
+                ConnectionState::TransmitTlsData(data) => data.done(),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Encrypted bytes for the socket.
+    pub(crate) fn unsent(&self) -> &[u8] {
+        &self.unsent
+    }
+
+    /// The socket has taken so many of the encrypted bytes. Returns how many bytes of the output
+    /// are written with them: they are once all are taken.
+    pub(crate) fn sent(&mut self, bytes: usize) -> usize {
+        if bytes < self.unsent.len() {
+            self.unsent.drain(..bytes);
+            return 0;
+        }
+        // An idle connection owns no buffer.
+        self.unsent = Vec::new();
+        std::mem::take(&mut self.sealed)
+    }
+
+    /// Encrypts the front of the output, as one record, into a buffer that is empty. Returns how
+    /// much of the output that is.
+    ///
+    /// # Errors
+    /// If the connection can't go on, such as before the end of the handshake.
+    pub(crate) fn seal(&mut self, output: &[u8], record: &mut Vec<u8>) -> Result<usize, Error> {
+        let chunk = &output[..output.len().min(RECORD_BYTES)];
+        loop {
+            match self.state.process_tls_records(&mut []).state? {
+                ConnectionState::WriteTraffic(mut traffic) => {
+                    record.resize(chunk.len() + RECORD_OVERHEAD, 0);
+                    encrypt(record, |out| traffic.encrypt(chunk, out))?;
+                    return Ok(chunk.len());
+                }
+                ConnectionState::EncodeTlsData(mut data) => {
+                    encode(&mut self.unsent, |out| data.encode(out))?;
+                }
+                ConnectionState::TransmitTlsData(data) => data.done(),
+                ConnectionState::PeerClosed => {}
+                _ => return Err(Error::HandshakeNotComplete),
+            }
+        }
+    }
+
+    /// The socket did not take all of a record that holds so many bytes of the output: the rest of
+    /// the record waits.
+    pub(crate) fn hold(&mut self, rest: &[u8], sealed: usize) {
+        self.unsent.extend_from_slice(rest);
+        self.sealed = sealed;
+    }
+
+    /// The connection can't go on. What is to be sent on account of the error still is.
+    pub(crate) fn fail(&mut self) {
+        self.is_open = false;
+        self.is_ended = true;
+    }
+
+    /// Appends `close_notify` to what is to be sent, if the handshake is complete.
+    pub(crate) fn close(&mut self) {
+        if !self.is_open || std::mem::replace(&mut self.is_closed, true) {
+            return;
+        }
+        for _ in 0..2 {
+            match self.state.process_tls_records(&mut []).state {
+                Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+                    let mut record = vec![0; RECORD_OVERHEAD];
+                    if encrypt(&mut record, |out| traffic.queue_close_notify(out)).is_ok() {
+                        self.unsent.append(&mut record);
+                    }
+                    return;
+                }
+                Ok(ConnectionState::PeerClosed) => {}
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Encrypts into a buffer, which is as long as the result then.
+fn encrypt(
+    record: &mut Vec<u8>,
+    mut encrypt: impl FnMut(&mut [u8]) -> Result<usize, EncryptError>,
+) -> Result<(), Error> {
+    loop {
+        match encrypt(record) {
+            Ok(bytes) => {
+                record.truncate(bytes);
+                return Ok(());
+            }
+            // An answer to a key update goes first.
+            Err(EncryptError::InsufficientSize(InsufficientSizeError { required_size }))
+                if required_size > record.len() =>
+            {
+                record.resize(required_size, 0);
+            }
+            Err(error) => {
+                record.clear();
+                return Err(Error::General(error.to_string()));
+            }
+        }
+    }
+}
+
+/// Appends a handshake record or an alert.
+fn encode(
+    unsent: &mut Vec<u8>,
+    mut encode: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
+) -> Result<(), Error> {
+    let start = unsent.len();
+    let bytes = match encode(&mut []) {
+        Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => {
+            unsent.resize(start + required_size, 0);
+            encode(&mut unsent[start..])
+        }
+        other => other,
+    };
+    let bytes = bytes.map_err(|error| Error::General(error.to_string()))?;
+    unsent.truncate(start + bytes);
+    Ok(())
+}

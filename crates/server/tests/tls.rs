@@ -1,0 +1,429 @@
+//! A node over TLS.
+
+use crate::common;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::tls::{client, connect, trusting, trusting_node, tunnel};
+use common::{Client, Heard, config, room, start};
+use playfield_server::{Running, SelfSigned, Server};
+use playfield_wire::{Format, RequestNumber};
+use rustls::version::{TLS12, TLS13};
+use rustls::{AlertDescription, Error, HandshakeKind};
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+fn secure(settings: &[(&str, &str)]) -> Running {
+    let settings = [&[("tls_self_signed", "true")], settings].concat();
+    start(&settings)
+}
+
+/// Waits until the node's numbers are as wanted. They are published after each turn, and no event
+/// tells of it.
+fn until(running: &Running, wanted: impl Fn(&Running) -> bool) {
+    let patience = Instant::now() + Duration::from_secs(20);
+    while !wanted(running) {
+        assert!(Instant::now() < patience, "{:?}", running.stats());
+        thread::yield_now();
+    }
+}
+
+/// The TLS error that a failed read or write has as its source.
+fn tls_error(error: &std::io::Error) -> Option<&Error> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// A folder that is deleted at the end of a test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("playfield-tls-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Writes a certificate and its key, the key first.
+    fn put(&self, signed: &SelfSigned) {
+        replace(&self.0.join("key.pem"), &signed.key_pem());
+        replace(&self.0.join("cert.pem"), &signed.certificate_pem());
+    }
+
+    fn start(&self, settings: &[(&str, &str)]) -> std::io::Result<Running> {
+        let (cert, key) = (self.path("cert.pem"), self.path("key.pem"));
+        let files =
+            [("tls_cert", cert.as_str()), ("tls_key", key.as_str()), ("tls_reload_ms", "10")];
+        Server::new(config(&[&files, settings].concat()))
+            .room_type(room::room_type("test"))
+            .page("/", "text/html", "<p>hello")
+            .start()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Replaces a file at once, as tools that renew certificates do.
+fn replace(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(&new, path).unwrap();
+}
+
+#[test]
+fn every_transport_and_format_plays_over_tls_however_it_is_cut() {
+    let running = secure(&[("shards", "2")]);
+    let certificate = running.tls_certificate().unwrap();
+    for version in [&TLS12, &TLS13] {
+        let config = Arc::new(trusting(&certificate, &[version]));
+        for piece in [1, 2, 3, 7, 64, 1000, usize::MAX] {
+            let address = tunnel(running.local_addr(), Arc::clone(&config), piece);
+            let clients = [
+                Client::native(address),
+                Client::websocket(address, Format::Packed),
+                Client::websocket(address, Format::Msgpack),
+                Client::deflating(address, Format::Json),
+            ];
+            for mut client in clients {
+                client.join_or_create(RequestNumber(1), "");
+                let (room, _) = client.until_joined(RequestNumber(1)).unwrap();
+                assert!(matches!(client.next(), Heard::Snapshot { .. }));
+                client.request(room, RequestNumber(2), "secret", "");
+                assert_eq!(client.until_reply(RequestNumber(2)), "");
+                client.until(|heard| matches!(heard, Heard::Patch { .. }).then_some(()));
+            }
+            let mut page = Client::connect(address);
+            page.socket.write_all(GET).unwrap();
+            let mut response = String::new();
+            page.socket.read_to_string(&mut response).unwrap();
+            assert!(response.ends_with("\r\n\r\n<p>hello"), "{response}");
+        }
+    }
+    running.shutdown();
+}
+
+#[test]
+fn both_ends_close_tls_before_the_transport() {
+    let running = secure(&[]);
+    let config = trusting_node(&running);
+    let mut client = connect(running.local_addr(), &config);
+    client.write_all(GET).unwrap();
+    // The client's half ends first: the answer still comes.
+    client.conn.send_close_notify();
+    let mut response = String::new();
+    // Without `close_notify` at the end, this would be an error.
+    client.read_to_string(&mut response).unwrap();
+    assert!(response.ends_with("<p>hello"), "{response}");
+    // A player who is told goodbye hears the end too.
+    let mut player = connect(running.local_addr(), &config);
+    player.write_all(b"PF1\n").unwrap();
+    player.flush().unwrap();
+    until(&running, |running| running.stats().total().tls_handshakes == 2);
+    running.shutdown();
+    let mut rest = Vec::new();
+    player.read_to_end(&mut rest).unwrap();
+}
+
+#[test]
+fn a_client_that_vanishes_without_close_notify_is_forgotten() {
+    let running = secure(&[]);
+    let config = trusting_node(&running);
+    for sent in [0, 1, 5, 100] {
+        let mut tls = client(&config);
+        let mut hello = Vec::new();
+        tls.write_tls(&mut hello).unwrap();
+        let mut socket = TcpStream::connect(running.local_addr()).unwrap();
+        socket.write_all(&hello[..sent]).unwrap();
+        drop(socket);
+    }
+    let mut whole = connect(running.local_addr(), &config);
+    whole.write_all(b"PF1\n").unwrap();
+    until(&running, |running| running.stats().total().tls_handshakes == 1);
+    drop(whole);
+    until(&running, |running| running.stats().total().connections == 0);
+    let failed = running.stats().total().tls_failed;
+    assert_eq!(failed, 3, "one sent nothing, so nobody knows that it would have been TLS");
+}
+
+#[test]
+fn a_slow_handshake_ends_at_hello_timeout_ms() {
+    let running = secure(&[("hello_timeout_ms", "50")]);
+    let mut tls = client(&trusting_node(&running));
+    let mut hello = Vec::new();
+    tls.write_tls(&mut hello).unwrap();
+    let mut socket = TcpStream::connect(running.local_addr()).unwrap();
+    // All but the last byte, one at a time.
+    for byte in &hello[..hello.len() - 1] {
+        let _ = socket.write_all(&[*byte]);
+    }
+    let mut rest = Vec::new();
+    match socket.read_to_end(&mut rest) {
+        Ok(_) => assert!(rest.is_empty(), "nothing can be said before there are keys"),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+    }
+    until(&running, |running| running.stats().total().tls_failed == 1);
+}
+
+#[test]
+fn a_handshake_that_only_promises_does_not_pile_up() {
+    let running = secure(&[]);
+    let mut socket = TcpStream::connect(running.local_addr()).unwrap();
+    // Records of a handshake message that never becomes whole.
+    let mut record = vec![22, 3, 1, 0x40, 0, 1, 0, 0xFF, 0xFF];
+    record.resize(5 + 0x4000, 0);
+    let mut again = vec![22, 3, 1, 0x40, 0];
+    again.resize(5 + 0x4000, 0);
+    let _ = socket.write_all(&record);
+    let _ = socket.write_all(&again);
+    let mut rest = Vec::new();
+    let _ = socket.read_to_end(&mut rest);
+    until(&running, |running| running.stats().total().tls_failed == 1);
+}
+
+#[test]
+fn garbage_and_oversized_records_are_answered_with_an_alert() {
+    let running = secure(&[]);
+    let config = trusting_node(&running);
+    let oversized = [&[23, 3, 3, 0xFF, 0xFF][..], &[0; 100]].concat();
+    let forged = [&[23, 3, 3, 0, 40][..], &[0; 40]].concat();
+    for (garbage, expected) in [
+        (&b"GET / HTTP/1.1\r\n\r\n"[..], AlertDescription::DecodeError),
+        (&oversized, AlertDescription::DecodeError),
+        (&forged, AlertDescription::BadRecordMac),
+    ] {
+        let mut client = connect(running.local_addr(), &config);
+        client.write_all(b"PF1\n").unwrap();
+        client.sock.write_all(garbage).unwrap();
+        let error = client.read_to_end(&mut Vec::new()).unwrap_err();
+        assert_eq!(tls_error(&error), Some(&Error::AlertReceived(expected)), "{garbage:?}");
+    }
+    // Before the handshake too.
+    let mut socket = TcpStream::connect(running.local_addr()).unwrap();
+    socket.write_all(&[22, 9, 9, 0, 4, 1, 2, 3, 4]).unwrap();
+    let mut alert = Vec::new();
+    socket.read_to_end(&mut alert).unwrap();
+    assert_eq!(alert.first(), Some(&21), "{alert:?}");
+    until(&running, |running| running.stats().total().tls_failed == 4);
+}
+
+#[test]
+fn many_handshakes_at_once_are_spread_over_turns_and_all_complete() {
+    let running = secure(&[("shards", "1")]);
+    let config = trusting_node(&running);
+    let mut clients: Vec<_> = (0..200).map(|_| connect(running.local_addr(), &config)).collect();
+    for client in &mut clients {
+        let mut hello = Vec::new();
+        client.conn.write_tls(&mut hello).unwrap();
+        client.sock.write_all(&hello).unwrap();
+    }
+    for client in &mut clients {
+        client.write_all(GET).unwrap();
+    }
+    for client in &mut clients {
+        let mut response = String::new();
+        client.read_to_string(&mut response).unwrap();
+        assert!(response.ends_with("<p>hello"), "{response}");
+    }
+    assert_eq!(running.stats().total().tls_failed, 0);
+}
+
+#[test]
+fn without_a_certificate_a_tls_client_gets_an_alert() {
+    let running = start(&[]);
+    let signed = SelfSigned::new(&["localhost"]).unwrap();
+    let config = Arc::new(trusting(signed.certificate(), rustls::ALL_VERSIONS));
+    let mut client = connect(running.local_addr(), &config);
+    let error = client.write_all(GET).unwrap_err();
+    let expected = Error::AlertReceived(AlertDescription::HandshakeFailure);
+    assert_eq!(tls_error(&error), Some(&expected));
+    until(&running, |running| running.stats().total().tls_refused == 1);
+}
+
+#[test]
+fn without_tls_the_same_port_still_serves() {
+    let running = secure(&[("tls_only", "true")]);
+    // Even with tls_only, from this machine.
+    let mut client = Client::native(running.local_addr());
+    client.join_or_create(RequestNumber(1), "");
+    client.until_joined(RequestNumber(1)).unwrap();
+    let mut page = TcpStream::connect(running.local_addr()).unwrap();
+    page.write_all(GET).unwrap();
+    page.shutdown(Shutdown::Write).unwrap();
+    let mut response = String::new();
+    page.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200 OK"), "{response}");
+}
+
+#[test]
+fn a_client_that_offers_only_other_protocols_is_refused() {
+    let running = secure(&[]);
+    for (offered, agreed) in [
+        (&[][..], None),
+        (&[&b"http/1.1"[..]][..], Some(&b"http/1.1"[..])),
+        (&[b"h2", b"http/1.1"], Some(b"http/1.1")),
+    ] {
+        let mut config = trusting(&running.tls_certificate().unwrap(), rustls::ALL_VERSIONS);
+        config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
+        let mut client = connect(running.local_addr(), &Arc::new(config));
+        client.write_all(GET).unwrap();
+        assert_eq!(client.conn.alpn_protocol(), agreed);
+    }
+    let mut config = trusting(&running.tls_certificate().unwrap(), rustls::ALL_VERSIONS);
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let mut client = connect(running.local_addr(), &Arc::new(config));
+    let error = client.write_all(GET).unwrap_err();
+    let expected = Error::AlertReceived(AlertDescription::NoApplicationProtocol);
+    assert_eq!(tls_error(&error), Some(&expected));
+}
+
+#[test]
+fn a_client_that_returns_resumes_its_tls_session_on_any_shard() {
+    for version in [&TLS12, &TLS13] {
+        let running = secure(&[("shards", "2")]);
+        let config = Arc::new(trusting(&running.tls_certificate().unwrap(), &[version]));
+        for number in 0..10 {
+            let mut client = connect(running.local_addr(), &config);
+            client.write_all(GET).unwrap();
+            client.read_to_end(&mut Vec::new()).unwrap();
+            let expected = if number == 0 { HandshakeKind::Full } else { HandshakeKind::Resumed };
+            assert_eq!(client.conn.handshake_kind(), Some(expected));
+        }
+        until(&running, |running| running.stats().total().tls_resumed == 9);
+        assert_eq!(running.stats().total().tls_handshakes, 10);
+    }
+}
+
+#[test]
+fn a_new_certificate_is_used_for_new_connections_and_a_broken_one_is_not() {
+    let folder = Folder::new("reload");
+    let [first, second] =
+        ["a.example", "b.example"].map(|other| SelfSigned::new(&["localhost", other]).unwrap());
+    folder.put(&first);
+    let running = folder.start(&[]).unwrap();
+    let mut old = Client::native(tunnel(
+        running.local_addr(),
+        Arc::new(trusting(first.certificate(), rustls::ALL_VERSIONS)),
+        usize::MAX,
+    ));
+    old.join_or_create(RequestNumber(1), "");
+    let (room, _) = old.until_joined(RequestNumber(1)).unwrap();
+
+    folder.put(&second);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while running.tls_certificate().as_deref() != Some(second.certificate()) {
+        assert!(Instant::now() < deadline, "the new certificate is not taken over");
+        thread::yield_now();
+    }
+    let config = trusting_node(&running);
+    connect(running.local_addr(), &config).write_all(GET).unwrap();
+
+    // Each of these stays without effect: the certificate of the next good one comes after them.
+    let none = SelfSigned::new(&["localhost"]).unwrap();
+    for broken in ["", "nonsense", &none.certificate_pem()[..200], &none.certificate_pem()] {
+        replace(&folder.0.join("cert.pem"), broken);
+        connect(running.local_addr(), &config).write_all(GET).unwrap();
+    }
+    std::fs::remove_file(folder.0.join("cert.pem")).unwrap();
+    connect(running.local_addr(), &config).write_all(GET).unwrap();
+    assert_eq!(running.tls_certificate().as_deref(), Some(second.certificate()));
+    folder.put(&first);
+    while running.tls_certificate().as_deref() != Some(first.certificate()) {
+        assert!(Instant::now() < deadline, "the first certificate does not return");
+        thread::yield_now();
+    }
+    // Who was there from the beginning still is.
+    old.request(room, RequestNumber(2), "add", "");
+    assert_eq!(old.until_reply(RequestNumber(2)), "1");
+}
+
+#[test]
+fn a_node_does_not_start_with_files_that_it_cannot_use() {
+    let folder = Folder::new("start");
+    let signed = SelfSigned::new(&["localhost"]).unwrap();
+    let other = SelfSigned::new(&["localhost"]).unwrap();
+    let (certificate, key) = (signed.certificate_pem(), signed.key_pem());
+    let fails = |certificate: Option<&str>, key: Option<&str>| {
+        for (name, text) in [("cert.pem", certificate), ("key.pem", key)] {
+            let _ = std::fs::remove_file(folder.0.join(name));
+            if let Some(text) = text {
+                replace(&folder.0.join(name), text);
+            }
+        }
+        folder.start(&[]).err().expect("the node does not start").to_string()
+    };
+    for (text, parts) in [
+        (fails(None, Some(&key)), ["tls_cert = ", "cert.pem", "No such file"]),
+        (fails(Some(&certificate), None), ["tls_key = ", "key.pem", "No such file"]),
+        (fails(Some(""), Some(&key)), ["tls_cert = ", "cert.pem", "there is no certificate"]),
+        (fails(Some(&certificate), Some("")), ["tls_key = ", "key.pem", "no private key"]),
+        (fails(Some(&key), Some(&key)), ["tls_cert = ", "cert.pem", "there is no certificate"]),
+        (
+            fails(Some(&certificate), Some(&other.key_pem())),
+            ["tls_key = ", "key.pem", "not the key of the first certificate"],
+        ),
+        (
+            fails(
+                Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+                Some(&key),
+            ),
+            ["tls_cert = ", "cert.pem", "invalid"],
+        ),
+    ] {
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}: {parts:?}");
+    }
+    for (settings, part) in [
+        (&[("tls_cert", "x")][..], "tls_key"),
+        (&[("tls_key", "x")], "tls_cert"),
+        (&[("tls_only", "true")], "tls_only"),
+        (&[("tls_self_signed", "true"), ("tls_cert", "x"), ("tls_key", "y")], "choose one"),
+    ] {
+        let error = Server::new(config(settings)).start().err().unwrap().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn a_slow_reader_over_tls_gets_one_patch_not_a_backlog() {
+    let running = secure(&[("shards", "1")]);
+    let config = trusting_node(&running);
+    let address = tunnel(running.local_addr(), Arc::clone(&config), usize::MAX);
+    let mut slow = Client::native(address);
+    slow.join_or_create(RequestNumber(1), "ballast=200000");
+    let (room, id) = slow.until_joined(RequestNumber(1)).unwrap();
+    let mut quick = Client::native(running.local_addr());
+    quick.join(RequestNumber(1), &id);
+    let (seat, _) = quick.until_joined(RequestNumber(1)).unwrap();
+    // The slow one asks for a lot, and reads none of it.
+    let mut number = 1;
+    while running.stats().total().conflated == 0 {
+        number += 1;
+        assert!(number < 100_000, "{:?}", running.stats());
+        if number < 1000 {
+            slow.request(room, RequestNumber(number), "big", "20000");
+        }
+        quick.request(seat, RequestNumber(number), "add", "");
+        quick.until_reply(RequestNumber(number));
+    }
+    let counter = quick.until(|heard| match heard {
+        Heard::Patch { body, .. } => Some(body.clone()),
+        _ => None,
+    });
+    assert!(!counter.is_empty());
+    // What it is owed comes whole, and in the end its copy is up to date.
+    let last = number + 1;
+    slow.request(room, RequestNumber(last), "add", "");
+    assert_eq!(slow.until_reply(RequestNumber(last)), number.to_string());
+}
