@@ -81,6 +81,8 @@ const INPUT_PER_TURN: Duration = Duration::from_millis(5);
 const ROOM_BEFORE_INPUT: Duration = Duration::from_millis(1);
 /// And before output, if it is late by more than this: what is half written is better finished.
 const ROOM_BEFORE_OUTPUT: Duration = Duration::from_millis(4);
+/// How long output is written in one turn even if rooms are late.
+const OUTPUT_PER_TURN: Duration = Duration::from_millis(5);
 
 /// A shard's thread: the state machine, and the sockets around it.
 pub(crate) struct EventLoop {
@@ -419,8 +421,10 @@ impl EventLoop {
     /// Writes what every connection is owed.
     fn write(&mut self) {
         self.shard.finish();
+        let began = self.now();
         // What drained connections have missed meanwhile follows.
-        self.writes_on = !(self.write_new() && self.write_where_space() && self.write_new());
+        self.writes_on =
+            !(self.write_new(began) && self.write_where_space(began) && self.write_new(began));
         while let Some(key) = self.shard.next_written() {
             if let Some(socket) = self.socket(key) {
                 part(socket);
@@ -430,11 +434,11 @@ impl EventLoop {
 
     /// Writes what is new, the newest first: that is the output of rooms that were late. `false` if
     /// a room is late again.
-    fn write_new(&mut self) -> bool {
+    fn write_new(&mut self, began: Duration) -> bool {
         while let Some(key) = self.shard.next_dirty() {
             if !self.shard.is_blocked(key) {
                 self.flush(key);
-                if self.is_room_late(self.now(), ROOM_BEFORE_OUTPUT) {
+                if self.is_output_over(began) {
                     return false;
                 }
             }
@@ -442,11 +446,17 @@ impl EventLoop {
         true
     }
 
+    /// Whether it is time for rooms again, after output was written since `began`.
+    fn is_output_over(&self, began: Duration) -> bool {
+        let now = self.now();
+        self.is_room_late(now, ROOM_BEFORE_OUTPUT) && now.saturating_sub(began) >= OUTPUT_PER_TURN
+    }
+
     /// Writes where a socket was full and has space again. `false` if a room is late.
-    fn write_where_space(&mut self) -> bool {
+    fn write_where_space(&mut self, began: Duration) -> bool {
         while let Some(key) = self.writable.pop_front() {
             self.flush(key);
-            if self.is_room_late(self.now(), ROOM_BEFORE_OUTPUT) {
+            if self.is_output_over(began) {
                 return false;
             }
         }

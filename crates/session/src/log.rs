@@ -120,7 +120,8 @@ impl Log {
         self.acknowledge(received)?;
         let mut missing = self.gone - received;
         let mut lost: Vec<Lost> = Vec::new();
-        // The last of the runs end where the kept messages begin.
+        // The last of the runs end where the kept messages begin. They stay until the other end has
+        // confirmed more: this answer may not reach it.
         for run in self.lost.iter().rev() {
             let messages = run.messages.min(missing);
             missing -= messages;
@@ -238,6 +239,7 @@ mod tests {
         let lost = log.resume(1).unwrap();
         let of = |room, messages| Lost { room, messages };
         assert_eq!(lost, [of(None, 1), of(Some(RoomNumber(2)), 1)]);
+        assert_eq!(log.resume(1), Ok(lost), "the answer may have been lost");
         assert_eq!(log.resume(4), Ok(vec![]));
     }
 

@@ -117,13 +117,26 @@ impl Session {
                 self.abandoned.joins.remove(&request);
                 false
             }
-            ServerMessage::Left { room, .. } => self.abandoned.rooms.remove(&room),
+            ServerMessage::Left { room, .. } => {
+                self.abandoned.rooms.remove(&room) || self.may_be_entered(room)
+            }
             ServerMessage::Snapshot { room, .. }
             | ServerMessage::Patch { room, .. }
             | ServerMessage::Event { room, .. }
-            | ServerMessage::Check { room, .. } => self.abandoned.rooms.contains(&room),
+            | ServerMessage::Check { room, .. } => {
+                // Its `joined` may be among what was lost.
+                if self.may_be_entered(room) {
+                    self.leave_unasked(room);
+                }
+                self.abandoned.rooms.contains(&room)
+            }
             _ => false,
         }
+    }
+
+    /// Whether an abandoned request may have entered a room that is unknown here.
+    fn may_be_entered(&self, room: RoomNumber) -> bool {
+        !self.rooms.knows(room) && !self.abandoned.joins.is_empty()
     }
 
     /// Leaves a room for which there is no handle. The answer is dropped.

@@ -284,6 +284,9 @@ impl Session {
             return Err(ClientError::OutOfTurn { message: "a welcome that takes back an ack" });
         }
         self.resumption.renewed(welcome);
+        for lost in &resumed.lost {
+            self.resumption.received.lost(lost.messages);
+        }
         for (_, body) in self.resumption.log.unacknowledged() {
             let _ = self.outbound.message(usize::MAX, |out| out.extend_from_slice(body));
         }

@@ -5,7 +5,9 @@ mod support;
 
 mod bad_bodies;
 mod conversation;
+mod cuts;
 mod damage;
+mod model;
 mod play;
 mod properties;
 mod resumption;
