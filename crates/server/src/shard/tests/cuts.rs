@@ -258,7 +258,7 @@ impl History {
                 let times = said.filter(|said| **said == text).count();
                 let is_shout = client.shouted.contains(&request);
                 let answer = format!("{request} = ");
-                let is_answered = client.heard.iter().any(|heard| *heard == answer);
+                let is_answered = client.heard.contains(&answer);
                 assert!(times <= 1, "{text:?} is heard {times} times");
                 assert!(times == 1 || !(is_shout && is_answered), "{text:?} is not heard");
             }
