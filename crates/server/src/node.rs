@@ -6,6 +6,7 @@ use std::sync::Arc;
 use playfield_room::{CreatedBy, Error, RoomType, Store};
 use playfield_wire::ErrorCode;
 
+use crate::addresses::Addresses;
 use crate::asks::Asks;
 use crate::auth::Authenticator;
 use crate::config::Config;
@@ -25,6 +26,8 @@ pub(crate) struct Node {
     pub(crate) desk: Desk,
     pub(crate) authenticator: Box<dyn Authenticator>,
     pub(crate) directory: Directory,
+    /// What each client address takes.
+    pub(crate) addresses: Arc<Addresses>,
     /// Where persistent rooms are kept.
     pub(crate) store: KeptStore,
     /// Requests to rooms from outside.
@@ -46,6 +49,7 @@ impl Node {
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
         let directory = Directory::new(room_types.len(), shards, config.rooms_max);
         let asks = Asks::new(config.asks_max, config.ask_timeout());
+        let addresses = Arc::clone(desk.addresses());
         Self {
             config,
             shards,
@@ -55,6 +59,7 @@ impl Node {
             desk,
             authenticator,
             directory,
+            addresses,
             store: KeptStore::new(store),
             asks,
         }

@@ -19,7 +19,7 @@ pub(crate) mod mail;
 mod remote;
 pub(crate) mod rooms;
 mod services;
-mod session;
+pub(crate) mod session;
 mod slab;
 
 #[cfg(test)]
@@ -33,6 +33,7 @@ use std::time::Duration;
 use playfield_room::EndReason;
 use playfield_wire::ErrorCode;
 
+use crate::addresses::{Address, Presence};
 use crate::background::Background;
 use crate::entropy::Entropy;
 use crate::founding::Founding;
@@ -114,6 +115,8 @@ pub(crate) struct Shard {
     replies_bytes: usize,
     /// Connections that services have given up, and why.
     leaving: Vec<Leave>,
+    /// An address that holds more memory than it may, or that took more when all together did.
+    over_budget: Option<Arc<Address>>,
     /// Kept for its memory.
     due: Vec<Timeout>,
 }
@@ -132,12 +135,14 @@ impl Shard {
         let shortest = patience
             .chain([Patience::of_node(&node.config)])
             .fold(node.config.hello_timeout(), |shortest, patience| shortest.min(patience.ask))
-            .min(period(&node.config));
+            .min(period(&node.config))
+            .min(node.config.message_timeout());
         let rates = Rates::new(&node.config);
+        let high_bytes = node.config.outbox_high_bytes;
         let delivery = Delivery {
             node,
             shard: index,
-            connections: Connections::new(),
+            connections: Connections::new(high_bytes),
             outgoing: (0..shards).map(|_| VecDeque::new()).collect(),
             local_foundings: Vec::new(),
             local_mail: VecDeque::new(),
@@ -179,6 +184,7 @@ impl Shard {
             dropped: Vec::new(),
             leaving: Vec::new(),
             replies_bytes: 0,
+            over_budget: None,
             due: Vec::new(),
         }
     }
@@ -198,8 +204,8 @@ impl Shard {
     }
 
     /// A client connected.
-    pub(crate) fn accepted(&mut self, address: SocketAddr) -> ConnectionKey {
-        let connection = Connection::new(self.now, Input::Unknown(address));
+    pub(crate) fn accepted(&mut self, address: SocketAddr, presence: Presence) -> ConnectionKey {
+        let connection = Connection::new(self.now, Input::Unknown(address), presence);
         let key = self.delivery.connections.insert(connection);
         self.look_at(key, self.now + self.delivery.node.config.hello_timeout());
         if self.is_shutting_down {
@@ -234,7 +240,9 @@ impl Shard {
         let time = self.stopwatch.read().saturating_sub(self.visit.began());
         let Some(connection) = self.delivery.connections.get_mut(key) else { return false };
         connection.taken.add(self.now, time);
-        connection.pause.turn
+        let comes_back = connection.pause.turn;
+        self.count_bytes(key);
+        comes_back
     }
 
     /// Whether a connection took much of the shard's time lately, so that others come first.
@@ -260,12 +268,14 @@ impl Shard {
         self.run_due_rooms();
         self.wake_services();
         self.expire_connections();
+        self.keep_to_budget();
         self.settle();
     }
 
     /// When [`advance`](Self::advance) has something to do, even if nothing comes in.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
         let at_once = !self.resumed.is_empty()
+            || self.over_budget.is_some()
             || !self.delivery.local_mail.is_empty()
             || !self.delivery.local_foundings.is_empty()
             || !self.touched.is_empty()
@@ -286,6 +296,10 @@ impl Shard {
     pub(crate) fn next_dirty(&mut self) -> Option<ConnectionKey> {
         loop {
             if let Some(key) = self.delivery.connections.next_dirty() {
+                // Nothing is written to it now, so what it holds is not counted there.
+                if self.is_blocked(key) {
+                    self.count_bytes(key);
+                }
                 return Some(key);
             }
             // What a connection missed while it was blocked may be due now that it has drained.
@@ -352,6 +366,7 @@ impl Shard {
         {
             http.wrote(self.now);
         }
+        self.count_bytes(key);
     }
 
     /// Writing to sockets took so long in this turn.

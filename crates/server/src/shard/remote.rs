@@ -41,6 +41,7 @@ impl Shard {
                 }
                 self.read_again(connection);
             }
+            ShardMail::Relieve(address) => self.relieve(&address),
             ShardMail::Doom { connection, code, text } => {
                 self.delivery.doom_connection(connection, code, text);
             }

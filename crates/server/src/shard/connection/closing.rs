@@ -269,6 +269,21 @@ impl Shard {
             };
             return self.fail(key, ErrorCode::Timeout, &text);
         }
+        let unfinished_by = connection.unfinished_since.saturating_add(config.message_timeout());
+        if now >= unfinished_by {
+            let ms = config.message_timeout_ms;
+            let text = format!("message_timeout_ms: a message was not complete within {ms} ms");
+            self.delivery.counters.closed_unfinished += 1;
+            return self.fail(key, ErrorCode::Timeout, &text);
+        }
+        self.examine_silence(key, deadline, is_service);
+        self.look_by(key, unfinished_by);
+    }
+
+    /// Checks whether a connection was silent for too long.
+    fn examine_silence(&mut self, key: ConnectionKey, deadline: Duration, is_service: bool) {
+        let Some(connection) = self.delivery.connections.get(key) else { return };
+        let (config, now) = (&self.delivery.node.config, self.now);
         let patience = self.patience(connection);
         let (asks_at, ends_at) = (connection.heard + patience.ask, connection.heard + patience.end);
         if now < asks_at {

@@ -1,5 +1,7 @@
 //! Connections as a shard knows them: no sockets, only what came in and what is to go out.
 
+mod address;
+mod budget;
 pub(crate) mod buffers;
 mod closing;
 pub(crate) mod deflated;
@@ -15,6 +17,7 @@ use std::time::Duration;
 
 use playfield_wire::server::ServerMessage;
 
+use crate::addresses::Presence;
 use crate::shard::connection::buffers::Buffers;
 use crate::shard::connection::share::Taken;
 use crate::shard::connection::transport::{Dialect, Input};
@@ -28,6 +31,8 @@ use crate::shard::slab::Slab;
 pub(crate) struct Connection {
     pub(crate) input: Input,
     pub(crate) dialect: Dialect,
+    /// Counts it where it comes from.
+    pub(crate) presence: Presence,
     pub(crate) phase: Phase,
     /// Why nothing is read from it at the moment; none, usually.
     pub(crate) pause: Pause,
@@ -47,6 +52,8 @@ pub(crate) struct Connection {
     pub(crate) taken: Taken,
     /// When it was last heard.
     pub(crate) heard: Duration,
+    /// Since when a message of its session is not complete; `Duration::MAX` if none is coming in.
+    pub(crate) unfinished_since: Duration,
     /// When it is next looked at. An earlier deadline may replace a later one, which then means
     /// nothing when it comes.
     pub(crate) look_at: Duration,
@@ -101,10 +108,11 @@ struct Outbox {
 }
 
 impl Connection {
-    pub(crate) fn new(now: Duration, input: Input) -> Self {
+    pub(crate) fn new(now: Duration, input: Input, presence: Presence) -> Self {
         Self {
             input,
             dialect: Dialect::FIRST,
+            presence,
             phase: Phase::Open,
             pause: Pause::default(),
             blocked: false,
@@ -115,6 +123,7 @@ impl Connection {
             doomed: false,
             taken: Taken::default(),
             heard: now,
+            unfinished_since: Duration::MAX,
             look_at: Duration::MAX,
             partial: Vec::new(),
             outbox: Outbox::default(),
@@ -141,6 +150,16 @@ impl Connection {
             && self.greeting.is_none()
     }
 
+    /// Whether its client has yet to send the rest of a message.
+    fn is_unfinished(&self) -> bool {
+        let is_begun = match &self.input {
+            Input::Native => !self.partial.is_empty(),
+            Input::WebSocket(decoder) => !self.partial.is_empty() || decoder.is_unfinished(),
+            _ => false,
+        };
+        is_begun && self.takes_input()
+    }
+
     /// Whether it is the connection of this service.
     pub(crate) fn is_served_by(&self, service: u16) -> bool {
         matches!(self.input, Input::Service(number) if number == service)
@@ -164,13 +183,16 @@ pub(crate) struct Connections {
     slab: Slab<OfConnection, Connection>,
     buffers: Buffers,
     dirty: Vec<ConnectionKey>,
+    /// With more than so many bytes unsent, patches and snapshots wait.
+    high_bytes: usize,
     /// How many messages were appended.
     pub(crate) messages_out: u64,
 }
 
 impl Connections {
-    pub(crate) fn new() -> Self {
-        Self { slab: Slab::new(), buffers: Buffers::default(), dirty: Vec::new(), messages_out: 0 }
+    pub(crate) fn new(high_bytes: usize) -> Self {
+        let (slab, buffers, dirty) = (Slab::new(), Buffers::default(), Vec::new());
+        Self { slab, buffers, dirty, high_bytes, messages_out: 0 }
     }
 
     pub(crate) fn insert(&mut self, mut connection: Connection) -> ConnectionKey {
@@ -253,8 +275,8 @@ impl Connections {
         }
     }
 
-    /// As [`append`](Self::append), unless earlier bytes are stuck: then nothing is appended, the
-    /// connection is noted as lagging, and the answer is `None`.
+    /// As [`append`](Self::append), unless earlier bytes are stuck, or are many: then nothing is
+    /// appended, the connection is noted as lagging, and the answer is `None`.
     #[inline]
     pub(crate) fn append_unless_blocked(
         &mut self,
@@ -262,7 +284,7 @@ impl Connections {
         write: impl FnOnce(&mut Vec<u8>) -> bool,
     ) -> Option<bool> {
         let connection = self.slab.get_mut(key)?;
-        if connection.blocked {
+        if connection.blocked || connection.unsent() > self.high_bytes {
             connection.lagging = true;
             return None;
         }
@@ -274,6 +296,15 @@ impl Connections {
         let Some(connection) = self.slab.get_mut(key) else { return false };
         connection.lagging |= connection.blocked;
         connection.blocked
+    }
+
+    /// Whether so much is unsent that no snapshot is to follow it. Then the connection is noted as
+    /// lagging.
+    pub(crate) fn is_loaded(&mut self, key: ConnectionKey) -> bool {
+        let Some(connection) = self.slab.get_mut(key) else { return false };
+        let is_loaded = connection.unsent() > self.high_bytes;
+        connection.lagging |= is_loaded;
+        is_loaded
     }
 
     /// Appends messages in the connection's dialect, as `write` does with it.
@@ -365,6 +396,14 @@ mod tests {
     use std::time::Duration;
 
     use super::{Connection, Connections, Input};
+    use crate::addresses::Addresses;
+    use crate::config::Config;
+
+    fn connection() -> Connection {
+        let addresses = Addresses::new(&Config::default());
+        let presence = addresses.admit([10, 0, 0, 1].into(), Duration::ZERO).unwrap();
+        Connection::new(Duration::ZERO, Input::Native, presence)
+    }
 
     fn append(connections: &mut Connections, key: super::ConnectionKey, bytes: &[u8], keep: bool) {
         connections.append(key, |out| {
@@ -375,8 +414,8 @@ mod tests {
 
     #[test]
     fn an_outbox_exists_only_while_there_is_something_in_it() {
-        let mut connections = Connections::new();
-        let key = connections.insert(Connection::new(Duration::ZERO, Input::Native));
+        let mut connections = Connections::new(1 << 16);
+        let key = connections.insert(connection());
         append(&mut connections, key, b"abcdef", true);
         append(&mut connections, key, b"not this", false);
         assert_eq!(connections.next_dirty(), Some(key));
@@ -396,8 +435,8 @@ mod tests {
 
     #[test]
     fn what_was_read_does_not_pile_up() {
-        let mut connections = Connections::new();
-        let key = connections.insert(Connection::new(Duration::ZERO, Input::Native));
+        let mut connections = Connections::new(1 << 16);
+        let key = connections.insert(connection());
         for _ in 0..1000 {
             append(&mut connections, key, &[1; 1000], true);
             connections.wrote(key, 1000 - 1);

@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use playfield_room::Error;
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format, PROTOCOL};
 
+use crate::addresses::Pace;
 use crate::auth::{Decision, Identity, authenticator_failed};
 use crate::panics::guard;
 use crate::shard::Shard;
+use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::allowance::Allowance;
@@ -50,6 +53,9 @@ impl Shard {
             let text = format!("this node speaks protocol {PROTOCOL}, not {}", hello.protocol);
             return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
         }
+        if let Err(error) = self.take_pace(key, Pace::Session) {
+            return self.refuse_hello(key, &error);
+        }
         let node = Arc::clone(&self.delivery.node);
         self.watch.enters_authenticator();
         let decision = guard("the authenticator", || node.authenticator.authenticate(hello))
@@ -63,6 +69,12 @@ impl Shard {
                 self.wait_for_identity(key, Greeting::new(&node, format, hello), deciding);
             }
         }
+    }
+
+    /// Ends a connection whose address says hello too often; the error says when it may again.
+    fn refuse_hello(&mut self, key: ConnectionKey, error: &Error) {
+        self.send_error(key, None, None, error);
+        self.goodbye(key, error.code(), error.text(), None);
     }
 
     /// Opens the session of a client whom the authenticator admitted.
@@ -86,6 +98,11 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         connection.dialect.format = format;
         connection.heard = self.now;
+        connection.presence.settle();
+        // While the hello is handled where the decoder lent it, the decoder is not here.
+        if let Input::WebSocket(decoder) = &mut connection.input {
+            decoder.set_message_bytes_max(node.config.max_message_bytes);
+        }
         connection.session = Some(Box::new(session));
         self.sessions += 1;
         self.look_at(key, self.now + node.config.heartbeat() / 2);
