@@ -16,14 +16,17 @@ fuzz_target!(|data: &[u8]| {
         Transport::WebSocket { host, target, key: [9; 16], masks: Masks::seeded([3; 16]) }
     };
     let mut client =
-        Client::new(ClientConfig::new(format, transport)).expect("a valid host and target");
+        Client::new(ClientConfig::new(format, transport.clone())).expect("a valid host and target");
     let mut events = EventQueue::new();
     let asked = [client.join("r"), client.list(None, &[], 0)];
     while let Some(piece) = input.piece() {
         client.received(&mut piece.to_vec(), &mut events);
         client.take_output(&mut Vec::new());
+        if client.is_away() {
+            client.reconnect(transport.clone()).expect("a valid host and target");
+        }
     }
-    client.ended(&mut events);
+    client.give_up(&mut events);
     let emitted: Vec<Event> = std::iter::from_fn(|| events.pop()).collect();
     assert_eq!(emitted.iter().filter(|event| matches!(event, Event::Closed { .. })).count(), 1);
     for request in asked.into_iter().flatten() {

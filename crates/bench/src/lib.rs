@@ -10,6 +10,7 @@
 //! message in transit.
 
 mod allocations;
+pub mod attacks;
 mod child;
 mod clock;
 pub mod constructs;

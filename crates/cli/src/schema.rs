@@ -1,6 +1,7 @@
 //! `schema`: the schema of a room type of a running node.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use playfield_client::{Error, connect};
 
@@ -47,7 +48,7 @@ pub fn run(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> R
 }
 
 async fn ask(url: &str, room_type: &str) -> Result<String, Error> {
-    let connection = connect(url).await?;
+    let connection = connect(url).reconnect_for(Duration::ZERO).await?;
     let schema = connection.schema(room_type).await?;
     connection.close().await;
     Ok(schema.to_json_pretty())

@@ -34,21 +34,49 @@ pub struct Error {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Refused { code: ErrorCode, text: String, retry_after: Option<Duration> },
-    Left { code: ErrorCode, text: String },
+    Refused {
+        code: ErrorCode,
+        text: String,
+        retry_after: Option<Duration>,
+    },
+    Left {
+        code: ErrorCode,
+        text: String,
+    },
     Closed(Ending),
-    Unreachable { address: String, source: Arc<io::Error> },
+    Unreachable {
+        address: String,
+        source: Arc<io::Error>,
+    },
+    #[cfg(feature = "tls")]
+    Insecure {
+        address: String,
+        why: String,
+        is_untrusted: bool,
+    },
     Handshake(HandshakeError),
-    Payload { what: &'static str, source: DecodeError },
+    Payload {
+        what: &'static str,
+        source: DecodeError,
+    },
     Incompatible(Incompatible),
     Schema(SchemaError),
     Shape(ShapeError),
-    NoSchema { room_type: String, waited: Duration },
+    NoSchema {
+        room_type: String,
+        waited: Duration,
+    },
     Command(CommandError),
     Lost,
-    Missed { events: u64 },
-    LostEvents { events: u64 },
-    MissedChanges { changes: u64 },
+    Missed {
+        events: u64,
+    },
+    LostEvents {
+        events: u64,
+    },
+    MissedChanges {
+        changes: u64,
+    },
     Usage(String),
 }
 
@@ -63,6 +91,8 @@ pub(crate) enum Ending {
     Socket(Arc<io::Error>),
     /// The node violated the protocol, or stopped answering.
     Broken(ClientError),
+    /// The connection was lost, and could not be restored.
+    GaveUp { lost: Box<Ending>, tried: Duration, last: Box<Error> },
 }
 
 impl Error {
@@ -74,12 +104,32 @@ impl Error {
         Self { kind: Kind::Left { code, text: text.into() } }
     }
 
+    /// The session could not be resumed.
+    pub(crate) fn new_session() -> Self {
+        let text = "the node no longer had the session when the connection was restored; \
+                    join the room again";
+        Self::left(ErrorCode::ConnectionLost, text)
+    }
+
+    /// The node took too long to answer.
+    pub(crate) fn no_answer(address: &str, timeout: Duration) -> Self {
+        let text = format!("the node did not answer within {timeout:?}");
+        Self::unreachable(address, io::Error::new(io::ErrorKind::TimedOut, text))
+    }
+
     pub(crate) fn closed(ending: Ending) -> Self {
         Self { kind: Kind::Closed(ending) }
     }
 
     pub(crate) fn unreachable(address: &str, source: io::Error) -> Self {
         Self { kind: Kind::Unreachable { address: address.to_owned(), source: Arc::new(source) } }
+    }
+
+    /// TLS could not be agreed on.
+    #[cfg(feature = "tls")]
+    pub(crate) fn insecure(address: &str, error: &io::Error) -> Self {
+        let (why, is_untrusted) = crate::connection::explain(error);
+        Self { kind: Kind::Insecure { address: address.to_owned(), why, is_untrusted } }
     }
 
     pub(crate) fn payload(what: &'static str, source: DecodeError) -> Self {
@@ -145,6 +195,14 @@ impl Error {
         matches!(self.kind, Kind::Incompatible(_))
     }
 
+    /// Whether the node's TLS certificate was not accepted: it is expired, for another name, or from
+    /// an unknown issuer. Another attempt will fail too.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn is_untrusted(&self) -> bool {
+        matches!(self.kind, Kind::Insecure { is_untrusted: true, .. })
+    }
+
     /// Whether the node did not send a room's schema in time; see
     /// [`Connect::schema_timeout`](crate::Connect::schema_timeout).
     #[must_use]
@@ -152,15 +210,15 @@ impl Error {
         matches!(self.kind, Kind::NoSchema { .. })
     }
 
-    /// Whether the answer may have been lost in an unreadable message: it is unknown whether the
-    /// node did what was asked. The connection continues, and rooms get new snapshots.
+    /// Whether the answer was lost: the connection was, and the node had to forget the answer, or no
+    /// longer had the session. It is unknown whether the node did what was asked.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         matches!(self.kind, Kind::Lost)
     }
 
-    /// Whether events or changes were missed: because they were not taken out in time, because
-    /// messages could not be read, or because a copy had to be replaced.
+    /// Whether events or changes were missed: because they were not taken out in time, because the
+    /// node had to forget them while the connection was lost, or because a copy had to be replaced.
     #[must_use]
     pub fn is_missed(&self) -> bool {
         matches!(
@@ -217,7 +275,13 @@ impl fmt::Display for Error {
             }
             Kind::Closed(Ending::Socket(_)) => f.write_str("the connection was lost"),
             Kind::Closed(Ending::Broken(error)) => error.fmt(f),
+            Kind::Closed(Ending::GaveUp { lost, tried, last }) => {
+                let lost = Self::closed((**lost).clone());
+                write!(f, "{lost}; the client has tried to connect again for {tried:?}: {last}")
+            }
             Kind::Unreachable { address, .. } => write!(f, "{address} can't be reached"),
+            #[cfg(feature = "tls")]
+            Kind::Insecure { address, why, .. } => write!(f, "{address}: {why}"),
             Kind::Handshake(_) => f.write_str("the URL is invalid for WebSocket"),
             Kind::Payload { what, .. } => {
                 write!(
@@ -236,11 +300,10 @@ impl fmt::Display for Error {
             ),
             Kind::Command(error) => error.fmt(f),
             Kind::Lost => f.write_str(
-                "the answer may have been lost in an unreadable message: \
-                 it is unknown whether this was done",
+                "the answer was lost with the connection: it is unknown whether this was done",
             ),
             Kind::LostEvents { events } => {
-                write!(f, "{events} events were lost in unreadable messages")
+                write!(f, "{events} events were lost while the connection was lost")
             }
             Kind::Missed { events } => {
                 write!(f, "{events} events were dropped because they were not taken out in time")
@@ -274,6 +337,7 @@ impl std::error::Error for Error {
             }
             // Its own message was displayed.
             Kind::Closed(Ending::Broken(error)) => error.source(),
+            Kind::Closed(Ending::GaveUp { last, .. }) => last.source(),
             Kind::Handshake(source) => Some(source),
             Kind::Payload { source, .. } => Some(source),
             Kind::Schema(source) => Some(source),

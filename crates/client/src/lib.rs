@@ -53,7 +53,7 @@ mod room;
 
 pub use crate::core::Creation;
 #[cfg(feature = "tokio")]
-pub use connection::{Connect, Connection, connect};
+pub use connection::{Connect, Connection, ConnectionEvent, ConnectionEvents, connect};
 #[cfg(feature = "tokio")]
 pub use error::Error;
 pub use mirror::Mirror;

@@ -21,6 +21,7 @@ pub(crate) struct Arguments {
     capacity: Option<LitInt>,
     empty_ms: Option<LitInt>,
     silence_ms: Option<LitInt>,
+    grace_ms: Option<LitInt>,
     persist: Option<LitInt>,
     closing_ms: Option<LitInt>,
     join_wait_ms: Option<LitInt>,
@@ -32,8 +33,8 @@ pub(crate) struct Arguments {
 
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
                        capacity = …, empty_ms = …, closing_ms = …, join_wait_ms = …, \
-                       joins_waiting_max = …, reply_ms = …, silence_ms = …, persist = …, creation = …, \
-                       criteria(…)";
+                       joins_waiting_max = …, reply_ms = …, silence_ms = …, grace_ms = …, persist = …, \
+                       creation = …, criteria(…)";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -74,6 +75,7 @@ impl Arguments {
             "joins_waiting_max" => number(input, &name, &mut self.joins_waiting_max, 0..=1_000_000),
             "persist" => number(input, &name, &mut self.persist, 1..=86_400),
             "silence_ms" => number(input, &name, &mut self.silence_ms, 100..=3_600_000),
+            "grace_ms" => number(input, &name, &mut self.grace_ms, 0..=86_400_000),
             other => {
                 let message = format!("unknown option `{other}`; the options are {OPTIONS}");
                 Err(syn::Error::new(name.span(), message))
@@ -212,7 +214,8 @@ impl RoomImpl {
 }
 
 /// The callbacks of a room.
-const CALLBACKS: [&str; 6] = ["create", "rebuild", "join", "leave", "closing", "tick"];
+const CALLBACKS: [&str; 8] =
+    ["create", "rebuild", "join", "lost", "returned", "leave", "closing", "tick"];
 
 /// Refuses callbacks that are `async`: the compiler would only say that they don't fit the trait.
 /// Returns the body with such callbacks made to fit.
@@ -435,7 +438,7 @@ fn at(tokens: &TokenStream, span: Span) -> TokenStream {
 
 fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let Arguments { tick_hz, sync_hz, capacity, empty_ms, closing_ms, silence_ms, .. } = arguments;
-    let Arguments { join_wait_ms, joins_waiting_max, reply_ms, persist, .. } = arguments;
+    let Arguments { join_wait_ms, joins_waiting_max, reply_ms, grace_ms, persist, .. } = arguments;
     let or = |given: &Option<LitInt>, default: TokenStream| {
         given.as_ref().map_or(default, |given| {
             let digits = proc_macro2::Literal::u64_unsuffixed(given.base10_parse().unwrap_or(0));
@@ -458,6 +461,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let joins_waiting_max = or(joins_waiting_max, quote!(256));
     let reply_ms = or(reply_ms, quote!(30_000));
     let silence_ms = or(silence_ms, quote!(0));
+    let grace_ms = or(grace_ms, quote!(10_000));
     let persist_s = or(persist, quote!(0));
     let by_server = arguments.creation.as_ref().is_some_and(|by| by == "server");
     let creation = if by_server { quote!(Server) } else { quote!(Anyone) };
@@ -472,6 +476,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             joins_waiting_max: #joins_waiting_max,
             reply_ms: #reply_ms,
             silence_ms: #silence_ms,
+            grace_ms: #grace_ms,
             persist_s: #persist_s,
             creation: #rt::CreatedBy::#creation,
         }

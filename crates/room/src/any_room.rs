@@ -190,6 +190,17 @@ pub trait AnyRoom: Send {
         Err(Error::new(ErrorCode::Refused, "this room reserves no seats"))
     }
 
+    /// A player's connection was lost. The player stays: [`returned`](Self::returned) or
+    /// [`leave`](Self::leave) follows.
+    fn lost(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
+        let _ = (at, player, out);
+    }
+
+    /// A player whose connection was lost is back. The link is the same.
+    fn returned(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
+        let _ = (at, player, out);
+    }
+
     /// A player left, or their session ended, also while they waited. The link is not used again.
     fn leave(&mut self, at: Duration, player: PlayerId, why: LeaveReason, out: &mut dyn RoomOutput);
 

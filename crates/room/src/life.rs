@@ -35,8 +35,9 @@ impl EndReason {
 pub enum LeaveReason {
     /// They left, or ended their session.
     Left,
-    /// Their connection was lost, or closed for an error.
-    Disconnected,
+    /// Their connection was lost, and they did not return within the room's
+    /// [grace](crate::Settings::grace_ms); or it was closed for an error.
+    ConnectionLost,
     /// The room removed them: [`Context::kick`](crate::Context::kick).
     Kicked,
     /// The room ends.

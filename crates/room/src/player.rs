@@ -16,6 +16,7 @@ pub struct Player {
     pub(crate) seat: Option<String>,
     pub(crate) link: Link,
     pub(crate) format: Format,
+    pub(crate) is_connected: bool,
 }
 
 impl Player {
@@ -32,6 +33,12 @@ impl Player {
     /// The user that the authenticator identified; `None` for a guest.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
+    }
+
+    /// Whether the player has a connection. One who has lost it keeps the seat for the room's
+    /// [grace](crate::Settings::grace_ms).
+    pub fn is_connected(&self) -> bool {
+        self.is_connected
     }
 
     /// What the verified token says of the user; empty for a guest.

@@ -59,7 +59,8 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// | `joins_waiting_max = 256` | 256 | most players who wait so, up to 1,000,000 |
 /// | `reply_ms = 30_000` | 30,000 | milliseconds that a [deferred](Context::defer) reply may take, up to 3,600,000 |
 /// | `persist = 10` | never | seconds between saves of a room with a key, 1 to 86,400: see [below](#rooms-that-last) |
-/// | `silence_ms = 3_000` | the node's `heartbeat_ms` | a player whose connection is silent for so many milliseconds, 100 to 3,600,000, is disconnected |
+/// | `silence_ms = 3_000` | the node's `heartbeat_ms` | a player whose connection is silent for so many milliseconds, 100 to 3,600,000, has lost the connection |
+/// | `grace_ms = 10_000` | 10,000 | milliseconds that a player whose connection was lost keeps the seat, up to 86,400,000; 0 = none: see [below](#players-who-come-back) |
 ///
 /// Those with numbers are the room type's [`Settings`](crate::Settings). Where the `impl` lacks them,
 /// the attribute also adds `type Options = ();` and a [`create`](Self::create) that returns the
@@ -90,6 +91,23 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 ///
 /// A panic in any callback ends the room without these steps: its state can't be trusted any more.
 /// Players receive `room_failed`, and the state is dropped.
+///
+/// # Players who come back
+///
+/// A client whose connection is lost [resumes](crate::Settings::grace_ms) its session with a new one.
+/// Until then, for `grace_ms`, the player keeps the number and the seat:
+///
+/// - [`lost`](Self::lost) is called when the node notices, and then
+///   [`Player::is_connected`] is `false`.
+/// - State goes on changing, and events and replies are kept: the client receives all of it when it
+///   comes back, each event once, and the state as of then.
+/// - [`returned`](Self::returned) is called when the client is back. If it comes back before the node
+///   noticed anything, `lost` is called just before.
+/// - If it does not come back in time, [`leave`](Self::leave) is called with
+///   [`LeaveReason::ConnectionLost`].
+///
+/// A player who is kicked, or whose room ends, leaves as others do. A client that ends its session
+/// leaves at once, and so does one that can't resume sessions.
 ///
 /// # Rooms that last
 ///
@@ -146,9 +164,21 @@ pub trait Room: State<Shadow: Send> + Declared + Send + 'static {
         Ok(())
     }
 
-    /// A player is gone: they left, were [kicked](Context::kick), lost their connection, or the room
-    /// ends. It is called once for each player who has joined, unless the room panics. Sessions
-    /// cannot be resumed yet, so a player who connects again is a new one.
+    /// A player's connection was lost. They keep the seat, and receive later what happens meanwhile.
+    /// [`returned`](Self::returned) follows, or [`leave`](Self::leave): see
+    /// [players who come back](Self#players-who-come-back).
+    fn lost(&mut self, player: &Player, cx: &mut Context<Self>) {
+        let _ = (player, cx);
+    }
+
+    /// A player who was [`lost`](Self::lost) is connected again.
+    fn returned(&mut self, player: &Player, cx: &mut Context<Self>) {
+        let _ = (player, cx);
+    }
+
+    /// A player is gone: they left, were [kicked](Context::kick), lost their connection and did not
+    /// return in time, or the room ends. It is called once for each player who has joined, unless
+    /// the room panics.
     fn leave(&mut self, player: &Player, why: LeaveReason, cx: &mut Context<Self>) {
         let _ = (player, why, cx);
     }

@@ -216,7 +216,7 @@ fn a_room_without_players_ends_in_the_same_way() {
     let (mut sim, ann, bob) = mortal("save");
     sim.leave(ann);
     sim.disconnect(bob);
-    assert_eq!(take_called(), ["leave 1 Left, 1 stay", "leave 2 Disconnected, 0 stay"]);
+    assert_eq!(take_called(), ["leave 1 Left, 1 stay", "leave 2 ConnectionLost, 0 stay"]);
     sim.advance(Duration::from_secs(1));
     assert_eq!(take_called(), ["closing Empty, 0 here"]);
     assert!(!sim.is_closed(), "it waits for what it saves");

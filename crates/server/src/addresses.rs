@@ -42,6 +42,7 @@ struct Shared {
     handshakes_max: usize,
     handshakes_of_one_max: usize,
     requests_of_one_max: usize,
+    away_of_one_max: usize,
     bytes_max: usize,
     bytes_of_one_max: usize,
     rates: [Rate; 4],
@@ -58,6 +59,7 @@ pub(crate) struct Address {
     handshakes: AtomicUsize,
     requests: AtomicUsize,
     bytes: AtomicUsize,
+    away: AtomicUsize,
     /// By [`Pace`].
     allowances: Mutex<[Allowance; 4]>,
     /// When an allowance was last drawn on, in milliseconds.
@@ -89,8 +91,9 @@ pub(crate) enum Crowded {
 
 /// A connection, counted where it comes from. It counts as in handshake until it is
 /// [settled](Self::settle).
-pub(crate) struct Presence {
+pub(crate) struct Tally {
     address: Arc<Address>,
+    is_connected: bool,
     in_handshake: bool,
     /// How much memory it holds, as far as that is counted.
     bytes: usize,
@@ -122,6 +125,7 @@ impl Addresses {
             handshakes_max: config.handshakes_max,
             handshakes_of_one_max: config.handshakes_per_address_max,
             requests_of_one_max: config.http_requests_per_address_max,
+            away_of_one_max: config.sessions_away_per_address_max,
             bytes_max: config.peer_bytes_max,
             bytes_of_one_max: config.peer_bytes_per_address_max,
             rates,
@@ -169,8 +173,8 @@ impl Addresses {
     }
 
     /// Counts a new connection.
-    pub(crate) fn admit(&self, ip: IpAddr, now: Duration) -> Result<Presence, Crowded> {
-        Presence::new(self.at(ip, now))
+    pub(crate) fn admit(&self, ip: IpAddr, now: Duration) -> Result<Tally, Crowded> {
+        Tally::new(self.at(ip, now))
     }
 
     /// The address that holds the most bytes.
@@ -214,6 +218,7 @@ impl Address {
             handshakes: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
+            away: AtomicUsize::new(0),
             allowances: Mutex::default(),
             drawn_at_ms: AtomicU64::new(0),
         }
@@ -263,6 +268,17 @@ impl Address {
         self.shared.bytes.load(Ordering::Relaxed) > self.shared.bytes_max
     }
 
+    /// Counts a session that is away. Whether it may be kept.
+    pub(crate) fn keeps_away(&self) -> bool {
+        let max = if self.is_trusted { usize::MAX } else { self.shared.away_of_one_max };
+        add_below(&self.away, max)
+    }
+
+    /// A session that was counted is resumed, or has ended.
+    pub(crate) fn ends_away(&self) {
+        self.away.fetch_sub(1, Ordering::Relaxed);
+    }
+
     fn adds(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -306,15 +322,21 @@ fn add_below(count: &AtomicUsize, max: usize) -> bool {
     is_below
 }
 
-impl Presence {
+impl Tally {
     fn new(address: Arc<Address>) -> Result<Self, Crowded> {
         let max = if address.is_trusted { usize::MAX } else { address.shared.connections_max };
         if !add_below(&address.connections, max) {
             return Err(Crowded::Connections);
         }
-        let mut presence = Self { address, in_handshake: false, bytes: 0 };
-        presence.begin_handshake()?;
-        Ok(presence)
+        let mut tally = Self { address, is_connected: true, in_handshake: false, bytes: 0 };
+        tally.begin_handshake()?;
+        Ok(tally)
+    }
+
+    /// For what its client holds of the node without a connection.
+    pub(crate) fn of_nobody(&self) -> Self {
+        let address = Arc::clone(&self.address);
+        Self { address, is_connected: false, in_handshake: false, bytes: 0 }
     }
 
     /// Where the connection comes from.
@@ -381,12 +403,187 @@ impl Presence {
     fn leave(&mut self) {
         self.holds(0);
         self.settle();
-        self.address.connections.fetch_sub(1, Ordering::Relaxed);
+        if self.is_connected {
+            self.address.connections.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
-impl Drop for Presence {
+impl Drop for Tally {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    use playfield_wire::ErrorCode;
+
+    use super::{Addresses, Crowded, MEMORY, Pace, SWEEP_MIN, Tally};
+    use crate::config::Config;
+    use crate::http::Full;
+
+    const NOW: Duration = Duration::from_secs(1);
+
+    fn addresses(settings: &[(&str, &str)]) -> Arc<Addresses> {
+        let mut config = Config::default();
+        for (name, value) in settings {
+            config.set(name, value).unwrap();
+        }
+        Addresses::new(&config)
+    }
+
+    fn admit(addresses: &Addresses, ip: &str) -> Result<Tally, Crowded> {
+        addresses.admit(ip.parse().unwrap(), NOW)
+    }
+
+    #[test]
+    fn an_address_has_so_many_connections_and_not_one_more() {
+        let addresses = addresses(&[("connections_per_address_max", "2")]);
+        let mut held = Vec::new();
+        for (one, same) in [("10.0.0.1", "::ffff:10.0.0.1"), ("2001:db8::1", "2001:db8::ffff:1")] {
+            held.push(admit(&addresses, one).unwrap());
+            held.push(admit(&addresses, same).unwrap());
+            assert_eq!(admit(&addresses, one).err(), Some(Crowded::Connections));
+        }
+        held.push(admit(&addresses, "2001:db8:0:1::1").unwrap());
+        held.remove(0);
+        held.push(admit(&addresses, "10.0.0.1").unwrap());
+        for _ in 0..10 {
+            held.push(admit(&addresses, "127.0.0.1").unwrap());
+            held.push(admit(&addresses, "::1").unwrap());
+        }
+    }
+
+    #[test]
+    fn the_prefix_of_ipv6_is_a_setting() {
+        let addresses =
+            addresses(&[("connections_per_address_max", "1"), ("ipv6_prefix_bits", "48")]);
+        let _one = admit(&addresses, "2001:db8:1:1::1").unwrap();
+        assert!(admit(&addresses, "2001:db8:1:2::1").is_err());
+        assert!(admit(&addresses, "2001:db8:2::1").is_ok());
+    }
+
+    #[test]
+    fn so_many_are_in_handshake_of_an_address_and_in_all() {
+        let addresses = addresses(&[("handshakes_per_address_max", "2"), ("handshakes_max", "3")]);
+        let mut one = admit(&addresses, "10.0.0.1").unwrap();
+        let _two = admit(&addresses, "10.0.0.1").unwrap();
+        assert_eq!(admit(&addresses, "10.0.0.1").err(), Some(Crowded::Handshakes));
+        let _three = admit(&addresses, "10.0.0.2").unwrap();
+        assert_eq!(admit(&addresses, "10.0.0.3").err(), Some(Crowded::Handshakes));
+        assert_eq!(admit(&addresses, "127.0.0.1").err(), Some(Crowded::Handshakes), "in all");
+        one.settle();
+        one.settle();
+        let _four = admit(&addresses, "10.0.0.1").unwrap();
+        assert_eq!(one.begin_handshake(), Err(Crowded::Handshakes));
+        drop(one);
+        assert_eq!(addresses.shared.handshakes.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn a_connection_counts_where_a_proxy_says_that_it_comes_from() {
+        let addresses = addresses(&[
+            ("connections_per_address_max", "1"),
+            ("trusted_proxies", "10.0.0.0/8"),
+            ("handshakes_max", "3"),
+        ]);
+        let mut proxied: Vec<_> = (0..3).map(|_| admit(&addresses, "10.0.0.1").unwrap()).collect();
+        proxied[0].holds(5000);
+        let client = addresses.at("203.0.113.5".parse().unwrap(), NOW);
+        assert_eq!(proxied[0].come_from(Arc::clone(&client)), Ok(()));
+        assert_eq!(client.bytes(), 5000);
+        assert_eq!(proxied[1].come_from(Arc::clone(&client)), Err(Crowded::Connections));
+        proxied.remove(0);
+        assert_eq!(client.bytes(), 0);
+        assert_eq!(proxied[1].come_from(client), Ok(()));
+        drop(proxied);
+        assert_eq!(addresses.shared.handshakes.load(Ordering::Relaxed), 0);
+        assert_eq!(addresses.shared.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn each_pace_has_its_own_limit_which_outlasts_the_connections() {
+        let addresses = addresses(&[
+            ("sessions_per_address_per_minute_max", "3"),
+            ("joins_per_address_per_minute_max", "4"),
+            ("rooms_created_per_address_per_minute_max", "5"),
+            ("keys_missed_per_address_per_minute_max", "6"),
+        ]);
+        for (pace, max, setting) in [
+            (Pace::Session, 3, "sessions_per_address_per_minute_max"),
+            (Pace::Join, 4, "joins_per_address_per_minute_max"),
+            (Pace::Room, 5, "rooms_created_per_address_per_minute_max"),
+            (Pace::MissedKey, 6, "keys_missed_per_address_per_minute_max"),
+        ] {
+            let take = |ip: &str, now| addresses.at(ip.parse().unwrap(), now).take(pace, now);
+            for _ in 0..max {
+                assert_eq!(take("10.0.0.1", NOW), Ok(()));
+            }
+            let error = take("10.0.0.1", NOW).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::Limit);
+            let text = format!("{setting}: the limit is {max} per minute and address; try again");
+            assert!(error.text().starts_with(&text), "{error}");
+            assert!(error.retry_after_ms().is_some());
+            assert_eq!(take("10.0.0.2", NOW), Ok(()));
+            assert!(take("10.0.0.1", NOW + MEMORY).is_ok());
+            assert!((0..100).all(|_| take("127.0.0.1", NOW).is_ok()));
+        }
+    }
+
+    #[test]
+    fn addresses_are_forgotten_a_minute_later_or_when_there_are_too_many() {
+        let many = SWEEP_MIN as u32;
+        for (addresses_max, now, kept) in
+            [("1000000", NOW, many + 2), ("1000000", NOW + MEMORY, 2), ("1024", NOW, 2)]
+        {
+            let addresses = addresses(&[("addresses_max", addresses_max)]);
+            let _stays = admit(&addresses, "192.0.2.1").unwrap();
+            for number in 1..many {
+                let address = addresses.at((0x0A00_0000 + number).to_be_bytes().into(), NOW);
+                address.spend(Pace::Session, NOW);
+            }
+            assert_eq!(addresses.known(), many as usize);
+            let _late = addresses.at([10, 1, 1, 1].into(), now);
+            let _last = addresses.at([10, 1, 1, 2].into(), now);
+            assert_eq!(addresses.known() as u32, kept.max(3), "{addresses_max} {now:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_summed_up_by_address_and_in_all() {
+        let addresses = addresses(&[
+            ("peer_bytes_per_address_max", "65536"),
+            ("peer_bytes_max", "1048576"),
+            ("http_requests_per_address_max", "2"),
+        ]);
+        let mut one = admit(&addresses, "10.0.0.1").unwrap();
+        let mut two = admit(&addresses, "10.0.0.1").unwrap();
+        one.holds(40_000);
+        two.holds(25_536);
+        let address = Arc::clone(one.address());
+        assert!(!address.is_over());
+        two.holds(25_537);
+        assert!(address.is_over() && !address.is_node_over());
+        assert_eq!(Arc::clone(&address).admit_request(1).err(), Some(Full::Memory));
+        let _request = Arc::clone(&address).admit_request(0).ok().unwrap();
+        one.holds(0);
+        let other = Arc::clone(&address).admit_request(1000).ok().unwrap();
+        assert_eq!(address.bytes(), 26_537);
+        assert_eq!(Arc::clone(&address).admit_request(0).err(), Some(Full::Address));
+        drop((other, one, two));
+        assert_eq!(address.bytes(), 0);
+
+        let mut local = admit(&addresses, "127.0.0.1").unwrap();
+        local.holds(1 << 20);
+        assert!(!local.address().is_over() && !local.address().is_node_over());
+        local.holds((1 << 20) + 1);
+        assert!(!local.address().is_over() && local.address().is_node_over());
+        let dearest = addresses.dearest().unwrap();
+        assert!(Arc::ptr_eq(&dearest, local.address()));
     }
 }

@@ -198,6 +198,10 @@ impl Config {
         Duration::from_millis(self.ask_timeout_ms)
     }
 
+    pub(crate) fn session_grace(&self) -> Duration {
+        Duration::from_millis(self.session_grace_ms)
+    }
+
     pub(crate) fn heartbeat(&self) -> Duration {
         Duration::from_millis(self.heartbeat_ms)
     }

@@ -18,8 +18,8 @@ use layer::{Tls, part};
 
 use crate::mailbox::{Mailbox, Parcel};
 use crate::memory::shrink_table;
-use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::{Shard, SocketChange};
 use crate::stats::Published;
 use crate::sys;
 use crate::tls::TlsContext;
@@ -82,6 +82,8 @@ const INPUT_PER_TURN: Duration = Duration::from_millis(5);
 const ROOM_BEFORE_INPUT: Duration = Duration::from_millis(1);
 /// And before output, if it is late by more than this: what is half written is better finished.
 const ROOM_BEFORE_OUTPUT: Duration = Duration::from_millis(4);
+/// How long output is written in one turn even if rooms are late.
+const OUTPUT_PER_TURN: Duration = Duration::from_millis(5);
 
 /// A shard's thread: the state machine, and the sockets around it.
 pub(crate) struct EventLoop {
@@ -101,6 +103,8 @@ pub(crate) struct EventLoop {
     queue: VecDeque<ConnectionKey>,
     /// Connections that took much lately, which come after the others.
     queue_of_busy: VecDeque<ConnectionKey>,
+    /// Connections whose sockets have space again.
+    writable: VecDeque<ConnectionKey>,
     /// Some output was left for the next turn.
     writes_on: bool,
     buffer: Box<[u8]>,
@@ -160,6 +164,7 @@ impl EventLoop {
             sockets: Vec::new(),
             queue: VecDeque::new(),
             queue_of_busy: VecDeque::new(),
+            writable: VecDeque::new(),
             writes_on: false,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             refused: 0,
@@ -202,12 +207,14 @@ impl EventLoop {
         self.accept();
         self.read();
         self.shard.advance();
+        self.change_sockets();
         let began = self.now();
         self.write();
         self.shard.took_to_write(self.now() - began);
         self.hand_over();
         self.post();
-        self.drop_closed();
+        self.change_sockets();
+        shrink_table(&mut self.sockets);
         if !self.has_closed && self.shard.has_closed_rooms() {
             self.has_closed = true;
             self.shared.close(self.index);
@@ -234,7 +241,7 @@ impl EventLoop {
         }
     }
 
-    /// Notes what the system says can be read, and writes where there is space again.
+    /// Notes what the system says can be read and written.
     fn note(&mut self, events: &Events) {
         for event in events {
             match event.token() {
@@ -257,7 +264,7 @@ impl EventLoop {
                         self.queue(key);
                     }
                     if event.is_writable() {
-                        self.flush(key);
+                        self.writable.push_back(key);
                     }
                 }
             }
@@ -273,15 +280,8 @@ impl EventLoop {
             Token(place + self.first_connection),
             interest,
         );
-        if place >= self.sockets.len() {
-            self.sockets.resize_with(place + 1, || None);
-        }
-        if self.sockets[place].is_some() {
-            // The one before was dropped in this very turn.
-            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
-        }
         let [readable, queued, ends, is_gone] = [false; 4];
-        self.sockets[place] = Some(Socket { stream, layer, key, readable, queued, ends, is_gone });
+        self.put(key, Socket { stream, layer, key, readable, queued, ends, is_gone });
         if let Err(error) = registered {
             log::warn!("a connection can't be watched: {error}");
             self.shard.drop_connection(key);
@@ -422,22 +422,46 @@ impl EventLoop {
     /// Writes what every connection is owed.
     fn write(&mut self) {
         self.shard.finish();
-        self.writes_on = false;
-        while let Some(key) = self.shard.next_dirty() {
-            if !self.shard.is_blocked(key) {
-                self.flush(key);
-                // The newest output comes first, which is that of the rooms that were late.
-                if self.is_room_late(self.now(), ROOM_BEFORE_OUTPUT) {
-                    self.writes_on = true;
-                    break;
-                }
-            }
-        }
+        let began = self.now();
+        // What drained connections have missed meanwhile follows.
+        self.writes_on =
+            !(self.write_new(began) && self.write_where_space(began) && self.write_new(began));
         while let Some(key) = self.shard.next_written() {
             if let Some(socket) = self.socket(key) {
                 part(socket);
             }
         }
+    }
+
+    /// Writes what is new, the newest first: that is the output of rooms that were late. `false` if
+    /// a room is late again.
+    fn write_new(&mut self, began: Duration) -> bool {
+        while let Some(key) = self.shard.next_dirty() {
+            if !self.shard.is_blocked(key) {
+                self.flush(key);
+                if self.is_output_over(began) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether it is time for rooms again, after output was written since `began`.
+    fn is_output_over(&self, began: Duration) -> bool {
+        let now = self.now();
+        self.is_room_late(now, ROOM_BEFORE_OUTPUT) && now.saturating_sub(began) >= OUTPUT_PER_TURN
+    }
+
+    /// Writes where a socket was full and has space again. `false` if a room is late.
+    fn write_where_space(&mut self, began: Duration) -> bool {
+        while let Some(key) = self.writable.pop_front() {
+            self.flush(key);
+            if self.is_output_over(began) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Writes to one connection as much as its socket takes.
@@ -496,18 +520,57 @@ impl EventLoop {
         }
     }
 
-    fn drop_closed(&mut self) {
-        while let Some(key) = self.shard.next_dropped() {
-            let place = self.sockets.get_mut(key.index());
-            if let Some(place) = place
-                && let Some(socket) = place.as_mut().filter(|socket| socket.key == key)
-            {
-                self.tls.drops(socket);
-                *place = None;
-                self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+    /// Drops sockets, and moves them to other places, in the order in which the shard decided so.
+    fn change_sockets(&mut self) {
+        while let Some(change) = self.shard.next_socket_change() {
+            match change {
+                SocketChange::Moved { from, to } => self.move_socket(from, to),
+                SocketChange::Dropped(key) => {
+                    let place = self.sockets.get_mut(key.index());
+                    if let Some(place) = place
+                        && let Some(mut socket) = place.take_if(|socket| socket.key == key)
+                    {
+                        self.drop_socket(&mut socket);
+                    }
+                }
             }
         }
-        shrink_table(&mut self.sockets);
+    }
+
+    fn move_socket(&mut self, from: ConnectionKey, to: ConnectionKey) {
+        if self.socket(from).is_none() {
+            return;
+        }
+        let Some(mut socket) = self.sockets[from.index()].take() else { return };
+        (socket.key, socket.queued) = (to, false);
+        let token = Token(to.index() + self.first_connection);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registered = self.poll.registry().reregister(&mut socket.stream, token, interest);
+        let is_readable = socket.readable;
+        self.put(to, socket);
+        if let Err(error) = registered {
+            log::warn!("a connection can't be watched: {error}");
+            self.shard.drop_connection(to);
+        } else if is_readable {
+            self.queue(to);
+        }
+    }
+
+    /// Puts a socket in the place of its connection.
+    fn put(&mut self, key: ConnectionKey, socket: Socket) {
+        let place = key.index();
+        if place >= self.sockets.len() {
+            self.sockets.resize_with(place + 1, || None);
+        }
+        if let Some(mut before) = self.sockets[place].replace(socket) {
+            // It was dropped in this very turn.
+            self.drop_socket(&mut before);
+        }
+    }
+
+    fn drop_socket(&mut self, socket: &mut Socket) {
+        self.tls.drops(socket);
+        self.shared.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn stop_if_told(&mut self) {

@@ -16,6 +16,7 @@
 mod addresses;
 mod asks;
 mod auth;
+mod away;
 mod background;
 mod config;
 mod control;

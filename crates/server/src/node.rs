@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use playfield_room::{CreatedBy, Error, RoomType, Store};
+use playfield_session::TokenKey;
 use playfield_wire::ErrorCode;
 
 use crate::addresses::Addresses;
 use crate::asks::Asks;
 use crate::auth::Authenticator;
+use crate::away::AwaySessions;
 use crate::config::Config;
 use crate::directory::Directory;
 use crate::http::{Desk, Site};
@@ -32,9 +34,14 @@ pub(crate) struct Node {
     pub(crate) store: KeptStore,
     /// Requests to rooms from outside.
     pub(crate) asks: Asks,
+    /// Signs the tokens by which clients resume their sessions.
+    pub(crate) tokens: TokenKey,
+    /// Sessions whose clients may come back.
+    pub(crate) away: AwaySessions,
 }
 
 impl Node {
+    #[expect(clippy::too_many_arguments, reason = "they are the parts of a node")]
     pub(crate) fn new(
         config: Config,
         shards: usize,
@@ -43,7 +50,9 @@ impl Node {
         desk: Desk,
         authenticator: Box<dyn Authenticator>,
         store: Option<Arc<dyn Store>>,
+        tokens: TokenKey,
     ) -> Self {
+        let away = AwaySessions::new(&config);
         let names = room_types.iter().enumerate();
         let by_name =
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
@@ -62,6 +71,8 @@ impl Node {
             addresses,
             store: KeptStore::new(store),
             asks,
+            tokens,
+            away,
         }
     }
 

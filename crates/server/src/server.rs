@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Poll, Waker};
 use playfield_room::{RoomType, Store, StoreError};
+use playfield_session::TokenKey;
 
 use crate::auth::{Authenticator, Guests};
 use crate::config::Config;
@@ -284,8 +285,9 @@ impl Server {
         let control = Arc::new(control);
         let (desk, orders) = Desk::new(&config);
         let store = store.map(|open| open()).transpose().map_err(io::Error::other)?;
-        let node =
-            Arc::new(Node::new(config, shards, room_types, site, desk, authenticator, store));
+        let tokens = TokenKey::new(&Entropy::System.bytes());
+        let node = Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
+        let node = Arc::new(node);
         let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
         let (tells, words) = sync_channel(shards + 1);
 
@@ -603,8 +605,11 @@ impl Running {
         drop(self.http.take());
         // A computation may take for ever; its thread ends after it, or with the process.
         drop(self.control_threads.take().map(ControlThreads::stop));
-        let others = [self.watchdog.take(), self.reloader.take()];
-        for thread in self.shards.drain(..).chain(others.into_iter().flatten()) {
+        // Both end with the leash, whatever the shards do.
+        for thread in [self.watchdog.take(), self.reloader.take()].into_iter().flatten() {
+            let _ = thread.join();
+        }
+        for thread in self.shards.drain(..) {
             if missing == 0 || thread.is_finished() {
                 // A panic was reported where it happened.
                 let _ = thread.join();

@@ -58,6 +58,11 @@ counters! {
     connections,
     /// Sessions open now.
     sessions,
+    /// Sessions whose clients have lost their connections and may come back. They count in
+    /// `sessions` too.
+    sessions_away,
+    /// Sessions that were resumed.
+    sessions_resumed,
     /// Rooms that exist now.
     rooms,
     /// Messages received from clients.

@@ -87,6 +87,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::Watchdog;
+    use playfield_session::TokenKey;
+
     use crate::auth::Guests;
     use crate::config::Config;
     use crate::http::{Desk, Site};
@@ -98,7 +100,8 @@ mod tests {
     fn a_turn_that_takes_too_long_is_noticed_until_it_ends() {
         let guests = Box::new(Guests { name_bytes_max: 64 });
         let (desk, _) = Desk::new(&Config::default());
-        let node = Node::new(Config::default(), 1, Vec::new(), Site::default(), desk, guests, None);
+        let (config, tokens) = (Config::default(), TokenKey::new(&[0; 32]));
+        let node = Node::new(config, 1, Vec::new(), Site::default(), desk, guests, None, tokens);
         let node = Arc::new(node);
         let published = Arc::new(Published::default());
         let watchdog =

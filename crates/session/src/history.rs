@@ -56,7 +56,11 @@ pub struct SentHistory {
 
 /// Versions on the wire, and of the room, oldest first.
 #[derive(Debug, Default)]
-struct Sent(VecDeque<(u64, u64)>);
+struct Sent {
+    versions: VecDeque<(u64, u64)>,
+    /// Older ones are forgotten.
+    is_cut: bool,
+}
 
 impl SentHistory {
     /// The member was sent what leads to the version `wire`, from the room's version `room`.
@@ -69,22 +73,33 @@ impl SentHistory {
 
     #[cold]
     fn keep(&mut self, wire: u64, room: u64) {
-        let Sent(sent) = &mut **self.sent.get_or_insert_default();
-        if sent.len() == SENT_MAX {
-            sent.pop_front();
+        let Sent { versions, is_cut } = &mut **self.sent.get_or_insert_default();
+        if versions.len() == SENT_MAX {
+            versions.pop_front();
+            *is_cut = true;
         }
-        sent.push_back((wire, room));
+        versions.push_back((wire, room));
+    }
+
+    /// The client has come back with the version `wire`, and will never have those after it: their
+    /// numbers may be given again.
+    pub fn forget_after(&mut self, wire: u64) {
+        if let Some(Sent { versions, .. }) = self.sent.as_deref_mut() {
+            versions.truncate(versions.partition_point(|&(sent, _)| sent <= wire));
+        }
     }
 
     /// The version of the room that a copy equals whose client has this version. `None` if it is
     /// out of reach: the copy needs a snapshot.
     #[must_use]
     pub fn room_version(&self, wire: u64, syncs: &SyncHistory) -> Option<u64> {
-        let Some(Sent(sent)) = self.sent.as_deref() else { return syncs.first(wire) };
-        match sent.binary_search_by_key(&wire, |&(wire, _)| wire) {
-            Ok(at) => Some(sent[at].1),
+        let Some(Sent { versions, is_cut }) = self.sent.as_deref() else {
+            return syncs.first(wire);
+        };
+        match versions.binary_search_by_key(&wire, |&(wire, _)| wire) {
+            Ok(at) => Some(versions[at].1),
             // Before the oldest that is remembered, there may have been others.
-            Err(0) if sent.len() == SENT_MAX => None,
+            Err(0) if *is_cut => None,
             Err(_) => syncs.first(wire),
         }
     }

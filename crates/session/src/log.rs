@@ -50,6 +50,12 @@ impl Log {
         self.gone + u64::from(self.kept)
     }
 
+    /// How many of them are not kept: they are acknowledged, or lost.
+    #[must_use]
+    pub fn gone(&self) -> u64 {
+        self.gone
+    }
+
     /// How many bytes of memory the kept messages take.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -114,11 +120,12 @@ impl Log {
         self.acknowledge(received)?;
         let mut missing = self.gone - received;
         let mut lost: Vec<Lost> = Vec::new();
-        // The last of the runs end where the kept messages begin.
-        for run in std::mem::take(&mut self.lost).into_iter().rev() {
+        // The last of the runs end where the kept messages begin. They stay until the other end has
+        // confirmed more: this answer may not reach it.
+        for run in self.lost.iter().rev() {
             let messages = run.messages.min(missing);
             missing -= messages;
-            add(&mut lost, Lost { messages, ..run });
+            add(&mut lost, Lost { messages, ..*run });
         }
         add(&mut lost, Lost { room: None, messages: missing });
         lost.sort_unstable_by_key(|lost| lost.room);
@@ -232,6 +239,7 @@ mod tests {
         let lost = log.resume(1).unwrap();
         let of = |room, messages| Lost { room, messages };
         assert_eq!(lost, [of(None, 1), of(Some(RoomNumber(2)), 1)]);
+        assert_eq!(log.resume(1), Ok(lost), "the answer may have been lost");
         assert_eq!(log.resume(4), Ok(vec![]));
     }
 

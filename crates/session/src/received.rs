@@ -33,6 +33,11 @@ impl Received {
         self.bytes += bytes;
     }
 
+    /// The other end had to forget this many, which come next: they count as handled.
+    pub fn lost(&mut self, messages: u64) {
+        self.count = self.count.saturating_add(messages);
+    }
+
     /// Whether some are not acknowledged. An acknowledgement should follow within [`ACK_DELAY`].
     #[must_use]
     pub fn is_behind(&self) -> bool {

@@ -13,6 +13,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::schemas::Build;
 use super::sink::{Sink, Translation};
+use super::status::Status;
 use crate::Error;
 use crate::core::{Creation, Joined};
 use crate::error::Ending;
@@ -23,7 +24,7 @@ pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 pub(crate) enum Command {
     Enter(Enter),
     Leave {
-        room: RoomNumber,
+        place: Place,
         answer: Answer<()>,
     },
     Schema {
@@ -35,14 +36,14 @@ pub(crate) enum Command {
         answer: Answer<Vec<RoomInfo<'static>>>,
     },
     Request {
-        room: RoomNumber,
+        place: Place,
         index: u32,
         name: Cow<'static, str>,
         payload: Vec<u8>,
         answer: Answer<Vec<u8>>,
     },
     Send {
-        room: RoomNumber,
+        place: Place,
         index: u32,
         name: Cow<'static, str>,
         payload: Vec<u8>,
@@ -51,6 +52,27 @@ pub(crate) enum Command {
         answer: Answer<Duration>,
     },
     Close,
+}
+
+impl Command {
+    /// Answers a command to a room with an error.
+    pub(super) fn fail(self, error: &Error) {
+        match self {
+            Self::Leave { answer, .. } => drop(answer.send(Err(error.clone()))),
+            Self::Request { answer, .. } => drop(answer.send(Err(error.clone()))),
+            // The handle knows that the room has ended.
+            _ => {}
+        }
+    }
+}
+
+/// A room, by its number in one session. The next session of the connection may use the number for
+/// another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// Counts the connection's sessions.
+    pub(super) session: u32,
+    pub(super) room: RoomNumber,
 }
 
 /// A request to enter a room.
@@ -98,17 +120,21 @@ pub(crate) struct Entered {
     pub(crate) translation: Translation,
 }
 
-/// A signal about a room that must not wait for a place in the command queue.
+/// A signal that must not wait in the command queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Signal {
     /// The room's handle was dropped.
-    Dropped { room: RoomNumber },
+    Dropped { place: Place },
     /// The room's copy needs a snapshot.
-    Resync { room: RoomNumber },
+    Resync { place: Place },
+    /// The connection may be dead.
+    Suspect,
+    /// This client ends the connection, which may be lost: no command is taken then.
+    Close,
 }
 
 /// The signals that the task has not handled yet: each at most once, so they are bounded by the
-/// rooms.
+/// rooms and their handles.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     waiting: Mutex<BTreeSet<Signal>>,
@@ -140,19 +166,23 @@ impl Signals {
 /// a caller that has stopped waiting.
 #[derive(Debug)]
 pub(crate) struct Seat {
-    pub(super) room: RoomNumber,
+    pub(super) place: Place,
     pub(super) signals: Arc<Signals>,
 }
 
 impl Seat {
+    pub(crate) fn place(&self) -> Place {
+        self.place
+    }
+
     pub(crate) fn resync(&self) {
-        self.signals.put(Signal::Resync { room: self.room });
+        self.signals.put(Signal::Resync { place: self.place });
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.signals.put(Signal::Dropped { room: self.room });
+        self.signals.put(Signal::Dropped { place: self.place });
     }
 }
 
@@ -162,7 +192,26 @@ pub(crate) struct Line {
     pub(super) commands: mpsc::Sender<Command>,
     /// How the connection ended, once it has.
     pub(super) ending: Arc<OnceLock<Ending>>,
+    pub(super) handles: Arc<Handles>,
+    pub(super) status: Arc<Status>,
     pub(crate) format: Format,
+}
+
+/// All handles of a connection. When the last is dropped, the task hears of it even if it takes no
+/// commands.
+#[derive(Debug)]
+pub(super) struct Handles(pub(super) Arc<Signals>);
+
+impl Handles {
+    pub(super) fn put(&self, signal: Signal) {
+        self.0.put(signal);
+    }
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        self.put(Signal::Close);
+    }
 }
 
 impl Line {
@@ -204,19 +253,17 @@ impl fmt::Debug for Line {
 mod tests {
     use playfield_wire::RoomNumber;
 
-    use super::{Signal, Signals};
+    use super::{Place, Signal, Signals};
 
     #[tokio::test]
     async fn a_signal_waits_once_however_often_it_is_put() {
         let signals = Signals::default();
+        let place = Place { session: 0, room: RoomNumber(1) };
         for _ in 0..1000 {
-            signals.put(Signal::Resync { room: RoomNumber(1) });
+            signals.put(Signal::Resync { place });
         }
-        signals.put(Signal::Dropped { room: RoomNumber(1) });
+        signals.put(Signal::Dropped { place });
         let taken: Vec<_> = signals.take().await.into_iter().collect();
-        assert_eq!(
-            taken,
-            [Signal::Dropped { room: RoomNumber(1) }, Signal::Resync { room: RoomNumber(1) }]
-        );
+        assert_eq!(taken, [Signal::Dropped { place }, Signal::Resync { place }]);
     }
 }

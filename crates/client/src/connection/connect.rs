@@ -6,22 +6,23 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use playfield_wire::Format;
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::Connection;
-use super::command::{Line, Signals};
+use super::backoff::Backoff;
+use super::command::{Handles, Line, Signals};
+use super::dial::Dialer;
 use super::dispatch::Dispatch;
+use super::reconnect::Reconnect;
+use super::status::Status;
 use super::task::Task;
 use crate::Error;
-use crate::core::{Client, ClientConfig, Masks, Transport};
+use crate::core::{Client, ClientConfig};
 
-/// The default port of `tcp` URLs.
-const PORT: u16 = 7350;
-
-/// Connects to a node: `tcp://host:port` for native framing (default port 7350),
-/// `ws://host:port/path` for WebSocket (default port 80). Await the result to connect.
+/// Connects to a node: `tcp://host:port` for native framing, over TLS `tls://host:port` (default port
+/// 7350 for both); `ws://host:port/path` for WebSocket, over TLS `wss://host:port/path` (default ports
+/// 80 and 443). Await the result to connect.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), playfield_client::Error> {
@@ -49,6 +50,9 @@ pub fn connect(url: &str) -> Connect {
         schemas: Vec::new(),
         timeout: Duration::from_secs(10),
         schema_timeout: Duration::from_secs(10),
+        root_certificates: Vec::new(),
+        reconnect_for: Duration::from_secs(60),
+        backoff: Backoff::new(Duration::from_millis(100), Duration::from_secs(5)),
     }
 }
 
@@ -58,6 +62,10 @@ pub fn connect(url: &str) -> Connect {
 /// Awaiting it fails if the URL is invalid, the node can't be reached or does not answer within the
 /// [time limit](Self::timeout), or the node [refuses](Error::is_refused), for example because the
 /// token is wrong.
+///
+/// If the connection is lost later, the client connects again [by itself](Self::reconnect_for), and
+/// the session goes on: nothing is missed, and nothing is done twice.
+/// [`Connection::events`] says how it went.
 ///
 /// # Cancel safety
 /// If it is dropped while connecting, the connection is closed.
@@ -76,6 +84,9 @@ pub struct Connect {
     pub(crate) schemas: Vec<(String, u64)>,
     timeout: Duration,
     schema_timeout: Duration,
+    root_certificates: Vec<Vec<u8>>,
+    reconnect_for: Duration,
+    backoff: Backoff,
 }
 
 impl Connect {
@@ -143,48 +154,76 @@ impl Connect {
         self
     }
 
+    /// For `tls://` and `wss://`, trusts these certificates, in PEM or DER, instead of the system's:
+    /// those that issued the node's, or the node's own, such as that of `--tls-self-signed`. May be
+    /// called more than once. The node's certificate must still be valid for the URL's host.
+    pub fn root_certificate(mut self, certificate: &[u8]) -> Self {
+        self.root_certificates.push(certificate.to_vec());
+        self
+    }
+
+    /// Sets how long the client tries to restore a lost connection before it ends it. Zero: it does
+    /// not try, and the session ends with the connection. A time during which this process slept
+    /// does not count. Default: 60 seconds.
+    pub fn reconnect_for(mut self, duration: Duration) -> Self {
+        self.reconnect_for = duration;
+        self
+    }
+
+    /// Sets the wait before the first attempt to restore a lost connection, which doubles with each
+    /// attempt up to `most`. The client waits for a random part of it. Default: 100 milliseconds,
+    /// and 5 seconds.
+    pub fn backoff(mut self, first: Duration, most: Duration) -> Self {
+        self.backoff = Backoff::new(first, most);
+        self
+    }
+
     async fn open(self) -> Result<Connection, Error> {
-        let Address { authority, transport } = parse(&self.url)?;
-        let is_web_socket = matches!(transport, Transport::WebSocket { .. });
+        let dialer = Dialer::new(&self.url, &self.root_certificates)?;
         let config = ClientConfig {
             name: self.name,
             token: self.token,
             deflate: self.deflate,
             message_bytes_max: self.message_bytes_max,
             schemas: self.schemas.clone(),
-            ..ClientConfig::new(self.format, transport)
+            resumable: !self.reconnect_for.is_zero(),
+            ..ClientConfig::new(self.format, dialer.transport()?)
         };
         let client = Client::new(config)?;
-        let stream = TcpStream::connect(&authority).await.and_then(|stream| {
-            // Messages are written in batches already: waiting for more only delays them.
-            stream.set_nodelay(true)?;
-            Ok(stream)
-        });
-        let stream = stream.map_err(|error| Error::unreachable(&authority, error))?;
+        let stream = dialer.dial().await?;
 
         let (commands, taken) = mpsc::channel(self.commands_max);
         let signals = Arc::new(Signals::default());
         let (welcomed, welcome) = oneshot::channel();
         let ending = Arc::new(OnceLock::new());
-        let named = self.schemas.into_iter().map(|(room_type, _)| room_type);
+        let started = Instant::now();
+        let status = Status::new(started);
+        let named = self.schemas.into_iter().map(|(room_type, _)| room_type).collect();
+        let dispatch = Dispatch::new(
+            welcomed,
+            Arc::clone(&signals),
+            Arc::clone(&ending),
+            Arc::clone(&status),
+            named,
+            self.schema_timeout,
+        );
+        let reconnect = Reconnect::new(dialer, self.timeout, self.reconnect_for, self.backoff);
         let task = Task {
             client,
-            dispatch: Dispatch::new(
-                welcomed,
-                Arc::clone(&signals),
-                Arc::clone(&ending),
-                named,
-                self.schema_timeout,
-            ),
+            dispatch,
             commands: taken,
-            signals,
-            started: Instant::now(),
-            is_web_socket,
+            signals: Arc::clone(&signals),
+            status: Arc::clone(&status),
+            started,
+            reconnect,
             is_leaving: false,
+            is_closing: false,
             farewell_ends: None,
+            clock: None,
         };
         tokio::spawn(task.run(stream));
-        let line = Line { commands, ending, format: self.format };
+        let handles = Arc::new(Handles(signals));
+        let line = Line { commands, ending, handles, status, format: self.format };
         welcome.await.unwrap_or_else(|_| Err(line.closed()))?;
         Ok(Connection { line, events_max: self.events_max })
     }
@@ -197,103 +236,7 @@ impl IntoFuture for Connect {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let (url, limit) = (self.url.clone(), self.timeout);
-            timeout(limit, self.open()).await.unwrap_or_else(|_| {
-                let error = std::io::Error::new(
-                    std::io::ErrorKind::TimedOut,
-                    format!("the node did not answer within {limit:?}"),
-                );
-                Err(Error::unreachable(&url, error))
-            })
+            timeout(limit, self.open()).await.unwrap_or_else(|_| Err(Error::no_answer(&url, limit)))
         })
-    }
-}
-
-/// A parsed URL.
-struct Address {
-    /// Host and port.
-    authority: String,
-    transport: Transport,
-}
-
-fn parse(url: &str) -> Result<Address, Error> {
-    let refuse = |why: &str| Error::usage(format!("{url:?} {why}"));
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return Err(refuse("is not a URL such as tcp://host:7350 or ws://host:7350"));
-    };
-    let (authority, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    if authority.is_empty() || authority.starts_with(':') || authority.contains('@') {
-        return Err(refuse("must name a host, or a host and a port"));
-    }
-    // The colons of an IPv6 address are within brackets.
-    let has_port = authority.rsplit(']').next().is_some_and(|behind| behind.contains(':'));
-    let with_port =
-        |port: u16| if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
-    match scheme {
-        "tcp" if matches!(target, "" | "/") => {
-            Ok(Address { authority: with_port(PORT), transport: Transport::Native })
-        }
-        "tcp" => Err(refuse("has a path, which tcp:// does not support")),
-        "ws" => {
-            let target =
-                if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
-            let (mut key, mut seed) = ([0; 16], [0; 16]);
-            for random in [&mut key, &mut seed] {
-                getrandom::fill(random).map_err(|error| {
-                    Error::usage(format!(
-                        "the system has no random numbers, which WebSocket needs: {error}"
-                    ))
-                })?;
-            }
-            let (host, masks) = (authority.to_owned(), Masks::seeded(seed));
-            let transport = Transport::WebSocket { host, target, key, masks };
-            Ok(Address { authority: with_port(80), transport })
-        }
-        "wss" => Err(refuse("needs TLS, which is not built in; use a proxy that terminates TLS")),
-        _ => Err(refuse("is neither tcp:// nor ws://")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Address, Transport, parse};
-
-    #[test]
-    fn urls_name_a_transport_and_an_address() {
-        let cases = [
-            ("tcp://node", "node:7350", None),
-            ("tcp://node:1/", "node:1", None),
-            ("tcp://[::1]", "[::1]:7350", None),
-            ("tcp://[::1]:9", "[::1]:9", None),
-            ("ws://node", "node:80", Some(("node", "/"))),
-            ("ws://node:7350/play?x=1", "node:7350", Some(("node:7350", "/play?x=1"))),
-            ("ws://node?x=1", "node:80", Some(("node", "/?x=1"))),
-        ];
-        for (url, expected, http) in cases {
-            let Address { authority, transport } = parse(url).unwrap();
-            assert_eq!(authority, expected, "{url}");
-            match transport {
-                Transport::Native => assert_eq!(http, None, "{url}"),
-                Transport::WebSocket { host, target, .. } => {
-                    assert_eq!(http, Some((&*host, &*target)), "{url}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn an_invalid_url_is_named_in_the_error() {
-        for url in [
-            "",
-            "node:7350",
-            "tcp://",
-            "tcp://:1",
-            "ws://a@b",
-            "wss://node",
-            "http://node",
-            "tcp://node/x",
-        ] {
-            let error = parse(url).map(drop).unwrap_err().to_string();
-            assert!(error.contains(&format!("{url:?}")), "{error}");
-        }
     }
 }

@@ -10,14 +10,15 @@ use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
 
-use super::command::{Answer, Enter, Entered, Seat, Signal, Signals};
+use super::command::{Answer, Enter, Entered, Place, Seat, Signal, Signals};
 use super::schema_requests::SchemaRequests;
 use super::schemas::{Build, Schemas};
 use super::sink::{Sink, Translation};
+use super::status::{ConnectionEvent, Status};
 use crate::Error;
 use crate::core::{
-    ClientError, Failure, Handler, Joined, NumberMap, OutOfStep, RoomEvent, Update, Welcome,
-    static_info,
+    ClientError, Failure, Handler, Joined, NumberMap, OutOfStep, Resumed, RoomEvent, Update,
+    Welcome, static_info,
 };
 use crate::error::Ending;
 
@@ -39,8 +40,17 @@ pub(super) struct Dispatch {
     /// Requests to enter a room that have the schema they waited for.
     pub(super) ready: Vec<Enter>,
     pub(super) socket_error: Option<io::Error>,
+    /// Counts the sessions of this connection.
+    session: u32,
+    /// When the connection was lost, and why.
+    lost: Option<(Duration, Ending)>,
+    /// How long the task has tried to restore the connection, and how the last attempt failed.
+    pub(super) gave_up: Option<(Duration, Error)>,
+    /// Room types that the hello names.
+    named: Vec<String>,
     signals: Arc<Signals>,
     ending: Arc<OnceLock<Ending>>,
+    status: Arc<Status>,
     /// Why the node said that it ends the connection.
     goodbye: Option<(ErrorCode, String)>,
 }
@@ -90,7 +100,8 @@ impl Dispatch {
         welcomed: Answer<()>,
         signals: Arc<Signals>,
         ending: Arc<OnceLock<Ending>>,
-        named: impl IntoIterator<Item = String>,
+        status: Arc<Status>,
+        named: Vec<String>,
         schema_timeout: Duration,
     ) -> Self {
         Self {
@@ -99,16 +110,35 @@ impl Dispatch {
             pings: HashMap::new(),
             rooms: NumberMap::default(),
             forsaken: Vec::new(),
-            schemas: Schemas::new(named),
+            schemas: Schemas::new(named.iter().cloned()),
             schema_requests: SchemaRequests::new(schema_timeout),
             now: Duration::ZERO,
             unready: Vec::new(),
             ready: Vec::new(),
             socket_error: None,
+            session: 0,
+            lost: None,
+            gave_up: None,
+            named,
             signals,
             ending,
+            status,
             goodbye: None,
         }
+    }
+
+    /// Whether a place is in the present session.
+    pub(super) fn is_now(&self, place: Place) -> bool {
+        place.session == self.session
+    }
+
+    fn place(&self, room: RoomNumber) -> Place {
+        Place { session: self.session, room }
+    }
+
+    /// How long the connection was lost, if it was.
+    fn away(&mut self) -> Duration {
+        self.lost.take().map_or(Duration::ZERO, |(since, _)| self.now.saturating_sub(since))
     }
 
     /// The schema of a room type will not come: fails all that wait for it.
@@ -166,7 +196,7 @@ impl Dispatch {
             Ok(needs_snapshot) => {
                 room.translation = translation;
                 if needs_snapshot {
-                    self.signals.put(Signal::Resync { room: number });
+                    self.signals.put(Signal::Resync { place: self.place(number) });
                 }
             }
             Err(error) => self.refuse(number, error),
@@ -190,12 +220,13 @@ impl Dispatch {
 
     /// Answers the handle that enters a room, once its copy is there.
     fn entered(&mut self, number: RoomNumber) {
+        let place = self.place(number);
         if let Some(room) = self.rooms.get_mut(&number)
             && room.held.is_none()
             && room.sink.has_copy()
             && let Some((joined, answer)) = room.entering.take()
         {
-            let seat = Seat { room: number, signals: Arc::clone(&self.signals) };
+            let seat = Seat { place, signals: Arc::clone(&self.signals) };
             let translation = room.translation.clone();
             let _ = answer.send(Ok(Entered { joined, seat, translation }));
         }
@@ -205,9 +236,39 @@ impl Dispatch {
 // An answer may find nobody, as the caller may have stopped waiting. That is never an error.
 impl Handler for Dispatch {
     fn welcome(&mut self, _: &Welcome<'_>) {
+        self.status.connected();
         if let Some(welcomed) = self.welcomed.take() {
             let _ = welcomed.send(Ok(()));
         }
+    }
+
+    fn connection_lost(&mut self, error: &ClientError) {
+        // An error that announced a goodbye was not followed by one.
+        self.goodbye = None;
+        let ending = match (error, self.socket_error.take()) {
+            (ClientError::Ended { .. }, Some(error)) => Ending::Socket(Arc::new(error)),
+            (error, _) => Ending::Broken(error.clone()),
+        };
+        self.status.report(ConnectionEvent::Lost { error: Error::closed(ending.clone()) });
+        self.lost = Some((self.now, ending));
+    }
+
+    fn resumed(&mut self, resumed: &Resumed<'_>) {
+        let (away, lost) = (self.away(), resumed.lost.to_vec());
+        self.status.report(ConnectionEvent::Resumed { away, lost });
+    }
+
+    fn new_session(&mut self, _: &Welcome<'_>) {
+        let rooms: Vec<RoomNumber> = self.rooms.keys().copied().collect();
+        for room in rooms {
+            self.end(room, Error::new_session());
+        }
+        self.session += 1;
+        self.forsaken.clear();
+        // The node may be another build by now.
+        self.schemas = Schemas::new(self.named.iter().cloned());
+        let away = self.away();
+        self.status.report(ConnectionEvent::NewSession { away });
     }
 
     fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
@@ -356,7 +417,11 @@ impl Handler for Dispatch {
     }
 
     fn closed(&mut self, error: Option<&ClientError>) {
+        let lost = self.lost.take().zip(self.gave_up.take());
         let ending = match (error, self.goodbye.take(), self.socket_error.take()) {
+            (Some(_), _, _) if let Some(((_, lost), (tried, last))) = lost => {
+                Ending::GaveUp { lost: Box::new(lost), tried, last: Box::new(last) }
+            }
             (None | Some(ClientError::Ended { .. }), Some((code, text)), _) => {
                 Ending::Goodbye { code, text }
             }
@@ -368,6 +433,7 @@ impl Handler for Dispatch {
         for room in self.rooms.values() {
             room.sink.end(Error::closed(ending.clone()));
         }
+        self.status.report(ConnectionEvent::Ended { error: Error::closed(ending.clone()) });
         if let Some(welcomed) = self.welcomed.take() {
             let error = match ending {
                 Ending::Goodbye { code, text } => Error::refused(*code, text),

@@ -1,13 +1,21 @@
 //! A connection on tokio: one task per connection owns its socket and drives the core; handles send
 //! it commands, and it delivers to each room's sink.
 
+mod asleep;
+mod backoff;
 mod command;
 mod connect;
+mod dial;
 mod dispatch;
+mod reconnect;
 mod schema_requests;
 mod schemas;
 mod sink;
+mod status;
+mod stream;
 mod task;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::time::Duration;
 
@@ -16,20 +24,28 @@ use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 
 pub use connect::{Connect, connect};
+pub use status::{ConnectionEvent, ConnectionEvents};
 
 use crate::Error;
 pub(crate) use command::{Command, Door, Enter, Entered, Line};
 pub(crate) use schemas::Build;
 pub(crate) use sink::{Learned, Sink, Translation};
+#[cfg(feature = "tls")]
+pub(crate) use tls::explain;
 
-use command::Query;
+use command::{Query, Signal};
 
 /// A connection to a node, made by [`connect`].
 ///
 /// It is a handle: clones refer to the same connection. When the last of them and of its
 /// [rooms](crate::Room) is dropped, the client says goodbye.
 ///
-/// Commands go through a [bounded](Connect::commands_max) queue; a method waits while it is full.
+/// If the connection is lost, the client connects again [by itself](Connect::reconnect_for), and the
+/// session goes on: rooms stay, events and replies that came meanwhile are delivered, and what was
+/// sent is carried out once. [`events`](Self::events) says how it went.
+///
+/// Commands go through a [bounded](Connect::commands_max) queue; a method waits while it is full,
+/// as it is soon while the connection is lost.
 /// All futures may be dropped at any time. Unless the method says otherwise, a command that was
 /// queued is still carried out.
 ///
@@ -82,6 +98,39 @@ impl Connection {
         self.line.ask(|answer| Command::Schema { room_type, answer }).await
     }
 
+    /// Reports what happens to the connection from now on: when it is lost, and how it is restored.
+    #[must_use]
+    pub fn events(&self) -> ConnectionEvents {
+        self.line.status.events()
+    }
+
+    /// Whether the connection is there: not lost, and not at its end.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.line.status.is_connected()
+    }
+
+    /// The network has changed, or this device was asleep: the connection may be dead. The client
+    /// checks it, and connects again if the node does not answer within 5 seconds. It finds out by
+    /// itself too, but later: within two heartbeats.
+    pub fn suspect(&self) {
+        self.line.handles.put(Signal::Suspect);
+    }
+
+    /// The shortest round trip of the last eight pings, of which the client sends some by itself.
+    /// `None` until the first answer on the present connection; see [`ping`](Self::ping).
+    #[must_use]
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.line.status.round_trip()
+    }
+
+    /// The node's clock now: how long ago the node started, off by at most half the [round
+    /// trip](Self::round_trip). `None` until the first answer to a ping on the present connection.
+    #[must_use]
+    pub fn node_time(&self) -> Option<Duration> {
+        self.line.status.node_time()
+    }
+
     /// Measures the round trip to the node.
     ///
     /// # Errors
@@ -94,6 +143,7 @@ impl Connection {
     /// transport, but at most 5 seconds. All handles of the connection and its rooms fail after
     /// that.
     pub async fn close(self) {
+        self.line.handles.put(Signal::Close);
         // An error means that the connection is closed already.
         let _ = self.line.put(Command::Close).await;
         self.line.until_closed().await;

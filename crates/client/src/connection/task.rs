@@ -6,15 +6,19 @@ use std::time::Duration;
 
 use playfield_wire::{DecodeError, RequestNumber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::asleep::Asleep;
 use super::command::{Command, Door, Enter, Query, Signal, Signals};
 use super::dispatch::{Dispatch, Waiting};
+use super::reconnect::Reconnect;
 use super::sink::Translation;
+use super::status::Status;
+use super::stream::Stream;
 use crate::Error;
-use crate::core::{Client, CommandError};
+use crate::core::{Client, Clock, CommandError};
+use crate::error::Ending;
 
 /// The size of a read.
 const INPUT_BYTES: usize = 64 << 10;
@@ -38,12 +42,17 @@ pub(super) struct Task {
     pub(super) dispatch: Dispatch,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) signals: Arc<Signals>,
+    pub(super) status: Arc<Status>,
     pub(super) started: Instant,
-    pub(super) is_web_socket: bool,
+    pub(super) reconnect: Reconnect,
     /// This client ends the connection.
     pub(super) is_leaving: bool,
+    /// It would, once the commands that wait are carried out, or if the connection is lost.
+    pub(super) is_closing: bool,
     /// The deadline of the farewell, once it has begun.
     pub(super) farewell_ends: Option<Instant>,
+    /// What was last measured.
+    pub(super) clock: Option<Clock>,
 }
 
 /// What to do next.
@@ -56,13 +65,47 @@ enum Next {
 }
 
 impl Task {
-    /// Runs until the connection is over, or no handle is left.
-    pub(super) async fn run(mut self, mut stream: TcpStream) {
+    /// Runs until the session is over, or no handle is left.
+    pub(super) async fn run(mut self, stream: Stream) {
+        let mut stream = stream;
+        loop {
+            self.talk(&mut stream).await;
+            if !self.client.is_away() {
+                break;
+            }
+            drop(stream);
+            let client = &self.client;
+            let socket_error = self.dispatch.socket_error.take();
+            self.reconnect.lost(|| match socket_error {
+                Some(error) => Some(Ending::Socket(Arc::new(error))),
+                None => client.lost().cloned().map(Ending::Broken),
+            });
+            match self.reconnect().await {
+                Some(another) => stream = another,
+                None => return,
+            }
+        }
+        self.client.ended(&mut self.dispatch);
+        let ends = self.farewell_ends.filter(|_| self.reconnect.is_web_socket());
+        // A caller of `close` waits for the end of the transport too. All others fail now.
+        let _asked = self.is_leaving.then_some(self);
+        if let Some(ends) = ends {
+            let mut input = [0; 1024];
+            let (mut reader, _) = stream.split();
+            let end = async { while let Ok(1..) = reader.read(&mut input).await {} };
+            let _ = timeout_at(ends, end).await;
+        }
+    }
+
+    /// Uses one connection, until the session is over or the connection is lost.
+    async fn talk(&mut self, stream: &mut Stream) {
         let (mut reader, mut writer) = stream.split();
         let mut input = vec![0; INPUT_BYTES];
         let mut output = Vec::new();
         let mut written = 0;
         let mut hung_up = false;
+        let is_web_socket = self.reconnect.is_web_socket();
+        let mut asleep = Asleep::new();
         loop {
             if written == output.len() {
                 output.clear();
@@ -72,18 +115,27 @@ impl Task {
             let to_write = output.len() - written;
             // On WebSocket the node closes the transport, after both close frames (RFC 6455,
             // 7.1.1).
-            if to_write == 0 && self.farewell_ends.is_some() && !hung_up && !self.is_web_socket {
+            if to_write == 0 && self.farewell_ends.is_some() && !hung_up && !is_web_socket {
                 // The node then closes its half, with or without a goodbye.
                 hung_up = true;
                 let _ = writer.shutdown().await;
             }
+            if self.client.is_away() {
+                // The end of a WebSocket, if it can be written without waiting.
+                writer.try_write(&output[written..]);
+                return;
+            }
             let finished = self.client.is_finished();
             if finished && to_write == 0 || self.is_farewell_over() {
-                break;
+                return;
             }
             let unsent = to_write + self.client.output_bytes();
             let reads = !finished && unsent < ANSWERS_BYTES_MAX;
-            let takes_commands = self.farewell_ends.is_none() && unsent < OUTPUT_BYTES_MAX;
+            // On a lost connection they wait, and so do those who give too many.
+            let takes_commands = self.farewell_ends.is_none()
+                && unsent < OUTPUT_BYTES_MAX
+                && self.client.is_welcomed()
+                && !self.client.is_full();
             let due_at = self.due_at();
             let next = tokio::select! {
                 read = reader.read(&mut input), if reads => Next::Read(read),
@@ -98,21 +150,31 @@ impl Task {
             };
             self.dispatch.now = self.started.elapsed();
             self.client.advance(self.dispatch.now, &mut self.dispatch);
+            if asleep.has_been() {
+                self.client.suspect();
+            }
             match next {
                 Next::Read(Ok(0)) => self.client.ended(&mut self.dispatch),
                 Next::Read(Ok(bytes)) => {
                     self.client.received(&mut input[..bytes], &mut self.dispatch);
+                    self.note_progress();
                 }
                 Next::Read(Err(error)) => self.socket_failed(error),
                 Next::Written(Ok(bytes)) => written += bytes,
                 Next::Written(Err(error)) => {
                     self.socket_failed(error);
-                    break;
+                    // Nothing more can be written.
+                    (written, hung_up) = (output.len(), true);
+                    self.client.take_output(&mut Vec::new());
                 }
                 Next::Command(Some(command)) => self.carry_out_all(command),
                 Next::Command(None) => self.begin_farewell(),
                 Next::Signals(signals) => signals.into_iter().for_each(|signal| self.heed(signal)),
-                Next::Time => {}
+                Next::Time => {
+                    if self.reconnect.welcome_by().is_some_and(|by| by <= Instant::now()) {
+                        self.client.ended(&mut self.dispatch);
+                    }
+                }
             }
             self.follow_schemas();
             self.leave_forsaken();
@@ -120,13 +182,17 @@ impl Task {
                 self.begin_farewell();
             }
         }
-        self.client.ended(&mut self.dispatch);
-        let ends = self.farewell_ends.filter(|_| self.is_web_socket);
-        // A caller of `close` waits for the end of the transport too. All others fail now.
-        let _asked = self.is_leaving.then_some(self);
-        if let Some(ends) = ends {
-            let end = async { while let Ok(1..) = reader.read(&mut input).await {} };
-            let _ = timeout_at(ends, end).await;
+    }
+
+    /// Passes on what was measured, and notes that the connection is there.
+    fn note_progress(&mut self) {
+        if self.client.is_welcomed() {
+            self.reconnect.welcomed();
+        }
+        let clock = self.client.clock();
+        if clock != self.clock {
+            self.clock = clock;
+            self.status.set_clock(clock);
         }
     }
 
@@ -141,7 +207,8 @@ impl Task {
             .min();
         // A time that overflows is never due.
         let due_at = due_at.and_then(|due_at| self.started.checked_add(due_at));
-        [due_at, self.farewell_ends].into_iter().flatten().min()
+        let welcome_by = self.reconnect.welcome_by().filter(|_| !self.client.is_finished());
+        [due_at, self.farewell_ends, welcome_by].into_iter().flatten().min()
     }
 
     fn socket_failed(&mut self, error: std::io::Error) {
@@ -156,25 +223,45 @@ impl Task {
         self.farewell_ends.get_or_insert_with(|| Instant::now() + FAREWELL);
     }
 
-    fn heed(&mut self, signal: Signal) {
+    pub(super) fn heed(&mut self, signal: Signal) {
         match signal {
-            Signal::Dropped { room } => self.dispatch.forsaken.push(room),
+            Signal::Dropped { place } if self.dispatch.is_now(place) => {
+                self.dispatch.forsaken.push(place.room);
+            }
             // An error means that the room was left meanwhile.
-            Signal::Resync { room } => drop(self.client.resync(room)),
+            Signal::Resync { place } if self.dispatch.is_now(place) => {
+                let _ = self.client.resync(place.room);
+            }
+            Signal::Dropped { .. } | Signal::Resync { .. } => {}
+            Signal::Suspect => self.client.suspect(),
+            Signal::Close => {
+                self.is_closing = true;
+                if !self.client.is_welcomed() && !self.client.is_away() {
+                    self.begin_farewell();
+                }
+            }
         }
     }
 
-    /// Leaves the rooms without a handle. If too many requests wait, tries again later.
+    /// Leaves the rooms without a handle. If that can't be sent now, tries again later.
     fn leave_forsaken(&mut self) {
         let client = &mut self.client;
-        self.dispatch
-            .forsaken
-            .retain(|&room| matches!(client.leave(room), Err(CommandError::Busy { .. })));
+        self.dispatch.forsaken.retain(|&room| {
+            matches!(
+                client.leave(room),
+                Err(CommandError::Busy { .. }
+                    | CommandError::Unconfirmed { .. }
+                    | CommandError::Away)
+            )
+        });
     }
 
     /// Asks for the schemas that rooms wait for, continues what waited for one, and fails what has
     /// waited too long.
     fn follow_schemas(&mut self) {
+        if !self.client.is_welcomed() || self.client.is_full() {
+            return;
+        }
         for enter in std::mem::take(&mut self.dispatch.ready) {
             self.enter(enter);
         }
@@ -248,8 +335,16 @@ impl Task {
 
     fn carry_out(&mut self, command: Command) {
         let client = &mut self.client;
+        // A room of an earlier session has a number that may be another's now.
+        if let Command::Leave { place, .. }
+        | Command::Request { place, .. }
+        | Command::Send { place, .. } = &command
+            && !self.dispatch.is_now(*place)
+        {
+            return command.fail(&Error::new_session());
+        }
         let (asked, waiting) = match command {
-            Command::Leave { room, answer } => (client.leave(room), Waiting::Leave(answer)),
+            Command::Leave { place, answer } => (client.leave(place.room), Waiting::Leave(answer)),
             Command::Schema { room_type, answer } => {
                 (client.schema(&room_type), Waiting::ShowSchema(answer))
             }
@@ -258,12 +353,12 @@ impl Task {
                     filter.iter().map(|(name, value)| (&**name, &**value)).collect();
                 (client.list(room_type.as_deref(), &filter, limit), Waiting::List(answer))
             }
-            Command::Request { room, index, name, payload, answer } => {
-                (client.request(room, index, &name, &payload), Waiting::Reply(answer))
+            Command::Request { place, index, name, payload, answer } => {
+                (client.request(place.room, index, &name, &payload), Waiting::Reply(answer))
             }
-            Command::Send { room, index, name, payload } => {
-                if let Err(error) = client.send(room, index, &name, &payload)
-                    && let Some(room) = self.dispatch.rooms.get(&room)
+            Command::Send { place, index, name, payload } => {
+                if let Err(error) = client.send(place.room, index, &name, &payload)
+                    && let Some(room) = self.dispatch.rooms.get(&place.room)
                 {
                     room.sink.failed(Error::from(error));
                 }

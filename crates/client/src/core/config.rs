@@ -22,6 +22,14 @@ pub struct ClientConfig {
     /// The most requests that may wait for an answer; one more fails with
     /// [`CommandError::Busy`](super::CommandError::Busy). Default: 65536.
     pub requests_max: usize,
+    /// Whether the session outlives a lost connection: the client keeps what it has sent until the
+    /// node has confirmed it, and [`reconnect`](super::Client::reconnect) goes on where the
+    /// connection was lost. Default: `true`.
+    pub resumable: bool,
+    /// The most bytes of messages that may wait to be confirmed by the node, before a command fails
+    /// with [`CommandError::Unconfirmed`](super::CommandError::Unconfirmed). The message that
+    /// reaches it is still taken. Default: 1 MiB.
+    pub unconfirmed_bytes_max: usize,
     /// Room types, and the fingerprints of the schemas that this client was built with. Right after
     /// the welcome the node sends its schema of each room type whose fingerprint differs; see
     /// [`Handler::schema`](super::Handler::schema).
@@ -58,6 +66,8 @@ impl ClientConfig {
             deflate: false,
             message_bytes_max: 16 << 20,
             requests_max: 1 << 16,
+            resumable: true,
+            unconfirmed_bytes_max: 1 << 20,
             schemas: Vec::new(),
         }
     }

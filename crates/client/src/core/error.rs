@@ -20,10 +20,23 @@ pub enum ClientError {
     WebSocket(playfield_websocket::Error),
     /// A frame announces no bytes, or more than the limit.
     Frame(FrameError),
-    /// A message is malformed or of an unknown kind, and either no room is joined, or a room's copy
-    /// was unusable [too often](super::UNUSABLE_IN_A_ROW_MAX) in a row. In the second case each was
-    /// reported by [`Handler::out_of_step`](super::Handler::out_of_step).
+    /// A message is malformed or of an unknown kind.
     Message(DecodeError),
+    /// More than [`UNREADABLE_IN_A_ROW_MAX`](super::UNREADABLE_IN_A_ROW_MAX) messages in a row, on
+    /// as many connections, could not be read.
+    Unreadable {
+        /// How many.
+        messages: u32,
+        /// What is wrong with the last.
+        last: Box<ClientError>,
+    },
+    /// The node confirms messages that it was not sent.
+    NeverSent {
+        /// How many it has handled, as it says.
+        received: u64,
+        /// How many were sent.
+        sent: u64,
+    },
     /// A text message came although the format is binary, or the reverse.
     WrongFormat {
         /// The format of the connection.
@@ -86,7 +99,7 @@ pub enum ClientError {
         /// The time since the last message.
         silence: Duration,
     },
-    /// The transport ended without a goodbye.
+    /// The transport ended, or the node gave up on a silent connection.
     Ended {
         /// The code of the WebSocket close frame, if there was one.
         close_code: Option<u16>,
@@ -102,8 +115,24 @@ impl ClientError {
             Self::WrongFormat { .. } => 1003,
             Self::Ended { close_code } => close_code.unwrap_or(NO_CLOSE_CODE),
             Self::Silent { .. } => 1000,
+            Self::Unreadable { last, .. } => last.close_code(),
             _ => 1002,
         }
+    }
+
+    /// Whether the node sent something that can't be read. What it was comes again on the next
+    /// connection.
+    pub(super) fn is_unreadable(&self) -> bool {
+        matches!(
+            self,
+            Self::WebSocket(_) | Self::Frame(_) | Self::Message(_) | Self::WrongFormat { .. }
+        )
+    }
+
+    /// Whether another connection would not help.
+    pub(super) fn is_final(&self) -> bool {
+        !self.is_unreadable()
+            && !matches!(self, Self::Ended { .. } | Self::Silent { .. } | Self::Handshake(_))
     }
 }
 
@@ -114,6 +143,14 @@ impl fmt::Display for ClientError {
             Self::WebSocket(_) => f.write_str("the node sent an invalid WebSocket frame"),
             Self::Frame(_) => f.write_str("the node sent an invalid frame"),
             Self::Message(_) => f.write_str("the node sent a message that can't be read"),
+            Self::Unreadable { messages, last } => write!(
+                f,
+                "{messages} messages in a row can't be read: {last}; check that client and node \
+                 are of compatible versions"
+            ),
+            Self::NeverSent { received, sent } => {
+                write!(f, "the node confirmed {received} messages, but only {sent} were sent")
+            }
             Self::WrongFormat { agreed } => {
                 let (got, wanted) =
                     if agreed.is_text() { ("binary", "text") } else { ("text", "binary") };
@@ -172,6 +209,7 @@ impl std::error::Error for ClientError {
             Self::WebSocket(source) => Some(source),
             Self::Frame(source) => Some(source),
             Self::Message(source) => Some(source),
+            Self::Unreadable { last, .. } => last.source(),
             _ => None,
         }
     }
@@ -200,6 +238,13 @@ pub enum CommandError {
         /// How many are waiting.
         waiting: usize,
     },
+    /// Too many messages were sent that the node has not confirmed.
+    Unconfirmed {
+        /// How many bytes they have.
+        bytes: usize,
+    },
+    /// The connection is lost, and the node does not keep the session.
+    Away,
 }
 
 impl fmt::Display for CommandError {
@@ -216,6 +261,11 @@ impl fmt::Display for CommandError {
                     "{waiting} requests are waiting for an answer; try again when some are answered"
                 )
             }
+            Self::Unconfirmed { bytes } => write!(
+                f,
+                "{bytes} bytes were sent that the node has not confirmed; try again when it has"
+            ),
+            Self::Away => f.write_str("the connection is lost; try again when it is restored"),
         }
     }
 }

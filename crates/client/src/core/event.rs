@@ -8,7 +8,8 @@ use playfield_wire::server::RoomInfo;
 use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
 
 use super::{
-    ClientError, Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind, Welcome,
+    ClientError, Failure, Handler, Joined, OutOfStep, Resumed, RoomEvent, Update, UpdateKind,
+    Welcome,
 };
 
 /// Something that happened. Each variant is described at the method of [`Handler`] that it names.
@@ -16,6 +17,15 @@ use super::{
 pub enum Event {
     /// [`Handler::welcome`].
     Welcome(Welcome<'static>),
+    /// [`Handler::connection_lost`].
+    ConnectionLost {
+        /// Why.
+        error: ClientError,
+    },
+    /// [`Handler::resumed`].
+    Resumed(Resumed<'static>),
+    /// [`Handler::new_session`].
+    NewSession(Welcome<'static>),
     /// [`Handler::joined`].
     Joined {
         /// The request that this answers.
@@ -153,6 +163,18 @@ impl EventQueue {
 impl Handler for EventQueue {
     fn welcome(&mut self, welcome: &Welcome<'_>) {
         self.events.push_back(Event::Welcome(welcome.to_static()));
+    }
+
+    fn connection_lost(&mut self, error: &ClientError) {
+        self.events.push_back(Event::ConnectionLost { error: error.clone() });
+    }
+
+    fn resumed(&mut self, resumed: &Resumed<'_>) {
+        self.events.push_back(Event::Resumed(resumed.to_static()));
+    }
+
+    fn new_session(&mut self, welcome: &Welcome<'_>) {
+        self.events.push_back(Event::NewSession(welcome.to_static()));
     }
 
     fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {

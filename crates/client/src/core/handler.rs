@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::RoomInfo;
+use playfield_wire::server::{Lost, RoomInfo};
 use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
 
 use super::ClientError;
@@ -15,8 +15,21 @@ use super::ClientError;
 /// everything for later.
 #[allow(unused_variables, reason = "the parameters' names are for those who implement them")]
 pub trait Handler {
-    /// The node has answered the hello.
+    /// The node has answered the first hello.
     fn welcome(&mut self, welcome: &Welcome<'_>) {}
+
+    /// The connection was lost. The session, its rooms and its requests wait for
+    /// [`Client::reconnect`](super::Client::reconnect).
+    fn connection_lost(&mut self, error: &ClientError) {}
+
+    /// The session goes on over a new connection. What happened meanwhile follows. If the node had
+    /// to forget some of it, the requests concerned [fail](Self::failed) right after this.
+    fn resumed(&mut self, resumed: &Resumed<'_>) {}
+
+    /// The node did not keep the session, and has opened a new one. This client is in no room any
+    /// more, and all requests have [`failed`](Self::failed) just before: whether they were carried
+    /// out is unknown.
+    fn new_session(&mut self, welcome: &Welcome<'_>) {}
 
     /// A request to enter a room was granted. The room's snapshot follows.
     fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {}
@@ -50,7 +63,8 @@ pub trait Handler {
     /// An event of a room.
     fn event(&mut self, event: &RoomEvent<'_>) {}
 
-    /// This many events of a room were lost in unreadable messages, right before the next event.
+    /// The node had to forget this many events of a room while the connection was lost, right before
+    /// the next event.
     fn missed(&mut self, room: RoomNumber, events: u64) {}
 
     /// A snapshot or a patch to apply to a room's copy. The client has checked its version.
@@ -83,7 +97,7 @@ pub trait Handler {
     /// The node ends the connection, and says why.
     fn goodbye(&mut self, code: ErrorCode, text: &str) {}
 
-    /// The connection has ended, by a goodbye or by an error. This is the last call. Unanswered
+    /// The session has ended, by a goodbye or by an error. This is the last call. Unanswered
     /// requests have [`failed`](Self::failed) just before.
     fn closed(&mut self, error: Option<&ClientError>) {}
 }
@@ -120,6 +134,16 @@ pub struct Welcome<'a> {
     pub heartbeat: Duration,
     /// The longest message that the node accepts, in bytes.
     pub message_bytes_max: u32,
+    /// How long the node keeps the session after a lost connection, if this client is in no room
+    /// that keeps players longer. Zero if it does not keep it.
+    pub grace: Duration,
+}
+
+/// How a session goes on over a new connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resumed<'a> {
+    /// What the node had to forget, by room. Empty if nothing is missing.
+    pub lost: Cow<'a, [Lost]>,
 }
 
 /// A room that was entered.
@@ -179,9 +203,9 @@ pub enum Failure<'a> {
         /// Why, for people.
         text: Cow<'a, str>,
     },
-    /// An unreadable message came, which may have been the answer. Whether the request was granted
-    /// is unknown. If it was a request to enter a room, and it is granted after all, the client
-    /// leaves that room.
+    /// The connection was lost, and the node had to forget the answer, or no longer had the session:
+    /// whether the request was carried out is unknown. If it was a request to enter a room, and it
+    /// is granted after all, the client leaves that room.
     Lost,
     /// The connection ended before the answer came.
     Closed,
@@ -225,9 +249,6 @@ pub enum OutOfStep {
     Snapshot(DecodeError),
     /// A second snapshot in a row can't be read. The client did not ask for another.
     NoSnapshot(DecodeError),
-    /// A message can't be read. It may have been a patch of any room, so this is reported for each
-    /// of them, and the client asked for snapshots.
-    Message(DecodeError),
     /// The copy's digest differs from the node's. The client asked for a snapshot.
     Digest {
         /// The copy's version.
@@ -240,6 +261,14 @@ impl Welcome<'_> {
     #[must_use]
     pub fn to_static(&self) -> Welcome<'static> {
         Welcome { resume: Cow::Owned(self.resume.to_vec()), ..*self }
+    }
+}
+
+impl Resumed<'_> {
+    /// Copies everything that is borrowed.
+    #[must_use]
+    pub fn to_static(&self) -> Resumed<'static> {
+        Resumed { lost: Cow::Owned(self.lost.to_vec()) }
     }
 }
 
@@ -300,7 +329,6 @@ impl std::fmt::Display for OutOfStep {
             }
             Self::Snapshot(error) => write!(f, "a snapshot can't be read: {error}"),
             Self::NoSnapshot(error) => write!(f, "two snapshots in a row can't be read: {error}"),
-            Self::Message(error) => write!(f, "a message can't be read: {error}"),
             Self::Digest { version } => {
                 write!(f, "the copy's digest at version {version} differs from the node's")
             }

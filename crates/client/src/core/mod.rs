@@ -35,30 +35,36 @@ mod creation;
 mod error;
 mod event;
 mod handler;
+mod losses;
 mod masks;
 mod numbers;
 mod pulse;
 mod receive;
 mod requests;
+mod resumption;
 mod rooms;
 mod session;
 mod transport;
-mod unreadable;
 
 use std::borrow::Cow;
 use std::mem;
 use std::time::Duration;
 
 use playfield_websocket::handshake::HandshakeError;
-use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
+use playfield_wire::client::ClientMessage;
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 pub use config::{ClientConfig, Transport};
 pub use creation::Creation;
 pub use error::{ClientError, CommandError};
 pub use event::{Event, EventQueue};
-pub use handler::{Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind, Welcome};
+pub use handler::{
+    Failure, Handler, Joined, OutOfStep, Resumed, RoomEvent, Update, UpdateKind, Welcome,
+};
 pub use masks::Masks;
+pub use playfield_wire::server::Lost;
+pub use pulse::Clock;
+pub use resumption::UNREADABLE_IN_A_ROW_MAX;
 pub use rooms::UNUSABLE_IN_A_ROW_MAX;
 
 #[cfg(feature = "tokio")]
@@ -67,13 +73,18 @@ pub(crate) use event::static_info;
 pub(crate) use numbers::NumberMap;
 
 use requests::Asked;
-use session::Session;
+use resumption::{Greeting, Resumption};
+use session::{Phase, Session};
 use transport::{Inbound, Piece};
 
-/// The client's end of one connection.
+/// The client's end of a session, over one connection after the other.
 ///
 /// Commands may be given at once; their messages follow the hello. A command that fails sends
 /// nothing.
+///
+/// When a connection is lost, the client [is away](Self::is_away) until it is
+/// [reconnected](Self::reconnect). What it has sent and the node has not confirmed is sent again
+/// then, so that each command is carried out once. Commands given meanwhile follow.
 ///
 /// Time is the time since any fixed moment. Call [`advance`](Self::advance) before handing in
 /// bytes, and at [`due_at`](Self::due_at): round trips and timeouts are measured from the last time
@@ -84,6 +95,8 @@ pub struct Client {
     /// The start of an incomplete frame.
     partial: Vec<u8>,
     session: Session,
+    deflate: bool,
+    message_bytes_max: usize,
 }
 
 impl Client {
@@ -100,24 +113,39 @@ impl Client {
             deflate,
             message_bytes_max,
             requests_max,
+            resumable,
+            unconfirmed_bytes_max,
             schemas,
         } = config;
         let (inbound, outbound) = transport::open(transport, format, deflate, message_bytes_max)?;
-        let mut session = Session::new(format, outbound, requests_max);
-        let hello = Hello {
-            name: Cow::Owned(name),
-            token: Cow::Owned(token),
-            schemas: schemas
-                .into_iter()
-                .map(|(room_type, fingerprint)| SchemaRef {
-                    room_type: room_type.into(),
-                    fingerprint,
-                })
-                .collect(),
-            ..Hello::new(format)
-        };
-        session.hello(hello);
-        Ok(Self { inbound, partial: Vec::new(), session })
+        let greeting = Greeting { name, token, schemas };
+        let resumption = Resumption::new(greeting, resumable, unconfirmed_bytes_max);
+        let session = Session::new(format, outbound, requests_max, resumption);
+        Ok(Self { inbound, partial: Vec::new(), session, deflate, message_bytes_max })
+    }
+
+    /// Goes on over another connection, of any transport: its output starts with a hello that asks
+    /// for the session. The node's answer is reported by [`Handler::resumed`] or
+    /// [`Handler::new_session`]. A connection that was not reported as lost counts as lost. After
+    /// the end, this does nothing.
+    ///
+    /// # Errors
+    /// If the host or the target is invalid in a WebSocket request.
+    pub fn reconnect(&mut self, transport: Transport) -> Result<(), HandshakeError> {
+        if matches!(self.session.phase, Phase::Leaving | Phase::Finished) {
+            return Ok(());
+        }
+        let format = self.session.format();
+        let (inbound, outbound) =
+            transport::open(transport, format, self.deflate, self.message_bytes_max)?;
+        (self.inbound, self.partial) = (inbound, Vec::new());
+        self.session.reconnect(outbound);
+        Ok(())
+    }
+
+    /// Sets the token for the node's authenticator in later hellos, which must name the same user.
+    pub fn set_token(&mut self, token: Vec<u8>) {
+        self.session.resumption.greeting.token = token;
     }
 
     /// The format of all messages.
@@ -127,23 +155,69 @@ impl Client {
     }
 
     /// Handles bytes from the node, which may be split anywhere. Overwrites `input`. Bytes after
-    /// the end of the session are ignored.
+    /// the end of the connection are ignored.
     pub fn received<H: Handler>(&mut self, input: &mut [u8], handler: &mut H) {
         if let Err(error) = self.read(input, handler) {
-            self.session.finish(Some(error), handler);
+            self.session.fail(error, handler);
         }
-        if self.is_finished() {
+        if self.session.is_open() {
+            self.session.acknowledge_if_due();
+        } else {
             self.partial = Vec::new();
         }
     }
 
-    /// Reports that the transport has ended: nothing more will be received.
+    /// Reports that the transport has ended: nothing more will be received. If the session outlives
+    /// it, the client [is away](Self::is_away); else it is [finished](Self::is_finished).
     pub fn ended<H: Handler>(&mut self, handler: &mut H) {
         self.session.end(None, handler);
+        self.partial = Vec::new();
     }
 
-    /// Sets the current time. Sends a ping if one is due, and ends the connection if the node has
-    /// not answered one in time.
+    /// Ends the session at this end: there will be no other connection.
+    pub fn give_up<H: Handler>(&mut self, handler: &mut H) {
+        self.session.give_up(handler);
+    }
+
+    /// Whether the connection is lost, and the session waits for [`reconnect`](Self::reconnect).
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        self.session.phase == Phase::Away
+    }
+
+    /// Why the connection, or the last attempt to restore it, was lost.
+    #[must_use]
+    pub fn lost(&self) -> Option<&ClientError> {
+        self.session.resumption.lost()
+    }
+
+    /// Whether the node has answered the hello on the present connection.
+    #[must_use]
+    pub fn is_welcomed(&self) -> bool {
+        self.session.is_open() && self.session.welcomed
+    }
+
+    /// Whether so much waits to be confirmed by the node that commands fail.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.session.resumption.is_full()
+    }
+
+    /// The delay to the node, and its clock, as measured on this connection. `None` until the first
+    /// pong. Keep-alive pings count too; [`ping`](Self::ping) measures now.
+    #[must_use]
+    pub fn clock(&self) -> Option<Clock> {
+        self.session.pulse.clock()
+    }
+
+    /// The connection may be dead: this process slept, or the network has changed. Sends a ping, and
+    /// gives the connection up as lost if nothing is heard within 5 seconds.
+    pub fn suspect(&mut self) {
+        self.session.suspect();
+    }
+
+    /// Sets the current time. Sends a ping or an acknowledgement if one is due, and gives the
+    /// connection up as lost if the node has not answered a ping in time.
     pub fn advance<H: Handler>(&mut self, now: Duration, handler: &mut H) {
         self.session.advance(now, handler);
     }
@@ -151,7 +225,7 @@ impl Client {
     /// When [`advance`](Self::advance) next has something to do.
     #[must_use]
     pub fn due_at(&self) -> Option<Duration> {
-        self.session.pulse.due_at()
+        self.session.due_at()
     }
 
     /// Appends the bytes to send to `out`.
@@ -177,7 +251,7 @@ impl Client {
         mut input: &mut [u8],
         handler: &mut H,
     ) -> Result<(), ClientError> {
-        while !self.partial.is_empty() && !input.is_empty() && !self.is_finished() {
+        while !self.partial.is_empty() && !input.is_empty() && self.session.is_open() {
             let mut partial = mem::take(&mut self.partial);
             let missing = self.inbound.missing(&partial)?.min(input.len());
             let (front, rest) = input.split_at_mut(missing);
@@ -189,7 +263,7 @@ impl Client {
                 self.partial = partial;
             }
         }
-        if self.partial.is_empty() {
+        if self.partial.is_empty() && self.session.is_open() {
             let used = self.read_whole(input, handler)?;
             self.partial.extend_from_slice(&input[used..]);
         }
@@ -204,7 +278,7 @@ impl Client {
     ) -> Result<usize, ClientError> {
         let format = self.session.format();
         let mut used = 0;
-        while used < input.len() && !self.session.is_finished() {
+        while used < input.len() && self.session.is_open() {
             let Some((bytes, piece)) = self.inbound.next(format, &mut input[used..])? else {
                 break;
             };
@@ -369,7 +443,7 @@ impl Client {
         self.session.ping()
     }
 
-    /// Says goodbye. The session is over when the node has closed the transport.
+    /// Says goodbye. The session is over when the transport has [ended](Self::ended).
     pub fn goodbye(&mut self) {
         self.session.goodbye();
     }

@@ -5,6 +5,12 @@ use std::time::Duration;
 
 use super::CommandError;
 
+/// How long a connection that may be dead has to show that it is not.
+const DOUBT: Duration = Duration::from_secs(5);
+
+/// How many answered pings are remembered.
+const SAMPLES_MAX: usize = 8;
+
 /// The most pings that may wait for their pongs.
 const PINGS_MAX: usize = 64;
 
@@ -20,6 +26,36 @@ pub(super) struct Pulse {
     probed_at: Option<Duration>,
     pings: VecDeque<Ping>,
     next_nonce: u64,
+    /// The last answered pings of this connection, oldest first.
+    samples: VecDeque<Sample>,
+    /// When the connection counts as lost if nothing is heard.
+    doubted_until: Option<Duration>,
+}
+
+/// The delay to a node, and its clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// The time from a ping to its pong: the shortest of the last eight.
+    pub round_trip: Duration,
+    /// The node's clock, in microseconds since the node started, minus the time given to
+    /// [`Client::advance`](super::Client::advance). It is off by at most half the round trip.
+    pub offset_us: i64,
+}
+
+impl Clock {
+    /// The node's clock at this time.
+    #[must_use]
+    pub fn node_time(&self, now: Duration) -> Duration {
+        let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+        Duration::from_micros(now.saturating_add(self.offset_us).max(0).unsigned_abs())
+    }
+}
+
+/// What an answered ping shows.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    round_trip: Duration,
+    offset_us: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +78,23 @@ pub(super) enum Due {
 }
 
 impl Pulse {
+    pub(super) fn now(&self) -> Duration {
+        self.now
+    }
+
     /// Sets the time. A time before the current one is ignored.
     pub(super) fn advance(&mut self, now: Duration) -> Due {
         let slept = now.saturating_sub(self.now) > self.heartbeat;
+        let overslept = now.saturating_sub(self.now) > DOUBT + DOUBT / 4;
         self.now = self.now.max(now);
+        if self.doubted_until.is_some_and(|until| self.now >= until) {
+            self.doubted_until = None;
+            if overslept {
+                self.suspect();
+                return Due::Ping;
+            }
+            return Due::Silent { silence: self.now - self.heard_at };
+        }
         if self.heartbeat.is_zero() {
             return Due::Nothing;
         }
@@ -67,13 +116,14 @@ impl Pulse {
     /// When [`advance`](Self::advance) next has something to do.
     pub(super) fn due_at(&self) -> Option<Duration> {
         if self.heartbeat.is_zero() {
-            return None;
+            return self.doubted_until;
         }
         let listen = match self.probed_at {
             Some(probed_at) => self.silent_at(probed_at),
             None => self.heard_at + self.heartbeat,
         };
-        Some(listen.min(self.sent_at + self.heartbeat / 2))
+        let speak = self.sent_at + self.heartbeat / 2;
+        Some(listen.min(speak).min(self.doubted_until.unwrap_or(Duration::MAX)))
     }
 
     /// When a pinged node counts as silent. It gets one heartbeat from the ping on, as this process
@@ -90,12 +140,14 @@ impl Pulse {
     /// Stops all timeouts.
     pub(super) fn stop(&mut self) {
         self.heartbeat = Duration::ZERO;
+        self.doubted_until = None;
     }
 
     #[inline]
     pub(super) fn heard(&mut self) {
         self.heard_at = self.now;
         self.probed_at = None;
+        self.doubted_until = None;
     }
 
     #[inline]
@@ -122,18 +174,40 @@ impl Pulse {
     }
 
     /// The round trip of a ping that the user asked for. Pings are answered in order, so earlier
-    /// keep-alive pings are forgotten. Earlier pings of the user are kept: they are sent again if
-    /// their answer was lost.
-    pub(super) fn pong(&mut self, nonce: u64) -> Option<Duration> {
+    /// ones that were not asked for are forgotten.
+    pub(super) fn pong(&mut self, nonce: u64, time_us: u64) -> Option<Duration> {
         let index = self.pings.iter().position(|ping| ping.nonce == nonce)?;
         let ping = self.pings.remove(index)?;
         self.pings.retain(|other| other.asked || other.nonce > nonce);
-        ping.asked.then(|| self.now - ping.at)
+        let round_trip = self.now - ping.at;
+        if self.samples.len() == SAMPLES_MAX {
+            self.samples.pop_front();
+        }
+        // The node answered when half the round trip had passed.
+        let here = i64::try_from((ping.at + round_trip / 2).as_micros()).unwrap_or(i64::MAX);
+        let offset_us = i64::try_from(time_us).unwrap_or(i64::MAX).saturating_sub(here);
+        self.samples.push_back(Sample { round_trip, offset_us });
+        ping.asked.then_some(round_trip)
     }
 
-    /// The nonces of the pings whose pongs the user waits for.
-    pub(super) fn asked(&self) -> Vec<u64> {
-        self.pings.iter().filter(|ping| ping.asked).map(|ping| ping.nonce).collect()
+    /// The sample with the shortest round trip: in it is the least of delay.
+    pub(super) fn clock(&self) -> Option<Clock> {
+        let best = self.samples.iter().rev().min_by_key(|sample| sample.round_trip)?;
+        Some(Clock { round_trip: best.round_trip, offset_us: best.offset_us })
+    }
+
+    /// The connection may be dead: a message must come soon.
+    pub(super) fn suspect(&mut self) {
+        self.doubted_until = Some(self.now.saturating_add(DOUBT));
+    }
+
+    /// The connection is a new one. Returns the nonces of the pings to send again, whose pongs the
+    /// user waits for: their round trips begin now.
+    pub(super) fn ping_again(&mut self) -> Vec<u64> {
+        self.samples.clear();
+        self.pings.retain(|ping| ping.asked);
+        self.pings.iter_mut().for_each(|ping| ping.at = self.now);
+        self.pings.iter().map(|ping| ping.nonce).collect()
     }
 
     fn push_ping(&mut self, asked: bool) -> u64 {
@@ -225,9 +299,9 @@ mod tests {
         let probe = pulse.probe();
         let asked = pulse.ping().unwrap();
         pulse.advance(ms(30));
-        assert_eq!(pulse.pong(probe), None);
-        assert_eq!(pulse.pong(asked), Some(ms(30)));
-        assert_eq!(pulse.pong(asked), None, "a pong that came twice");
+        assert_eq!(pulse.pong(probe, 0), None);
+        assert_eq!(pulse.pong(asked, 0), Some(ms(30)));
+        assert_eq!(pulse.pong(asked, 0), None, "a pong that came twice");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use playfield_wire::client::ClientMessage;
-use playfield_wire::server::{ServerMessage, Versions};
+use playfield_wire::server::{Resumed, ServerMessage, Versions};
 use playfield_wire::{ErrorCode, PROTOCOL, RequestNumber, RoomNumber};
 
 use super::requests::Asked;
@@ -22,16 +22,27 @@ impl Session {
         handler: &mut H,
     ) -> Result<(), ClientError> {
         self.pulse.heard();
-        let message = match ServerMessage::decode(self.format(), body) {
-            Ok(message) => message,
-            Err(error) => return self.unreadable(error, handler),
-        };
+        let message = ServerMessage::decode(self.format(), body).map_err(ClientError::Message)?;
         if !self.welcomed {
             check_before_welcome(&message)?;
         }
-        if self.is_orphaned(&message) {
-            return Ok(());
+        // An error before the welcome is of no session.
+        let is_counted = self.welcomed && message.is_counted();
+        if !self.is_abandoned(&message) {
+            self.handle(message, handler)?;
         }
+        if is_counted {
+            self.resumption.handled(body.len(), self.pulse.now());
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn handle<H: Handler>(
+        &mut self,
+        message: ServerMessage<'_>,
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
         match message {
             ServerMessage::Patch { room, base, version, body } => {
                 let copy = self.rooms.named(room, "a patch")?;
@@ -73,9 +84,9 @@ impl Session {
                 let _ = self.send_message(&ClientMessage::Pong { nonce });
                 Ok(())
             }
-            ServerMessage::Ack { .. } => Ok(()),
-            ServerMessage::Pong { nonce, .. } => {
-                if let Some(round_trip) = self.pulse.pong(nonce) {
+            ServerMessage::Ack { received } => self.resumption.acknowledged(received),
+            ServerMessage::Pong { nonce, time_us } => {
+                if let Some(round_trip) = self.pulse.pong(nonce, time_us) {
                     handler.pong(nonce, round_trip);
                 }
                 Ok(())
@@ -136,6 +147,9 @@ impl Session {
                 }
                 Ok(())
             }
+            ServerMessage::Goodbye { code, .. } if self.is_passing(code) => {
+                Err(ClientError::Ended { close_code: None })
+            }
             ServerMessage::Goodbye { code, text } => {
                 handler.goodbye(code, &text);
                 self.finish(None, handler);
@@ -147,12 +161,17 @@ impl Session {
                 resume,
                 heartbeat_ms,
                 max_message_bytes,
-                ..
+                grace_ms,
+                resumed,
             } => {
-                let heartbeat = Duration::from_millis(heartbeat_ms.into());
-                let welcome =
-                    Welcome { session, resume, heartbeat, message_bytes_max: max_message_bytes };
-                self.welcome(protocol, &welcome, handler)
+                let welcome = Welcome {
+                    session,
+                    resume,
+                    heartbeat: Duration::from_millis(heartbeat_ms.into()),
+                    message_bytes_max: max_message_bytes,
+                    grace: Duration::from_millis(grace_ms.into()),
+                };
+                self.welcome(protocol, &welcome, resumed.as_ref(), handler)
             }
         }
     }
@@ -196,21 +215,11 @@ impl Session {
         retry_after: Option<Duration>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
-        let mut of = None;
-        let is_awaited = self.requests.answered(request, "an error", |asked| {
-            of = Some(asked);
-            true
-        })?;
-        if !is_awaited {
+        if !self.requests.answered(request, "an error", |_| true)? {
             return Ok(());
         }
         let failure = Failure::Refused { code, text: Cow::Borrowed(text), retry_after };
         handler.failed(request, &failure);
-        if let (ErrorCode::NotJoined, Some(Asked::Message { room } | Asked::Leave { room })) =
-            (code, of)
-        {
-            self.not_joined(room, code, text, handler);
-        }
         Ok(())
     }
 
@@ -225,7 +234,7 @@ impl Session {
             handler.joined(request, joined);
             return Ok(());
         }
-        // Requests to enter a room are never abandoned, so this one was answered before.
+        // An abandoned request is remembered, so this one was answered before.
         Err(ClientError::UnknownRequest { request })
     }
 
@@ -252,6 +261,7 @@ impl Session {
         &mut self,
         protocol: u64,
         welcome: &Welcome<'_>,
+        resumed: Option<&Resumed>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
         if std::mem::replace(&mut self.welcomed, true) {
@@ -263,8 +273,7 @@ impl Session {
         self.pulse.welcomed(welcome.heartbeat);
         self.bytes_max =
             usize::try_from(welcome.message_bytes_max).unwrap_or(usize::MAX).min(MESSAGE_BYTES_MAX);
-        handler.welcome(welcome);
-        Ok(())
+        self.opened(welcome, resumed, handler)
     }
 }
 

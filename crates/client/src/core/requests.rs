@@ -22,11 +22,28 @@ pub(super) enum Asked {
     Message { room: RoomNumber },
 }
 
+impl Asked {
+    /// The room that was asked.
+    pub(super) fn room(self) -> Option<RoomNumber> {
+        match self {
+            Self::Join | Self::List | Self::Schema => None,
+            Self::Leave { room } | Self::Message { room } => Some(room),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    asked: Asked,
+    /// How many counted messages were sent with this one; 0 if they are not counted.
+    count: u64,
+}
+
 /// Requests by number. Numbers count up from 1, which distinguishes an answer to an abandoned
 /// request from one to a request that was never made.
 #[derive(Debug)]
 pub(super) struct Requests {
-    waiting: NumberMap<RequestNumber, Asked>,
+    waiting: NumberMap<RequestNumber, Waiting>,
     waiting_max: usize,
     next: RequestNumber,
     /// The count started over: any number may have been used before.
@@ -50,8 +67,8 @@ impl Requests {
     }
 
     /// The request under the reserved number was sent.
-    pub(super) fn sent(&mut self, request: RequestNumber, asked: Asked) {
-        self.waiting.insert(request, asked);
+    pub(super) fn sent(&mut self, request: RequestNumber, asked: Asked, count: u64) {
+        self.waiting.insert(request, Waiting { asked, count });
         self.step();
     }
 
@@ -65,8 +82,8 @@ impl Requests {
         fits: impl FnOnce(Asked) -> bool,
     ) -> Result<bool, ClientError> {
         match self.waiting.entry(request) {
-            Entry::Occupied(asked) if fits(*asked.get()) => {
-                asked.remove();
+            Entry::Occupied(waiting) if fits(waiting.get().asked) => {
+                waiting.remove();
                 Ok(true)
             }
             Entry::Occupied(_) => Err(ClientError::WrongAnswer { request, answer }),
@@ -84,22 +101,27 @@ impl Requests {
 
     /// Abandons the messages that a room has not answered, in the order of asking.
     pub(super) fn give_up_room(&mut self, room: RoomNumber) -> Vec<RequestNumber> {
-        let given_up = self.give_up(|asked| *asked == Asked::Message { room });
+        let given_up = self.give_up(|waiting| waiting.asked == Asked::Message { room });
         given_up.into_iter().map(|(request, _)| request).collect()
     }
 
     /// Abandons all requests.
-    pub(super) fn give_up_all(&mut self) -> Vec<RequestNumber> {
-        self.give_up_each().into_iter().map(|(request, _)| request).collect()
-    }
-
-    /// Abandons all requests, and returns what each asked.
-    pub(super) fn give_up_each(&mut self) -> Vec<(RequestNumber, Asked)> {
+    pub(super) fn give_up_all(&mut self) -> Vec<(RequestNumber, Asked)> {
         self.give_up(|_| true)
     }
 
-    fn give_up(&mut self, which: impl Fn(&Asked) -> bool) -> Vec<(RequestNumber, Asked)> {
-        let mut given_up: Vec<_> = self.waiting.extract_if(|_, asked| which(asked)).collect();
+    /// Abandons the requests of this kind that were among the first `received` counted messages.
+    pub(super) fn give_up_handled(
+        &mut self,
+        received: u64,
+        which: impl Fn(Asked) -> bool,
+    ) -> Vec<(RequestNumber, Asked)> {
+        self.give_up(|waiting| waiting.count <= received && which(waiting.asked))
+    }
+
+    fn give_up(&mut self, which: impl Fn(&Waiting) -> bool) -> Vec<(RequestNumber, Asked)> {
+        let given_up = self.waiting.extract_if(|_, waiting| which(waiting));
+        let mut given_up: Vec<_> = given_up.map(|(request, of)| (request, of.asked)).collect();
         // Numbers above the next one are from before the count started over.
         given_up.sort_unstable_by_key(|(request, _)| request.0.wrapping_sub(self.next.0));
         given_up
@@ -135,7 +157,7 @@ mod tests {
 
     fn ask(requests: &mut Requests, asked: Asked) -> RequestNumber {
         let request = requests.reserve().unwrap();
-        requests.sent(request, asked);
+        requests.sent(request, asked, 0);
         request
     }
 
@@ -155,7 +177,7 @@ mod tests {
         );
         assert_eq!(
             requests.give_up_all(),
-            [RequestNumber(u32::MAX), RequestNumber(2)],
+            [(RequestNumber(u32::MAX), Asked::Join), (RequestNumber(2), Asked::List)],
             "in the order asked"
         );
     }
@@ -188,7 +210,7 @@ mod tests {
         let request = ask(&mut requests, Asked::List);
         let refused = requests.answered(request, "a reply", |asked| asked == Asked::Join);
         assert_eq!(refused, Err(ClientError::WrongAnswer { request, answer: "a reply" }));
-        assert_eq!(requests.give_up_all(), [request]);
+        assert_eq!(requests.give_up_all(), [(request, Asked::List)]);
     }
 
     #[test]

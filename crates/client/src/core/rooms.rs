@@ -1,6 +1,7 @@
 //! The rooms of a session, and the version of each copy.
 
 use playfield_wire::RoomNumber;
+use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::Versions;
 
 use super::numbers::NumberMap;
@@ -26,8 +27,11 @@ pub(super) struct RoomCopy {
     unusable: u32,
     /// The last snapshot could not be read.
     snapshot_failed: bool,
-    /// How many unreadable messages came since the last event: as many events may be missing.
-    unreadable_messages: u64,
+    /// How many messages about the room were lost since the last event: as many events may be
+    /// missing.
+    lost_messages: u64,
+    /// A snapshot was asked for while nothing could be sent.
+    resync_waits: bool,
 }
 
 /// What to do with an update.
@@ -135,7 +139,8 @@ impl Rooms {
             in_step: false,
             unusable: 0,
             snapshot_failed: false,
-            unreadable_messages: 0,
+            lost_messages: 0,
+            resync_waits: false,
         };
         match self.copies.insert(room, copy) {
             None => Ok(()),
@@ -175,31 +180,59 @@ impl Rooms {
         Ok(())
     }
 
-    /// Returns how many events before this one were lost in unreadable messages.
+    /// Returns how many events before this one were lost.
     pub(super) fn event(&mut self, room: RoomNumber, got: u64) -> Result<u64, ClientError> {
         let copy = self.named(room, "an event")?;
         let due = copy.sequence + 1;
-        let missed = got.checked_sub(due).filter(|missed| *missed <= copy.unreadable_messages);
+        let missed = got.checked_sub(due).filter(|missed| *missed <= copy.lost_messages);
         let missed = missed.ok_or(ClientError::EventOutOfOrder { room, due, got })?;
-        (copy.sequence, copy.unreadable_messages) = (got, 0);
+        (copy.sequence, copy.lost_messages) = (got, 0);
         Ok(missed)
     }
 
-    /// Notes that an unreadable message may have been about any room, and returns all rooms.
-    pub(super) fn missed_a_message(&mut self) -> Vec<RoomNumber> {
-        self.copies.values_mut().for_each(|copy| copy.unreadable_messages += 1);
-        let mut rooms: Vec<RoomNumber> = self.copies.keys().copied().collect();
-        rooms.sort_unstable();
-        rooms
+    /// Messages about a room were lost. Returns whether this client is in the room.
+    pub(super) fn lost(&mut self, room: RoomNumber, messages: u64) -> bool {
+        let copy = self.copies.get_mut(&room);
+        copy.map(|copy| copy.lost_messages = copy.lost_messages.saturating_add(messages)).is_some()
     }
 
     pub(super) fn knows(&self, room: RoomNumber) -> bool {
         self.copies.contains_key(&room)
     }
 
-    /// Whether this client is in the room, as far as it knows, and its copy waits for a snapshot.
-    pub(super) fn waits(&self, room: RoomNumber) -> bool {
-        self.copies.get(&room).is_some_and(|copy| !copy.in_step)
+    /// The copies as a resuming client states them. One that waits for a snapshot has version 0.
+    pub(super) fn resume(&mut self) -> Vec<ResumeRoom> {
+        let mut rooms: Vec<_> = self
+            .copies
+            .iter_mut()
+            .map(|(&room, copy)| {
+                copy.resync_waits = false;
+                let version = if copy.in_step { copy.version } else { 0 };
+                ResumeRoom { room, epoch: copy.epoch, version }
+            })
+            .collect();
+        rooms.sort_unstable_by_key(|copy| copy.room);
+        rooms
+    }
+
+    /// A snapshot of this room is to be asked for once something can be sent.
+    pub(super) fn resync_later(&mut self, room: RoomNumber) {
+        if let Some(copy) = self.copies.get_mut(&room) {
+            copy.resync_waits = true;
+        }
+    }
+
+    /// The rooms of which a snapshot is to be asked for now.
+    pub(super) fn take_resyncs(&mut self) -> Vec<RoomNumber> {
+        let waiting = self.copies.iter_mut().filter(|(_, copy)| copy.resync_waits);
+        let mut rooms: Vec<_> = waiting
+            .map(|(room, copy)| {
+                copy.resync_waits = false;
+                *room
+            })
+            .collect();
+        rooms.sort_unstable();
+        rooms
     }
 
     /// An update for this copy can't be used.

@@ -1,15 +1,17 @@
-//! The state of one session, and all that the client sends. `receive` handles what it receives.
+//! The state of one session, and all that the client sends. `receive` handles what it receives, and
+//! `resumption` what happens between two connections.
 
 use std::time::Duration;
 
-use playfield_wire::client::{ClientMessage, Hello, write_request, write_send};
+use playfield_wire::client::{ClientMessage, write_request, write_send};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
+use super::losses::Abandoned;
 use super::pulse::{Due, Pulse};
 use super::requests::{Asked, Requests};
+use super::resumption::Resumption;
 use super::rooms::Rooms;
 use super::transport::Outbound;
-use super::unreadable::OrphanedRooms;
 use super::{ClientError, CommandError, Failure, Handler};
 
 /// The longest message that is ever sent, and the limit before the welcome states the node's.
@@ -21,29 +23,38 @@ const NORMAL_CLOSURE: u16 = 1000;
 #[derive(Debug)]
 pub(super) struct Session {
     format: Format,
-    phase: Phase,
-    /// The node answered the hello. Commands may be given before that.
+    pub(super) phase: Phase,
+    /// The node answered the hello on this connection.
     pub(super) welcomed: bool,
     pub(super) outbound: Outbound,
     /// The longest message that the node accepts, in bytes.
     pub(super) bytes_max: usize,
     pub(super) requests: Requests,
     pub(super) rooms: Rooms,
-    pub(super) orphaned_rooms: OrphanedRooms,
+    pub(super) abandoned: Abandoned,
     pub(super) pulse: Pulse,
+    pub(super) resumption: Resumption,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     Talking,
+    /// The connection was lost.
+    Away,
     /// This client has said goodbye, and waits for the node to close the transport.
     Leaving,
     Finished,
 }
 
 impl Session {
-    pub(super) fn new(format: Format, outbound: Outbound, requests_max: usize) -> Self {
-        Self {
+    /// A session whose output starts with the hello.
+    pub(super) fn new(
+        format: Format,
+        outbound: Outbound,
+        requests_max: usize,
+        resumption: Resumption,
+    ) -> Self {
+        let mut session = Self {
             format,
             phase: Phase::Talking,
             welcomed: false,
@@ -51,9 +62,12 @@ impl Session {
             bytes_max: MESSAGE_BYTES_MAX,
             requests: Requests::new(requests_max),
             rooms: Rooms::default(),
-            orphaned_rooms: OrphanedRooms::default(),
+            abandoned: Abandoned::default(),
             pulse: Pulse::default(),
-        }
+            resumption,
+        };
+        session.hello();
+        session
     }
 
     pub(super) fn format(&self) -> Format {
@@ -64,12 +78,15 @@ impl Session {
         self.phase == Phase::Finished
     }
 
-    /// Sends the hello, the first message.
-    pub(super) fn hello(&mut self, hello: Hello<'_>) {
-        let hello = ClientMessage::Hello(hello);
-        let format = self.format;
-        // The node has not stated its limit yet.
-        let _ = self.outbound.message(usize::MAX, |out| hello.encode(format, out));
+    /// Whether there is a transport to receive from.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Talking | Phase::Leaving)
+    }
+
+    /// Whether messages can be sent. The first ones follow the hello; after a lost connection, only
+    /// the welcome says which of them the node has handled.
+    pub(super) fn can_send(&self) -> bool {
+        self.is_open() && (self.welcomed || self.resumption.is_first())
     }
 
     /// Sends a message that expects an answer.
@@ -79,8 +96,16 @@ impl Session {
         message: impl FnOnce(RequestNumber) -> ClientMessage<'a>,
     ) -> Result<RequestNumber, CommandError> {
         let request = self.reserve()?;
-        self.send_message(&message(request))?;
-        self.requests.sent(request, asked);
+        let message = message(request);
+        let payload = match &message {
+            ClientMessage::Create { options, .. } | ClientMessage::JoinOrCreate { options, .. } => {
+                *options
+            }
+            _ => &[][..],
+        };
+        let (format, room) = (self.format, asked.room());
+        let count = self.write_counted(room, payload, |out| message.encode(format, out))?;
+        self.requests.sent(request, asked, count);
         Ok(request)
     }
 
@@ -94,8 +119,10 @@ impl Session {
         let request = self.reserve()?;
         self.rooms.get(room)?;
         let format = self.format;
-        self.write(payload, |out| write_request(format, out, room, request, index, name, payload))?;
-        self.requests.sent(request, Asked::Message { room });
+        let count = self.write_counted(Some(room), payload, |out| {
+            write_request(format, out, room, request, index, name, payload);
+        })?;
+        self.requests.sent(request, Asked::Message { room }, count);
         Ok(request)
     }
 
@@ -109,24 +136,29 @@ impl Session {
         self.check_open()?;
         self.rooms.get(room)?;
         let format = self.format;
-        self.write(payload, |out| write_send(format, out, room, index, name, payload))
+        self.write_counted(Some(room), payload, |out| {
+            write_send(format, out, room, index, name, payload);
+        })
+        .map(drop)
     }
 
-    /// Sends any message but a user's.
+    /// Sends a message that is not counted. While nothing can be sent, it is dropped.
     pub(super) fn send_message(&mut self, message: &ClientMessage<'_>) -> Result<(), CommandError> {
         self.check_open()?;
-        let payload = match message {
-            ClientMessage::Create { options, .. } | ClientMessage::JoinOrCreate { options, .. } => {
-                options
-            }
-            _ => &[][..],
-        };
+        let is_for_connection =
+            matches!(message, ClientMessage::Pong { .. } | ClientMessage::Goodbye);
+        if !(self.can_send() || self.is_open() && is_for_connection) {
+            return Ok(());
+        }
         let format = self.format;
-        self.write(payload, |out| message.encode(format, out))
+        self.write(&[], |out| message.encode(format, out))
     }
 
     pub(super) fn resync(&mut self, room: RoomNumber) -> Result<(), CommandError> {
         self.rooms.wait_for_snapshot(room)?;
+        if !self.can_send() {
+            self.rooms.resync_later(room);
+        }
         self.send_message(&ClientMessage::Resync { room })
     }
 
@@ -140,14 +172,17 @@ impl Session {
     pub(super) fn goodbye(&mut self) {
         // An error means that the connection is closed already.
         if self.send_message(&ClientMessage::Goodbye).is_ok() {
+            let was_away = self.phase == Phase::Away;
             self.phase = Phase::Leaving;
-            self.outbound.close(NORMAL_CLOSURE);
+            if !was_away {
+                self.outbound.close(NORMAL_CLOSURE);
+            }
         }
     }
 
     fn check_open(&self) -> Result<(), CommandError> {
         match self.phase {
-            Phase::Talking => Ok(()),
+            Phase::Talking | Phase::Away => Ok(()),
             Phase::Leaving | Phase::Finished => Err(CommandError::Closed),
         }
     }
@@ -155,6 +190,35 @@ impl Session {
     fn reserve(&mut self) -> Result<RequestNumber, CommandError> {
         self.check_open()?;
         self.requests.reserve()
+    }
+
+    /// Sends a counted message, and keeps it until the node confirms it. Returns its count.
+    #[inline]
+    pub(super) fn write_counted(
+        &mut self,
+        room: Option<RoomNumber>,
+        payload: &[u8],
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<u64, CommandError> {
+        let can_send = self.can_send();
+        if !self.resumption.is_kept() {
+            if !can_send {
+                return Err(CommandError::Away);
+            }
+            return self.write(payload, write).map(|()| 0);
+        }
+        let bytes_max = self.bytes_max;
+        let too_large = |bytes| CommandError::TooLarge { bytes, bytes_max };
+        if payload.len() > bytes_max {
+            return Err(too_large(payload.len()));
+        }
+        let body = self.resumption.keep(room, bytes_max, write)?;
+        if can_send {
+            let written = self.outbound.message(usize::MAX, |out| out.extend_from_slice(body));
+            written.map_err(too_large)?;
+            self.pulse.sent();
+        }
+        Ok(self.resumption.log.sent())
     }
 
     #[inline]
@@ -176,24 +240,42 @@ impl Session {
     pub(super) fn advance<H: Handler>(&mut self, now: Duration, handler: &mut H) {
         match self.pulse.advance(now) {
             Due::Nothing => {}
-            // A ping fails only if the node's limit is too small for any message.
-            Due::Ping => {
-                let nonce = self.pulse.probe();
-                if self.send_message(&ClientMessage::Ping { nonce }).is_err() {
-                    self.pulse.sent();
-                }
-            }
-            Due::Silent { silence } => self.finish(Some(ClientError::Silent { silence }), handler),
+            Due::Ping => self.probe(),
+            Due::Silent { silence } => self.fail(ClientError::Silent { silence }, handler),
+        }
+        self.acknowledge_if_due();
+    }
+
+    /// When [`advance`](Self::advance) next has something to do.
+    pub(super) fn due_at(&self) -> Option<Duration> {
+        let acknowledge_at = self.resumption.acknowledge_at().filter(|_| self.can_send());
+        [self.pulse.due_at(), acknowledge_at].into_iter().flatten().min()
+    }
+
+    /// Sends a keep-alive ping.
+    pub(super) fn probe(&mut self) {
+        let nonce = self.pulse.probe();
+        // A ping fails only if the node's limit is too small for any message.
+        if self.send_message(&ClientMessage::Ping { nonce }).is_err() {
+            self.pulse.sent();
+        }
+    }
+
+    /// The connection may be dead.
+    pub(super) fn suspect(&mut self) {
+        if self.phase == Phase::Talking && self.welcomed {
+            self.probe();
+            self.pulse.suspect();
         }
     }
 
     /// The node ended the transport, on WebSocket by a close frame.
     pub(super) fn end<H: Handler>(&mut self, close_code: Option<u16>, handler: &mut H) {
-        let error = match self.phase {
-            Phase::Talking => Some(ClientError::Ended { close_code }),
-            Phase::Leaving | Phase::Finished => None,
-        };
-        self.finish(error, handler);
+        match self.phase {
+            Phase::Talking => self.fail(ClientError::Ended { close_code }, handler),
+            Phase::Leaving => self.finish(None, handler),
+            Phase::Away | Phase::Finished => {}
+        }
     }
 
     /// Ends the session: nothing more is sent or received.
@@ -205,8 +287,9 @@ impl Session {
         self.outbound.close(error.as_ref().map_or(NORMAL_CLOSURE, ClientError::close_code));
         self.pulse.stop();
         self.rooms.clear();
-        self.orphaned_rooms = OrphanedRooms::default();
-        for request in self.requests.give_up_all() {
+        self.abandoned = Abandoned::default();
+        self.resumption.clear();
+        for (request, _) in self.requests.give_up_all() {
             handler.failed(request, &Failure::Closed);
         }
         handler.closed(error.as_ref());

@@ -240,9 +240,9 @@ impl<R: Kind> Room<R> {
     /// # Cancel safety
     /// The room is left in any case.
     pub async fn leave(self) -> Result<(), Error> {
-        let room = self.entered.joined.room;
+        let place = self.entered.seat.place();
         self.line
-            .ask(|answer| Command::Leave { room, answer })
+            .ask(|answer| Command::Leave { place, answer })
             .await
             .map_err(|error| self.explain(error))
     }
@@ -254,9 +254,9 @@ impl<R: Kind> Room<R> {
         name: Cow<'static, str>,
         payload: Vec<u8>,
     ) -> Result<Vec<u8>, Error> {
-        let room = self.entered.joined.room;
+        let place = self.entered.seat.place();
         self.line
-            .ask(|answer| Command::Request { room, index, name, payload, answer })
+            .ask(|answer| Command::Request { place, index, name, payload, answer })
             .await
             .map_err(|error| self.explain(error))
     }
@@ -271,8 +271,8 @@ impl<R: Kind> Room<R> {
         if let Some(error) = self.shared.ended() {
             return Err(error);
         }
-        let room = self.entered.joined.room;
-        self.line.put(Command::Send { room, index, name, payload }).await
+        let place = self.entered.seat.place();
+        self.line.put(Command::Send { place, index, name, payload }).await
     }
 
     /// Replaces the error that this client is not in the room by the reason why.

@@ -30,9 +30,7 @@ fn truncated_and_prolonged_patches() {
             let (base, body) = play.node.patch();
             play.says_patch(base, base + 1, &body[..cut]);
             // A truncated tree makes the whole message unreadable.
-            play.assert_refused(&format!("{format}, cut at {cut}"), |why| {
-                matches!(why, OutOfStep::Patch(_) | OutOfStep::Message(_))
-            });
+            play.assert_unusable(&format!("{format}, cut at {cut}"));
         }
     }
     let mut play = Play::new(Format::Packed);
@@ -178,8 +176,6 @@ fn deep_nesting_in_trees() {
         };
         let version = play.node.version();
         play.says_patch(version, version + 1, &deep);
-        play.assert_refused("a deep value", |why| {
-            matches!(why, OutOfStep::Patch(_) | OutOfStep::Message(_))
-        });
+        play.assert_unusable("a deep value");
     }
 }

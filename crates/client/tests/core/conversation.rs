@@ -95,6 +95,7 @@ fn expected_events(format: Format) -> Vec<Event> {
             resume: b"tk".to_vec().into(),
             heartbeat: Duration::from_millis(1000),
             message_bytes_max: 1024,
+            grace: Duration::ZERO,
         }),
         Event::Joined {
             request: RequestNumber(1),

@@ -5,9 +5,11 @@ mod support;
 
 mod bad_bodies;
 mod conversation;
+mod cuts;
 mod damage;
+mod model;
 mod play;
 mod properties;
+mod resumption;
 mod rules;
-mod unreadable;
 mod versions;

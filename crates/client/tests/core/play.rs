@@ -7,10 +7,10 @@ use playfield_client::core::{
     ClientError, EventQueue, Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind,
 };
 use playfield_state::{JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking};
-use playfield_wire::server::{RoomInfo, ServerMessage};
+use playfield_wire::server::{Resumed, RoomInfo, ServerMessage};
 use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
 
-use crate::support::{Said, Talk, joined, welcome};
+use crate::support::{Said, Talk, joined, kept};
 
 #[derive(State, Default, Debug, PartialEq)]
 pub(crate) struct Table {
@@ -176,9 +176,7 @@ pub(crate) struct Play {
 
 impl Play {
     pub(crate) fn new(format: Format) -> Self {
-        let mut talk = Talk::new(format, false);
-        talk.heard();
-        talk.says(&welcome(0, 1 << 20));
+        let mut talk = Talk::kept(format, false);
         let request = talk.client.join("r").unwrap();
         talk.heard();
         talk.says(&joined(request, RoomNumber(1), 3));
@@ -200,6 +198,15 @@ impl Play {
         self.says(&ServerMessage::Snapshot { room: RoomNumber(1), epoch, version, body });
     }
 
+    /// The last message was refused because of its body, or, as it is a tree, could not be read.
+    pub(crate) fn assert_unusable(&mut self, what: &str) {
+        if self.talk.client.is_away() {
+            self.resume(what, 1);
+            return self.repair();
+        }
+        self.assert_refused(what, |why| matches!(why, OutOfStep::Patch(_)));
+    }
+
     /// The node sends a snapshot, after which the copy is right again.
     pub(crate) fn repair(&mut self) {
         let (version, body) = (self.node.version(), self.node.snapshot());
@@ -211,9 +218,26 @@ impl Play {
         assert_eq!((self.copy.why.pop(), self.talk.heard()), (None, vec![]));
     }
 
+    /// The last message could not be read: the client connects again, and goes on. The node has
+    /// handled `received` of its messages.
+    pub(crate) fn resume(&mut self, what: &str, received: u64) {
+        assert!(self.talk.client.is_away(), "{what}");
+        let format = self.node.format;
+        let resume = self.talk.reconnects(format, false);
+        let Said::Resume(_, _, rooms) = &resume else { panic!("{what}: {resume:?}") };
+        self.says(&kept(b"t2", Some(Resumed { received, lost: vec![] })));
+        self.talk.heard();
+        if let [(1, 3, _)] = rooms[..] {
+            let (version, body) = (self.node.version(), self.node.snapshot());
+            self.says_snapshot(3, version, &body);
+            assert_eq!(self.copy.shown(), self.node.expected(), "{what}");
+        }
+    }
+
     /// The last message was refused for this reason, and a snapshot was asked for. Sends it, and
     /// checks the copy.
     pub(crate) fn assert_refused(&mut self, what: &str, reason: fn(&OutOfStep) -> bool) {
+        assert!(!self.talk.client.is_away(), "{what}");
         let why = std::mem::take(&mut self.copy.why);
         assert!(matches!(&why[..], [why] if reason(why)), "{what}: {why:?}");
         assert_eq!(self.talk.heard(), [Said::Other("Resync { room: 1 }".to_owned())], "{what}");

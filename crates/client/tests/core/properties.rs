@@ -73,6 +73,7 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
                 retry_after_ms: None
             }),
         v.clone().prop_map(|nonce| ServerMessage::Ping { nonce }),
+        v.clone().prop_map(|received| ServerMessage::Ack { received }),
         v.prop_map(|nonce| ServerMessage::Pong { nonce, time_us: 0 }),
     ]
 }

@@ -7,9 +7,9 @@ use playfield_client::core::{
 };
 use playfield_websocket::handshake::{Head, HeadLimits, accept, parse_request};
 use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{ClientMessage, Hello, ResumeRoom};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::tree::TreeWriter;
 use playfield_wire::{Format, RequestNumber, RoomNumber, TreeFormat};
 
@@ -31,6 +31,7 @@ pub(crate) fn msgpack(json: &str) -> Vec<u8> {
     out
 }
 
+/// The settings of a client whose session ends with its connection.
 pub(crate) fn config(format: Format, web_socket: bool) -> ClientConfig {
     let transport = if web_socket {
         let (host, target) = ("node".to_owned(), "/play".to_owned());
@@ -38,7 +39,13 @@ pub(crate) fn config(format: Format, web_socket: bool) -> ClientConfig {
     } else {
         Transport::Native
     };
-    ClientConfig { name: "Ann".to_owned(), ..ClientConfig::new(format, transport) }
+    let config = ClientConfig::new(format, transport);
+    ClientConfig { name: "Ann".to_owned(), resumable: false, ..config }
+}
+
+/// The settings of a client whose session outlives its connection.
+pub(crate) fn resumable(format: Format, web_socket: bool) -> ClientConfig {
+    ClientConfig { resumable: true, ..config(format, web_socket) }
 }
 
 /// A client, the node's end, and what the client has reported.
@@ -54,6 +61,51 @@ impl Talk {
         Self { client, node: Node::new(format, web_socket), events: EventQueue::new() }
     }
 
+    /// A welcomed session that both ends keep.
+    pub(crate) fn kept(format: Format, web_socket: bool) -> Self {
+        let client = Client::new(resumable(format, web_socket)).unwrap();
+        let node = Node::new(format, web_socket);
+        let mut talk = Self { client, node, events: EventQueue::new() };
+        talk.heard();
+        let mut answer = talk.node.take_answer();
+        talk.client.received(&mut answer, &mut talk.events);
+        talk.heard();
+        talk.says(&kept(b"t1", None));
+        assert!(matches!(talk.event(), Event::Welcome(_)));
+        talk
+    }
+
+    /// A session that both ends keep, whose client is in room 1, at version 5 of epoch 3.
+    pub(crate) fn kept_in_room() -> Self {
+        let mut talk = Self::kept(Format::Packed, false);
+        talk.enter();
+        talk
+    }
+
+    fn enter(&mut self) {
+        let request = self.client.join("r").unwrap();
+        self.says(&joined(request, RoomNumber(1), 3));
+        self.says(&snapshot(RoomNumber(1), 3, 5));
+        self.events.pop().unwrap();
+        self.events.pop().unwrap();
+        self.heard();
+    }
+
+    /// The transport ends, and the client connects again over another. Returns its hello.
+    pub(crate) fn reconnects(&mut self, format: Format, web_socket: bool) -> Said {
+        self.client.ended(&mut self.events);
+        self.client.reconnect(config(format, web_socket).transport).unwrap();
+        self.node = Node::new(format, web_socket);
+        let mut heard = self.heard();
+        if web_socket {
+            let mut answer = self.node.take_answer();
+            self.client.received(&mut answer, &mut self.events);
+            heard = self.heard();
+        }
+        assert_eq!(heard.len(), 1, "nothing but the hello: {heard:?}");
+        heard.remove(0)
+    }
+
     /// A session in `packed` over native framing, after hello and welcome.
     pub(crate) fn welcomed() -> Self {
         let mut talk = Self::new(Format::Packed, false);
@@ -66,12 +118,7 @@ impl Talk {
     /// A session whose client is in room 1, at version 5 of epoch 3.
     pub(crate) fn in_room() -> Self {
         let mut talk = Self::welcomed();
-        let request = talk.client.join("r").unwrap();
-        talk.says(&joined(request, RoomNumber(1), 3));
-        talk.says(&snapshot(RoomNumber(1), 3, 5));
-        talk.events.pop().unwrap();
-        talk.events.pop().unwrap();
-        talk.heard();
+        talk.enter();
         talk
     }
 
@@ -112,7 +159,12 @@ impl Talk {
 /// What a client has sent: a message in its debug form, or a frame of the transport.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Said {
-    Hello { name: String },
+    Hello {
+        name: String,
+    },
+    /// A hello that resumes: the token, how many messages were handled, and room, epoch and version
+    /// of each copy.
+    Resume(Vec<u8>, u64, Vec<(u32, u64, u64)>),
     Other(String),
     Pong(Vec<u8>),
     Close(Option<u16>),
@@ -124,6 +176,11 @@ pub(crate) fn other(said: &str) -> Said {
 
 pub(crate) fn said(message: &ClientMessage<'_>) -> Said {
     match message {
+        ClientMessage::Hello(Hello { resume: Some(resume), .. }) => {
+            let room = |copy: &ResumeRoom| (copy.room.0, copy.epoch, copy.version);
+            let rooms = resume.rooms.iter().map(room).collect();
+            Said::Resume(resume.token.to_vec(), resume.received, rooms)
+        }
         ClientMessage::Hello(hello) => Said::Hello { name: hello.name.to_string() },
         other => Said::Other(format!("{other:?}")),
     }
@@ -248,6 +305,19 @@ pub(crate) fn welcome(heartbeat_ms: u32, max_message_bytes: u32) -> ServerMessag
         max_message_bytes,
         grace_ms: 0,
         resumed: None,
+    }
+}
+
+/// The welcome of a session that the node keeps, with this token.
+pub(crate) fn kept(token: &'static [u8], resumed: Option<Resumed>) -> ServerMessage<'static> {
+    ServerMessage::Welcome {
+        protocol: 1,
+        session: 7,
+        resume: token.into(),
+        heartbeat_ms: 0,
+        max_message_bytes: 1 << 20,
+        grace_ms: 10_000,
+        resumed,
     }
 }
 

@@ -316,60 +316,6 @@ async fn a_room_whose_state_can_not_be_read_is_not_entered() {
     );
 }
 
-/// It may have been a patch, an event or a reply: the client asks for a snapshot, and requests
-/// fail.
-#[tokio::test]
-async fn the_client_survives_an_unreadable_message() {
-    let (connection, room, mut server) = in_room().await;
-    let node = async {
-        assert!(
-            matches!(server.hear().await, Said::Other(asked) if asked.starts_with("Request {"))
-        );
-        server.say_bytes(br#"{"type":"reply","request":2,"payl"#).await;
-        assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-        let body = br#"[[[],{"n":9}]]"#;
-        server.snapshot(6, body).await;
-    };
-    let one = json!(1);
-    let (reply, ()) = tokio::join!(room.request("add", &one), node);
-    let error = reply.unwrap_err();
-    assert!(error.is_lost() && !error.is_closed(), "{error}");
-    room.changed().await.unwrap();
-    assert_eq!(room.state()["n"], json!(9));
-
-    // A late reply is ignored, and the lost event is reported.
-    server.say(&ServerMessage::Reply { request: RequestNumber(2), payload: b"1" }).await;
-    let message = playfield_wire::message::MessageRef::Name("hi".into());
-    server
-        .say(&ServerMessage::Event {
-            room: RoomNumber(1),
-            sequence: 2,
-            version: 6,
-            message,
-            payload: b"1",
-        })
-        .await;
-    let error = room.next_event().await.unwrap_err();
-    assert!(error.is_missed());
-    assert_eq!(error.to_string(), "1 events were lost in unreadable messages");
-    assert_eq!(room.next_event().await.unwrap().name(), "hi");
-    drop(connection);
-}
-
-/// The ping is sent again.
-#[tokio::test]
-async fn a_ping_survives_an_unreadable_message() {
-    let (connection, _room, mut server) = in_room().await;
-    let node = async {
-        assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
-        server.say_bytes(b"{").await;
-        assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-        assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
-        server.say(&ServerMessage::Pong { nonce: 1, time_us: 0 }).await;
-    };
-    tokio::join!(connection.ping(), node).0.unwrap();
-}
-
 // The end of a room.
 
 #[tokio::test]

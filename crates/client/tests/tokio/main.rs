@@ -10,4 +10,6 @@ mod deflate;
 mod dynamic_rooms;
 mod real_server;
 mod server;
+#[cfg(feature = "tls")]
+mod tls;
 mod typed_rooms;

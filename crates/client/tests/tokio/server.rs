@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use playfield_client::{Connect, Connection, Error, connect};
 use playfield_wire::server::ServerMessage;
@@ -36,7 +37,7 @@ impl Server {
         (connection.unwrap(), server)
     }
 
-    /// Connects to a node that reads the hello and then does this.
+    /// Connects to a node of one connection, which reads the hello and then does this.
     pub(crate) async fn met(
         format: Format,
         web_socket: bool,
@@ -46,7 +47,8 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let scheme = if web_socket { "ws" } else { "tcp" };
-        let connecting = set(connect(&format!("{scheme}://{address}")).name("Ann").format(format));
+        let connecting = connect(&format!("{scheme}://{address}")).name("Ann").format(format);
+        let connecting = set(connecting.reconnect_for(Duration::ZERO));
         let meet = async {
             let (stream, _) = listener.accept().await.unwrap();
             stream.set_nodelay(true).unwrap();

@@ -108,6 +108,18 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         self.settle(out);
     }
 
+    fn lost(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
+        if self.begin(at, out) {
+            self.connect(player, false, out);
+        }
+    }
+
+    fn returned(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
+        if self.begin(at, out) {
+            self.connect(player, true, out);
+        }
+    }
+
     fn message(
         &mut self,
         at: Duration,
@@ -285,6 +297,29 @@ impl<R: Room> AnyRoom for RoomCore<R> {
 }
 
 impl<R: Room> RoomCore<R> {
+    /// A player has lost the connection, or has one again.
+    fn connect(&mut self, player: PlayerId, is_connected: bool, out: &mut dyn RoomOutput) {
+        let player = self.renumbered.get(&player).copied().unwrap_or(player);
+        // Those who wait to join hear nothing of it, and nor does their room.
+        if let Some(waiting) = self.waiting.get_mut(&player) {
+            waiting.player.is_connected = is_connected;
+            return;
+        }
+        let Some(seated) = self.seats.get_mut(&player) else { return };
+        if std::mem::replace(&mut seated.is_connected, is_connected) == is_connected {
+            return;
+        }
+        let player = seated.clone();
+        self.act(out, |room, cx| {
+            if is_connected {
+                room.returned(&player, cx);
+            } else {
+                room.lost(&player, cx);
+            }
+        });
+        self.settle(out);
+    }
+
     pub(super) fn deliver(&mut self, mail: Mail, out: &mut dyn RoomOutput) {
         let mail = match mail {
             Mail::Asked { .. } | Mail::Told { .. } => match self.keep_mail(mail) {

@@ -47,7 +47,7 @@ impl<R: Room> RoomCore<R> {
         self.admit(&entrant)?;
         let id = self.new_player();
         let Entrant { link, format, name, user, claims, seat, .. } = entrant;
-        let player = Player { id, name, user, claims, seat, link, format };
+        let player = Player { id, name, user, claims, seat, link, format, is_connected: true };
         let by = self.context.now.saturating_add(self.join_wait());
         if self.opening.is_some() {
             self.hold_player(player, 0, by)?;

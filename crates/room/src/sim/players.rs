@@ -176,7 +176,7 @@ impl<R: Room + Default> Sim<R> {
 
     /// A player's connection is lost.
     pub fn disconnect(&mut self, player: PlayerId) {
-        self.go(player, LeaveReason::Disconnected);
+        self.go(player, LeaveReason::ConnectionLost);
     }
 
     fn go(&mut self, player: PlayerId, why: LeaveReason) {

@@ -317,6 +317,17 @@ settings! {
     /// A client that is silent for half of this time is sent a ping, and one that is silent for
     /// twice this time is closed. In milliseconds.
     heartbeat_ms: u64 = "30000", 20..=DAY_MS;
+    /// Time that the session of a client whose connection was lost is kept, in milliseconds; 0 keeps
+    /// none. Rooms keep the player's seat by their own `grace_ms`, and the session as long.
+    session_grace_ms: u64 = "10000", 0..=DAY_MS;
+    /// Maximum bytes per session of events, replies and the like that the client has not confirmed.
+    /// Beyond it the oldest are forgotten: a client whose connection is lost then misses them.
+    resume_bytes_max: usize = "262144", 0..=1_073_741_824;
+    /// Maximum sessions that wait for their clients to come back; more end with their connections.
+    sessions_away_max: usize = "100000", 0..=10_000_000;
+    /// Maximum sessions of clients from one address that wait so. The addresses of an IPv6 network of
+    /// 64 bits count as one.
+    sessions_away_per_address_max: usize = "1000", 0..=10_000_000;
     /// Maximum unsent bytes per connection. An event that would exceed it closes the connection, so
     /// it must be larger than a room's largest snapshot.
     outbox_bytes_max: usize = "1048576", 1024..=1_073_741_824;

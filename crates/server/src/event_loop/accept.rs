@@ -56,8 +56,8 @@ impl EventLoop {
             let service = listener.service;
             match listener.socket.accept() {
                 Ok((socket, address)) => {
-                    if let Some(presence) = self.shard.admit_from(address.ip(), service.is_some()) {
-                        self.deal(number, Newcomer { socket, address, presence, service });
+                    if let Some(tally) = self.shard.admit_from(address.ip(), service.is_some()) {
+                        self.deal(number, Newcomer { socket, address, tally, service });
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -100,15 +100,15 @@ impl EventLoop {
 
     /// Takes in a new connection.
     pub(super) fn welcome(&mut self, newcomer: Newcomer) {
-        let Newcomer { socket, address, presence, service } = newcomer;
+        let Newcomer { socket, address, tally, service } = newcomer;
         // Without it small messages would wait for each other's acknowledgements. Not worth a
         // refusal.
         if let Err(error) = socket.set_nodelay(true) {
             log::debug!("a connection keeps its delay: {error}");
         }
         let key = match service {
-            None => self.shard.accepted(address, presence),
-            Some(service) => self.shard.accepted_for(service, address, presence),
+            None => self.shard.accepted(address, tally),
+            Some(service) => self.shard.accepted_for(service, address, tally),
         };
         let layer = match service {
             None if self.shard.is_proxy(address.ip()) => {

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use playfield_room::{Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, RoomOutput, Task};
 use playfield_wire::server::{self, ServerMessage};
-use playfield_wire::{ErrorCode, RequestNumber};
+use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::background::{Background, Origin};
 use crate::founding::Founding;
 use crate::node::Node;
 use crate::room_id::RoomId;
-use crate::shard::connection::Connections;
-use crate::shard::connection::transport::Dialect;
+use crate::shard::connection::{Connections, Kind};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, member_key};
 use crate::shard::mail::ShardMail;
+use crate::shard::parcels::pack;
 use crate::shard::rooms::join::JoinRequest;
 use crate::shard::rooms::member::{HeldEvent, Member, MemberOutput, Members, Standing};
 use crate::stats::Counters;
@@ -130,21 +130,25 @@ impl Delivery {
         }
     }
 
-    /// Appends messages to a member's output.
+    /// Appends a message to a member's output, which is what `write` appends.
+    #[inline]
     pub(crate) fn write(
         &mut self,
         place: (RoomKey, MemberKey),
         member: &mut Member,
-        write: impl FnOnce(Dialect, &mut Vec<u8>),
+        kind: Kind,
+        write: impl FnOnce(Format, &mut Vec<u8>),
     ) {
         match &mut member.output {
-            MemberOutput::Here(connection) => self.connections.write(*connection, write),
+            MemberOutput::Here(connection) => self.connections.write(*connection, kind, write),
             MemberOutput::Elsewhere(session) => {
+                if session.held && kind == Kind::Fleeting {
+                    return;
+                }
                 if session.out.is_empty() {
                     self.remote_dirty.push(place);
                 }
-                write(member.dialect, &mut session.out);
-                self.connections.messages_out += 1;
+                pack(&mut session.out, kind, |out| write(member.format, out));
             }
         }
     }
@@ -156,7 +160,8 @@ impl Delivery {
         member: &mut Member,
         message: &ServerMessage<'_>,
     ) {
-        self.write(place, member, |dialect, out| dialect.write(out, message));
+        let kind = Kind::of(message, Some(member.number));
+        self.write(place, member, kind, |format, out| message.encode(format, out));
     }
 
     /// Appends an event, unless the member's client is too slow for it; then the connection is
@@ -175,12 +180,9 @@ impl Delivery {
         let (number, sequence) = (member.number, member.events);
         // The room's own version would tell of syncs that changed nothing for this player.
         let version = member.sent + u64::from(member.lagging);
-        self.write(place, member, |dialect, out| {
+        self.write(place, member, Kind::Counted(Some(number)), |format, out| {
             let EventHeader { index, name, .. } = event;
-            let format = dialect.format;
-            dialect.write_with(out, |out| {
-                server::write_event(format, out, number, sequence, version, index, name, payload);
-            });
+            server::write_event(format, out, number, sequence, version, index, name, payload);
         });
     }
 
@@ -191,6 +193,14 @@ impl Delivery {
             MemberOutput::Elsewhere(session) => session.in_flight + session.out.len(),
         };
         waiting == 0 || waiting + bytes <= self.node.config.outbox_bytes_max
+    }
+
+    /// Whether a member's session takes only what is counted.
+    pub(crate) fn is_held(&self, member: &Member) -> bool {
+        match &member.output {
+            MemberOutput::Here(connection) => self.connections.is_held(*connection),
+            MemberOutput::Elsewhere(session) => session.held,
+        }
     }
 
     /// Gives up a member's connection: too much waits for it.
@@ -278,9 +288,9 @@ impl RoomOutput for HostedRoomOutput<'_> {
         let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
         if Self::is_answer(member, request) {
-            self.delivery.write((self.room, key), member, |dialect, out| {
-                let format = dialect.format;
-                dialect.write_with(out, |out| server::write_reply(format, out, request, payload));
+            let kind = Kind::Counted(Some(member.number));
+            self.delivery.write((self.room, key), member, kind, |format, out| {
+                server::write_reply(format, out, request, payload);
             });
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{Error, LeaveReason, Mail, SeatFor};
+use playfield_wire::client::ResumeRoom;
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
@@ -14,6 +15,7 @@ use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::rooms::join::{JoinRequest, Joiner};
+use crate::shard::rooms::member::Farewell;
 use crate::shard::session::allowance::Allowance;
 
 /// A message from one shard to another, or from the background to a shard.
@@ -22,16 +24,25 @@ pub(crate) enum ShardMail {
     Join { joiner: Box<Joiner>, join: Box<JoinRequest> },
     /// To the room's shard: what a member that sits elsewhere does.
     Act { room: RoomKey, member: MemberKey, act: Act },
-    /// To the room's shard: the session of a member ended.
-    Go { room: RoomKey, member: MemberKey, why: LeaveReason },
+    /// To the room's shard: the session of a member ended, or leaves the room.
+    Go { room: RoomKey, member: MemberKey, why: LeaveReason, farewell: Farewell },
+    /// To the room's shard: the session of a member has lost its connection, and goes on.
+    Lost { room: RoomKey, member: MemberKey },
+    /// To the room's shard: the session has a connection again, and its client has this copy. The
+    /// answer names the same generation.
+    Return { room: RoomKey, member: MemberKey, generation: u32, copy: Option<ResumeRoom> },
+    /// To the session's shard: the message that brings the copy up to date; empty if it is.
+    Returned { connection: ConnectionKey, number: RoomNumber, generation: u32, body: Vec<u8> },
+    /// To the room's shard: the session takes output again.
+    Live { room: RoomKey, member: MemberKey },
     /// To the room's shard: `bytes` of output for a member were written to the transport.
     Receive { room: RoomKey, member: MemberKey, bytes: usize },
     /// To the session's shard: the room agreed. `joined` follows with the room's next sync.
     Seated { connection: ConnectionKey, number: RoomNumber, seat: Seat },
     /// To the session's shard: the room, or its shard, did not agree.
     Refused { connection: ConnectionKey, join: Box<JoinRequest>, error: Error },
-    /// To the session's shard: how many acts of the member are done, and whole messages for the
-    /// client, in its dialect. The first of these is `joined`.
+    /// To the session's shard: how many acts of the member are done, and
+    /// [messages](crate::shard::parcels) for the client. The first of these is `joined`.
     Output { connection: ConnectionKey, number: RoomNumber, done: u32, bytes: Vec<u8> },
     /// To the session's shard: the session has left the room. `snapshots` is what is left of its
     /// limit, and `answered` the request to leave that was answered, if there was one.

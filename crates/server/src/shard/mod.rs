@@ -10,12 +10,13 @@
 //! 2. [`advance`](Shard::advance): ticks, syncs, timers and timeouts that are due;
 //! 3. writing: [`next_dirty`](Shard::next_dirty), [`unsent`](Shard::unsent),
 //!    [`wrote`](Shard::wrote);
-//! 4. taking what else came of it: connections that leave, mail, closed connections.
+//! 4. taking what else came of it: connections that leave, mail, sockets that change hands or go.
 
 pub(crate) mod connection;
 mod delivery;
 pub(crate) mod keys;
 pub(crate) mod mail;
+mod parcels;
 mod remote;
 pub(crate) mod rooms;
 mod services;
@@ -33,7 +34,7 @@ use std::time::Duration;
 use playfield_room::EndReason;
 use playfield_wire::ErrorCode;
 
-use crate::addresses::{Address, Presence};
+use crate::addresses::{Address, Tally};
 use crate::background::Background;
 use crate::entropy::Entropy;
 use crate::founding::Founding;
@@ -68,6 +69,14 @@ const CONGESTED_RETRY: Duration = Duration::from_millis(1);
 /// What clients are sent at the node's shutdown.
 const SHUTTING_DOWN: &str = "the node is shutting down";
 
+/// What becomes of the socket of a connection.
+pub(crate) enum SocketChange {
+    /// It is another connection's from here on, which has none or has lost it.
+    Moved { from: ConnectionKey, to: ConnectionKey },
+    /// It is dropped.
+    Dropped(ConnectionKey),
+}
+
 /// The state machine of one shard.
 pub(crate) struct Shard {
     now: Duration,
@@ -75,6 +84,8 @@ pub(crate) struct Shard {
     turn: u64,
     rooms: Rooms,
     by_id: HashMap<RoomId, RoomKey>,
+    /// The sessions that can be resumed, by number.
+    by_session: HashMap<u64, ConnectionKey>,
     services: Vec<HostedService>,
     /// By which services reach rooms; `None` in tests of the shard alone.
     handle: Option<NodeHandle>,
@@ -91,6 +102,8 @@ pub(crate) struct Shard {
     /// How long the last turn took to write to sockets.
     writing: Duration,
     sessions: u64,
+    /// How many of them are away.
+    sessions_away: u64,
     is_shutting_down: bool,
     said_goodbye: bool,
     /// Rooms to follow up at the end of the turn.
@@ -101,6 +114,8 @@ pub(crate) struct Shard {
     parked_foundings: Vec<Founding>,
     /// Connections that leave for another shard.
     departing: Vec<ConnectionKey>,
+    /// Connections whose clients want a session of this shard back.
+    coming_back: Vec<ConnectionKey>,
     /// Connections that are read again.
     resumed: Vec<ConnectionKey>,
     /// Connections that skipped patches while they were blocked, and have drained.
@@ -109,8 +124,8 @@ pub(crate) struct Shard {
     waiting_for_mailbox: Vec<(u16, ConnectionKey)>,
     /// Connections to which everything is written; the socket may say so.
     written: Vec<ConnectionKey>,
-    /// Connections that are gone.
-    dropped: Vec<ConnectionKey>,
+    /// What becomes of sockets, in this order.
+    socket_changes: VecDeque<SocketChange>,
     /// What services have replied in this turn and was not written yet.
     replies_bytes: usize,
     /// Connections that services have given up, and why.
@@ -138,11 +153,12 @@ impl Shard {
             .min(period(&node.config))
             .min(node.config.message_timeout());
         let rates = Rates::new(&node.config);
-        let high_bytes = node.config.outbox_high_bytes;
+        let config = &node.config;
+        let connections = Connections::new(config.resume_bytes_max, config.outbox_high_bytes);
         let delivery = Delivery {
             node,
             shard: index,
-            connections: Connections::new(high_bytes),
+            connections,
             outgoing: (0..shards).map(|_| VecDeque::new()).collect(),
             local_foundings: Vec::new(),
             local_mail: VecDeque::new(),
@@ -158,6 +174,7 @@ impl Shard {
             turn: 0,
             rooms: Rooms::new(),
             by_id: HashMap::new(),
+            by_session: HashMap::new(),
             services: Vec::new(),
             handle: None,
             schedule: Schedule::default(),
@@ -171,17 +188,19 @@ impl Shard {
             lateness: Lateness::default(),
             writing: Duration::ZERO,
             sessions: 0,
+            sessions_away: 0,
             is_shutting_down: false,
             said_goodbye: false,
             touched: Vec::new(),
             parked: Vec::new(),
             parked_foundings: Vec::new(),
             departing: Vec::new(),
+            coming_back: Vec::new(),
             resumed: Vec::new(),
             drained: Vec::new(),
             waiting_for_mailbox: Vec::new(),
             written: Vec::new(),
-            dropped: Vec::new(),
+            socket_changes: VecDeque::new(),
             leaving: Vec::new(),
             replies_bytes: 0,
             over_budget: None,
@@ -204,8 +223,8 @@ impl Shard {
     }
 
     /// A client connected.
-    pub(crate) fn accepted(&mut self, address: SocketAddr, presence: Presence) -> ConnectionKey {
-        let connection = Connection::new(self.now, Input::Unknown(address), presence);
+    pub(crate) fn accepted(&mut self, address: SocketAddr, tally: Tally) -> ConnectionKey {
+        let connection = Connection::new(self.now, Input::Unknown(address), tally);
         let key = self.delivery.connections.insert(connection);
         self.look_at(key, self.now + self.delivery.node.config.hello_timeout());
         if self.is_shutting_down {
@@ -264,6 +283,9 @@ impl Shard {
         if !self.parked_foundings.is_empty() {
             self.retry_parked_foundings();
         }
+        if !self.coming_back.is_empty() {
+            self.resume_sessions();
+        }
         self.deliver_local_mail();
         self.run_due_rooms();
         self.wake_services();
@@ -284,6 +306,7 @@ impl Shard {
         let candidates = [
             soon(at_once, Duration::ZERO),
             soon(!(self.parked.is_empty() && self.parked_foundings.is_empty()), PARKED_RETRY),
+            soon(!self.coming_back.is_empty(), PARKED_RETRY),
             soon(self.delivery.congested.contains(&true), CONGESTED_RETRY),
             self.schedule.next(),
             self.next_service_wake(),
@@ -297,7 +320,8 @@ impl Shard {
         loop {
             if let Some(key) = self.delivery.connections.next_dirty() {
                 // Nothing is written to it now, so what it holds is not counted there.
-                if self.is_blocked(key) {
+                let connection = self.delivery.connections.get(key);
+                if connection.is_some_and(|connection| connection.blocked || connection.held) {
                     self.count_bytes(key);
                 }
                 return Some(key);
@@ -379,9 +403,9 @@ impl Shard {
         self.written.pop()
     }
 
-    /// The next connection that is gone.
-    pub(crate) fn next_dropped(&mut self) -> Option<ConnectionKey> {
-        self.dropped.pop()
+    /// What becomes of the next socket.
+    pub(crate) fn next_socket_change(&mut self) -> Option<SocketChange> {
+        self.socket_changes.pop_front()
     }
 
     /// Mail to another shard, oldest first. What can't be sent stays there.
@@ -448,8 +472,9 @@ impl Shard {
     pub(crate) fn counters(&mut self) -> Counters {
         let lateness_us_max = std::mem::take(&mut self.delivery.counters.lateness_us_max);
         Counters {
-            connections: self.delivery.connections.len() as u64,
+            connections: self.delivery.connections.len() as u64 - self.sessions_away,
             sessions: self.sessions,
+            sessions_away: self.sessions_away,
             rooms: self.rooms.len() as u64,
             messages_out: self.delivery.connections.messages_out,
             lateness_us_max,

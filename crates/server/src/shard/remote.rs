@@ -1,17 +1,22 @@
 //! Rooms of other shards: mail, from both ends.
 
 use playfield_room::{AskId, Mail};
+use playfield_wire::client::ResumeRoom;
 use playfield_wire::{ErrorCode, RoomNumber};
 
+use crate::memory::shrink_map;
 use crate::service::Answered;
 use crate::shard::Shard;
-use crate::shard::connection::Moving;
+use crate::shard::connection::{Connection, Moving};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
-use crate::shard::rooms::join::JoinRequest;
+use crate::shard::parcels::unpack;
+use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::{MemberOutput, RemoteSession};
+use crate::shard::rooms::sync::mark_joined;
 use crate::shard::session::Session;
 use crate::shard::session::messages::not_joined;
+use crate::shard::session::resumption::Resumption;
 
 impl Shard {
     /// Mail from another shard, or from the background.
@@ -19,7 +24,17 @@ impl Shard {
         match mail {
             ShardMail::Join { joiner, join } => self.admit(*joiner, *join),
             ShardMail::Act { room, member, act } => self.act_for_other(room, member, act),
-            ShardMail::Go { room, member, why } => self.vacate(room, member, why, None),
+            ShardMail::Go { room, member, why, farewell } => {
+                self.vacate(room, member, why, farewell);
+            }
+            ShardMail::Lost { room, member } => self.lost_elsewhere(room, member),
+            ShardMail::Return { room, member, generation, copy } => {
+                self.returned_elsewhere(room, member, generation, copy);
+            }
+            ShardMail::Returned { connection, number, generation, body } => {
+                self.renewed(connection, number, generation, body);
+            }
+            ShardMail::Live { room, member } => self.live_elsewhere(room, member),
             ShardMail::Receive { room, member, bytes } => self.receive(room, member, bytes),
             ShardMail::Seated { connection, number, seat } => {
                 self.seated(connection, number, seat);
@@ -40,6 +55,7 @@ impl Shard {
                     self.send_error(connection, Some(request), None, &not_joined(number));
                 }
                 self.read_again(connection);
+                self.go_on_returning(connection);
             }
             ShardMail::Relieve(address) => self.relieve(&address),
             ShardMail::Doom { connection, code, text } => {
@@ -80,14 +96,77 @@ impl Shard {
         if bytes.is_empty() {
             return self.read_again(key);
         }
-        room.request = None;
+        let is_first = room.request.is_some();
         room.undelivered += bytes.len();
         connection.owes_receipts = true;
-        self.delivery.connections.append(key, |out| {
-            out.extend_from_slice(bytes);
-            true
-        });
+        let is_held = connection.held;
+        for (at, (kind, body)) in unpack(bytes, number).enumerate() {
+            self.delivery.connections.write(key, kind, |_, out| out.extend_from_slice(body));
+            if is_first && at == 0 {
+                mark_joined(&mut self.delivery, key, number);
+            }
+        }
+        if is_held {
+            // It is where it will be kept.
+            self.send_receipts(key);
+        }
         self.read_again(key);
+    }
+
+    /// On the room's shard: the session of a member has lost its connection.
+    fn lost_elsewhere(&mut self, room: RoomKey, member: MemberKey) {
+        let Some(session) = self.elsewhere(room, member) else { return };
+        session.held = true;
+        self.lost(Seat { shard: self.delivery.shard, room, member });
+    }
+
+    /// On the room's shard: the session of a member has a connection again.
+    fn returned_elsewhere(
+        &mut self,
+        room: RoomKey,
+        member: MemberKey,
+        generation: u32,
+        copy: Option<ResumeRoom>,
+    ) {
+        let Some(session) = self.elsewhere(room, member) else { return };
+        session.held = true;
+        let (shard, connection) = (session.shard, session.connection);
+        self.returned(Seat { shard: self.delivery.shard, room, member });
+        // What it was sent comes before the answer.
+        let body = self.renew_copy(room, member, copy);
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let Some(member) = hosted.members.get_mut(member) else { return };
+        self.delivery.ship(member);
+        let number = member.number;
+        let answer = ShardMail::Returned { connection, number, generation, body };
+        self.delivery.post(shard, answer);
+    }
+
+    /// On the session's shard: a room elsewhere has sent what brings the client's copy up to date.
+    fn renewed(&mut self, key: ConnectionKey, number: RoomNumber, generation: u32, body: Vec<u8>) {
+        let session = self.delivery.connections.session_mut(key);
+        let Some(resumption) = session.and_then(|session| session.resumption.as_deref_mut()) else {
+            return;
+        };
+        // The answer to a connection that was lost since says nothing of this one.
+        if resumption.generation == generation
+            && let Some(returning) = resumption.returning()
+            && let Some((_, answer)) =
+                returning.asked.iter_mut().find(|(asked, _)| *asked == number)
+        {
+            *answer = Some(body);
+            self.go_on_returning(key);
+        }
+    }
+
+    /// On the room's shard: the session of a member takes output again.
+    fn live_elsewhere(&mut self, room: RoomKey, member: MemberKey) {
+        let Some(session) = self.elsewhere(room, member) else { return };
+        session.held = false;
+        if session.in_flight == 0 {
+            self.catch_up(room, member);
+        }
+        self.let_in(room, member);
     }
 
     /// On the session's shard: reads on, if rooms elsewhere have done enough of what they were
@@ -188,45 +267,80 @@ impl Shard {
                 .and_then(|connection| connection.departure.take());
             // It may have been closed meanwhile.
             let Some(departure) = departure else { continue };
+            let Departure { target, purpose } = *departure;
             if let Some(connection) = self.delivery.connections.remove(key) {
-                self.sessions -= 1;
-                let moving = Moving { connection: Box::new(connection), join: departure.join };
-                return Some((key, departure.target, moving));
+                self.sessions -= u64::from(connection.session.is_some());
+                self.forget_session(&connection, target);
+                let moving = Moving { connection: Box::new(connection), purpose };
+                return Some((key, target, moving));
             }
         }
         None
     }
 
+    /// The session of a connection that leaves, if it can be resumed, is on another shard from here
+    /// on.
+    fn forget_session(&mut self, connection: &Connection, target: u16) {
+        let session = connection.session.as_deref();
+        if let Some(resumption) = session.and_then(|session| session.resumption.as_deref()) {
+            let &Resumption { number, home, .. } = resumption;
+            self.by_session.remove(&number);
+            shrink_map(&mut self.by_session);
+            self.delivery.node.away.moved(number, home, target);
+        }
+    }
+
     /// A connection arrived from another shard.
     pub(crate) fn arrive(&mut self, moving: Moving) -> ConnectionKey {
-        let (key, join) = self.take_in(moving, true);
+        let (key, purpose) = self.take_in(moving, true);
         if self.is_shutting_down {
-            self.cancel(&join);
+            if let Purpose::Join(join) = purpose {
+                self.cancel(&join);
+            }
             self.goodbye(key, ErrorCode::ShuttingDown, "the node is shutting down", None);
             return key;
         }
-        self.admit_here(key, join);
-        self.resumed.push(key);
+        match purpose {
+            Purpose::Join(join) => {
+                self.admit_here(key, *join);
+                self.resumed.push(key);
+            }
+            Purpose::Resume(comeback) => self.send_to_session(key, comeback),
+        }
         key
     }
 
     /// A connection came back, because the mailbox was full that it was to go through.
     pub(crate) fn come_back(&mut self, moving: Moving) -> ConnectionKey {
-        let (key, join) = self.take_in(moving, false);
-        self.refuse_busy(key, join);
-        self.resumed.push(key);
+        let (key, purpose) = self.take_in(moving, false);
+        match purpose {
+            Purpose::Join(join) => {
+                self.refuse_busy(key, *join);
+                self.resumed.push(key);
+            }
+            Purpose::Resume(comeback) => self.try_again(key, comeback),
+        }
         key
     }
 
-    fn take_in(&mut self, moving: Moving, moved: bool) -> (ConnectionKey, JoinRequest) {
-        let Moving { mut connection, join } = moving;
+    fn take_in(&mut self, moving: Moving, moved: bool) -> (ConnectionKey, Purpose) {
+        let Moving { mut connection, purpose } = moving;
+        let mut resumed = None;
         if let Some(session) = connection.session.as_deref_mut() {
             session.moved |= moved;
+            self.sessions += 1;
+            resumed = session
+                .resumption
+                .as_deref()
+                .map(|resumption| (resumption.number, resumption.home));
         }
-        self.sessions += 1;
         let key = self.delivery.connections.insert(*connection);
+        if let Some((number, home)) = resumed {
+            self.by_session.insert(number, key);
+            self.delivery.node.away.moved(number, home, self.delivery.shard);
+        }
         self.look_at(key, self.now);
-        (key, *join)
+        (key, purpose)
     }
 
     /// Whether all mail to a shard went out; if not, nothing more is read from those who write to

@@ -75,7 +75,10 @@ impl SelfSigned {
         serial[0] = serial[0] & 0x7F | 0x40;
 
         let algorithm = der(SEQUENCE, &[&der(IDENTIFIER, &[ECDSA_WITH_SHA256])]);
-        let name = der(SEQUENCE, &[&der(IDENTIFIER, &[COMMON_NAME]), &der(UTF8, &[b"playfield"])]);
+        // Different issuers have different names.
+        let issuer = format!("playfield {:x}", u128::from_be_bytes(serial));
+        let name =
+            der(SEQUENCE, &[&der(IDENTIFIER, &[COMMON_NAME]), &der(UTF8, &[issuer.as_bytes()])]);
         let name = der(SEQUENCE, &[&der(SET, &[&name])]);
         let point = pair.public_key().as_ref();
         let curve = der(SEQUENCE, &[&der(IDENTIFIER, &[EC_PUBLIC_KEY]), &der(IDENTIFIER, &[P256])]);

@@ -78,15 +78,20 @@ pub(crate) enum Heard {
     },
 }
 
-pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
-    let text = |bytes: &[u8]| match format {
+/// A payload or a body as a text.
+pub(crate) fn text(format: Format, bytes: &[u8]) -> String {
+    match format {
         Format::Msgpack => {
             read_value(TreeFormat::Msgpack, bytes).unwrap().as_str().unwrap_or_default().to_owned()
         }
         Format::Packed | Format::Json => {
             String::from_utf8_lossy(bytes).trim_matches('"').to_owned()
         }
-    };
+    }
+}
+
+pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
+    let text = |bytes: &[u8]| text(format, bytes);
     match ServerMessage::decode(format, body).unwrap() {
         ServerMessage::Welcome { session, .. } => Heard::Welcome { session },
         ServerMessage::Joined { request, room, id, key, player, .. } => Heard::Joined {

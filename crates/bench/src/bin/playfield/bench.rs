@@ -6,7 +6,7 @@ use std::time::Duration;
 use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
-use playfield_bench::{constructs, http, packet, rounds, store, websocket, worlds};
+use playfield_bench::{attacks, constructs, http, packet, rounds, store, websocket, worlds};
 use playfield_cli::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 use playfield_state::{Format, Tracking};
 
@@ -20,7 +20,7 @@ exit status is 1 if any differs.
 ";
 
 /// In execution order.
-const SUITES: &str = "sync, constructs, worlds, packet, websocket, store, http, rooms";
+const SUITES: &str = "sync, constructs, worlds, packet, websocket, store, http, attacks, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from comparing the state to writing every player's message.
@@ -52,6 +52,11 @@ const HTTP_HELP: &str = "
 http: requests per second over kept connections, to a room that a handler asks, to a page, and to
 the baseline, which only reads and writes. The server runs on one core, the clients on another. The
 room ticks at 60 Hz meanwhile, and says how late.
+";
+
+const ATTACKS_HELP: &str = "
+attacks: how evenly a player is served at 20 Hz while strangers attack the same shard. The node runs
+on one core with its default limits, everyone else on another.
 ";
 
 const WEBSOCKET_HELP: &str = "
@@ -152,6 +157,15 @@ const HTTP: &[Opt] = &[
     Opt { name: "role", value: "", help: "" },
 ];
 
+const ATTACKS: &[Opt] = &[
+    ROW,
+    Opt { name: "connections", value: "N", help: "number of attackers (default 1000)" },
+    Opt { name: "round-ms", value: "N", help: "duration of each attack (default 5000)" },
+    JSON,
+    CORRUPT_ONE,
+    Opt { name: "role", value: "", help: "" },
+];
+
 const ROOMS: &[Opt] = &[
     Opt {
         name: "rooms",
@@ -185,6 +199,7 @@ fn help() -> String {
         (WEBSOCKET_HELP, WEBSOCKET),
         (HTTP_HELP, HTTP),
         (STORE_HELP, STORE),
+        (ATTACKS_HELP, ATTACKS),
         (ROOMS_HELP, ROOMS),
     ];
     let each = suites.map(|(about, options)| format!("{about}{}", describe(options)));
@@ -200,6 +215,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "packet" => run_packet(parser, out),
             "websocket" => run_websocket(parser, out),
             "http" => run_http(parser, out),
+            "attacks" => run_attacks(parser, out),
             "store" => run_store(parser, out),
             "rooms" => run_rooms(parser, out),
             other => Err(Usage(format!("unknown suite {other:?}; use one of {SUITES}")).into()),
@@ -237,6 +253,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
         store::run(&store::Options { rows: packet, ..store::Options::new() }, out)?,
         websocket::run(&websocket, out)?,
         http::run(&http, out)?,
+        attacks::run(&attacks::Options { json, ..attacks::Options::default() }, out)?,
         rooms::run(&rooms, out)?,
     ];
     done(verified.iter().all(|verified| *verified))
@@ -416,6 +433,27 @@ fn run_http(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
         }
     }
     done(http::run(&options, out)?)
+}
+
+fn run_attacks(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = attacks::Options::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("row") => options.row = Some(value(parser, "row")?),
+            Long("connections") => {
+                options.connections = within(parser, "connections", 1..=10_000)?;
+            }
+            Long("round-ms") => {
+                options.round = Duration::from_millis(within(parser, "round-ms", 10..=3_600_000)?);
+            }
+            Long("json") => options.json = true,
+            Long("corrupt-one") => options.corrupt_one = true,
+            Long("role") => options.is_server = one_of(parser, "role", &[("server", true)])?,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, ATTACKS)),
+        }
+    }
+    done(attacks::run(&options, out)?)
 }
 
 fn run_rooms(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

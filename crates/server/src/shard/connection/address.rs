@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use playfield_room::Error;
 use playfield_wire::ErrorCode;
 
-use crate::addresses::{Crowded, Pace, Presence};
+use crate::addresses::{Crowded, Pace, Tally};
 use crate::shard::Shard;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
@@ -14,13 +14,13 @@ use crate::shard::keys::ConnectionKey;
 impl Shard {
     /// Counts a new connection from this address, before anything is kept for it. `None` if there
     /// are too many.
-    pub(crate) fn admit_from(&mut self, ip: IpAddr, is_service: bool) -> Option<Presence> {
+    pub(crate) fn admit_from(&mut self, ip: IpAddr, is_service: bool) -> Option<Tally> {
         match self.delivery.node.addresses.admit(ip, self.now) {
-            Ok(mut presence) => {
+            Ok(mut tally) => {
                 if is_service {
-                    presence.settle();
+                    tally.settle();
                 }
-                Some(presence)
+                Some(tally)
             }
             Err(why) => {
                 self.note_crowded(why);
@@ -54,7 +54,7 @@ impl Shard {
         if let Input::Unknown(peer) = &mut connection.input {
             *peer = client;
         }
-        if let Err(why) = connection.presence.come_from(address) {
+        if let Err(why) = connection.tally.come_from(address) {
             self.note_crowded(why);
             self.drop_connection(key);
         }
@@ -67,7 +67,7 @@ impl Shard {
         pace: Pace,
     ) -> Result<(), Error> {
         let Some(connection) = self.delivery.connections.get(key) else { return Ok(()) };
-        let taken = connection.presence.address().take(pace, self.now);
+        let taken = connection.tally.address().take(pace, self.now);
         if taken.is_err() {
             let counters = &mut self.delivery.counters;
             *match pace {

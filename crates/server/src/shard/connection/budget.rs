@@ -27,7 +27,7 @@ impl Connection {
             Input::Http(http) => http.buffered_bytes(),
             _ => 0,
         };
-        let bytes = self.partial.capacity() + self.outbox.bytes.capacity() + input;
+        let bytes = self.partial.capacity() + self.outbox.bytes.capacity() + self.logged + input;
         bytes / PIECE_BYTES * PIECE_BYTES
     }
 }
@@ -38,13 +38,13 @@ impl Shard {
     pub(in crate::shard) fn count_bytes(&mut self, key: ConnectionKey) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let bytes = connection.holds();
-        let before = connection.presence.bytes();
+        let before = connection.tally.bytes();
         if bytes == before {
             return;
         }
-        connection.presence.holds(bytes);
+        connection.tally.holds(bytes);
         if bytes > before {
-            let address = connection.presence.address();
+            let address = connection.tally.address();
             if address.is_over() || address.is_node_over() {
                 self.over_budget = Some(Arc::clone(address));
             }
@@ -86,8 +86,8 @@ impl Shard {
             .keys()
             .into_iter()
             .filter_map(|key| Some((connections.get(key)?, key)))
-            .filter(|(connection, _)| Arc::ptr_eq(connection.presence.address(), address))
-            .map(|(connection, key)| (connection.presence.bytes(), key))
+            .filter(|(connection, _)| Arc::ptr_eq(connection.tally.address(), address))
+            .map(|(connection, key)| (connection.tally.bytes(), key))
             .filter(|(bytes, _)| *bytes > 0)
             .collect();
         dear.sort_unstable_by_key(|(bytes, _)| *bytes);

@@ -1,19 +1,24 @@
 //! How connections end.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::LeaveReason;
 use playfield_wire::ErrorCode;
 use playfield_wire::server::ServerMessage;
 
+use crate::memory::shrink_map;
 use crate::service::Closed;
-use crate::shard::Shard;
 use crate::shard::connection::Phase;
 use crate::shard::connection::transport::{Framing, Input};
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
+use crate::shard::rooms::join::{Departure, Purpose};
+use crate::shard::rooms::member::Farewell;
 use crate::shard::session::Session;
+use crate::shard::session::resumption::Resumption;
+use crate::shard::{Shard, SocketChange};
 
 /// WebSocket close codes (RFC 6455, 7.4.1).
 const NORMAL: u16 = 1000;
@@ -23,6 +28,9 @@ const UNSUPPORTED_DATA: u16 = 1003;
 const POLICY: u16 = 1008;
 const TOO_BIG: u16 = 1009;
 const INTERNAL: u16 = 1011;
+
+/// How much is read of a connection that is being closed, beside a whole message.
+const SKIPPED_BYTES_MAX: usize = 256 << 10;
 
 impl Shard {
     /// Closes a connection after an error: sends `error` and `goodbye`, then ends it.
@@ -96,23 +104,27 @@ impl Shard {
     /// a Close frame is sent last, if one is given. Then the client's Close frame is awaited,
     /// unless it has arrived or input can't be read.
     pub(in crate::shard) fn close(&mut self, key: ConnectionKey, close: Option<(u16, &str)>) {
-        self.end_session(key, LeaveReason::Disconnected);
+        self.end_session(key, LeaveReason::ConnectionLost);
         self.end_service(key, &Closed::HungUp);
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if connection.is_closing() {
             return;
         }
+        if connection.is_away() {
+            self.delivery.connections.remove(key);
+            return;
+        }
         let close = close.filter(|_| matches!(connection.dialect.framing, Framing::WebSocket(_)));
         let by = self.now + self.delivery.node.config.close_timeout();
         let hung_up = matches!(&connection.input, Input::Http(http) if http.has_hung_up());
-        connection.phase = Phase::Closing { by, written: false, hung_up };
+        connection.phase = Phase::Closing { by, written: false, hung_up, skipped: 0 };
         connection.greeting = None;
         if close.is_none() || !connection.awaits_close() {
             connection.partial = Vec::new();
             connection.input = Input::InUse;
         }
         if let Some(departure) = connection.departure.take() {
-            self.cancel(&departure.join);
+            self.cancel_departure(&departure);
         }
         self.look_at(key, by);
         if let Some((code, reason)) = close {
@@ -128,8 +140,21 @@ impl Shard {
         }
     }
 
-    /// Bytes arrived on a connection that is being closed. They are skipped up to a Close frame, if
-    /// one is awaited.
+    /// Bytes arrived on a connection that is being closed. Who goes on sending is not read for long.
+    pub(in crate::shard) fn skip(&mut self, key: ConnectionKey, bytes: &[u8]) {
+        let bytes_max = self.delivery.node.config.max_message_bytes + SKIPPED_BYTES_MAX;
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if let Phase::Closing { skipped, .. } = &mut connection.phase {
+            *skipped = skipped.saturating_add(bytes.len());
+            if *skipped > bytes_max {
+                return self.drop_connection(key);
+            }
+        }
+        self.await_close(key, bytes);
+    }
+
+    /// Bytes of a connection that is being closed. They are skipped up to a Close frame, if one is
+    /// awaited.
     pub(in crate::shard) fn await_close(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let mut finder = match std::mem::replace(&mut connection.input, Input::InUse) {
@@ -152,25 +177,46 @@ impl Shard {
         }
     }
 
+    fn cancel_departure(&mut self, departure: &Departure) {
+        match &departure.purpose {
+            Purpose::Join(join) => self.cancel(join),
+            Purpose::Resume(_) => {}
+        }
+    }
+
     /// Removes the session from all its rooms.
-    fn end_session(&mut self, key: ConnectionKey, why: LeaveReason) {
-        let session =
-            self.delivery.connections.get_mut(key).and_then(|connection| connection.session.take());
-        let Some(session) = session else { return };
+    pub(in crate::shard) fn end_session(&mut self, key: ConnectionKey, why: LeaveReason) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let address = Arc::clone(connection.tally.address());
+        let Some(session) = connection.session.take() else { return };
+        connection.resumable = false;
+        connection.logged = 0;
         self.sessions -= 1;
-        let Session { rooms, .. } = *session;
+        let Session { rooms, resumption, .. } = *session;
+        if let Some(resumption) = resumption {
+            let &Resumption { number, home, .. } = &*resumption;
+            self.by_session.remove(&number);
+            shrink_map(&mut self.by_session);
+            let away = &self.delivery.node.away;
+            if home != self.delivery.shard {
+                away.moved(number, home, home);
+            }
+            if resumption.away_since().is_some() {
+                self.end_being_away(&address);
+            }
+        }
         for seat in rooms.into_iter().filter_map(|room| room.seat) {
-            self.go(seat, why);
+            self.go(seat, why, Farewell::None);
         }
     }
 
     /// A session has left a seat, here or on another shard.
-    pub(in crate::shard) fn go(&mut self, seat: Seat, why: LeaveReason) {
+    pub(in crate::shard) fn go(&mut self, seat: Seat, why: LeaveReason, farewell: Farewell) {
         if seat.shard == self.delivery.shard {
-            self.vacate(seat.room, seat.member, why, None);
+            self.vacate(seat.room, seat.member, why, farewell);
         } else {
             let Seat { shard, room, member } = seat;
-            self.delivery.post(shard, ShardMail::Go { room, member, why });
+            self.delivery.post(shard, ShardMail::Go { room, member, why, farewell });
         }
     }
 
@@ -192,6 +238,7 @@ impl Shard {
                     self.send_receipts(key);
                 }
             }
+            Phase::Away => {}
             Phase::Closing { hung_up: true, .. } => self.drop_connection(key),
             Phase::Closing { written, .. } => {
                 if !std::mem::replace(written, true) && !connection.awaits_close() {
@@ -204,6 +251,9 @@ impl Shard {
     /// The client sends nothing more, and all that it sent is read.
     pub(crate) fn hung_up(&mut self, key: ConnectionKey) {
         if self.stays_for_answers(key) {
+            return;
+        }
+        if self.lose(key) {
             return;
         }
         // What it sent before, and the replies to that, are not lost.
@@ -219,13 +269,16 @@ impl Shard {
 
     /// The connection broke, or nothing waits for it any longer.
     pub(crate) fn drop_connection(&mut self, key: ConnectionKey) {
-        self.end_session(key, LeaveReason::Disconnected);
+        if self.lose(key) {
+            return;
+        }
+        self.end_session(key, LeaveReason::ConnectionLost);
         self.end_service(key, &Closed::HungUp);
         if let Some(connection) = self.delivery.connections.remove(key) {
             if let Some(departure) = connection.departure {
-                self.cancel(&departure.join);
+                self.cancel_departure(&departure);
             }
-            self.dropped.push(key);
+            self.socket_changes.push_back(SocketChange::Dropped(key));
         }
     }
 
@@ -241,9 +294,13 @@ impl Shard {
 
     fn examine(&mut self, key: ConnectionKey, deadline: Duration) {
         let Some(connection) = self.delivery.connections.get(key) else { return };
-        let (config, now) = (&self.delivery.node.config, self.now);
+        let (node, now) = (Arc::clone(&self.delivery.node), self.now);
+        let config = &node.config;
         if connection.look_at != deadline {
             return; // Another deadline has replaced this one.
+        }
+        if connection.is_away() {
+            return self.expire_away(key);
         }
         if let Phase::Closing { by, .. } = connection.phase {
             if now >= by {
@@ -276,6 +333,7 @@ impl Shard {
             self.delivery.counters.closed_unfinished += 1;
             return self.fail(key, ErrorCode::Timeout, &text);
         }
+        self.acknowledge_late(key);
         self.examine_silence(key, deadline, is_service);
         self.look_by(key, unfinished_by);
     }
@@ -283,7 +341,8 @@ impl Shard {
     /// Checks whether a connection was silent for too long.
     fn examine_silence(&mut self, key: ConnectionKey, deadline: Duration, is_service: bool) {
         let Some(connection) = self.delivery.connections.get(key) else { return };
-        let (config, now) = (&self.delivery.node.config, self.now);
+        let (node, now) = (Arc::clone(&self.delivery.node), self.now);
+        let config = &node.config;
         let patience = self.patience(connection);
         let (asks_at, ends_at) = (connection.heard + patience.ask, connection.heard + patience.end);
         if now < asks_at {
@@ -313,6 +372,10 @@ impl Shard {
         }
         if is_service {
             return self.close_service(key, &Closed::Silent);
+        }
+        // Nobody would read why.
+        if self.lose(key) {
+            return;
         }
         let text = if patience.end < 2 * config.heartbeat() {
             let ms = patience.end.as_millis();

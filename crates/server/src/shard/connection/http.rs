@@ -305,7 +305,7 @@ impl Shard {
         http.owes_continue = false;
         http.active = now;
         http.ends |= !sending.keeps_alive;
-        connection.presence.settle();
+        connection.tally.settle();
         let peer = client_of(&node, http.peer, request.head());
         let exchange = http.push(sending, now + node.config.http_answer_timeout());
         let (work, hold, params) = match node.site.find(request.method(), request.path()) {
@@ -477,11 +477,11 @@ impl Shard {
         let mut response = Vec::new();
         let peer = client_of(&node, http.peer, head);
         let is_first = http.begun == 0;
-        let (mut presence, mut is_crowded) = (Ok(()), None);
+        let (mut tally, mut is_crowded) = (Ok(()), None);
         if peer != http.peer {
-            presence = connection.presence.come_from(node.addresses.at(peer.ip(), now));
+            tally = connection.tally.come_from(node.addresses.at(peer.ip(), now));
         }
-        let presence = presence.and_then(|()| connection.presence.begin_handshake());
+        let tally = tally.and_then(|()| connection.tally.begin_handshake());
         let upgraded = match handshake::parse_request(head.bytes(), &limits) {
             Ok(handshake::Head::Complete(request)) => match &request.upgrade {
                 Some(upgrade) if !Origin::is_allowed(upgrade.origin(), &config.allowed_origins) => {
@@ -493,7 +493,7 @@ impl Shard {
                     self.delivery.counters.origins_refused += 1;
                     None
                 }
-                Some(_) if let Err(why) = presence => {
+                Some(_) if let Err(why) = tally => {
                     handshake::reject(&mut response, 429, crowded(why));
                     is_crowded = Some(why);
                     None

@@ -10,6 +10,7 @@ use playfield_wire::framing::FrameError;
 use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
 
 use crate::shard::Shard;
+use crate::shard::connection::Phase;
 use crate::shard::connection::http::{Http, period};
 use crate::shard::connection::share::WORK_OF_NODE;
 use crate::shard::connection::transport::{Input, Opening, opening};
@@ -25,7 +26,7 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         self.delivery.counters.bytes_in += bytes.len() as u64;
         if connection.is_closing() {
-            return self.await_close(key, bytes);
+            return self.skip(key, bytes);
         }
         if connection.session.is_some() || matches!(connection.input, Input::Service(_)) {
             connection.heard = self.now;
@@ -78,7 +79,7 @@ impl Shard {
 
     fn keep(&mut self, key: ConnectionKey, rest: Vec<u8>) {
         if let Some(connection) = self.delivery.connections.get_mut(key)
-            && !connection.is_closing()
+            && connection.phase == Phase::Open
         {
             connection.partial = rest;
         }
@@ -237,7 +238,9 @@ impl Shard {
                 Some(Item::Ping(payload)) => self.answer_ping(key, payload),
                 Some(Item::Close(close)) => {
                     let code = close.map_or(NO_CLOSE_CODE, |close| close.code);
-                    self.close(key, Some((code, "")));
+                    if !self.lose_orderly(key, (code, "")) {
+                        self.close(key, Some((code, "")));
+                    }
                     return input.len();
                 }
             }

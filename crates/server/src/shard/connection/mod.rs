@@ -16,13 +16,14 @@ pub(crate) mod transport;
 use std::time::Duration;
 
 use playfield_wire::server::ServerMessage;
+use playfield_wire::{Format, RoomNumber};
 
-use crate::addresses::Presence;
+use crate::addresses::Tally;
 use crate::shard::connection::buffers::Buffers;
 use crate::shard::connection::share::Taken;
 use crate::shard::connection::transport::{Dialect, Input};
 use crate::shard::keys::{ConnectionKey, OfConnection};
-use crate::shard::rooms::join::{Departure, JoinRequest};
+use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::session::Session;
 use crate::shard::session::greeting::Greeting;
 use crate::shard::slab::Slab;
@@ -32,7 +33,7 @@ pub(crate) struct Connection {
     pub(crate) input: Input,
     pub(crate) dialect: Dialect,
     /// Counts it where it comes from.
-    pub(crate) presence: Presence,
+    pub(crate) tally: Tally,
     pub(crate) phase: Phase,
     /// Why nothing is read from it at the moment; none, usually.
     pub(crate) pause: Pause,
@@ -42,6 +43,10 @@ pub(crate) struct Connection {
     dirty: bool,
     /// Some room skipped a patch while it was blocked.
     pub(crate) lagging: bool,
+    /// Its session outlives it: what is counted is kept until the client confirms it.
+    pub(crate) resumable: bool,
+    /// Only the log of its session takes output: the session is away, or is being resumed.
+    pub(crate) held: bool,
     /// It has output from a room elsewhere, which waits to hear that the output went out.
     pub(crate) owes_receipts: bool,
     /// It was asked for a sign of life.
@@ -60,6 +65,8 @@ pub(crate) struct Connection {
     /// Input that is not a whole frame yet, or that came while nothing is read.
     pub(crate) partial: Vec<u8>,
     outbox: Outbox,
+    /// How many bytes its session keeps that are not confirmed.
+    pub(crate) logged: usize,
     /// Its client waits for the authenticator.
     pub(crate) greeting: Option<Box<Greeting>>,
     pub(crate) session: Option<Box<Session>>,
@@ -70,7 +77,7 @@ pub(crate) struct Connection {
 /// A connection between two shards.
 pub(crate) struct Moving {
     pub(crate) connection: Box<Connection>,
-    pub(crate) join: Box<JoinRequest>,
+    pub(crate) purpose: Purpose,
 }
 
 /// Whether a connection is open.
@@ -78,10 +85,12 @@ pub(crate) struct Moving {
 pub(crate) enum Phase {
     /// In use, with a session or before one.
     Open,
+    /// It was lost, and its session waits here for another.
+    Away,
     /// It ends when its outbox is empty and its client has gone, or at the given time. On
     /// WebSocket, nothing more is written to the transport's end before the client's Close has
     /// come.
-    Closing { by: Duration, written: bool, hung_up: bool },
+    Closing { by: Duration, written: bool, hung_up: bool, skipped: usize },
 }
 
 /// Why nothing is read from a connection.
@@ -107,17 +116,35 @@ struct Outbox {
     written: usize,
 }
 
+/// Whether a message has to arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It has to arrive exactly once, and is about this room.
+    Counted(Option<RoomNumber>),
+    /// Another takes its place if it is lost.
+    Fleeting,
+}
+
+impl Kind {
+    /// The kind of a message, which is about this room.
+    pub(crate) fn of(message: &ServerMessage<'_>, room: Option<RoomNumber>) -> Self {
+        if message.is_counted() { Self::Counted(room) } else { Self::Fleeting }
+    }
+}
+
 impl Connection {
-    pub(crate) fn new(now: Duration, input: Input, presence: Presence) -> Self {
+    pub(crate) fn new(now: Duration, input: Input, tally: Tally) -> Self {
         Self {
             input,
             dialect: Dialect::FIRST,
-            presence,
+            tally,
             phase: Phase::Open,
             pause: Pause::default(),
             blocked: false,
             dirty: false,
             lagging: false,
+            resumable: false,
+            held: false,
             owes_receipts: false,
             pinged: false,
             doomed: false,
@@ -127,6 +154,7 @@ impl Connection {
             look_at: Duration::MAX,
             partial: Vec::new(),
             outbox: Outbox::default(),
+            logged: 0,
             greeting: None,
             session: None,
             departure: None,
@@ -134,7 +162,25 @@ impl Connection {
     }
 
     pub(crate) fn is_closing(&self) -> bool {
-        self.phase != Phase::Open
+        matches!(self.phase, Phase::Closing { .. })
+    }
+
+    /// Whether it was lost, and only its session is left.
+    pub(crate) fn is_away(&self) -> bool {
+        self.phase == Phase::Away
+    }
+
+    /// Takes in what belongs to the transport of another connection: what waits to be read and to be
+    /// written, and how.
+    pub(crate) fn take_transport(&mut self, other: &mut Self) {
+        self.input = std::mem::replace(&mut other.input, Input::InUse);
+        self.dialect.framing = other.dialect.framing;
+        self.partial = std::mem::take(&mut other.partial);
+        self.outbox = std::mem::take(&mut other.outbox);
+        self.unfinished_since = std::mem::replace(&mut other.unfinished_since, Duration::MAX);
+        self.blocked = std::mem::take(&mut other.blocked);
+        self.pause.outbox = std::mem::take(&mut other.pause.outbox);
+        std::mem::swap(&mut self.tally, &mut other.tally);
     }
 
     /// Whether frames can still be read from it, up to a Close.
@@ -187,12 +233,14 @@ pub(crate) struct Connections {
     high_bytes: usize,
     /// How many messages were appended.
     pub(crate) messages_out: u64,
+    /// How many bytes a session keeps that are not confirmed.
+    resume_bytes_max: usize,
 }
 
 impl Connections {
-    pub(crate) fn new(high_bytes: usize) -> Self {
+    pub(crate) fn new(resume_bytes_max: usize, high_bytes: usize) -> Self {
         let (slab, buffers, dirty) = (Slab::new(), Buffers::default(), Vec::new());
-        Self { slab, buffers, dirty, high_bytes, messages_out: 0 }
+        Self { slab, buffers, dirty, high_bytes, messages_out: 0, resume_bytes_max }
     }
 
     pub(crate) fn insert(&mut self, mut connection: Connection) -> ConnectionKey {
@@ -275,27 +323,33 @@ impl Connections {
         }
     }
 
-    /// As [`append`](Self::append), unless earlier bytes are stuck, or are many: then nothing is
-    /// appended, the connection is noted as lagging, and the answer is `None`.
+    /// Appends what `write` appends in the connection's dialect, if it answers `true`. If earlier
+    /// bytes are stuck, or are many, nothing is appended without `force`, the connection is noted as
+    /// lagging, and the answer is `None`.
     #[inline]
     pub(crate) fn append_unless_blocked(
         &mut self,
         key: ConnectionKey,
-        write: impl FnOnce(&mut Vec<u8>) -> bool,
+        force: bool,
+        write: impl FnOnce(Dialect, &mut Vec<u8>) -> bool,
     ) -> Option<bool> {
         let connection = self.slab.get_mut(key)?;
-        if connection.blocked || connection.unsent() > self.high_bytes {
+        let is_behind = connection.blocked || connection.unsent() > self.high_bytes;
+        if (is_behind && !force) || connection.held {
             connection.lagging = true;
             return None;
         }
+        let dialect = connection.dialect;
+        let write = |out: &mut Vec<u8>| write(dialect, out);
         Some(fill(connection, key, &mut self.buffers, &mut self.dirty, write))
     }
 
     /// Whether earlier bytes are stuck. Then the connection is noted as lagging.
     pub(crate) fn lags(&mut self, key: ConnectionKey) -> bool {
         let Some(connection) = self.slab.get_mut(key) else { return false };
-        connection.lagging |= connection.blocked;
-        connection.blocked
+        let is_stuck = connection.blocked || connection.held;
+        connection.lagging |= is_stuck;
+        is_stuck
     }
 
     /// Whether so much is unsent that no snapshot is to follow it. Then the connection is noted as
@@ -307,23 +361,95 @@ impl Connections {
         is_loaded
     }
 
-    /// Appends messages in the connection's dialect, as `write` does with it.
-    pub(crate) fn write(&mut self, key: ConnectionKey, write: impl FnOnce(Dialect, &mut Vec<u8>)) {
-        let Some(connection) = self.get(key) else { return };
+    /// Whether only the log of the connection's session takes output.
+    pub(crate) fn is_held(&self, key: ConnectionKey) -> bool {
+        self.get(key).is_some_and(|connection| connection.held)
+    }
+
+    /// Appends one message, which is what `write` appends in the connection's format. A session that
+    /// can be resumed keeps it if it counts.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        key: ConnectionKey,
+        kind: Kind,
+        write: impl FnOnce(Format, &mut Vec<u8>),
+    ) {
+        let Some(connection) = self.slab.get_mut(key) else { return };
         if connection.is_closing() {
             return;
         }
         let dialect = connection.dialect;
+        let format = dialect.format;
+        if let Kind::Counted(room) = kind
+            && connection.resumable
+            && let Some(resumption) =
+                connection.session.as_deref_mut().and_then(|session| session.resumption.as_mut())
+        {
+            let log = &mut resumption.log;
+            let body = log.push(room, self.resume_bytes_max, |out| write(format, out));
+            if connection.held {
+                // Nothing is written, but what it holds is counted.
+                if !std::mem::replace(&mut connection.dirty, true) {
+                    self.dirty.push(key);
+                }
+            } else {
+                self.messages_out += 1;
+                let out = &mut connection.outbox;
+                let dirty = (&mut connection.dirty, &mut self.dirty);
+                out.fill(key, &mut self.buffers, dirty, |out| {
+                    dialect.write_with(out, |out| out.extend_from_slice(body));
+                    true
+                });
+            }
+            connection.logged = resumption.log.bytes();
+        } else if !connection.held {
+            self.messages_out += 1;
+            fill(connection, key, &mut self.buffers, &mut self.dirty, |out| {
+                dialect.write_with(out, |out| write(format, out));
+                true
+            });
+        }
+    }
+
+    /// Appends one message that is about no room, or fleeting.
+    pub(crate) fn send(&mut self, key: ConnectionKey, message: &ServerMessage<'_>) {
+        self.write(key, Kind::of(message, None), |format, out| message.encode(format, out));
+    }
+
+    /// Appends a message that is counted already, or fleeting, even if the connection is held.
+    pub(crate) fn write_again(&mut self, key: ConnectionKey, body: &[u8]) {
+        let Some(dialect) = self.get(key).map(|connection| connection.dialect) else { return };
         self.messages_out += 1;
         self.append(key, |out| {
-            write(dialect, out);
+            dialect.write_with(out, |out| out.extend_from_slice(body));
             true
         });
     }
 
-    /// Appends one message.
-    pub(crate) fn send(&mut self, key: ConnectionKey, message: &ServerMessage<'_>) {
-        self.write(key, |dialect, out| dialect.write(out, message));
+    /// Moves the transport of a connection to another, which has none or gives it up.
+    pub(crate) fn move_transport(&mut self, from: ConnectionKey, to: ConnectionKey) {
+        let Some(source) = self.slab.get_mut(from) else { return };
+        let mut moving = Connection::new(Duration::ZERO, Input::InUse, source.tally.of_nobody());
+        moving.take_transport(source);
+        let Some(target) = self.slab.get_mut(to) else { return };
+        let old = std::mem::take(&mut target.outbox.bytes);
+        target.take_transport(&mut moving);
+        if target.unsent() > 0 && !target.dirty {
+            target.dirty = true;
+            self.dirty.push(to);
+        }
+        self.buffers.give(old);
+    }
+
+    /// Drops what waits to be read and to be written.
+    pub(crate) fn drop_transport(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.slab.get_mut(key) else { return };
+        let tally = connection.tally.of_nobody();
+        let mut none = Connection::new(Duration::ZERO, Input::InUse, tally);
+        let outbox = std::mem::take(&mut connection.outbox.bytes);
+        connection.take_transport(&mut none);
+        self.buffers.give(outbox);
     }
 
     /// Takes the next connection that has something to be written.
@@ -373,22 +499,37 @@ fn fill(
     dirty: &mut Vec<ConnectionKey>,
     write: impl FnOnce(&mut Vec<u8>) -> bool,
 ) -> bool {
-    let out = &mut connection.outbox.bytes;
-    if out.capacity() == 0 {
-        *out = buffers.take();
+    connection.outbox.fill(key, buffers, (&mut connection.dirty, dirty), write)
+}
+
+impl Outbox {
+    /// Appends what `write` appends, and puts the connection into the list of those that have
+    /// something to be written. What `write` answers `false` for is taken back.
+    #[inline]
+    fn fill(
+        &mut self,
+        key: ConnectionKey,
+        buffers: &mut Buffers,
+        (is_dirty, dirty): (&mut bool, &mut Vec<ConnectionKey>),
+        write: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) -> bool {
+        let out = &mut self.bytes;
+        if out.capacity() == 0 {
+            *out = buffers.take();
+        }
+        let start = out.len();
+        let kept = write(out);
+        if !kept {
+            out.truncate(start);
+        }
+        if out.is_empty() {
+            buffers.give(std::mem::take(out));
+        } else if !*is_dirty {
+            *is_dirty = true;
+            dirty.push(key);
+        }
+        kept
     }
-    let start = out.len();
-    let kept = write(out);
-    if !kept {
-        out.truncate(start);
-    }
-    if out.is_empty() {
-        buffers.give(std::mem::take(out));
-    } else if !connection.dirty {
-        connection.dirty = true;
-        dirty.push(key);
-    }
-    kept
 }
 
 #[cfg(test)]
@@ -401,8 +542,8 @@ mod tests {
 
     fn connection() -> Connection {
         let addresses = Addresses::new(&Config::default());
-        let presence = addresses.admit([10, 0, 0, 1].into(), Duration::ZERO).unwrap();
-        Connection::new(Duration::ZERO, Input::Native, presence)
+        let tally = addresses.admit([10, 0, 0, 1].into(), Duration::ZERO).unwrap();
+        Connection::new(Duration::ZERO, Input::Native, tally)
     }
 
     fn append(connections: &mut Connections, key: super::ConnectionKey, bytes: &[u8], keep: bool) {
@@ -414,7 +555,7 @@ mod tests {
 
     #[test]
     fn an_outbox_exists_only_while_there_is_something_in_it() {
-        let mut connections = Connections::new(1 << 16);
+        let mut connections = Connections::new(1000, 1 << 16);
         let key = connections.insert(connection());
         append(&mut connections, key, b"abcdef", true);
         append(&mut connections, key, b"not this", false);
@@ -435,7 +576,7 @@ mod tests {
 
     #[test]
     fn what_was_read_does_not_pile_up() {
-        let mut connections = Connections::new(1 << 16);
+        let mut connections = Connections::new(1000, 1 << 16);
         let key = connections.insert(connection());
         for _ in 0..1000 {
             append(&mut connections, key, &[1; 1000], true);

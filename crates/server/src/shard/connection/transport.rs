@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use playfield_websocket::{CloseFinder, Decoder, Opcode};
 use playfield_wire::Format;
 use playfield_wire::framing::{self, PREAMBLE};
-use playfield_wire::server::ServerMessage;
 
 use crate::shard::connection::deflated::Deflated;
 use crate::shard::connection::http::Http;
@@ -93,11 +92,6 @@ pub(crate) struct Dialect {
 impl Dialect {
     /// What is spoken before anything is agreed.
     pub(crate) const FIRST: Self = Self { framing: Framing::Native, format: Format::Packed };
-
-    /// Appends a message.
-    pub(crate) fn write(self, out: &mut Vec<u8>, message: &ServerMessage<'_>) {
-        self.write_with(out, |out| message.encode(self.format, out));
-    }
 
     /// Appends a message, whose bytes are what `message` appends.
     #[inline]

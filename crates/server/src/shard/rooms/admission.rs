@@ -5,6 +5,7 @@
 //! the connection, if the session is in no room yet and may move, or else by mail.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use playfield_room::{Admission, Creator, Entrant, Error, LeaveReason, Stage, split_reservation};
 use playfield_wire::server::ServerMessage;
@@ -19,9 +20,9 @@ use crate::shard::connection::patience::Patience;
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
 use crate::shard::rooms::join::{
-    Departure, JoinRequest, JoinTarget, Joiner, RETRIES, Reading, RoomSpec,
+    Departure, JoinRequest, JoinTarget, Joiner, Purpose, RETRIES, Reading, RoomSpec,
 };
-use crate::shard::rooms::member::{Member, MemberOutput, RemoteSession};
+use crate::shard::rooms::member::{Farewell, Member, MemberOutput, RemoteSession};
 use crate::shard::session::SessionRoom;
 use crate::shard::session::allowance::Rate;
 
@@ -65,7 +66,7 @@ impl Shard {
         let node = &self.delivery.node;
         let gone = || Error::new(ErrorCode::Internal, "the session ended");
         let connection = self.delivery.connections.get_mut(key).ok_or_else(gone)?;
-        let address = Arc::clone(connection.presence.address());
+        let address = Arc::clone(connection.tally.address());
         let session = connection.session.as_deref_mut().ok_or_else(gone)?;
         let rooms_max = node.config.rooms_per_session_max;
         if session.rooms.len() >= rooms_max {
@@ -163,6 +164,8 @@ impl Shard {
             request: Some(request),
             seat: None,
             patience: Patience::ALL,
+            grace: Duration::MAX,
+            joined_at: 0,
             undelivered: 0,
             acts: 0,
             leaving: None,
@@ -199,7 +202,7 @@ impl Shard {
         let Some(session) = connection.session.as_deref() else { return };
         if !session.moved && session.rooms.len() == 1 {
             connection.departure =
-                Some(Box::new(Departure { target: shard, join: Box::new(join) }));
+                Some(Box::new(Departure { target: shard, purpose: Purpose::Join(Box::new(join)) }));
             self.departing.push(key);
         } else if let Some(joiner) = self.joiner(key) {
             let (joiner, join) = (Box::new(joiner), Box::new(join));
@@ -208,17 +211,18 @@ impl Shard {
     }
 
     /// A session of this shard, as one that joins.
-    fn joiner(&self, key: ConnectionKey) -> Option<Joiner> {
+    pub(in crate::shard) fn joiner(&self, key: ConnectionKey) -> Option<Joiner> {
         let connection = self.delivery.connections.get(key)?;
         let session = connection.session.as_deref()?;
         Some(Joiner {
             shard: self.delivery.shard,
             connection: key,
-            dialect: connection.dialect,
+            format: connection.dialect.format,
             name: session.name.clone(),
             user: session.user.clone(),
             claims: session.claims.clone(),
             snapshots: session.snapshots,
+            is_resumable: connection.resumable,
         })
     }
 
@@ -291,19 +295,26 @@ impl Shard {
             self.parked.push((joiner, join));
             return;
         }
-        let Joiner { shard, connection, dialect, .. } = joiner;
+        let Joiner { shard, connection, format, .. } = joiner;
         let output = if shard == self.delivery.shard {
             MemberOutput::Here(connection)
         } else {
             MemberOutput::Elsewhere(Box::new(RemoteSession::new(shard, connection)))
         };
         let number = join.number;
-        let member = Member::entering(output, dialect, joiner.snapshots, number, join.request);
+        let member = Member::entering(
+            output,
+            format,
+            joiner.snapshots,
+            number,
+            join.request,
+            joiner.is_resumable,
+        );
         let member = hosted.members.insert(member);
         let (name, user) = (std::mem::take(&mut joiner.name), joiner.user.take());
         let reservation = join.target.reservation().map(str::to_owned);
         let claims = std::mem::take(&mut joiner.claims);
-        let (link, format) = (link(member), dialect.format);
+        let link = link(member);
         let entrant = Entrant { link, format, name, user, claims, seat: None, reservation };
         let outcome = self.call(room, |any, at, out| {
             if any.is_closed() {
@@ -356,15 +367,18 @@ impl Shard {
         let session = connection.and_then(|connection| connection.session.as_deref_mut());
         let Some(room) = session.and_then(|session| session.room_mut(number)) else {
             // The session ended while its request was on the way.
-            return self.go(seat, LeaveReason::Disconnected);
+            return self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
         };
         room.seat = Some(seat);
         let node = &self.delivery.node;
         if let Some(place) = node.directory.find(room.id) {
-            room.patience = Patience::of(node.room_types[usize::from(place.room_type)].settings);
+            let settings = node.room_types[usize::from(place.room_type)].settings;
+            room.patience = Patience::of(settings);
+            room.grace = Duration::from_millis(settings.grace_ms);
             let asks_at = heard.saturating_add(room.patience.ask);
             self.look_by(key, asks_at);
         }
+        self.seated_away(key, seat);
     }
 
     /// On the room's shard: the room, or its shard, did not agree.

@@ -8,9 +8,9 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 use crate::directory::Directory;
 use crate::directory::keys::{Key, code};
 use crate::room_id::RoomId;
-use crate::shard::connection::transport::Dialect;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::allowance::Allowance;
+use crate::shard::session::resumption::Comeback;
 
 /// How often another room is tried when the one that was picked falls through.
 pub(crate) const RETRIES: u8 = 7;
@@ -191,15 +191,25 @@ pub(crate) struct Joiner {
     /// The session's shard.
     pub(crate) shard: u16,
     pub(crate) connection: ConnectionKey,
-    pub(crate) dialect: Dialect,
+    pub(crate) format: Format,
     pub(crate) name: String,
     pub(crate) user: Option<String>,
     pub(crate) claims: Claims,
     pub(crate) snapshots: Allowance,
+    /// The session outlives its connection.
+    pub(crate) is_resumable: bool,
 }
 
-/// A connection's way to the shard of its first room.
+/// A connection's way to another shard, or to another connection of this one.
 pub(crate) struct Departure {
     pub(crate) target: u16,
-    pub(crate) join: Box<JoinRequest>,
+    pub(crate) purpose: Purpose,
+}
+
+/// What a connection does on the shard that it moves to.
+pub(crate) enum Purpose {
+    /// Its session joins its first room.
+    Join(Box<JoinRequest>),
+    /// It takes over a session.
+    Resume(Box<Comeback>),
 }

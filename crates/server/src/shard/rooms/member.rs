@@ -1,11 +1,13 @@
 //! A session's seat in a room, as the room's shard keeps it.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use playfield_room::{EventHeader, PlayerId};
-use playfield_wire::{RequestNumber, RoomNumber};
+use playfield_session::{SentHistory, SyncHistory};
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
-use crate::shard::connection::transport::Dialect;
 use crate::shard::keys::{ConnectionKey, OfMember};
 use crate::shard::mail::Act;
 use crate::shard::rooms::join::JoinRequest;
@@ -17,7 +19,7 @@ pub(crate) type Members = Slab<OfMember, Member>;
 /// One seat: where its output goes, and what its client has.
 pub(crate) struct Member {
     pub(crate) output: MemberOutput,
-    pub(crate) dialect: Dialect,
+    pub(crate) format: Format,
     pub(crate) standing: Standing,
     /// The room's number in the session.
     pub(crate) number: RoomNumber,
@@ -26,6 +28,10 @@ pub(crate) struct Member {
     pub(crate) sent: u64,
     /// The version, as the room counts, that the client's copy equals.
     pub(crate) clean: u64,
+    /// Its session outlives the connection.
+    pub(crate) is_resumable: bool,
+    /// Which version of the room each of those was, that the client may come back with.
+    pub(crate) history: SentHistory,
     /// A patch that would have held something was skipped, because earlier output is on its way.
     pub(crate) lagging: bool,
     /// A snapshot was asked for while earlier output was still on its way, or sooner after others
@@ -86,10 +92,48 @@ pub(crate) struct RemoteSession {
     pub(crate) in_flight: usize,
     /// It is given up: too much was in flight.
     pub(crate) doomed: bool,
+    /// It takes only what is counted: it has no connection, or is being resumed.
+    pub(crate) held: bool,
     /// How many of its acts were done since its shard was last informed.
     pub(crate) done: u32,
     /// Acts that wait until its client has read more of what it was sent.
     pub(crate) waiting: VecDeque<Act>,
+}
+
+/// What a member hears when it leaves its room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    /// Nothing: its session ends.
+    None,
+    /// It asked to leave, by this request.
+    Asked(RequestNumber),
+    /// Its connection was lost for longer than the seat is kept.
+    GraceOver,
+}
+
+impl Farewell {
+    /// What the member is sent.
+    pub(crate) fn message(self, member: &Member) -> Option<ServerMessage<'static>> {
+        let room = member.number;
+        let (request, code, text) = match self {
+            Self::None => return None,
+            Self::Asked(request) => (Some(request), ErrorCode::Left, "as asked"),
+            Self::GraceOver => {
+                (None, ErrorCode::ConnectionLost, "the connection was lost for too long")
+            }
+        };
+        let text = Cow::Borrowed(text);
+        Some(match (&member.standing, self) {
+            (Standing::Entering(entering), Self::GraceOver) => ServerMessage::Error {
+                request: Some(entering.request),
+                room: None,
+                code,
+                text,
+                retry_after_ms: None,
+            },
+            _ => ServerMessage::Left { request, room, code, text },
+        })
+    }
 }
 
 impl RemoteSession {
@@ -100,6 +144,7 @@ impl RemoteSession {
             out: Vec::new(),
             in_flight: 0,
             doomed: false,
+            held: false,
             done: 0,
             waiting: VecDeque::new(),
         }
@@ -120,6 +165,41 @@ impl Member {
         }
     }
 
+    /// The version of the client's copy, or the one after it if a patch is due.
+    pub(crate) fn latest(&self) -> u64 {
+        self.sent + u64::from(self.lagging)
+    }
+
+    /// The client is sent what brings its copy to the version `sent`, which is the room's `clean`.
+    pub(crate) fn is_now_at(&mut self, sent: u64, clean: u64, syncs: &SyncHistory) {
+        (self.sent, self.clean, self.lagging) = (sent, clean, false);
+        self.remember(syncs);
+    }
+
+    /// Remembers what the client was sent last, in case it comes back without it or the next.
+    #[inline]
+    pub(crate) fn remember(&mut self, syncs: &SyncHistory) {
+        if self.is_resumable {
+            self.history.sent(self.sent, self.clean, syncs);
+        }
+    }
+
+    /// The version of the room that the client's copy equals if it has this version.
+    pub(crate) fn room_version(&self, version: u64, syncs: &SyncHistory) -> Option<u64> {
+        match version {
+            0 => None,
+            _ if version == self.sent => Some(self.clean),
+            _ if version > self.sent => None,
+            _ => self.history.room_version(version, syncs),
+        }
+    }
+
+    /// The client has come back with a copy of this version: it will never have those that it was
+    /// sent after that.
+    pub(crate) fn has_again(&mut self, version: u64) {
+        self.history.forget_after(version);
+    }
+
     /// The room will decide this join later.
     pub(crate) fn hold(&mut self, join: JoinRequest) {
         if let Standing::Entering(entering) = &mut self.standing {
@@ -137,21 +217,24 @@ impl Member {
 
     pub(crate) fn entering(
         output: MemberOutput,
-        dialect: Dialect,
+        format: Format,
         snapshots: Allowance,
         number: RoomNumber,
         request: RequestNumber,
+        is_resumable: bool,
     ) -> Self {
         let entering =
             Entering { request, seated: false, held: None, events: Vec::new(), events_bytes: 0 };
         Self {
             output,
-            dialect,
+            format,
             standing: Standing::Entering(Box::new(entering)),
             number,
             player: PlayerId(0),
             sent: 0,
             clean: 0,
+            is_resumable,
+            history: SentHistory::default(),
             lagging: false,
             wants_snapshot: false,
             snapshots,

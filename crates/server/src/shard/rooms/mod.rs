@@ -6,13 +6,14 @@ pub(crate) mod join;
 pub(crate) mod lateness;
 pub(crate) mod member;
 pub(crate) mod schedule;
-mod sync;
+pub(crate) mod sync;
 mod turn;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use playfield_room::{AnyRoom, RoomSummary};
+use playfield_session::SyncHistory;
 
 use crate::founding::Founding;
 use crate::room_id::RoomId;
@@ -33,6 +34,8 @@ pub(crate) struct Hosted {
     /// When it was made. The room's own time counts from here.
     pub(crate) created: Duration,
     pub(crate) epoch: u64,
+    /// Its syncs, for clients that come back with a copy of an earlier version.
+    pub(crate) history: SyncHistory,
     pub(super) ticks: Option<Beat>,
     pub(super) syncs: Option<Beat>,
     /// How many syncs the clock has called for, including those that were missed.

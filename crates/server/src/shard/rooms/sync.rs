@@ -5,12 +5,16 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use playfield_room::{AnyRoom, PlayerId};
+use playfield_session::SyncHistory;
+use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::{self, ServerMessage, Versions};
 use playfield_wire::{Format, RoomNumber};
 
 use crate::shard::Shard;
+use crate::shard::connection::Kind;
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
+use crate::shard::parcels::pack;
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::lateness::Cost;
 use crate::shard::rooms::member::{Member, MemberOutput, Standing};
@@ -44,6 +48,14 @@ impl Hosted {
     }
 }
 
+/// What versions are made of.
+#[derive(Clone, Copy)]
+struct Versioned<'a> {
+    epoch: u64,
+    clock: u64,
+    history: &'a SyncHistory,
+}
+
 impl Shard {
     /// Syncs a room, and gives every member what it lacks.
     pub(in crate::shard) fn sync_room(&mut self, key: RoomKey, cause: Cause) {
@@ -64,15 +76,22 @@ impl Shard {
         let every = self.delivery.node.config.check_every_syncs;
         let is_check_due = has_passed(every, regular_before, hosted.regular_syncs);
         let rate = snapshot_rate(&self.delivery);
-        let Hosted { room, members, id, room_type, epoch, resyncs, .. } = hosted;
+        hosted.history.synced(clock, hosted.room.version());
+        let Hosted { room, members, id, room_type, epoch, resyncs, history, .. } = hosted;
+        let now = Versioned { epoch: *epoch, clock, history };
         let has_rate = room.sync_hz() > 0;
         for (member_key, member) in members.iter_mut() {
             let place = (key, member_key);
+            let is_told = matches!(member.standing, Standing::Live);
+            if !is_told && self.delivery.is_held(member) {
+                // A client that is not there hears later that it has joined.
+                continue;
+            }
             match &mut member.standing {
                 Standing::Live => {
                     let before = member.sent;
                     let force = cause == Cause::Last;
-                    patch(&mut self.delivery, place, member, &mut **room, (*epoch, clock), force);
+                    patch(&mut self.delivery, place, member, &mut **room, now, force);
                     if is_check_due || (!has_rate && has_passed(every, before, member.sent)) {
                         check(&mut self.delivery, place, member, &mut **room);
                     }
@@ -120,7 +139,7 @@ impl Shard {
                     if let MemberOutput::Here(connection) = member.output {
                         mark_joined(&mut self.delivery, connection, member.number);
                     }
-                    snapshot(&mut self.delivery, place, member, &mut **room, *epoch, clock);
+                    snapshot(&mut self.delivery, place, member, &mut **room, now);
                     for event in events {
                         self.delivery.event(place, member, event.header, &event.payload);
                     }
@@ -161,8 +180,9 @@ impl Shard {
             return;
         }
         if std::mem::take(&mut member.lagging) && matches!(member.standing, Standing::Live) {
+            let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
             let (room, place) = (&mut *hosted.room, (room, key));
-            patch(&mut self.delivery, place, member, room, (hosted.epoch, clock), false);
+            patch(&mut self.delivery, place, member, room, now, false);
         }
     }
 
@@ -187,8 +207,78 @@ impl Shard {
             return self.touch(room);
         }
         member.snapshots.take(self.now, rate);
+        let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
         let (room, place) = (&mut *hosted.room, (room, key));
-        snapshot(&mut self.delivery, place, member, room, hosted.epoch, clock);
+        snapshot(&mut self.delivery, place, member, room, now);
+    }
+
+    /// The message that brings the copy of a client that has come back up to date: a patch from the
+    /// version that it has, or a snapshot if no patch reaches that far; empty if it is up to date, or
+    /// if the client has not joined yet.
+    pub(in crate::shard) fn renew_copy(
+        &mut self,
+        room: RoomKey,
+        key: MemberKey,
+        copy: Option<ResumeRoom>,
+    ) -> Vec<u8> {
+        let mut body = Vec::new();
+        let Some(hosted) = self.rooms.get_mut(room) else { return body };
+        let clock = hosted.clock(self.now);
+        let Hosted { room, members, epoch, history, .. } = hosted;
+        let Some(member) = members.get_mut(key) else { return body };
+        if !matches!(member.standing, Standing::Live) {
+            return body;
+        }
+        let (synced, latest) = (room.version(), member.latest());
+        let (format, number, player) = (member.format, member.number, member.player);
+        member.wants_snapshot = false;
+        let base = copy.filter(|copy| copy.epoch == *epoch).map_or(0, |copy| copy.version);
+        if let Some(clean) = member.room_version(base, history)
+            && room.reaches(clean)
+        {
+            // Versions that were sent and did not arrive are not given again.
+            let versions = Versions { base, version: clock.max(latest).max(base + 1) };
+            let mut changed = false;
+            server::write_patch(format, &mut body, number, versions, |out| {
+                changed = room.patch(player, clean, format, out);
+            });
+            if changed {
+                member.has_again(base);
+                member.is_now_at(versions.version, synced, history);
+                self.delivery.counters.patches += 1;
+                return body;
+            }
+            body.clear();
+            if base == latest {
+                member.clean = synced;
+                return body;
+            }
+        }
+        let version = clock.max(latest);
+        member.is_now_at(version, synced, history);
+        write_snapshot(&mut **room, player, format, number, (*epoch, version), &mut body);
+        body
+    }
+
+    /// The session of a member takes output: the player hears of having joined, if that waits.
+    pub(in crate::shard) fn let_in(&mut self, room: RoomKey, key: MemberKey) {
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let Some(member) = hosted.members.get(key) else { return };
+        if matches!(&member.standing, Standing::Entering(entering) if entering.seated)
+            && hosted.room.sync_hz() == 0
+        {
+            hosted.sync_awaited = true;
+            self.touch(room);
+        }
+    }
+
+    /// The player behind a member.
+    pub(in crate::shard) fn player_of(
+        &mut self,
+        room: RoomKey,
+        key: MemberKey,
+    ) -> Option<PlayerId> {
+        Some(self.rooms.get(room)?.members.get(key)?.player)
     }
 
     /// Sends the snapshots that had to wait until now; players who are joining get theirs by a
@@ -215,7 +305,7 @@ impl Shard {
 fn is_behind(delivery: &mut Delivery, member: &Member) -> bool {
     match &member.output {
         MemberOutput::Here(connection) => delivery.connections.lags(*connection),
-        MemberOutput::Elsewhere(session) => session.in_flight > 0,
+        MemberOutput::Elsewhere(session) => session.in_flight > 0 || session.held,
     }
 }
 
@@ -244,43 +334,43 @@ fn patch(
     place: (RoomKey, MemberKey),
     member: &mut Member,
     room: &mut dyn AnyRoom,
-    (epoch, clock): (u64, u64),
+    now: Versioned<'_>,
     force: bool,
 ) {
     let synced = room.version();
     if member.clean >= synced {
         return;
     }
-    let version = clock.max(member.sent + 1);
-    let (dialect, format, number) = (member.dialect, member.dialect.format, member.number);
+    let version = now.clock.max(member.sent + 1);
+    let (format, number) = (member.format, member.number);
     let versions = Versions { base: member.sent, version };
     let (player, clean) = (member.player, member.clean);
     let mut write = |out: &mut Vec<u8>| {
-        let mut changed = false;
-        dialect.write_with(out, |out| {
-            if room.reaches(clean) {
-                server::write_patch(format, out, number, versions, |out| {
-                    changed = room.patch(player, clean, format, out);
-                });
-            } else {
-                changed = true;
-                write_snapshot(room, player, format, number, (epoch, version), out);
-            }
-        });
+        let mut changed = true;
+        if room.reaches(clean) {
+            server::write_patch(format, out, number, versions, |out| {
+                changed = room.patch(player, clean, format, out);
+            });
+        } else {
+            write_snapshot(room, player, format, number, (now.epoch, version), out);
+        }
         changed
     };
-    let force = force && delivery.has_space(&member.output, 0);
+    let force = force && delivery.has_space(&member.output, 0) && !delivery.is_held(member);
     let written = match &mut member.output {
-        MemberOutput::Here(connection) if force => {
-            Some(delivery.connections.append(*connection, write))
-        }
         MemberOutput::Here(connection) => {
-            delivery.connections.append_unless_blocked(*connection, write)
+            delivery.connections.append_unless_blocked(*connection, force, |dialect, out| {
+                let mut changed = false;
+                dialect.write_with(out, |out| changed = write(out));
+                changed
+            })
         }
-        MemberOutput::Elsewhere(session) if session.in_flight > 0 && !force => None,
+        MemberOutput::Elsewhere(session) if (session.in_flight > 0 && !force) || session.held => {
+            None
+        }
         MemberOutput::Elsewhere(session) => {
             let start = session.out.len();
-            let changed = write(&mut session.out);
+            let changed = pack(&mut session.out, Kind::Fleeting, write);
             if !changed {
                 session.out.truncate(start);
             } else if start == 0 {
@@ -293,6 +383,7 @@ fn patch(
         Some(true) => {
             member.sent = version;
             member.clean = synced;
+            member.remember(now.history);
             delivery.counters.patches += 1;
             delivery.connections.messages_out += 1;
         }
@@ -315,7 +406,7 @@ fn patch(
 fn is_changed(delivery: &mut Delivery, member: &Member, room: &mut dyn AnyRoom) -> bool {
     let mut body = delivery.connections.buffer();
     let is_changed = !room.reaches(member.clean)
-        || room.patch(member.player, member.clean, member.dialect.format, &mut body);
+        || room.patch(member.player, member.clean, member.format, &mut body);
     delivery.connections.recycle(body);
     is_changed
 }
@@ -338,7 +429,7 @@ fn check(
     if member.clean != room.version() || is_behind(delivery, member) {
         return;
     }
-    if let Some(digest) = room.digest(member.player, member.dialect.format) {
+    if let Some(digest) = room.digest(member.player, member.format) {
         let message = ServerMessage::Check { room: member.number, version: member.sent, digest };
         delivery.send(place, member, &message);
     }
@@ -349,18 +440,13 @@ fn snapshot(
     place: (RoomKey, MemberKey),
     member: &mut Member,
     room: &mut dyn AnyRoom,
-    epoch: u64,
-    clock: u64,
+    now: Versioned<'_>,
 ) {
     let (number, player) = (member.number, member.player);
-    let version = clock.max(member.sent + u64::from(member.lagging));
-    member.sent = version;
-    member.clean = room.version();
-    member.lagging = false;
-    delivery.write(place, member, |dialect, out| {
-        dialect.write_with(out, |out| {
-            write_snapshot(room, player, dialect.format, number, (epoch, version), out);
-        });
+    let version = now.clock.max(member.latest());
+    member.is_now_at(version, room.version(), now.history);
+    delivery.write(place, member, Kind::Fleeting, |format, out| {
+        write_snapshot(room, player, format, number, (now.epoch, version), out);
     });
 }
 
@@ -378,9 +464,13 @@ fn write_snapshot(
 }
 
 /// From here on the session may speak to the room.
-fn mark_joined(delivery: &mut Delivery, connection: ConnectionKey, number: RoomNumber) {
+pub(in crate::shard) fn mark_joined(
+    delivery: &mut Delivery,
+    connection: ConnectionKey,
+    number: RoomNumber,
+) {
     let session = delivery.connections.session_mut(connection);
-    if let Some(room) = session.and_then(|session| session.room_mut(number)) {
-        room.request = None;
+    if let Some(session) = session {
+        session.told_joined(number);
     }
 }

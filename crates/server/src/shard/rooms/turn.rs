@@ -8,6 +8,7 @@ use std::time::Duration;
 use playfield_room::{
     AnyRoom, Birth, Creator, EndReason, Error, Mail, ReservedSeat, RoomOutput, SeatFor, Stage,
 };
+use playfield_session::SyncHistory;
 use playfield_state::Data;
 use playfield_wire::ErrorCode;
 
@@ -22,6 +23,10 @@ use crate::shard::rooms::lateness::Cost;
 use crate::shard::rooms::schedule::Beat;
 use crate::shard::rooms::sync::Cause;
 use crate::shard::slab::Slab;
+
+/// How long rooms are run in one turn, before what they sent is written. Those that are due and
+/// were not run come first in the next.
+const ROOMS_PER_TURN: Duration = Duration::from_millis(10);
 
 impl Shard {
     /// Makes a room that the directory knows of already.
@@ -65,6 +70,7 @@ impl Shard {
             // It would tell this room from an earlier one with its id; clients treat it
             // as opaque.
             epoch: (self.entropy.number() >> 32) + 1,
+            history: SyncHistory::default(),
             ticks: Beat::new(room.tick_hz(), phase, self.now),
             syncs: Beat::new(room.sync_hz(), phase, self.now),
             regular_syncs: 0,
@@ -124,7 +130,10 @@ impl Shard {
     /// Runs every room that is due: ticks, then what it has timers for, then its sync, then
     /// snapshots that had to wait.
     pub(in crate::shard) fn run_due_rooms(&mut self) {
-        while let Some((deadline, key)) = self.schedule.pop(self.now) {
+        let turn_began = self.stopwatch.read();
+        while self.stopwatch.read().saturating_sub(turn_began) < ROOMS_PER_TURN
+            && let Some((deadline, key)) = self.schedule.pop(self.now)
+        {
             let Some(hosted) = self.rooms.get_mut(key) else { continue };
             hosted.due = None;
             let late = self.now - deadline;

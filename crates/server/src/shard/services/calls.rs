@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::addresses::Presence;
+use crate::addresses::Tally;
 use crate::service::{Answered, AnyService, Closed, Reach, Served};
 use crate::shard::Shard;
 use crate::shard::connection::Connection;
@@ -22,9 +22,9 @@ impl Shard {
         &mut self,
         service: u16,
         address: SocketAddr,
-        presence: Presence,
+        tally: Tally,
     ) -> ConnectionKey {
-        let connection = Connection::new(self.now, Input::Service(service), presence);
+        let connection = Connection::new(self.now, Input::Service(service), tally);
         let key = self.delivery.connections.insert(connection);
         self.look_at(key, self.now + self.delivery.node.config.heartbeat() / 2);
         if self.is_shutting_down {

@@ -10,6 +10,7 @@ use crate::background::Underway;
 use crate::node::Node;
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::session::resumption::Wanted;
 
 /// What is kept of a hello.
 pub(crate) struct Greeting {
@@ -17,6 +18,10 @@ pub(crate) struct Greeting {
     /// The room types whose schemas differ from those that the client was built with. A set: each is
     /// sent once, however often the client names it.
     pub(super) mismatches: BTreeSet<u16>,
+    /// The client can resume the session.
+    pub(super) resumable: bool,
+    /// The session that it wants back.
+    pub(super) wanted: Option<Wanted>,
     /// The authenticator's work.
     underway: Underway,
 }
@@ -32,7 +37,9 @@ impl Greeting {
                 (fingerprint != schema.fingerprint).then_some(room_type)
             })
             .collect();
-        Self { format, mismatches, underway: Underway::default() }
+        let wanted = hello.resume.as_ref().and_then(|resume| Wanted::of(node, resume));
+        let resumable = hello.resumable;
+        Self { format, mismatches, resumable, wanted, underway: Underway::default() }
     }
 }
 
@@ -65,7 +72,7 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(greeting) = connection.greeting.take() else { return };
         match decided {
-            Ok(identity) => self.welcome(key, *greeting, identity),
+            Ok(identity) => self.greet(key, *greeting, identity),
             Err(error) => self.fail(key, error.code(), error.text()),
         }
         self.resumed.push(key);

@@ -1,11 +1,12 @@
 //! The first message of a connection: it chooses the format, and opens the session.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use playfield_room::Error;
 use playfield_wire::client::{ClientMessage, Hello};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, Format, PROTOCOL};
 
 use crate::addresses::Pace;
@@ -19,6 +20,7 @@ use crate::shard::session::allowance::Allowance;
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::messages::wrong_format;
 use crate::shard::session::rates::Usage;
+use crate::shard::session::resumption::Resumption;
 
 impl Shard {
     /// Handles the first message of a connection.
@@ -62,7 +64,7 @@ impl Shard {
             .unwrap_or_else(|| Err(authenticator_failed()).into());
         match decision {
             Decision::Now(Ok(identity)) => {
-                self.welcome(key, Greeting::new(&node, format, hello), identity);
+                self.greet(key, Greeting::new(&node, format, hello), identity);
             }
             Decision::Now(Err(error)) => self.fail(key, error.code(), error.text()),
             Decision::Later(deciding) => {
@@ -77,10 +79,24 @@ impl Shard {
         self.goodbye(key, error.code(), error.text(), None);
     }
 
-    /// Opens the session of a client whom the authenticator admitted.
-    pub(super) fn welcome(&mut self, key: ConnectionKey, greeting: Greeting, identity: Identity) {
+    /// Gives a client whom the authenticator admitted the session that it wants back, or a new one.
+    pub(super) fn greet(&mut self, key: ConnectionKey, greeting: Greeting, identity: Identity) {
+        let Greeting { format, mismatches, resumable, wanted, .. } = greeting;
+        let opening = Opening { format, identity, resumable, mismatches };
+        match wanted {
+            Some(wanted) => self.come_back_to_session(key, wanted, opening),
+            None => self.open_session(key, opening),
+        }
+    }
+
+    /// Opens a new session.
+    pub(in crate::shard) fn open_session(&mut self, key: ConnectionKey, opening: Opening) {
         let node = Arc::clone(&self.delivery.node);
-        let Greeting { format, mismatches, .. } = greeting;
+        let Opening { format, identity, resumable, mismatches } = opening;
+        let number = self.entropy.session();
+        let resumable = resumable && node.config.session_grace_ms > 0;
+        let resumption = Resumption::new(number, self.delivery.shard);
+        let token = if resumable { self.token_of(&resumption) } else { Vec::new() };
         let session = Session {
             name: identity.name,
             user: identity.user,
@@ -94,39 +110,62 @@ impl Shard {
             schemas: Allowance::default(),
             snapshots: Allowance::default(),
             moved: false,
+            resumption: resumable.then(|| Box::new(resumption)),
         };
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         connection.dialect.format = format;
         connection.heard = self.now;
-        connection.presence.settle();
-        // While the hello is handled where the decoder lent it, the decoder is not here.
-        if let Input::WebSocket(decoder) = &mut connection.input {
-            decoder.set_message_bytes_max(node.config.max_message_bytes);
-        }
+        connection.resumable = resumable;
         connection.session = Some(Box::new(session));
         self.sessions += 1;
+        if resumable {
+            self.by_session.insert(number, key);
+        }
         self.look_at(key, self.now + node.config.heartbeat() / 2);
-        let number = self.entropy.session();
-        let welcome = ServerMessage::Welcome {
-            protocol: PROTOCOL,
-            session: number,
-            resume: Cow::Owned(self.resume_token(number)),
-            heartbeat_ms: u32::try_from(node.config.heartbeat_ms).unwrap_or(u32::MAX),
-            max_message_bytes: u32::try_from(node.config.max_message_bytes).unwrap_or(u32::MAX),
-            grace_ms: 0,
-            resumed: None,
-        };
-        self.delivery.connections.send(key, &welcome);
+        self.welcome(key, number, token, None);
         for room_type in mismatches {
             self.send_schema(key, None, room_type);
         }
     }
 
-    /// Names the session and its shard; nobody guesses the rest.
-    fn resume_token(&mut self, session: u64) -> Vec<u8> {
-        let mut token = self.delivery.shard.to_le_bytes().to_vec();
-        token.extend_from_slice(&session.to_le_bytes());
-        token.extend_from_slice(&self.entropy.bytes::<16>());
-        token
+    /// Answers a hello.
+    pub(in crate::shard) fn welcome(
+        &mut self,
+        key: ConnectionKey,
+        session: u64,
+        token: Vec<u8>,
+        resumed: Option<Resumed>,
+    ) {
+        let config = &self.delivery.node.config;
+        let ms = |ms: u64| u32::try_from(ms).unwrap_or(u32::MAX);
+        let welcome = ServerMessage::Welcome {
+            protocol: PROTOCOL,
+            session,
+            heartbeat_ms: ms(config.heartbeat_ms),
+            max_message_bytes: u32::try_from(config.max_message_bytes).unwrap_or(u32::MAX),
+            grace_ms: if token.is_empty() { 0 } else { ms(config.session_grace_ms) },
+            resume: Cow::Owned(token),
+            resumed,
+        };
+        let mut body = Vec::new();
+        let max_message_bytes = config.max_message_bytes;
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        connection.tally.settle();
+        // While the hello is handled where the decoder lent it, the decoder is not here.
+        if let Input::WebSocket(decoder) = &mut connection.input {
+            decoder.set_message_bytes_max(max_message_bytes);
+        }
+        welcome.encode(connection.dialect.format, &mut body);
+        self.delivery.connections.write_again(key, &body);
     }
+}
+
+/// What a session is opened with.
+pub(crate) struct Opening {
+    pub(crate) format: Format,
+    pub(crate) identity: Identity,
+    /// The client can resume it.
+    pub(crate) resumable: bool,
+    /// The room types whose schemas the client does not have.
+    pub(crate) mismatches: BTreeSet<u16>,
 }

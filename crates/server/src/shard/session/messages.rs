@@ -15,6 +15,7 @@ use crate::shard::connection::share::{WORK_OF_NODE, WORK_OF_ROOM};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
 use crate::shard::rooms::join::{JoinTarget, Reading, RoomSpec};
+use crate::shard::rooms::member::Farewell;
 use crate::shard::session::allowance::Rate;
 
 impl Shard {
@@ -40,6 +41,9 @@ impl Shard {
         }
         match ClientMessage::decode(format, body) {
             Ok(message) => {
+                if session.resumption.is_some() {
+                    self.count_received(key, &message, body.len());
+                }
                 if let Err(excess) = within
                     && !self.exceed(key, excess, Some(&message))
                 {
@@ -61,7 +65,7 @@ impl Shard {
             ClientMessage::Send { room, message, payload } => {
                 self.handle_user_message(key, room, &message, payload, None);
             }
-            ClientMessage::Ack { .. } => {}
+            ClientMessage::Ack { received } => self.acknowledged(key, received),
             ClientMessage::Resync { room } => {
                 if let Some(seat) = self.seat_of(key, room, None) {
                     self.act(key, seat, Act::Resync);
@@ -370,19 +374,19 @@ impl Shard {
                 self.deliver(room, member, &message, &payload, request);
             }
             Act::Leave { request } => {
-                self.vacate(room, member, LeaveReason::Left, Some(request));
+                self.vacate(room, member, LeaveReason::Left, Farewell::Asked(request));
             }
             Act::Resync => self.resync(room, member),
         }
     }
 
-    /// Takes a member out of its room, and answers the request for it, if there was one.
+    /// Takes a member out of its room, with a last word for it.
     pub(in crate::shard) fn vacate(
         &mut self,
         room: RoomKey,
         key: MemberKey,
         why: LeaveReason,
-        request: Option<RequestNumber>,
+        farewell: Farewell,
     ) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(mut member) = hosted.members.remove(key) else { return };
@@ -395,12 +399,13 @@ impl Shard {
                 any.leave(at, player, why, out);
             }
         });
-        if request.is_some() {
-            let text = Cow::Borrowed("as asked");
-            let left =
-                ServerMessage::Left { request, room: member.number, code: ErrorCode::Left, text };
-            self.delivery.send((room, key), &mut member, &left);
+        if let Some(message) = farewell.message(&member) {
+            self.delivery.send((room, key), &mut member, &message);
         }
+        let request = match farewell {
+            Farewell::Asked(request) => Some(request),
+            Farewell::None | Farewell::GraceOver => None,
+        };
         self.delivery.part(member, request);
     }
 }

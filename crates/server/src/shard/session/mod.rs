@@ -1,10 +1,15 @@
 //! Sessions: the user behind a connection, and the rooms that they are in.
 
+mod acknowledging;
 pub(crate) mod allowance;
 pub(crate) mod greeting;
-mod hello;
+pub(crate) mod hello;
 pub(crate) mod messages;
 pub(crate) mod rates;
+mod resume;
+pub(crate) mod resumption;
+
+use std::time::Duration;
 
 use playfield_room::Claims;
 use playfield_wire::{RequestNumber, RoomNumber};
@@ -15,6 +20,7 @@ use crate::shard::keys::Seat;
 use crate::shard::mail::ACTS_MAX;
 use crate::shard::session::allowance::Allowance;
 use crate::shard::session::rates::Usage;
+use crate::shard::session::resumption::Resumption;
 
 /// What a client and the node know of each other after the hello.
 pub(crate) struct Session {
@@ -39,6 +45,8 @@ pub(crate) struct Session {
     pub(crate) snapshots: Allowance,
     /// It came from another shard. It does so once at most.
     pub(crate) moved: bool,
+    /// What it needs to outlive its connection; `None` if it does not.
+    pub(crate) resumption: Option<Box<Resumption>>,
 }
 
 /// A room that a session is in, or on its way into.
@@ -51,6 +59,10 @@ pub(crate) struct SessionRoom {
     pub(crate) seat: Option<Seat>,
     /// How long the room lets the connection be silent, from when it sits.
     pub(crate) patience: Patience,
+    /// How long the seat is kept when the connection is lost, from when it sits.
+    pub(crate) grace: Duration,
+    /// The `joined` is the counted message with this number; 0 before.
+    pub(crate) joined_at: u64,
     /// Bytes from the room's shard whose writing is not confirmed yet.
     pub(crate) undelivered: usize,
     /// How many acts went to the room's shard that are not done.
@@ -66,6 +78,15 @@ impl Session {
     pub(crate) fn joined(&self, number: RoomNumber) -> Option<Seat> {
         let room = self.rooms.iter().find(|room| room.number == number)?;
         if room.request.is_none() && room.leaving.is_none() { room.seat } else { None }
+    }
+
+    /// The client has been sent `joined` for this room, as the last of its counted messages.
+    pub(crate) fn told_joined(&mut self, number: RoomNumber) {
+        let joined_at = self.resumption.as_deref().map_or(0, |resumption| resumption.log.sent());
+        if let Some(room) = self.room_mut(number) {
+            room.request = None;
+            room.joined_at = joined_at;
+        }
     }
 
     /// The ids of its rooms.

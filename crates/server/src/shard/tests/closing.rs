@@ -188,3 +188,19 @@ fn a_client_that_hangs_up_is_not_waited_for() {
     world.hang_up(after);
     assert_eq!(world.counters(0).connections, 0);
 }
+
+#[test]
+fn who_goes_on_sending_after_the_end_is_cut_off() {
+    let mut world = World::new(1, &[("max_message_bytes", "65536")]);
+    let client = world.websocket_client(0, PACKED);
+    goodbye(&mut world, client);
+    world.raw(client);
+    let limit = 65536 + (256 << 10);
+    for _ in 0..limit / 1024 {
+        // Masked binary frames of 1 KiB in all.
+        world.bytes(client, &[&[0x82, 0xFE, 0x03, 0xF8, 0, 0, 0, 0][..], &[0; 1016]].concat());
+    }
+    assert_eq!(world.counters(0).connections, 1, "this much is read");
+    world.bytes(client, &[0]);
+    assert_eq!(world.counters(0).connections, 0);
+}

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use playfield_room::{Error, Job, Mail, Task};
+use playfield_session::TokenKey;
 use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
@@ -29,7 +30,7 @@ use crate::node::Node;
 use crate::shard::connection::Moving;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
-use crate::shard::{Shard, Stopwatch};
+use crate::shard::{Shard, SocketChange, Stopwatch};
 use crate::stats::{Counters, Watch};
 
 /// Names a client of the world.
@@ -135,7 +136,9 @@ impl World {
             site.route(method, path, handler(async |_, _| ())).unwrap();
         }
         let (desk, orders) = Desk::new(&config);
-        let node = Arc::new(Node::new(config, shards, room_types, site, desk, guests, None));
+        let tokens = TokenKey::new(&Entropy::Seeded(99).bytes());
+        let node = Node::new(config, shards, room_types, site, desk, guests, None, tokens);
+        let node = Arc::new(node);
         let background = Arc::new(Held::default());
         let stopwatch = Arc::new(AtomicU64::new(0));
         let shard = |index| {
@@ -208,9 +211,9 @@ impl World {
     /// Connects from an address, and says nothing.
     pub(super) fn connect_from(&mut self, address: [u8; 4], shard: usize) -> Client {
         self.shards[shard].begin(self.now);
-        let presence = self.shards[shard].admit_from(address.into(), false);
-        let presence = presence.expect("there is place for its address");
-        let key = self.shards[shard].accepted(SocketAddr::from((address, 1234)), presence);
+        let tally = self.shards[shard].admit_from(address.into(), false);
+        let tally = tally.expect("there is place for its address");
+        let key = self.shards[shard].accepted(SocketAddr::from((address, 1234)), tally);
         self.add(shard, key)
     }
 
@@ -218,9 +221,9 @@ impl World {
     pub(super) fn connect_to(&mut self, service: u16, shard: usize) -> Client {
         self.shards[shard].begin(self.now);
         let address = [10, 0, 0, 1];
-        let presence = self.shards[shard].admit_from(address.into(), true).unwrap();
+        let tally = self.shards[shard].admit_from(address.into(), true).unwrap();
         let address = SocketAddr::from((address, 1234));
-        let key = self.shards[shard].accepted_for(service, address, presence);
+        let key = self.shards[shard].accepted_for(service, address, tally);
         let client = self.add(shard, key);
         self.run();
         client
@@ -389,6 +392,16 @@ impl World {
             self.shards[shard].drop_connection(key);
         }
         self.run();
+    }
+
+    /// The format that the client speaks in native framing.
+    pub(super) fn speaks(&mut self, client: Client, format: Format) {
+        self.peers[client].format = format;
+    }
+
+    /// Of what came and was not looked at, only the first bytes have arrived.
+    pub(super) fn shorten(&mut self, client: Client, bytes: usize) {
+        self.peers[client].input.truncate(bytes);
     }
 
     /// From here on the client reads only so many bytes.
@@ -652,6 +665,13 @@ impl World {
         self.shards.iter().all(Shard::has_closed_rooms)
     }
 
+    /// The sessions of all shards, and how many of them are away.
+    pub(super) fn sessions(&mut self) -> (u64, u64) {
+        let counters: Vec<_> = self.shards.iter_mut().map(Shard::counters).collect();
+        let sum = |of: fn(&Counters) -> u64| counters.iter().map(of).sum();
+        (sum(|counters| counters.sessions), sum(|counters| counters.sessions_away))
+    }
+
     /// The members of all rooms.
     pub(super) fn members(&self) -> usize {
         self.shards.iter().map(Shard::members).sum()
@@ -716,6 +736,7 @@ impl World {
             }
         }
         self.shards[index].advance();
+        self.change_places(index);
         self.shards[index].finish();
         while let Some(key) = self.shards[index].next_dirty() {
             if !self.shards[index].is_blocked(key) {
@@ -750,12 +771,25 @@ impl World {
             let all = mail.is_empty();
             self.shards[index].posted(target as u16, all);
         }
-        while let Some(key) = self.shards[index].next_dropped() {
-            if let Some(peer) = self.peer_at(index, key) {
-                peer.place = None;
+        self.change_places(index);
+        is_busy
+    }
+
+    fn change_places(&mut self, index: usize) {
+        while let Some(change) = self.shards[index].next_socket_change() {
+            match change {
+                SocketChange::Moved { from, to } => {
+                    if let Some(peer) = self.peer_at(index, from) {
+                        peer.place = Some((index, to));
+                    }
+                }
+                SocketChange::Dropped(key) => {
+                    if let Some(peer) = self.peer_at(index, key) {
+                        peer.place = None;
+                    }
+                }
             }
         }
-        is_busy
     }
 
     fn flush(&mut self, shard: usize, key: ConnectionKey) {

@@ -1,0 +1,157 @@
+//! How a connection fares: its events, and what is measured on it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+use crate::Error;
+use crate::core::{Clock, Lost};
+
+/// The most events that wait for one listener. Past it the oldest are dropped.
+const EVENTS_MAX: usize = 64;
+
+/// What happened to a connection. Returned by [`ConnectionEvents::next`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ConnectionEvent {
+    /// The connection was lost. The client connects again by itself. Rooms stay as they are, and
+    /// what is sent meanwhile waits.
+    Lost {
+        /// Why.
+        error: Error,
+    },
+    /// The connection is restored, and the session goes on.
+    Resumed {
+        /// How long the connection was lost.
+        away: Duration,
+        /// What the node had to forget meanwhile, by room: events, which the
+        /// [room](crate::Room::next_event) reports as missed, and answers, whose requests fail with
+        /// an error that [`is_lost`](Error::is_lost). Empty if nothing is missing.
+        lost: Vec<Lost>,
+    },
+    /// The connection is restored, but the node no longer had the session, and opened a new one.
+    /// All rooms have ended, and all requests failed. Join the rooms again.
+    NewSession {
+        /// How long the connection was lost.
+        away: Duration,
+    },
+    /// The connection has ended for good. This is the last event.
+    Ended {
+        /// Why.
+        error: Error,
+    },
+}
+
+/// The events of a connection from now on. Returned by
+/// [`Connection::events`](crate::Connection::events).
+///
+/// ```no_run
+/// # async fn example(connection: playfield_client::Connection) {
+/// use playfield_client::ConnectionEvent;
+///
+/// let mut events = connection.events();
+/// while let Some(event) = events.next().await {
+///     match event {
+///         ConnectionEvent::Lost { error } => println!("{error}; connecting again"),
+///         ConnectionEvent::Resumed { away, .. } => println!("back after {away:?}"),
+///         ConnectionEvent::NewSession { .. } => println!("back; join the rooms again"),
+///         _ => {}
+///     }
+/// }
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ConnectionEvents {
+    /// `None` once the connection has ended.
+    events: Option<broadcast::Receiver<ConnectionEvent>>,
+}
+
+impl ConnectionEvents {
+    /// Waits for the next event. `None` after the end of the connection. If this is called too
+    /// rarely, the oldest events are dropped.
+    ///
+    /// # Cancel safety
+    /// Safe: no event is lost.
+    pub async fn next(&mut self) -> Option<ConnectionEvent> {
+        loop {
+            match self.events.as_mut()?.recv().await {
+                Ok(event) => {
+                    if matches!(event, ConnectionEvent::Ended { .. }) {
+                        self.events = None;
+                    }
+                    return Some(event);
+                }
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => self.events = None,
+            }
+        }
+    }
+}
+
+/// What the connection's task tells its handles.
+#[derive(Debug)]
+pub(crate) struct Status {
+    started: Instant,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// `None` once the connection has ended.
+    events: Option<broadcast::Sender<ConnectionEvent>>,
+    is_connected: bool,
+    clock: Option<Clock>,
+}
+
+impl Status {
+    pub(super) fn new(started: Instant) -> Arc<Self> {
+        let events = Some(broadcast::channel(EVENTS_MAX).0);
+        let inner = Mutex::new(Inner { events, is_connected: false, clock: None });
+        Arc::new(Self { started, inner })
+    }
+
+    pub(super) fn events(&self) -> ConnectionEvents {
+        ConnectionEvents { events: self.lock().events.as_ref().map(broadcast::Sender::subscribe) }
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.lock().is_connected
+    }
+
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        self.lock().clock.map(|clock| clock.round_trip)
+    }
+
+    pub(super) fn node_time(&self) -> Option<Duration> {
+        self.lock().clock.map(|clock| clock.node_time(self.started.elapsed()))
+    }
+
+    pub(super) fn set_clock(&self, clock: Option<Clock>) {
+        self.lock().clock = clock;
+    }
+
+    pub(super) fn connected(&self) {
+        self.lock().is_connected = true;
+    }
+
+    pub(super) fn report(&self, event: ConnectionEvent) {
+        let mut inner = self.lock();
+        inner.is_connected =
+            matches!(event, ConnectionEvent::Resumed { .. } | ConnectionEvent::NewSession { .. });
+        let is_last = matches!(event, ConnectionEvent::Ended { .. });
+        if let Some(events) = &inner.events {
+            // An error means that nobody listens.
+            let _ = events.send(event);
+        }
+        if is_last {
+            inner.events = None;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,139 @@
+//! TLS of the client: whom it trusts, and why it does not.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{
+    AlertDescription, CertificateError, ClientConfig, Error as TlsError, RootCertStore,
+};
+
+use crate::Error;
+
+/// TLS to one host.
+pub(super) struct Tls {
+    connector: TlsConnector,
+    host: ServerName<'static>,
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// Trusts the given certificates, or the system's if there are none.
+    pub(super) fn new(
+        authority: &str,
+        given: &[Vec<u8>],
+        is_web_socket: bool,
+    ) -> Result<Self, Error> {
+        let host = match authority.strip_prefix('[') {
+            Some(address) => address.split(']').next().unwrap_or_default(),
+            None => authority.split(':').next().unwrap_or_default(),
+        };
+        let host = ServerName::try_from(host.to_owned())
+            .map_err(|error| Error::usage(format!("{host:?} can't be named in TLS: {error}")))?;
+        let roots = if given.is_empty() { system_roots()? } else { given_roots(given)? };
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Error::usage(format!("TLS can't be set up: {error}")))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        if is_web_socket {
+            // Native framing has no name.
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        }
+        Ok(Self { connector: TlsConnector::from(Arc::new(config)), host })
+    }
+
+    pub(super) async fn connect(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        self.connector.connect(self.host.clone(), stream).await
+    }
+}
+
+fn system_roots() -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    // Systems have some that nobody can read.
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map_or_else(|| "there are none".into(), ToString::to_string);
+        return Err(Error::usage(format!(
+            "the system's root certificates can't be read: {why}; install them (the package \
+             ca-certificates on most), or give some with root_certificate"
+        )));
+    }
+    Ok(roots)
+}
+
+fn given_roots(given: &[Vec<u8>]) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    let unreadable =
+        |why: String| Error::usage(format!("root_certificate: it can't be read: {why}"));
+    for certificate in given {
+        let is_pem = certificate.windows(10).any(|window| window == b"-----BEGIN");
+        let certificates = if is_pem {
+            CertificateDer::pem_slice_iter(certificate)
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| unreadable(error.to_string()))?
+        } else {
+            vec![CertificateDer::from(certificate.clone())]
+        };
+        if certificates.is_empty() {
+            return Err(unreadable("there is no certificate in it".into()));
+        }
+        for certificate in certificates {
+            roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+        }
+    }
+    Ok(roots)
+}
+
+/// Why TLS could not be agreed on, and what to do; and whether it is for the node's certificate.
+pub(crate) fn explain(error: &io::Error) -> (String, bool) {
+    let Some(tls) = error.get_ref().and_then(|source| source.downcast_ref::<TlsError>()) else {
+        let text = match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
+                "the connection ended during the TLS handshake".into()
+            }
+            _ => format!("the connection failed during the TLS handshake: {error}"),
+        };
+        return (text, false);
+    };
+    match tls {
+        TlsError::InvalidCertificate(why) => (certificate(why), true),
+        TlsError::InvalidMessage(_) => {
+            ("it does not answer in TLS; for a node without it, use ws:// or tcp://".into(), false)
+        }
+        TlsError::AlertReceived(AlertDescription::HandshakeFailure) => {
+            ("it refuses TLS; it may have no certificate (tls_cert)".into(), false)
+        }
+        other => (format!("TLS failed: {other}"), false),
+    }
+}
+
+fn certificate(why: &CertificateError) -> String {
+    use CertificateError as Why;
+    match why {
+        Why::Expired | Why::ExpiredContext { .. } => {
+            format!("its certificate has expired, or this machine's clock is wrong: {why}")
+        }
+        Why::NotValidYet | Why::NotValidYetContext { .. } => {
+            format!("its certificate is not valid yet, or this machine's clock is wrong: {why}")
+        }
+        Why::NotValidForName | Why::NotValidForNameContext { .. } => {
+            format!("its certificate is for another name: {why}")
+        }
+        Why::UnknownIssuer => "its certificate is from an unknown issuer; if that is right, give \
+                               the issuer's certificate with root_certificate"
+            .into(),
+        _ => format!("its certificate is not accepted: {why}"),
+    }
+}

@@ -1,0 +1,343 @@
+//! A session that outlives its connections: what is kept for the next one, and how it goes on.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use playfield_session::{ACK_DELAY, Log, NeverSent, Received};
+use playfield_wire::client::{ClientMessage, Hello, Resume, SchemaRef};
+use playfield_wire::server;
+use playfield_wire::{ErrorCode, RoomNumber};
+
+use super::losses::Abandoned;
+use super::requests::Asked;
+use super::session::{Phase, Session};
+use super::transport::Outbound;
+use super::{ClientError, CommandError, Failure, Handler, Resumed, Welcome};
+
+/// How many messages in a row may be unreadable, without a counted one between them that is read,
+/// before the client stops. A message that is counted comes again on each new connection.
+pub const UNREADABLE_IN_A_ROW_MAX: u32 = 2;
+
+/// A buffer with more capacity than this is freed.
+const IDLE_SCRATCH_BYTES_MAX: usize = 4 << 10;
+
+/// What a client says in each hello.
+#[derive(Debug)]
+pub(super) struct Greeting {
+    pub(super) name: String,
+    pub(super) token: Vec<u8>,
+    pub(super) schemas: Vec<(String, u64)>,
+}
+
+/// What a client keeps for its next connection.
+#[derive(Debug)]
+pub(super) struct Resumption {
+    pub(super) greeting: Greeting,
+    /// Whether the session is to outlive a connection.
+    is_wanted: bool,
+    /// The number of the session, after the first welcome.
+    session: Option<u64>,
+    /// The resume token; empty if the node does not keep the session.
+    token: Vec<u8>,
+    /// The messages that the node has not confirmed.
+    pub(super) log: Log,
+    unconfirmed_bytes_max: usize,
+    received: Received,
+    /// When what was received must be acknowledged.
+    acknowledge_at: Option<Duration>,
+    /// How many messages in a row were unreadable.
+    unreadable: u32,
+    /// Why the connection was lost.
+    lost: Option<ClientError>,
+    /// One message, until it is known to be short enough.
+    scratch: Vec<u8>,
+}
+
+impl Resumption {
+    pub(super) fn new(greeting: Greeting, is_wanted: bool, unconfirmed_bytes_max: usize) -> Self {
+        Self {
+            greeting,
+            is_wanted,
+            session: None,
+            token: Vec::new(),
+            log: Log::default(),
+            unconfirmed_bytes_max,
+            received: Received::default(),
+            acknowledge_at: None,
+            unreadable: 0,
+            lost: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Whether no connection was welcomed yet.
+    pub(super) fn is_first(&self) -> bool {
+        self.session.is_none()
+    }
+
+    /// Whether both ends keep the session when the connection is lost, as far as is known.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_wanted && (self.is_first() || !self.token.is_empty())
+    }
+
+    /// Whether a command would be refused, because too much waits to be confirmed.
+    pub(super) fn is_full(&self) -> bool {
+        self.log.bytes() >= self.unconfirmed_bytes_max
+    }
+
+    /// Keeps a counted message, unless it is longer than `bytes_max`.
+    pub(super) fn keep(
+        &mut self,
+        room: Option<RoomNumber>,
+        bytes_max: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<&[u8], CommandError> {
+        if self.is_full() {
+            return Err(CommandError::Unconfirmed { bytes: self.log.bytes() });
+        }
+        let Self { log, scratch, .. } = self;
+        scratch.clear();
+        write(scratch);
+        let bytes = scratch.len();
+        if bytes > bytes_max {
+            *scratch = Vec::new();
+            return Err(CommandError::TooLarge { bytes, bytes_max });
+        }
+        // What was taken is never lost at this end.
+        let body = log.push(room, usize::MAX, |out| out.extend_from_slice(scratch));
+        if scratch.capacity() > IDLE_SCRATCH_BYTES_MAX {
+            *scratch = Vec::new();
+        }
+        Ok(body)
+    }
+
+    /// A counted message of the node was handled.
+    #[inline]
+    pub(super) fn handled(&mut self, bytes: usize, now: Duration) {
+        self.unreadable = 0;
+        if self.is_kept() {
+            self.received.handled(bytes);
+            self.acknowledge_at.get_or_insert(now.saturating_add(ACK_DELAY));
+        }
+    }
+
+    /// Why the connection was lost.
+    pub(super) fn lost(&self) -> Option<&ClientError> {
+        self.lost.as_ref()
+    }
+
+    pub(super) fn acknowledge_at(&self) -> Option<Duration> {
+        self.acknowledge_at
+    }
+
+    /// The node has handled this many counted messages.
+    pub(super) fn acknowledged(&mut self, received: u64) -> Result<(), ClientError> {
+        if !self.is_kept() {
+            return Ok(());
+        }
+        let acknowledged = self.log.acknowledge(received);
+        acknowledged
+            .map_err(|NeverSent { received, sent }| ClientError::NeverSent { received, sent })
+    }
+
+    /// The node has opened a session.
+    fn opened(&mut self, welcome: &Welcome<'_>) {
+        self.session = Some(welcome.session);
+        self.renewed(welcome);
+    }
+
+    fn renewed(&mut self, welcome: &Welcome<'_>) {
+        let is_kept = self.is_wanted && !welcome.grace.is_zero();
+        self.token = if is_kept { welcome.resume.to_vec() } else { Vec::new() };
+        if self.token.is_empty() {
+            (self.log, self.received, self.acknowledge_at) =
+                (Log::default(), Received::default(), None);
+        }
+    }
+
+    /// The session is over.
+    pub(super) fn clear(&mut self) {
+        (self.log, self.acknowledge_at) = (Log::default(), None);
+        (self.token, self.scratch) = (Vec::new(), Vec::new());
+    }
+}
+
+impl Session {
+    /// Sends the hello, the first message of a connection.
+    pub(super) fn hello(&mut self) {
+        let format = self.format();
+        let Resumption { greeting, is_wanted, token, received, acknowledge_at, .. } =
+            &mut self.resumption;
+        let mut resume = None;
+        if !token.is_empty() {
+            *acknowledge_at = None;
+            resume = Some(Resume {
+                token: Cow::Borrowed(token),
+                received: received.acknowledge(),
+                rooms: self.rooms.resume(),
+            });
+        }
+        let schemas = greeting.schemas.iter().map(|(room_type, fingerprint)| SchemaRef {
+            room_type: room_type.into(),
+            fingerprint: *fingerprint,
+        });
+        let hello = ClientMessage::Hello(Hello {
+            name: Cow::Borrowed(&greeting.name),
+            token: Cow::Borrowed(&greeting.token),
+            resumable: *is_wanted,
+            resume,
+            schemas: schemas.collect(),
+            ..Hello::new(format)
+        });
+        // The node has not stated its limit yet.
+        let _ = self.outbound.message(usize::MAX, |out| hello.encode(format, out));
+    }
+
+    /// Goes on over another transport.
+    pub(super) fn reconnect(&mut self, outbound: Outbound) {
+        (self.outbound, self.phase, self.welcomed) = (outbound, Phase::Talking, false);
+        self.hello();
+    }
+
+    /// Something ended the connection. The session outlives it, unless the node broke the protocol
+    /// or can't be read.
+    pub(super) fn fail<H: Handler>(&mut self, error: ClientError, handler: &mut H) {
+        let is_open = self.phase == Phase::Talking;
+        if !is_open || !self.resumption.is_wanted || self.resumption.is_first() || error.is_final()
+        {
+            return self.finish(Some(error), handler);
+        }
+        if error.is_unreadable() {
+            self.resumption.unreadable += 1;
+            let messages = self.resumption.unreadable;
+            if messages > UNREADABLE_IN_A_ROW_MAX {
+                let last = Box::new(error);
+                return self.finish(Some(ClientError::Unreadable { messages, last }), handler);
+            }
+        }
+        self.phase = Phase::Away;
+        self.outbound.close(error.close_code());
+        self.pulse.stop();
+        // An attempt to reconnect that failed is no news.
+        if self.welcomed {
+            handler.connection_lost(&error);
+        }
+        self.resumption.lost = Some(error);
+    }
+
+    /// The connection was lost, and there will be no other.
+    pub(super) fn give_up<H: Handler>(&mut self, handler: &mut H) {
+        let error = match self.phase {
+            Phase::Talking => Some(ClientError::Ended { close_code: None }),
+            Phase::Away => self.resumption.lost.take(),
+            Phase::Leaving | Phase::Finished => None,
+        };
+        self.finish(error, handler);
+    }
+
+    /// Whether a goodbye of the node ends this connection only, and not the session.
+    pub(super) fn is_passing(&self, code: ErrorCode) -> bool {
+        let is_kept = self.phase == Phase::Talking && self.resumption.is_wanted;
+        let is_refused = matches!(code, ErrorCode::Limit | ErrorCode::Busy);
+        is_kept && !self.resumption.is_first()
+            // This process slept, and the node has waited long enough.
+            && (code == ErrorCode::Timeout || !self.welcomed && is_refused)
+    }
+
+    /// The node has answered the hello.
+    pub(super) fn opened<H: Handler>(
+        &mut self,
+        welcome: &Welcome<'_>,
+        resumed: Option<&server::Resumed>,
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
+        match (self.resumption.session, resumed) {
+            (None, None) => {
+                self.resumption.opened(welcome);
+                handler.welcome(welcome);
+                Ok(())
+            }
+            (Some(_), None) => {
+                self.open_again(welcome, handler);
+                Ok(())
+            }
+            (Some(session), Some(resumed))
+                if session == welcome.session && !self.resumption.token.is_empty() =>
+            {
+                self.resumed(welcome, resumed, handler)
+            }
+            (_, Some(_)) => Err(ClientError::OutOfTurn { message: "the welcome of a session" }),
+        }
+    }
+
+    /// The session goes on.
+    fn resumed<H: Handler>(
+        &mut self,
+        welcome: &Welcome<'_>,
+        resumed: &server::Resumed,
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
+        let received = resumed.received;
+        let sent = self.resumption.log.sent();
+        let confirmed = self.resumption.log.resume(received);
+        if !confirmed.map_err(|_| ClientError::NeverSent { received, sent })?.is_empty() {
+            return Err(ClientError::OutOfTurn { message: "a welcome that takes back an ack" });
+        }
+        self.resumption.renewed(welcome);
+        for lost in &resumed.lost {
+            self.resumption.received.lost(lost.messages);
+        }
+        for (_, body) in self.resumption.log.unacknowledged() {
+            let _ = self.outbound.message(usize::MAX, |out| out.extend_from_slice(body));
+        }
+        for room in self.rooms.take_resyncs() {
+            let _ = self.send_message(&ClientMessage::Resync { room });
+        }
+        self.ping_again();
+        handler.resumed(&Resumed { lost: Cow::Borrowed(&resumed.lost) });
+        self.lose_answers(received, &resumed.lost, handler);
+        Ok(())
+    }
+
+    /// The node has opened another session: the rooms are gone, and no answer will come.
+    fn open_again<H: Handler>(&mut self, welcome: &Welcome<'_>, handler: &mut H) {
+        self.resumption.clear();
+        self.resumption.received = Received::default();
+        self.resumption.opened(welcome);
+        self.abandoned = Abandoned::default();
+        for (request, asked) in self.requests.give_up_all() {
+            match asked {
+                Asked::Leave { room } if self.rooms.left(room).is_ok() => {
+                    handler.left(room, Some(request), ErrorCode::Left, "");
+                }
+                _ => handler.failed(request, &Failure::Lost),
+            }
+        }
+        self.rooms.clear();
+        handler.new_session(welcome);
+        self.ping_again();
+    }
+
+    /// Measures the round trip anew, and proves to the node that this welcome has arrived.
+    fn ping_again(&mut self) {
+        for nonce in self.pulse.ping_again() {
+            let _ = self.send_message(&ClientMessage::Ping { nonce });
+        }
+        self.probe();
+    }
+
+    /// Acknowledges what was handled, if it is time.
+    pub(super) fn acknowledge_if_due(&mut self) {
+        let Resumption { received, acknowledge_at, .. } = &mut self.resumption;
+        let Some(at) = *acknowledge_at else { return };
+        if self.phase != Phase::Talking
+            || !self.welcomed
+            || (at > self.pulse.now() && !received.is_due())
+        {
+            return;
+        }
+        *acknowledge_at = None;
+        let received = received.acknowledge();
+        let _ = self.send_message(&ClientMessage::Ack { received });
+    }
+}

@@ -1,0 +1,527 @@
+//! A session that outlives its connections, against the rules of the protocol document.
+
+use std::time::Duration;
+
+use playfield_client::core::{
+    Client, ClientError, Clock, CommandError, Event, EventQueue, Failure, Lost, Resumed as Told,
+    UNREADABLE_IN_A_ROW_MAX,
+};
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+
+use crate::support::{Said, Talk, WAYS, config, joined, kept, other, patch, resumable, snapshot};
+
+const ROOM: RoomNumber = RoomNumber(1);
+
+fn event(sequence: u64) -> ServerMessage<'static> {
+    let message = MessageRef::Index(0);
+    ServerMessage::Event { room: ROOM, sequence, version: 5, message, payload: b"" }
+}
+
+fn reply(request: RequestNumber) -> ServerMessage<'static> {
+    ServerMessage::Reply { request, payload: b"1" }
+}
+
+fn ask(talk: &mut Talk) -> RequestNumber {
+    talk.client.request(ROOM, 0, "draw", b"").unwrap()
+}
+
+fn nonsense(talk: &mut Talk) {
+    let mut bytes = talk.node.frame(b"\xff\xff\xff\xff\xff\xff\xff\xff");
+    talk.client.received(&mut bytes, &mut talk.events);
+}
+
+/// The session goes on; the node has handled `received` messages.
+fn resumes(talk: &mut Talk, received: u64, lost: Vec<Lost>) -> Vec<Said> {
+    talk.says(&kept(b"t2", Some(Resumed { received, lost })));
+    let mut said = talk.heard();
+    let is_ping = |said: &Said| matches!(said, Said::Other(said) if said.starts_with("Ping"));
+    let last = said.iter().rposition(is_ping).expect("the welcome is confirmed");
+    said.remove(last);
+    said
+}
+
+fn whole() -> Event {
+    Event::Resumed(Told { lost: vec![].into() })
+}
+
+fn ended() -> Event {
+    Event::ConnectionLost { error: ClientError::Ended { close_code: None } }
+}
+
+fn failed(request: RequestNumber) -> Event {
+    Event::Failed { request, failure: Failure::Lost }
+}
+
+#[test]
+fn a_client_says_what_it_has_and_repeats_what_the_node_has_not_handled() {
+    for (format, web_socket) in WAYS {
+        let mut talk = Talk::kept(format, web_socket);
+        let first = talk.client.join("r").unwrap();
+        talk.says(&joined(first, ROOM, 3));
+        talk.says(&ServerMessage::Snapshot { room: ROOM, epoch: 3, version: 5, body: b"1" });
+        let join = talk.client.join("s").unwrap();
+        talk.client.send(ROOM, 1, "nudge", b"1").unwrap();
+        let (before, last) = (talk.heard(), talk.client.list(None, &[], 0).unwrap());
+        assert_eq!(before.len(), 3, "{before:?}");
+        talk.all_events();
+
+        let hello = talk.reconnects(format, web_socket);
+        assert_eq!(hello, Said::Resume(b"t1".to_vec(), 1, vec![(1, 3, 5)]));
+        assert_eq!(talk.all_events(), [ended()]);
+        // The node has handled both joins; the send and the list were lost.
+        let again = resumes(&mut talk, 2, vec![]);
+        assert_eq!(again[0], before[2]);
+        assert_eq!(again.len(), 2);
+        assert_eq!(talk.event(), whole());
+        // The answers that were on their way come now.
+        talk.says(&joined(join, RoomNumber(2), 3));
+        talk.says(&ServerMessage::Listed { request: last, rooms: vec![] });
+        assert!(matches!(talk.all_events()[..], [Event::Joined { .. }, Event::Listed { .. }]));
+
+        // The new token counts; the new room has no copy yet.
+        let hello = talk.reconnects(format, web_socket);
+        assert_eq!(hello, Said::Resume(b"t2".to_vec(), 3, vec![(1, 3, 5), (2, 3, 0)]));
+    }
+}
+
+#[test]
+fn commands_given_while_away_follow_what_is_repeated() {
+    let mut talk = Talk::kept_in_room();
+    let before = ask(&mut talk);
+    talk.heard();
+    talk.client.ended(&mut talk.events);
+    let away = ask(&mut talk);
+    talk.client.send(ROOM, 0, "draw", b"").unwrap();
+    assert_eq!(talk.heard(), [], "there is nowhere to send them");
+    let hello = talk.reconnects(Format::Packed, false);
+    assert!(matches!(hello, Said::Resume(..)));
+    // The hello is sent, and not answered.
+    let waiting = ask(&mut talk);
+    assert_eq!(talk.heard(), []);
+    let again: Vec<_> =
+        resumes(&mut talk, 1, vec![]).iter().map(|said| format!("{said:?}")).collect();
+    let numbers = [Some(before), Some(away), None, Some(waiting)];
+    assert_eq!(again.len(), 4);
+    for (said, request) in again.iter().zip(numbers) {
+        let expected = request.map_or("Send".to_owned(), |request| format!("request: {request}"));
+        assert!(said.contains(&expected), "{said} {expected}");
+    }
+    assert_eq!(talk.all_events(), [ended(), whole()]);
+}
+
+#[test]
+fn what_the_node_confirms_is_forgotten() {
+    let mut talk = Talk::kept_in_room();
+    let (first, second) = (ask(&mut talk), ask(&mut talk));
+    talk.says(&ServerMessage::Ack { received: 2 });
+    talk.heard();
+    talk.reconnects(Format::Packed, false);
+    // An acknowledgement is not an answer.
+    let again = resumes(&mut talk, 2, vec![]);
+    assert_eq!(again.len(), 1, "{again:?}");
+    for request in [first, second] {
+        talk.says(&reply(request));
+    }
+    assert!(matches!(
+        talk.all_events()[..],
+        [Event::ConnectionLost { .. }, Event::Resumed(_), Event::Reply { .. }, Event::Reply { .. }]
+    ));
+}
+
+#[test]
+fn a_node_that_confirms_what_was_not_sent_ends_the_session() {
+    let mut talk = Talk::kept_in_room();
+    talk.says(&ServerMessage::Ack { received: 2 });
+    talk.assert_closed(ClientError::NeverSent { received: 2, sent: 1 });
+
+    let mut talk = Talk::kept_in_room();
+    talk.reconnects(Format::Packed, false);
+    talk.says(&kept(b"t2", Some(Resumed { received: 2, lost: vec![] })));
+    talk.assert_closed(ClientError::NeverSent { received: 2, sent: 1 });
+
+    // It can't take back what it has confirmed, for that is forgotten.
+    let mut talk = Talk::kept_in_room();
+    talk.says(&ServerMessage::Ack { received: 1 });
+    talk.reconnects(Format::Packed, false);
+    talk.says(&kept(b"t2", Some(Resumed { received: 0, lost: vec![] })));
+    talk.assert_closed(ClientError::OutOfTurn { message: "a welcome that takes back an ack" });
+}
+
+#[test]
+fn a_welcome_that_resumes_what_was_not_asked_for_ends_the_session() {
+    let resumed = Some(Resumed { received: 0, lost: vec![] });
+    let mut talk = Talk::new(Format::Packed, false);
+    talk.says(&kept(b"t", resumed.clone()));
+    talk.assert_closed(ClientError::OutOfTurn { message: "the welcome of a session" });
+
+    let mut talk = Talk::kept_in_room();
+    talk.reconnects(Format::Packed, false);
+    let mut another = kept(b"t2", resumed);
+    if let ServerMessage::Welcome { session, .. } = &mut another {
+        *session += 1;
+    }
+    talk.says(&another);
+    talk.assert_closed(ClientError::OutOfTurn { message: "the welcome of a session" });
+}
+
+#[test]
+fn acknowledgements_come_after_32_messages_or_16_kib_or_a_second() {
+    let mut talk = Talk::kept_in_room();
+    // The `joined` was the first.
+    for sequence in 1..31 {
+        talk.says(&event(sequence));
+    }
+    assert_eq!(talk.heard(), []);
+    talk.says(&event(31));
+    assert_eq!(talk.heard(), [other("Ack { received: 32 }")]);
+
+    let (version, message) = (5, MessageRef::Index(0));
+    let payload = &[7; 16 * 1024][..];
+    talk.says(&ServerMessage::Event { room: ROOM, sequence: 32, version, message, payload });
+    assert_eq!(talk.heard(), [other("Ack { received: 33 }")]);
+
+    let at = |ms| Duration::from_millis(ms);
+    talk.client.advance(at(500), &mut talk.events);
+    talk.says(&event(33));
+    talk.says(&patch(ROOM, 5, 6));
+    assert_eq!(talk.client.due_at(), Some(at(1500)));
+    talk.client.advance(at(1499), &mut talk.events);
+    assert_eq!(talk.heard(), []);
+    talk.client.advance(at(1500), &mut talk.events);
+    assert_eq!(talk.heard(), [other("Ack { received: 34 }")]);
+    assert_eq!(talk.client.due_at(), None);
+}
+
+#[test]
+fn a_session_that_the_node_does_not_keep_confirms_nothing_and_keeps_nothing() {
+    let mut talk = Talk::kept(Format::Packed, false);
+    talk.client = Client::new(resumable(Format::Packed, false)).unwrap();
+    talk.node = crate::support::Node::new(Format::Packed, false);
+    let request = talk.client.join("r").unwrap();
+    talk.says(&crate::support::welcome(0, 1000));
+    talk.says(&joined(request, ROOM, 3));
+    for sequence in 1..100 {
+        talk.says(&event(sequence));
+    }
+    talk.heard();
+    let asked = ask(&mut talk);
+    assert_eq!(talk.client.due_at(), None);
+    talk.all_events();
+    talk.client.ended(&mut talk.events);
+    assert_eq!(talk.client.request(ROOM, 0, "draw", b""), Err(CommandError::Away));
+    assert_eq!(talk.reconnects(Format::Packed, false), Said::Hello { name: "Ann".to_owned() });
+    talk.says(&crate::support::welcome(0, 1000));
+    assert!(matches!(
+        &talk.all_events()[..],
+        [Event::ConnectionLost { .. }, lost, Event::NewSession(_)] if *lost == failed(asked)
+    ));
+}
+
+#[test]
+fn in_a_new_session_the_rooms_are_gone_and_what_was_asked_is_unknown() {
+    let mut talk = Talk::kept_in_room();
+    let (asked, join) = (ask(&mut talk), talk.client.join("s").unwrap());
+    let leave = talk.client.leave(ROOM).unwrap();
+    talk.heard();
+    talk.reconnects(Format::Packed, false);
+    let away = talk.client.list(None, &[], 0).unwrap();
+    talk.says(&kept(b"n1", None));
+    let (code, text) = (ErrorCode::Left, String::new());
+    let events = talk.all_events();
+    let expected = [
+        ended(),
+        failed(asked),
+        failed(join),
+        Event::Left { room: ROOM, request: Some(leave), code, text },
+        failed(away),
+    ];
+    assert_eq!(events[..5], expected);
+    assert!(matches!(&events[5..], [Event::NewSession(welcome)] if &*welcome.resume == b"n1"));
+    assert_eq!(talk.client.send(ROOM, 0, "draw", b""), Err(CommandError::NotJoined { room: ROOM }));
+    // Both ends count from the beginning, and room numbers too.
+    talk.heard();
+    let join = talk.client.join("r").unwrap();
+    assert_eq!(talk.heard().len(), 1);
+    talk.says(&joined(join, ROOM, 9));
+    talk.says(&snapshot(ROOM, 9, 2));
+    let hello = talk.reconnects(Format::Packed, false);
+    assert_eq!(hello, Said::Resume(b"n1".to_vec(), 1, vec![(1, 9, 2)]));
+    assert_eq!(resumes(&mut talk, 0, vec![]).len(), 1);
+}
+
+#[test]
+fn a_copy_that_waits_for_a_snapshot_has_version_0_and_a_late_resync_is_sent_after_the_welcome() {
+    let mut talk = Talk::kept_in_room();
+    talk.client.resync(ROOM).unwrap();
+    let hello = talk.reconnects(Format::Packed, false);
+    assert_eq!(hello, Said::Resume(b"t1".to_vec(), 1, vec![(1, 3, 0)]));
+    assert_eq!(resumes(&mut talk, 1, vec![]), []);
+    talk.says(&snapshot(ROOM, 3, 7));
+    talk.says(&patch(ROOM, 7, 8));
+
+    talk.client.ended(&mut talk.events);
+    talk.client.resync(ROOM).unwrap();
+    assert_eq!(
+        talk.reconnects(Format::Packed, false),
+        Said::Resume(b"t2".to_vec(), 1, vec![(1, 3, 0)])
+    );
+    resumes(&mut talk, 1, vec![]);
+    talk.says(&snapshot(ROOM, 3, 9));
+
+    assert!(
+        matches!(talk.reconnects(Format::Packed, false), Said::Resume(_, 1, rooms) if rooms == [(1, 3, 9)])
+    );
+    talk.client.resync(ROOM).unwrap();
+    assert_eq!(talk.heard(), []);
+    assert_eq!(resumes(&mut talk, 1, vec![]), [other("Resync { room: 1 }")]);
+    talk.says(&patch(ROOM, 9, 10));
+    talk.says(&snapshot(ROOM, 3, 10));
+    let updates = talk.all_events().into_iter().rev().take(2).collect::<Vec<_>>();
+    assert!(matches!(updates[..], [Event::Snapshot { version: 10, .. }, Event::Resumed(_)]));
+}
+
+#[test]
+fn an_unreadable_message_ends_the_connection_and_comes_again() {
+    for (format, web_socket) in WAYS {
+        let mut talk = Talk::kept(format, web_socket);
+        let list = talk.client.list(None, &[], 0).unwrap();
+        talk.heard();
+        nonsense(&mut talk);
+        assert!(talk.client.is_away());
+        let lost = talk.all_events();
+        assert!(matches!(&lost[..], [Event::ConnectionLost { .. }]), "{lost:?}");
+        // What follows on that connection is ignored.
+        talk.says(&ServerMessage::Listed { request: list, rooms: vec![] });
+        assert_eq!(talk.all_events(), []);
+        let closes = if web_socket { 1 } else { 0 };
+        assert_eq!(talk.heard().len(), closes);
+        let hello = talk.reconnects(format, web_socket);
+        assert_eq!(hello, Said::Resume(b"t1".to_vec(), 0, vec![]));
+        resumes(&mut talk, 1, vec![]);
+        talk.says(&ServerMessage::Listed { request: list, rooms: vec![] });
+        assert!(matches!(talk.all_events()[..], [Event::Resumed(_), Event::Listed { .. }]));
+    }
+}
+
+#[test]
+fn a_message_that_never_can_be_read_ends_the_session() {
+    let mut talk = Talk::kept_in_room();
+    let asked = ask(&mut talk);
+    for round in 0..2 {
+        for _ in 0..UNREADABLE_IN_A_ROW_MAX {
+            nonsense(&mut talk);
+            talk.reconnects(Format::Packed, false);
+            resumes(&mut talk, 2, vec![]);
+            // A message that is not counted shows nothing: the one that is comes after it.
+            talk.says(&snapshot(ROOM, 3, 9));
+        }
+        if round == 0 {
+            talk.says(&event(1));
+        }
+    }
+    talk.all_events();
+    nonsense(&mut talk);
+    let events = talk.all_events();
+    assert_eq!(events[0], Event::Failed { request: asked, failure: Failure::Closed });
+    let Event::Closed { error: Some(error) } = &events[1] else { panic!("{events:?}") };
+    assert!(error.to_string().starts_with("3 messages in a row can't be read: "), "{error}");
+    assert!(talk.client.is_finished());
+}
+
+#[test]
+fn what_the_node_forgot_is_reported_by_room() {
+    let mut talk = Talk::kept_in_room();
+    talk.says(&event(1));
+    let handled = ask(&mut talk);
+    let (list, schema) =
+        (talk.client.list(None, &[], 0).unwrap(), talk.client.schema("table").unwrap());
+    let unhandled = ask(&mut talk);
+    talk.heard();
+    talk.reconnects(Format::Packed, false);
+    talk.all_events();
+    let lost = vec![Lost { room: None, messages: 1 }, Lost { room: Some(ROOM), messages: 3 }];
+    assert_eq!(resumes(&mut talk, 4, lost.clone()).len(), 1, "what was not handled is repeated");
+    let expected =
+        [Event::Resumed(Told { lost: lost.into() }), failed(list), failed(schema), failed(handled)];
+    assert_eq!(talk.all_events(), expected);
+    // Two of the three were events. Late answers are ignored.
+    talk.says(&reply(handled));
+    talk.says(&event(4));
+    talk.says(&reply(unhandled));
+    let events = talk.all_events();
+    assert_eq!(events[0], Event::Missed { room: ROOM, events: 2 });
+    assert!(matches!(events[1..], [Event::Event(_), Event::Reply { .. }]), "{events:?}");
+    // The gap is explained once.
+    talk.says(&event(6));
+    talk.assert_closed(ClientError::EventOutOfOrder { room: ROOM, due: 5, got: 6 });
+}
+
+#[test]
+fn more_events_may_not_be_missing_than_messages_were_lost() {
+    let mut talk = Talk::kept_in_room();
+    talk.reconnects(Format::Packed, false);
+    resumes(&mut talk, 1, vec![Lost { room: Some(ROOM), messages: 2 }]);
+    talk.says(&event(4));
+    talk.assert_closed(ClientError::EventOutOfOrder { room: ROOM, due: 1, got: 4 });
+}
+
+#[test]
+fn a_room_that_was_entered_without_this_client_knowing_is_left() {
+    let mut talk = Talk::kept_in_room();
+    let (join, second) = (talk.client.join("s").unwrap(), talk.client.join("t").unwrap());
+    talk.reconnects(Format::Packed, false);
+    talk.all_events();
+    let said = resumes(&mut talk, 3, vec![Lost { room: Some(RoomNumber(2)), messages: 2 }]);
+    assert_eq!(said, [other("Leave { request: 4, room: 2 }")]);
+    assert_eq!(talk.all_events()[1..], [failed(join), failed(second)]);
+    talk.says(&snapshot(RoomNumber(2), 3, 5));
+    talk.says(&patch(RoomNumber(2), 5, 6));
+    // The other join is granted after all.
+    talk.says(&joined(second, RoomNumber(3), 3));
+    assert_eq!(talk.heard(), [other("Leave { request: 5, room: 3 }")]);
+    talk.says(&snapshot(RoomNumber(3), 3, 5));
+    for (request, room) in [(4, 2), (5, 3)] {
+        let (request, room) = (Some(RequestNumber(request)), RoomNumber(room));
+        let code = ErrorCode::Left;
+        talk.says(&ServerMessage::Left { request, room, code, text: "".into() });
+    }
+    assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
+    talk.says(&patch(RoomNumber(3), 5, 6));
+    talk.assert_closed(ClientError::UnknownRoom { room: RoomNumber(3), message: "a patch" });
+}
+
+#[test]
+fn a_goodbye_ends_the_session_and_giving_up_on_a_silent_client_does_not() {
+    let goodbye = |code| ServerMessage::Goodbye { code, text: "".into() };
+    let mut talk = Talk::kept_in_room();
+    talk.says(&goodbye(ErrorCode::TakenOver));
+    assert!(talk.client.is_finished());
+    // This client slept.
+    let mut talk = Talk::kept_in_room();
+    talk.says(&goodbye(ErrorCode::Timeout));
+    assert!(talk.client.is_away());
+    // A node that is full may have room later.
+    talk.reconnects(Format::Packed, false);
+    talk.says(&goodbye(ErrorCode::Limit));
+    assert!(talk.client.is_away());
+    talk.reconnects(Format::Packed, false);
+    talk.says(&goodbye(ErrorCode::Unauthorized));
+    assert!(talk.client.is_finished());
+}
+
+#[test]
+fn an_attempt_that_fails_is_no_news_and_the_client_may_give_up() {
+    let mut talk = Talk::kept_in_room();
+    let asked = ask(&mut talk);
+    for _ in 0..3 {
+        talk.reconnects(Format::Packed, false);
+    }
+    talk.client.ended(&mut talk.events);
+    assert_eq!(talk.all_events(), [ended()]);
+    talk.client.give_up(&mut talk.events);
+    let error = Some(ClientError::Ended { close_code: None });
+    let closed = Event::Failed { request: asked, failure: Failure::Closed };
+    assert_eq!(talk.all_events(), [closed, Event::Closed { error }]);
+    assert_eq!(talk.client.join("r"), Err(CommandError::Closed));
+    talk.client.reconnect(config(Format::Packed, false).transport).unwrap();
+    assert!(talk.client.is_finished());
+}
+
+#[test]
+fn goodbye_while_away_ends_the_session_here() {
+    let mut talk = Talk::kept_in_room();
+    talk.client.ended(&mut talk.events);
+    talk.client.goodbye();
+    talk.client.ended(&mut talk.events);
+    assert_eq!(talk.all_events(), [ended(), Event::Closed { error: None }]);
+    // On the way back it is said to the node.
+    let mut talk = Talk::kept_in_room();
+    talk.reconnects(Format::Packed, false);
+    talk.client.goodbye();
+    assert_eq!(talk.heard(), [other("Goodbye")]);
+}
+
+#[test]
+fn so_much_may_wait_to_be_confirmed() {
+    let mut config = resumable(Format::Packed, false);
+    config.unconfirmed_bytes_max = 100;
+    let mut client = Client::new(config).unwrap();
+    let mut sent = 0;
+    let error = loop {
+        match client.join("a room with a long name") {
+            Ok(_) => sent += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, CommandError::Unconfirmed { bytes: 100.. }), "{error}");
+    assert!(client.is_full());
+    let mut node = crate::support::Node::new(Format::Packed, false);
+    let mut events = EventQueue::new();
+    client.received(&mut node.write(&kept(b"t", None)), &mut events);
+    client.received(&mut node.write(&ServerMessage::Ack { received: sent }), &mut events);
+    assert!(client.join("r").is_ok());
+}
+
+#[test]
+fn pings_are_sent_again_and_their_round_trip_begins_anew() {
+    let mut talk = Talk::kept_in_room();
+    let nonce = talk.client.ping().unwrap();
+    talk.reconnects(Format::Packed, false);
+    talk.client.advance(Duration::from_secs(3), &mut talk.events);
+    let again = resumes(&mut talk, 1, vec![]);
+    assert_eq!(again, [other(&format!("Ping {{ nonce: {nonce} }}"))]);
+    talk.client.advance(Duration::from_millis(3020), &mut talk.events);
+    talk.says(&ServerMessage::Pong { nonce, time_us: 7_000_000 });
+    let round_trip = Duration::from_millis(20);
+    assert_eq!(talk.all_events().pop(), Some(Event::Pong { nonce, round_trip }));
+    let clock = talk.client.clock().unwrap();
+    assert_eq!(clock, Clock { round_trip, offset_us: 3_990_000 });
+    assert_eq!(clock.node_time(Duration::from_secs(5)), Duration::from_millis(8990));
+}
+
+#[test]
+fn the_clock_is_that_of_the_shortest_of_the_last_eight_round_trips() {
+    let mut talk = Talk::kept_in_room();
+    let mut now = 0;
+    let mut best = Vec::new();
+    for delay in [50, 20, 90, 30, 40, 40, 40, 40, 40, 60, 25] {
+        let nonce = talk.client.ping().unwrap();
+        now += delay;
+        talk.client.advance(Duration::from_millis(now), &mut talk.events);
+        talk.says(&ServerMessage::Pong { nonce, time_us: 1000 * (now + 500) });
+        let clock = talk.client.clock().unwrap();
+        best.push(clock.round_trip.as_millis());
+        // The node's clock is 500 ms ahead, and the way back took nothing.
+        let off = i64::try_from(clock.round_trip.as_micros()).unwrap() / 2;
+        assert_eq!(clock.offset_us, 500_000 + off);
+    }
+    assert_eq!(best, [50, 20, 20, 20, 20, 20, 20, 20, 20, 30, 25]);
+}
+
+#[test]
+fn a_suspected_connection_has_five_seconds_to_answer() {
+    let at = Duration::from_secs;
+    for answers in [false, true] {
+        let mut talk = Talk::kept_in_room();
+        talk.client.advance(at(9), &mut talk.events);
+        talk.client.suspect();
+        assert_eq!(talk.heard().last(), Some(&other("Ping { nonce: 1 }")));
+        assert_eq!(talk.client.due_at(), Some(at(14)));
+        talk.client.advance(at(13), &mut talk.events);
+        if answers {
+            talk.says(&ServerMessage::Pong { nonce: 1, time_us: 0 });
+            assert_eq!(talk.client.due_at(), None);
+        }
+        talk.client.advance(at(14), &mut talk.events);
+        assert_eq!(talk.client.is_away(), !answers);
+    }
+    // Unless this process slept meanwhile: what came is not read yet.
+    let mut talk = Talk::kept_in_room();
+    talk.client.suspect();
+    talk.client.advance(at(60), &mut talk.events);
+    assert!(!talk.client.is_away());
+    talk.client.advance(at(65), &mut talk.events);
+    assert!(talk.client.is_away());
+}

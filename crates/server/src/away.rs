@@ -1,0 +1,104 @@
+//! Sessions that wait for their clients to come back: how many there may be, and where those are that
+//! changed their shard.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::addresses::Address;
+use crate::config::Config;
+use crate::memory::shrink_map;
+
+/// What the shards of a node know together of sessions that may be resumed.
+pub(crate) struct AwaySessions {
+    count: AtomicUsize,
+    count_max: usize,
+    /// The shard of each session that is not on the one that opened it.
+    moved: Mutex<HashMap<u64, u16>>,
+}
+
+impl AwaySessions {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            count: AtomicUsize::new(0),
+            count_max: config.sessions_away_max,
+            moved: Mutex::default(),
+        }
+    }
+
+    /// Counts a session whose connection was lost. Whether it may be kept.
+    pub(crate) fn enter(&self, address: &Address) -> bool {
+        if self.count.fetch_add(1, Ordering::Relaxed) < self.count_max && address.keeps_away() {
+            return true;
+        }
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        false
+    }
+
+    /// A session that was counted was resumed, or has ended.
+    pub(crate) fn leave(&self, address: &Address) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        address.ends_away();
+    }
+
+    /// The shard of a session that was opened on `home`.
+    pub(crate) fn shard_of(&self, session: u64, home: u16) -> u16 {
+        lock(&self.moved).get(&session).copied().unwrap_or(home)
+    }
+
+    /// A session that was opened on `home` is on `shard` from here on.
+    pub(crate) fn moved(&self, session: u64, home: u16, shard: u16) {
+        let mut moved = lock(&self.moved);
+        if home == shard {
+            moved.remove(&session);
+            shrink_map(&mut moved);
+        } else {
+            moved.insert(session, shard);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing in here can panic half-way through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::AwaySessions;
+    use crate::addresses::Addresses;
+    use crate::config::Config;
+
+    #[test]
+    fn so_many_may_be_away_in_all_and_from_one_address_and_one_more_may_not() {
+        let config =
+            Config { sessions_away_max: 4, sessions_away_per_address_max: 2, ..Config::default() };
+        let away = AwaySessions::new(&config);
+        let addresses = Addresses::new(&config);
+        let at = |address: &str| addresses.at(address.parse().unwrap(), Duration::ZERO);
+        let (one, other) = (at("2001:db8::1"), at("10.0.0.1"));
+        assert!(away.enter(&one) && away.enter(&at("2001:db8::ffff")));
+        assert!(!away.enter(&one), "the same network of 64 bits");
+        assert!(away.enter(&other) && away.enter(&other));
+        assert!(!away.enter(&at("10.0.0.2")), "four in all");
+        away.leave(&one);
+        assert!(away.enter(&at("10.0.0.2")));
+        for address in [&one, &other, &other, &at("10.0.0.2")] {
+            away.leave(address);
+        }
+        assert!((0..2).all(|_| away.enter(&one)) && (0..2).all(|_| away.enter(&other)));
+    }
+
+    #[test]
+    fn a_session_is_on_the_shard_that_opened_it_until_it_moves() {
+        let away = AwaySessions::new(&Config::default());
+        assert_eq!(away.shard_of(7, 2), 2);
+        away.moved(7, 2, 0);
+        assert_eq!(away.shard_of(7, 2), 0);
+        away.moved(7, 2, 2);
+        assert_eq!(away.shard_of(7, 2), 2);
+        assert!(away.moved.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,65 @@
+//! Which messages of a client were handled, and which of the node's it has confirmed.
+
+use playfield_session::ACK_DELAY;
+use playfield_wire::ErrorCode;
+use playfield_wire::client::ClientMessage;
+use playfield_wire::server::ServerMessage;
+
+use crate::shard::Shard;
+use crate::shard::keys::ConnectionKey;
+use crate::shard::session::resumption::Resumption;
+
+impl Shard {
+    fn resumption(&mut self, key: ConnectionKey) -> Option<&mut Resumption> {
+        self.delivery.connections.session_mut(key)?.resumption.as_deref_mut()
+    }
+
+    /// A message came that is about to be handled.
+    #[inline]
+    pub(super) fn count_received(
+        &mut self,
+        key: ConnectionKey,
+        message: &ClientMessage<'_>,
+        bytes: usize,
+    ) {
+        let Some(resumption) = self.resumption(key) else { return };
+        resumption.confirmed = true;
+        if !message.is_counted() {
+            return;
+        }
+        let is_first = !resumption.received.is_behind();
+        resumption.received.handled(bytes);
+        if resumption.received.is_due() {
+            self.acknowledge(key);
+        } else if is_first {
+            self.look_by(key, self.now + ACK_DELAY);
+        }
+    }
+
+    /// Tells the client what was handled.
+    fn acknowledge(&mut self, key: ConnectionKey) {
+        let Some(resumption) = self.resumption(key) else { return };
+        let received = resumption.received.acknowledge();
+        self.delivery.connections.send(key, &ServerMessage::Ack { received });
+    }
+
+    /// Tells the client what was handled, if it was not told.
+    pub(in crate::shard) fn acknowledge_late(&mut self, key: ConnectionKey) {
+        if self.resumption(key).is_some_and(|resumption| resumption.received.is_behind()) {
+            self.acknowledge(key);
+        }
+    }
+
+    /// The client has handled so many messages.
+    pub(super) fn acknowledged(&mut self, key: ConnectionKey, received: u64) {
+        let Some(resumption) = self.resumption(key) else { return };
+        let acknowledged = resumption.log.acknowledge(received);
+        let bytes = resumption.log.bytes();
+        if let Some(connection) = self.delivery.connections.get_mut(key) {
+            connection.logged = bytes;
+        }
+        if let Err(error) = acknowledged {
+            self.fail(key, ErrorCode::BadMessage, &error.to_string());
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! Sessions whose connections are lost, and that are resumed.
+//!
+//! The place of a connection in its shard is where its session lives. A session that loses the
+//! connection stays there without one, and members of rooms go on naming it. When its client comes
+//! back, the transport of the new connection moves to that place.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use playfield_room::LeaveReason;
+use playfield_session::Token;
+use playfield_wire::ErrorCode;
+use playfield_wire::client::ResumeRoom;
+use playfield_wire::server::Resumed;
+
+use crate::addresses::Address;
+use crate::shard::connection::transport::Input;
+use crate::shard::connection::{Connection, Phase};
+use crate::shard::keys::{ConnectionKey, Seat};
+use crate::shard::mail::ShardMail;
+use crate::shard::rooms::join::{Departure, Purpose};
+use crate::shard::rooms::member::Farewell;
+use crate::shard::session::hello::Opening;
+use crate::shard::session::resumption::{Comeback, Presence, Resumption, Returning, Wanted};
+use crate::shard::{Shard, SocketChange};
+
+/// How long a client waits for its session while that is on the way to another shard.
+const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
+
+/// How often to look whether a session that is over has left its rooms.
+const PARTING_RETRY: Duration = Duration::from_secs(1);
+
+impl Shard {
+    /// The token by which a session is resumed.
+    pub(super) fn token_of(&self, resumption: &Resumption) -> Vec<u8> {
+        self.delivery.node.tokens.sign(resumption.token()).to_vec()
+    }
+
+    /// A client with a token of this node wants its session back.
+    pub(super) fn come_back_to_session(
+        &mut self,
+        key: ConnectionKey,
+        wanted: Wanted,
+        opening: Opening,
+    ) {
+        let by = self.now + ON_ITS_WAY_MAX;
+        self.send_to_session(key, Box::new(Comeback { wanted, opening, by }));
+    }
+
+    /// Sends a connection to the shard of the session that it wants.
+    pub(in crate::shard) fn send_to_session(
+        &mut self,
+        key: ConnectionKey,
+        comeback: Box<Comeback>,
+    ) {
+        let Token { session, shard: home, .. } = comeback.wanted.token;
+        let target = self.delivery.node.away.shard_of(session, home);
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let purpose = Purpose::Resume(comeback);
+        connection.departure = Some(Box::new(Departure { target, purpose }));
+        if target == self.delivery.shard {
+            self.coming_back.push(key);
+        } else {
+            self.departing.push(key);
+        }
+    }
+
+    /// Sends it there later, since that is not possible now.
+    pub(in crate::shard) fn try_again(&mut self, key: ConnectionKey, comeback: Box<Comeback>) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let (target, purpose) = (self.delivery.shard, Purpose::Resume(comeback));
+        connection.departure = Some(Box::new(Departure { target, purpose }));
+        self.coming_back.push(key);
+    }
+
+    /// Gives clients that came back their sessions, or new ones.
+    pub(in crate::shard) fn resume_sessions(&mut self) {
+        for key in std::mem::take(&mut self.coming_back) {
+            let Some(connection) = self.delivery.connections.get_mut(key) else { continue };
+            let Some(departure) = connection.departure.take() else { continue };
+            let Departure { purpose: Purpose::Resume(comeback), .. } = *departure else { continue };
+            let Token { session, shard: home, .. } = comeback.wanted.token;
+            let here = self.delivery.shard;
+            if self.delivery.node.away.shard_of(session, home) != here {
+                self.send_to_session(key, comeback);
+            } else if let Some(&place) = self.by_session.get(&session) {
+                self.resume(key, place, *comeback);
+            } else if home != here && self.now < comeback.by {
+                self.try_again(key, comeback);
+            } else {
+                self.open_instead(key, comeback.opening);
+            }
+        }
+    }
+
+    /// Opens a new session for a client whose session is over.
+    fn open_instead(&mut self, key: ConnectionKey, opening: Opening) {
+        self.open_session(key, opening);
+        self.resumed.push(key);
+    }
+
+    /// Gives the session at `key` the transport of another connection.
+    fn resume(&mut self, from: ConnectionKey, key: ConnectionKey, comeback: Comeback) {
+        let Comeback { wanted: Wanted { token, received, copies }, opening, .. } = comeback;
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let address = Arc::clone(connection.tally.address());
+        let format = connection.dialect.format;
+        let is_away = connection.is_away();
+        let Some(session) = connection.session.as_deref_mut() else { return };
+        let Some(resumption) = session.resumption.as_deref_mut() else { return };
+        if !resumption.takes(token) {
+            return self.open_instead(from, opening);
+        }
+        if session.user != opening.identity.user {
+            let text = "the session belongs to another user";
+            return self.fail(from, ErrorCode::Unauthorized, text);
+        }
+        if format != opening.format {
+            let text = format!("the session speaks {format}: resume it in the same format");
+            return self.fail(from, ErrorCode::WrongFormat, &text);
+        }
+        let lost = match resumption.log.resume(received) {
+            Ok(lost) => lost,
+            Err(error) => return self.fail(from, ErrorCode::BadMessage, &error.to_string()),
+        };
+        if is_away {
+            self.end_being_away(&address);
+        } else {
+            self.give_way(key);
+        }
+
+        self.delivery.connections.move_transport(from, key);
+        self.delivery.connections.remove(from);
+        self.socket_changes.push_back(SocketChange::Moved { from, to: key });
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        connection.phase = Phase::Open;
+        connection.heard = self.now;
+        connection.pinged = false;
+        let Some(session) = connection.session.as_deref_mut() else { return };
+        let Some(resumption) = session.resumption.as_deref_mut() else { return };
+        resumption.generation = resumption.generation.wrapping_add(1);
+        resumption.confirmed = false;
+        resumption.presence =
+            Presence::Returning(Box::new(Returning { received, copies, asked: Vec::new() }));
+        let number = resumption.number;
+        let resumed = Resumed { received: resumption.received.acknowledge(), lost };
+        let token = self.delivery.node.tokens.sign(resumption.token()).to_vec();
+        self.delivery.counters.sessions_resumed += 1;
+        self.welcome(key, number, token, Some(resumed));
+        self.look_at(key, self.now);
+        for seat in self.seats(key) {
+            if seat.shard == self.delivery.shard {
+                self.returned(seat);
+            }
+        }
+        self.go_on_returning(key);
+        self.resumed.push(key);
+    }
+
+    /// The seats of a session.
+    fn seats(&mut self, key: ConnectionKey) -> Vec<Seat> {
+        let session = self.delivery.connections.session_mut(key);
+        session.map_or(Vec::new(), |session| {
+            session.rooms.iter().filter_map(|room| room.seat).collect()
+        })
+    }
+
+    /// The client has come back while its connection was thought to be open: that one is closed, at
+    /// a place of its own.
+    fn give_way(&mut self, key: ConnectionKey) {
+        let old = self.part_from_transport(key);
+        self.stay_away(key);
+        let text = "another connection has resumed the session";
+        self.goodbye(old, ErrorCode::TakenOver, text, None);
+    }
+
+    /// Moves the transport of a session to a place of its own.
+    fn part_from_transport(&mut self, key: ConnectionKey) -> ConnectionKey {
+        let connections = &mut self.delivery.connections;
+        let Some(connection) = connections.get(key) else { return key };
+        let mut old = Connection::new(self.now, Input::InUse, connection.tally.of_nobody());
+        old.dialect = connection.dialect;
+        let old = connections.insert(old);
+        connections.move_transport(key, old);
+        self.socket_changes.push_back(SocketChange::Moved { from: key, to: old });
+        old
+    }
+
+    /// The transport of a connection is lost; its socket is dropped. Whether its session is kept.
+    pub(in crate::shard) fn lose(&mut self, key: ConnectionKey) -> bool {
+        if !self.may_stay_away(key) {
+            return false;
+        }
+        self.socket_changes.push_back(SocketChange::Dropped(key));
+        self.sessions_away += 1;
+        self.stay_away(key);
+        self.expire_away(key);
+        true
+    }
+
+    /// The client has closed the transport in an orderly way, with this code, and without ending its
+    /// session. Whether that is kept.
+    pub(in crate::shard) fn lose_orderly(
+        &mut self,
+        key: ConnectionKey,
+        close: (u16, &str),
+    ) -> bool {
+        if !self.may_stay_away(key) {
+            return false;
+        }
+        let old = self.part_from_transport(key);
+        self.close(old, Some(close));
+        self.sessions_away += 1;
+        self.stay_away(key);
+        self.expire_away(key);
+        true
+    }
+
+    /// Whether the session of a connection that is lost is kept. If so, it is counted.
+    fn may_stay_away(&mut self, key: ConnectionKey) -> bool {
+        let Some(connection) = self.delivery.connections.get(key) else { return false };
+        connection.resumable
+            && connection.session.is_some()
+            && connection.phase == Phase::Open
+            && !connection.doomed
+            && !self.is_shutting_down
+            && self.delivery.node.away.enter(connection.tally.address())
+    }
+
+    /// A session that was counted as away is resumed, or ends.
+    pub(in crate::shard) fn end_being_away(&mut self, address: &Address) {
+        self.sessions_away -= 1;
+        self.delivery.node.away.leave(address);
+    }
+
+    /// A session goes on without a transport.
+    fn stay_away(&mut self, key: ConnectionKey) {
+        let now = self.now;
+        self.delivery.connections.drop_transport(key);
+        self.count_bytes(key);
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        connection.phase = Phase::Away;
+        connection.held = true;
+        connection.owes_receipts = false;
+        connection.pinged = false;
+        if let Some(session) = connection.session.as_deref_mut()
+            && let Some(resumption) = session.resumption.as_deref_mut()
+        {
+            resumption.presence = Presence::Away { since: now };
+        }
+        // A join goes on by mail.
+        if let Some(departure) = connection.departure.take()
+            && let Departure { target, purpose: Purpose::Join(join) } = *departure
+            && let Some(joiner) = self.joiner(key)
+        {
+            self.delivery.post(target, ShardMail::Join { joiner: Box::new(joiner), join });
+        }
+        for seat in self.seats(key) {
+            self.lost(seat);
+        }
+        self.send_receipts(key);
+    }
+
+    /// A session has lost its connection, and keeps this seat.
+    pub(in crate::shard) fn lost(&mut self, seat: Seat) {
+        let Seat { shard, room, member } = seat;
+        if shard != self.delivery.shard {
+            return self.delivery.post(shard, ShardMail::Lost { room, member });
+        }
+        if let Some(player) = self.player_of(room, member) {
+            self.call(room, |any, at, out| any.lost(at, player, out));
+        }
+    }
+
+    /// The session of a member of this shard's rooms has a connection again.
+    pub(in crate::shard) fn returned(&mut self, seat: Seat) {
+        if let Some(player) = self.player_of(seat.room, seat.member) {
+            self.call(seat.room, |any, at, out| any.returned(at, player, out));
+        }
+    }
+
+    /// A session has got a seat. If it has lost its connection meanwhile, the room hears so.
+    pub(in crate::shard) fn seated_away(&mut self, key: ConnectionKey, seat: Seat) {
+        if self.delivery.connections.get(key).is_some_and(Connection::is_away) {
+            self.lost(seat);
+            self.expire_away(key);
+        }
+        // Or it is coming back, and the room is to send its copy.
+        self.go_on_returning(key);
+    }
+
+    /// Takes a session that is away out of rooms whose grace is over, and ends it if it is over
+    /// altogether.
+    pub(in crate::shard) fn expire_away(&mut self, key: ConnectionKey) {
+        let (now, grace) = (self.now, self.delivery.node.config.session_grace());
+        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let Some(since) = session.resumption.as_deref().and_then(Resumption::away_since) else {
+            return;
+        };
+        let mut over = Vec::new();
+        let mut next = since.saturating_add(grace);
+        for room in &mut session.rooms {
+            let Some(seat) = room.seat else { continue };
+            let ends_at = since.saturating_add(room.grace);
+            if ends_at <= now {
+                // Once, even if the room is elsewhere and takes a while.
+                room.grace = Duration::MAX;
+                over.push(seat);
+            } else if room.grace < Duration::MAX {
+                next = if next <= now { ends_at } else { next.min(ends_at) };
+            }
+        }
+        for seat in over {
+            self.go(seat, LeaveReason::ConnectionLost, Farewell::GraceOver);
+        }
+        let session = self.delivery.connections.session_mut(key);
+        let is_empty = session.is_none_or(|session| session.rooms.is_empty());
+        if next > now {
+            self.look_at(key, next);
+        } else if is_empty {
+            self.end_away(key);
+        } else {
+            // Rooms elsewhere have not answered yet.
+            self.look_at(key, now + PARTING_RETRY);
+        }
+    }
+
+    /// Ends a session that is away.
+    pub(in crate::shard) fn end_away(&mut self, key: ConnectionKey) {
+        self.end_session(key, LeaveReason::ConnectionLost);
+        self.delivery.connections.remove(key);
+    }
+
+    /// Asks rooms of other shards for what brings the copies of a client that came back up to date.
+    /// Once all have answered, the session goes on.
+    pub(in crate::shard) fn go_on_returning(&mut self, key: ConnectionKey) {
+        let shard = self.delivery.shard;
+        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let Some(resumption) = session.resumption.as_deref_mut() else { return };
+        let generation = resumption.generation;
+        let Some(returning) = resumption.returning() else { return };
+        let mut waits = false;
+        let mut asks = Vec::new();
+        for room in &session.rooms {
+            let Some(seat) = room.seat.filter(|seat| seat.shard != shard) else { continue };
+            match returning.asked.iter().find(|(number, _)| *number == room.number) {
+                Some((_, answer)) => waits |= answer.is_none(),
+                None => {
+                    returning.asked.push((room.number, None));
+                    let copy = returning.copies.iter().find(|copy| copy.room == room.number);
+                    asks.push((seat, copy.copied()));
+                }
+            }
+        }
+        waits |= !asks.is_empty();
+        for (Seat { shard, room, member }, copy) in asks {
+            let mail = ShardMail::Return { room, member, generation, copy };
+            self.delivery.post(shard, mail);
+        }
+        if !waits {
+            self.go_on(key);
+        }
+    }
+
+    /// The client of a session is back, and its rooms know: it is sent what it missed, and then what
+    /// is new.
+    fn go_on(&mut self, key: ConnectionKey) {
+        let shard = self.delivery.shard;
+        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let Some(resumption) = session.resumption.as_deref_mut() else { return };
+        let presence = std::mem::replace(&mut resumption.presence, Presence::Here);
+        let Presence::Returning(returning) = presence else { return };
+        let Returning { received, copies, mut asked } = *returning;
+        // Nothing is added to it meanwhile.
+        let log = std::mem::take(&mut resumption.log);
+        let mut rooms: Vec<_> = session
+            .rooms
+            .iter()
+            .filter(|room| room.request.is_none())
+            .filter_map(|room| Some((room.number, room.joined_at, room.seat?)))
+            .collect();
+        let mut copy_of = |shard_: &mut Self, number, seat: Seat, copy: Option<ResumeRoom>| {
+            let body = if seat.shard == shard {
+                shard_.renew_copy(seat.room, seat.member, copy)
+            } else {
+                let answer = asked.iter_mut().find(|(asked, _)| *asked == number);
+                answer.and_then(|(_, body)| body.take()).unwrap_or_default()
+            };
+            if !body.is_empty() {
+                shard_.delivery.connections.write_again(key, &body);
+            }
+        };
+        for copy in copies {
+            if let Some(at) = rooms.iter().position(|(number, ..)| *number == copy.room) {
+                let (number, _, seat) = rooms.swap_remove(at);
+                copy_of(self, number, seat, Some(copy));
+            }
+        }
+        rooms.retain(|&(number, joined_at, seat)| {
+            let is_known = joined_at <= received;
+            if is_known {
+                copy_of(self, number, seat, None);
+            }
+            !is_known
+        });
+        for (count, (_, body)) in (log.gone() + 1..).zip(log.unacknowledged()) {
+            self.delivery.connections.write_again(key, body);
+            if let Some(at) = rooms.iter().position(|&(_, joined_at, _)| joined_at == count) {
+                let (number, _, seat) = rooms.swap_remove(at);
+                copy_of(self, number, seat, None);
+            }
+        }
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        connection.held = false;
+        connection.lagging = false;
+        let Some(session) = connection.session.as_deref_mut() else { return };
+        if let Some(resumption) = session.resumption.as_deref_mut() {
+            resumption.log = log;
+        }
+        for Seat { shard: to, room, member } in self.seats(key) {
+            if to == shard {
+                self.let_in(room, member);
+            } else {
+                self.delivery.post(to, ShardMail::Live { room, member });
+            }
+        }
+        // The client will never hear that it has joined these.
+        for (_, _, seat) in rooms {
+            self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What a session keeps so that it outlives its connection.
+
+use std::time::Duration;
+
+use playfield_session::{Log, Received, Token};
+use playfield_wire::RoomNumber;
+use playfield_wire::client::{Resume, ResumeRoom};
+
+use crate::node::Node;
+use crate::shard::session::hello::Opening;
+
+/// The part of a session that can be resumed.
+pub(crate) struct Resumption {
+    /// The session's number.
+    pub(crate) number: u64,
+    /// The shard that opened it.
+    pub(crate) home: u16,
+    /// How often it was resumed.
+    pub(crate) generation: u32,
+    /// The client has spoken since the last `welcome`, so it has the last token.
+    pub(crate) confirmed: bool,
+    /// What was sent and is not confirmed.
+    pub(crate) log: Log,
+    /// What was handled.
+    pub(crate) received: Received,
+    pub(crate) presence: Presence,
+}
+
+/// Whether the client of a session is there.
+pub(crate) enum Presence {
+    Here,
+    /// Its connection was lost.
+    Away {
+        since: Duration,
+    },
+    /// It has come back, and its rooms bring their copies up to date.
+    Returning(Box<Returning>),
+}
+
+/// A session on the way back: what its client has, and what its rooms give it.
+pub(crate) struct Returning {
+    /// How many counted messages the client has handled.
+    pub(crate) received: u64,
+    /// The copies that the client has, by its own order.
+    pub(crate) copies: Vec<ResumeRoom>,
+    /// What rooms of other shards were asked for, and have sent.
+    pub(crate) asked: Vec<(RoomNumber, Option<Vec<u8>>)>,
+}
+
+/// The session that a client wants back, and what it has of it.
+pub(crate) struct Wanted {
+    pub(crate) token: Token,
+    pub(crate) received: u64,
+    pub(crate) copies: Vec<ResumeRoom>,
+}
+
+impl Wanted {
+    /// What a hello says; `None` if the token is not one of this node.
+    pub(crate) fn of(node: &Node, resume: &Resume<'_>) -> Option<Self> {
+        let token = node.tokens.verify(&resume.token)?;
+        let copies_max = node.config.rooms_per_session_max;
+        let copies = resume.rooms.iter().copied().take(copies_max).collect();
+        Some(Self { token, received: resume.received, copies })
+    }
+}
+
+/// A client that wants a session back.
+pub(crate) struct Comeback {
+    pub(crate) wanted: Wanted,
+    /// What becomes of it if the session is over.
+    pub(crate) opening: Opening,
+    /// How long it waits for a session that is on its way to another shard.
+    pub(crate) by: Duration,
+}
+
+impl Resumption {
+    pub(crate) fn new(number: u64, home: u16) -> Self {
+        Self {
+            number,
+            home,
+            generation: 0,
+            confirmed: true,
+            log: Log::default(),
+            received: Received::default(),
+            presence: Presence::Here,
+        }
+    }
+
+    /// What the client is sent to resume the session by.
+    pub(crate) fn token(&self) -> Token {
+        Token { shard: self.home, session: self.number, generation: self.generation }
+    }
+
+    /// Whether a token is the last one, or the one before if the client may not have the last.
+    pub(crate) fn takes(&self, token: Token) -> bool {
+        let Token { session, generation, .. } = token;
+        session == self.number
+            && (generation == self.generation
+                || (!self.confirmed && generation.wrapping_add(1) == self.generation))
+    }
+
+    /// Since when the client is away.
+    pub(crate) fn away_since(&self) -> Option<Duration> {
+        match self.presence {
+            Presence::Away { since } => Some(since),
+            Presence::Here | Presence::Returning(_) => None,
+        }
+    }
+
+    /// The session on its way back.
+    pub(crate) fn returning(&mut self) -> Option<&mut Returning> {
+        match &mut self.presence {
+            Presence::Returning(returning) => Some(returning),
+            Presence::Here | Presence::Away { .. } => None,
+        }
+    }
+}

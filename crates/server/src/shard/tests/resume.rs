@@ -1,0 +1,152 @@
+//! Sessions that lose their connections and are resumed.
+
+use playfield_wire::Format;
+use playfield_wire::{ErrorCode, RoomNumber};
+
+use super::wanderer::{Return, Wanderer};
+use super::world::World;
+
+fn native(world: &mut World) -> Wanderer {
+    Wanderer::new(world, 0, false, Format::Packed)
+}
+
+#[test]
+fn who_comes_back_has_missed_nothing() {
+    for (is_websocket, format) in [
+        (false, Format::Packed),
+        (false, Format::Json),
+        (true, Format::Packed),
+        (true, Format::Msgpack),
+        (true, Format::Json),
+    ] {
+        let mut world = World::new(1, &[]);
+        let mut ann = Wanderer::new(&mut world, 0, is_websocket, format);
+        let mut ben = native(&mut world);
+        let room = ann.room(&mut world, "");
+        let there = ben.join(&mut world, &ann.rooms[&room].id.clone());
+        ann.listen(&mut world);
+        ann.heard.clear();
+        ann.cut(&mut world, usize::MAX);
+        assert_eq!(world.sessions(), (2, 1));
+
+        for text in ["one", "two"] {
+            ben.request(&mut world, there, 1, "shout", text);
+            ben.request(&mut world, there, 2, "add", "");
+            world.wait(100);
+        }
+        ann.is_websocket = !is_websocket;
+        if format == Format::Packed {
+            assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+        } else {
+            ann.is_websocket = is_websocket;
+            assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+        }
+        assert_eq!(ann.heard, ["1: one", "1: two"]);
+        assert_eq!(ann.rooms[&room].state["c"], "2", "{:?}", ann.rooms);
+        assert_eq!(world.sessions(), (2, 0));
+
+        ann.request(&mut world, room, 7, "add", "");
+        world.wait(100);
+        ann.listen(&mut world);
+        assert_eq!(ann.heard.last().unwrap(), "7 = 3");
+        assert_eq!(ann.rooms[&room].state["c"], "3");
+    }
+}
+
+#[test]
+fn requests_that_did_not_arrive_are_sent_again_and_those_that_did_are_executed_once() {
+    let mut world = World::new(1, &[]);
+    let mut ann = native(&mut world);
+    let room = ann.room(&mut world, "");
+    // It arrives, and the answer is lost.
+    world.takes(ann.client, 0);
+    ann.request(&mut world, room, 1, "add", "");
+    ann.cut(&mut world, 0);
+    // This does not arrive.
+    ann.request(&mut world, room, 2, "add", "");
+    assert_eq!(ann.unconfirmed(), 3, "a join and two requests");
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+    world.wait(100);
+    ann.listen(&mut world);
+    assert_eq!(ann.heard[1..], ["1: ann joins", "1 = 1", "2 = 2"]);
+    assert_eq!(ann.rooms[&room].state["c"], "2");
+}
+
+#[test]
+fn after_the_grace_the_player_has_left_and_the_session_is_over() {
+    let mut world = World::new(1, &[]);
+    let (mut ann, mut ben) = (native(&mut world), native(&mut world));
+    let room = ann.room(&mut world, "");
+    ben.join(&mut world, &ann.rooms[&room].id.clone());
+    ann.cut(&mut world, usize::MAX);
+    world.wait(9_900);
+    ben.listen(&mut world);
+    assert_eq!(ben.heard.last().unwrap(), "1: ann joins");
+    assert_eq!((world.members(), world.sessions()), (2, (2, 1)));
+    world.wait(1_000);
+    ben.listen(&mut world);
+    assert_eq!(ben.heard.last().unwrap(), "1: 1 leaves");
+    assert_eq!((world.members(), world.sessions()), (1, (1, 0)));
+    assert_eq!(ann.come_back(&mut world, 0), Return::NewSession);
+    assert_eq!(ann.rooms.len(), 0);
+}
+
+#[test]
+fn a_client_may_come_back_before_the_node_has_noticed() {
+    for is_websocket in [false, true] {
+        let mut world = World::new(1, &[]);
+        let mut ann = Wanderer::new(&mut world, 0, is_websocket, Format::Packed);
+        let room = ann.room(&mut world, "");
+        let old = ann.client;
+        ann.request(&mut world, room, 1, "shout", "hi");
+        assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+        assert_eq!(world.bodies(old).len(), 1, "a goodbye");
+        assert!(world.is_over(old));
+        assert_eq!(world.sessions(), (1, 0));
+        ann.request(&mut world, room, 2, "add", "");
+        assert_eq!(ann.heard[1..], ["1: ann joins", "1: hi", "1 = ", "2 = 1"]);
+        world.wait(10_000);
+        assert_eq!(world.members(), 1);
+    }
+}
+
+#[test]
+fn a_token_is_good_until_the_client_has_spoken_with_the_next() {
+    let mut world = World::new(1, &[]);
+    let mut ann = native(&mut world);
+    ann.room(&mut world, "");
+    let first = ann.token.clone();
+    // The welcome is lost, so the client comes back with the first token again.
+    ann.begin_return(&mut world, 0);
+    ann.cut(&mut world, 0);
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+    ann.acknowledge(&mut world);
+    for (token, what) in [(first.clone(), "used"), (first[1..].to_vec(), "truncated")] {
+        let mut thief = native(&mut world);
+        thief.token = token;
+        assert_eq!(thief.come_back(&mut world, 0), Return::NewSession, "{what}");
+    }
+    let mut forged = ann.token.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    let mut thief = native(&mut world);
+    thief.token = forged;
+    assert_eq!(thief.come_back(&mut world, 0), Return::NewSession, "forged");
+    ann.cut(&mut world, 0);
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+}
+
+#[test]
+fn a_room_that_ends_meanwhile_is_left_and_one_that_was_lost_is_not_named_again() {
+    for (how, code) in [("close", ErrorCode::RoomClosed), ("fail", ErrorCode::RoomFailed)] {
+        let mut world = World::new(1, &[]);
+        let (mut ann, mut ben) = (native(&mut world), native(&mut world));
+        let room = ann.room(&mut world, "");
+        let there = ben.join(&mut world, &ann.rooms[&room].id.clone());
+        ann.listen(&mut world);
+        ann.cut(&mut world, usize::MAX);
+        ben.request(&mut world, there, 1, how, "");
+        assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+        assert_eq!(ann.heard.last().unwrap(), &format!("left {}: {code}", RoomNumber(1)));
+        assert!(ann.rooms.is_empty());
+    }
+}

@@ -1,0 +1,323 @@
+//! A client that counts, confirms and comes back, and takes nothing that the protocol forbids.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
+use playfield_wire::framing::PREAMBLE;
+use playfield_wire::server::{Lost, ServerMessage};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+
+use super::room;
+use super::speech::{self, encoded};
+use super::world::{Client, World};
+
+/// One client, over as many connections as it takes.
+pub(super) struct Wanderer {
+    pub(super) client: Client,
+    pub(super) format: Format,
+    pub(super) is_websocket: bool,
+    pub(super) user: String,
+    pub(super) token: Vec<u8>,
+    pub(super) session: u64,
+    /// How many counted messages it has handled.
+    pub(super) received: u64,
+    /// Counted messages that the node has not confirmed.
+    sent: VecDeque<Vec<u8>>,
+    /// How many counted messages the node has confirmed.
+    confirmed: u64,
+    pub(super) rooms: BTreeMap<RoomNumber, Copy>,
+    /// What it has heard of rooms and requests, in order.
+    pub(super) heard: Vec<String>,
+    pub(super) lost: Vec<Lost>,
+    pub(super) goodbye: Option<ErrorCode>,
+}
+
+/// Its copy of a room.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Copy {
+    pub(super) id: String,
+    pub(super) player: u64,
+    epoch: u64,
+    pub(super) version: u64,
+    pub(super) state: BTreeMap<String, String>,
+    events: u64,
+}
+
+/// What came of a return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Return {
+    Resumed,
+    NewSession,
+    /// It was cut off before it knew.
+    Unknown,
+    Refused(ErrorCode),
+}
+
+impl Wanderer {
+    /// Connects and opens a session.
+    pub(super) fn new(world: &mut World, shard: usize, is_websocket: bool, format: Format) -> Self {
+        let mut wanderer = Self {
+            client: 0,
+            format,
+            is_websocket,
+            user: String::new(),
+            token: Vec::new(),
+            session: 0,
+            received: 0,
+            sent: VecDeque::new(),
+            confirmed: 0,
+            rooms: BTreeMap::new(),
+            heard: Vec::new(),
+            lost: Vec::new(),
+            goodbye: None,
+        };
+        assert_eq!(wanderer.come_back(world, shard), Return::NewSession);
+        wanderer
+    }
+
+    fn hello(&self) -> Vec<u8> {
+        let rooms = self.rooms.iter().map(|(&room, copy)| {
+            let &Copy { epoch, version, .. } = copy;
+            ResumeRoom { room, epoch, version }
+        });
+        let resume = Resume {
+            token: self.token.clone().into(),
+            received: self.received,
+            rooms: rooms.collect(),
+        };
+        let hello = Hello {
+            name: "ann".into(),
+            token: self.user.as_bytes().to_vec().into(),
+            resumable: true,
+            resume: Some(resume).filter(|resume| !resume.token.is_empty()),
+            ..Hello::new(self.format)
+        };
+        encoded(self.format, &ClientMessage::Hello(hello))
+    }
+
+    /// Connects, and asks for its session.
+    pub(super) fn come_back(&mut self, world: &mut World, shard: usize) -> Return {
+        self.begin_return(world, shard);
+        self.end_return(world)
+    }
+
+    /// Connects, and says hello.
+    pub(super) fn begin_return(&mut self, world: &mut World, shard: usize) {
+        self.client = world.connect(shard);
+        self.goodbye = None;
+        if self.is_websocket {
+            world.upgrade(self.client, self.format);
+        } else {
+            world.bytes(self.client, &PREAMBLE);
+            world.speaks(self.client, self.format);
+        }
+        let hello = self.hello();
+        world.say(self.client, &hello);
+    }
+
+    /// Handles what the node answers to the hello.
+    pub(super) fn end_return(&mut self, world: &mut World) -> Return {
+        let bodies = world.bodies(self.client);
+        let Some(first) = bodies.first() else { return Return::Unknown };
+        let result = match ServerMessage::decode(self.format, first).unwrap() {
+            ServerMessage::Welcome { session, resume, resumed: Some(resumed), .. } => {
+                assert_eq!(session, self.session);
+                self.token = resume.into_owned();
+                self.lost.extend(resumed.lost.iter().copied());
+                self.received += resumed.lost.iter().map(|lost| lost.messages).sum::<u64>();
+                self.confirm(resumed.received);
+                for body in self.sent.clone() {
+                    world.say(self.client, &body);
+                }
+                Return::Resumed
+            }
+            ServerMessage::Welcome { session, resume, resumed: None, .. } => {
+                (self.session, self.token) = (session, resume.into_owned());
+                (self.received, self.confirmed) = (0, 0);
+                self.sent.clear();
+                self.rooms.clear();
+                Return::NewSession
+            }
+            ServerMessage::Error { code, .. } => Return::Refused(code),
+            other => panic!("no answer to a hello: {other:?}"),
+        };
+        if let Return::Refused(_) = result {
+            return result;
+        }
+        for body in &bodies[1..] {
+            self.handle(body);
+        }
+        self.listen(world);
+        result
+    }
+
+    fn confirm(&mut self, received: u64) {
+        let count = usize::try_from(received - self.confirmed).unwrap();
+        assert!(count <= self.sent.len(), "the node confirms what it was not sent");
+        self.sent.drain(..count);
+        self.confirmed = received;
+    }
+
+    /// How many messages the node has not confirmed.
+    pub(super) fn unconfirmed(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// Sends a counted message, or keeps it for its return.
+    pub(super) fn say(&mut self, world: &mut World, message: &ClientMessage<'_>) {
+        assert!(message.is_counted());
+        self.say_body(world, encoded(self.format, message));
+    }
+
+    fn say_body(&mut self, world: &mut World, body: Vec<u8>) {
+        world.say(self.client, &body);
+        self.sent.push_back(body);
+        self.listen(world);
+    }
+
+    /// Sends a request to a room.
+    pub(super) fn request(
+        &mut self,
+        world: &mut World,
+        room: RoomNumber,
+        request: u32,
+        name: &str,
+        payload: &str,
+    ) {
+        let request = RequestNumber(request);
+        self.say_body(world, speech::request(self.format, room, request, name, payload));
+    }
+
+    /// Makes a room, and waits for it.
+    pub(super) fn room(&mut self, world: &mut World, options: &str) -> RoomNumber {
+        let options = if options.is_empty() && self.format != Format::Packed {
+            Vec::new()
+        } else {
+            room::encoded(self.format, options.as_bytes())
+        };
+        let create = ClientMessage::Create {
+            request: RequestNumber(900),
+            room_type: "test".into(),
+            private: false,
+            code: false,
+            key: None,
+            options: &options,
+        };
+        self.say(world, &create);
+        self.newest(world)
+    }
+
+    /// Joins a room by its id, and waits for it.
+    pub(super) fn join(&mut self, world: &mut World, id: &str) -> RoomNumber {
+        let request = RequestNumber(901);
+        self.say(world, &ClientMessage::Join { request, room: id.into() });
+        self.newest(world)
+    }
+
+    fn newest(&mut self, world: &mut World) -> RoomNumber {
+        let before = self.rooms.len();
+        for _ in 0..20 {
+            world.wait(60);
+            self.listen(world);
+            if self.rooms.len() > before {
+                break;
+            }
+        }
+        *self.rooms.keys().next_back().unwrap_or_else(|| panic!("not joined: {:?}", self.heard))
+    }
+
+    /// Confirms all that it has handled.
+    pub(super) fn acknowledge(&mut self, world: &mut World) {
+        let ack = ClientMessage::Ack { received: self.received };
+        world.say(self.client, &encoded(self.format, &ack));
+    }
+
+    /// Handles what came.
+    pub(super) fn listen(&mut self, world: &mut World) {
+        for body in world.bodies(self.client) {
+            self.handle(&body);
+        }
+    }
+
+    /// Loses the connection: of what is on its way to the client, only so many bytes arrive.
+    pub(super) fn cut(&mut self, world: &mut World, bytes: usize) {
+        world.shorten(self.client, bytes);
+        self.listen(world);
+        world.vanish(self.client);
+    }
+
+    fn copy(&mut self, room: RoomNumber) -> &mut Copy {
+        self.rooms.get_mut(&room).unwrap_or_else(|| panic!("{room} is not joined"))
+    }
+
+    fn handle(&mut self, body: &[u8]) {
+        let message = ServerMessage::decode(self.format, body).unwrap();
+        self.received += u64::from(message.is_counted());
+        let format = self.format;
+        let text = |bytes: &[u8]| speech::text(format, bytes);
+        match message {
+            ServerMessage::Joined { request, room, id, player, epoch, .. } => {
+                let copy = Copy { id: id.into_owned(), player, epoch, ..Copy::default() };
+                self.heard.push(format!("{request} joined {room}"));
+                assert_eq!(self.rooms.insert(room, copy), None);
+            }
+            ServerMessage::Left { request, room, code, .. } => {
+                let request = request.map_or(String::new(), |request| format!("{request} "));
+                self.heard.push(format!("{request}left {room}: {code}"));
+                assert!(self.rooms.remove(&room).is_some());
+            }
+            ServerMessage::Reply { request, payload } => {
+                self.heard.push(format!("{request} = {}", text(payload)));
+            }
+            ServerMessage::Error { request, room, code, .. } => {
+                let about = request.map(|request| request.0).or(room.map(|room| room.0));
+                self.heard.push(format!("{about:?}: {code}"));
+            }
+            ServerMessage::Event { room, sequence, version, payload, .. } => {
+                self.heard.push(format!("{room}: {}", text(payload)));
+                let lost = self.lost.iter().any(|lost| lost.room == Some(room));
+                let copy = self.copy(room);
+                if lost {
+                    assert!(sequence > copy.events);
+                } else {
+                    assert_eq!(sequence, copy.events + 1, "an event is lost, or comes twice");
+                }
+                copy.events = sequence;
+                assert!(copy.version > 0, "an event before the snapshot");
+                assert!(version <= copy.version + 1, "an event of {version} at {}", copy.version);
+            }
+            ServerMessage::Snapshot { room, epoch, version, body } => {
+                let body = text(body);
+                let copy = self.copy(room);
+                assert_eq!(epoch, copy.epoch);
+                assert!(version >= copy.version, "a snapshot of {version} at {}", copy.version);
+                (copy.version, copy.state) = (version, BTreeMap::new());
+                copy.change(&body);
+            }
+            ServerMessage::Patch { room, base, version, body } => {
+                let body = text(body);
+                let copy = self.copy(room);
+                assert_eq!(base, copy.version, "a patch from another version");
+                copy.version = version;
+                copy.change(&body);
+            }
+            ServerMessage::Ack { received } => self.confirm(received),
+            ServerMessage::Goodbye { code, .. } => self.goodbye = Some(code),
+            ServerMessage::Listed { request, .. } => self.heard.push(format!("{request} listed")),
+            ServerMessage::Schema { request, .. } => self.heard.push(format!("{request:?} schema")),
+            ServerMessage::Ping { .. }
+            | ServerMessage::Pong { .. }
+            | ServerMessage::Check { .. } => {}
+            ServerMessage::Welcome { .. } => panic!("a second welcome"),
+        }
+    }
+}
+
+impl Copy {
+    fn change(&mut self, body: &str) {
+        for word in body.split_whitespace() {
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            self.state.insert(name.into(), value.into());
+        }
+    }
+}
