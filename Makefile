@@ -21,7 +21,7 @@ run: ## start the showcase
 test: ## run all tests, those in the documentation too
 	$(CHECK)
 	cargo test --workspace
-	@if command -v node >/dev/null 2>&1; then node --test crates/playfield/web/playfield.test.mjs; \
+	@if command -v node >/dev/null 2>&1; then node --test crates/playfield/web/*.test.mjs; \
 	else echo "playfield: node is missing, so the test of the browser's client (crates/playfield/web) is left out."; fi
 
 # How many cases each law is tested with.

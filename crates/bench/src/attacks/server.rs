@@ -13,7 +13,7 @@ use playfield_state::Map;
 
 use super::SERVER_CORE;
 use crate::clock::{pin, process_cpu};
-use crate::limits::raise_descriptors;
+use crate::limits::{raise_descriptors, resident_mb};
 
 /// How many entries the large room has, and how long each is.
 const FAT_ENTRIES: u32 = 1000;
@@ -105,13 +105,6 @@ pub(super) fn host() -> io::Result<()> {
         out.flush()?;
     }
     Ok(())
-}
-
-/// The process's memory, in MB; 0 where that is not known.
-fn resident_mb() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = text.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
-    pages * 4096 / 1_000_000
 }
 
 /// The server in its process.
