@@ -138,8 +138,7 @@ impl Shard {
         connection.pinged = false;
         let Some(session) = connection.session.as_deref_mut() else { return };
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
-        resumption.generation = resumption.generation.wrapping_add(1);
-        resumption.confirmed = false;
+        resumption.renew(token);
         resumption.presence =
             Presence::Returning(Box::new(Returning { received, copies, asked: Vec::new() }));
         let number = resumption.number;
