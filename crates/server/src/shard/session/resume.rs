@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::LeaveReason;
-use playfield_session::Token;
-use playfield_wire::ErrorCode;
+use playfield_session::{Log, Token};
 use playfield_wire::client::ResumeRoom;
-use playfield_wire::server::Resumed;
+use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::{ErrorCode, Format, RoomNumber};
 
 use crate::addresses::Address;
 use crate::shard::connection::transport::Input;
@@ -369,7 +369,9 @@ impl Shard {
     /// is new.
     fn go_on(&mut self, key: ConnectionKey) {
         let shard = self.delivery.shard;
-        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let format = connection.dialect.format;
+        let Some(session) = connection.session.as_deref_mut() else { return };
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         let presence = std::mem::replace(&mut resumption.presence, Presence::Here);
         let Presence::Returning(returning) = presence else { return };
@@ -382,6 +384,8 @@ impl Shard {
             .filter(|room| room.request.is_none())
             .filter_map(|room| Some((room.number, room.joined_at, room.seat?)))
             .collect();
+        let left = copies.iter().map(|copy| copy.room).filter(|room| session.has_left(*room));
+        let left: Vec<_> = left.filter(|room| !tells_left(&log, format, *room)).collect();
         let mut copy_of = |shard_: &mut Self, number, seat: Seat, copy: Option<ResumeRoom>| {
             let body = if seat.shard == shard {
                 shard_.renew_copy(seat.room, seat.member, copy)
@@ -427,9 +431,22 @@ impl Shard {
                 self.delivery.post(to, ShardMail::Live { room, member });
             }
         }
+        for room in left {
+            let text = "this was said while the connection was lost, and is lost";
+            let (request, code, text) = (None, ErrorCode::ConnectionLost, text.into());
+            let left = ServerMessage::Left { request, room, code, text };
+            self.delivery.connections.send(key, &left);
+        }
         // The client will never hear that it has joined these.
         for (_, _, seat) in rooms {
             self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
         }
     }
+}
+
+/// Whether a message that is kept says that the session has left this room.
+fn tells_left(log: &Log, format: Format, number: RoomNumber) -> bool {
+    log.unacknowledged().filter(|(room, _)| *room == Some(number)).any(|(_, body)| {
+        matches!(ServerMessage::decode(format, body), Ok(ServerMessage::Left { .. }))
+    })
 }
