@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::directory::Directory;
 use crate::http::{Desk, Site};
 use crate::kept_store::KeptStore;
+use crate::tickets::TicketChecker;
 
 /// The node, as its shards know it.
 pub(crate) struct Node {
@@ -26,6 +27,8 @@ pub(crate) struct Node {
     /// Where HTTP requests go that take time.
     pub(crate) desk: Desk,
     pub(crate) authenticator: Box<dyn Authenticator>,
+    /// Checks tickets, if there are any.
+    pub(crate) tickets: Option<Box<dyn TicketChecker>>,
     pub(crate) directory: Directory,
     /// Where persistent rooms are kept.
     pub(crate) store: KeptStore,
@@ -63,6 +66,7 @@ impl Node {
             site,
             desk,
             authenticator,
+            tickets: None,
             directory,
             store: KeptStore::new(store),
             asks,
