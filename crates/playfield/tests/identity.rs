@@ -126,7 +126,7 @@ async fn a_ticket_lets_one_player_into_one_room_once() {
     let mut seated = Vec::new();
     for _ in 0..6 {
         let client = guest().await.unwrap();
-        seated.push((client.join::<Club>(&club.id()).await.unwrap(), client));
+        seated.push((client.join::<Club>(club.id()).await.unwrap(), client));
     }
     let late = guest().await.unwrap();
     let full = late.join::<Club>(&by_id).await.err().and_then(code);

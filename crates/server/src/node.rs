@@ -7,6 +7,7 @@ use playfield_room::{CreatedBy, Error, RoomType, Store};
 use playfield_session::TokenKey;
 use playfield_wire::ErrorCode;
 
+use crate::addresses::Addresses;
 use crate::asks::Asks;
 use crate::auth::Authenticator;
 use crate::away::AwaySessions;
@@ -30,6 +31,8 @@ pub(crate) struct Node {
     /// Checks tickets, if there are any.
     pub(crate) tickets: Option<Box<dyn TicketChecker>>,
     pub(crate) directory: Directory,
+    /// What each client address takes.
+    pub(crate) addresses: Arc<Addresses>,
     /// Where persistent rooms are kept.
     pub(crate) store: KeptStore,
     /// Requests to rooms from outside.
@@ -58,6 +61,7 @@ impl Node {
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
         let directory = Directory::new(room_types.len(), shards, config.rooms_max);
         let asks = Asks::new(config.asks_max, config.ask_timeout());
+        let addresses = Arc::clone(desk.addresses());
         Self {
             config,
             shards,
@@ -68,6 +72,7 @@ impl Node {
             authenticator,
             tickets: None,
             directory,
+            addresses,
             store: KeptStore::new(store),
             asks,
             tokens,
