@@ -187,6 +187,10 @@ impl Shard {
 
     /// The transport of a connection is lost; its socket is dropped. Whether its session is kept.
     pub(in crate::shard) fn lose(&mut self, key: ConnectionKey) -> bool {
+        if self.delivery.connections.get(key).is_some_and(Connection::is_away) {
+            // It was lost before, and the socket is about to be dropped.
+            return true;
+        }
         if !self.may_stay_away(key) {
             return false;
         }
@@ -336,7 +340,7 @@ impl Shard {
         let shard = self.delivery.shard;
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
-        let generation = resumption.generation;
+        let number = resumption.returns;
         let Some(returning) = resumption.returning() else { return };
         let mut waits = false;
         let mut asks = Vec::new();
@@ -353,7 +357,7 @@ impl Shard {
         }
         waits |= !asks.is_empty();
         for (Seat { shard, room, member }, copy) in asks {
-            let mail = ShardMail::Return { room, member, generation, copy };
+            let mail = ShardMail::Return { room, member, number, copy };
             self.delivery.post(shard, mail);
         }
         if !waits {
