@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::LeaveReason;
-use playfield_session::{Log, Token};
+use playfield_session::Token;
 use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::{Resumed, ServerMessage};
-use playfield_wire::{ErrorCode, Format, RoomNumber};
+use playfield_wire::{ErrorCode, RoomNumber};
 
 use crate::addresses::Address;
 use crate::shard::connection::transport::Input;
@@ -378,14 +378,14 @@ impl Shard {
         let Returning { received, copies, mut asked } = *returning;
         // Nothing is added to it meanwhile.
         let log = std::mem::take(&mut resumption.log);
+        let has_left = |room: &RoomNumber| session.has_left(*room);
+        let mut gone: Vec<_> = copies.iter().map(|copy| copy.room).filter(has_left).collect();
         let mut rooms: Vec<_> = session
             .rooms
             .iter()
             .filter(|room| room.request.is_none())
             .filter_map(|room| Some((room.number, room.joined_at, room.seat?)))
             .collect();
-        let left = copies.iter().map(|copy| copy.room).filter(|room| session.has_left(*room));
-        let left: Vec<_> = left.filter(|room| !tells_left(&log, format, *room)).collect();
         let mut copy_of = |shard_: &mut Self, number, seat: Seat, copy: Option<ResumeRoom>| {
             let body = if seat.shard == shard {
                 shard_.renew_copy(seat.room, seat.member, copy)
@@ -412,6 +412,11 @@ impl Shard {
         });
         for (count, (_, body)) in (log.gone() + 1..).zip(log.unacknowledged()) {
             self.delivery.connections.write_again(key, body);
+            if !gone.is_empty()
+                && let Ok(ServerMessage::Left { room, .. }) = ServerMessage::decode(format, body)
+            {
+                gone.retain(|&other| other != room);
+            }
             if let Some(at) = rooms.iter().position(|&(_, joined_at, _)| joined_at == count) {
                 let (number, _, seat) = rooms.swap_remove(at);
                 copy_of(self, number, seat, None);
@@ -424,6 +429,12 @@ impl Shard {
         if let Some(resumption) = session.resumption.as_deref_mut() {
             resumption.log = log;
         }
+        // Why it left these was forgotten, but it must know that it did.
+        for room in gone {
+            let (code, text) = (ErrorCode::ConnectionLost, "the player left the room meanwhile");
+            let left = ServerMessage::Left { request: None, room, code, text: text.into() };
+            self.delivery.connections.send(key, &left);
+        }
         for Seat { shard: to, room, member } in self.seats(key) {
             if to == shard {
                 self.let_in(room, member);
@@ -431,22 +442,9 @@ impl Shard {
                 self.delivery.post(to, ShardMail::Live { room, member });
             }
         }
-        for room in left {
-            let text = "this was said while the connection was lost, and is lost";
-            let (request, code, text) = (None, ErrorCode::ConnectionLost, text.into());
-            let left = ServerMessage::Left { request, room, code, text };
-            self.delivery.connections.send(key, &left);
-        }
         // The client will never hear that it has joined these.
         for (_, _, seat) in rooms {
             self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
         }
     }
-}
-
-/// Whether a message that is kept says that the session has left this room.
-fn tells_left(log: &Log, format: Format, number: RoomNumber) -> bool {
-    log.unacknowledged().filter(|(room, _)| *room == Some(number)).any(|(_, body)| {
-        matches!(ServerMessage::decode(format, body), Ok(ServerMessage::Left { .. }))
-    })
 }

@@ -209,25 +209,6 @@ fn what_is_lost_past_resume_bytes_max_is_said_for_each_room() {
 }
 
 #[test]
-fn a_left_that_was_lost_is_said_again() {
-    let mut world = World::new(1, &[("resume_bytes_max", "30")]);
-    let (mut ann, mut ben) = (native(&mut world), native(&mut world));
-    let first = ann.room(&mut world, "");
-    let second = ann.room(&mut world, "");
-    let firstly = ben.join(&mut world, &ann.rooms[&first].id.clone());
-    let secondly = ben.join(&mut world, &ann.rooms[&second].id.clone());
-    ann.listen(&mut world);
-    ann.acknowledge(&mut world);
-    ann.cut(&mut world, usize::MAX);
-    ben.request(&mut world, firstly, 1, "kick", "1");
-    for _ in 0..3 {
-        ben.request(&mut world, secondly, 2, "shout", "over and over again");
-    }
-    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
-    assert_eq!(ann.rooms.keys().copied().collect::<Vec<_>>(), [second]);
-}
-
-#[test]
 fn a_return_that_claims_what_cannot_be_is_refused_and_the_session_goes_on_waiting() {
     let mut world = World::new(1, &[]);
     let mut ann = native(&mut world);
@@ -304,4 +285,28 @@ fn at_shutdown_sessions_that_are_away_end() {
     world.shut_down();
     assert_eq!(world.sessions(), (0, 0));
     assert!((0..2).all(|shard| world.shards[shard].is_empty()));
+}
+
+/// The room's end is among what the node forgets, as another room has much to say.
+#[test]
+fn a_room_whose_end_was_forgotten_is_left_all_the_same() {
+    let mut world = World::new(1, &[("resume_bytes_max", "200")]);
+    let (mut ann, mut ben) = (native(&mut world), native(&mut world));
+    let rooms = [ann.room(&mut world, ""), ann.room(&mut world, "")];
+    let there = rooms.map(|room| ben.join(&mut world, &ann.rooms[&room].id.clone()));
+    ann.listen(&mut world);
+    ann.cut(&mut world, usize::MAX);
+    ben.request(&mut world, there[0], 1, "close", "");
+    for number in 2..30 {
+        ben.request(&mut world, there[1], number, "shout", "one of many");
+    }
+    for _ in 0..2 {
+        assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+        assert!(ann.lost.iter().any(|lost| lost.room == Some(rooms[0])), "{:?}", ann.lost);
+        let left = format!("left {}: {}", rooms[0], ErrorCode::ConnectionLost);
+        assert_eq!(ann.heard.iter().filter(|heard| **heard == left).count(), 1);
+        assert_eq!(ann.rooms.len(), 1);
+        ann.acknowledge(&mut world);
+        ann.cut(&mut world, 0);
+    }
 }
