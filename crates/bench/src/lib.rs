@@ -19,6 +19,7 @@ mod limits;
 mod machine;
 pub mod packet;
 mod record;
+pub mod resume;
 pub mod rooms;
 pub mod rounds;
 mod stats;

@@ -14,30 +14,68 @@
  * });
  * button.onclick = () => room.request("Add", 1).catch((error) => alert(error.message));
  *
- * Exports: `join` connects and joins a room. `apply`, `whole` and `digest` are the parts that
- * maintain a copy of a state, for clients with a transport of their own. `OutOfStep` and
- * `UNUSABLE_IN_A_ROW_MAX` belong to `join`'s callback `outOfStep`.
+ * Exports: `join` connects and joins one room; `connect` makes a connection for several. A lost
+ * connection is restored, and the session goes on where it was (docs/protocol.md, "Resumption").
+ * `apply`, `whole` and `digest` are the parts that maintain a copy of a state, for clients with a
+ * transport of their own. `OutOfStep` and `UNUSABLE_IN_A_ROW_MAX` belong to the callback
+ * `outOfStep`.
  */
 
 /**
- * The callbacks of `join`. All are optional.
+ * The callbacks of a room. All are optional.
  *
- * @typedef {object} Callbacks
+ * @typedef {object} RoomCallbacks
  * @property {(room: Room) => void} [change] After each snapshot or patch: `room.state` has changed.
  * @property {(name: string, payload: any) => void} [event] For each event of the room.
- * @property {(count: number) => void} [missed] Before an event, if this many events before it were
- *   lost in unreadable messages.
- * @property {(text: string) => void} [status] With a text for people: "connected", "disconnected",
- *   or why the node refused something or ended the connection.
+ * @property {(count: number) => void} [missed] Before an event, if the node had to forget this many
+ *   events before it while the connection was lost.
+ * @property {(text: string) => void} [status] With a text for people: why the node refused
+ *   something, or why the stay in the room has ended.
+ * @property {(code: string, text: string) => void} [left] The stay in the room has ended, or the
+ *   node refused the join: with the code of docs/protocol.md, "Errors". After a lost connection
+ *   whose session the node did not keep, it is "connection_lost".
  * @property {(error: OutOfStep) => void} [outOfStep] When the copy can't use a message. The client
  *   then asks for a snapshot. Until it comes, `room.version` is `null`, and so is `room.state` if
  *   it was half changed.
  */
 
 /**
+ * The callbacks of a connection. All are optional.
+ *
+ * @typedef {object} ConnectionCallbacks
+ * @property {(text: string) => void} [status] With a text for people: "connected", or why not.
+ * @property {(text: string) => void} [lost] The connection was lost. The client connects again by
+ *   itself. Rooms stay as they are, and what is sent meanwhile waits.
+ * @property {(how: { away: number, lost: { room: ?Room, messages: number }[] }) => void} [resumed]
+ *   The connection is restored after `away` milliseconds, and the session goes on. `lost` is what
+ *   the node had to forget, by room: events, which `missed` reports, and answers, whose requests
+ *   fail. It is empty if nothing is missing.
+ * @property {(how: { away: number }) => void} [newSession] The connection is restored, but the node
+ *   no longer had the session. All rooms have ended, and all requests failed. Join again.
+ * @property {(code: string, text: string) => void} [ended] The connection has ended for good.
+ */
+
+/**
+ * A connection, as `connect` returns it. All fields are read-only.
+ *
+ * @typedef {object} Connection
+ * @property {"connecting" | "connected" | "lost" | "ended"} status
+ * @property {?number} roundTrip The shortest round trip of the last eight pings, in milliseconds;
+ *   `null` until the first answer on the present connection.
+ * @property {?number} clockOffset The node's clock, in milliseconds since it started, minus
+ *   `performance.now()`. It is off by at most half the round trip.
+ * @property {number} bytes The length of all messages received.
+ * @property {(roomType: string, on?: RoomCallbacks, how?: How) => Room} join Joins a room: one of
+ *   the type that is not full, or a new one, unless `how` says otherwise.
+ * @property {() => void} ping Measures the round trip now. The client does so from time to time.
+ * @property {() => void} close Says goodbye, and so leaves all rooms.
+ */
+
+/**
  * A room, as `join` returns it. All fields are read-only.
  *
  * @typedef {object} Room
+ * @property {Connection} connection
  * @property {any} state The copy of the room's state; `null` before the first snapshot.
  * @property {?number} version The version of the copy; 0 before the room is joined, `null` while a
  *   snapshot is awaited.
@@ -45,13 +83,15 @@
  * @property {?number} number The room's number in this session; `null` while not in the room.
  * @property {string} [id] The room's id, once it is joined.
  * @property {?string} key The room's key or code; `null` if it has none, or is not joined.
- * @property {boolean} left The node said goodbye, or this client gave up: it will not reconnect.
- * @property {number} bytes The length of all messages received.
+ * @property {boolean} left The stay in the room has ended: nothing more comes.
  * @property {number} patches The number of patches applied.
  * @property {(message: string, payload: any) => boolean} send Sends a message without a reply.
- *   Returns whether it was sent: `false` while not in the room.
+ *   While the connection is lost, it waits. Returns `false` if it can't be sent: not in the room, or
+ *   too much waits.
  * @property {(message: string, payload: any) => Promise<any>} request Sends a message and resolves
- *   to its reply. Rejects with the node's reason, or when the connection or the room ends.
+ *   to its reply. Rejects with the node's reason, or when the room ends; the error has its `code`.
+ *   "connection_lost" means that it is unknown whether the room has handled the request.
+ * @property {() => Promise<void>} leave Leaves the room. The connection stays.
  * @property {() => void} close Closes the connection, and so leaves the room.
  */
 
@@ -63,6 +103,39 @@ export const UNUSABLE_IN_A_ROW_MAX = 16;
 
 /** The messages about one room. */
 const OF_A_ROOM = ["joined", "snapshot", "patch", "check", "event", "left"];
+
+/** The messages that arrive exactly once, over however many connections. */
+const COUNTED = ["joined", "listed", "schema", "left", "reply", "event", "error"];
+
+/** So many of them are acknowledged at once, or so many characters, or all after so long. */
+const ACK_EVERY = 32, ACK_LENGTH = 16384, ACK_DELAY_MS = 1000;
+
+/**
+ * The most characters of messages that may wait for the node's confirmation. Past it `send` returns
+ * `false`, and requests fail. The message that reaches it is still taken.
+ */
+export const UNCONFIRMED_LENGTH_MAX = 2 ** 20;
+
+/** A message that counts comes again if it can't be read. After more in a row the client stops. */
+export const UNREADABLE_IN_A_ROW_MAX = 2;
+
+/**
+ * Before each attempt to connect again the client waits for a random part of a time that doubles
+ * (M. Brooker, "Exponential Backoff And Jitter", 2015), until a connection has lasted.
+ */
+const BACKOFF_MS = 100, BACKOFF_MS_MAX = 5000, LASTING_MS = 5000;
+
+/** An attempt to connect that takes longer has failed. */
+const ATTEMPT_MS_MAX = 10_000;
+
+/** How long a connection that may be dead, as after a sleep, has to show that it is not. */
+const DOUBT_MS = 5000;
+
+/** A timer that fires later than this stood still, as in a background tab or in a device asleep. */
+const LATE_MS = 1000;
+
+/** How many answered pings are remembered, and how many may wait. */
+const SAMPLES_MAX = 8, PINGS_MAX = 64;
 
 /** The most steps of a path, as in the other clients. */
 const PATH_STEPS_MAX = 128;
@@ -81,7 +154,6 @@ const MOVED_MAX = 2 ** 30;
  * - "epoch": a snapshot is of another room;
  * - "older": a snapshot is older than the copy;
  * - "snapshot": a snapshot can't be read;
- * - "message": a message can't be read;
  * - "digest": the copy's digest differs from the node's.
  */
 export class OutOfStep extends Error {
@@ -252,79 +324,420 @@ function set(at, last, value) {
  * @property {boolean} [code] With `create: true`, the node picks a short code as the key.
  * @property {boolean} [private] With `create: true`, the room is neither listed nor found by chance.
  * @property {any} [options] The options of a new room, which may be criteria for the one to join.
- * @property {string | Uint8Array} [token] For the node's authenticator.
+ */
+
+/**
+ * As whom to connect, and how. All are optional.
+ *
+ * @typedef {object} ConnectHow
+ * @property {string | Uint8Array | (() => string | Uint8Array)} [token] For the node's
+ *   authenticator. A function is called for each connection; a token may have expired by then.
+ * @property {number} [reconnectForMs] How long to try to restore a lost connection. The time during
+ *   which the page is hidden, or the device asleep, does not count. 60,000 without it.
  */
 
 /** The first message about a room. */
-function entrance(request, roomType, { id, key, create, code, private: isPrivate, options }) {
-  if (id !== undefined) return { type: "join", request, room: id };
-  const made = { request, room_type: roomType, key, options };
+function entrance(roomType, { id, key, create, code, private: isPrivate, options }) {
+  if (id !== undefined) return { type: "join", room: id };
+  const made = { room_type: roomType, key, options };
   if (create) return { type: "create", ...made, code, private: isPrivate };
-  if (create === false) return { type: "join_by_key", request, room_type: roomType, key };
+  if (create === false) return { type: "join_by_key", room_type: roomType, key };
   return { type: "join_or_create", ...made };
 }
 
-/** A token in base64. */
+/** A token in base64, if there is one. */
 function base64(token) {
+  if (typeof token === "function") token = token();
+  if (token === undefined) return undefined;
   const bytes = typeof token === "string" ? new TextEncoder().encode(token) : token;
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
+const now = () => performance.now();
+
+/** An error with one of the protocol's codes. */
+const failure = (code, text) => Object.assign(new Error(text), { code });
+
+/** Calls a callback. What it throws is reported as uncaught, and stops nothing here. */
+const call = (on, name, ...values) => {
+  try {
+    on[name]?.(...values);
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+  }
+};
+
+const LOST = "the answer was lost with the connection: it is unknown whether this was done";
+const TOO_MUCH = "too much was sent that the server has not confirmed; try again when it has";
+const NEW_SESSION =
+  "the node no longer had the session when the connection was restored; join the room again";
+
 /**
- * Connects to the host that served the page, joins a room and keeps a copy of its state: a room of
- * the type that is not full, or a new one, unless `how` says otherwise.
+ * Connects to the host that served the page, and joins a room: `connect`, and its `join`, in one.
  *
  * @param {string} roomType The room type's name at the node.
  * @param {string} name The player's display name; may be empty.
- * @param {Callbacks} [on] The callbacks.
- * @param {How} [how] Which room, and as whom.
+ * @param {RoomCallbacks & ConnectionCallbacks} [on] The callbacks.
+ * @param {How & ConnectHow} [how] Which room, and as whom.
  * @returns {Room} The room, which fills as messages come.
  */
 export function join(roomType, name, on = {}, how = {}) {
-  const scheme = location.protocol === "https:" ? "wss" : "ws";
-  const socket = new WebSocket(`${scheme}://${location.host}/`);
-  const waiting = new Map();
-  const room = { state: null, player: null, key: null, version: 0, number: null, left: false };
-  Object.assign(room, { bytes: 0, patches: 0 });
+  return connect(name, on, how).join(roomType, on, how);
+}
+
+/**
+ * Connects to the host that served the page, for several rooms. If the connection is lost, the
+ * client connects again by itself, and the session goes on: no event is missed, and nothing is done
+ * twice.
+ *
+ * @param {string} name The player's display name; may be empty.
+ * @param {ConnectionCallbacks} [on] The callbacks.
+ * @param {ConnectHow} [how] As whom, and how.
+ * @returns {Connection} The connection.
+ */
+export function connect(name, on = {}, how = {}) {
+  const connection = { status: "connecting", roundTrip: null, clockOffset: null, bytes: 0 };
+  const rooms = new Map(); // by number, once joined
+  const waiting = new Map(); // what waits for an answer, by the request's number
   let requests = 0;
-  // Of the room: its epoch, the copy's last version, how many messages and snapshots in a row could
-  // not be used, and the last event's number.
+  // Of the session: its token, "" if the node does not keep it; the messages that the node has not
+  // confirmed, their length, and how many were sent; how many of the node's were handled.
+  let token = "", log = [], logLength = 0, sent = 0, received = 0;
+  // What was not acknowledged of them, and how many messages in a row were unreadable.
+  let behind = 0, behindLength = 0, unreadable = 0;
+  // Of the present connection, or the attempt at one.
+  let socket, began, isWelcome = false, isHeard = false, pings = new Map(), samples = [];
+  // How many attempts there were, how long they took, and since when the connection is lost.
+  let attempts = 0, tried = 0, lostAt = null, wasWelcome = false;
+  let heartbeat, nonce = 0, ackTimer, watchTimer, openTimer;
+  const wakes = new AbortController();
+
+  const put = (message) => isWelcome && socket.send(JSON.stringify(message));
+  /** Sends a message that counts, now or when it can. Returns its count, or 0 if too much waits. */
+  const post = (message) => {
+    if (connection.status === "ended" || logLength >= UNCONFIRMED_LENGTH_MAX) return 0;
+    const text = JSON.stringify(message);
+    if (token || !isWelcome) {
+      log.push(text);
+      logLength += text.length;
+    }
+    if (isWelcome) socket.send(text);
+    return ++sent;
+  };
+  /** The node has handled so many messages. Returns whether that can be. */
+  const confirm = (count) => {
+    const news = count - (sent - log.length);
+    if (!Number.isInteger(news) || news < 0 || news > log.length) return false;
+    for (const text of log.splice(0, news)) logLength -= text.length;
+    return true;
+  };
+  const acknowledge = () => {
+    clearTimeout(ackTimer);
+    behind = behindLength = 0;
+    ackTimer = undefined;
+    if (token) put({ type: "ack", received });
+  };
+  /** Sends a request, whose answer `entry` waits for. */
+  const ask = (message, entry) => {
+    const request = ++requests;
+    const count = post({ ...message, request });
+    if (count) waiting.set(request, { ...entry, count });
+    return count > 0;
+  };
+  /** Takes out what waits for an answer, if `which` says so, and lets it fail. */
+  const fail = (which, code, text) => {
+    for (const [request, entry] of waiting) {
+      if (which(entry) && waiting.delete(request)) entry.reject(code, text);
+    }
+  };
+  /** The session is over, and with it all rooms and requests. */
+  const forget = (code, text) => {
+    const over = [...rooms.values()], failed = [...waiting.values()];
+    rooms.clear();
+    waiting.clear();
+    log = [];
+    logLength = sent = received = behind = behindLength = 0;
+    token = "";
+    // From here on the callbacks may join again.
+    for (const inside of over) inside.end(code, text);
+    for (const entry of failed) entry.reject(code, text);
+  };
+
+  const ping = () => {
+    pings.set(++nonce, now());
+    if (pings.size > PINGS_MAX) pings.delete(pings.keys().next().value);
+    put({ type: "ping", nonce });
+  };
+  /** Looks whether the node answers a ping within `limit`, and then from time to time. */
+  const watch = (limit, isLast = false) => {
+    isHeard = false;
+    ping();
+    const until = now() + limit;
+    const tick = () => {
+      clearTimeout(watchTimer);
+      const wait = Math.min(DOUBT_MS, until - now()), due = Date.now() + wait;
+      watchTimer = setTimeout(() => {
+        // Timers stand still in a background tab and in a device asleep. The connection may be
+        // dead, or what came may not have been read yet.
+        if (!isLast && Date.now() > due + LATE_MS) watch(DOUBT_MS, true);
+        else if (now() < until) tick();
+        else if (isHeard) watch(heartbeat);
+        else lose("the server does not answer");
+      }, wait);
+    };
+    tick();
+  };
+
+  /** Parts from the present connection, or the attempt at one. */
+  const drop = () => {
+    for (const timer of [ackTimer, watchTimer, openTimer]) clearTimeout(timer);
+    ackTimer = openTimer = undefined;
+    isWelcome = false;
+    if (!socket) return;
+    socket.onopen = socket.onmessage = socket.onerror = socket.onclose = null;
+    socket.close();
+    socket = undefined;
+  };
+  /** The connection has ended for good. */
+  const end = (code, text) => {
+    if (connection.status === "ended") return;
+    drop();
+    wakes.abort();
+    connection.status = "ended";
+    forget(code, text);
+    call(on, "status", text);
+    call(on, "ended", code, text);
+  };
+  /** The connection is lost, or the attempt at one has failed. */
+  const lose = (text) => {
+    if (!wasWelcome) return end("connection_lost", text);
+    const wasConnected = isWelcome, took = now() - began;
+    drop();
+    if (wasConnected) {
+      lostAt = now();
+      if (took > LASTING_MS) attempts = 0;
+    } else if (!globalThis.document?.hidden) tried += Math.min(took, ATTEMPT_MS_MAX);
+    if (tried >= (how.reconnectForMs ?? 60_000)) {
+      return end("connection_lost", `${text}; it could not be reached again`);
+    }
+    const wait = Math.random() * Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** attempts++);
+    if (!globalThis.document?.hidden) tried += wait;
+    connection.status = "lost";
+    openTimer = setTimeout(open, wait);
+    if (!wasConnected) return;
+    if (!token) forget("connection_lost", text);
+    if (connection.status === "ended") return; // by a callback
+    call(on, "status", `${text}; reconnecting`);
+    call(on, "lost", text);
+  };
+  /** The device woke up, the page is shown again, or the network has changed. */
+  const wake = ({ type }) => {
+    if (globalThis.document?.hidden) return;
+    // A page that was stored away may not have heard of the end.
+    if (isWelcome && socket.readyState > WebSocket.OPEN) lose("disconnected");
+    if (isWelcome) watch(DOUBT_MS);
+    else if (type === "offline" || connection.status !== "lost") return;
+    else if (openTimer || now() - began > DOUBT_MS) open();
+  };
+
+  /** The node may believe that this client is in a room that it does not know, or can't use. */
+  const leave = (room) => post({ type: "leave", request: ++requests, room });
+
+  const handlers = {
+    welcome: ({ resume = "", grace_ms: grace, heartbeat_ms, resumed }) => {
+      const wasLost = lostAt !== null, away = wasLost ? now() - lostAt : 0;
+      if (resumed) {
+        if (!token || !confirm(resumed.received)) return end("bad_message", "a welcome is wrong");
+      } else {
+        if (token) forget("connection_lost", NEW_SESSION);
+        if (connection.status === "ended") return; // by a callback
+        sent = log.length;
+      }
+      token = grace > 0 ? resume : "";
+      heartbeat = heartbeat_ms || 30_000;
+      isWelcome = wasWelcome = true;
+      tried = 0;
+      lostAt = null;
+      began = now();
+      connection.status = "connected";
+      for (const text of log) socket.send(text);
+      if (!token) [log, logLength] = [[], 0];
+      watch(heartbeat);
+      const lost = (resumed?.lost ?? []).map(({ room: number, messages }) => {
+        const inside = rooms.get(number);
+        // Without a room, or with an unknown one, it was the answer to a join.
+        const isOf = (entry) => (inside ? entry.inside === inside : entry.isJoin);
+        fail((entry) => isOf(entry) && entry.count <= resumed.received, "connection_lost", LOST);
+        received += messages;
+        if (inside) inside.missing += messages;
+        else if (number) leave(number);
+        return { room: inside?.room ?? null, messages };
+      });
+      call(on, "status", "connected");
+      if (resumed) call(on, "resumed", { away, lost });
+      else if (wasLost) call(on, "newSession", { away });
+    },
+    ack: ({ received: count }) => {
+      if (!confirm(count)) end("bad_message", "the node confirmed messages that were not sent");
+    },
+    joined: (message) => {
+      const entry = waiting.get(message.request);
+      if (entry?.isJoin) entry.inside.joined(message);
+      else leave(message.room);
+    },
+    reply: ({ request, payload }) => waiting.get(request)?.resolve?.(payload),
+    error: ({ request, room, code, text }) => {
+      const entry = waiting.get(request);
+      // Nobody waits for an answer that came too late.
+      if (request !== undefined && !entry) return;
+      const inside = entry?.inside ?? rooms.get(room);
+      // A join that fails says so at its end.
+      if (!entry?.isJoin) call(inside?.on ?? on, "status", text);
+      entry?.reject(code, text);
+      // Its `left` is among what the node had to forget.
+      if (entry && code === "not_joined") inside.end(code, text);
+    },
+    ping: (message) => put({ type: "pong", nonce: message.nonce }),
+    pong: (message) => {
+      const at = pings.get(message.nonce), roundTrip = now() - at;
+      if (!pings.delete(message.nonce)) return;
+      // The node answered when half the round trip had passed.
+      samples.push({ roundTrip, clockOffset: message.time_us / 1000 - at - roundTrip / 2 });
+      if (samples.length > SAMPLES_MAX) samples.shift();
+      const best = samples.reduce((best, one) => (one.roundTrip <= best.roundTrip ? one : best));
+      Object.assign(connection, best);
+    },
+    goodbye: ({ code, text }) => {
+      // The node has waited long enough for a device asleep, or is too busy just now.
+      const isPassing = code === "timeout" || (!isWelcome && (code === "limit" || code === "busy"));
+      if (isPassing && wasWelcome) lose(text);
+      else end(code, text);
+    },
+    // Answers to requests that this client never makes.
+    listed: () => {},
+    schema: () => {},
+  };
+  for (const type of ["snapshot", "patch", "check", "event", "left"]) {
+    handlers[type] = (message) => rooms.get(message.room)?.[type](message);
+  }
+
+  const read = ({ data }) => {
+    connection.bytes += data.length;
+    isHeard = true;
+    let message, type;
+    try {
+      message = JSON.parse(data);
+      type = message?.type;
+      if (!Object.hasOwn(handlers, type)) {
+        throw new Error(`there is no message of type ${JSON.stringify(type)}`);
+      }
+      if (OF_A_ROOM.includes(type) && !Number.isInteger(message.room)) {
+        throw new Error(`a message of type ${type} names no room`);
+      }
+    } catch (error) {
+      const text = `a message can't be read: ${error.message}`;
+      if (++unreadable <= UNREADABLE_IN_A_ROW_MAX && wasWelcome) return lose(text);
+      return end("bad_message", `${text}; reload the page`);
+    }
+    // What comes before the welcome belongs to no session.
+    if (isWelcome && COUNTED.includes(type)) {
+      unreadable = 0;
+      received += 1;
+      behindLength += data.length;
+      if (++behind >= ACK_EVERY || behindLength >= ACK_LENGTH) acknowledge();
+      else if (token) ackTimer ??= setTimeout(acknowledge, ACK_DELAY_MS);
+    }
+    handlers[type](message);
+    if (message.request !== undefined) waiting.delete(message.request);
+  };
+  /** Connects, and asks for the session if there is one. */
+  const open = () => {
+    drop();
+    began = now();
+    connection.roundTrip = connection.clockOffset = null;
+    pings.clear();
+    samples = [];
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    const mine = (socket = new WebSocket(`${scheme}://${location.host}/`));
+    openTimer = undefined;
+    watchTimer = setTimeout(() => lose("the server does not answer"), ATTEMPT_MS_MAX);
+    socket.onopen = () => {
+      const copies = [...rooms.values()].map((inside) => inside.copy());
+      const resume = token ? { token, received, rooms: copies } : undefined;
+      behind = behindLength = 0;
+      const hello = { type: "hello", protocol: 1, name, token: base64(how.token) };
+      mine.send(JSON.stringify({ ...hello, resumable: true, resume }));
+    };
+    socket.onmessage = read;
+    socket.onerror = socket.onclose = () => lose("disconnected");
+  };
+
+  connection.join = (roomType, onRoom = {}, howRoom = {}) => {
+    const inside = makeRoom(connection, onRoom, { put, post, ask, fail, end, leave, rooms });
+    const entry = { isJoin: true, inside, reject: inside.end };
+    const isEnded = connection.status === "ended";
+    if (isEnded || !ask(entrance(roomType, howRoom), entry)) {
+      const why = isEnded ? ["connection_lost", "the connection has ended"] : ["limit", TOO_MUCH];
+      queueMicrotask(() => inside.end(...why));
+    }
+    return inside.room;
+  };
+  connection.ping = () => isWelcome && ping();
+  connection.close = () => {
+    put({ type: "goodbye" });
+    end("left", "disconnected");
+  };
+  const { signal } = wakes;
+  for (const type of ["online", "offline", "pageshow", "visibilitychange"]) {
+    globalThis.addEventListener?.(type, wake, { signal });
+  }
+  // A page that is gone for good keeps no seat.
+  const gone = ({ persisted }) => persisted || connection.close();
+  globalThis.addEventListener?.("pagehide", gone, { signal });
+  open();
+  return connection;
+}
+
+/** A room of a connection, with what the connection tells it. */
+function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
+  const room = { connection, state: null, player: null, key: null, version: 0, number: null };
+  Object.assign(room, { left: false, patches: 0 });
+  // The room's epoch, the copy's last version, how many messages and snapshots in a row could not
+  // be used, and the last event's number.
   let epoch, newest = 0, unusable = 0, snapshots = 0, events = 0;
 
-  const put = (message) => {
-    const open = socket.readyState === WebSocket.OPEN;
-    if (open) socket.send(JSON.stringify(message));
-    return open;
-  };
-  const abandon = (why) => {
-    for (const { reject } of waiting.values()) reject(new Error(why));
-    waiting.clear();
-  };
-  room.send = (message, payload) =>
-    room.number !== null && put({ type: "send", room: room.number, message, payload });
-  room.request = (message, payload) =>
+  const asks = (message) =>
     new Promise((resolve, reject) => {
-      if (room.number === null) return reject(new Error("not in the room yet"));
-      const request = ++requests;
-      const isSent = put({ type: "request", room: room.number, request, message, payload });
-      if (!isSent) return reject(new Error("not connected"));
-      waiting.set(request, { resolve, reject });
+      const refuse = (code, text) => reject(failure(code, text));
+      if (room.number === null) refuse("not_joined", "not in the room");
+      else if (!ask({ ...message, room: room.number }, { inside, resolve, reject: refuse })) {
+        refuse("limit", TOO_MUCH);
+      }
     });
-  room.close = () => socket.close();
+  room.send = (message, payload) =>
+    room.number !== null && post({ type: "send", room: room.number, message, payload }) > 0;
+  room.request = (message, payload) => asks({ type: "request", message, payload });
+  // Whatever the answer: the stay is over.
+  room.leave = () => asks({ type: "leave" }).catch((error) => {
+    if (error.code === "limit") throw error;
+    inside.end("left", "");
+  });
+  room.close = () => connection.close();
 
-  const giveUp = (text) => {
-    on.status?.(text);
-    room.left = true;
-    socket.close();
-  };
   /** The copy can't use a message: asks for a snapshot, but not forever. */
   const fellOut = (reason, text) => {
     room.version = null;
-    on.outOfStep?.(new OutOfStep(reason, text));
+    call(on, "outOfStep", new OutOfStep(reason, text));
     // After two unreadable snapshots in a row, a third would be the same.
-    if (++unusable > UNUSABLE_IN_A_ROW_MAX || (reason === "snapshot" && ++snapshots > 1)) {
+    if (reason === "snapshot" && ++snapshots > 1) {
+      leave(room.number);
+      return inside.end("bad_message", `two snapshots in a row can't be read: ${text}`);
+    }
+    if (++unusable > UNUSABLE_IN_A_ROW_MAX) {
       const failed = `the server sent ${unusable} messages in a row that this page can't use`;
-      return giveUp(`${failed}: ${text}; reload the page`);
+      return end("bad_message", `${failed}: ${text}; reload the page`);
     }
     console.warn("playfield: asking for a snapshot:", text);
     put({ type: "resync", room: room.number });
@@ -333,19 +746,32 @@ export function join(roomType, name, on = {}, how = {}) {
     Object.assign(room, { version });
     newest = version;
     unusable = snapshots = 0;
-    on.change?.(room);
+    call(on, "change", room);
   };
 
-  const handlers = {
-    welcome: () => put(entrance(++requests, roomType, how)),
+  const inside = {
+    room,
+    on,
+    /** How many messages the node had to forget since the last event. */
+    missing: 0,
+    /** What a client that comes back says of its copy. */
+    copy: () => ({ room: room.number, epoch, version: room.version ?? 0 }),
+    end: (code, text) => {
+      if (room.left) return;
+      rooms.delete(room.number);
+      room.number = null;
+      room.left = true;
+      fail((entry) => entry.inside === inside, code, text);
+      call(on, "status", text);
+      call(on, "left", code, text);
+    },
     joined: (message) => {
       const { room: number, player, id, key = null } = message;
       Object.assign(room, { number, player, id, key, version: null });
       ({ epoch } = message);
-      newest = unusable = snapshots = events = 0;
+      rooms.set(number, inside);
     },
     snapshot: (message) => {
-      if (message.room !== room.number) return;
       if (message.epoch !== epoch) {
         return fellOut("epoch", `a snapshot is of epoch ${message.epoch}, the room of ${epoch}`);
       }
@@ -362,13 +788,13 @@ export function join(roomType, name, on = {}, how = {}) {
       isAt(message.version);
     },
     check: (message) => {
-      if (message.room !== room.number || message.version !== room.version) return;
+      if (message.version !== room.version) return;
       if (digest(room.state) !== Number(message.digest)) {
         fellOut("digest", `the copy's digest at version ${room.version} differs from the server's`);
       }
     },
-    patch: ({ room: number, base, version, ops }) => {
-      if (number !== room.number || room.version === null) return; // a snapshot is on its way
+    patch: ({ base, version, ops }) => {
+      if (room.version === null) return; // a snapshot is on its way
       if (base !== room.version) {
         const text = `a patch starts at version ${base}, but the copy is at ${room.version}`;
         return fellOut("base", text);
@@ -387,66 +813,17 @@ export function join(roomType, name, on = {}, how = {}) {
       room.patches += 1;
       isAt(version);
     },
-    event: (message) => {
-      if (message.room !== room.number) return;
-      const missed = message.sequence - events - 1;
-      events = message.sequence;
-      if (missed > 0) on.missed?.(missed);
-      on.event?.(message.message, message.payload);
-    },
-    reply: (message) => waiting.get(message.request)?.resolve(message.payload),
-    error: (message) => {
-      waiting.get(message.request)?.reject(new Error(message.text));
-      on.status?.(message.text);
-    },
-    ping: (message) => put({ type: "pong", nonce: message.nonce }),
-    left: (message) => {
-      if (message.room !== room.number) return;
-      room.number = null;
-      abandon(message.text);
-      on.status?.(message.text);
-    },
-    goodbye: (message) => {
-      room.left = true;
-      on.status?.(message.text);
-    },
-    // Answers to requests that this client never makes.
-    listed: () => {},
-    schema: () => {},
-    pong: () => {},
-  };
-  socket.onopen = () => {
-    on.status?.("connected");
-    const token = how.token === undefined ? undefined : base64(how.token);
-    put({ type: "hello", protocol: 1, name, token });
-  };
-  socket.onmessage = ({ data }) => {
-    room.bytes += data.length;
-    let message;
-    try {
-      message = JSON.parse(data);
-      const type = message?.type;
-      if (!Object.hasOwn(handlers, type)) {
-        throw new Error(`there is no message of type ${JSON.stringify(type)}`);
+    event: ({ sequence, message, payload }) => {
+      const missed = sequence - events - 1;
+      if (!(missed >= 0 && missed <= inside.missing)) {
+        return end("bad_message", `event ${sequence} came after event ${events}`);
       }
-      if (OF_A_ROOM.includes(type) && !Number.isInteger(message.room)) {
-        throw new Error(`a message of type ${type} names no room`);
-      }
-    } catch (error) {
-      const text = `a message can't be read: ${error.message}`;
-      // Before a room is joined there is no copy to repair.
-      if (room.number === null) return giveUp(`${text}; reload the page`);
-      // It may have been a patch, or the answer to a request.
-      abandon(`the answer may have been lost: ${text}`);
-      return fellOut("message", text);
-    }
-    handlers[message.type](message);
-    if (message.request !== undefined) waiting.delete(message.request);
+      events = sequence;
+      inside.missing = 0;
+      if (missed > 0) call(on, "missed", missed);
+      call(on, "event", message, payload);
+    },
+    left: ({ code, text }) => inside.end(code, text),
   };
-  socket.onclose = () => {
-    room.number = null;
-    abandon("disconnected");
-    if (!room.left) on.status?.("disconnected");
-  };
-  return room;
+  return inside;
 }

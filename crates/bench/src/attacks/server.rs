@@ -13,7 +13,7 @@ use playfield_state::Map;
 
 use super::SERVER_CORE;
 use crate::clock::{pin, process_cpu};
-use crate::limits::raise_descriptors;
+use crate::limits::{raise_descriptors, resident};
 
 /// How many entries the large room has, and how long each is.
 const FAT_ENTRIES: u32 = 1000;
@@ -101,17 +101,10 @@ pub(super) fn host() -> io::Result<()> {
     out.flush()?;
     for line in io::stdin().lock().lines() {
         line?;
-        writeln!(out, "{} {}", process_cpu().as_nanos(), resident_mb())?;
+        writeln!(out, "{} {}", process_cpu().as_nanos(), resident() / 1_000_000)?;
         out.flush()?;
     }
     Ok(())
-}
-
-/// The process's memory, in MB; 0 where that is not known.
-fn resident_mb() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = text.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
-    pages * 4096 / 1_000_000
 }
 
 /// The server in its process.

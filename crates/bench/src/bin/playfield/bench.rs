@@ -6,7 +6,9 @@ use std::time::Duration;
 use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
-use playfield_bench::{attacks, constructs, http, packet, rounds, store, tls, websocket, worlds};
+use playfield_bench::{
+    attacks, constructs, http, packet, resume, rounds, store, tls, websocket, worlds,
+};
 use playfield_cli::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 use playfield_state::{Format, Tracking};
 
@@ -21,7 +23,7 @@ exit status is 1 if any differs.
 
 /// In execution order.
 const SUITES: &str =
-    "sync, constructs, worlds, packet, websocket, store, http, tls, attacks, rooms";
+    "sync, constructs, worlds, packet, websocket, store, http, tls, attacks, resume, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from comparing the state to writing every player's message.
@@ -63,6 +65,11 @@ tls: full handshakes, compared with rustls alone; the memory of connections that
 const ATTACKS_HELP: &str = "
 attacks: how evenly a player is served at 20 Hz while strangers attack the same shard. The node runs
 on one core with its default limits, everyone else on another.
+";
+
+const RESUME_HELP: &str = "
+resume: many sessions lose their connections at once and come back, while their rooms tick; and what a
+session costs that can be resumed, while it is connected.
 ";
 
 const WEBSOCKET_HELP: &str = "
@@ -184,6 +191,15 @@ const ATTACKS: &[Opt] = &[
     Opt { name: "role", value: "", help: "" },
 ];
 
+const RESUME: &[Opt] = &[
+    Opt { name: "sessions", value: "N", help: "number of sessions (default 19000)" },
+    Opt { name: "rounds", value: "N", help: "how often all come back (default 3)" },
+    Opt { name: "calm-ms", value: "N", help: "time between cuts (default 4000)" },
+    JSON,
+    CORRUPT_ONE,
+    Opt { name: "role", value: "", help: "" },
+];
+
 const ROOMS: &[Opt] = &[
     Opt {
         name: "rooms",
@@ -223,6 +239,7 @@ fn help() -> String {
         (TLS_HELP, TLS),
         (STORE_HELP, STORE),
         (ATTACKS_HELP, ATTACKS),
+        (RESUME_HELP, RESUME),
         (ROOMS_HELP, ROOMS),
     ];
     let each = suites.map(|(about, options)| format!("{about}{}", describe(options)));
@@ -240,6 +257,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "http" => run_http(parser, out),
             "tls" => run_tls(parser, out),
             "attacks" => run_attacks(parser, out),
+            "resume" => run_resume(parser, out),
             "store" => run_store(parser, out),
             "rooms" => run_rooms(parser, out),
             other => Err(Usage(format!("unknown suite {other:?}; use one of {SUITES}")).into()),
@@ -279,6 +297,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
         http::run(&http, out)?,
         tls::run(&tls::Options { json, ..tls::Options::new() }, out)?,
         attacks::run(&attacks::Options { json, ..attacks::Options::default() }, out)?,
+        resume::run(&resume::Options { json, ..resume::Options::default() }, out)?,
         rooms::run(&rooms, out)?,
     ];
     done(verified.iter().all(|verified| *verified))
@@ -501,6 +520,25 @@ fn run_attacks(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), F
         }
     }
     done(attacks::run(&options, out)?)
+}
+
+fn run_resume(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = resume::Options::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("sessions") => options.sessions = within(parser, "sessions", 1..=19_500)?,
+            Long("rounds") => options.rounds = within(parser, "rounds", 1..=1_000)?,
+            Long("calm-ms") => {
+                options.calm = Duration::from_millis(within(parser, "calm-ms", 10..=3_600_000)?);
+            }
+            Long("json") => options.json = true,
+            Long("corrupt-one") => options.corrupt_one = true,
+            Long("role") => options.is_server = one_of(parser, "role", &[("server", true)])?,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, RESUME)),
+        }
+    }
+    done(resume::run(&options, out)?)
 }
 
 fn run_rooms(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

@@ -25,6 +25,7 @@ mod resume;
 mod rooms;
 mod services;
 mod share;
+mod strangers;
 mod timing;
 mod wanderer;
 mod world;

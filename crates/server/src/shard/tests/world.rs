@@ -211,14 +211,33 @@ impl World {
     /// Connects from an address, and says nothing.
     pub(super) fn connect_from(&mut self, address: [u8; 4], shard: usize) -> Client {
         self.shards[shard].begin(self.now);
-        let key = self.shards[shard].accepted(SocketAddr::from((address, 1234)));
+        let tally = self.shards[shard].admit_from(address.into(), false);
+        let tally = tally.expect("there is place for its address");
+        let key = self.shards[shard].accepted(SocketAddr::from((address, 1234)), tally);
         self.add(shard, key)
+    }
+
+    /// Whether a connection from an address would be taken.
+    pub(super) fn is_admitted(&mut self, address: [u8; 4], shard: usize) -> bool {
+        self.shards[shard].begin(self.now);
+        self.shards[shard].admit_from(address.into(), false).is_some()
+    }
+
+    /// Connects from an address in native framing, and says hello.
+    pub(super) fn client_from(&mut self, address: [u8; 4], shard: usize) -> Client {
+        let client = self.connect_from(address, shard);
+        self.bytes(client, &PREAMBLE);
+        self.say(client, &speech::hello(Format::Packed));
+        client
     }
 
     /// Connects to a service, and says nothing.
     pub(super) fn connect_to(&mut self, service: u16, shard: usize) -> Client {
         self.shards[shard].begin(self.now);
-        let key = self.shards[shard].accepted_for(service, SocketAddr::from(([10, 0, 0, 1], 1234)));
+        let address = [10, 0, 0, 1];
+        let tally = self.shards[shard].admit_from(address.into(), true).unwrap();
+        let address = SocketAddr::from((address, 1234));
+        let key = self.shards[shard].accepted_for(service, address, tally);
         let client = self.add(shard, key);
         self.run();
         client
@@ -298,17 +317,22 @@ impl World {
 
     /// As [`upgrade`](Self::upgrade), with more headers; what the node answers.
     fn upgrade_with(&mut self, client: Client, format: Format, headers: &str) -> String {
-        let request = format!(
-            "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n"
-        );
-        self.bytes(client, request.as_bytes());
-        let head = String::from_utf8(self.raw(client)).unwrap();
+        let head = self.ask_for_websocket(client, headers);
         assert!(head.starts_with("HTTP/1.1 101 ") && head.ends_with("\r\n\r\n"));
         let limits = Limits { message_bytes_max: 1 << 24, ..Limits::default() };
         self.peers[client].websocket = Some(Decoder::new(Role::Client, limits));
         self.peers[client].format = format;
         head
+    }
+
+    /// Asks for a WebSocket with these headers; what the node answers.
+    pub(super) fn ask_for_websocket(&mut self, client: Client, headers: &str) -> String {
+        let request = format!(
+            "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n"
+        );
+        self.bytes(client, request.as_bytes());
+        String::from_utf8(self.raw(client)).unwrap()
     }
 
     /// Frames a message as the client sends it.
@@ -727,7 +751,9 @@ impl World {
             {
                 is_busy = true;
                 let mut bytes = std::mem::take(&mut peer.unread);
+                self.shards[shard].visit(key);
                 self.shards[shard].received(key, &mut bytes);
+                self.shards[shard].visited(key);
             }
         }
         self.shards[index].advance();

@@ -1,0 +1,290 @@
+//! The clients: strict ones, of which each notes what it has received.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+use playfield_session::Received;
+use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
+use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
+use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::{Format, RequestNumber, RoomNumber};
+use socket2::{Domain, Socket, Type};
+
+use super::Options;
+use crate::limits::raise_descriptors;
+
+/// How many connections come from one address: past half of its ports, connecting becomes slow.
+const PER_ADDRESS: usize = 12_000;
+/// How many connections are opened before what came is read.
+const OPENED_AT_ONCE: usize = 64;
+/// How long to wait for anything at all.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const FORMAT: Format = Format::Packed;
+
+/// All clients.
+pub(super) struct Clients {
+    node: SocketAddr,
+    is_resumable: bool,
+    poll: Poll,
+    all: Vec<Client>,
+    pub(super) counts: Counts,
+    fault: Option<String>,
+    corrupt: bool,
+}
+
+/// What all have received.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) events: u64,
+    pub(super) patches: u64,
+    welcomed: usize,
+    joined: usize,
+}
+
+#[derive(Default)]
+struct Client {
+    stream: Option<TcpStream>,
+    input: Vec<u8>,
+    token: Vec<u8>,
+    received: Received,
+    /// The room's number and epoch.
+    room: Option<(RoomNumber, u64)>,
+    /// Of the copy.
+    version: u64,
+    /// Of the last event.
+    sequence: u64,
+    /// It waits for the welcome to a session that is resumed.
+    resumes: bool,
+}
+
+impl Clients {
+    pub(super) fn new(node: SocketAddr, options: &Options, is_resumable: bool) -> io::Result<Self> {
+        raise_descriptors();
+        let all = (0..options.sessions).map(|_| Client::default()).collect();
+        let (counts, fault, corrupt) = (Counts::default(), None, false);
+        Ok(Self { node, is_resumable, poll: Poll::new()?, all, counts, fault, corrupt })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// What was not as it should be.
+    pub(super) fn take_fault(&mut self) -> Option<String> {
+        self.fault.take()
+    }
+
+    /// The next event is taken for another.
+    pub(super) fn corrupt(&mut self, corrupt: bool) {
+        self.corrupt |= corrupt;
+    }
+
+    /// Opens all sessions, and waits until each is in a room.
+    pub(super) fn open(&mut self) -> io::Result<()> {
+        self.connect_all()?;
+        self.until(|counts, all| counts.joined == all)
+    }
+
+    /// Resets all connections.
+    pub(super) fn cut(&mut self) {
+        for client in &mut self.all {
+            client.stream = None;
+            client.input = Vec::new();
+        }
+    }
+
+    /// Connects again, and waits until each session is resumed. How many were.
+    pub(super) fn come_back(&mut self) -> io::Result<usize> {
+        self.counts.welcomed = 0;
+        self.connect_all()?;
+        self.until(|counts, all| counts.welcomed == all)?;
+        Ok(self.counts.welcomed)
+    }
+
+    /// Receives for so long.
+    pub(super) fn run(&mut self, time: Duration) -> io::Result<()> {
+        let ends = Instant::now() + time;
+        while Instant::now() < ends {
+            self.receive(Duration::from_millis(10))?;
+        }
+        Ok(())
+    }
+
+    /// Acknowledges all that came: the node then keeps nothing of it.
+    pub(super) fn acknowledge(&mut self) -> io::Result<()> {
+        self.all.iter_mut().try_for_each(Client::acknowledge)?;
+        self.run(Duration::from_millis(200))
+    }
+
+    fn connect_all(&mut self) -> io::Result<()> {
+        for number in 0..self.all.len() {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+            let address = Ipv4Addr::new(127, 0, 0, 1 + (number / PER_ADDRESS) as u8);
+            socket.bind(&SocketAddr::from((address, 0)).into())?;
+            socket.connect(&self.node.into())?;
+            // A reset instead of an orderly end: a lost connection says nothing.
+            socket.set_linger(Some(Duration::ZERO))?;
+            socket.set_nonblocking(true)?;
+            let mut stream = TcpStream::from_std(socket.into());
+            self.poll.registry().register(&mut stream, Token(number), Interest::READABLE)?;
+            let client = &mut self.all[number];
+            stream.write_all(&client.opening(self.is_resumable))?;
+            client.stream = Some(stream);
+            if number % OPENED_AT_ONCE == 0 {
+                self.receive(Duration::ZERO)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn until(&mut self, is_done: impl Fn(&Counts, usize) -> bool) -> io::Result<()> {
+        let ends = Instant::now() + PATIENCE;
+        while !is_done(&self.counts, self.all.len()) && self.fault.is_none() {
+            if Instant::now() > ends {
+                let Counts { welcomed, joined, .. } = self.counts;
+                let text = format!(
+                    "after {PATIENCE:?}, {welcomed} of {} clients are welcomed, and {joined} joined",
+                    self.all.len()
+                );
+                return Err(io::Error::new(ErrorKind::TimedOut, text));
+            }
+            self.receive(Duration::from_millis(10))?;
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, wait: Duration) -> io::Result<()> {
+        let mut events = Events::with_capacity(4096);
+        match self.poll.poll(&mut events, Some(wait)) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+        let mut buffer = vec![0; 64 << 10];
+        for event in &events {
+            let number = event.token().0;
+            let read = self.all[number].read(&mut buffer, &mut self.counts, &mut self.corrupt);
+            if let Err(error) = read {
+                self.fault.get_or_insert(format!("client {number}: {error}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Client {
+    /// The hello, and in a new session the request for a room.
+    fn opening(&mut self, is_resumable: bool) -> Vec<u8> {
+        let mut out = PREAMBLE.to_vec();
+        let rooms =
+            self.room.map(|(room, epoch)| ResumeRoom { room, epoch, version: self.version });
+        let resume = (!self.token.is_empty()).then(|| Resume {
+            token: self.token.clone().into(),
+            received: self.received.count(),
+            rooms: rooms.into_iter().collect(),
+        });
+        self.resumes = resume.is_some();
+        let hello = Hello { resumable: is_resumable, resume, ..Hello::new(FORMAT) };
+        say(&mut out, &ClientMessage::Hello(hello));
+        if !self.resumes {
+            let join = ClientMessage::JoinOrCreate {
+                request: RequestNumber(1),
+                room_type: "clock".into(),
+                key: None,
+                options: &[],
+            };
+            say(&mut out, &join);
+        }
+        out
+    }
+
+    fn read(
+        &mut self,
+        buffer: &mut [u8],
+        counts: &mut Counts,
+        corrupt: &mut bool,
+    ) -> io::Result<()> {
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        loop {
+            match stream.read(buffer) {
+                Ok(0) => return Err(wrong("the node closed the connection")),
+                Ok(count) => self.input.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let framing = Framing { message_bytes_max: 1 << 20 };
+        let input = std::mem::take(&mut self.input);
+        let mut rest = &input[..];
+        while let Some(frame) = framing.decode(rest).map_err(io::Error::other)? {
+            self.message(frame.body, counts, corrupt)?;
+            rest = &rest[frame.consumed..];
+        }
+        self.input = rest.to_vec();
+        if self.received.is_due() { self.acknowledge() } else { Ok(()) }
+    }
+
+    fn acknowledge(&mut self) -> io::Result<()> {
+        let Some(stream) = self.stream.as_mut().filter(|_| !self.token.is_empty()) else {
+            return Ok(());
+        };
+        let mut out = Vec::new();
+        say(&mut out, &ClientMessage::Ack { received: self.received.acknowledge() });
+        stream.write_all(&out)
+    }
+
+    fn message(&mut self, body: &[u8], counts: &mut Counts, corrupt: &mut bool) -> io::Result<()> {
+        let message = ServerMessage::decode(FORMAT, body).map_err(io::Error::other)?;
+        if message.is_counted() {
+            self.received.handled(body.len());
+        }
+        match message {
+            ServerMessage::Welcome { resume, resumed, .. } => {
+                let is_whole = Resumed { lost: Vec::new(), received: 1 };
+                if self.resumes && resumed.as_ref() != Some(&is_whole) {
+                    return Err(wrong(&format!("not resumed as it was: {resumed:?}")));
+                }
+                counts.welcomed += 1;
+                self.token = resume.into_owned();
+            }
+            ServerMessage::Joined { room, epoch, .. } => {
+                counts.joined += 1;
+                self.room = Some((room, epoch));
+            }
+            ServerMessage::Snapshot { version, .. } => self.version = version,
+            ServerMessage::Patch { base, version, .. } => {
+                if base != self.version {
+                    return Err(wrong(&format!("a patch of {base} came to {}", self.version)));
+                }
+                self.version = version;
+                counts.patches += 1;
+            }
+            ServerMessage::Event { sequence, .. } => {
+                let sequence = sequence + u64::from(std::mem::take(corrupt));
+                if sequence != self.sequence + 1 {
+                    return Err(wrong(&format!("event {sequence} came after {}", self.sequence)));
+                }
+                self.sequence = sequence;
+                counts.events += 1;
+            }
+            ServerMessage::Error { code, text, .. } | ServerMessage::Goodbye { code, text } => {
+                return Err(wrong(&format!("{code}: {text}")));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn say(out: &mut Vec<u8>, message: &ClientMessage<'_>) {
+    let mut body = Vec::new();
+    message.encode(FORMAT, &mut body);
+    write_frame(out, &body);
+}
+
+fn wrong(text: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, text)
+}

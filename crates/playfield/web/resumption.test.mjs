@@ -1,0 +1,474 @@
+// The browser's client over lost connections. `make test` runs this if Node is installed.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ModelNode, playfield, World } from "./model.mjs";
+
+const { connect, UNCONFIRMED_LENGTH_MAX, UNREADABLE_IN_A_ROW_MAX } = playfield;
+const CASES = Number(process.env.PLAYFIELD_CUT_CASES ?? 30);
+
+/** A client of a node that keeps sessions, in `count` rooms, and what its callbacks heard. */
+async function start(count, seed = 1, how = {}) {
+  const world = new World(seed);
+  const node = new ModelNode(world);
+  const heard = [];
+  const names = ["lost", "resumed", "newSession", "ended"];
+  const on = Object.fromEntries(names.map((name) => [name, (...values) => heard.push([name, ...values])]));
+  const connection = connect("Ann", on, how);
+  const rooms = Array.from({ length: count }, () => enter(connection, world));
+  await world.advance(1000);
+  return { world, node, heard, connection, rooms, socket: () => world.sockets.at(-1) };
+}
+
+/** A room with what the page did and heard. */
+function enter(connection) {
+  const log = { events: [], missed: 0, faults: [], left: [], sent: [], answers: [], failed: [], next: 0 };
+  log.room = connection.join("counter", {
+    event: (name, payload) => log.events.push(payload),
+    missed: (count) => (log.missed += count),
+    outOfStep: (error) => log.faults.push(error.message),
+    left: (code, text) => log.left.push([code, text]),
+  });
+  return log;
+}
+
+function speak(log, isRequest) {
+  const number = ++log.next;
+  if (!isRequest) return log.room.send("Note", number) && log.sent.push(number);
+  log.sent.push(number);
+  log.room.request("Add", number).then(
+    (answer) => log.answers.push([number, answer]),
+    (error) => log.failed.push([number, error.code]),
+  );
+}
+
+/** Random traffic and cuts; afterwards the connection stays. */
+async function storm({ world, node, rooms }, steps) {
+  const { roll, pick } = world.dice;
+  for (let step = 0; step < steps; step++) {
+    await world.advance(roll() * 60);
+    const log = rooms[pick(rooms.length)];
+    if (roll() < 0.8) speak(log, roll() < 0.5);
+    if (roll() < 0.3 && node.session?.rooms.size) node.event([...node.session.rooms.values()][pick(node.session.rooms.size)], 0);
+    if (roll() < 0.12) world.sockets.at(-1).cut(roll() < 0.2);
+    // A page that is shown again looks at once.
+    if (roll() < 0.2) world.happens("visibilitychange");
+  }
+  await world.advance(120_000);
+}
+
+test("however connections are cut: no event is lost, doubled or reordered, no request executed twice, and copies are equal", async () => {
+  let cuts = 0;
+  for (let seed = 1; seed <= CASES; seed++) {
+    const game = await start(3, seed);
+    await storm(game, 150);
+    const { node, rooms, heard, connection } = game;
+    cuts += heard.filter(([what]) => what === "resumed").length;
+    assert.deepEqual(node.faults, [], `seed ${seed}`);
+    assert.equal(node.sessions, 1, `seed ${seed}`);
+    assert.equal(connection.status, "connected", `seed ${seed}: ${JSON.stringify(heard.at(-1))}`);
+    rooms.forEach((log, index) => {
+      const room = node.rooms[index];
+      assert.deepEqual(room.executed, log.sent, `seed ${seed}: each is executed once, in order`);
+      assert.equal(log.events.length, room.events, `seed ${seed}`);
+      assert.deepEqual(log.events.filter((n) => n > 0), log.sent, `seed ${seed}: each event comes once, in order`);
+      assert.deepEqual([log.failed, log.faults, log.left, log.missed], [[], [], [], 0], `seed ${seed}`);
+      assert.ok(log.answers.every(([number, answer]) => number === answer));
+      assert.deepEqual(log.room.state, room.state, `seed ${seed}: copies are equal`);
+    });
+    connection.close();
+  }
+  assert.ok(cuts > CASES, `${cuts} cuts`);
+});
+
+test("a client that comes back says what it has, and gets a patch", async () => {
+  const { world, node, heard, rooms: [log], socket } = await start(1);
+  speak(log, true);
+  await world.advance(500);
+  socket().cut();
+  node.execute(node.rooms[0], { payload: 9 });
+  const { version } = log.room;
+  await world.advance(1000);
+  const { patches } = log.room;
+  // joined, an event, a reply
+  assert.deepEqual(socket().sent[0].resume, { token: "token 1", received: 3, rooms: [{ room: 1, epoch: 71, version }] });
+  assert.deepEqual([log.room.state.sum, log.events, patches], [10, [1, 9], 2]);
+  assert.deepEqual(heard.map(([what, how]) => [what, how.lost]), [["lost", undefined], ["resumed", []]]);
+  assert.ok(heard[1][1].away > 0 && heard[1][1].away < 1000);
+});
+
+test("what the node had to forget is reported by room: events as missed, and requests fail", async () => {
+  for (let seed = 1; seed <= CASES; seed++) {
+    const game = await start(2, seed);
+    game.node.logMax = 4;
+    await storm(game, 60);
+    const { node, rooms, heard, connection } = game;
+    // One more event, so that each room notices what is missing before it.
+    node.logMax = Infinity;
+    for (const room of node.rooms) node.event(room, 0);
+    await game.world.advance(1000);
+    assert.equal(connection.status, "connected", `seed ${seed}: ${JSON.stringify(heard.at(-1))}`);
+    rooms.forEach((log, index) => {
+      const room = node.rooms[index];
+      assert.deepEqual(room.executed, log.sent, `seed ${seed}`);
+      assert.equal(log.events.length + log.missed, room.events, `seed ${seed}`);
+      assert.deepEqual(log.room.state, room.state, `seed ${seed}`);
+      assert.ok(log.failed.every(([, code]) => code === "connection_lost"));
+      const events = log.events.filter((n) => n > 0);
+      assert.deepEqual(events, [...new Set(events)].sort((a, b) => a - b), `seed ${seed}: in order`);
+    });
+    const lost = heard.flatMap(([what, how]) => (what === "resumed" ? how.lost : []));
+    assert.ok(lost.every(({ room }) => room === null || rooms.some((log) => log.room === room)));
+    if (seed === 1) assert.ok(lost.length > 0 && rooms.some((log) => log.missed > 0) && rooms.some((log) => log.failed.length > 0));
+    connection.close();
+  }
+});
+
+test("a gap that the node did not report ends the connection", async () => {
+  const { world, node, heard, connection, rooms: [log], socket } = await start(1);
+  socket().says({ type: "event", room: 1, sequence: 2, version: 1, message: "Did", payload: 0 });
+  assert.deepEqual([connection.status, log.room.left], ["ended", true]);
+  assert.deepEqual(heard, [["ended", "bad_message", "event 2 came after event 0"]]);
+  await world.advance(100_000);
+  assert.deepEqual([world.sockets.length, node.sessions, world.listeners.size, log.left.length], [1, 1, 0, 1]);
+});
+
+test("a node that no longer has the session opens a new one: rooms end, requests fail, the page joins again", async () => {
+  const { world, node, heard, connection, rooms: [log, other], socket } = await start(2);
+  const again = [];
+  // A page may join again in any of the callbacks.
+  log.room.request("Add", 1).catch(() => again.push(enter(connection)));
+  socket().cut();
+  node.session = null;
+  speak(other, true);
+  await world.advance(1000);
+  assert.deepEqual(heard.map(([what]) => what), ["lost", "newSession"]);
+  assert.deepEqual(log.left, [["connection_lost", "the node no longer had the session when the connection was restored; join the room again"]]);
+  assert.deepEqual([other.failed, node.rooms[0].executed], [[[1, "connection_lost"]], []]);
+  assert.equal(other.room.send("Note", 2), false);
+  speak(again[0], true);
+  await world.advance(1000);
+  assert.deepEqual([again[0].answers, again[0].room.state.sum, node.rooms.length], [[[1, 1]], 1, 1]);
+});
+
+test("a node that keeps no sessions: rooms end with the connection, and the client connects again", async () => {
+  const { world, node, heard, connection, rooms: [log], socket } = await start(0).then(async (game) => {
+    game.node.grace = 0;
+    game.node.forgets = true;
+    game.socket().cut();
+    game.node.session = null;
+    await game.world.advance(1000);
+    return { ...game, rooms: [enter(game.connection)] };
+  });
+  await world.advance(1000);
+  speak(log, true);
+  socket().cut();
+  assert.deepEqual([log.left, log.room.state.sum], [[["connection_lost", "disconnected"]], 0]);
+  const early = enter(connection);
+  await world.advance(1000);
+  assert.deepEqual(log.failed, [[1, "connection_lost"]]);
+  assert.deepEqual(heard.map(([what]) => what), ["lost", "newSession", "lost", "newSession"]);
+  assert.ok(socket().sent[0].resume === undefined && socket().sent.every(({ type }) => type !== "ack"));
+  assert.deepEqual([early.room.number, node.sessions], [1, 3]);
+});
+
+test("a goodbye ends the connection; one for silence or a busy node does not", async () => {
+  for (const code of ["taken_over", "shutting_down", "too_slow"]) {
+    const { world, heard, connection, rooms: [log], socket } = await start(1);
+    speak(log, true);
+    socket().says({ type: "goodbye", code, text: "because" });
+    await world.advance(100_000);
+    assert.deepEqual([connection.status, heard, world.sockets.length], ["ended", [["ended", code, "because"]], 1]);
+    assert.deepEqual([log.left, log.failed], [[[code, "because"]], [[1, code]]]);
+    const late = enter(connection);
+    await world.advance(1);
+    assert.deepEqual(late.left, [["connection_lost", "the connection has ended"]]);
+  }
+  const { world, heard, connection, socket } = await start(1);
+  socket().says({ type: "goodbye", code: "timeout", text: "nothing was heard for too long" });
+  await world.advance(10);
+  world.happens("online");
+  await world.advance(20);
+  const busy = world.sockets.at(-1);
+  busy.onmessage({ data: '{"type":"goodbye","code":"busy","text":"try again"}' });
+  await world.advance(1000);
+  assert.deepEqual([connection.status, heard.map(([what]) => what)], ["connected", ["lost", "resumed"]]);
+});
+
+test("an unreadable message comes again over a new connection; after three in a row the client stops", async (t) => {
+  t.mock.method(console, "warn", () => {});
+  for (const data of ['{"type":"event","roo', "7", '{"type":"evnet"}', '{"type":"patch"}', '{"type":"toString"}']) {
+    const { world, node, heard, connection, rooms: [log], socket } = await start(1);
+    for (let round = 0; round < 2; round++) {
+      for (let count = 0; count < UNREADABLE_IN_A_ROW_MAX; count++) {
+        socket().data(data);
+        await world.advance(6000);
+        assert.equal(connection.status, "connected");
+      }
+      // One that counts is read between them.
+      node.event(node.rooms[0], round + 1);
+      await world.advance(1000);
+    }
+    assert.deepEqual([log.events, log.faults, node.sessions, node.faults], [[1, 2], [], 1, []]);
+    for (let count = 0; count <= UNREADABLE_IN_A_ROW_MAX; count++) {
+      socket().data(data);
+      await world.advance(6000);
+    }
+    assert.equal(connection.status, "ended");
+    assert.deepEqual(heard.at(-1).slice(0, 2), ["ended", "bad_message"]);
+    assert.match(heard.at(-1)[2], /can't be read/);
+  }
+});
+
+test("the waits between attempts are random parts of a time that doubles, and end", async () => {
+  const { world, node, heard, connection, socket } = await start(1);
+  world.delay = () => 0;
+  Math.random = () => 1;
+  node.isDown = true;
+  const begun = world.time;
+  const { onsocket } = world;
+  const at = [];
+  world.onsocket = (socket) => (at.push(world.time - begun), onsocket(socket));
+  socket().cut();
+  await world.advance(200_000);
+  const waits = at.map((time, index) => time - (at[index - 1] ?? 0));
+  assert.deepEqual(waits.slice(0, 8), [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+  assert.ok(at.at(-2) < 60_000 && at.at(-1) >= 60_000, `${at.at(-1)}`);
+  assert.equal(connection.status, "ended");
+  assert.deepEqual(heard.map(([what, code]) => [what, code]), [["lost", "disconnected"], ["ended", "connection_lost"]]);
+  assert.match(heard.at(-1)[2], /could not be reached again/);
+});
+
+test("a hidden page goes on trying, and tries at once when it is shown or the network is back", async () => {
+  for (const type of ["visibilitychange", "online", "pageshow"]) {
+    const { world, node, connection, socket } = await start(1);
+    document.hidden = true;
+    node.isDown = true;
+    socket().cut();
+    await world.advance(3_600_000);
+    assert.equal(connection.status, "lost");
+    const tried = world.sockets.length;
+    // The network is gone: no reason to try.
+    document.hidden = false;
+    world.happens("offline");
+    assert.equal(world.sockets.length, tried);
+    node.isDown = false;
+    world.happens(type);
+    assert.equal(world.sockets.length, tried + 1);
+    await world.advance(100);
+    assert.equal(connection.status, "connected");
+  }
+});
+
+test("a connection that died in silence is noticed on waking, and by its heartbeat", async () => {
+  for (const [type, within] of [["visibilitychange", 5000], ["offline", 5000], ["pageshow", 5000], [null, 60_000]]) {
+    const { world, heard, connection, rooms: [log], socket } = await start(1);
+    socket().cut(true);
+    speak(log, true);
+    if (type) world.happens(type);
+    await world.advance(within - 100);
+    assert.deepEqual(heard.filter(([what]) => what === "lost"), type ? [] : [["lost", "the server does not answer"]]);
+    await world.advance(1000);
+    assert.deepEqual([heard[0], heard[1][0]], [["lost", "the server does not answer"], "resumed"]);
+    assert.deepEqual([log.answers, connection.status], [[[1, 1]], "connected"]);
+  }
+});
+
+test("a page that was stored away comes back without having heard of the end", async () => {
+  const { world, heard, socket } = await start(1);
+  socket().cut(true);
+  socket().readyState = 3;
+  world.happens("pageshow", { persisted: true });
+  await world.advance(100);
+  assert.deepEqual(heard.map(([what]) => what), ["lost", "resumed"]);
+});
+
+test("a device that slept keeps a living connection, and soon notices a dead one", async () => {
+  for (const isDead of [false, true]) {
+    const { world, heard, socket } = await start(1);
+    if (isDead) socket().cut(true);
+    world.sleep(8 * 3_600_000);
+    await world.advance(11_000);
+    assert.deepEqual(heard.map(([what]) => what), isDead ? ["lost", "resumed"] : []);
+  }
+});
+
+test("nothing depends on timers while messages come: a page whose timers stand still acknowledges", async () => {
+  const { world, node, heard, socket } = await start(1);
+  globalThis.setTimeout = () => 0;
+  for (let count = 1; count <= 100; count++) {
+    node.event(node.rooms[0], count);
+    await world.advance(1000);
+  }
+  const acks = socket().sent.filter(({ type }) => type === "ack").map(({ received }) => received);
+  const last = acks.at(-1);
+  assert.deepEqual([acks.slice(-3), heard], [[last - 64, last - 32, last], []]);
+  assert.ok(last > 101 - 32);
+});
+
+test("acknowledgements are due after 32 messages, 16 KiB, or a second", async () => {
+  const acks = async (events, payload) => {
+    const { world, node, socket } = await start(1);
+    await world.advance(2000); // `joined` is acknowledged
+    world.delay = () => 0;
+    for (let count = 0; count < events; count++) node.event(node.rooms[0], payload);
+    await world.advance(10);
+    const before = socket().sent.filter(({ type }) => type === "ack").length;
+    await world.advance(1000);
+    return [before, socket().sent.filter(({ type }) => type === "ack").length];
+  };
+  assert.deepEqual(await acks(0), [1, 1]);
+  assert.deepEqual(await acks(31, 1), [1, 2]);
+  assert.deepEqual(await acks(32, 1), [2, 2]);
+  const overhead = JSON.stringify({ type: "event", room: 1, sequence: 1, version: 1, message: "Did", payload: "" }).length;
+  assert.deepEqual(await acks(1, "x".repeat(16_383 - overhead)), [1, 2]);
+  assert.deepEqual(await acks(1, "x".repeat(16_384 - overhead)), [2, 2]);
+});
+
+test("what waits for the node is limited, and what was taken is carried out", async () => {
+  const { world, node, rooms: [log], socket } = await start(1);
+  node.says({ type: "ack", received: 1 });
+  await world.advance(100);
+  node.isDown = true;
+  socket().cut();
+  await world.advance(100);
+  const overhead = JSON.stringify({ type: "send", room: 1, message: "Note", payload: "" }).length;
+  assert.ok(log.room.send("Note", "x".repeat(UNCONFIRMED_LENGTH_MAX - overhead - 1)));
+  assert.ok(log.room.send("Note", 1), "one below the limit");
+  assert.equal(log.room.send("Note", 2), false, "at the limit");
+  await assert.rejects(log.room.request("Add", 3), { code: "limit" });
+  const refused = enter(log.room.connection);
+  await world.advance(1);
+  assert.equal(refused.left[0][0], "limit");
+  node.isDown = false;
+  await world.advance(10_000);
+  assert.deepEqual(node.rooms[0].executed.slice(1), [1]);
+  assert.ok(log.room.send("Note", 4));
+});
+
+test("an ack of more than was sent ends the connection", async () => {
+  const { connection, heard, socket, rooms: [log] } = await start(1);
+  speak(log, false);
+  socket().says({ type: "ack", received: 2 });
+  assert.equal(connection.status, "connected");
+  socket().says({ type: "ack", received: 3 });
+  assert.deepEqual([connection.status, heard[0][1]], ["ended", "bad_message"]);
+});
+
+test("round trip and clock offset are those of the quickest of the last eight pings", async () => {
+  const { world, connection, socket } = await start(0);
+  const measure = async (up, down) => {
+    const delays = [up, down];
+    world.delay = () => delays.shift() ?? 0;
+    connection.ping();
+    await world.advance(up + down);
+  };
+  await measure(5, 5);
+  assert.deepEqual([connection.roundTrip, connection.clockOffset], [10, 2_000_000]);
+  for (let count = 0; count < 7; count++) await measure(40, 10);
+  assert.deepEqual([connection.roundTrip, connection.clockOffset], [10, 2_000_000]);
+  await measure(30, 10);
+  assert.deepEqual([connection.roundTrip, connection.clockOffset], [40, 2_000_010]);
+  world.delay = () => 5;
+  socket().cut();
+  assert.equal(connection.roundTrip, 40);
+  await world.advance(6000);
+  assert.deepEqual([connection.roundTrip, Math.round(connection.clockOffset)], [10, 2_000_000], "a new connection, a new path");
+});
+
+test("a page that goes for good says goodbye, one that is stored does not", async () => {
+  const { world, node, connection, heard } = await start(1);
+  world.happens("pagehide", { persisted: true });
+  await world.advance(100);
+  assert.ok(node.session && connection.status === "connected");
+  world.happens("pagehide", { persisted: false });
+  await world.advance(100);
+  assert.deepEqual([node.session, heard], [null, [["ended", "left", "disconnected"]]]);
+});
+
+test("a callback that throws is reported, and stops nothing", async () => {
+  const world = new World();
+  const node = new ModelNode(world);
+  const thrown = [];
+  globalThis.queueMicrotask = (call) => {
+    try {
+      call();
+    } catch (error) {
+      thrown.push(error.message);
+    }
+  };
+  const fault = (what) => () => {
+    throw new Error(what);
+  };
+  const connection = connect("Ann", { status: fault("status"), lost: fault("lost"), newSession: fault("new") });
+  const room = connection.join("counter", { left: fault("left"), event: fault("event"), change: fault("change") });
+  await world.advance(1000);
+  node.event(node.rooms[0], 1);
+  await world.advance(100);
+  world.sockets.at(-1).cut();
+  node.session = null;
+  await world.advance(1000);
+  assert.deepEqual([connection.status, room.left], ["connected", true]);
+  assert.deepEqual(thrown, ["status", "change", "event", "status", "lost", "left", "status", "new"]);
+});
+
+test("a callback may close the connection", async () => {
+  for (const [grace, sockets] of [[10_000, 2], [0, 1]]) {
+    const world = new World();
+    const node = new ModelNode(world);
+    node.grace = grace;
+    const heard = [];
+    const on = Object.fromEntries(["lost", "newSession", "resumed", "ended"].map((name) => [name, () => heard.push(name)]));
+    const connection = connect("Ann", on);
+    connection.join("counter", { left: () => connection.close() });
+    await world.advance(1000);
+    world.sockets.at(-1).cut();
+    node.session = null;
+    await world.advance(10_000);
+    assert.deepEqual([connection.status, world.sockets.length, heard.at(-1)], ["ended", sockets, "ended"]);
+    assert.ok(!heard.includes("newSession"));
+  }
+});
+
+test("a room whose end was lost is left by the next answer, and one that was joined unknowingly is left", async () => {
+  const { world, node, connection, rooms: [log], socket } = await start(1);
+  node.logMax = 1;
+  world.delay = () => 20;
+  const second = enter(connection);
+  await world.advance(30);
+  // The node has the join, but its answer is on the way.
+  socket().cut();
+  node.event(node.rooms[1], 1);
+  node.kick(1);
+  node.event(node.rooms[1], 2);
+  await world.advance(3000);
+  node.logMax = Infinity;
+  assert.deepEqual(second.left.map(([code]) => code), ["connection_lost"]);
+  assert.deepEqual([...node.session.rooms.keys()], []);
+  assert.deepEqual(log.left, []);
+  speak(log, true);
+  await world.advance(1000);
+  assert.deepEqual([log.left, log.failed], [[["not_joined", "you are not in the room"]], [[1, "not_joined"]]]);
+  assert.equal(connection.status, "connected");
+});
+
+test("a token may be a function, which is asked for each connection", async () => {
+  let asked = 0;
+  const { world, socket } = await start(1, 1, { token: () => `token ${++asked}` });
+  assert.equal(atob(socket().sent[0].token), "token 1");
+  socket().cut();
+  await world.advance(1000);
+  assert.equal(atob(socket().sent[0].token), "token 2");
+});
+
+test("a room is left, and the connection stays", async () => {
+  const { world, connection, rooms: [log, other], socket } = await start(2);
+  const leaving = log.room.leave();
+  socket().cut();
+  await world.advance(1000);
+  await leaving;
+  assert.deepEqual([log.left, log.room.left, connection.status], [[["left", ""]], true, "connected"]);
+  speak(other, true);
+  await world.advance(1000);
+  assert.deepEqual(other.answers, [[1, 1]]);
+});
