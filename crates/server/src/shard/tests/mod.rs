@@ -8,6 +8,7 @@ mod speech;
 mod authentication;
 mod closing;
 mod conversation;
+mod cuts;
 mod deflated;
 mod http;
 mod law_room;

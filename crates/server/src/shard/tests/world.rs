@@ -49,6 +49,8 @@ pub(super) struct World {
     orders: UnboundedReceiver<Order>,
     /// The shards' own measure of time, in nanoseconds.
     stopwatch: Arc<AtomicU64>,
+    /// Instead of running until nothing more happens, it takes a few turns, as this number says.
+    pub(super) pace: Option<u64>,
 }
 
 enum Parcel {
@@ -70,6 +72,8 @@ struct Peer {
     takes: usize,
     /// The node said that nothing more comes.
     ended: bool,
+    /// The client is gone. The node may not have noticed, while the connection moves.
+    is_gone: bool,
     /// What the node did not read yet.
     unread: Vec<u8>,
 }
@@ -161,6 +165,7 @@ impl World {
             peers: Vec::new(),
             orders,
             stopwatch,
+            pace: None,
         }
     }
 
@@ -252,6 +257,7 @@ impl World {
             came: Vec::new(),
             takes: usize::MAX,
             ended: false,
+            is_gone: false,
             unread: Vec::new(),
         });
         self.peers.len() - 1
@@ -407,7 +413,8 @@ impl World {
 
     /// The client is gone, without a word.
     pub(super) fn vanish(&mut self, client: Client) {
-        if let Some((shard, key)) = self.peers[client].place {
+        self.peers[client].is_gone = true;
+        if let Some((shard, key)) = self.peers[client].place.take() {
             self.shards[shard].drop_connection(key);
         }
         self.run();
@@ -712,6 +719,15 @@ impl World {
 
     /// Runs turns until nothing more happens.
     pub(super) fn run(&mut self) {
+        if let Some(pace) = &mut self.pace {
+            *pace = pace.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let mut chance = *pace >> 32;
+            for _ in 0..chance % 8 {
+                chance /= 8;
+                self.turn(chance as usize % self.shards.len());
+            }
+            return;
+        }
         for _ in 0..10_000 {
             let mut is_busy = false;
             for shard in 0..self.shards.len() {
@@ -734,7 +750,11 @@ impl World {
                 Parcel::Mail(mail) => self.shards[index].mail(mail),
                 Parcel::Moved(client, moving) => {
                     let key = self.shards[index].arrive(moving);
-                    self.peers[client].place = Some((index, key));
+                    if self.peers[client].is_gone {
+                        self.shards[index].drop_connection(key);
+                    } else {
+                        self.peers[client].place = Some((index, key));
+                    }
                 }
             }
         }
@@ -771,15 +791,19 @@ impl World {
             }
         }
         while let Some((key, target, moving)) = self.shards[index].next_departure() {
-            is_busy = true;
             let client = self.client_at(index, key).expect("a client that moves is there");
             let target = usize::from(target);
             if self.parcels[target].len() < self.space[target] {
+                is_busy = true;
                 self.peers[client].place = None;
                 self.parcels[target].push_back(Parcel::Moved(client, moving));
             } else {
                 let key = self.shards[index].come_back(moving);
-                self.peers[client].place = Some((index, key));
+                if self.peers[client].is_gone {
+                    self.shards[index].drop_connection(key);
+                } else {
+                    self.peers[client].place = Some((index, key));
+                }
             }
         }
         self.shards[index].finish();
