@@ -209,7 +209,9 @@ impl Shard {
             match decoded.item {
                 None => {}
                 Some(Item::Pong(payload)) => {
-                    self.admits_control(key, payload.len());
+                    if self.admits_control(key, payload.len()) {
+                        self.ponged_by_transport(key, payload);
+                    }
                 }
                 Some(Item::Text(text)) => self.handle_body(key, text.as_bytes(), Some(true)),
                 Some(Item::Binary(body)) => self.handle_body(key, body, Some(false)),

@@ -23,6 +23,7 @@ mod refusals;
 mod remote;
 mod resume;
 mod rooms;
+mod round_trips;
 mod services;
 mod share;
 mod timing;

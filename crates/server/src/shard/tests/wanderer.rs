@@ -29,6 +29,8 @@ pub(super) struct Wanderer {
     /// What it has heard of rooms and requests, in order.
     pub(super) heard: Vec<String>,
     pub(super) lost: Vec<Lost>,
+    /// The nonces of the pings that it got in native framing.
+    pub(super) pings: Vec<u64>,
     pub(super) goodbye: Option<ErrorCode>,
 }
 
@@ -69,6 +71,7 @@ impl Wanderer {
             rooms: BTreeMap::new(),
             heard: Vec::new(),
             lost: Vec::new(),
+            pings: Vec::new(),
             goodbye: None,
         };
         assert_eq!(wanderer.come_back(world, shard), Return::NewSession);
@@ -190,6 +193,16 @@ impl Wanderer {
 
     /// Makes a room, and waits for it.
     pub(super) fn room(&mut self, world: &mut World, options: &str) -> RoomNumber {
+        self.room_of(world, "test", options)
+    }
+
+    /// Makes a room of a type, and waits for it.
+    pub(super) fn room_of(
+        &mut self,
+        world: &mut World,
+        room_type: &str,
+        options: &str,
+    ) -> RoomNumber {
         let options = if options.is_empty() && self.format != Format::Packed {
             Vec::new()
         } else {
@@ -197,7 +210,7 @@ impl Wanderer {
         };
         let create = ClientMessage::Create {
             request: RequestNumber(900),
-            room_type: "test".into(),
+            room_type: room_type.into(),
             private: false,
             code: false,
             key: None,
@@ -305,9 +318,8 @@ impl Wanderer {
             ServerMessage::Goodbye { code, .. } => self.goodbye = Some(code),
             ServerMessage::Listed { request, .. } => self.heard.push(format!("{request} listed")),
             ServerMessage::Schema { request, .. } => self.heard.push(format!("{request:?} schema")),
-            ServerMessage::Ping { .. }
-            | ServerMessage::Pong { .. }
-            | ServerMessage::Check { .. } => {}
+            ServerMessage::Ping { nonce } => self.pings.push(nonce),
+            ServerMessage::Pong { .. } | ServerMessage::Check { .. } => {}
             ServerMessage::Welcome { .. } => panic!("a second welcome"),
         }
     }
